@@ -1,0 +1,2 @@
+//! The ptyd binary.
+fn main() {}

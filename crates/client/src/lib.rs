@@ -1,0 +1,1 @@
+//! The Rust client over api.

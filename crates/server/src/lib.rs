@@ -1,0 +1,1 @@
+//! The server: actions, sessions, REST and MCP doors. No unsafe, never writes a journal.

@@ -1,0 +1,1 @@
+//! Bytes to boundaries, screen and text. No IO, no clock, cannot fail.
