@@ -1,1 +1,63 @@
-fn main() {}
+//! The project's own tools: test, tidy, layers, schema, bench, soak.
+//!
+//! Only this crate knows how the project is checked; the continuous integration and people call the same commands. It
+//! depends on nothing of ours, so that it works while the rest does not compile.
+
+mod layers;
+mod machine;
+mod schema;
+mod source;
+mod spec;
+mod suite;
+mod test;
+mod tidy;
+mod tree;
+mod workspace;
+
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask test [--full] [filter]   run every suite; installs what the machine lacks, and says what and why
+cargo xtask tidy                     headers, lengths, banned calls, SPECIFICATION.md against the tests
+cargo xtask layers                   the walls between the crates
+cargo xtask schema [--check]         write schema/ from the built binary, or compare
+cargo xtask bench [args…]            measure
+cargo xtask soak [args…]             run for hours";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &[String]) -> Result<()> {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let root = workspace::root();
+    match args.as_slice() {
+        ["test", rest @ ..] => test::run(&root, &test::Options::parse(rest)?),
+        ["tidy"] => report("tidy", tidy::check(&root)?),
+        ["layers"] => report("layers", layers::check(&root)?),
+        ["schema"] => schema::write(&root),
+        ["schema", "--check"] => schema::check(&root),
+        ["bench", rest @ ..] => workspace::run_tool(&root, "bench", rest),
+        ["soak", rest @ ..] => workspace::run_tool(&root, "soak", rest),
+        _ => bail!("{USAGE}"),
+    }
+}
+
+fn report(what: &str, found: Vec<tree::Violation>) -> Result<()> {
+    for violation in &found {
+        println!("{violation}");
+    }
+    if !found.is_empty() {
+        bail!("{what}: {} to put right", found.len());
+    }
+    println!("{what}: ok");
+    Ok(())
+}

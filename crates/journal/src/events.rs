@@ -1,0 +1,279 @@
+//! The events of a session: records behind a 64-byte header, written whole, read as far as they are whole.
+//!
+//! A record is `len u32 | crc32 u32 | kind u8 | time_us u64 | offset u64 | payload`; `len` counts and the checksum covers
+//! what follows the checksum. The rule this module keeps: a record is there altogether or not at all. A torn or damaged
+//! record ends the file for a reader, and is cut off when the file is opened for writing.
+
+use crate::event::{Event, Kind, Record};
+use crate::{EVENTS_FILE, Offset, header};
+use rustix::fs::FallocateFlags;
+use rustix::io::{Errno, retry_on_intr};
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSlice};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+/// `len` and `crc32`.
+const FRAME_BYTES: usize = 8;
+/// `kind`, `time_us` and `offset`.
+const HEAD_BYTES: usize = 17;
+/// How many parts a payload may come in.
+const PARTS_MAX: usize = 7;
+
+/// Room that only a session's last words may use up: the exit, the reason, and a page of words beside them.
+const LAST_WORDS_BYTES: u64 = 16 << 10;
+/// Room is reserved in steps of this, so that a record seldom costs a second system call.
+const RESERVE_STEP_BYTES: u64 = 64 << 10;
+
+/// Appends to a session's events.
+#[derive(Debug)]
+pub struct EventsWriter {
+    file: File,
+    end: u64,
+    /// Blocks are ours up to here, whatever else fills the disk.
+    reserved_to: u64,
+    reserve_error: Option<Errno>,
+}
+
+impl EventsWriter {
+    /// Makes the events file of a new session; it is an error if there is one.
+    pub fn create(dir: &Path) -> io::Result<Self> {
+        let file =
+            OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(dir.join(EVENTS_FILE))?;
+        header::write(&file)?;
+        Ok(Self::on(file, header::HEADER_BYTES))
+    }
+
+    /// Goes on behind the last whole record, and cuts off what is behind it.
+    pub fn open(dir: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).open(dir.join(EVENTS_FILE))?;
+        let mut reader = EventsReader::on(file.try_clone()?)?;
+        let size = reader.len()?;
+        while reader.next(size)?.is_some() {}
+        file.set_len(reader.at())?;
+        Ok(Self::on(file, reader.at()))
+    }
+
+    fn on(file: File, end: u64) -> Self {
+        let mut writer = Self { file, end, reserved_to: end, reserve_error: None };
+        writer.reserve(RESERVE_STEP_BYTES);
+        writer
+    }
+
+    /// Where the next record goes: what is before it may be read.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Appends one record and says where the file ends now. On an error nothing was appended, and it may be tried again.
+    ///
+    /// When the disk is full, only a session's last words ([`Kind::is_last_word`]) may use the room reserved for them.
+    pub fn append(&mut self, kind: Kind, time_us: u64, offset: Offset, parts: &[&[u8]]) -> io::Result<u64> {
+        let payload_bytes: usize = parts.iter().map(|part| part.len()).sum();
+        let too_large = || io::Error::new(io::ErrorKind::InvalidInput, "the event is too large");
+        let len = u32::try_from(HEAD_BYTES + payload_bytes).map_err(|_| too_large())?;
+        if parts.len() > PARTS_MAX {
+            return Err(too_large());
+        }
+        let record_bytes = (FRAME_BYTES + HEAD_BYTES + payload_bytes) as u64;
+        self.make_room(kind, record_bytes)?;
+
+        let head = head(kind, time_us, offset);
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&head);
+        for part in parts {
+            crc.update(part);
+        }
+        let frame = u64::from(len) | (u64::from(crc.finalize()) << 32);
+        let frame = frame.to_le_bytes();
+
+        let mut slices = [IoSlice::new(&[]); PARTS_MAX + 2];
+        let sources = [&frame as &[u8], &head];
+        for (slot, part) in slices.iter_mut().zip(sources.iter().chain(parts)) {
+            *slot = IoSlice::new(part);
+        }
+        let written = retry_on_intr(|| rustix::io::pwritev(&self.file, &slices, self.end))? as u64;
+        if written != record_bytes {
+            self.blot(written)?;
+            return Err(Errno::NOSPC.into());
+        }
+        self.end += record_bytes;
+        self.reserved_to = self.reserved_to.max(self.end);
+        Ok(self.end)
+    }
+
+    /// Appends one record whose payload is known to this crate.
+    pub fn record(&mut self, time_us: u64, offset: Offset, record: &Record<'_>) -> io::Result<u64> {
+        let (fixed, rest) = record.encode();
+        self.append(record.kind(), time_us, offset, &[fixed.as_bytes(), rest])
+    }
+
+    /// Makes sure of `bytes` more on this disk, whoever fills it. A refusal is remembered and not an error: where a file
+    /// system cannot reserve, events are written like everything else.
+    pub fn reserve(&mut self, bytes: u64) {
+        // Beyond the file's size: a reader must not take the room for records.
+        let flags = FallocateFlags::KEEP_SIZE;
+        match retry_on_intr(|| rustix::fs::fallocate(&self.file, flags, self.end, bytes)) {
+            Ok(()) => {
+                self.reserved_to = self.reserved_to.max(self.end.saturating_add(bytes));
+                self.reserve_error = None;
+            }
+            Err(errno) => self.reserve_error = Some(errno),
+        }
+    }
+
+    /// Gives back what is still reserved, after a session's very last word.
+    pub fn release(&mut self) -> io::Result<()> {
+        self.file.set_len(self.end)?;
+        self.reserved_to = self.end;
+        Ok(())
+    }
+
+    /// Why the last attempt to reserve room was refused, if it was.
+    #[must_use]
+    pub fn reserve_error(&self) -> Option<Errno> {
+        self.reserve_error
+    }
+
+    /// Puts on disk what was written so far.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    /// Says where the journal begins. Call it before what lies ahead of `first` is freed.
+    pub fn publish_first(&self, first: Offset) -> io::Result<()> {
+        header::set_first(&self.file, first)
+    }
+
+    /// Where the journal begins, as last published.
+    pub fn first(&self) -> io::Result<Offset> {
+        header::first(&self.file)
+    }
+
+    /// Sees to it that the record does not eat the room of the last words, unless it is one of them.
+    fn make_room(&mut self, kind: Kind, record_bytes: u64) -> io::Result<()> {
+        let needed = record_bytes.saturating_add(LAST_WORDS_BYTES);
+        if self.reserved_to.saturating_sub(self.end) >= needed {
+            return Ok(());
+        }
+        self.reserve(record_bytes.saturating_add(RESERVE_STEP_BYTES));
+        match self.reserve_error {
+            Some(errno @ (Errno::NOSPC | Errno::DQUOT)) if !kind.is_last_word() => Err(errno.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Overwrites a torn record with zeros, which no reader takes for a record. Its own bytes might be: they are partly
+    /// chosen by whoever sent the command, and a shorter record in their place would leave the rest of them standing.
+    fn blot(&self, torn_bytes: u64) -> io::Result<()> {
+        let zeros = [0u8; 4096];
+        let mut at = self.end;
+        let torn_end = self.end + torn_bytes;
+        while at < torn_end {
+            let n = usize::try_from(torn_end - at).unwrap_or(usize::MAX);
+            at += self.file.write_at(zeros.get(..n).unwrap_or(&zeros), at)? as u64;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a session's events in order, while they grow or afterwards.
+#[derive(Debug)]
+pub struct EventsReader {
+    file: File,
+    at: u64,
+}
+
+impl EventsReader {
+    /// Opens the events in a session's folder, before the first one.
+    pub fn open(dir: &Path) -> io::Result<Self> {
+        Self::on(File::open(dir.join(EVENTS_FILE))?)
+    }
+
+    fn on(file: File) -> io::Result<Self> {
+        header::check(&file)?;
+        Ok(Self { file, at: header::HEADER_BYTES })
+    }
+
+    /// The next whole record that ends at or before `limit`: the end that the holder published, or the file's size when
+    /// it is dead. None is not for ever: ask again with a later limit. A damaged record is never passed over, so
+    /// [`EventsReader::at`] stays short of a limit that should have been reached.
+    pub fn next(&mut self, limit: u64) -> io::Result<Option<Event>> {
+        let Some(event) = self.read(limit)? else {
+            return Ok(None);
+        };
+        self.at = event.end;
+        Ok(Some(event))
+    }
+
+    /// Where the next record begins.
+    #[must_use]
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Goes to a record's [`Event::at`] or [`Event::end`], as remembered from an earlier reading.
+    pub fn seek(&mut self, at: u64) {
+        self.at = at.max(header::HEADER_BYTES);
+    }
+
+    /// The file's size.
+    #[allow(clippy::len_without_is_empty, reason = "a size that can fail is no collection's length")]
+    pub fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read(&self, limit: u64) -> io::Result<Option<Event>> {
+        // The room bounds what a damaged length can make us allocate.
+        let room = limit.min(self.len()?).saturating_sub(self.at);
+        let mut start = [0u8; FRAME_BYTES + HEAD_BYTES];
+        if room < start.len() as u64 {
+            return Ok(None);
+        }
+        self.file.read_exact_at(&mut start, self.at)?;
+        let Some((frame, head)) = start.split_first_chunk::<FRAME_BYTES>() else {
+            return Ok(None);
+        };
+        let frame = u64::from_le_bytes(*frame);
+        let (len, crc) = (frame & 0xffff_ffff, (frame >> 32) as u32);
+        let Some(payload_bytes) = len.checked_sub(HEAD_BYTES as u64) else {
+            return Ok(None);
+        };
+        if len > room - FRAME_BYTES as u64 {
+            return Ok(None);
+        }
+        let mut payload = vec![0u8; payload_bytes as usize];
+        self.file.read_exact_at(&mut payload, self.at + start.len() as u64)?;
+
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(head);
+        hasher.update(&payload);
+        if hasher.finalize() != crc {
+            return Ok(None);
+        }
+        let [kind, fields @ ..] = head else {
+            return Ok(None);
+        };
+        let (Some(time_us), Some(offset)) = (fields.first_chunk(), fields.last_chunk()) else {
+            return Ok(None);
+        };
+        Ok(Some(Event {
+            kind: Kind(*kind),
+            time_us: u64::from_le_bytes(*time_us),
+            offset: Offset(u64::from_le_bytes(*offset)),
+            payload,
+            at: self.at,
+            end: self.at + FRAME_BYTES as u64 + len,
+        }))
+    }
+}
+
+fn head(kind: Kind, time_us: u64, offset: Offset) -> [u8; HEAD_BYTES] {
+    let mut head = [0u8; HEAD_BYTES];
+    let fields = [kind.0].into_iter().chain(time_us.to_le_bytes()).chain(offset.0.to_le_bytes());
+    for (slot, byte) in head.iter_mut().zip(fields) {
+        *slot = byte;
+    }
+    head
+}

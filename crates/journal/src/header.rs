@@ -1,0 +1,75 @@
+//! The 64 bytes at the start of the events file: what it is, which version, and where the journal now begins.
+//!
+//! Only this module knows their layout: magic (8 bytes), version (u32), zero (u32), `first` (u64), the complement of
+//! `first` (u64), zeros. The header lives here and not in the journal, so that a journal stays the plain bytes of the
+//! terminal.
+
+use crate::Offset;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+/// Where the first record begins.
+pub(crate) const HEADER_BYTES: u64 = 64;
+
+const MAGIC: [u8; 8] = *b"ptydevnt";
+const VERSION: u32 = 1;
+const FIRST_AT: u64 = 16;
+
+/// A writer needs nanoseconds to store both halves of `first`; a reader that still sees halves that disagree after
+/// this many looks has a damaged file before it, not a slow writer.
+const LOOKS_MAX: u32 = 1_000;
+
+/// Writes the header of a session whose journal begins at zero.
+pub(crate) fn write(file: &File) -> io::Result<()> {
+    let mut bytes = [0u8; HEADER_BYTES as usize];
+    let fields = MAGIC.into_iter().chain(VERSION.to_le_bytes()).chain([0; 4]).chain(first_pair(Offset::ZERO));
+    for (slot, byte) in bytes.iter_mut().zip(fields) {
+        *slot = byte;
+    }
+    file.write_all_at(&bytes, 0)
+}
+
+/// Refuses a file that is not an events file of a version we can read.
+pub(crate) fn check(file: &File) -> io::Result<()> {
+    let mut magic = [0u8; 8];
+    let mut version = [0u8; 4];
+    file.read_exact_at(&mut magic, 0)?;
+    file.read_exact_at(&mut version, 8)?;
+    if magic != MAGIC {
+        return Err(damaged("this is not an events file"));
+    }
+    if u32::from_le_bytes(version) != VERSION {
+        return Err(damaged("this events file has a version we cannot read"));
+    }
+    Ok(())
+}
+
+/// Where the journal begins: everything before may already be a hole.
+pub(crate) fn first(file: &File) -> io::Result<Offset> {
+    for _ in 0..LOOKS_MAX {
+        let mut pair = [0u8; 16];
+        file.read_exact_at(&mut pair, FIRST_AT)?;
+        let pair = u128::from_le_bytes(pair);
+        let (first, complement) = (pair as u64, (pair >> 64) as u64);
+        if complement == !first {
+            return Ok(Offset(first));
+        }
+        // Linux promises nothing about a read that meets a write; the complement tells us to look again.
+        std::thread::yield_now();
+    }
+    Err(damaged("the events file's header is damaged"))
+}
+
+/// Publishes where the journal begins. One write, and the two halves vouch for each other.
+pub(crate) fn set_first(file: &File, first: Offset) -> io::Result<()> {
+    file.write_all_at(&first_pair(first), FIRST_AT)
+}
+
+fn first_pair(first: Offset) -> [u8; 16] {
+    (u128::from(first.0) | (u128::from(!first.0) << 64)).to_le_bytes()
+}
+
+fn damaged(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}

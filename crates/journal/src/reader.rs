@@ -1,0 +1,85 @@
+//! Reads a journal while it grows and while its beginning is being freed, without a lock against the writer.
+//!
+//! The rule it keeps: it never returns a byte that the terminal did not print. The writer gives bytes up in the events'
+//! header before it frees them; the reader reads first and looks at the header second, so a hole always shows as a gap.
+
+use crate::writer::first_kept;
+use crate::{EVENTS_FILE, JOURNAL_FILE, Offset, header};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+/// What one read found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Read {
+    /// This many bytes, at least one unless the buffer has no room.
+    Bytes(usize),
+    /// These bytes are no longer kept; go on at `to`.
+    Gap {
+        /// The offset that was asked for.
+        from: Offset,
+        /// The first offset after the gap, never past the limit.
+        to: Offset,
+    },
+    /// There is nothing at or after the limit.
+    End,
+}
+
+/// A reader of one session's output, at any number of places at once: it keeps no position.
+#[derive(Debug)]
+pub struct Reader {
+    journal: File,
+    events: File,
+    /// Where the journal began when the reader was opened.
+    first_at_open: Offset,
+}
+
+impl Reader {
+    /// Opens the journal in a session's folder, whether its holder lives or not.
+    pub fn open(dir: &Path) -> io::Result<Self> {
+        let events = File::open(dir.join(EVENTS_FILE))?;
+        header::check(&events)?;
+        let journal = File::open(dir.join(JOURNAL_FILE))?;
+        let first_at_open = first_kept(&journal, header::first(&events)?)?;
+        Ok(Self { journal, events, first_at_open })
+    }
+
+    /// Reads at `at`, and never at or past `limit`, the tail that the holder published.
+    pub fn read(&self, at: Offset, limit: Offset, buf: &mut [u8]) -> io::Result<Read> {
+        let wanted = limit.since(at);
+        if wanted == 0 {
+            return Ok(Read::End);
+        }
+        let room = usize::try_from(wanted).unwrap_or(usize::MAX).min(buf.len());
+        let Some(room) = buf.get_mut(..room) else {
+            return Ok(Read::Bytes(0));
+        };
+        let n = loop {
+            match self.journal.read_at(room, at.0) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => break other?,
+            }
+        };
+        // The order matters: this look at the header must come after the read above.
+        let first = self.first()?;
+        if at < first {
+            return Ok(Read::Gap { from: at, to: first.min(limit) });
+        }
+        if n == 0 && !buf.is_empty() {
+            return Ok(Read::End);
+        }
+        Ok(Read::Bytes(n))
+    }
+
+    /// Where the oldest byte is that is still kept.
+    pub fn first(&self) -> io::Result<Offset> {
+        Ok(header::first(&self.events)?.max(self.first_at_open))
+    }
+
+    /// The file's size: the end of a journal whose holder is dead. A living one publishes its tail instead.
+    #[allow(clippy::len_without_is_empty, reason = "a size that can fail is no collection's length")]
+    pub fn len(&self) -> io::Result<Offset> {
+        Ok(Offset(self.journal.metadata()?.len()))
+    }
+}

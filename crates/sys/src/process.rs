@@ -1,0 +1,279 @@
+//! What `/proc` says of processes: family, state, and what a process is blocked in (proc(5)).
+//!
+//! Everything here is a sample: a process may be gone a moment later, so absence is `None`, never an error.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// The fields of `/proc/<pid>/stat` that we use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stat {
+    /// The process.
+    pub pid: u32,
+    /// The command's name, at most 15 bytes.
+    pub comm: String,
+    /// `R`, `S`, `D`, `T`, `Z`, …
+    pub state: u8,
+    /// The parent.
+    pub ppid: u32,
+    /// The process group.
+    pub pgrp: u32,
+    /// The session.
+    pub session: u32,
+    /// User and system time together, in clock ticks (1/100 s).
+    pub cpu_ticks: u64,
+    /// When it started, in clock ticks since boot: with the pid this names a process for ever.
+    pub start_ticks: u64,
+    /// Resident memory in pages.
+    pub rss_pages: u64,
+}
+
+/// Reads `/proc/<pid>/stat`.
+pub fn stat(pid: u32) -> Option<Stat> {
+    let raw = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The name is in parentheses and may itself hold spaces and parentheses: the last one closes it.
+    let open = raw.iter().position(|b| *b == b'(')?;
+    let close = raw.iter().rposition(|b| *b == b')')?;
+    let comm = String::from_utf8_lossy(raw.get(open + 1..close)?).into_owned();
+    let rest = std::str::from_utf8(raw.get(close + 2..)?).ok()?;
+    let f: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |i: usize| f.get(i).and_then(|v| v.parse::<u64>().ok());
+    Some(Stat {
+        pid,
+        comm,
+        state: *f.first()?.as_bytes().first()?,
+        ppid: u32::try_from(number(1)?).ok()?,
+        pgrp: u32::try_from(number(2)?).ok()?,
+        session: u32::try_from(number(3)?).ok()?,
+        cpu_ticks: number(11)? + number(12)?,
+        start_ticks: number(19)?,
+        rss_pages: number(21)?,
+    })
+}
+
+/// The children of every thread of a process (`/proc/<pid>/task/<tid>/children`).
+pub fn children(pid: u32, into: &mut Vec<u32>) {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return;
+    };
+    for task in tasks.flatten() {
+        if let Ok(list) = fs::read_to_string(task.path().join("children")) {
+            into.extend(list.split_ascii_whitespace().filter_map(|c| c.parse::<u32>().ok()));
+        }
+    }
+}
+
+/// All descendants of a process, itself not included, parents before children; at most `most`.
+pub fn descendants(root: u32, most: usize) -> Vec<u32> {
+    let mut found = Vec::new();
+    children(root, &mut found);
+    let mut next = 0;
+    while next < found.len() && found.len() < most {
+        let pid = found[next];
+        children(pid, &mut found);
+        next += 1;
+    }
+    found.truncate(most);
+    found
+}
+
+/// The command line, arguments joined by spaces; empty for a kernel thread or a zombie.
+pub fn command_line(pid: u32) -> String {
+    let raw = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let parts: Vec<_> = raw.split(|b| *b == 0).filter(|a| !a.is_empty()).map(String::from_utf8_lossy).collect();
+    parts.join(" ")
+}
+
+/// The program that a process runs; `None` where it may not be read.
+pub fn executable(pid: u32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/exe")).ok()
+}
+
+/// The working directory as the kernel knows it.
+pub fn working_directory(pid: u32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/cwd")).ok()
+}
+
+/// Whether a process exists and is not a zombie.
+pub fn is_alive(pid: u32) -> bool {
+    stat(pid).is_some_and(|s| s.state != b'Z')
+}
+
+/// All processes whose initial environment holds exactly this entry, such as `NAME=value`.
+pub fn with_environment(entry: &[u8]) -> Vec<u32> {
+    let Ok(all) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    all.flatten()
+        .filter_map(|e| e.file_name().to_str().and_then(|n| n.parse::<u32>().ok()))
+        .filter(|pid| {
+            fs::read(format!("/proc/{pid}/environ")).is_ok_and(|env| env.split(|b| *b == 0).any(|v| v == entry))
+        })
+        .collect()
+}
+
+/// How a process stands to the terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Blocked {
+    /// Not to be told: another user's process, or one that may not be traced.
+    Unknown,
+    /// It computes, sleeps, or waits for something else.
+    Elsewhere,
+    /// It waits in poll, select or epoll with the terminal among others.
+    Polls,
+    /// It is in a plain read of the terminal.
+    Reads,
+}
+
+/// What a process is blocked in, with regard to the terminal `tty` (such as `/dev/pts/7`).
+///
+/// An ancestor may read this where others may not (ptrace(2), access mode checks; Yama).
+pub fn blocked(pid: u32, tty: &Path) -> Blocked {
+    let main = blocked_task(pid, pid, tty);
+    if main != Blocked::Elsewhere {
+        return main;
+    }
+    // Another thread may be the reader; programs with very many threads are not searched to the end.
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return main;
+    };
+    tasks
+        .flatten()
+        .take(THREADS_MAX)
+        .filter_map(|t| t.file_name().to_str().and_then(|n| n.parse::<u32>().ok()))
+        .filter(|tid| *tid != pid)
+        .map(|tid| blocked_task(pid, tid, tty))
+        .max()
+        .unwrap_or(main)
+        .max(main)
+}
+
+/// How many threads of one process are looked at.
+const THREADS_MAX: usize = 16;
+/// How many descriptors of one poll or select are looked at.
+const POLL_FDS_MAX: usize = 1024;
+
+fn blocked_task(pid: u32, tid: u32, tty: &Path) -> Blocked {
+    let Ok(line) = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")) else {
+        return Blocked::Unknown;
+    };
+    let mut words = line.split_ascii_whitespace();
+    let Some(number) = words.next().and_then(|w| w.parse::<i64>().ok()) else {
+        return Blocked::Elsewhere;
+    };
+    let mut argument =
+        || words.next().and_then(|w| u64::from_str_radix(w.trim_start_matches("0x"), 16).ok()).unwrap_or(u64::MAX);
+    let (a, b) = (argument(), argument());
+    match Call::of(number) {
+        Call::Read if is_tty(pid, a, tty) => Blocked::Reads,
+        Call::Poll if polled(pid, a, b).iter().any(|fd| is_tty(pid, *fd, tty)) => Blocked::Polls,
+        Call::Select if selected(pid, a, b).iter().any(|fd| is_tty(pid, *fd, tty)) => Blocked::Polls,
+        Call::Epoll if watched(pid, a).iter().any(|fd| is_tty(pid, *fd, tty)) => Blocked::Polls,
+        Call::Read | Call::Poll | Call::Select | Call::Epoll | Call::Other => Blocked::Elsewhere,
+    }
+}
+
+/// The kinds of system calls in which a program waits for input.
+enum Call {
+    Read,
+    Poll,
+    Select,
+    Epoll,
+    Other,
+}
+
+impl Call {
+    fn of(number: i64) -> Self {
+        match number {
+            libc::SYS_read | libc::SYS_readv | libc::SYS_pread64 => Self::Read,
+            libc::SYS_ppoll => Self::Poll,
+            libc::SYS_pselect6 => Self::Select,
+            libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => Self::Epoll,
+            // The older calls do not exist on every architecture.
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_poll => Self::Poll,
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_select => Self::Select,
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_epoll_wait => Self::Epoll,
+            _ => Self::Other,
+        }
+    }
+}
+
+fn is_tty(pid: u32, fd: u64, tty: &Path) -> bool {
+    fs::read_link(format!("/proc/{pid}/fd/{fd}"))
+        .is_ok_and(|target| target == tty || target.as_os_str().as_bytes() == b"/dev/tty")
+}
+
+fn memory(pid: u32, at: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    let read = fs::File::open(format!("/proc/{pid}/mem")).and_then(|f| f.read_at(&mut bytes, at)).unwrap_or(0);
+    bytes.truncate(read);
+    bytes
+}
+
+/// The descriptors in a `struct pollfd` array (poll(2)): 32 bits each, every eight bytes.
+fn polled(pid: u32, array: u64, count: u64) -> Vec<u64> {
+    let count = usize::try_from(count).unwrap_or(0).min(POLL_FDS_MAX);
+    memory(pid, array, count * 8)
+        .chunks_exact(8)
+        .filter_map(|c| u64::try_from(i32::from_ne_bytes([c[0], c[1], c[2], c[3]])).ok())
+        .collect()
+}
+
+/// The descriptors in the read set of select(2): one bit each.
+fn selected(pid: u32, count: u64, set: u64) -> Vec<u64> {
+    let count = usize::try_from(count).unwrap_or(0).min(POLL_FDS_MAX);
+    let bits = memory(pid, set, count.div_ceil(8));
+    (0..count).filter(|i| bits.get(i / 8).is_some_and(|b| b >> (i % 8) & 1 == 1)).map(|i| i as u64).collect()
+}
+
+/// The descriptors that an epoll instance watches (`tfd:` lines of `/proc/<pid>/fdinfo/<fd>`).
+fn watched(pid: u32, epoll: u64) -> Vec<u64> {
+    let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{epoll}")).unwrap_or_default();
+    info.lines()
+        .filter_map(|l| l.strip_prefix("tfd:"))
+        .filter_map(|l| l.split_ascii_whitespace().next().and_then(|n| n.parse().ok()))
+        .collect()
+}
+
+/// Whether a process holds a listening TCP socket (`/proc/<pid>/net/tcp`, state 0A).
+pub fn listens(pid: u32) -> bool {
+    let sockets: Vec<String> = fs::read_dir(format!("/proc/{pid}/fd"))
+        .map(|d| {
+            d.flatten()
+                .filter_map(|e| fs::read_link(e.path()).ok())
+                .filter_map(|t| t.to_str()?.strip_prefix("socket:[")?.strip_suffix(']').map(str::to_owned))
+                .collect()
+        })
+        .unwrap_or_default();
+    !sockets.is_empty()
+        && ["tcp", "tcp6"].iter().any(|table| {
+            fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default().lines().skip(1).any(|line| {
+                let f: Vec<&str> = line.split_ascii_whitespace().collect();
+                f.get(3) == Some(&"0A") && f.get(9).is_some_and(|inode| sockets.iter().any(|s| s == inode))
+            })
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_stat_names_our_parent_and_state() {
+        let me = stat(std::process::id()).expect("we exist");
+        assert_eq!(me.ppid, std::os::unix::process::parent_id());
+        assert!(matches!(me.state, b'R' | b'S'));
+        assert!(descendants(me.ppid, 100_000).contains(&me.pid));
+    }
+
+    #[test]
+    fn a_process_that_is_gone_is_absent() {
+        assert_eq!(stat(u32::MAX), None);
+        assert_eq!(blocked(u32::MAX - 1, Path::new("/dev/pts/0")), Blocked::Unknown);
+    }
+}

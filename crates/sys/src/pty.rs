@@ -1,0 +1,105 @@
+//! One pseudo-terminal pair: open, size, modes, foreground process group.
+//!
+//! The *leader* is the side that we keep, the *follower* the side that the shell gets (pty(7), older texts say
+//! master and slave).
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::OFlags;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, SpecialCodeIndex, Winsize, tcgetattr, tcgetpgrp, tcsetwinsize};
+
+/// An open pair. Both descriptors are close-on-exec; the leader does not block.
+#[derive(Debug)]
+pub struct Pty {
+    /// Our side.
+    pub leader: OwnedFd,
+    /// The shell's side; dropped by the holder once the shell runs, so that a hang-up is seen.
+    pub follower: OwnedFd,
+    /// The follower's path, such as `/dev/pts/7`.
+    pub path: CString,
+}
+
+/// What of the terminal's modes decides who is waiting for what (termios(3)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Modes {
+    /// ICANON: input is handed over by lines, edited by the kernel.
+    pub canonical: bool,
+    /// ECHO: the kernel shows what is typed.
+    pub echo: bool,
+    /// ISIG: the interrupt characters raise signals.
+    pub isig: bool,
+    /// The character that ends a partial line (VEOF), 0 when switched off.
+    pub eof: u8,
+    /// The characters that edit or end a canonical line besides newline: VERASE, VKILL, VWERASE, VLNEXT, VINTR,
+    /// VQUIT, VSUSP, VEOL, VEOL2, VREPRINT.
+    pub specials: [u8; 10],
+}
+
+impl Pty {
+    /// Opens a new pair of the given size (pts(4)).
+    pub fn open(cols: u16, rows: u16) -> io::Result<Self> {
+        let leader = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+        grantpt(&leader)?;
+        unlockpt(&leader)?;
+        let path = ptsname(&leader, Vec::new())?;
+        resize(leader.as_fd(), cols, rows)?;
+        let follower = rustix::fs::open(
+            path.as_c_str(),
+            OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
+            rustix::fs::Mode::empty(),
+        )?;
+        let flags = rustix::fs::fcntl_getfl(&leader)?;
+        rustix::fs::fcntl_setfl(&leader, flags | OFlags::NONBLOCK)?;
+        Ok(Self { leader, follower, path })
+    }
+}
+
+/// Sets the size; the kernel sends SIGWINCH to the foreground group when it changed (ioctl_tty(2), TIOCSWINSZ).
+pub fn resize(leader: BorrowedFd<'_>, cols: u16, rows: u16) -> io::Result<()> {
+    let size = Winsize { ws_row: rows, ws_col: cols, ws_xpixel: 0, ws_ypixel: 0 };
+    Ok(tcsetwinsize(leader, size)?)
+}
+
+/// The follower's modes, read through the leader.
+pub fn modes(leader: BorrowedFd<'_>) -> io::Result<Modes> {
+    let t = tcgetattr(leader)?;
+    let code = |index| t.special_codes[index];
+    Ok(Modes {
+        canonical: t.local_modes.contains(LocalModes::ICANON),
+        echo: t.local_modes.contains(LocalModes::ECHO),
+        isig: t.local_modes.contains(LocalModes::ISIG),
+        eof: code(SpecialCodeIndex::VEOF),
+        specials: [
+            code(SpecialCodeIndex::VERASE),
+            code(SpecialCodeIndex::VKILL),
+            code(SpecialCodeIndex::VWERASE),
+            code(SpecialCodeIndex::VLNEXT),
+            code(SpecialCodeIndex::VINTR),
+            code(SpecialCodeIndex::VQUIT),
+            code(SpecialCodeIndex::VSUSP),
+            code(SpecialCodeIndex::VEOL),
+            code(SpecialCodeIndex::VEOL2),
+            code(SpecialCodeIndex::VREPRINT),
+        ],
+    })
+}
+
+/// The foreground process group, 0 when there is none (ioctl_tty(2), TIOCGPGRP).
+pub fn foreground_group(leader: BorrowedFd<'_>) -> u32 {
+    tcgetpgrp(leader).map_or(0, |p| p.as_raw_nonzero().get().unsigned_abs())
+}
+
+/// Sends a signal to the foreground process group from the terminal itself (TIOCSIG, drivers/tty/pty.c).
+///
+/// Unlike the interrupt *character* this does not make the line discipline discard output that is on its way.
+pub fn signal_foreground(leader: BorrowedFd<'_>, signo: i32) -> io::Result<()> {
+    /// `_IOW('T', 0x36, int)` of asm-generic/ioctls.h, the same on every architecture that we build for.
+    const TIOCSIG: libc::c_ulong = 0x4004_5436;
+    // SAFETY: TIOCSIG takes its argument by value and touches no memory of ours; the descriptor is open for the
+    // length of the call because it is borrowed.
+    let r = unsafe { libc::ioctl(leader.as_raw_fd(), TIOCSIG as _, signo as libc::c_ulong) };
+    if r == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,87 @@
+//! Unix sockets: the attestation pair with kernel credentials, and listeners whose path may be of any length.
+
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType, recvmsg, socketpair,
+    sockopt,
+};
+
+/// The two ends of an attestation socket: datagrams that the kernel stamps with the sender's pid (unix(7),
+/// SO_PASSCRED).
+#[derive(Debug)]
+pub struct Attestation {
+    /// Our end; it does not block.
+    pub ours: OwnedFd,
+    /// The shell's end.
+    pub theirs: OwnedFd,
+}
+
+impl Attestation {
+    /// Makes a pair, both ends close-on-exec.
+    pub fn pair() -> io::Result<Self> {
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        sockopt::set_socket_passcred(&ours, true)?;
+        let flags = rustix::fs::fcntl_getfl(&ours)?;
+        rustix::fs::fcntl_setfl(&ours, flags | OFlags::NONBLOCK)?;
+        Ok(Self { ours, theirs })
+    }
+}
+
+/// One datagram with the pid that the kernel says wrote it (0 when that process is not visible from here).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Datagram {
+    /// How many bytes of the buffer are filled.
+    pub len: usize,
+    /// The writer's pid.
+    pub pid: u32,
+}
+
+/// Takes the next datagram; `None` when there is none now. A datagram longer than the buffer is cut (unix(7)).
+pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Option<Datagram>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let received = match recvmsg(
+        socket,
+        &mut [IoSliceMut::new(buffer)],
+        &mut ancillary,
+        RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC,
+    ) {
+        Ok(r) => r,
+        Err(rustix::io::Errno::AGAIN) => return Ok(None),
+        Err(e) => return Err(e.into()),
+    };
+    let mut pid = 0;
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmCredentials(who) = message {
+            pid = who.pid.as_raw_nonzero().get().unsigned_abs();
+        }
+    }
+    Ok(Some(Datagram { len: received.bytes, pid }))
+}
+
+/// The uid behind the other end of a connected stream (unix(7), SO_PEERCRED).
+pub fn peer_uid(stream: impl AsFd) -> io::Result<u32> {
+    Ok(sockopt::socket_peercred(stream)?.uid.as_raw())
+}
+
+/// Listens on `folder/name`. The path goes through `/proc/self/fd`, because sockaddr_un holds only 108 bytes.
+pub fn listen_in(folder: &Path, name: &str) -> io::Result<UnixListener> {
+    let dir = std::fs::File::open(folder)?;
+    UnixListener::bind(short_path(&dir, name))
+}
+
+/// Connects to the socket `folder/name`, whatever the length of the path.
+pub fn connect_in(folder: &Path, name: &str) -> io::Result<UnixStream> {
+    let dir = std::fs::File::open(folder)?;
+    UnixStream::connect(short_path(&dir, name))
+}
+
+fn short_path(dir: &std::fs::File, name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}/{name}", dir.as_raw_fd()))
+}

@@ -1,0 +1,203 @@
+//! Starts the shell on its terminal: fork, then code that never returns, with an error pipe for what goes wrong.
+
+use std::ffi::{CString, NulError};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+
+use rustix::pipe::{PipeFlags, pipe_with};
+
+/// Where between fork and exec it went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Step {
+    /// fork(2) itself.
+    Fork = 0,
+    /// setsid(2).
+    Session = 1,
+    /// TIOCSCTTY, the controlling terminal.
+    Terminal = 2,
+    /// dup2(2) of the descriptors.
+    Descriptors = 3,
+    /// chdir(2) to the working directory.
+    Directory = 4,
+    /// execve(2).
+    Exec = 5,
+}
+
+/// Why the shell could not be started.
+#[derive(Debug)]
+pub struct SpawnError {
+    /// The step that failed.
+    pub step: Step,
+    /// The system's reason.
+    pub errno: i32,
+}
+
+/// Everything that the new process needs; made before the fork, because nothing may allocate after it.
+#[derive(Debug)]
+pub struct Program {
+    path: CString,
+    argv: Vec<CString>,
+    envp: Vec<CString>,
+    cwd: CString,
+    umask: u32,
+}
+
+impl Program {
+    /// Refuses arguments that hold a NUL byte, which execve(2) cannot carry.
+    pub fn new(path: &[u8], argv: &[Vec<u8>], env: &[Vec<u8>], cwd: &[u8], umask: u32) -> Result<Self, NulError> {
+        let all = |list: &[Vec<u8>]| list.iter().map(|a| CString::new(a.as_slice())).collect::<Result<Vec<_>, _>>();
+        Ok(Self { path: CString::new(path)?, argv: all(argv)?, envp: all(env)?, cwd: CString::new(cwd)?, umask })
+    }
+}
+
+/// Forks and executes `program` as the leader of a new session on `follower`, with `extra` at descriptor
+/// `extra_at`. Returns the pid once execve(2) has succeeded.
+///
+/// The caller must be single-threaded: the child runs Rust code between fork and exec.
+pub fn on_terminal(
+    program: &Program,
+    follower: BorrowedFd<'_>,
+    extra: Option<(BorrowedFd<'_>, RawFd)>,
+) -> Result<u32, SpawnError> {
+    let mut argv: Vec<*const libc::c_char> = program.argv.iter().map(|a| a.as_ptr()).collect();
+    argv.push(std::ptr::null());
+    let mut envp: Vec<*const libc::c_char> = program.envp.iter().map(|a| a.as_ptr()).collect();
+    envp.push(std::ptr::null());
+    let (errors, report) =
+        pipe_with(PipeFlags::CLOEXEC).map_err(|e| SpawnError { step: Step::Descriptors, errno: e.raw_os_error() })?;
+    let plan = Plan {
+        path: program.path.as_ptr(),
+        argv: argv.as_ptr(),
+        envp: envp.as_ptr(),
+        cwd: program.cwd.as_ptr(),
+        umask: program.umask,
+        follower: follower.as_raw_fd(),
+        extra: extra.map(|(fd, at)| (fd.as_raw_fd(), at)),
+        report: report.as_raw_fd(),
+    };
+    // SAFETY: the process is single-threaded (the caller's contract), so the child may run ordinary code; it only
+    // makes system calls on memory prepared above and never returns (`become_program` is `-> !`).
+    match unsafe { libc::fork() } {
+        -1 => Err(SpawnError { step: Step::Fork, errno: last_errno() }),
+        // SAFETY: we are the child; all pointers in `plan` point into memory that the child owns a copy of.
+        0 => unsafe { become_program(&plan) },
+        pid => {
+            drop(report);
+            let mut note = [0u8; 5];
+            match rustix::io::read(&errors, &mut note[..]) {
+                Ok(5) => {
+                    // The child reported and left; take its status so that no zombie stays.
+                    let _ = rustix::process::waitpid(
+                        rustix::process::Pid::from_raw(pid),
+                        rustix::process::WaitOptions::empty(),
+                    );
+                    let step = match note[0] {
+                        1 => Step::Session,
+                        2 => Step::Terminal,
+                        3 => Step::Descriptors,
+                        4 => Step::Directory,
+                        _ => Step::Exec,
+                    };
+                    Err(SpawnError { step, errno: i32::from_ne_bytes([note[1], note[2], note[3], note[4]]) })
+                }
+                _ => Ok(pid.unsigned_abs()),
+            }
+        }
+    }
+}
+
+/// Plain pointers and numbers: all that the child touches.
+struct Plan {
+    path: *const libc::c_char,
+    argv: *const *const libc::c_char,
+    envp: *const *const libc::c_char,
+    cwd: *const libc::c_char,
+    umask: u32,
+    follower: RawFd,
+    extra: Option<(RawFd, RawFd)>,
+    report: RawFd,
+}
+
+fn last_errno() -> i32 {
+    io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+/// The child's side. Only async-signal-safe calls (signal-safety(7)); errors go over the pipe as (step, errno).
+///
+/// # Safety
+/// Must be called in a freshly forked child with pointers that are valid in it.
+unsafe fn become_program(plan: &Plan) -> ! {
+    // SAFETY: every call is async-signal-safe and works on the plan's valid pointers or on locals; `sigset_t` may be
+    // zeroed before sigemptyset initialises it.
+    unsafe {
+        // The holder ignores and blocks signals; the shell must start with the system's defaults.
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut none);
+        for signo in 1..=crate::signal::SIGNO_MAX {
+            libc::signal(signo, libc::SIG_DFL);
+        }
+        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+        if libc::setsid() == -1 {
+            fail(plan.report, Step::Session);
+        }
+        if libc::ioctl(plan.follower, libc::TIOCSCTTY as _, 0) == -1 {
+            fail(plan.report, Step::Terminal);
+        }
+        // The report pipe must not sit where a descriptor is about to be placed.
+        let report = libc::fcntl(plan.report, libc::F_DUPFD_CLOEXEC, 200);
+        if report == -1 {
+            fail(plan.report, Step::Descriptors);
+        }
+        if let Some((from, at)) = plan.extra
+            && libc::dup2(from, at) == -1 {
+                fail(report, Step::Descriptors);
+            }
+        for standard in 0..3 {
+            if libc::dup2(plan.follower, standard) == -1 {
+                fail(report, Step::Descriptors);
+            }
+        }
+        libc::umask(plan.umask as libc::mode_t);
+        if libc::chdir(plan.cwd) == -1 {
+            fail(report, Step::Directory);
+        }
+        libc::execve(plan.path, plan.argv, plan.envp);
+        fail(report, Step::Exec)
+    }
+}
+
+/// Reports and leaves without running any destructor.
+///
+/// # Safety
+/// Only in the forked child.
+unsafe fn fail(report: RawFd, step: Step) -> ! {
+    let e = last_errno().to_ne_bytes();
+    let note = [step as u8, e[0], e[1], e[2], e[3]];
+    // SAFETY: write(2) reads five bytes of a local array; _exit(2) ends the process without unwinding.
+    unsafe {
+        libc::write(report, note.as_ptr().cast(), note.len());
+        libc::_exit(127)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pty::Pty;
+    use std::os::fd::AsFd;
+
+    fn program(path: &str, cwd: &str) -> Program {
+        Program::new(path.as_bytes(), &[path.as_bytes().to_vec()], &[], cwd.as_bytes(), 0o022).expect("no NUL inside")
+    }
+
+    #[test]
+    fn a_missing_program_and_a_missing_directory_are_told_apart() {
+        let pty = Pty::open(80, 24).expect("a pty");
+        let e = on_terminal(&program("/nonexistent", "/"), pty.follower.as_fd(), None).expect_err("no such program");
+        assert_eq!((e.step, e.errno), (Step::Exec, libc::ENOENT));
+        let e =
+            on_terminal(&program("/bin/true", "/nonexistent"), pty.follower.as_fd(), None).expect_err("no such dir");
+        assert_eq!((e.step, e.errno), (Step::Directory, libc::ENOENT));
+    }
+}

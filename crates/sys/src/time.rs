@@ -1,0 +1,18 @@
+//! The two clocks: the wall clock for what is recorded, the monotonic clock for what is waited for.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Microseconds since the Unix epoch (`CLOCK_REALTIME`, clock_gettime(2)).
+pub fn wall_us() -> u64 {
+    micros(ClockId::Realtime)
+}
+
+/// Microseconds on a clock that never jumps (`CLOCK_MONOTONIC`, clock_gettime(2)).
+pub fn monotonic_us() -> u64 {
+    micros(ClockId::Monotonic)
+}
+
+fn micros(clock: ClockId) -> u64 {
+    let t = clock_gettime(clock);
+    u64::try_from(t.tv_sec).unwrap_or(0) * 1_000_000 + u64::try_from(t.tv_nsec).unwrap_or(0) / 1_000
+}

@@ -1,0 +1,287 @@
+//! The walls between the crates: who may depend on whom, and which names stay on which side.
+//!
+//! A crate exists because of a sentence about what it must not depend on; these are the sentences. Tests may cross a wall
+//! of names (they forge journals and run servers), but not one of dependencies.
+
+use crate::source;
+use crate::tree::{TextFile, Violation, text_files};
+use crate::workspace;
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// What each crate of ours may depend on among ours.
+const WALLS: [(&str, &[&str]); 10] = [
+    ("api", &[]),
+    ("cli", &["api", "client", "server", "sys"]),
+    ("client", &["api"]),
+    ("e2e", &["api", "client"]),
+    ("holder", &["journal", "sys"]),
+    ("journal", &[]),
+    ("server", &["api", "holder", "journal", "sys", "terminal"]),
+    ("sys", &[]),
+    ("terminal", &[]),
+    ("xtask", &[]),
+];
+
+/// One of thousands of processes: no runtime, no JSON, no terminal emulation, at any depth.
+const NEVER_IN_HOLDER: [&str; 7] = ["tokio", "hyper", "axum", "serde_json", "vte", "alacritty_terminal", "avt"];
+
+/// The front doors of the server: they parse and render.
+const DOORS: [&str; 3] = ["mcp", "rest", "ws"];
+
+/// What a door may take from the server beside itself: the interface, the one road through it, who is calling, and the
+/// words (ids, names of keys) and bounds in which they speak.
+const OPEN_TO_DOORS: [&str; 6] = ["action", "dispatch", "identity", "ids", "keys", "limits"];
+
+/// The terminal is a function of bytes: no IO and no clock.
+const NEVER_IN_TERMINAL: [&str; 4] = ["fs", "net", "process", "thread"];
+
+/// A `Duration` is only a number, and foreign traits speak in it; these read a clock.
+const CLOCKS: [&str; 3] = ["Instant", "SystemTime", "UNIX_EPOCH"];
+
+/// The names with which a journal is written.
+const JOURNAL_WRITERS: [&str; 2] = ["Writer", "EventsWriter"];
+
+/// Looks at the crates' manifests and at their source.
+pub fn check(root: &Path) -> Result<Vec<Violation>> {
+    let graph = Graph::read(&workspace::metadata(root)?)?;
+    let mut found = dependencies(&graph);
+    found.extend(holder_tree(&graph));
+    for file in text_files(root)?.iter().filter(|file| file.extension() == "rs") {
+        found.extend(names(file));
+    }
+    Ok(found)
+}
+
+/// Who depends on whom. Packages are known by cargo's ids, because two versions of one name can be in one tree.
+struct Graph {
+    /// The crates of ours: each one's own manifest names these of ours, for whatever purpose.
+    ours: BTreeMap<String, BTreeSet<String>>,
+    names: BTreeMap<String, String>,
+    /// What is linked into each package.
+    linked: BTreeMap<String, Vec<String>>,
+}
+
+impl Graph {
+    fn read(metadata: &Value) -> Result<Self> {
+        let text = |value: &Value| value.as_str().map(str::to_owned).context("cargo metadata lacks a name");
+        let list = |value: &Value| value.as_array().cloned().context("cargo metadata lacks a list");
+        let members: BTreeSet<String> =
+            list(&metadata["workspace_members"])?.iter().map(text).collect::<Result<_>>()?;
+        let packages = list(&metadata["packages"])?;
+
+        let mut names = BTreeMap::new();
+        for package in &packages {
+            names.insert(text(&package["id"])?, text(&package["name"])?);
+        }
+        let our_names: BTreeSet<&String> = members.iter().filter_map(|id| names.get(id)).collect();
+        let mut ours = BTreeMap::new();
+        for package in packages.iter().filter(|package| package["id"].as_str().is_some_and(|id| members.contains(id))) {
+            let mut needed = BTreeSet::new();
+            for dependency in list(&package["dependencies"])? {
+                let name = text(&dependency["name"])?;
+                // Ours are those with a path: a crate on the registry may be called `client` too.
+                if our_names.contains(&name) && dependency["path"].is_string() {
+                    needed.insert(name);
+                }
+            }
+            ours.insert(text(&package["name"])?, needed);
+        }
+        let mut linked = BTreeMap::new();
+        for node in list(&metadata["resolve"]["nodes"])? {
+            let mut needed = Vec::new();
+            for dependency in list(&node["deps"])? {
+                if list(&dependency["dep_kinds"])?.iter().any(|kind| kind["kind"].is_null()) {
+                    needed.push(text(&dependency["pkg"])?);
+                }
+            }
+            linked.insert(text(&node["id"])?, needed);
+        }
+        Ok(Self { ours, names, linked })
+    }
+}
+
+fn dependencies(graph: &Graph) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (name, needed) in &graph.ours {
+        let manifest =
+            if name == "xtask" { "xtask/Cargo.toml".to_owned() } else { format!("crates/{name}/Cargo.toml") };
+        let Some((_, allowed)) = WALLS.iter().find(|(crate_name, _)| crate_name == name) else {
+            found.push(Violation::at(&manifest, 1, format!("`{name}` has no wall: say what it may depend on")));
+            continue;
+        };
+        for other in needed.iter().filter(|other| !allowed.contains(&other.as_str())) {
+            let what = format!("`{name}` must not depend on `{other}`; of ours it may use {allowed:?}");
+            found.push(Violation::at(&manifest, 1, what));
+        }
+    }
+    found
+}
+
+fn holder_tree(graph: &Graph) -> Vec<Violation> {
+    let is_holder = |(_, name): &(&String, &String)| *name == "holder";
+    let Some((holder, _)) = graph.names.iter().find(is_holder) else {
+        return vec![Violation::at("crates/holder/Cargo.toml", 1, "there is no holder")];
+    };
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::from([holder]);
+    let mut open = vec![(holder, "holder".to_owned())];
+    while let Some((id, way)) = open.pop() {
+        for next in graph.linked.get(id).into_iter().flatten() {
+            if !seen.insert(next) {
+                continue;
+            }
+            let name = graph.names.get(next).map_or("", String::as_str);
+            let way = format!("{way} → {name}");
+            if NEVER_IN_HOLDER.contains(&name) {
+                let what = format!("the holder must not contain `{name}`: {way}");
+                found.push(Violation::at("crates/holder/Cargo.toml", 1, what));
+            }
+            open.push((next, way));
+        }
+    }
+    found
+}
+
+fn names(file: &TextFile) -> Vec<Violation> {
+    let mut parts = file.path.split('/');
+    let ("crates", Some(crate_name), Some("src")) = (parts.next().unwrap_or_default(), parts.next(), parts.next())
+    else {
+        return Vec::new();
+    };
+    if file.path.ends_with("/tests.rs") || file.has_part("tests") {
+        return Vec::new();
+    }
+    let inside: Vec<&str> = parts.collect();
+    let code = source::shipped(&source::code(&file.text));
+    let mut found = Vec::new();
+    let mut complain = |line: usize, what: String| found.push(Violation::at(&file.path, line, what));
+
+    if !["journal", "holder"].contains(&crate_name) {
+        for (line, name) in source::names_from(&code, "journal") {
+            if JOURNAL_WRITERS.contains(&name.as_str()) || ["*", "as"].contains(&name.as_str()) {
+                complain(line, format!("`journal::{name}`: only the holder writes a journal, everybody else reads"));
+            }
+        }
+    }
+    if crate_name == "terminal" {
+        for clock in CLOCKS {
+            for line in source::lines_with_word(&code, clock) {
+                complain(line, format!("`{clock}`: the terminal has no clock; the caller has"));
+            }
+        }
+        for root in ["std", "core"] {
+            for (line, name) in source::names_from(&code, root) {
+                if NEVER_IN_TERMINAL.contains(&name.as_str()) || ["*", "as"].contains(&name.as_str()) {
+                    complain(line, format!("`{root}::{name}`: the terminal has no IO and no clock; the caller has"));
+                }
+            }
+        }
+    }
+    let door = inside.first().map(|part| part.trim_end_matches(".rs")).filter(|part| DOORS.contains(part));
+    if let ("server", Some(door)) = (crate_name, door) {
+        for (line, name) in taken_from_crate(&code, depth(&inside)) {
+            if name != door && !OPEN_TO_DOORS.contains(&name.as_str()) {
+                complain(line, format!("`{name}`: a front door takes only {OPEN_TO_DOORS:?}; ask by an Action"));
+            }
+        }
+    }
+    found
+}
+
+/// How many `super` lead from a file's module to the crate's root.
+fn depth(inside: &[&str]) -> usize {
+    let is_own_folder = inside.last().is_some_and(|name| *name == "mod.rs");
+    inside.len() - usize::from(is_own_folder)
+}
+
+/// The crate's top-level names that a file takes, by `crate::` or by as many `super::` as lead to the root.
+fn taken_from_crate(code: &str, depth: usize) -> Vec<(usize, String)> {
+    let mut names = source::names_from(code, "crate");
+    let chain = vec!["super"; depth].join("::");
+    // `pub(super)` and a shorter chain stay inside the door.
+    names.extend(source::names_from(code, &chain).into_iter().filter(|(_, name)| name != "super"));
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn metadata(edges: &[(&str, &str)]) -> Value {
+        let ids = ["holder", "journal", "server", "client"];
+        let packages: Vec<Value> = ids
+            .iter()
+            .map(|id| {
+                let needed: Vec<Value> = edges
+                    .iter()
+                    .filter(|(from, _)| from == id)
+                    .map(|(_, to)| json!({"name": to, "path": ids.contains(to).then_some("here")}))
+                    .collect();
+                json!({"id": id, "name": id, "dependencies": needed})
+            })
+            .chain(["tokio", "bytes"].map(|id| json!({"id": id, "name": id, "dependencies": []})))
+            .collect();
+        let nodes: Vec<Value> = ["holder", "journal", "server", "client", "tokio", "bytes"]
+            .iter()
+            .map(|id| {
+                let linked = edges.iter().filter(|(from, _)| from == id);
+                let deps: Vec<Value> =
+                    linked.map(|(_, to)| json!({"pkg": to, "dep_kinds": [{"kind": null}]})).collect();
+                json!({"id": id, "deps": deps})
+            })
+            .collect();
+        json!({"workspace_members": ids, "packages": packages, "resolve": {"nodes": nodes}})
+    }
+
+    fn graph_complaints(edges: &[(&str, &str)]) -> Vec<String> {
+        let graph = Graph::read(&metadata(edges)).unwrap();
+        let found = dependencies(&graph).into_iter().chain(holder_tree(&graph));
+        found.map(|violation| violation.what).collect()
+    }
+
+    #[test]
+    fn dependencies_along_the_walls_are_fine_and_across_them_are_found() {
+        assert_eq!(graph_complaints(&[("holder", "journal"), ("server", "holder"), ("server", "tokio")]), [""; 0]);
+        let expected = ["`client` must not depend on `server`; of ours it may use [\"api\"]"];
+        assert_eq!(graph_complaints(&[("client", "server")]), expected);
+    }
+
+    #[test]
+    fn a_runtime_in_the_holder_is_found_at_any_depth_with_the_way_to_it() {
+        let expected = ["the holder must not contain `tokio`: holder → journal → bytes → tokio"];
+        assert_eq!(graph_complaints(&[("holder", "journal"), ("journal", "bytes"), ("bytes", "tokio")]), expected);
+    }
+
+    fn lines(path: &str, text: &str) -> Vec<usize> {
+        let file = TextFile { path: path.to_owned(), text: text.to_owned() };
+        names(&file).into_iter().map(|violation| violation.line).collect()
+    }
+
+    #[test]
+    fn only_the_holder_names_the_writers_of_a_journal() {
+        let text = "use journal::{Reader, Writer};\nlet w = journal::EventsWriter::open();\nuse journal::Offset;\n\
+                    use journal as j;\n// journal::Writer\n#[cfg(test)]\nmod tests { use journal::Writer; }\n";
+        assert_eq!(lines("crates/server/src/sessions/replay.rs", text), [1, 2, 4]);
+        assert_eq!(lines("crates/holder/src/pump.rs", text), [0; 0]);
+        assert_eq!(lines("crates/server/tests/replay.rs", text), [0; 0]);
+    }
+
+    #[test]
+    fn a_front_door_takes_nothing_from_behind_the_road() {
+        let text = "use crate::{action::Action, sessions};\nuse crate::dispatch::Dispatch;\nuse crate::rest::body;\n\
+                    let x = crate::policy::allow();\nuse super::super::audit;\nuse super::sessions;\npub(super) fn f() {}\n";
+        assert_eq!(lines("crates/server/src/rest/terminals.rs", text), [1, 4, 5]);
+        assert_eq!(lines("crates/server/src/dispatch.rs", text), [0; 0]);
+        assert_eq!(lines("crates/server/src/mcp/mod.rs", "use super::{audit, limits};\nuse self::tools;\n"), [1]);
+    }
+
+    #[test]
+    fn the_terminal_has_no_io_and_no_clock() {
+        let text = "use std::{fmt, time::Instant};\nlet f = std::fs::read();\nuse std::{collections::VecDeque, time::Duration};\n";
+        assert_eq!(lines("crates/terminal/src/screen/mod.rs", text), [1, 2]);
+    }
+}

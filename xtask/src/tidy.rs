@@ -1,0 +1,253 @@
+//! The house rules that a machine can check. Each complaint says what to do instead.
+
+use crate::source;
+use crate::spec;
+use crate::tree::{TextFile, Violation, text_files};
+use anyhow::Result;
+use std::path::Path;
+
+/// What holds for source files; a longer one has two subjects.
+const LINES_MAX: usize = 800;
+
+/// Documents that must stay readable in one sitting.
+const SHORT_DOCUMENTS: [(&str, usize); 2] = [("ARCHITECTURE.md", 250), ("CONTRIBUTING.md", 80)];
+
+struct Banned {
+    extension: &'static str,
+    call: &'static str,
+    instead: &'static str,
+}
+
+const BANNED: [Banned; 8] = [
+    Banned {
+        extension: "rs",
+        call: "thread::sleep",
+        instead: "wait for the event itself: poll, a channel, a process's end",
+    },
+    Banned {
+        extension: "rs",
+        call: "time::sleep(",
+        instead: "wait for the event itself; a deadline is `time::timeout` or `time::sleep_until`",
+    },
+    Banned { extension: "rs", call: "todo!(", instead: "write it, or return an error that says what is missing" },
+    Banned {
+        extension: "rs",
+        call: "unimplemented!(",
+        instead: "write it, or return an error that says what is missing",
+    },
+    Banned { extension: "rs", call: "dbg!(", instead: "use `tracing`, or nothing" },
+    Banned { extension: "rs", call: "#[ignore]", instead: "say why: `#[ignore = \"…\"]`" },
+    Banned { extension: "py", call: "time.sleep(", instead: "wait for the event itself, with a deadline" },
+    Banned { extension: "py", call: "asyncio.sleep(", instead: "wait for the event itself, with `asyncio.timeout`" },
+];
+
+/// The places where a banned call is right, each with its reason.
+const ALLOWED: [(&str, &str, &str); 1] = [(
+    "shell-integration/tests/bench.py",
+    "time.sleep(",
+    "it measures and is no test: the machine settles before the clock starts, and no result depends on it",
+)];
+
+/// The folder of the developers' machines that once slipped into a document. In two parts, so that this file is clean.
+const MACHINE_PATH: &str = concat!("/wo", "rk/");
+
+/// Looks at every text file of the project.
+pub fn check(root: &Path) -> Result<Vec<Violation>> {
+    let files = text_files(root)?;
+    let mut found: Vec<Violation> = files.iter().flat_map(file).collect();
+    found.extend(spec::check(&files));
+    found.extend(needless(&files, &ALLOWED));
+    if !files.iter().any(|file| file.path == "SPECIFICATION.md") {
+        println!("tidy: no SPECIFICATION.md yet, so no promise was checked");
+    }
+    Ok(found)
+}
+
+fn file(file: &TextFile) -> Vec<Violation> {
+    if file.is_recorded() {
+        return Vec::new();
+    }
+    let mut found: Vec<Violation> = header(file).into_iter().collect();
+    found.extend(length(file));
+    found.extend(lines(file));
+    found.extend(banned(file, &ALLOWED));
+    found.extend(walls_of_unsafe(file));
+    found
+}
+
+fn header(file: &TextFile) -> Option<Violation> {
+    let first = file.text.lines().find(|line| !line.starts_with("#!")).unwrap_or_default();
+    let is_fine = match file.extension() {
+        "rs" => file.text.starts_with("//! "),
+        // An empty file only marks a package.
+        "py" => {
+            file.text.is_empty() || first.trim_start_matches('r').starts_with("\"\"\"") || begins_with_sentence(file)
+        }
+        "sh" | "bash" | "zsh" | "fish" => begins_with_sentence(file),
+        _ => true,
+    };
+    let what = "begin with what this file is and the rule it keeps";
+    let form = if file.extension() == "rs" { "in a `//!` comment on the first line" } else { "in a comment" };
+    (!is_fine).then(|| Violation::at(&file.path, 1, format!("{what}, {form}")))
+}
+
+/// Whether a comment that is meant for people stands on top.
+fn begins_with_sentence(file: &TextFile) -> bool {
+    let mut comments = file.text.lines().take_while(|line| line.starts_with('#'));
+    comments.any(|line| {
+        let words = line.trim_start_matches('#').trim();
+        !line.starts_with("#!") && !words.starts_with("shellcheck ") && words.contains(' ')
+    })
+}
+
+fn length(file: &TextFile) -> Option<Violation> {
+    let is_source = matches!(file.extension(), "rs" | "py" | "sh" | "bash" | "zsh" | "fish");
+    let short = SHORT_DOCUMENTS.iter().find(|(path, _)| *path == file.path).map(|(_, max)| *max);
+    let max = short.or(is_source.then_some(LINES_MAX))?;
+    let lines = file.text.lines().count();
+    (lines > max).then(|| Violation::at(&file.path, lines, format!("{lines} lines, and {max} is the most: split it")))
+}
+
+fn lines(file: &TextFile) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (i, line) in file.text.lines().enumerate() {
+        let mut complain = |what: &str| found.push(Violation::at(&file.path, i + 1, what));
+        if line.contains('\t') {
+            complain("a tab: indent with spaces, write `\\t` in a literal");
+        }
+        if line.ends_with([' ', '\r']) {
+            complain("a blank at the end of the line: take it away");
+        }
+        if names_machine_path(line) {
+            complain("a path of somebody's machine: name the place by what it is");
+        }
+    }
+    if !file.text.is_empty() && !file.text.ends_with('\n') {
+        found.push(Violation::at(&file.path, file.text.lines().count(), "end the last line"));
+    }
+    found
+}
+
+fn names_machine_path(line: &str) -> bool {
+    line.match_indices(MACHINE_PATH).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        !before.is_some_and(|c| c.is_alphanumeric() || "._-/}".contains(c))
+    })
+}
+
+fn banned(file: &TextFile, allowed: &[(&str, &str, &str)]) -> Vec<Violation> {
+    let code = match file.extension() {
+        "rs" => source::code(&file.text),
+        _ => file.text.clone(),
+    };
+    let mut found = Vec::new();
+    for rule in BANNED.iter().filter(|rule| rule.extension == file.extension()) {
+        if allowed.iter().any(|(path, call, _why)| *path == file.path && *call == rule.call) {
+            continue;
+        }
+        for (i, line) in code.lines().enumerate() {
+            let is_called = line.match_indices(rule.call).any(|(at, _)| {
+                // `my_todo!(` is another name.
+                !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_')
+            });
+            if is_called {
+                let what = format!("`{}`: {}", rule.call, rule.instead);
+                found.push(Violation::at(&file.path, i + 1, what));
+            }
+        }
+    }
+    found
+}
+
+/// A permission that nobody needs any more waits for somebody to misuse it.
+fn needless(files: &[TextFile], allowed: &[(&str, &str, &str)]) -> Vec<Violation> {
+    let is_used = |path: &str, call: &str| files.iter().any(|file| file.path == path && file.text.contains(call));
+    let needless = allowed.iter().filter(|(path, call, _why)| !is_used(path, call));
+    let complaint = |path: &str, call: &str| Violation::at(path, 1, format!("has no `{call}`: take it from `ALLOWED`"));
+    needless.map(|(path, call, _why)| complaint(path, call)).collect()
+}
+
+fn walls_of_unsafe(file: &TextFile) -> Vec<Violation> {
+    if file.extension() != "rs" || file.path.starts_with("crates/sys/") {
+        return Vec::new();
+    }
+    let lines = source::lines_with_word(&source::code(&file.text), "unsafe");
+    let what = "`unsafe` lives in crates/sys only: give it a safe face there";
+    lines.into_iter().map(|line| Violation::at(&file.path, line, what)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaints(path: &str, text: &str) -> Vec<(usize, String)> {
+        let text_file = TextFile { path: path.to_owned(), text: text.to_owned() };
+        let found = file(&text_file).into_iter();
+        found
+            .map(|violation| (violation.line, violation.what.split(':').next().unwrap_or_default().to_owned()))
+            .collect()
+    }
+
+    fn clean() -> Vec<(usize, String)> {
+        Vec::new()
+    }
+
+    #[test]
+    fn a_file_without_a_header_is_found() {
+        let rust = "begin with what this file is and the rule it keeps, in a `//!` comment on the first line";
+        let other = "begin with what this file is and the rule it keeps, in a comment";
+        assert_eq!(complaints("a.rs", "use a;\n"), [(1, rust.to_owned())]);
+        assert_eq!(complaints("a.rs", "//! It is.\n"), clean());
+        assert_eq!(complaints("a.py", "import a\n"), [(1, other.to_owned())]);
+        assert_eq!(complaints("a.py", "#!/usr/bin/env python3\n\"\"\"It is.\"\"\"\n"), clean());
+        assert_eq!(complaints("a.sh", "#!/bin/sh\n# shellcheck shell=sh\nset -e\n"), [(1, other.to_owned())]);
+        assert_eq!(complaints("a.sh", "# shellcheck shell=bash\n#\n# It is.\n"), clean());
+    }
+
+    #[test]
+    fn a_file_of_more_than_800_lines_is_found() {
+        let text = format!("//! It is.\n{}", "a();\n".repeat(799));
+        assert_eq!(complaints("a.rs", &text), clean());
+        let text = format!("{text}a();\n");
+        assert_eq!(complaints("a.rs", &text), [(801, "801 lines, and 800 is the most".to_owned())]);
+    }
+
+    #[test]
+    fn banned_calls_are_found_in_code_and_not_in_words_about_them() {
+        let text = "//! It is.\nstd::thread::sleep(a);\ntime::sleep(b).await;\n// todo!()\nlet s = \"dbg!()\";\ntodo!();\n\
+                    #[ignore]\n#[ignore = \"slow\"]\nnot_todo!();\ntime::sleep_until(c);\n";
+        let lines: Vec<_> = complaints("a.rs", text).into_iter().map(|(line, _)| line).collect();
+        assert_eq!(lines, [2, 3, 6, 7]);
+        assert_eq!(complaints("a.py", "# It is.\ntime.sleep(1)\n"), [(2, "`time.sleep(`".to_owned())]);
+    }
+
+    #[test]
+    fn a_banned_call_is_allowed_where_the_list_says_so_and_nowhere_else() {
+        let allowed = [("a.rs", "todo!(", "a reason")];
+        let at = |path: &str| TextFile { path: path.to_owned(), text: "todo!();\ndbg!();\n".to_owned() };
+        let lines = |path| banned(&at(path), &allowed).iter().map(|found| found.line).collect::<Vec<_>>();
+        assert_eq!((lines("a.rs"), lines("b.rs")), (vec![2], vec![1, 2]));
+        assert_eq!(needless(&[at("a.rs")], &allowed).len(), 0);
+        assert_eq!(needless(&[at("b.rs")], &allowed).len(), 1);
+    }
+
+    #[test]
+    fn unsafe_is_found_outside_sys() {
+        let text = "//! No unsafe here.\nunsafe {}\n#![forbid(unsafe_code)]\n";
+        assert_eq!(complaints("crates/sys/src/a.rs", text), clean());
+        let expected = [(2, "`unsafe` lives in crates/sys only".to_owned())];
+        assert_eq!(complaints("crates/holder/src/a.rs", text), expected);
+    }
+
+    #[test]
+    fn paths_of_a_machine_tabs_and_blanks_at_the_end_are_found() {
+        let text = format!("see {MACHINE_PATH}main\nin target{MACHINE_PATH}\na\tb\nc \nd");
+        let lines: Vec<_> = complaints("a.md", &text).into_iter().map(|(line, _)| line).collect();
+        assert_eq!(lines, [1, 3, 4, 5]);
+    }
+
+    #[test]
+    fn a_recording_is_left_as_it_is() {
+        assert_eq!(complaints("crates/terminal/tests/fixtures/vim.md", "a\tb "), clean());
+    }
+}

@@ -1,0 +1,75 @@
+//! Where the workspace is and how cargo is called in it.
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The folder with the workspace's Cargo.toml.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// A cargo that knows nothing of the one that runs us: build scripts would otherwise see our package's variables and
+/// build everything again.
+pub fn cargo(root: &Path) -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(root);
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
+}
+
+/// Runs a command and fails with its name when it fails.
+pub fn succeed(command: &mut Command) -> Result<()> {
+    let what = shown(command);
+    let status = command.status().with_context(|| format!("cannot run `{what}`"))?;
+    if !status.success() {
+        bail!("`{what}` failed: {status}");
+    }
+    Ok(())
+}
+
+/// Runs a command and returns what it printed.
+pub fn printed(command: &mut Command) -> Result<String> {
+    let what = shown(command);
+    let output = command.output().with_context(|| format!("cannot run `{what}`"))?;
+    if !output.status.success() {
+        bail!("`{what}` failed: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`{what}` printed something that is not text"))
+}
+
+/// A command as a person would type it.
+pub fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// What `cargo metadata` says, for this machine's platform only: others' dependencies need not even be downloaded.
+pub fn metadata(root: &Path) -> Result<Value> {
+    let version = printed(Command::new("rustc").arg("-vV").current_dir(root))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc names no host")?;
+    let text = printed(cargo(root).args(["metadata", "--format-version", "1", "--filter-platform", host]))?;
+    serde_json::from_str(&text).context("cargo metadata printed something that is not JSON")
+}
+
+/// Where cargo puts what it builds.
+pub fn target_dir(root: &Path) -> Result<PathBuf> {
+    let text = printed(cargo(root).args(["metadata", "--format-version", "1", "--no-deps"]))?;
+    let metadata: Value = serde_json::from_str(&text)?;
+    let dir = metadata["target_directory"].as_str().context("cargo metadata names no target directory")?;
+    Ok(PathBuf::from(dir))
+}
+
+/// Builds and runs one of the measuring programs beside the end-to-end tests, optimised.
+pub fn run_tool(root: &Path, tool: &str, args: &[&str]) -> Result<()> {
+    let mut command = cargo(root);
+    command.args(["run", "--release", "--package", "e2e", "--bin", tool, "--"]).args(args);
+    succeed(&mut command)
+}
