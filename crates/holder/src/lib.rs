@@ -1,1 +1,30 @@
-//! One PTY, its shell and its journal; the wire that a server speaks to it.
+//! The holder: one small process per session that owns the PTY, the shell and the journal.
+//!
+//! This library holds what both ends share ([`wire`], [`spec`]) and the holder itself ([`run`]). It depends on no
+//! async runtime, no JSON, no HTTP and no terminal emulation; it moves bytes and keeps records, and understands only
+//! as much of them as it takes to start a command and to know that one ended.
+
+#![deny(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+pub mod spec;
+pub mod wire;
+
+mod control;
+mod ending;
+mod hold;
+mod input;
+mod prompt;
+mod pump;
+mod sampler;
+
+pub use hold::run;
+pub use pump::splice_works;
+
+/// The socket in a session's folder on which its holder listens.
+pub const SOCKET_FILE: &str = "control";
+/// The file in a session's folder from which the shell loads the next command.
+pub const COMMAND_FILE: &str = "command";
+/// The file in a session's folder that says how the session was started.
+pub const SPEC_FILE: &str = "spec";
+/// The descriptor on which the shell finds its end of the attestation socket.
+pub const ATTESTATION_FD: i32 = 97;

@@ -1,0 +1,835 @@
+//! The holder itself: one thread, one poll, and in every turn the same order.
+//!
+//! ```text
+//! bytes into the journal → attestation drained → records appended → children reaped → requests → tail published
+//! ```
+//! The tail is published last, so whoever reads up to it finds every marker's record already there. Control is looked
+//! at in every turn and a turn is bounded, so no flood of output can starve it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use journal::{EndReason, EventsWriter, Kind, Offset, Record, Retained, Retention, TroubleKind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{WaitOptions, wait};
+use sys::{pty, signal, socket, spawn, time};
+
+use crate::control::Client;
+use crate::ending::{self, Ending, Progress};
+use crate::input::Keyboard;
+use crate::prompt::{Prompt, Shell};
+use crate::pump::{Pump, Turn};
+use crate::sampler::Sampler;
+use crate::spec::Spec;
+use crate::wire::{Foreground, FromHolder, Hello, Key, PROTOCOL, State, Status, Tail, Target, ToHolder};
+use crate::{ATTESTATION_FD, COMMAND_FILE, SOCKET_FILE};
+
+/// The private keys, bound in every keymap by shell-integration/bash.sh: load the staged command and accept it.
+const KEY_RUN: &[u8] = b"\x1b[7337~\x1b[7339~";
+/// The private key that makes the shell report.
+const KEY_REPORT: &[u8] = b"\x1b[7338~";
+/// How many connections are served at once; one is a server's, the others are looks.
+const CLIENTS_MAX: usize = 8;
+/// How many datagrams one turn drains; more than the socket can queue, so a turn always reaches the end of the queue
+/// as it was when the turn began.
+const DATAGRAMS_MAX: usize = 4096;
+/// How often a full disk is tried again.
+const FULL_RETRY_US: u64 = 200_000;
+/// How often a hung-up terminal is looked at again: a daemon may open it once more.
+const HUNG_UP_RETRY_US: u64 = 200_000;
+/// How often a waiting command looks whether the line editor has the terminal yet; there is no event for that.
+const READY_RETRY_US: u64 = 300;
+/// Output of a command that was just started is announced together with its end, if that comes within this time.
+const COALESCE_US: u64 = 1_500;
+/// After this long without output the pump gives its memory back.
+const QUIET_US: u64 = 2_000_000;
+/// How long the last frames may take to leave.
+const FAREWELL_US: u64 = 300_000;
+
+/// A command that waits for the prompt.
+struct Waiting {
+    from: (u64, u32),
+    key: Key,
+    text: Vec<u8>,
+    until: u64,
+}
+
+struct Holder {
+    spec: Spec,
+    leader: OwnedFd,
+    attestation: OwnedFd,
+    /// Nobody holds the other end any more (`exec 97>&-`), so it would always be "ready".
+    is_unattested: bool,
+    /// What the shell still has to be told: the secret and where commands are staged.
+    greeting: VecDeque<u8>,
+    signals: OwnedFd,
+    listener: UnixListener,
+    clients: Vec<Client>,
+    next_client: u64,
+    journal: journal::Writer,
+    events: EventsWriter,
+    /// Reports that could not be appended yet; while there are any, no tail is published.
+    held: VecDeque<(u64, Vec<u8>)>,
+    pump: Pump,
+    prompt: Prompt,
+    keyboard: Keyboard,
+    sampler: Sampler,
+    command_file: std::fs::File,
+    waiting: Option<Waiting>,
+    shell_pid: u32,
+    /// The shell's wait status, and whether it is recorded.
+    exit: Option<(i32, bool)>,
+    ending: Option<Ending>,
+    /// Who asked for the end and is told when it is there.
+    enders: Vec<(u64, u32)>,
+    is_over: bool,
+    published: Tail,
+    answered: Offset,
+    /// When to try the terminal again after the disk was full or the terminal hung up.
+    retry_at: Option<u64>,
+    is_full: bool,
+    has_more: bool,
+    quiet_at: Option<u64>,
+    announce_by: Option<u64>,
+    /// A report was appended whose marker may come with the next bytes.
+    expects_marker: bool,
+    pressed_at: u64,
+}
+
+/// Holds the session of this folder until it is over.
+pub fn run(folder: &Path) -> io::Result<()> {
+    prepare_process()?;
+    let spec = Spec::load(folder)?;
+    limit_open_files(spec.open_files);
+    let events = EventsWriter::create(folder)?;
+    let retention = match spec.journal_bytes_max {
+        0 => Retention::UNLIMITED,
+        n => Retention::newest(n),
+    };
+    let journal = journal::Writer::create(folder, retention)?;
+    let listener = socket::listen_in(folder, SOCKET_FILE)?;
+    listener.set_nonblocking(true)?;
+    let command_file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(folder.join(COMMAND_FILE))?;
+    let attestation = socket::Attestation::pair()?;
+    let secret = secret()?;
+    let terminal = pty::Pty::open(spec.cols, spec.rows)?;
+    let greeting = greeting(&secret, folder, spec.attests);
+    let mut holder = Holder {
+        leader: terminal.leader,
+        attestation: attestation.ours,
+        is_unattested: false,
+        greeting,
+        signals: signal::descriptor(&[signal::TERM, signal::CHLD])?,
+        listener,
+        clients: Vec::new(),
+        next_client: 1,
+        journal,
+        events,
+        held: VecDeque::new(),
+        pump: Pump::new(spec.may_splice),
+        prompt: Prompt::new(secret),
+        keyboard: Keyboard::default(),
+        sampler: Sampler::new(&terminal.path),
+        command_file,
+        waiting: None,
+        shell_pid: 0,
+        exit: None,
+        ending: None,
+        enders: Vec::new(),
+        is_over: false,
+        published: Tail::default(),
+        answered: Offset::ZERO,
+        retry_at: None,
+        is_full: false,
+        has_more: false,
+        quiet_at: None,
+        announce_by: None,
+        expects_marker: false,
+        pressed_at: 0,
+        spec,
+    };
+    holder.adopt_standard_input()?;
+    // The socket takes what its queue holds now; the rest follows as the shell reads.
+    holder.greet();
+    holder.start_shell(terminal.follower, attestation.theirs)?;
+    while !holder.is_over {
+        holder.turn()?;
+    }
+    holder.farewell(folder);
+    Ok(())
+}
+
+/// Its own session, so that no terminal's hang-up and no group's signal reaches it; the reaper of its descendants.
+fn prepare_process() -> io::Result<()> {
+    // Refused only for a group leader, which already is what we want.
+    let _ = rustix::process::setsid();
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let _ = rustix::thread::set_name(c"ptyd-holder");
+    for signo in [signal::HUP, signal::INT, signal::QUIT, signal::TSTP] {
+        signal::ignore(signo);
+    }
+    Ok(())
+}
+
+/// The server raised its own limit for its many sessions; the shell is to find the one that its user has.
+fn limit_open_files(soft: u64) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    if soft > 0 {
+        let maximum = getrlimit(Resource::Nofile).maximum;
+        // Lowering is always allowed (setrlimit(2)).
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(soft), maximum });
+    }
+}
+
+/// 128 bits from the kernel, in hexadecimal.
+fn secret() -> io::Result<Vec<u8>> {
+    use std::io::Read;
+    let mut bytes = [0u8; 16];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().flat_map(|b| format!("{b:02x}").into_bytes()).collect())
+}
+
+fn greeting(secret: &[u8], folder: &Path, attests: bool) -> VecDeque<u8> {
+    use std::os::unix::ffi::OsStrExt;
+    if !attests {
+        return VecDeque::new();
+    }
+    let path = folder.join(COMMAND_FILE);
+    [secret, b"\n", path.as_os_str().as_bytes(), b"\n"].concat().into()
+}
+
+impl Holder {
+    /// The server that started us is our first client; its connection must not stay open twice.
+    fn adopt_standard_input(&mut self) -> io::Result<()> {
+        let stream = UnixStream::from(rustix::io::dup(io::stdin().as_fd())?);
+        let null = std::fs::File::open("/dev/null")?;
+        rustix::stdio::dup2_stdin(&null)?;
+        self.clients.push(Client::new(0, stream, true)?);
+        Ok(())
+    }
+
+    fn start_shell(&mut self, follower: OwnedFd, theirs: OwnedFd) -> io::Result<()> {
+        let s = &self.spec;
+        let program = spawn::Program::new(&s.program, &s.argv, &s.env, &s.cwd, s.umask)?;
+        let extra = s.attests.then(|| (theirs.as_fd(), ATTESTATION_FD));
+        match spawn::on_terminal(&program, follower.as_fd(), extra) {
+            Ok(pid) => {
+                self.shell_pid = pid;
+                let (cols, rows) = (self.spec.cols, self.spec.rows);
+                let started = Record::Started { holder_pid: std::process::id(), shell_pid: pid, cols, rows };
+                self.events.record(time::wall_us(), Offset::ZERO, &started)?;
+                self.published = Tail { journal: Offset::ZERO, events: self.events.end() };
+                self.sampler.stir(time::monotonic_us());
+                let hello = self.hello();
+                self.each_attached(|c| c.send(&hello));
+                Ok(())
+            }
+            Err(e) => {
+                let value = u64::from(e.step as u8) << 32 | u64::from(e.errno.unsigned_abs());
+                self.each_attached(|c| c.send(&FromHolder::Done { seq: 0, status: Status::Failed, value }));
+                Err(io::Error::from_raw_os_error(e.errno))
+            }
+        }
+    }
+
+    fn turn(&mut self) -> io::Result<()> {
+        self.wait_for_something()?;
+        let now = time::monotonic_us();
+        self.greet();
+        self.move_bytes(now);
+        self.drain_attestation(now);
+        self.reap(now);
+        self.type_on(now);
+        self.start_waiting_command(now);
+        self.look(now);
+        self.serve_clients(now);
+        self.go_on_ending(now);
+        self.publish(now);
+        for client in &mut self.clients {
+            client.flush();
+        }
+        self.clients.retain(|c| !c.is_over());
+        Ok(())
+    }
+
+    /// The only place where the holder sleeps.
+    fn wait_for_something(&mut self) -> io::Result<()> {
+        let now = time::monotonic_us();
+        let timers = [
+            self.sampler.next_at(),
+            self.keyboard.next_at(),
+            self.waiting.as_ref().map(|_| now + READY_RETRY_US),
+            self.ending.as_ref().map(Ending::next_at),
+            // What is ending is looked at often: its end is waited for.
+            self.ending.as_ref().map(|_| now + 5_000),
+            self.retry_at,
+            self.quiet_at,
+            self.announce_by,
+            self.has_more.then_some(now),
+        ];
+        let timeout = timers.into_iter().flatten().min().map(|at| {
+            let us = at.saturating_sub(now);
+            Timespec { tv_sec: (us / 1_000_000) as i64, tv_nsec: (us % 1_000_000 * 1000) as i64 }
+        });
+        let mut leader = PollFlags::empty();
+        if self.retry_at.is_none() {
+            leader |= PollFlags::IN;
+        }
+        if !self.keyboard.is_empty() {
+            leader |= PollFlags::OUT;
+        }
+        let mut attestation = PollFlags::IN;
+        if !self.greeting.is_empty() {
+            attestation |= PollFlags::OUT;
+        }
+        let mut fds = Vec::with_capacity(4 + CLIENTS_MAX);
+        fds.push(PollFd::new(&self.signals, PollFlags::IN));
+        fds.push(PollFd::new(&self.listener, PollFlags::IN));
+        if self.held.is_empty() && !self.is_unattested {
+            fds.push(PollFd::new(&self.attestation, attestation));
+        }
+        // A hung-up terminal is always "ready"; it is left out until its retry.
+        if !leader.is_empty() && self.retry_at.is_none() {
+            fds.push(PollFd::new(&self.leader, leader));
+        }
+        for client in &self.clients {
+            let unsent = if client.has_unsent() { PollFlags::OUT } else { PollFlags::empty() };
+            fds.push(PollFd::from_borrowed_fd(client.fd(), PollFlags::IN | unsent));
+        }
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// One byte a datagram, because bash reads this socket one byte at a time and the kernel drops the rest of a
+    /// datagram that was read in part.
+    fn greet(&mut self) {
+        while let Some(byte) = self.greeting.front() {
+            match rustix::net::send(&self.attestation, &[*byte], rustix::net::SendFlags::DONTWAIT) {
+                Ok(_) => {
+                    self.greeting.pop_front();
+                }
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => break,
+                Err(_) => self.greeting.clear(),
+            }
+        }
+    }
+
+    fn move_bytes(&mut self, now: u64) {
+        if self.retry_at.is_some_and(|at| at > now) {
+            return;
+        }
+        self.retry_at = None;
+        let before = self.journal.end();
+        let turn = self.pump.turn(self.leader.as_fd(), &mut self.journal);
+        self.has_more = turn == Turn::More;
+        match turn {
+            Turn::Drained | Turn::More => self.is_full = false,
+            Turn::HungUp => self.retry_at = Some(now + HUNG_UP_RETRY_US),
+            Turn::Full(errno) => {
+                self.retry_at = Some(now + FULL_RETRY_US);
+                if !self.is_full {
+                    self.is_full = true;
+                    self.trouble(
+                        TroubleKind::DISK_FULL,
+                        errno.raw_os_error(),
+                        b"the journal cannot grow; the program waits",
+                    );
+                }
+            }
+        }
+        if let Some(errno) = self.pump.refused.take() {
+            self.trouble(TroubleKind::SPLICE_REFUSED, errno.raw_os_error(), b"copying instead");
+        }
+        if self.journal.end() > before {
+            self.quiet_at = Some(now + QUIET_US);
+            self.stir(now);
+            match self.journal.retain(&self.events, self.published.journal) {
+                Ok(Retained::From(first)) => self.note(&Record::Retained { first }),
+                Ok(Retained::Refused(errno)) => {
+                    self.trouble(TroubleKind::PUNCH_REFUSED, errno.raw_os_error(), b"old output is kept");
+                }
+                Ok(Retained::All) | Err(_) => {}
+            }
+        } else if self.quiet_at.is_some_and(|at| at <= now) {
+            self.quiet_at = None;
+            self.pump.rest();
+        }
+    }
+
+    /// Something moved: unless the shell is at its prompt, look at what the foreground does.
+    fn stir(&mut self, now: u64) {
+        if self.prompt.shell == Shell::Ready || self.exit.is_some() {
+            self.sampler.rest();
+        } else {
+            self.sampler.stir(now);
+        }
+    }
+
+    fn drain_attestation(&mut self, now: u64) {
+        self.append_held();
+        let mut buffer = [0u8; 8192];
+        for _ in 0..DATAGRAMS_MAX {
+            if !self.held.is_empty() {
+                return;
+            }
+            let Ok(Some(datagram)) = socket::receive(self.attestation.as_fd(), &mut buffer) else {
+                return;
+            };
+            if datagram.len == 0 {
+                // An empty datagram of some child's, or the end of the socket: only a hang-up tells them apart.
+                if self.attestation_is_hung_up() {
+                    self.is_unattested = true;
+                    return;
+                }
+                continue;
+            }
+            if datagram.pid != self.shell_pid {
+                self.prompt.dropped += 1;
+                continue;
+            }
+            let bytes = buffer.get(..datagram.len).unwrap_or_default();
+            if let Some(report) = self.prompt.datagram(bytes) {
+                self.held.push_back((time::wall_us(), report));
+                self.append_held();
+                self.expects_marker = true;
+                self.announce_by = Some(now);
+                self.stir(now);
+            }
+        }
+    }
+
+    fn attestation_is_hung_up(&self) -> bool {
+        let mut fds = [PollFd::new(&self.attestation, PollFlags::empty())];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok()
+            && fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
+    }
+
+    fn append_held(&mut self) {
+        while let Some((at, report)) = self.held.front() {
+            if self.events.append(Kind::ATTESTED, *at, self.journal.end(), &[report]).is_err() {
+                self.retry_at.get_or_insert(time::monotonic_us() + FULL_RETRY_US);
+                return;
+            }
+            self.held.pop_front();
+        }
+    }
+
+    /// Takes every child's status; the shell's is the session's end.
+    fn reap(&mut self, now: u64) {
+        while let Some(signo) = signal::take(&self.signals) {
+            if signo == signal::TERM && self.ending.is_none() {
+                self.note(&Record::Ending { reason: EndReason::HOLDER, text: b"the holder got SIGTERM" });
+                self.ending = Some(Ending::asked(signal::HUP, 1_000_000, now));
+            }
+        }
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            if pid.as_raw_nonzero().get().unsigned_abs() == self.shell_pid && self.exit.is_none() {
+                self.exit = Some((status.as_raw(), false));
+                self.sampler.rest();
+            }
+        }
+        let Some((wait_status, false)) = self.exit else {
+            return;
+        };
+        // What the shell wrote before it went is in the terminal already; its last reports are in the socket.
+        loop {
+            let turn = self.pump.turn(self.leader.as_fd(), &mut self.journal);
+            if turn != Turn::More {
+                break;
+            }
+        }
+        self.drain_attestation(now);
+        let end = self.journal.end();
+        let exited = Record::Exited { wait_status, end, dropped_records: self.prompt.dropped };
+        if self.events.record(time::wall_us(), end, &exited).is_ok() {
+            self.exit = Some((wait_status, true));
+            self.announce_by = Some(now);
+            self.refuse_waiting();
+            match &mut self.ending {
+                Some(ending) => ending.shell_is_gone(now),
+                None if self.spec.keeps_descendants => self.is_over = true,
+                None => self.ending = Some(Ending::after_exit(now)),
+            }
+        } else {
+            self.retry_at.get_or_insert(now + FULL_RETRY_US);
+        }
+    }
+
+    fn type_on(&mut self, now: u64) {
+        if self.keyboard.is_empty() {
+            return;
+        }
+        for typed in self.keyboard.turn(self.leader.as_fd(), now) {
+            // Whatever waited has something to read now: what was seen before says nothing any more.
+            self.sampler.forget();
+            self.prompt.remember(typed.key, typed.value);
+            self.answer(typed.from, typed.status, typed.value);
+        }
+        self.stir(now);
+    }
+
+    fn look(&mut self, now: u64) {
+        let Some(state) = self.sampler.look(now, self.leader.as_fd(), self.shell_pid) else { return };
+        // A question is told only together with everything that was written before it was asked.
+        self.announce_by = Some(now);
+        self.publish(now);
+        self.each_attached(|c| c.send(&FromHolder::State(state)));
+    }
+
+    fn serve_clients(&mut self, now: u64) {
+        while self.clients.len() < CLIENTS_MAX {
+            let Ok((stream, _)) = self.listener.accept() else {
+                break;
+            };
+            let is_ours =
+                socket::peer_uid(&stream).is_ok_and(|uid| uid == 0 || uid == rustix::process::geteuid().as_raw());
+            if let (true, Ok(client)) = (is_ours, Client::new(self.next_client, stream, false)) {
+                self.next_client += 1;
+                self.clients.push(client);
+            }
+        }
+        let mut requests = Vec::new();
+        for client in &mut self.clients {
+            requests.extend(client.receive().into_iter().map(|frame| (client.id, frame)));
+        }
+        for (id, frame) in requests {
+            self.handle(id, frame, now);
+        }
+    }
+
+    fn handle(&mut self, id: u64, frame: ToHolder, now: u64) {
+        match frame {
+            ToHolder::Kill => self.end(None, EndReason::FORCED, signal::KILL, 0, now),
+            ToHolder::Hello { attaches, .. } => self.greet_client(id, attaches),
+            ToHolder::Run { seq, key, patience_ms, text } => {
+                self.accept_command((id, seq), key, text, now + u64::from(patience_ms) * 1000);
+                self.start_waiting_command(now);
+            }
+            ToHolder::Input { seq, key, is_secret, patience_ms, bytes } => {
+                self.accept_input((id, seq), key, is_secret, u64::from(patience_ms) * 1000, bytes, now);
+            }
+            ToHolder::Resize { seq, cols, rows } => self.resize((id, seq), cols, rows),
+            ToHolder::Signal { seq, target, signo } => self.signal((id, seq), target, signo, now),
+            ToHolder::Answer { query, bytes } => self.answer_query(query, &bytes),
+            ToHolder::Terminate { seq, signo, grace_ms } => {
+                self.end(Some((id, seq)), EndReason::ASKED, signo, u64::from(grace_ms) * 1000, now);
+            }
+            ToHolder::Report { seq } => self.press_report_key((id, seq)),
+            ToHolder::Ping { seq } => self.answer((id, seq), Status::Ok, 0),
+        }
+    }
+
+    /// Only a client that says so takes the session over; a look never does.
+    fn greet_client(&mut self, id: u64, attaches: bool) {
+        if attaches {
+            for client in self.clients.iter_mut().filter(|c| c.is_attached && c.id != id) {
+                client.send(&FromHolder::Displaced);
+                client.is_attached = false;
+                client.is_leaving = true;
+            }
+        }
+        let hello = self.hello();
+        if let Some(client) = self.clients.iter_mut().find(|c| c.id == id) {
+            client.is_attached |= attaches;
+            client.send(&hello);
+        }
+        if attaches {
+            // The newcomer knows no state yet: the next look must tell it even if nothing changed.
+            self.sampler.rest();
+            self.stir(time::monotonic_us());
+        }
+    }
+
+    fn hello(&self) -> FromHolder {
+        FromHolder::Hello(Hello {
+            protocol: PROTOCOL,
+            holder_pid: std::process::id(),
+            shell_pid: self.shell_pid,
+            cols: self.spec.cols,
+            rows: self.spec.rows,
+            command: self.prompt.command(),
+            tail: self.published,
+        })
+    }
+
+    fn accept_command(&mut self, from: (u64, u32), key: Key, text: Vec<u8>, until: u64) {
+        if let Some(id) = self.prompt.earlier(&key) {
+            return self.answer(from, Status::Duplicate, id);
+        }
+        if self.exit.is_some() || self.ending.is_some() {
+            return self.answer(from, Status::Ended, 0);
+        }
+        if text.contains(&0) {
+            return self.answer(from, Status::Failed, rustix::io::Errno::INVAL.raw_os_error().unsigned_abs().into());
+        }
+        match self.prompt.shell {
+            Shell::Running(id) => self.answer(from, Status::Busy, u64::from(id)),
+            Shell::Starting | Shell::Ready | Shell::Typed if self.waiting.is_some() => {
+                self.answer(from, Status::Busy, u64::from(self.prompt.next_id()));
+            }
+            Shell::Starting | Shell::Ready | Shell::Typed => self.waiting = Some(Waiting { from, key, text, until }),
+        }
+    }
+
+    /// The atomic step: the prompt is ready and the editor has the terminal, so record, stage, press.
+    fn start_waiting_command(&mut self, now: u64) {
+        let Some(waiting) = &self.waiting else { return };
+        let editor_has_terminal = pty::modes(self.leader.as_fd()).is_ok_and(|m| !m.canonical);
+        if self.prompt.shell != Shell::Ready || !editor_has_terminal || !self.keyboard.is_empty() {
+            if now >= waiting.until {
+                let status = if self.prompt.shell == Shell::Typed { Status::Typed } else { Status::NotReady };
+                let from = waiting.from;
+                self.waiting = None;
+                self.answer(from, status, 0);
+            }
+            return;
+        }
+        let Some(Waiting { from, key, text, .. }) = self.waiting.take() else {
+            return;
+        };
+        let id = self.prompt.next_id();
+        match self.press_run_key(id, key, &text) {
+            Ok(()) => {
+                self.prompt.begin(id);
+                self.prompt.remember(key, u64::from(id));
+                self.pressed_at = now;
+                self.sampler.stir(now);
+                self.answer(from, Status::Ok, u64::from(id));
+            }
+            Err(e) => self.answer(from, Status::Failed, e.raw_os_error().unwrap_or(0).unsigned_abs().into()),
+        }
+    }
+
+    fn press_run_key(&mut self, id: u32, key: Key, text: &[u8]) -> io::Result<()> {
+        let staged = [format!("{id}\n").as_bytes(), text].concat();
+        self.command_file.set_len(0)?;
+        self.command_file.write_all_at(&staged, 0)?;
+        let accepted = Record::Accepted { id, key, text };
+        self.events.record(time::wall_us(), self.journal.end(), &accepted)?;
+        // The editor has the terminal and nothing waits to be typed, so the few bytes fit.
+        rustix::io::write(&self.leader, KEY_RUN)?;
+        Ok(())
+    }
+
+    fn refuse_waiting(&mut self) {
+        if let Some(waiting) = self.waiting.take() {
+            self.answer(waiting.from, Status::Ended, 0);
+        }
+    }
+
+    fn accept_input(
+        &mut self,
+        from: (u64, u32),
+        key: Key,
+        is_secret: bool,
+        patience_us: u64,
+        bytes: Vec<u8>,
+        now: u64,
+    ) {
+        if let Some(value) = self.prompt.earlier(&key) {
+            return self.answer(from, Status::Duplicate, value);
+        }
+        if self.exit.is_some() {
+            return self.answer(from, Status::Ended, 0);
+        }
+        let modes = pty::modes(self.leader.as_fd()).ok();
+        // Without echo nobody is meant to see it, unless the shell's own editor does the echoing.
+        let at_prompt = matches!(self.prompt.shell, Shell::Ready | Shell::Typed);
+        let is_secret = is_secret || modes.is_none_or(|m| !m.echo && !at_prompt);
+        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let recorded: &[u8] = if is_secret { &[] } else { &bytes };
+        let record = Record::Input { key, len, is_secret, bytes: recorded };
+        if let Err(e) = self.events.record(time::wall_us(), self.journal.end(), &record) {
+            return self.answer(from, Status::Failed, e.raw_os_error().unwrap_or(0).unsigned_abs().into());
+        }
+        self.prompt.typed(&bytes);
+        match self.keyboard.accept(from, key, bytes, patience_us, now, modes) {
+            Ok(()) => self.type_on(now),
+            Err((status, value)) => self.answer(from, status, value),
+        }
+    }
+
+    fn resize(&mut self, from: (u64, u32), cols: u16, rows: u16) {
+        match pty::resize(self.leader.as_fd(), cols, rows) {
+            Ok(()) => {
+                (self.spec.cols, self.spec.rows) = (cols, rows);
+                self.note(&Record::Resized { cols, rows });
+                self.answer(from, Status::Ok, 0);
+            }
+            Err(e) => self.answer(from, Status::Failed, e.raw_os_error().unwrap_or(0).unsigned_abs().into()),
+        }
+    }
+
+    fn signal(&mut self, from: (u64, u32), target: Target, signo: i32, now: u64) {
+        let (result, number) = match target {
+            Target::Foreground => (self.signal_foreground(signo), 0),
+            Target::Session => {
+                ending::signal_all(&ending::living(), signo);
+                (Ok(()), -1)
+            }
+            Target::Process(pid) => {
+                let pid_number = i32::try_from(pid).unwrap_or(0);
+                if pid_number <= 0 || !ending::living().contains(&pid) {
+                    return self.answer(from, Status::NoProcess, u64::from(pid));
+                }
+                (signal::send(pid_number, signo), pid_number)
+            }
+        };
+        let errno = result.as_ref().err().and_then(io::Error::raw_os_error).unwrap_or(0);
+        self.note(&Record::Signalled { target: number, signo, errno });
+        self.stir(now);
+        match result {
+            Ok(()) => self.answer(from, Status::Ok, 0),
+            Err(_) => self.answer(from, Status::Failed, errno.unsigned_abs().into()),
+        }
+    }
+
+    /// Through the terminal where it takes signals, as a key where the program wants keys, by kill(2) otherwise.
+    fn signal_foreground(&mut self, signo: i32) -> io::Result<()> {
+        let leader = self.leader.as_fd();
+        let character = match signo {
+            signal::INT => Some(0x03),
+            signal::QUIT => Some(0x1c),
+            signal::TSTP => Some(0x1a),
+            _ => None,
+        };
+        match character {
+            Some(_) if pty::modes(leader)?.isig => pty::signal_foreground(leader, signo),
+            Some(byte) => Ok(rustix::io::write(leader, &[byte]).map(drop)?),
+            None => {
+                let group = i32::try_from(pty::foreground_group(leader)).unwrap_or(0);
+                if group <= 0 {
+                    return Err(io::Error::from_raw_os_error(rustix::io::Errno::SRCH.raw_os_error()));
+                }
+                signal::send(-group, signo)
+            }
+        }
+    }
+
+    /// A query is answered once, whichever server answers it.
+    fn answer_query(&mut self, query: Offset, bytes: &[u8]) {
+        if query <= self.answered || self.exit.is_some() {
+            return;
+        }
+        self.answered = query;
+        self.note(&Record::Answered { query });
+        // An answer that does not fit is lost, as it would be on a real terminal.
+        let _ = rustix::io::write(&self.leader, bytes);
+    }
+
+    fn press_report_key(&mut self, from: (u64, u32)) {
+        let at_editor = matches!(
+            self.sampler.sample(self.leader.as_fd(), self.shell_pid),
+            Some(State { foreground: Foreground::Editor, .. })
+        );
+        if !at_editor || !self.keyboard.is_empty() {
+            return self.answer(from, Status::NotReady, 0);
+        }
+        let result = rustix::io::write(&self.leader, KEY_REPORT);
+        let status = if result.is_ok() { Status::Ok } else { Status::Failed };
+        self.answer(from, status, 0);
+    }
+
+    fn end(&mut self, from: Option<(u64, u32)>, reason: EndReason, signo: i32, grace_us: u64, now: u64) {
+        self.enders.extend(from);
+        self.refuse_waiting();
+        match &mut self.ending {
+            Some(ending) if signo == signal::KILL => ending.hurry(now),
+            Some(_) => {}
+            None => {
+                self.note(&Record::Ending { reason, text: signal::name(signo).as_bytes() });
+                self.ending = Some(Ending::asked(signo, grace_us, now));
+            }
+        }
+    }
+
+    fn go_on_ending(&mut self, now: u64) {
+        let Some(ending) = &mut self.ending else {
+            return;
+        };
+        let found = ending.found;
+        let left = match ending.turn(now) {
+            Progress::Waiting => return,
+            Progress::Over => 0,
+            Progress::GivenUp(left) => left,
+        };
+        if !self.exit.is_some_and(|(_, is_recorded)| is_recorded) {
+            return;
+        }
+        let status = if left == 0 { Status::Ok } else { Status::Stalled };
+        for from in std::mem::take(&mut self.enders) {
+            self.answer(from, status, found.saturating_sub(left));
+        }
+        self.is_over = true;
+    }
+
+    /// Announces the tail: at once where somebody waits for it, a little later while a command has just begun.
+    fn publish(&mut self, now: u64) {
+        let tail = Tail { journal: self.journal.end(), events: self.events.end() };
+        if tail == self.published || !self.held.is_empty() {
+            return;
+        }
+        let has_new_bytes = tail.journal > self.published.journal;
+        let just_begun = now < self.pressed_at + COALESCE_US && self.prompt.command() != 0;
+        let is_urgent =
+            self.is_over || !just_begun || self.announce_by.is_some_and(|at| at <= now) || self.expects_marker;
+        if !is_urgent {
+            self.announce_by.get_or_insert(self.pressed_at + COALESCE_US);
+            return;
+        }
+        if has_new_bytes {
+            self.expects_marker = false;
+        }
+        self.announce_by = None;
+        self.published = tail;
+        self.each_attached(|c| c.send(&FromHolder::Tail(tail)));
+    }
+
+    fn each_attached(&mut self, mut f: impl FnMut(&mut Client)) {
+        self.clients.iter_mut().filter(|c| c.is_attached).for_each(&mut f);
+    }
+
+    fn answer(&mut self, (client, seq): (u64, u32), status: Status, value: u64) {
+        if let Some(client) = self.clients.iter_mut().find(|c| c.id == client) {
+            client.send(&FromHolder::Done { seq, status, value });
+        }
+    }
+
+    /// Records what is good to know. When the disk is full this is what gives way; reports and the exit do not.
+    fn note(&mut self, record: &Record<'_>) {
+        let _ = self.events.record(time::wall_us(), self.journal.end(), record);
+    }
+
+    fn trouble(&mut self, what: TroubleKind, errno: i32, text: &[u8]) {
+        self.note(&Record::Trouble { what, errno, text });
+    }
+
+    /// The last turn: everything to disk, every frame out, the socket away.
+    fn farewell(&mut self, folder: &Path) {
+        let _ = std::fs::remove_file(folder.join(SOCKET_FILE));
+        let _ = std::fs::remove_file(folder.join(COMMAND_FILE));
+        let until = time::monotonic_us() + FAREWELL_US;
+        while self.clients.iter().any(Client::has_unsent) && time::monotonic_us() < until {
+            let mut fds: Vec<PollFd<'_>> =
+                self.clients.iter().map(|c| PollFd::from_borrowed_fd(c.fd(), PollFlags::OUT)).collect();
+            let wait = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+            let _ = poll(&mut fds, Some(&wait));
+            for client in &mut self.clients {
+                client.flush();
+            }
+            self.clients.retain(|c| !c.is_over());
+        }
+        let _ = self.events.sync();
+    }
+}

@@ -1,0 +1,151 @@
+//! Types bytes at the terminal so that all of them arrive, or says how many did.
+//!
+//! In canonical mode the kernel keeps at most 4,096 bytes of a line and throws the rest away in silence (termios(3),
+//! n_tty.c). A longer line is therefore handed over in pieces, each pushed to the reader with the end-of-file
+//! character, which behind other characters ends nothing.
+
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+
+use rustix::io::Errno;
+use sys::pty::Modes;
+
+use crate::wire::{Key, Status};
+
+/// How much of one line is handed over at once; the kernel's own limit is 4,095 and a newline.
+const PIECE_BYTES: usize = 3_500;
+/// How many bytes may wait for a program to read.
+const WAITING_BYTES_MAX: usize = 2 << 20;
+
+/// One request to type something.
+#[derive(Debug)]
+pub(crate) struct Typing {
+    /// Who asked: the client and its sequence number.
+    pub(crate) from: (u64, u32),
+    pub(crate) key: Key,
+    bytes: Vec<u8>,
+    written: usize,
+    patience_us: u64,
+    gives_up_at: u64,
+}
+
+/// Everything that waits to be typed, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Keyboard {
+    queue: VecDeque<Typing>,
+    waiting: usize,
+    /// How many bytes of the current canonical line the kernel holds.
+    line: usize,
+    /// A piece was written and its end-of-file character was not.
+    owes_push: bool,
+}
+
+/// A request that is over.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Typed {
+    pub(crate) from: (u64, u32),
+    pub(crate) key: Key,
+    pub(crate) status: Status,
+    pub(crate) value: u64,
+}
+
+impl Keyboard {
+    /// Takes a request, or says why not.
+    pub(crate) fn accept(
+        &mut self,
+        from: (u64, u32),
+        key: Key,
+        bytes: Vec<u8>,
+        patience_us: u64,
+        now: u64,
+        modes: Option<Modes>,
+    ) -> Result<(), (Status, u64)> {
+        if self.waiting + bytes.len() > WAITING_BYTES_MAX {
+            return Err((Status::Stalled, 0));
+        }
+        if modes.is_some_and(|m| m.canonical && cannot_be_split(&bytes, &m)) {
+            return Err((Status::LineTooLong, PIECE_BYTES as u64));
+        }
+        self.waiting += bytes.len();
+        self.queue.push_back(Typing { from, key, bytes, written: 0, patience_us, gives_up_at: now + patience_us });
+        Ok(())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// When the first request loses its patience.
+    pub(crate) fn next_at(&self) -> Option<u64> {
+        self.queue.front().map(|t| t.gives_up_at)
+    }
+
+    /// Writes what the terminal takes now; gives the requests that are over.
+    pub(crate) fn turn(&mut self, leader: BorrowedFd<'_>, now: u64) -> Vec<Typed> {
+        let mut over = Vec::new();
+        while let Some(typing) = self.queue.front_mut() {
+            let result = write_some(leader, typing, &mut self.line, &mut self.owes_push);
+            let (status, done) = match result {
+                Ok(0) if typing.written >= typing.bytes.len() => (Status::Ok, true),
+                Ok(0) | Err(Errno::AGAIN | Errno::INTR) => (Status::Stalled, now >= typing.gives_up_at),
+                Ok(_) => {
+                    typing.gives_up_at = now + typing.patience_us;
+                    continue;
+                }
+                Err(_) => (Status::Ended, true),
+            };
+            if !done {
+                break;
+            }
+            self.waiting -= typing.bytes.len();
+            if let Some(t) = self.queue.pop_front() {
+                over.push(Typed { from: t.from, key: t.key, status, value: t.written as u64 });
+            }
+        }
+        over
+    }
+}
+
+/// Writes one piece; `Ok(0)` when everything is written.
+fn write_some(
+    leader: BorrowedFd<'_>,
+    typing: &mut Typing,
+    line: &mut usize,
+    owes_push: &mut bool,
+) -> Result<usize, Errno> {
+    let rest = typing.bytes.get(typing.written..).unwrap_or_default();
+    let modes = sys::pty::modes(leader).ok().filter(|m| m.canonical);
+    let Some(modes) = modes else {
+        (*line, *owes_push) = (0, false);
+        if rest.is_empty() {
+            return Ok(0);
+        }
+        let n = rustix::io::write(leader, rest)?;
+        typing.written += n;
+        return Ok(n);
+    };
+    if *owes_push {
+        rustix::io::write(leader, &[modes.eof])?;
+        (*line, *owes_push) = (0, false);
+    }
+    if rest.is_empty() {
+        return Ok(0);
+    }
+    let end = rest.iter().position(|b| *b == b'\n' || *b == b'\r').map_or(rest.len(), |i| i + 1);
+    let room = PIECE_BYTES.saturating_sub(*line).max(1);
+    let piece = rest.get(..end.min(room)).unwrap_or(rest);
+    let n = rustix::io::write(leader, piece)?;
+    typing.written += n;
+    let ended_line = matches!(piece.get(n.wrapping_sub(1)), Some(b'\n' | b'\r'));
+    *line = if ended_line { 0 } else { *line + n };
+    *owes_push = *line >= PIECE_BYTES && modes.eof != 0;
+    Ok(n)
+}
+
+/// A long line that holds editing characters could be empty when it is pushed, and an empty push means end of file.
+fn cannot_be_split(bytes: &[u8], modes: &Modes) -> bool {
+    bytes.split(|b| *b == b'\n' || *b == b'\r').any(|line| {
+        line.len() > PIECE_BYTES
+            && (modes.eof == 0 || line.iter().any(|b| *b != 0 && (*b == modes.eof || modes.specials.contains(b))))
+    })
+}

@@ -1,0 +1,203 @@
+//! What the shell is doing, as far as it takes to know whether a command may be handed to it.
+//!
+//! ```text
+//! Starting ──D──► Ready ──RUN──► Running ──D of it──► Ready
+//!                  │ ▲ a line typed
+//!                  ▼ │ D
+//!                 Typed
+//! ```
+//! Only reports that the kernel stamped with the shell's pid and that carry the secret move it.
+
+use std::collections::VecDeque;
+
+use crate::wire::{Key, NO_KEY};
+
+/// How many idempotency keys a session remembers.
+const KEYS_MAX: usize = 256;
+/// The longest report: a working directory of PATH_MAX (limits.h) and what stands before it; PATH may be longer.
+const REPORT_BYTES_MAX: usize = 64 << 10;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shell {
+    /// No prompt was seen yet.
+    Starting,
+    /// At the prompt, nothing accepted.
+    Ready,
+    /// A person ended a line at the prompt; the next report makes it ready again.
+    Typed,
+    /// This command was handed over and has not ended.
+    Running(u32),
+}
+
+/// The shell's state and the reports that move it.
+#[derive(Debug)]
+pub(crate) struct Prompt {
+    pub(crate) shell: Shell,
+    secret: Vec<u8>,
+    /// A report of which the NUL has not come yet: the shell's stdio may split it at newlines.
+    partial: Vec<u8>,
+    /// Datagrams of other processes or without the secret.
+    pub(crate) dropped: u64,
+    last_id: u32,
+    keys: VecDeque<(Key, u64)>,
+}
+
+impl Prompt {
+    pub(crate) fn new(secret: Vec<u8>) -> Self {
+        Self { shell: Shell::Starting, secret, partial: Vec::new(), dropped: 0, last_id: 0, keys: VecDeque::new() }
+    }
+
+    /// The command that runs, 0 for none.
+    pub(crate) fn command(&self) -> u32 {
+        match self.shell {
+            Shell::Running(id) => id,
+            Shell::Starting | Shell::Ready | Shell::Typed => 0,
+        }
+    }
+
+    /// Takes a datagram of the shell's; gives the whole report, its secret left out, once it is there.
+    pub(crate) fn datagram(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        self.partial.extend_from_slice(bytes);
+        if self.partial.len() > REPORT_BYTES_MAX {
+            self.partial = Vec::new();
+            self.dropped += 1;
+        }
+        if self.partial.last() != Some(&0) {
+            return None;
+        }
+        let mut whole = std::mem::take(&mut self.partial);
+        whole.pop();
+        let report = self.without_secret(&whole);
+        match &report {
+            Some(report) => self.report(report),
+            None => self.dropped += 1,
+        }
+        report
+    }
+
+    /// `D;<secret>;rest` becomes `D;;rest`: the events are kept on disk, the secret is not.
+    fn without_secret(&self, report: &[u8]) -> Option<Vec<u8>> {
+        let (kind, rest) = report.split_first_chunk::<2>()?;
+        let rest = rest.strip_prefix(self.secret.as_slice())?;
+        (kind[1] == b';' && rest.first() == Some(&b';')).then(|| [kind, rest].concat())
+    }
+
+    /// `D;;<nonce>;<id>;<exit>;<pipestatus>;<flags>;<cwd>` moves the state; the rest is for the server.
+    fn report(&mut self, report: &[u8]) {
+        let mut fields = report.splitn(8, |b| *b == b';');
+        if fields.next() != Some(b"D") {
+            return;
+        }
+        let id = fields.nth(2).and_then(|f| std::str::from_utf8(f).ok()).and_then(|f| f.parse::<u32>().ok());
+        let is_answer_to_report_key = fields.nth(2).is_some_and(|flags| flags.contains(&b'l'));
+        match self.shell {
+            Shell::Running(run) if id != Some(run) && !is_answer_to_report_key => {}
+            Shell::Starting | Shell::Ready | Shell::Typed | Shell::Running(_) => self.shell = Shell::Ready,
+        }
+    }
+
+    /// Notes what was typed by hand: a line that was ended may run anything.
+    pub(crate) fn typed(&mut self, bytes: &[u8]) {
+        /// What a line editor may take for "go": newline, return, C-o, C-d, C-c.
+        const ENDS: [u8; 5] = [b'\n', b'\r', 0x0f, 0x04, 0x03];
+        if self.shell == Shell::Ready && bytes.iter().any(|b| ENDS.contains(b)) {
+            self.shell = Shell::Typed;
+        }
+    }
+
+    /// The number of the next command; it counts as running from [`Self::begin`] on.
+    pub(crate) fn next_id(&self) -> u32 {
+        self.last_id + 1
+    }
+
+    pub(crate) fn begin(&mut self, id: u32) {
+        self.last_id = id;
+        self.shell = Shell::Running(id);
+    }
+
+    /// What this key got before.
+    pub(crate) fn earlier(&self, key: &Key) -> Option<u64> {
+        if *key == NO_KEY {
+            return None;
+        }
+        self.keys.iter().find(|(k, _)| k == key).map(|(_, value)| *value)
+    }
+
+    pub(crate) fn remember(&mut self, key: Key, value: u64) {
+        if key != NO_KEY {
+            if self.keys.len() == KEYS_MAX {
+                self.keys.pop_front();
+            }
+            self.keys.push_back((key, value));
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn ready() -> Prompt {
+        let mut p = Prompt::new(b"s3".to_vec());
+        assert_eq!(p.datagram(b"D;s3;n1;0;0;0;;/\0"), Some(b"D;;n1;0;0;0;;/".to_vec()));
+        assert_eq!(p.shell, Shell::Ready);
+        p
+    }
+
+    #[test]
+    fn a_report_without_the_secret_moves_nothing_and_is_counted() {
+        let mut p = Prompt::new(b"s3".to_vec());
+        assert_eq!(p.datagram(b"D;s4;n;0;0;0;;/\0"), None);
+        assert_eq!(p.datagram(b"D;;n;0;0;0;;/\0"), None);
+        assert_eq!(p.datagram(b"x\0"), None);
+        assert_eq!((p.shell, p.dropped), (Shell::Starting, 3));
+    }
+
+    #[test]
+    fn a_report_that_was_split_at_newlines_is_joined() {
+        let mut p = ready();
+        p.begin(1);
+        assert_eq!(p.datagram(b"D;s3;n2;1;7;7;;/a\n"), None);
+        assert_eq!(p.datagram(b"b;c\0"), Some(b"D;;n2;1;7;7;;/a\nb;c".to_vec()));
+        assert_eq!(p.shell, Shell::Ready);
+    }
+
+    #[test]
+    fn only_the_end_of_the_running_command_ends_it() {
+        let mut p = ready();
+        p.begin(1);
+        p.datagram(b"D;s3;n2;0;0;0;;/\0");
+        assert_eq!(p.shell, Shell::Running(1));
+        p.datagram(b"C;s3;n2;1\0");
+        assert_eq!(p.shell, Shell::Running(1));
+        p.datagram(b"D;s3;n3;0;0;0;l;/\0");
+        assert_eq!(p.shell, Shell::Ready);
+    }
+
+    #[test]
+    fn a_typed_line_makes_the_prompt_busy_until_the_shell_reports() {
+        let mut p = ready();
+        p.typed(b"ls");
+        assert_eq!(p.shell, Shell::Ready);
+        p.typed(b"\r");
+        assert_eq!(p.shell, Shell::Typed);
+        p.datagram(b"D;s3;n2;0;0;0;;/\0");
+        assert_eq!(p.shell, Shell::Ready);
+    }
+
+    #[test]
+    fn keys_are_remembered_up_to_a_bound() {
+        let mut p = ready();
+        p.remember(NO_KEY, 1);
+        assert_eq!(p.earlier(&NO_KEY), None);
+        for n in 0..=256u64 {
+            let mut key = NO_KEY;
+            key[..8].copy_from_slice(&(n + 1).to_le_bytes());
+            p.remember(key, n);
+        }
+        let mut first = NO_KEY;
+        first[0] = 1;
+        assert_eq!((p.earlier(&first), p.keys.len()), (None, KEYS_MAX));
+    }
+}

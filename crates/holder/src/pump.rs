@@ -1,0 +1,230 @@
+//! Moves the terminal's output into the journal, without ever holding a byte that a kill could take.
+//!
+//! splice(2) moves pages inside the kernel: leader → pipe → file. Where it is refused, read and write do the same
+//! with one buffer; the holder is not the process that gets killed, so that is as safe, only slower.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+
+/// A pipe when nothing happens: one page. Large pipes exhaust a per-user kernel budget (pipe(7)).
+const PIPE_IDLE_BYTES: usize = 4 << 10;
+/// A pipe under a flood.
+const PIPE_FLOOD_BYTES: usize = 256 << 10;
+/// How much one loop turn moves at most, so that a flood never starves control.
+const TURN_BYTES_MAX: usize = 256 << 10;
+/// The buffer of the fallback.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// What one turn came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Everything there was is in the journal.
+    Drained,
+    /// There is more.
+    More,
+    /// The journal does not take it now; what was taken from the terminal waits in the pipe.
+    Full(Errno),
+    /// The terminal was hung up and everything is in the journal.
+    HungUp,
+}
+
+#[derive(Debug)]
+enum Way {
+    /// Through this pipe; how many bytes are in it and how large it is.
+    Splice { read: OwnedFd, write: OwnedFd, inside: usize, size: usize },
+    /// Through this buffer; what of it is not written yet.
+    Copy { buffer: Vec<u8>, from: usize },
+}
+
+#[derive(Debug)]
+pub(crate) struct Pump {
+    way: Way,
+    /// Set when splice was refused on the way, so that the holder can record it.
+    pub(crate) refused: Option<Errno>,
+}
+
+impl Pump {
+    pub(crate) fn new(may_splice: bool) -> Self {
+        let pipe = may_splice.then(|| pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).ok()).flatten();
+        let way = match pipe {
+            Some((read, write)) => {
+                let size = fcntl_setpipe_size(&write, PIPE_IDLE_BYTES).unwrap_or(PIPE_IDLE_BYTES);
+                Way::Splice { read, write, inside: 0, size }
+            }
+            None => Way::Copy { buffer: Vec::new(), from: 0 },
+        };
+        Self { way, refused: None }
+    }
+
+    /// Moves up to a turn's worth of bytes.
+    pub(crate) fn turn(&mut self, leader: BorrowedFd<'_>, journal: &mut journal::Writer) -> Turn {
+        let mut moved = 0;
+        loop {
+            if let Err(e) = self.empty_into(journal) {
+                return Turn::Full(e);
+            }
+            if moved >= TURN_BYTES_MAX {
+                return Turn::More;
+            }
+            match self.fill_from(leader) {
+                Ok(0) => return Turn::HungUp,
+                Ok(n) => moved += n,
+                Err(Errno::AGAIN | Errno::INTR) => return Turn::Drained,
+                // The follower was closed by everyone: end of file on a terminal is EIO (Linux, tty_io.c).
+                Err(Errno::IO) => return Turn::HungUp,
+                Err(e) if self.is_splice() => {
+                    // Nothing was moved by the call that was refused; go on with copying.
+                    self.refused = Some(e);
+                    self.way = Way::Copy { buffer: Vec::new(), from: 0 };
+                }
+                Err(e) => return Turn::Full(e),
+            }
+        }
+    }
+
+    /// Gives the memory of a flood back; called when the session has been quiet.
+    pub(crate) fn rest(&mut self) {
+        match &mut self.way {
+            Way::Splice { write, inside: 0, size, .. } if *size > PIPE_IDLE_BYTES => {
+                *size = fcntl_setpipe_size(write, PIPE_IDLE_BYTES).unwrap_or(*size);
+            }
+            Way::Copy { buffer, .. } if buffer.is_empty() => *buffer = Vec::new(),
+            Way::Splice { .. } | Way::Copy { .. } => {}
+        }
+    }
+
+    fn is_splice(&self) -> bool {
+        matches!(self.way, Way::Splice { .. })
+    }
+
+    /// From the terminal into the pipe or buffer, which is empty.
+    fn fill_from(&mut self, leader: BorrowedFd<'_>) -> Result<usize, Errno> {
+        match &mut self.way {
+            Way::Splice { write, inside, size, .. } => {
+                let n = splice(leader, None, &*write, None, *size, SpliceFlags::NONBLOCK | SpliceFlags::MOVE)?;
+                *inside += n;
+                if n >= *size && *size < PIPE_FLOOD_BYTES {
+                    *size = fcntl_setpipe_size(&*write, PIPE_FLOOD_BYTES).unwrap_or(*size);
+                }
+                Ok(n)
+            }
+            Way::Copy { buffer, from } => {
+                buffer.resize(BUFFER_BYTES, 0);
+                let n = rustix::io::read(leader, &mut buffer[..])?;
+                buffer.truncate(n);
+                *from = 0;
+                Ok(n)
+            }
+        }
+    }
+
+    /// From the pipe or buffer into the journal, to the last byte.
+    fn empty_into(&mut self, journal: &mut journal::Writer) -> Result<(), Errno> {
+        match &mut self.way {
+            Way::Splice { read, inside, .. } => {
+                while *inside > 0 {
+                    let mut at = journal.end().0;
+                    match splice(&*read, None, journal.fd(), Some(&mut at), *inside, SpliceFlags::MOVE) {
+                        Ok(0) => return Err(Errno::NOSPC),
+                        Ok(n) => {
+                            journal.advance(n as u64);
+                            *inside -= n;
+                        }
+                        Err(Errno::INTR) => {}
+                        Err(e) => return Err(e),
+                    }
+                }
+                Ok(())
+            }
+            Way::Copy { buffer, from } => {
+                while *from < buffer.len() {
+                    match journal.append(buffer.get(*from..).unwrap_or_default()) {
+                        Ok(0) => return Err(Errno::NOSPC),
+                        Ok(n) => *from += n,
+                        Err(e) => return Err(Errno::from_io_error(&e).unwrap_or(Errno::IO)),
+                    }
+                }
+                buffer.clear();
+                *from = 0;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Whether splice(2) carries bytes from a terminal into a file of this folder unharmed: tried for real, once per server.
+pub fn splice_works(folder: &std::path::Path) -> bool {
+    try_splice(folder).unwrap_or(false)
+}
+
+fn try_splice(folder: &std::path::Path) -> std::io::Result<bool> {
+    use std::os::fd::AsFd;
+    let pty = sys::pty::Pty::open(80, 24)?;
+    let trial = folder.join(format!(".splice-{}", std::process::id()));
+    std::fs::create_dir_all(&trial)?;
+    let result = (|| {
+        let mut journal = journal::Writer::create(&trial, journal::Retention::UNLIMITED)?;
+        // Without a newline, so that the line discipline changes nothing.
+        let sample: Vec<u8> = (0..2048u32).map(|i| b'a' + u8::try_from(i % 26).unwrap_or(0)).collect();
+        rustix::io::write(&pty.follower, &sample)?;
+        let mut pump = Pump::new(true);
+        let deadline = sys::time::monotonic_us() + 500_000;
+        while journal.end().0 < sample.len() as u64 && sys::time::monotonic_us() < deadline {
+            let mut fds = [rustix::event::PollFd::new(&pty.leader, rustix::event::PollFlags::IN)];
+            let wait = rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+            rustix::event::poll(&mut fds, Some(&wait))?;
+            pump.turn(pty.leader.as_fd(), &mut journal);
+        }
+        let came = std::fs::read(trial.join(journal::JOURNAL_FILE))?;
+        Ok(came == sample && pump.is_splice())
+    })();
+    let _ = std::fs::remove_dir_all(&trial);
+    result
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn both_ways_carry_the_same_bytes() {
+        for may_splice in [true, false] {
+            let dir = tempfile::tempdir().unwrap();
+            let pty = sys::pty::Pty::open(80, 24).unwrap();
+            let mut journal = journal::Writer::create(dir.path(), journal::Retention::UNLIMITED).unwrap();
+            let mut pump = Pump::new(may_splice);
+            let sample: Vec<u8> = (0..200_000u32).map(|i| b' ' + (i % 90) as u8).collect();
+            let writer = std::thread::spawn({
+                let sample = sample.clone();
+                let follower = pty.follower;
+                move || {
+                    let mut rest = &sample[..];
+                    while !rest.is_empty() {
+                        let n = rustix::io::write(&follower, rest).unwrap();
+                        rest = &rest[n..];
+                    }
+                }
+            });
+            loop {
+                let mut fds = [rustix::event::PollFd::new(&pty.leader, rustix::event::PollFlags::IN)];
+                rustix::event::poll(&mut fds, None).unwrap();
+                if pump.turn(pty.leader.as_fd(), &mut journal) == Turn::HungUp {
+                    break;
+                }
+            }
+            writer.join().unwrap();
+            assert!(std::fs::read(dir.path().join("journal")).unwrap() == sample, "splice: {may_splice}");
+        }
+    }
+
+    #[test]
+    fn the_self_test_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(splice_works(dir.path()));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}

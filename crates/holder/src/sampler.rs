@@ -1,0 +1,140 @@
+//! Looks at what the kernel knows about the foreground, often while things move and not at all while nothing can.
+//!
+//! There is no event for "a process began to read the terminal", so this samples: soon after every sign of life, then
+//! ever more slowly, and never at a prompt.
+
+use std::ffi::CStr;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+
+use sys::process::{self, Blocked};
+
+use crate::wire::{Foreground, State};
+
+/// The first look after a sign of life.
+const FIRST_US: u64 = 1_000;
+/// The second look that confirms that somebody waits.
+const CONFIRM_US: u64 = 2_000;
+/// The slowest pace while something runs: an answer is at most this late.
+const RUNNING_US: u64 = 40_000;
+/// The slowest pace while somebody waits for input: only a time-out of its own could change that.
+const WAITING_US: u64 = 1_000_000;
+/// A look may cost at most one part in this many of the time.
+const COST_SHARE: u64 = 25;
+/// How many processes of a group are looked at.
+const MEMBERS_MAX: usize = 256;
+
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    tty: PathBuf,
+    next_at: Option<u64>,
+    delay_us: u64,
+    last: Option<State>,
+    /// What the last look saw, if nothing moved since: a state in which somebody waits is told when it was seen twice.
+    candidate: Option<State>,
+}
+
+impl Sampler {
+    pub(crate) fn new(tty: &CStr) -> Self {
+        use std::os::unix::ffi::OsStrExt;
+        let tty = Path::new(std::ffi::OsStr::from_bytes(tty.to_bytes())).to_owned();
+        Self { tty, next_at: None, delay_us: FIRST_US, last: None, candidate: None }
+    }
+
+    /// Something moved: look soon.
+    pub(crate) fn stir(&mut self, now: u64) {
+        self.delay_us = FIRST_US;
+        self.candidate = None;
+        // Under a flood the look is not put off for ever: a due one stays due.
+        let soon = now + FIRST_US;
+        self.next_at = Some(self.next_at.map_or(soon, |at| at.min(soon)));
+    }
+
+    /// The shell is at its prompt: there is nothing to look for.
+    pub(crate) fn rest(&mut self) {
+        self.next_at = None;
+        self.last = None;
+    }
+
+    /// Something was typed: the next look is told whatever it sees.
+    pub(crate) fn forget(&mut self) {
+        self.last = None;
+        self.candidate = None;
+    }
+
+    pub(crate) fn next_at(&self) -> Option<u64> {
+        self.next_at
+    }
+
+    /// Looks if it is time to; gives the state when it changed.
+    pub(crate) fn look(&mut self, now: u64, leader: BorrowedFd<'_>, shell: u32) -> Option<State> {
+        if self.next_at.is_none_or(|at| at > now) {
+            return None;
+        }
+        let state = self.sample(leader, shell);
+        let cost = sys::time::monotonic_us().saturating_sub(now);
+        let slowest = match state.map(|s| s.foreground) {
+            Some(Foreground::Reads | Foreground::ShellReads | Foreground::Editor) => WAITING_US,
+            _ => RUNNING_US,
+        };
+        self.delay_us = (self.delay_us * 2).min(slowest).max(cost * COST_SHARE);
+        self.next_at = Some(now + self.delay_us);
+        if state == self.last {
+            return None;
+        }
+        let somebody_waits = state.is_some_and(|s| !matches!(s.foreground, Foreground::Busy | Foreground::Unknown));
+        if somebody_waits && state != self.candidate {
+            // What was written just before the read may still be on its way through the line discipline, and what was
+            // just typed may not have woken the reader: both are seen within the next looks.
+            self.candidate = state;
+            self.delay_us = FIRST_US;
+            self.next_at = Some(now + CONFIRM_US);
+            return None;
+        }
+        self.last = state;
+        state
+    }
+
+    /// The state right now, whatever the schedule says.
+    pub(crate) fn sample(&self, leader: BorrowedFd<'_>, shell: u32) -> Option<State> {
+        let modes = sys::pty::modes(leader).ok()?;
+        let group = sys::pty::foreground_group(leader);
+        let (foreground, pid) =
+            if group == shell { self.shell_itself(shell, modes.canonical) } else { self.group_members(group) };
+        Some(State { foreground, canonical: modes.canonical, echo: modes.echo, isig: modes.isig, group, pid })
+    }
+
+    /// The shell holds the terminal: its line editor selects, its `read` builtin reads.
+    fn shell_itself(&self, shell: u32, canonical: bool) -> (Foreground, u32) {
+        let foreground = match process::blocked(shell, &self.tty) {
+            Blocked::Polls if !canonical => Foreground::Editor,
+            Blocked::Polls | Blocked::Reads => Foreground::ShellReads,
+            Blocked::Elsewhere => Foreground::Busy,
+            Blocked::Unknown => Foreground::Unknown,
+        };
+        (foreground, shell)
+    }
+
+    /// A job holds the terminal: a pipeline is looked at whole.
+    fn group_members(&self, group: u32) -> (Foreground, u32) {
+        // The leader decides most often, and alone.
+        if process::blocked(group, &self.tty) == Blocked::Reads {
+            return (Foreground::Reads, group);
+        }
+        let members: Vec<u32> = process::descendants(std::process::id(), MEMBERS_MAX)
+            .into_iter()
+            .filter(|pid| process::stat(*pid).is_some_and(|s| s.pgrp == group && s.state != b'Z'))
+            .collect();
+        let looked: Vec<(Blocked, u32)> = members.iter().map(|pid| (process::blocked(*pid, &self.tty), *pid)).collect();
+        match looked.iter().max() {
+            Some((Blocked::Reads, pid)) => (Foreground::Reads, *pid),
+            Some((Blocked::Polls, pid)) => {
+                let listens = members.iter().any(|m| process::listens(*m));
+                (if listens { Foreground::PollsAndListens } else { Foreground::Polls }, *pid)
+            }
+            Some((Blocked::Elsewhere, _)) => (Foreground::Busy, 0),
+            Some((Blocked::Unknown, pid)) => (Foreground::Unknown, *pid),
+            None => (Foreground::Busy, 0),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! How a session is started: written once by the server into the session's folder, read by the holder, kept for ever.
+
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use crate::SPEC_FILE;
+use crate::wire::{Decoder, Encoder};
+
+/// Everything that a holder needs to know. Fields are only ever added, at the end.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Spec {
+    /// The session's id.
+    pub session: String,
+    /// The shell's path, for execve(2).
+    pub program: Vec<u8>,
+    /// Its arguments, the first one being its name.
+    pub argv: Vec<Vec<u8>>,
+    /// Its whole environment, `NAME=value`.
+    pub env: Vec<Vec<u8>>,
+    /// Where it starts.
+    pub cwd: Vec<u8>,
+    /// Its file mode mask.
+    pub umask: u32,
+    /// The terminal's width in cells.
+    pub cols: u16,
+    /// The terminal's height in cells.
+    pub rows: u16,
+    /// Whether the shell has our hooks and reports over the attestation socket.
+    pub attests: bool,
+    /// How many bytes of output are kept at least; 0 keeps all.
+    pub journal_bytes_max: u64,
+    /// Whether splice(2) from a terminal into a file of this file system was seen to work.
+    pub may_splice: bool,
+    /// Whether descendants stay alive when the session ends.
+    pub keeps_descendants: bool,
+    /// What only the server understands: name, owner, and so on.
+    pub meta: Vec<u8>,
+    /// The soft limit of open files for the shell (the server raises its own); 0 leaves it.
+    pub open_files: u64,
+}
+
+impl Spec {
+    /// Writes the file, readable by nobody else: the environment may hold secrets.
+    pub fn store(&self, folder: &Path) -> io::Result<()> {
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(SPEC_FILE))?;
+        file.write_all(&self.encode())
+    }
+
+    /// Reads the file back.
+    pub fn load(folder: &Path) -> io::Result<Self> {
+        let bytes = std::fs::read(folder.join(SPEC_FILE))?;
+        Self::decode(&bytes)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the session's spec file is damaged"))
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut e = Encoder::default();
+        e.bytes(self.session.as_bytes()).bytes(&self.program).list(&self.argv).list(&self.env).bytes(&self.cwd);
+        e.u32(self.umask).u16(self.cols).u16(self.rows).bool(self.attests).u64(self.journal_bytes_max);
+        e.bool(self.may_splice).bool(self.keeps_descendants).bytes(&self.meta).u64(self.open_files);
+        e.take()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut d = Decoder::new(bytes);
+        Some(Self {
+            session: String::from_utf8(d.bytes()?.to_vec()).ok()?,
+            program: d.bytes()?.to_vec(),
+            argv: d.list()?,
+            env: d.list()?,
+            cwd: d.bytes()?.to_vec(),
+            umask: d.u32()?,
+            cols: d.u16()?,
+            rows: d.u16()?,
+            attests: d.bool()?,
+            journal_bytes_max: d.u64()?,
+            may_splice: d.bool()?,
+            keeps_descendants: d.bool()?,
+            meta: d.bytes()?.to_vec(),
+            open_files: d.u64()?,
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spec_is_read_back_as_it_was_written_and_a_cut_one_is_refused() {
+        let spec = Spec {
+            session: "s0-abc".into(),
+            program: b"/bin/bash".to_vec(),
+            argv: vec![b"bash".to_vec(), b"-i".to_vec()],
+            env: vec![b"A=\xff".to_vec()],
+            cwd: b"/tmp/a\nb".to_vec(),
+            umask: 0o27,
+            cols: 80,
+            rows: 24,
+            attests: true,
+            journal_bytes_max: 1 << 40,
+            may_splice: true,
+            keeps_descendants: false,
+            meta: b"{}".to_vec(),
+            open_files: 1024,
+        };
+        let bytes = spec.encode();
+        assert_eq!(Spec::decode(&bytes), Some(spec));
+        assert_eq!(Spec::decode(bytes.get(..bytes.len() - 1).unwrap()), None);
+    }
+}

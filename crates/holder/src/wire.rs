@@ -1,0 +1,631 @@
+//! The wire between a server and a holder, both directions in one file.
+//!
+//! A frame is `length u32 | kind u8 | payload`, numbers little-endian, the length counting kind and payload. The wire
+//! is frozen: kinds and trailing fields may be added, a decoder ignores what it does not know, and
+//! [`ToHolder::Kill`] is kind 1 with an empty payload for ever, so that any server can end any holder.
+
+use journal::Offset;
+
+/// The version that both ends announce; it only says which optional fields to expect.
+pub const PROTOCOL: u16 = 1;
+/// The largest frame that either end accepts: a command of 1 MiB and room for what comes with it.
+pub const FRAME_BYTES_MAX: usize = 2 << 20;
+
+/// A caller's idempotency key; all zero means that there is none.
+pub type Key = [u8; 16];
+/// The key that means "no key".
+pub const NO_KEY: Key = [0; 16];
+
+/// What a server says. Requests carry a sequence number that comes back in [`FromHolder::Done`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToHolder {
+    /// End the session now. Kind 1, eternal.
+    Kill,
+    /// The first frame: who is there. Only one that attaches takes the session over from an earlier server.
+    Hello {
+        /// The sender's protocol.
+        protocol: u16,
+        /// False for a mere look, which changes nothing.
+        attaches: bool,
+    },
+    /// Run a command: check that the shell is ready, record the acceptance, stage the text, press the key.
+    Run {
+        /// Comes back in the answer.
+        seq: u32,
+        /// The same key again is answered with the same command.
+        key: Key,
+        /// How long to wait for the prompt, in milliseconds.
+        patience_ms: u32,
+        /// The command, up to 1 MiB, without NUL.
+        text: Vec<u8>,
+    },
+    /// Type bytes at the terminal.
+    Input {
+        /// Comes back in the answer.
+        seq: u32,
+        /// The same key again is not typed again.
+        key: Key,
+        /// Keep the bytes out of the events even if the terminal echoes.
+        is_secret: bool,
+        /// How long to wait for a program that does not read, in milliseconds without progress.
+        patience_ms: u32,
+        /// What to type.
+        bytes: Vec<u8>,
+    },
+    /// Change the terminal's size.
+    Resize {
+        /// Comes back in the answer.
+        seq: u32,
+        /// Cells.
+        cols: u16,
+        /// Cells.
+        rows: u16,
+    },
+    /// Send a signal.
+    Signal {
+        /// Comes back in the answer.
+        seq: u32,
+        /// Whom to.
+        target: Target,
+        /// Its number.
+        signo: i32,
+    },
+    /// The terminal's answer to a query that the program made.
+    Answer {
+        /// Where the query ends in the journal; an answer to an earlier one than the last is a duplicate.
+        query: Offset,
+        /// What a terminal would send.
+        bytes: Vec<u8>,
+    },
+    /// End the session: CONT and the first signal, then TERM, then KILL, for the whole tree.
+    Terminate {
+        /// Comes back when nothing is left.
+        seq: u32,
+        /// The first signal, usually HUP; KILL ends it at once.
+        signo: i32,
+        /// How long to wait after each step, in milliseconds.
+        grace_ms: u32,
+    },
+    /// Press the key that makes the shell say whether its hooks are still there.
+    Report {
+        /// Comes back in the answer.
+        seq: u32,
+    },
+    /// Are you there?
+    Ping {
+        /// Comes back in the answer.
+        seq: u32,
+    },
+}
+
+/// Whom a signal is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// The foreground process group, through the terminal where it takes signals.
+    Foreground,
+    /// Every process of the session.
+    Session,
+    /// One process, which must belong to the session.
+    Process(u32),
+}
+
+/// What a holder says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FromHolder {
+    /// The answer to [`ToHolder::Hello`].
+    Hello(Hello),
+    /// How far the journal and the events may be read now.
+    Tail(Tail),
+    /// What the kernel says about the foreground.
+    State(State),
+    /// The answer to a request.
+    Done {
+        /// The request.
+        seq: u32,
+        /// How it went.
+        status: Status,
+        /// The command's id, or how many bytes or processes; see the request.
+        value: u64,
+    },
+    /// Another server has taken over; this connection ends.
+    Displaced,
+}
+
+/// Who the holder is and how things stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hello {
+    /// The holder's protocol.
+    pub protocol: u16,
+    /// Its process.
+    pub holder_pid: u32,
+    /// The shell, 0 before it runs.
+    pub shell_pid: u32,
+    /// Cells.
+    pub cols: u16,
+    /// Cells.
+    pub rows: u16,
+    /// The command that runs, 0 for none.
+    pub command: u32,
+    /// The published tail.
+    pub tail: Tail,
+}
+
+/// The published ends: a reader goes up to here and no further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tail {
+    /// The journal's end.
+    pub journal: Offset,
+    /// The events' end, a position in their file.
+    pub events: u64,
+}
+
+/// How the foreground stands to the terminal, sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct State {
+    /// Who holds the terminal and what it waits for.
+    pub foreground: Foreground,
+    /// ICANON is on.
+    pub canonical: bool,
+    /// ECHO is on.
+    pub echo: bool,
+    /// ISIG is on.
+    pub isig: bool,
+    /// The foreground process group.
+    pub group: u32,
+    /// The process that decided, 0 when none did.
+    pub pid: u32,
+}
+
+/// What the foreground does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Foreground {
+    /// Not to be told, for lack of permission.
+    Unknown = 0,
+    /// The shell's line editor waits for a key.
+    Editor = 1,
+    /// The shell itself reads a line, as `read` does.
+    ShellReads = 2,
+    /// A program or the shell computes, sleeps, or waits for something else.
+    Busy = 3,
+    /// A program is in a plain read of the terminal.
+    Reads = 4,
+    /// A program waits for the terminal among others.
+    Polls = 5,
+    /// The same, and its group has a listening socket.
+    PollsAndListens = 6,
+}
+
+/// How a request went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Status {
+    /// Done; the value is the request's.
+    Ok = 0,
+    /// A command runs already; the value is its id.
+    Busy = 1,
+    /// The shell is not at its prompt and did not get there in time.
+    NotReady = 2,
+    /// This key was here before; the value is what it got then.
+    Duplicate = 3,
+    /// A person has typed a line at the prompt that has not ended yet.
+    Typed = 4,
+    /// The line is too long for the terminal and cannot be split; the value is the limit.
+    LineTooLong = 5,
+    /// The session is ending or has ended.
+    Ended = 6,
+    /// The program does not read; the value is how many bytes were taken.
+    Stalled = 7,
+    /// The system refused; the value is the errno.
+    Failed = 8,
+    /// No such process in this session.
+    NoProcess = 9,
+}
+
+mod kind {
+    pub const KILL: u8 = 0x01;
+    pub const HELLO: u8 = 0x02;
+    pub const RUN: u8 = 0x10;
+    pub const INPUT: u8 = 0x11;
+    pub const RESIZE: u8 = 0x12;
+    pub const SIGNAL: u8 = 0x13;
+    pub const ANSWER: u8 = 0x14;
+    pub const TERMINATE: u8 = 0x15;
+    pub const REPORT: u8 = 0x16;
+    pub const PING: u8 = 0x17;
+    pub const FROM_HELLO: u8 = 0x82;
+    pub const TAIL: u8 = 0x83;
+    pub const STATE: u8 = 0x84;
+    pub const DONE: u8 = 0x85;
+    pub const DISPLACED: u8 = 0x86;
+}
+
+impl ToHolder {
+    /// The whole frame.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut e = Encoder::frame();
+        match self {
+            Self::Kill => e.u8(kind::KILL),
+            Self::Hello { protocol, attaches } => e.u8(kind::HELLO).u16(*protocol).bool(*attaches),
+            Self::Run { seq, key, patience_ms, text } => e.u8(kind::RUN).u32(*seq).raw(key).u32(*patience_ms).raw(text),
+            Self::Input { seq, key, is_secret, patience_ms, bytes } => {
+                e.u8(kind::INPUT).u32(*seq).raw(key).bool(*is_secret).u32(*patience_ms).raw(bytes)
+            }
+            Self::Resize { seq, cols, rows } => e.u8(kind::RESIZE).u32(*seq).u16(*cols).u16(*rows),
+            Self::Signal { seq, target, signo } => {
+                let (what, pid) = match target {
+                    Target::Foreground => (0, 0),
+                    Target::Session => (1, 0),
+                    Target::Process(pid) => (2, *pid),
+                };
+                e.u8(kind::SIGNAL).u32(*seq).u8(what).u32(pid).u32(signo.unsigned_abs())
+            }
+            Self::Answer { query, bytes } => e.u8(kind::ANSWER).u64(query.0).raw(bytes),
+            Self::Terminate { seq, signo, grace_ms } => {
+                e.u8(kind::TERMINATE).u32(*seq).u32(signo.unsigned_abs()).u32(*grace_ms)
+            }
+            Self::Report { seq } => e.u8(kind::REPORT).u32(*seq),
+            Self::Ping { seq } => e.u8(kind::PING).u32(*seq),
+        };
+        e.take()
+    }
+
+    /// Reads kind and payload; `None` for a kind that is not known or a payload that is too short.
+    pub fn decode(frame: &[u8]) -> Option<Self> {
+        let mut d = Decoder::new(frame);
+        Some(match d.u8()? {
+            kind::KILL => Self::Kill,
+            kind::HELLO => Self::Hello { protocol: d.u16()?, attaches: d.bool()? },
+            kind::RUN => Self::Run { seq: d.u32()?, key: d.key()?, patience_ms: d.u32()?, text: d.rest().to_vec() },
+            kind::INPUT => Self::Input {
+                seq: d.u32()?,
+                key: d.key()?,
+                is_secret: d.bool()?,
+                patience_ms: d.u32()?,
+                bytes: d.rest().to_vec(),
+            },
+            kind::RESIZE => Self::Resize { seq: d.u32()?, cols: d.u16()?, rows: d.u16()? },
+            kind::SIGNAL => {
+                let seq = d.u32()?;
+                let (what, pid) = (d.u8()?, d.u32()?);
+                let target = match what {
+                    0 => Target::Foreground,
+                    1 => Target::Session,
+                    2 => Target::Process(pid),
+                    _ => return None,
+                };
+                Self::Signal { seq, target, signo: i32::try_from(d.u32()?).ok()? }
+            }
+            kind::ANSWER => Self::Answer { query: Offset(d.u64()?), bytes: d.rest().to_vec() },
+            kind::TERMINATE => {
+                Self::Terminate { seq: d.u32()?, signo: i32::try_from(d.u32()?).ok()?, grace_ms: d.u32()? }
+            }
+            kind::REPORT => Self::Report { seq: d.u32()? },
+            kind::PING => Self::Ping { seq: d.u32()? },
+            _ => return None,
+        })
+    }
+}
+
+impl FromHolder {
+    /// The whole frame.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut e = Encoder::frame();
+        match self {
+            Self::Hello(h) => e
+                .u8(kind::FROM_HELLO)
+                .u16(h.protocol)
+                .u32(h.holder_pid)
+                .u32(h.shell_pid)
+                .u16(h.cols)
+                .u16(h.rows)
+                .u32(h.command)
+                .u64(h.tail.journal.0)
+                .u64(h.tail.events),
+            Self::Tail(t) => e.u8(kind::TAIL).u64(t.journal.0).u64(t.events),
+            Self::State(s) => e
+                .u8(kind::STATE)
+                .u8(s.foreground as u8)
+                .bool(s.canonical)
+                .bool(s.echo)
+                .bool(s.isig)
+                .u32(s.group)
+                .u32(s.pid),
+            Self::Done { seq, status, value } => e.u8(kind::DONE).u32(*seq).u8(*status as u8).u64(*value),
+            Self::Displaced => e.u8(kind::DISPLACED),
+        };
+        e.take()
+    }
+
+    /// Reads kind and payload; `None` for a kind that is not known or a payload that is too short.
+    pub fn decode(frame: &[u8]) -> Option<Self> {
+        let mut d = Decoder::new(frame);
+        Some(match d.u8()? {
+            kind::FROM_HELLO => Self::Hello(Hello {
+                protocol: d.u16()?,
+                holder_pid: d.u32()?,
+                shell_pid: d.u32()?,
+                cols: d.u16()?,
+                rows: d.u16()?,
+                command: d.u32()?,
+                tail: Tail { journal: Offset(d.u64()?), events: d.u64()? },
+            }),
+            kind::TAIL => Self::Tail(Tail { journal: Offset(d.u64()?), events: d.u64()? }),
+            kind::STATE => Self::State(State {
+                foreground: Foreground::of(d.u8()?),
+                canonical: d.bool()?,
+                echo: d.bool()?,
+                isig: d.bool()?,
+                group: d.u32()?,
+                pid: d.u32()?,
+            }),
+            kind::DONE => Self::Done { seq: d.u32()?, status: Status::of(d.u8()?), value: d.u64()? },
+            kind::DISPLACED => Self::Displaced,
+            _ => return None,
+        })
+    }
+}
+
+impl Foreground {
+    /// A number of a later protocol means that we cannot tell.
+    fn of(number: u8) -> Self {
+        [Self::Unknown, Self::Editor, Self::ShellReads, Self::Busy, Self::Reads, Self::Polls, Self::PollsAndListens]
+            .get(usize::from(number))
+            .copied()
+            .unwrap_or(Self::Unknown)
+    }
+}
+
+impl Status {
+    /// A number of a later protocol is a refusal.
+    fn of(number: u8) -> Self {
+        [
+            Self::Ok,
+            Self::Busy,
+            Self::NotReady,
+            Self::Duplicate,
+            Self::Typed,
+            Self::LineTooLong,
+            Self::Ended,
+            Self::Stalled,
+            Self::Failed,
+            Self::NoProcess,
+        ]
+        .get(usize::from(number))
+        .copied()
+        .unwrap_or(Self::Failed)
+    }
+}
+
+/// Cuts a byte stream into frames.
+#[derive(Debug, Default)]
+pub struct Frames {
+    bytes: Vec<u8>,
+    taken: usize,
+}
+
+/// The other end sent a frame beyond [`FRAME_BYTES_MAX`]; the connection is of no more use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameTooLarge;
+
+impl Frames {
+    /// Adds what was read.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Takes the next whole frame (kind and payload).
+    pub fn next_frame(&mut self) -> Result<Option<&[u8]>, FrameTooLarge> {
+        let waiting = self.bytes.get(self.taken..).unwrap_or_default();
+        let Some(length) = Decoder::new(waiting).u32() else {
+            self.tidy();
+            return Ok(None);
+        };
+        let length = length as usize;
+        if length > FRAME_BYTES_MAX {
+            return Err(FrameTooLarge);
+        }
+        if waiting.len() < 4 + length {
+            self.tidy();
+            return Ok(None);
+        }
+        let start = self.taken + 4;
+        self.taken = start + length;
+        Ok(self.bytes.get(start..start + length))
+    }
+
+    /// Gives memory back: a holder lives for days, and one large command must not stay in it.
+    fn tidy(&mut self) {
+        /// What a quiet connection may keep.
+        const KEPT_BYTES: usize = 4096;
+        self.bytes.drain(..self.taken.min(self.bytes.len()));
+        self.taken = 0;
+        if self.bytes.is_empty() && self.bytes.capacity() > KEPT_BYTES {
+            self.bytes = Vec::new();
+        }
+    }
+}
+
+/// Writes fields one after the other; in a frame the length comes first and is filled in at the end.
+#[derive(Debug, Default)]
+pub(crate) struct Encoder {
+    bytes: Vec<u8>,
+    is_frame: bool,
+}
+
+impl Encoder {
+    fn frame() -> Self {
+        Self { bytes: vec![0; 4], is_frame: true }
+    }
+
+    pub(crate) fn raw(&mut self, v: &[u8]) -> &mut Self {
+        self.bytes.extend_from_slice(v);
+        self
+    }
+
+    pub(crate) fn u8(&mut self, v: u8) -> &mut Self {
+        self.raw(&[v])
+    }
+
+    pub(crate) fn bool(&mut self, v: bool) -> &mut Self {
+        self.u8(u8::from(v))
+    }
+
+    pub(crate) fn u16(&mut self, v: u16) -> &mut Self {
+        self.raw(&v.to_le_bytes())
+    }
+
+    pub(crate) fn u32(&mut self, v: u32) -> &mut Self {
+        self.raw(&v.to_le_bytes())
+    }
+
+    pub(crate) fn u64(&mut self, v: u64) -> &mut Self {
+        self.raw(&v.to_le_bytes())
+    }
+
+    /// Length and bytes.
+    pub(crate) fn bytes(&mut self, v: &[u8]) -> &mut Self {
+        self.u32(u32::try_from(v.len()).unwrap_or(u32::MAX)).raw(v)
+    }
+
+    pub(crate) fn list(&mut self, v: &[Vec<u8>]) -> &mut Self {
+        self.u32(u32::try_from(v.len()).unwrap_or(u32::MAX));
+        for item in v {
+            self.bytes(item);
+        }
+        self
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        if self.is_frame {
+            let length = u32::try_from(self.bytes.len() - 4).unwrap_or(u32::MAX).to_le_bytes();
+            for (slot, byte) in self.bytes.iter_mut().zip(length) {
+                *slot = byte;
+            }
+        }
+        std::mem::take(&mut self.bytes)
+    }
+}
+
+/// Reads fields one after the other; every method is `None` once the bytes have run out.
+#[derive(Debug)]
+pub(crate) struct Decoder<'a>(&'a [u8]);
+
+impl<'a> Decoder<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*head)
+    }
+
+    pub(crate) fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[b]| b)
+    }
+
+    pub(crate) fn bool(&mut self) -> Option<bool> {
+        self.u8().map(|b| b != 0)
+    }
+
+    pub(crate) fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn key(&mut self) -> Option<Key> {
+        self.array()
+    }
+
+    pub(crate) fn bytes(&mut self) -> Option<&'a [u8]> {
+        let n = self.u32()? as usize;
+        let (head, rest) = self.0.split_at_checked(n)?;
+        self.0 = rest;
+        Some(head)
+    }
+
+    pub(crate) fn list(&mut self) -> Option<Vec<Vec<u8>>> {
+        let n = self.u32()?;
+        (0..n).map(|_| self.bytes().map(<[u8]>::to_vec)).collect()
+    }
+
+    pub(crate) fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.0)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_frame_is_read_back_as_it_was_written_at_any_cut() {
+        let tail = Tail { journal: Offset(7), events: 64 };
+        let to = [
+            ToHolder::Kill,
+            ToHolder::Hello { protocol: 1, attaches: true },
+            ToHolder::Run { seq: 1, key: [9; 16], patience_ms: 5, text: b"true\n".to_vec() },
+            ToHolder::Input { seq: 2, key: NO_KEY, is_secret: true, patience_ms: 6, bytes: b"x".to_vec() },
+            ToHolder::Resize { seq: 3, cols: 80, rows: 24 },
+            ToHolder::Signal { seq: 4, target: Target::Process(77), signo: 15 },
+            ToHolder::Signal { seq: 4, target: Target::Session, signo: 15 },
+            ToHolder::Answer { query: Offset(1 << 40), bytes: b"\x1b[0n".to_vec() },
+            ToHolder::Terminate { seq: 5, signo: 1, grace_ms: 1000 },
+            ToHolder::Report { seq: 6 },
+            ToHolder::Ping { seq: 7 },
+        ];
+        let stream: Vec<u8> = to.iter().flat_map(ToHolder::encode).collect();
+        for cut in [1, 2, 3, 7, 1000] {
+            let mut frames = Frames::default();
+            let mut seen = Vec::new();
+            for part in stream.chunks(cut) {
+                frames.push(part);
+                while let Some(frame) = frames.next_frame().unwrap() {
+                    seen.push(ToHolder::decode(frame).unwrap());
+                }
+            }
+            assert_eq!(seen, to);
+        }
+        let from = [
+            FromHolder::Hello(Hello { protocol: 1, holder_pid: 2, shell_pid: 3, cols: 4, rows: 5, command: 6, tail }),
+            FromHolder::Tail(tail),
+            FromHolder::State(State {
+                foreground: Foreground::Polls,
+                canonical: true,
+                echo: false,
+                isig: true,
+                group: 8,
+                pid: 9,
+            }),
+            FromHolder::Done { seq: 1, status: Status::Stalled, value: 4096 },
+            FromHolder::Displaced,
+        ];
+        for frame in from {
+            assert_eq!(FromHolder::decode(frame.encode().get(4..).unwrap()), Some(frame));
+        }
+    }
+
+    #[test]
+    fn the_kill_frame_never_changes() {
+        assert_eq!(ToHolder::Kill.encode(), [1, 0, 0, 0, 1]);
+    }
+
+    #[test]
+    fn unknown_kinds_are_ignored_and_longer_payloads_are_read() {
+        assert_eq!(ToHolder::decode(&[0x7e, 1, 2]), None);
+        assert_eq!(ToHolder::decode(&[kind::PING, 1, 0, 0, 0, 99, 99]), Some(ToHolder::Ping { seq: 1 }));
+        let mut frames = Frames::default();
+        frames.push(&u32::MAX.to_le_bytes());
+        assert_eq!(frames.next_frame(), Err(FrameTooLarge));
+    }
+}
