@@ -1,1 +1,42 @@
 //! Bytes to boundaries, screen and text. No IO, no clock, cannot fail.
+//!
+//! A session's output is one long run of bytes in its journal; this crate says what those bytes mean. Every part is fed
+//! consecutive chunks, cut anywhere, and gives the same result wherever the cuts fall.
+//!
+//! ```text
+//!  bytes ─► Scanner ──► markers ─► Boundaries ◄─ records     where commands start and end
+//!              │  └───► queries, modes, title                what the server must answer and know
+//!              └──────► strip                                what a viewer may see
+//!  bytes ─► Screen                                           what stands on the screen now, and a snapshot of it
+//!  bytes ─► Transcript ─► Text ─► Budget::cut                what a person would have read, cut to fit
+//! ```
+//!
+//! * [`scan`] is the only part that looks at every byte of every session while it lives, so it is the cheap one.
+//! * [`boundary`] trusts a marker only together with its record, which came over a socket that output cannot reach.
+//! * [`screen`] and [`transcript`] hide the emulators they wrap (`alacritty_terminal`, `avt`): no type of theirs is in
+//!   this crate's interface.
+//!
+//! Positions are journal offsets as plain `u64`: the journal has its own newtype, and this crate does not know it.
+//! All three parsers agree on what a control sequence is because one module, `sequence`, cuts them out.
+
+pub mod boundary;
+mod query;
+pub mod scan;
+pub mod screen;
+mod sequence;
+pub mod text;
+pub mod transcript;
+mod utf8;
+
+pub use boundary::{Boundaries, Boundary, Flags, Record, parse_record};
+pub use query::{Colour, ModeState, Query, Terminator};
+pub use scan::{Found, MarkerKind, Modes, Nonce, Part, Scanner, strip};
+pub use screen::{Cursor, Screen};
+pub use text::{Budget, Cut, cut};
+pub use transcript::{Text, Transcript, render};
+
+// An actor owns these and may move between threads.
+const _: fn() = || {
+    fn can_move<T: Send + 'static>() {}
+    can_move::<(Scanner, Boundaries, Screen, Transcript)>();
+};

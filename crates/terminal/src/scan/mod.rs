@@ -1,0 +1,362 @@
+//! The cheap pass over every output byte of a living session.
+//!
+//! The scanner finds what the server must act on at once (our markers, questions to the terminal) and remembers the few
+//! facts that answers depend on: modes, title, whether a line is open. It draws nothing. Text without ESC is passed at
+//! the speed of memchr.
+
+use std::ops::Range;
+
+use memchr::memchr_iter;
+
+use crate::query::{Colour, ModeState, Query, Terminator};
+use crate::sequence::{Piece, Splitter};
+
+/// Titles longer than this are cut: they end up in lists.
+const TITLE_CHARS_MAX: usize = 256;
+
+/// Longest nonce that a marker may carry.
+const NONCE_BYTES_MAX: usize = 64;
+
+/// Something in the output that the server acts on; `from..to` is the byte range of the sequence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// One of our markers, or a forgery of one: only [`Boundaries`](crate::Boundaries) can tell.
+    Marker {
+        /// Start or end of a command.
+        kind: MarkerKind,
+        /// What joins the marker with its record.
+        nonce: Nonce,
+        /// Offset of its ESC.
+        from: u64,
+        /// Offset behind its terminator.
+        to: u64,
+    },
+    /// A question that the server answers, once.
+    Query {
+        /// The question.
+        query: Query,
+        /// Offset of its ESC.
+        from: u64,
+        /// Offset behind its last byte.
+        to: u64,
+    },
+}
+
+/// Which end of a command a marker or record stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MarkerKind {
+    /// `C`: the command's output begins.
+    Start,
+    /// `D`: the command's output has ended.
+    End,
+}
+
+/// The word that a marker and its record share: 1 to 64 bytes of `[0-9A-Za-z.]`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Nonce(Box<[u8]>);
+
+impl Nonce {
+    /// Checks length and alphabet.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'.';
+        ((1..=NONCE_BYTES_MAX).contains(&bytes.len()) && bytes.iter().all(is_word)).then(|| Self(bytes.into()))
+    }
+}
+
+/// Terminal modes that decide how keys and commands are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Modes {
+    /// A full-screen program has the screen.
+    pub alt_screen: bool,
+    /// Cursor keys are sent as `ESC O A`, not `ESC [ A`.
+    pub application_cursor: bool,
+    /// Pasted text is to be put in brackets.
+    pub bracketed_paste: bool,
+}
+
+/// Finds markers and questions in consecutive chunks of output.
+#[derive(Clone, Debug)]
+pub struct Scanner {
+    splitter: Splitter,
+    facts: Facts,
+}
+
+impl Scanner {
+    /// A scanner whose first byte will be the one at `offset`.
+    pub fn new(offset: u64) -> Self {
+        Self { splitter: Splitter::new(offset), facts: Facts::default() }
+    }
+
+    /// Scans the next bytes.
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Found)) {
+        let facts = &mut self.facts;
+        self.splitter.feed(bytes, &mut |from, piece| match piece {
+            Piece::Text(text) => facts.text(text),
+            Piece::Sequence(sequence) => {
+                let to = from + sequence.len() as u64;
+                match facts.sequence(sequence) {
+                    Some(Meaning::Marker(kind, nonce)) => sink(Found::Marker { kind, nonce, from, to }),
+                    Some(Meaning::Query(query)) => sink(Found::Query { query, from, to }),
+                    None => {}
+                }
+            }
+            Piece::Broken(_) => {}
+        });
+    }
+
+    /// Offset of the next byte to be fed.
+    pub fn position(&self) -> u64 {
+        self.splitter.position()
+    }
+
+    /// Offset of the first byte that may yet turn out to be part of a marker or question, or [`position`](Self::position).
+    /// Viewers are served up to here.
+    pub fn held_from(&self) -> u64 {
+        self.splitter.held_from()
+    }
+
+    /// The modes as of [`held_from`](Self::held_from).
+    pub fn modes(&self) -> Modes {
+        Modes {
+            alt_screen: self.facts.modes.has(ALT_SCREEN),
+            application_cursor: self.facts.modes.has(1),
+            bracketed_paste: self.facts.modes.has(2004),
+        }
+    }
+
+    /// The title that the program has set, at most 256 characters.
+    pub fn title(&self) -> Option<&str> {
+        self.facts.title.as_deref()
+    }
+
+    /// How often the bell has rung.
+    pub fn bells(&self) -> u64 {
+        self.facts.bells
+    }
+
+    /// True when the cursor stands behind text: something has been written since the last line feed or carriage return.
+    ///
+    /// Blanks are text here, since a prompt may end with one. Tabs, other controls and escape sequences are not: a
+    /// program that only coloured or erased has not asked anything. A carriage return closes the line because a
+    /// progress bar ends with one and no prompt does.
+    pub fn line_is_open(&self) -> bool {
+        self.facts.line_is_open
+    }
+}
+
+enum Meaning {
+    Marker(MarkerKind, Nonce),
+    Query(Query),
+}
+
+#[derive(Clone, Debug, Default)]
+struct Facts {
+    modes: PrivateModes,
+    title: Option<String>,
+    line_is_open: bool,
+    bells: u64,
+}
+
+impl Facts {
+    fn text(&mut self, text: &[u8]) {
+        self.bells += memchr_iter(0x07, text).count() as u64;
+        for &byte in text.iter().rev() {
+            match byte {
+                b'\n' | b'\r' | 0x0b | 0x0c => {
+                    self.line_is_open = false;
+                    return;
+                }
+                0x20..=0x7e | 0x80.. => {
+                    self.line_is_open = true;
+                    return;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn sequence(&mut self, sequence: &[u8]) -> Option<Meaning> {
+        match sequence {
+            [_, b'[', body @ .., last] => self.csi(body, *last).map(Meaning::Query),
+            [_, b']', body @ .., 0x07] => self.osc(body, Terminator::Bell),
+            [_, b']', body @ .., 0x1b, b'\\'] => self.osc(body, Terminator::St),
+            [_, b'P', b'+', b'q', ..] => Some(Meaning::Query(Query::TerminfoValue)),
+            [_, b'P', b'$', b'q', ..] => Some(Meaning::Query(Query::Setting)),
+            [_, b'c'] => {
+                self.modes = PrivateModes::default();
+                self.title = None;
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn csi(&mut self, body: &[u8], last: u8) -> Option<Query> {
+        match (body, last) {
+            (b"" | b"0", b'c') => Some(Query::PrimaryAttributes),
+            (b">" | b">0", b'c') => Some(Query::SecondaryAttributes),
+            (b"5", b'n') => Some(Query::Status),
+            (b"6", b'n') => Some(Query::CursorPosition),
+            (b"?6", b'n') => Some(Query::ExtendedCursorPosition),
+            (b">" | b">0", b'q') => Some(Query::Version),
+            (b"?", b'u') => Some(Query::KittyKeyboard),
+            (b"14", b't') => Some(Query::SizeInPixels),
+            (b"18", b't') => Some(Query::SizeInCharacters),
+            ([b'?', number @ .., b'$'], b'p') => number_of(number).map(|number| Query::Mode {
+                number,
+                is_private: true,
+                state: self.modes.state(number),
+            }),
+            ([number @ .., b'$'], b'p') => {
+                number_of(number).map(|number| Query::Mode { number, is_private: false, state: ModeState::Unknown })
+            }
+            ([b'?', numbers @ ..], b'h' | b'l') => {
+                for number in numbers.split(|byte| *byte == b';').filter_map(number_of) {
+                    self.modes.set(number, last == b'h');
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn osc(&mut self, body: &[u8], terminator: Terminator) -> Option<Meaning> {
+        match body {
+            [b'7', b'3', b'3', b'7', b';', kind @ (b'C' | b'D'), b';', nonce @ ..] => {
+                let kind = if *kind == b'C' { MarkerKind::Start } else { MarkerKind::End };
+                Nonce::parse(nonce).map(|nonce| Meaning::Marker(kind, nonce))
+            }
+            [b'0' | b'2', b';', title @ ..] => {
+                let title: String = String::from_utf8_lossy(title)
+                    .chars()
+                    .filter(|character| !character.is_control())
+                    .take(TITLE_CHARS_MAX)
+                    .collect();
+                self.title = (!title.is_empty()).then_some(title);
+                None
+            }
+            _ => colours(body).map(|colours| Meaning::Query(Query::Colours { colours, terminator })),
+        }
+    }
+}
+
+/// The colours that an OSC asks for. One that also sets a colour is no question: viewers must see it.
+fn colours(body: &[u8]) -> Option<Vec<Colour>> {
+    let mut fields = body.split(|byte| *byte == b';');
+    let kind = number_of(fields.next()?)?;
+    let fields: Vec<&[u8]> = fields.collect();
+    if fields.is_empty() {
+        return None;
+    }
+    if kind == 4 {
+        fields
+            .chunks(2)
+            .map(|pair| match pair {
+                [index, b"?"] => u8::try_from(number_of(index)?).ok().map(Colour::Palette),
+                _ => None,
+            })
+            .collect()
+    } else {
+        let dynamic = [Colour::Foreground, Colour::Background, Colour::Cursor];
+        let first = usize::from(kind.checked_sub(10)?);
+        let asked = dynamic.get(first..first + fields.len())?;
+        fields.iter().all(|field| *field == b"?").then(|| asked.to_vec())
+    }
+}
+
+fn number_of(digits: &[u8]) -> Option<u16> {
+    (!digits.is_empty() && digits.iter().all(u8::is_ascii_digit))
+        .then(|| std::str::from_utf8(digits).ok()?.parse().ok())
+        .flatten()
+}
+
+/// 47 and 1047 are older names of the same switch.
+const ALT_SCREEN: u16 = 1049;
+
+/// The private modes that are followed, because keys, viewers or DECRQM depend on them.
+const FOLLOWED: [u16; 10] = [1, 7, 25, 1000, 1002, 1003, 1004, 1006, ALT_SCREEN, 2004];
+
+/// One bit for each followed mode.
+#[derive(Clone, Copy, Debug)]
+struct PrivateModes(u16);
+
+impl Default for PrivateModes {
+    fn default() -> Self {
+        let mut modes = Self(0);
+        modes.set(7, true); // Lines wrap,
+        modes.set(25, true); // and the cursor is visible.
+        modes
+    }
+}
+
+impl PrivateModes {
+    fn bit(number: u16) -> Option<u16> {
+        let number = if matches!(number, 47 | 1047) { ALT_SCREEN } else { number };
+        FOLLOWED.iter().position(|followed| *followed == number).map(|index| 1 << index)
+    }
+
+    fn set(&mut self, number: u16, on: bool) {
+        match (Self::bit(number), on) {
+            (Some(bit), true) => self.0 |= bit,
+            (Some(bit), false) => self.0 &= !bit,
+            (None, _) => {}
+        }
+    }
+
+    fn has(self, number: u16) -> bool {
+        Self::bit(number).is_some_and(|bit| self.0 & bit != 0)
+    }
+
+    fn state(self, number: u16) -> ModeState {
+        match Self::bit(number) {
+            None => ModeState::Unknown,
+            Some(_) if self.has(number) => ModeState::Set,
+            Some(_) => ModeState::Reset,
+        }
+    }
+}
+
+/// A stretch of output that viewers may see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part<'a> {
+    /// Offset of the first byte.
+    pub from: u64,
+    /// The bytes.
+    pub bytes: &'a [u8],
+}
+
+/// Takes the answered questions and the attested markers out of `bytes`.
+///
+/// `scanner` stands at the first of the bytes, with nothing held, and is moved behind the last. The bytes should end at
+/// the [`held_from`](Scanner::held_from) of the live scanner: a sequence that is cut by their end is shown.
+/// `is_ours` says whether the marker with this nonce at this range was attested; a forged one is output like any other.
+pub fn strip<'a>(
+    scanner: &mut Scanner,
+    bytes: &'a [u8],
+    is_ours: &mut impl FnMut(&Nonce, Range<u64>) -> bool,
+) -> Vec<Part<'a>> {
+    let start = scanner.position();
+    let index = |offset: u64| offset.saturating_sub(start) as usize;
+    let mut parts = Vec::new();
+    let mut shown_to = start;
+    let mut show = |from: u64, to: u64| {
+        if from < to {
+            parts.push(Part { from, bytes: &bytes[index(from)..index(to)] });
+        }
+    };
+    scanner.feed(bytes, &mut |found| {
+        let (from, to, is_hidden) = match &found {
+            Found::Query { from, to, .. } => (*from, *to, true),
+            Found::Marker { nonce, from, to, .. } => (*from, *to, is_ours(nonce, *from..*to)),
+        };
+        if is_hidden {
+            show(shown_to, from);
+            shown_to = to;
+        }
+    });
+    show(shown_to, scanner.position());
+    parts
+}
+
+#[cfg(test)]
+mod tests;

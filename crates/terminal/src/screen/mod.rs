@@ -1,0 +1,169 @@
+//! The live screen of a session: what a person would see now, and a snapshot from which any terminal goes on.
+//!
+//! Only this module and its children know `alacritty_terminal`. Three layers keep its state honest:
+//! the splitter and decoder hold back what is unfinished, so that the emulator only ever sees whole characters and whole
+//! sequences; `model` answers for the state that the emulator keeps private and for what would let hostile output panic it
+//! or grow it without bound; `snapshot` writes all of it down as escape sequences.
+//!
+//! A synchronized update (mode 2026) is drawn as it comes: holding it back needs a clock, and there is none here.
+
+mod handler;
+mod model;
+mod repair;
+mod snapshot;
+
+use alacritty_terminal::vte::ansi::{Processor, Timeout};
+
+use crate::sequence::{Piece, Splitter};
+use crate::utf8::{Decoded, Utf8};
+use model::Model;
+
+/// Where the cursor is, counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// The row, from the top.
+    pub row: u16,
+    /// The column, from the left.
+    pub col: u16,
+    /// False while a program hides it.
+    pub visible: bool,
+}
+
+/// A screen without scrollback.
+///
+/// Sizes are clamped to 2…1000 columns and 1…1000 rows: a wide character needs two columns, and the emulator assumes
+/// that there is room for one.
+pub struct Screen {
+    splitter: Splitter,
+    utf8: Utf8,
+    processor: Processor<Never>,
+    model: Model,
+}
+
+const COLS_MIN: u16 = 2;
+const SIDE_MAX: u16 = 1000;
+
+fn clamp(cols: u16, rows: u16) -> (usize, usize) {
+    let cols = cols.clamp(COLS_MIN, SIDE_MAX);
+    let rows = rows.clamp(1, SIDE_MAX);
+    (usize::from(cols), usize::from(rows))
+}
+
+impl Screen {
+    /// A blank screen.
+    pub fn new(cols: u16, rows: u16) -> Self {
+        let (cols, rows) = clamp(cols, rows);
+        Self {
+            splitter: Splitter::new(0),
+            utf8: Utf8::default(),
+            processor: Processor::new(),
+            model: Model::new(cols, rows),
+        }
+    }
+
+    /// Draws the next output bytes.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        let Self { splitter, utf8, processor, model } = self;
+        splitter.feed(bytes, &mut |_, piece| {
+            let mut draw = |decoded: Decoded<'_>| match decoded {
+                Decoded::Str(text) => processor.advance(model, text.as_bytes()),
+                Decoded::Invalid(_) => processor.advance(model, "\u{fffd}".as_bytes()),
+            };
+            match piece {
+                Piece::Text(text) => utf8.feed(text, &mut draw),
+                Piece::Sequence(sequence) => {
+                    utf8.flush(&mut draw);
+                    if let Some(count) = repetitions(sequence) {
+                        model.repeat(count);
+                    } else if !is_ignored_string(sequence) {
+                        processor.advance(model, sequence);
+                    }
+                }
+                Piece::Broken(sequence) => {
+                    utf8.flush(&mut draw);
+                    if !is_ignored_string(sequence) {
+                        processor.advance(model, sequence);
+                        // An OSC that another sequence breaks off still counts, in every emulator; one that CAN breaks
+                        // off has ended already. CAN ends whatever else is open.
+                        let end = if sequence.get(1) == Some(&b']') { 0x07 } else { 0x18 };
+                        if !matches!(sequence, [.., 0x18 | 0x1a]) {
+                            processor.advance(model, &[end]);
+                        }
+                    }
+                }
+            }
+        });
+    }
+
+    /// Changes the size. The primary screen's lines are wrapped anew.
+    pub fn resize(&mut self, cols: u16, rows: u16) {
+        let (cols, rows) = clamp(cols, rows);
+        self.model.resize(cols, rows);
+    }
+
+    /// The size as (columns, rows), after clamping.
+    pub fn size(&self) -> (u16, u16) {
+        let (cols, rows) = self.model.size();
+        (cols as u16, rows as u16)
+    }
+
+    /// The rows as text, without trailing blanks.
+    pub fn text(&self) -> Vec<String> {
+        self.model.text()
+    }
+
+    /// Where the cursor is.
+    pub fn cursor(&self) -> Cursor {
+        self.model.cursor()
+    }
+
+    /// The window's title.
+    pub fn title(&self) -> Option<&str> {
+        self.model.title()
+    }
+
+    /// Bytes that repaint this screen in any terminal of the same size, and leave it in the same state: modes, margins,
+    /// tabs, character sets, pen, saved cursor, the screen below the alternate one, and what has come so far of an
+    /// unfinished sequence or character.
+    ///
+    /// They begin with a full reset, so they also repair a terminal that has lost touch.
+    pub fn ansi(&mut self) -> Vec<u8> {
+        let mut bytes = snapshot::write(&mut self.model);
+        bytes.extend_from_slice(self.utf8.unfinished());
+        bytes.extend(self.splitter.unfinished());
+        bytes
+    }
+}
+
+/// DCS, SOS, PM and APC draw nothing here.
+fn is_ignored_string(sequence: &[u8]) -> bool {
+    matches!(sequence.get(1), Some(b'P' | b'X' | b'^' | b'_'))
+}
+
+/// The count of a REP (`CSI … b`); 0 for one that is malformed, so that the parser never sees one.
+fn repetitions(sequence: &[u8]) -> Option<usize> {
+    let [0x1b, b'[', body @ .., b'b'] = sequence else {
+        return None;
+    };
+    let mut parameters = body.split(|byte| *byte == b';');
+    let count = parameters.next()?.iter().try_fold(0usize, |count, digit| {
+        let digit = char::from(*digit).to_digit(10)?;
+        Some(count.saturating_mul(10).saturating_add(digit as usize))
+    });
+    Some(count.map_or(0, |count| count.max(1)))
+}
+
+/// There is no clock, so no synchronized update is ever open.
+#[derive(Default)]
+struct Never;
+
+impl Timeout for Never {
+    fn set_timeout(&mut self, _: std::time::Duration) {}
+    fn clear_timeout(&mut self) {}
+    fn pending_timeout(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

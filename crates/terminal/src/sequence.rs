@@ -1,0 +1,287 @@
+//! The one cutter of control sequences: bytes in, text and whole sequences out.
+//!
+//! Only this module decides where a sequence begins and ends. The rules are those of the `vte` state machine, with two
+//! additions that make it safe for endless hostile input: a sequence longer than [`SEQUENCE_BYTES_MAX`] is swallowed
+//! without being kept, and C1 bytes (0x80–0x9f) never introduce anything, because they are parts of UTF-8 characters.
+
+use memchr::memchr;
+
+/// Longest sequence that is kept whole. A marker has 90 bytes, a hyperlink or clipboard rarely some hundred; what is
+/// longer (pictures) is of no interest here, and it must not be able to hold output back from viewers.
+pub(crate) const SEQUENCE_BYTES_MAX: usize = 4096;
+
+const ESC: u8 = 0x1b;
+const CAN: u8 = 0x18;
+const SUB: u8 = 0x1a;
+const BEL: u8 = 0x07;
+
+/// What the cutter yields.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Piece<'a> {
+    /// Bytes outside of any sequence, cut wherever the input was cut.
+    Text(&'a [u8]),
+    /// A whole sequence, from its ESC to its final byte or terminator.
+    Sequence(&'a [u8]),
+    /// A sequence that another ESC, CAN or SUB broke off; the CAN or SUB is its last byte, the ESC is not.
+    Broken(&'a [u8]),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Ground,
+    Escape,
+    EscapeIntermediate,
+    Csi,
+    /// OSC ends at BEL too; DCS, SOS, PM and APC only at ST.
+    String {
+        is_osc: bool,
+    },
+    /// An ESC inside a string: the first half of its terminator, or the start of something else.
+    StringEscape,
+}
+
+/// Cuts a stream of bytes into [`Piece`]s and knows the offset of each.
+#[derive(Clone, Debug)]
+pub(crate) struct Splitter {
+    state: State,
+    /// The unfinished sequence. One byte longer than the limit when the limit is broken, so that feeding these bytes to
+    /// a new splitter brings it into the same state.
+    pending: Vec<u8>,
+    /// Length of the unfinished sequence, kept or not.
+    pending_len: usize,
+    position: u64,
+}
+
+impl Splitter {
+    pub(crate) fn new(offset: u64) -> Self {
+        Self { state: State::Ground, pending: Vec::new(), pending_len: 0, position: offset }
+    }
+
+    /// Offset of the next byte to be fed.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Offset of the first byte whose meaning is still open, or the position when none is.
+    pub(crate) fn held_from(&self) -> u64 {
+        if self.is_overlong() { self.position } else { self.position - self.pending_len as u64 }
+    }
+
+    /// Bytes that bring a new splitter into this one's state.
+    pub(crate) fn unfinished(&self) -> Vec<u8> {
+        let mut bytes = self.pending.clone();
+        if self.state == State::StringEscape && bytes.last() != Some(&ESC) {
+            bytes.push(ESC);
+        }
+        bytes
+    }
+
+    /// Cuts the next bytes; `sink` gets each piece with the offset of its first byte.
+    pub(crate) fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(u64, Piece<'_>)) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if self.state == State::Ground {
+                let text = memchr(ESC, rest).unwrap_or(rest.len());
+                if text > 0 {
+                    let from = self.position;
+                    self.position += text as u64;
+                    sink(from, Piece::Text(&rest[..text]));
+                }
+                if text < rest.len() {
+                    self.begin();
+                    rest = &rest[text + 1..];
+                } else {
+                    rest = &[];
+                }
+            } else if self.step(rest[0], sink) {
+                rest = &rest[1..];
+            }
+        }
+    }
+
+    fn is_overlong(&self) -> bool {
+        self.pending_len > SEQUENCE_BYTES_MAX
+    }
+
+    /// Starts a sequence at an ESC that is the next byte.
+    fn begin(&mut self) {
+        self.pending.clear();
+        self.pending_len = 0;
+        self.push(ESC);
+        self.state = State::Escape;
+    }
+
+    fn push(&mut self, byte: u8) {
+        if self.pending.len() <= SEQUENCE_BYTES_MAX {
+            self.pending.push(byte);
+        }
+        self.pending_len += 1;
+        self.position += 1;
+    }
+
+    /// Takes one byte inside a sequence. False when the byte belongs to what follows and must be looked at again.
+    fn step(&mut self, byte: u8, sink: &mut impl FnMut(u64, Piece<'_>)) -> bool {
+        match (self.state, byte) {
+            (State::StringEscape, b'\\') => self.finish(byte, sink),
+            (State::StringEscape, _) => {
+                self.restart_at_last_escape(sink);
+                false
+            }
+            (State::String { .. }, ESC) => self.go_on(byte, State::StringEscape),
+            (State::String { is_osc: true }, BEL) => self.finish(byte, sink),
+            (_, ESC) => {
+                self.emit(sink, false);
+                self.begin();
+                true
+            }
+            (State::Escape, b'[') => self.go_on(byte, State::Csi),
+            (State::Escape, b']') => self.go_on(byte, State::String { is_osc: true }),
+            (State::Escape, b'P' | b'X' | b'^' | b'_') => self.go_on(byte, State::String { is_osc: false }),
+            (State::Escape, 0x20..=0x2f) => self.go_on(byte, State::EscapeIntermediate),
+            (State::Escape | State::EscapeIntermediate, 0x30..=0x7e) | (State::Csi, 0x40..=0x7e) => {
+                self.finish(byte, sink)
+            }
+            (State::Escape, _) => {
+                // A lone ESC: emulators drop it. The byte itself is text again.
+                self.emit(sink, false);
+                false
+            }
+            (_, CAN | SUB) => {
+                self.push(byte);
+                self.emit(sink, false);
+                true
+            }
+            (state, _) => self.go_on(byte, state),
+        }
+    }
+
+    fn go_on(&mut self, byte: u8, state: State) -> bool {
+        self.push(byte);
+        self.state = state;
+        true
+    }
+
+    fn finish(&mut self, byte: u8, sink: &mut impl FnMut(u64, Piece<'_>)) -> bool {
+        self.push(byte);
+        self.emit(sink, true);
+        true
+    }
+
+    /// The ESC that was taken for half a terminator begins a new sequence instead.
+    fn restart_at_last_escape(&mut self, sink: &mut impl FnMut(u64, Piece<'_>)) {
+        if !self.is_overlong() {
+            self.pending.pop();
+        }
+        self.pending_len -= 1;
+        self.position -= 1;
+        self.emit(sink, false);
+        self.begin();
+    }
+
+    fn emit(&mut self, sink: &mut impl FnMut(u64, Piece<'_>), whole: bool) {
+        self.state = State::Ground;
+        let from = self.position - self.pending_len as u64;
+        let fits = !self.is_overlong();
+        self.pending_len = 0;
+        if fits {
+            sink(from, if whole { Piece::Sequence(&self.pending) } else { Piece::Broken(&self.pending) });
+        }
+        self.pending.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    enum Owned {
+        Text(u64, Vec<u8>),
+        Sequence(u64, Vec<u8>),
+        Broken(u64, Vec<u8>),
+    }
+
+    fn feed(splitter: &mut Splitter, bytes: &[u8], pieces: &mut Vec<Owned>) {
+        splitter.feed(bytes, &mut |from, piece| match (piece, pieces.last_mut()) {
+            // Text is cut where the input was cut; what it says is the same.
+            (Piece::Text(text), Some(Owned::Text(_, before))) => before.extend_from_slice(text),
+            (Piece::Text(text), _) => pieces.push(Owned::Text(from, text.to_vec())),
+            (Piece::Sequence(bytes), _) => pieces.push(Owned::Sequence(from, bytes.to_vec())),
+            (Piece::Broken(bytes), _) => pieces.push(Owned::Broken(from, bytes.to_vec())),
+        });
+    }
+
+    fn split(bytes: &[u8]) -> Vec<Owned> {
+        let mut pieces = Vec::new();
+        feed(&mut Splitter::new(0), bytes, &mut pieces);
+        pieces
+    }
+
+    #[test]
+    fn an_escape_breaks_off_whatever_came_before_it() {
+        assert_eq!(
+            split(b"a\x1b\x1b]0;x\x1b[1\x1b[m\x1bPq\x18b\x1b\ne"),
+            [
+                Owned::Text(0, b"a".to_vec()),
+                Owned::Broken(1, b"\x1b".to_vec()),
+                Owned::Broken(2, b"\x1b]0;x".to_vec()),
+                Owned::Broken(7, b"\x1b[1".to_vec()),
+                Owned::Sequence(10, b"\x1b[m".to_vec()),
+                Owned::Broken(13, b"\x1bPq\x18".to_vec()),
+                Owned::Text(17, b"b".to_vec()),
+                Owned::Broken(18, b"\x1b".to_vec()),
+                Owned::Text(19, b"\ne".to_vec()),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_overlong_string_is_swallowed_and_holds_nothing_back() {
+        let mut splitter = Splitter::new(7);
+        let mut pieces = Vec::new();
+        feed(&mut splitter, b"\x1b]", &mut pieces);
+        assert_eq!(splitter.held_from(), 7);
+        feed(&mut splitter, &[b'x'; SEQUENCE_BYTES_MAX], &mut pieces);
+        assert_eq!(splitter.held_from(), splitter.position());
+        feed(&mut splitter, b"\x1b\\after", &mut pieces);
+        assert_eq!(pieces, [Owned::Text(7 + 4 + SEQUENCE_BYTES_MAX as u64, b"after".to_vec())]);
+    }
+
+    fn hostile_bytes() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop_oneof![
+            3 => Just(ESC),
+            4 => prop::sample::select(&b"[]P\\_(0mc;?\x07\x18\x1a\n"[..]),
+            2 => any::<u8>(),
+        ];
+        let short = prop::collection::vec(byte, 0..40);
+        let overlong = (4090usize..4100).prop_map(|len| vec![b'x'; len]);
+        prop::collection::vec(prop_oneof![8 => short, 1 => overlong], 0..5).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn the_pieces_are_the_same_wherever_the_input_is_cut(bytes in hostile_bytes(), cut in any::<prop::sample::Index>()) {
+            let whole = split(&bytes);
+            let at = cut.index(bytes.len() + 1);
+            let mut splitter = Splitter::new(0);
+            let mut pieces = Vec::new();
+            feed(&mut splitter, &bytes[..at], &mut pieces);
+            prop_assert!(splitter.held_from() <= splitter.position());
+
+            // A splitter that is brought into the same state by the unfinished bytes goes on in the same way.
+            let unfinished = splitter.unfinished();
+            let mut resumed = Splitter::new(splitter.position() - unfinished.len() as u64);
+            let mut nothing = Vec::new();
+            feed(&mut resumed, &unfinished, &mut nothing);
+            prop_assert_eq!(nothing, Vec::new());
+            let mut pieces_after_resume = pieces.clone();
+
+            feed(&mut splitter, &bytes[at..], &mut pieces);
+            prop_assert_eq!(&pieces, &whole);
+            prop_assert_eq!(splitter.position(), bytes.len() as u64);
+            feed(&mut resumed, &bytes[at..], &mut pieces_after_resume);
+            prop_assert_eq!(&pieces_after_resume, &whole);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The slow way: a virtual terminal without scrollback, whose rows are finished when they leave the screen.
+//!
+//! Only this file knows `avt`.
+
+use avt::observer::{Observation, Observer};
+use avt::parser::Function;
+use avt::{Operation, ScreenKind, Terminal};
+
+use super::Size;
+use super::lines::Lines;
+
+pub(super) struct Emulated {
+    terminal: Terminal,
+    /// Where the primary screen's cursor was when the alternate screen was entered.
+    cursor_below: Option<(usize, usize)>,
+    /// Something was set (margins, modes, a saved cursor) that a fresh terminal would not have.
+    is_changed: bool,
+}
+
+impl Emulated {
+    pub(super) fn new(size: Size) -> Self {
+        // The only error is a size of 0, and sizes are clamped before they get here.
+        let terminal = Terminal::new(size.cols, size.rows).expect("a size above 0");
+        Self { terminal, cursor_below: None, is_changed: false }
+    }
+
+    pub(super) fn feed(&mut self, text: &str, lines: &mut Lines) {
+        // SO and SI choose character sets.
+        if memchr::memchr2(0x0e, 0x0f, text.as_bytes()).is_some() {
+            self.is_changed = true;
+        }
+        self.terminal.feed_with(text, Collector(lines));
+    }
+
+    pub(super) fn sequence(&mut self, sequence: &str, lines: &mut Lines) {
+        let cursor = self.terminal.cursor();
+        let was_primary = self.is_primary();
+        self.feed(sequence, lines);
+        match (was_primary, self.is_primary()) {
+            (true, false) => self.cursor_below = Some((cursor.row, cursor.col)),
+            (_, true) => self.cursor_below = None,
+            (false, false) => {}
+        }
+        if sequence == "\x1bc" {
+            self.is_changed = false;
+        } else if !only_moves_or_erases(sequence.as_bytes()) {
+            self.is_changed = true;
+        }
+    }
+
+    fn is_primary(&self) -> bool {
+        self.terminal.active_screen_kind() == ScreenKind::Primary
+    }
+
+    /// True when the cursor stands at the start of a line, nothing stands in it or below it, and the terminal behaves
+    /// like a fresh one: then plain lines to come are their own text.
+    pub(super) fn is_at_fresh_line(&self, lines: &Lines) -> bool {
+        let cursor = self.terminal.cursor();
+        if self.is_changed || !self.is_primary() || cursor.col != 0 {
+            return false;
+        }
+        let screen = self.terminal.screen();
+        let is_continued = match cursor.row.checked_sub(1) {
+            Some(above) => screen.line(above).is_none_or(avt::Line::is_wrapped),
+            None => lines.is_open(),
+        };
+        !is_continued
+            && screen
+                .visible_lines()
+                .skip(cursor.row)
+                .all(|line| !line.is_wrapped() && line.chars().all(|character| character == ' '))
+    }
+
+    /// Writes what stands above the cursor: finished once enough has been printed below it.
+    pub(super) fn write_above(&self, lines: &mut Lines) {
+        let rows = self.terminal.cursor().row;
+        for line in self.terminal.primary_screen().visible_lines().take(rows) {
+            lines.row(line.chars(), line.is_wrapped());
+        }
+    }
+
+    pub(super) fn write_rest(&self, lines: &mut Lines) {
+        let cursor = self.terminal.cursor();
+        let cursor = self.cursor_below.unwrap_or((cursor.row, cursor.col));
+        let screen = self.terminal.primary_screen();
+        let last = last_row(&self.terminal, cursor.0);
+        for (row, line) in screen.visible_lines().take(last + 1).enumerate() {
+            if row < last {
+                lines.row(line.chars(), line.is_wrapped());
+            } else {
+                let kept = if row == cursor.0 { cursor.1 } else { 0 };
+                lines.last_row(line.chars(), kept);
+            }
+        }
+    }
+}
+
+/// The last row that output has reached: the cursor's, or the last with text.
+fn last_row(terminal: &Terminal, cursor_row: usize) -> usize {
+    let rows: Vec<_> = terminal.primary_screen().visible_lines().collect();
+    let has_text = |line: &&avt::Line| line.chars().any(|character| character != ' ');
+    rows.iter().rposition(has_text).unwrap_or(0).max(cursor_row)
+}
+
+/// Moves finished rows to where text is collected.
+struct Collector<'a>(&'a mut Lines);
+
+impl Observer for Collector<'_> {
+    type Output = ();
+
+    fn evicted(&mut self, _: &mut Observation<'_>, line: &avt::Line) {
+        self.0.row(line.chars(), line.is_wrapped());
+    }
+
+    /// A full reset blanks the screen; what stood there was read all the same.
+    fn before(&mut self, context: &mut Observation<'_>, operation: &Operation) {
+        if !matches!(operation, Operation::Function(Function::Ris)) {
+            return;
+        }
+        let terminal = context.terminal();
+        let rows = terminal.primary_screen().visible_lines();
+        let has_text = |line: &avt::Line| line.chars().any(|character| character != ' ');
+        let used = last_row(terminal, 0);
+        for line in rows.take(used + 1).filter(|line| used > 0 || has_text(line)) {
+            self.0.row(line.chars(), line.is_wrapped());
+        }
+    }
+
+    fn end(&mut self, _: &mut Observation<'_>) {}
+}
+
+/// True for what leaves nothing behind but text and a cursor.
+fn only_moves_or_erases(sequence: &[u8]) -> bool {
+    match sequence {
+        [_, b'D' | b'E' | b'M'] => true,
+        [_, b'[', body @ .., last] => {
+            b"ABCDEFGHIJKLMPSTXZ@`abdef".contains(last)
+                && body.iter().all(|byte| byte.is_ascii_digit() || *byte == b';')
+        }
+        _ => false,
+    }
+}

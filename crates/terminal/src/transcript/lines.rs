@@ -1,0 +1,70 @@
+//! Finished text: rows joined to logical lines, without trailing blanks.
+
+/// Collects rows. Blanks are counted, not written, until something visible follows them in the same line; so a line of
+/// any length can be taken in pieces.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lines {
+    text: String,
+    blanks: usize,
+    /// The last row goes on in the next.
+    is_open: bool,
+}
+
+impl Lines {
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Takes the text; an open line goes on.
+    pub(super) fn take(&mut self) -> String {
+        std::mem::take(&mut self.text)
+    }
+
+    pub(super) fn row(&mut self, row: impl Iterator<Item = char>, is_wrapped: bool) {
+        for character in row {
+            if character == ' ' {
+                self.blanks += 1;
+            } else {
+                self.write_blanks();
+                self.text.push(character);
+            }
+        }
+        self.is_open = is_wrapped;
+        if !is_wrapped {
+            self.end_line();
+        }
+    }
+
+    /// The unfinished last row. Blanks up to the cursor are part of it: a prompt ends with one.
+    pub(super) fn last_row(&mut self, row: impl Iterator<Item = char>, cursor: usize) {
+        let mut blanks_before_cursor = self.blanks;
+        for (col, character) in row.enumerate() {
+            if character == ' ' {
+                self.blanks += 1;
+                blanks_before_cursor += usize::from(col < cursor);
+            } else {
+                self.write_blanks();
+                self.text.push(character);
+                blanks_before_cursor = 0;
+            }
+        }
+        self.blanks = if cursor > 0 { blanks_before_cursor } else { 0 };
+        self.write_blanks();
+    }
+
+    /// A whole line of ASCII.
+    pub(super) fn line(&mut self, line: &str) {
+        self.text.push_str(line.trim_end_matches(' '));
+        self.end_line();
+    }
+
+    fn end_line(&mut self) {
+        self.blanks = 0;
+        self.is_open = false;
+        self.text.push('\n');
+    }
+
+    fn write_blanks(&mut self) {
+        self.text.extend(std::iter::repeat_n(' ', std::mem::take(&mut self.blanks)));
+    }
+}

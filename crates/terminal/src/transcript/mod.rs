@@ -1,0 +1,278 @@
+//! Output as a person would have read it: logical lines of plain text.
+//!
+//! Carriage returns, backspaces, erasures and cursor movements are applied; colours, titles, markers and full-screen
+//! paint leave nothing. Lines that the terminal wrapped are whole again. `\r\n` is a line end, and the text ends with one
+//! exactly if the output did.
+//!
+//! Two ways lead to the same text. `emulated` feeds a virtual terminal (`avt`), which is right for everything and
+//! slow. `plain` passes whole plain lines by as long as nothing has moved the cursor, which is what most output is; when
+//! something does, it hands the terminal as much text as could still be changed. That both give the same is a property
+//! test.
+
+mod emulated;
+mod lines;
+mod plain;
+
+use crate::sequence::{Piece, Splitter};
+use crate::utf8::{Decoded, Utf8};
+use emulated::Emulated;
+use lines::Lines;
+use plain::Plain;
+
+/// Text without controls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Text {
+    /// The lines. Trailing blanks are gone, except before the cursor in the last, unfinished line: a prompt may end with
+    /// one.
+    pub text: String,
+    /// How many bytes appear as `\xNN`, because they are NUL or not UTF-8.
+    pub escaped: u64,
+}
+
+/// Rows that stay changeable when the real number is not known. More is safer: a program that paints progress on forty
+/// rows moves the cursor up by forty.
+const ROWS_DEFAULT: u16 = 100;
+/// A wide character needs two columns.
+const COLS_MIN: u16 = 2;
+const SIDE_MAX: u16 = 1000;
+
+/// Turns consecutive chunks of output into [`Text`].
+pub struct Transcript {
+    splitter: Splitter,
+    utf8: Utf8,
+    writer: Writer,
+}
+
+/// The part that text and sequences are written to.
+struct Writer {
+    size: Size,
+    /// Text that nothing can change any more, and has not been taken yet.
+    finished: Lines,
+    way: Way,
+    escaped: u64,
+    /// Off in tests that compare the two ways.
+    may_be_plain: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Size {
+    cols: usize,
+    rows: usize,
+}
+
+enum Way {
+    Plain(Plain),
+    Emulated(Box<Emulated>),
+}
+
+impl Transcript {
+    /// A transcript of a terminal with `cols` columns.
+    pub fn new(cols: u16) -> Self {
+        Self::with_size(cols, ROWS_DEFAULT)
+    }
+
+    /// A transcript of a terminal whose number of rows is known too. Right for programs that address rows absolutely
+    /// without taking the alternate screen.
+    pub fn with_size(cols: u16, rows: u16) -> Self {
+        let size =
+            Size { cols: usize::from(cols.clamp(COLS_MIN, SIDE_MAX)), rows: usize::from(rows.clamp(1, SIDE_MAX)) };
+        Self {
+            splitter: Splitter::new(0),
+            utf8: Utf8::default(),
+            writer: Writer {
+                size,
+                finished: Lines::default(),
+                way: Way::Plain(Plain::new(size, None)),
+                escaped: 0,
+                may_be_plain: true,
+            },
+        }
+    }
+
+    /// Reads the next output bytes.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        let Self { splitter, utf8, writer } = self;
+        splitter.feed(bytes, &mut |_, piece| match piece {
+            Piece::Text(text) => utf8.feed(text, &mut |decoded| writer.text(decoded)),
+            Piece::Sequence(sequence) => {
+                utf8.flush(&mut |decoded| writer.text(decoded));
+                writer.sequence(sequence);
+            }
+            Piece::Broken(_) => utf8.flush(&mut |decoded| writer.text(decoded)),
+        });
+    }
+
+    /// Takes the text that nothing can change any more. Memory stays bounded for endless output if this is called now
+    /// and then. The pieces join to the whole text; a very long line may come in several.
+    pub fn take_finished(&mut self) -> String {
+        self.writer.finished.take()
+    }
+
+    /// The text that has not been taken yet, as it stands: finished lines, then what may still change.
+    pub fn peek(&self) -> String {
+        let mut lines = self.writer.finished.clone();
+        self.writer.write_rest(&mut lines);
+        lines.take()
+    }
+
+    /// How many bytes have been escaped so far.
+    pub fn escaped(&self) -> u64 {
+        self.writer.escaped
+    }
+
+    /// The text that has not been taken yet. Bytes of a character that never came to its end are escaped.
+    pub fn finish(mut self) -> Text {
+        let Self { utf8, writer, .. } = &mut self;
+        utf8.flush(&mut |decoded| writer.text(decoded));
+        Text { text: self.peek(), escaped: self.writer.escaped }
+    }
+}
+
+/// The text of output that is there as a whole.
+pub fn render(bytes: &[u8], cols: u16) -> Text {
+    let mut transcript = Transcript::new(cols);
+    transcript.feed(bytes);
+    transcript.finish()
+}
+
+/// How much text must come before the cost of looking whether the plain way is open again is paid.
+const PLAIN_BYTES_MIN: usize = if cfg!(test) { 1 } else { 512 };
+
+impl Writer {
+    fn text(&mut self, decoded: Decoded<'_>) {
+        match decoded {
+            Decoded::Str(text) if needs_cleaning(text) => self.clean_text(text),
+            Decoded::Str(text) => self.visible_text(text),
+            Decoded::Invalid(bytes) => bytes.iter().for_each(|byte| self.escape(*byte)),
+        }
+    }
+
+    fn escape(&mut self, byte: u8) {
+        self.escaped += 1;
+        self.visible_text(&format!("\\x{byte:02x}"));
+    }
+
+    fn clean_text(&mut self, text: &str) {
+        let mut rest = text;
+        while let Some(at) = rest.find(needs_cleaning_char) {
+            if at > 0 {
+                self.visible_text(&rest[..at]);
+            }
+            let mut characters = rest[at..].chars();
+            if characters.next() == Some('\0') {
+                self.escape(0);
+            }
+            rest = characters.as_str();
+        }
+        if !rest.is_empty() {
+            self.visible_text(rest);
+        }
+    }
+
+    /// Text without NUL, DEL and C1.
+    fn visible_text(&mut self, text: &str) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            match &mut self.way {
+                Way::Plain(plain) => {
+                    let taken = plain.take(rest, &mut self.finished);
+                    rest = &rest[taken..];
+                    if !rest.is_empty() {
+                        self.emulate();
+                    }
+                }
+                Way::Emulated(emulated) => {
+                    // The rest of this line, and of as many more as make a look at the plain way worth while.
+                    let line_end = if self.may_be_plain {
+                        memchr::memchr(b'\n', &rest.as_bytes()[rest.len().min(PLAIN_BYTES_MIN) - 1..])
+                    } else {
+                        None
+                    };
+                    let block = line_end.map_or(rest.len(), |at| at + rest.len().min(PLAIN_BYTES_MIN));
+                    emulated.feed(&rest[..block], &mut self.finished);
+                    rest = &rest[block..];
+                    if rest.len() >= PLAIN_BYTES_MIN && emulated.is_at_fresh_line(&self.finished) {
+                        self.pass_by();
+                    }
+                }
+            }
+        }
+    }
+
+    fn sequence(&mut self, sequence: &[u8]) {
+        let changes_nothing = match &self.way {
+            Way::Plain(plain) => plain.is_unchanged_by(sequence),
+            Way::Emulated(_) => false,
+        };
+        if changes_nothing || leaves_text_alone(sequence) {
+            return;
+        }
+        // What is not ASCII is no sequence that anything would act on.
+        if let Ok(sequence) = std::str::from_utf8(sequence) {
+            self.emulate();
+            if let Way::Emulated(emulated) = &mut self.way {
+                emulated.sequence(sequence, &mut self.finished);
+            }
+        }
+    }
+
+    /// Leaves the plain way: the terminal gets what could still be changed.
+    fn emulate(&mut self) {
+        if let Way::Plain(plain) = &mut self.way {
+            let emulated = plain.replay(&mut self.finished);
+            self.way = Way::Emulated(emulated);
+        }
+    }
+
+    /// Takes the plain way again; the terminal keeps what stands above.
+    fn pass_by(&mut self) {
+        let fresh = Way::Plain(Plain::new(self.size, None));
+        if let Way::Emulated(above) = std::mem::replace(&mut self.way, fresh) {
+            self.way = Way::Plain(Plain::new(self.size, Some(above)));
+        }
+    }
+
+    fn write_rest(&self, lines: &mut Lines) {
+        match &self.way {
+            Way::Plain(plain) => plain.write_rest(lines),
+            Way::Emulated(emulated) => emulated.write_rest(lines),
+        }
+    }
+}
+
+/// NUL is shown; DEL and C1 are nothing that a person sees, but the terminal would print or obey them.
+fn needs_cleaning_char(character: char) -> bool {
+    matches!(character, '\0' | '\u{7f}'..='\u{9f}')
+}
+
+fn needs_cleaning(text: &str) -> bool {
+    // C1 is 0xc2 0x80–0x9f in UTF-8, so most text is cleared without being decoded.
+    memchr::memchr3(0, 0x7f, 0xc2, text.as_bytes()).is_some() && text.contains(needs_cleaning_char)
+}
+
+/// True for sequences that change colours, titles or keys, never what the text is.
+fn leaves_text_alone(sequence: &[u8]) -> bool {
+    match sequence {
+        [_, b']' | b'P' | b'X' | b'^' | b'_', ..] | [_, b'=' | b'>'] => true,
+        [_, b'[', body @ .., last] => {
+            let is_private = matches!(body.first(), Some(b'<'..=b'?'));
+            match last {
+                b'm' | b'n' | b'c' | b'q' | b't' => true,
+                b'p' => body.contains(&b'$'),
+                b'u' => is_private,
+                b'h' | b'l' if body.first() == Some(&b'?') => {
+                    body[1..].split(|byte| *byte == b';').all(|mode| HARMLESS_MODES.contains(&mode))
+                }
+                _ => false,
+            }
+        }
+        _ => false,
+    }
+}
+
+/// Private modes of keys, mouse, pasting, the cursor's looks and timing.
+const HARMLESS_MODES: [&[u8]; 13] =
+    [b"1", b"12", b"25", b"1000", b"1002", b"1003", b"1004", b"1005", b"1006", b"1007", b"1015", b"2004", b"2026"];
+
+#[cfg(test)]
+mod tests;

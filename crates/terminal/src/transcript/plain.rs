@@ -1,0 +1,148 @@
+//! The fast way: lines of printable ASCII that end in `\r\n` are their own text.
+//!
+//! The text is held until it is out of reach: a program could move the cursor up as far as the screen goes and write over
+//! it. So at least a screenful stays here, and [`Plain::replay`] gives it to a terminal when something that is not plain
+//! comes.
+
+use super::Size;
+use super::emulated::Emulated;
+use super::lines::Lines;
+
+pub(super) struct Plain {
+    size: Size,
+    /// The terminal as it was when the plain way was taken: what stands above the held text. None once that is out of
+    /// reach, or when there was none.
+    above: Option<Box<Emulated>>,
+    /// Whole lines, then the unfinished one. Blanks at the ends of lines are still there.
+    held: String,
+    /// Where in `held` the unfinished line begins.
+    line_from: usize,
+    /// How many rows the whole lines take.
+    held_rows: usize,
+    /// A carriage return came last, and is plain only if a line feed follows.
+    is_returned: bool,
+}
+
+const TAB_COLS: usize = 8;
+
+/// How many screenfuls are held before what is out of reach is given away. Moving text costs; holding it does not.
+const SCREENS_HELD_MAX: usize = if cfg!(test) { 2 } else { 16 };
+
+impl Plain {
+    pub(super) fn new(size: Size, above: Option<Box<Emulated>>) -> Self {
+        Self { size, above, held: String::new(), line_from: 0, held_rows: 0, is_returned: false }
+    }
+
+    fn line_len(&self) -> usize {
+        self.held.len() - self.line_from
+    }
+
+    /// Takes as much of the text as is plain, and tells how much that was.
+    pub(super) fn take(&mut self, text: &str, finished: &mut Lines) -> usize {
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            match byte {
+                b'\n' if self.is_returned => self.end_line(finished),
+                b'\r' => self.is_returned = true,
+                // Harmless: the bell, and the character set that is in use anyway.
+                0x07 | 0x0f => {}
+                _ if self.is_returned => break,
+                0x20..=0x7e => {
+                    let is_printable = |byte: &u8| matches!(byte, 0x20..=0x7e);
+                    let rest = &bytes[at..];
+                    let len = rest.iter().position(|byte| !is_printable(byte)).unwrap_or(rest.len());
+                    if self.line_len() + len > self.size.cols * self.size.rows {
+                        // The line alone fills the screen, so parts of it are finished before it ends.
+                        break;
+                    }
+                    self.held.push_str(&text[at..at + len]);
+                    at += len;
+                    continue;
+                }
+                b'\t' => {
+                    let stop = (self.line_len() / TAB_COLS + 1) * TAB_COLS;
+                    if stop >= self.size.cols {
+                        break;
+                    }
+                    let blanks = stop - self.line_len();
+                    self.held.extend(std::iter::repeat_n(' ', blanks));
+                }
+                _ => break,
+            }
+            at += 1;
+        }
+        at
+    }
+
+    /// True for sequences that do nothing here: choosing the usual character sets, and erasing to the right of a cursor
+    /// that has nothing to its right.
+    pub(super) fn is_unchanged_by(&self, sequence: &[u8]) -> bool {
+        match sequence {
+            [_, b'(' | b')', b'B'] => true,
+            [_, b'[', b'K'] | [_, b'[', b'0', b'K'] => {
+                // In the last column the cursor stands on a character, not behind it.
+                !self.is_returned && (self.line_len() == 0 || !self.line_len().is_multiple_of(self.size.cols))
+            }
+            _ => false,
+        }
+    }
+
+    fn rows_of(&self, line_len: usize) -> usize {
+        line_len.div_ceil(self.size.cols).max(1)
+    }
+
+    fn end_line(&mut self, finished: &mut Lines) {
+        self.held_rows += self.rows_of(self.line_len());
+        self.held.push('\n');
+        self.line_from = self.held.len();
+        self.is_returned = false;
+        if self.held_rows > SCREENS_HELD_MAX * self.size.rows {
+            self.give_away(finished);
+        }
+    }
+
+    /// Gives away what no cursor can reach, and keeps the last screenful.
+    fn give_away(&mut self, finished: &mut Lines) {
+        if let Some(above) = self.above.take() {
+            above.write_above(finished);
+        }
+        let mut kept_rows = 0;
+        let mut kept_from = self.line_from;
+        for line in self.held[..self.line_from].split_inclusive('\n').rev() {
+            if kept_rows >= self.size.rows {
+                break;
+            }
+            kept_rows += self.rows_of(line.len() - 1);
+            kept_from -= line.len();
+        }
+        self.held[..kept_from].lines().for_each(|line| finished.line(line));
+        self.held.drain(..kept_from);
+        self.line_from -= kept_from;
+        self.held_rows = kept_rows;
+    }
+
+    /// Hands over to a terminal, which then is as it would be had it seen everything.
+    pub(super) fn replay(&mut self, finished: &mut Lines) -> Box<Emulated> {
+        let size = self.size;
+        let mut emulated = self.above.take().unwrap_or_else(|| Box::new(Emulated::new(size)));
+        for line in self.held[..self.line_from].lines() {
+            emulated.feed(line, finished);
+            emulated.feed("\r\n", finished);
+        }
+        emulated.feed(&self.held[self.line_from..], finished);
+        if self.is_returned {
+            emulated.feed("\r", finished);
+        }
+        emulated
+    }
+
+    pub(super) fn write_rest(&self, lines: &mut Lines) {
+        if let Some(above) = &self.above {
+            above.write_above(lines);
+        }
+        self.held[..self.line_from].lines().for_each(|line| lines.line(line));
+        let cursor = if self.is_returned { 0 } else { self.line_len() };
+        lines.last_row(self.held[self.line_from..].chars(), cursor);
+    }
+}

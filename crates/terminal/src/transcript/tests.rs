@@ -1,0 +1,186 @@
+//! What is left of output when a person has read it, wherever it is cut and whichever way it takes.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn read(output: &str) -> String {
+    let text = render(output.as_bytes(), 20);
+    assert_eq!(text.escaped, 0, "{output:?}");
+    text.text
+}
+
+#[test]
+fn lines_are_kept_as_the_output_had_them() {
+    for (output, text) in [
+        ("", ""),
+        ("a", "a"),
+        ("a\r\n", "a\n"),
+        ("a\r\n\r\n\r\n", "a\n\n\n"),
+        ("\r\n\r\na", "\n\na"),
+        ("trailing   \r\nblanks  \t\r\n", "trailing\nblanks\n"),
+        ("name? ", "name? "),
+        ("\x1b[1mname?\x1b[0m ", "name? "),
+        ("a\tb\r\n", "a       b\n"),
+        ("stairs\n down\r\n", "stairs\n       down\n"),
+    ] {
+        assert_eq!(read(output), text, "{output:?}");
+    }
+}
+
+#[test]
+fn wrapped_lines_are_whole_again() {
+    let long = "0123456789".repeat(7);
+    assert_eq!(read(&format!("{long}\r\nx")), format!("{long}\nx"));
+    let wide = "世界".repeat(13);
+    assert_eq!(read(&format!("{wide}\r\n")), format!("{wide}\n"));
+    let endless = "ab c".repeat(2_000);
+    assert_eq!(read(&format!("{endless}\r\n")), format!("{endless}\n"));
+}
+
+#[test]
+fn progress_leaves_its_last_state() {
+    let mut output = String::new();
+    for percent in 0..=1_000 {
+        output += &format!("\rprogress {percent}");
+    }
+    assert_eq!(read(&(output + "\r\n")), "progress 1000\n");
+    assert_eq!(read("50%\r\x1b[Kdone\r\n"), "done\n");
+    assert_eq!(read("one\r\ntwo\r\n\x1b[2A\x1b[KONE\r\n\x1b[KTWO\r\n"), "ONE\nTWO\n");
+    assert_eq!(read("typo\x08\x08\x08ry\x1b[K\r\n"), "try\n");
+}
+
+#[test]
+fn colours_titles_markers_and_paint_leave_nothing() {
+    assert_eq!(
+        read("\x1b]0;title\x07\x1b[1;31mred\x1b[0m\x1b]7337;D;n\x07 \x1bPq#1;2\x1b\\x\x1b(B\x1b[?2004h\x07\r\n"),
+        "red x\n"
+    );
+    assert_eq!(read("before\r\n\x1b[?1049h\x1b[H\x1b[2Jpaint\x1b[5;5Hmore\x1b[?1049lafter\r\n"), "before\nafter\n");
+    assert_eq!(read("before\r\n\x1b[?1049h\x1b[Hpaint"), "before\n");
+    assert_eq!(read("before\r\n\x1b[H\x1b[2Jafter\r\n"), "before\nafter\n");
+    assert_eq!(read("before\r\n\x1bcafter\r\n"), "before\nafter\n");
+}
+
+#[test]
+fn what_is_not_text_is_escaped_and_counted() {
+    assert_eq!(
+        render(b"a\xffb\0\xe2\x82\r\n\x7f\xc2\x9b31mC1\xc3", 20),
+        Text { text: "a\\xffb\\x00\\xe2\\x82\n31mC1\\xc3".to_owned(), escaped: 5 }
+    );
+}
+
+#[test]
+fn finished_text_comes_out_early_and_in_bounded_memory() {
+    let mut transcript = Transcript::with_size(20, 5);
+    let (mut text, mut longest) = (String::new(), 0);
+    for number in 0..10_000 {
+        transcript.feed(format!("line {number}\r\n").as_bytes());
+        let finished = transcript.take_finished();
+        text += &finished;
+        longest = longest.max(transcript.peek().len());
+    }
+    for _ in 0..10_000 {
+        transcript.feed(b"endless \xe2\x82\xac ");
+        text += &transcript.take_finished();
+        longest = longest.max(transcript.peek().len());
+    }
+    assert!(longest < 300, "{longest} bytes were kept");
+    text += &transcript.finish().text;
+    let expected: String = (0..10_000).map(|number| format!("line {number}\n")).collect();
+    assert_eq!(text, expected + &"endless € ".repeat(10_000));
+}
+
+fn output() -> impl Strategy<Value = Vec<u8>> {
+    let special = prop::sample::select(vec![
+        "\r",
+        "\n",
+        "\x08",
+        "\t",
+        "\x1b[K",
+        "\x1b[2K",
+        "\x1b[A",
+        "\x1b[3A",
+        "\x1b[B",
+        "\x1b[5C",
+        "\x1b[H",
+        "\x1b[J",
+        "\x1b[2J",
+        "\x1b[31m",
+        "\x1b[0m",
+        "\x1b]0;t\x07",
+        "\x1b[?25l",
+        "\x1b[?1049h",
+        "\x1b[?1049l",
+        "\x1b[2;3r",
+        "\x1b[r",
+        "\x1b7",
+        "\x1b8",
+        "\x1bc",
+        "\x1b[4h",
+        "\x1b[?7l",
+        "\x1b(0",
+        "\x1b(B",
+        "\x0e",
+        "\x0f",
+        "\x1b[L",
+        "\x1b[M",
+        "\x1b[2P",
+        "\x1b[X",
+        "\x1b[2@",
+        "\x1bM",
+        "世",
+        "é",
+        "\0",
+        "\u{7f}",
+        "\u{85}",
+        "\r\r\n",
+    ]);
+    let line = "[a-c ]{0,14}";
+    prop::collection::vec(
+        prop_oneof![
+            4 => line.prop_map(|line| line + "\r\n"),
+            1 => prop::collection::vec("[a-c ]{0,3}", 1..20).prop_map(|lines| lines.join("\r\n")),
+            3 => special.prop_map(str::to_owned),
+            1 => line.prop_map(|line| line.to_owned()),
+            2 => ("[?>]?", 0u16..30, 0u16..30, 0x40u8..0x7f).prop_map(|(prefix, one, two, last)| {
+                format!("\x1b[{prefix}{one};{two}{}", char::from(last))
+            }),
+        ]
+        .prop_map(String::into_bytes)
+        .boxed()
+        .prop_union(prop::collection::vec(any::<u8>(), 0..3).boxed()),
+        0..16,
+    )
+    .prop_map(|parts| parts.concat())
+}
+
+fn slowly(bytes: &[u8], cols: u16, rows: u16) -> Text {
+    let mut transcript = Transcript::with_size(cols, rows);
+    transcript.writer.may_be_plain = false;
+    transcript.writer.emulate();
+    transcript.feed(bytes);
+    transcript.finish()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn the_plain_way_and_every_cut_give_what_the_terminal_gives(
+        bytes in output(), (cols, rows) in (2u16..12, 1u16..6), cuts in prop::collection::vec(any::<prop::sample::Index>(), 2),
+    ) {
+        let slow = slowly(&bytes, cols, rows);
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+        cuts.sort_unstable();
+        let mut transcript = Transcript::with_size(cols, rows);
+        let mut text = String::new();
+        for chunk in [&bytes[..cuts[0]], &bytes[cuts[0]..cuts[1]], &bytes[cuts[1]..]] {
+            transcript.feed(chunk);
+            text += &transcript.take_finished();
+        }
+        let rest = transcript.finish();
+        text += &rest.text;
+        prop_assert_eq!((text, rest.escaped), (slow.text, slow.escaped), "{}", bytes.escape_ascii().to_string());
+    }
+}
