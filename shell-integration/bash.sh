@@ -1,0 +1,299 @@
+# shellcheck shell=bash
+#
+# Makes one interactive bash (5.0 or later) attest the ends of its commands to the holder and take commands as data.
+#
+# Only this file defines names that begin with `__ptyd_`, and it keeps three rules: nothing on the normal path forks, no
+# user setting (-e, -u, -x, -a, IFS, aliases, traps, redirections) may break it or show it more than unavoidable, and the
+# user's own prompt, history and variables stay the user's. Records, keys and guarantees are in README.md.
+
+# A login shell is started as `bash --posix -l`, because only then does bash read a file that we choose, $ENV. Everything
+# that posix mode changed before this line is put back, so that the user's files run in the bash they were written for.
+if [[ -o posix ]] && shopt -q login_shell; then
+  set +o posix
+  shopt -u inherit_errexit
+  # Posix mode names another history file; bash itself would have said ~/.bash_history.
+  [[ ${HISTFILE-} == ~/.sh_history ]] && HISTFILE=~/.bash_history
+  unset ENV
+  [[ -z ${PTYD_ENV+set} ]] || export ENV="$PTYD_ENV"
+  unset PTYD_ENV
+fi
+
+# The secret and the path come over the socket and not in the environment, which any child and `ps e` could read. This
+# must stay before the user's files: they may do anything, a `read` from the terminal included.
+if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
+  IFS= read -r -u 97 __ptyd_secret 2>/dev/null && IFS= read -r -u 97 __ptyd_file; then
+  declare +x __ptyd_secret __ptyd_file
+  readonly __ptyd_secret __ptyd_file
+
+  # What PROMPT_COMMAND begins with. Redirecting the group hides the trace of `set -x`, the call itself included. `&& :`
+  # keeps a status that is not zero from ending a `set -e` shell or firing an ERR trap, yet passes it on to what the
+  # user has behind it in the same element.
+  # shellcheck disable=SC2016 # PROMPT_COMMAND expands it, not this line.
+  __ptyd_prompt='{ __ptyd_hook "$LINENO" && :; } 2>/dev/null'
+  # What PS0 begins with: nothing for what a person types, the start marker for a command of ours. The value must be there
+  # when the prompt is made: bash keeps a pointer to it until the line is accepted, so a key must never assign PS0.
+  # shellcheck disable=SC2016 # PS0 expands it.
+  __ptyd_ps0='${__ptyd_mark-}'
+  # A text that ends in an operator or a function head: the capture behind it would become part of it. It may be wrong in
+  # the careful direction, for a parser decides then.
+  __ptyd_dangling='([[:space:]]|\\)*'
+  __ptyd_dangling="(\\|&?|&&|\\($__ptyd_dangling\\)|function[[:space:]][^[:space:]]+)$__ptyd_dangling(#.*)?\$"
+  # The text to evaluate, the command's id (0: none is running), its flags, its end ($? and then PIPESTATUS), the end of the one before, its start
+  # marker, the user's HISTCONTROL while ours is set, whether to turn `set -x` on again, whether stderr left the terminal,
+  # the line number at the last prompt and the PATH last told. Arrays where an assignment may happen under `set -a`, for
+  # bash does not export them.
+  __ptyd_text='' __ptyd_id=0 __ptyd_flags='' __ptyd_end=() __ptyd_mark='' __ptyd_last='' __ptyd_histcontrol=() __ptyd_xtrace=()
+  __ptyd_stderr_gone=() __ptyd_line=0 __ptyd_path=$'\1'
+  declare +x __ptyd_prompt __ptyd_text __ptyd_id __ptyd_flags __ptyd_mark __ptyd_last \
+    __ptyd_line __ptyd_path __ptyd_ps0 __ptyd_dangling
+
+  # Runs at every prompt, first of all prompt commands: $1 is the line number, $2 further flags.
+  __ptyd_hook() {
+    # One statement, since the next one would already see other values. A scalar joins `[@]` with spaces whatever IFS is,
+    # and is faster than an array.
+    # shellcheck disable=SC2124
+    local status=$? pipestatus="${PIPESTATUS[@]}" id=$__ptyd_id flags=${2-} nonce
+    # Before `local -`, which would take it back on return.
+    ((${#__ptyd_xtrace[@]})) && __ptyd_xtrace=() && set -x
+    # `local -` puts the options back on return. Rarely needed, so rarely paid for.
+    [[ $- != *[aeux]* ]] || { local - && set +aeux; }
+    __ptyd_line=$1
+    if ((id)); then
+      if ((${#__ptyd_end[@]})); then
+        status=${__ptyd_end[0]} pipestatus=${__ptyd_end[1]}
+      else
+        # Neither the capture nor __ptyd_finish ran: a signal or an expansion error threw the line away.
+        flags+=n
+      fi
+      flags+=$__ptyd_flags __ptyd_last=$pipestatus
+      __ptyd_restore
+    else
+      __ptyd_last=''
+    fi
+    # Not from a key, as said above.
+    if [[ ${PS0-} != "$__ptyd_ps0"* && -z ${2-} && ${PS0@a} != *r* ]] && shopt -q promptvars; then
+      PS0=$__ptyd_ps0${PS0-}
+    fi
+    if [[ ${PATH-} != "$__ptyd_path" ]]; then
+      __ptyd_path=${PATH-}
+      builtin printf 'P;%s;%s\0' "$__ptyd_secret" "$__ptyd_path" >&97
+    fi
+    # Made here and now, so nothing that ran before could print it. SRANDOM is bash 5.1.
+    nonce=${SRANDOM:-$RANDOM$RANDOM}${SRANDOM:-${EPOCHREALTIME//[!0-9]/}}
+    # The record goes first: whoever finds the marker in the output can rely on having the record. The marker goes to the
+    # terminal itself, for a command may have redirected 1 and 2 for good.
+    builtin printf 'D;%s;%s;%s;%s;%s;%s;%s\0' \
+      "$__ptyd_secret" "$nonce" "$id" "$status" "$pipestatus" "$flags" "${PWD-}" >&97 &&
+      builtin printf '\e]7337;D;%s\a' "$nonce" >/dev/tty
+    return "$status"
+  }
+
+  # Gives the person's settings back after a command, unless the command changed them.
+  __ptyd_restore() {
+    __ptyd_id=0 __ptyd_text='' __ptyd_flags='' __ptyd_end=() __ptyd_mark=''
+    if ((${#__ptyd_histcontrol[@]})); then
+      [[ ${HISTCONTROL-} != ignorespace || ${HISTCONTROL@a} == *r* ]] || HISTCONTROL=${__ptyd_histcontrol[0]}
+      __ptyd_histcontrol=()
+    fi
+  }
+
+  # Puts the hook in front of whatever PROMPT_COMMAND has become, and fails where it may not.
+  __ptyd_install() {
+    local -
+    set +aeu
+    [[ ${PROMPT_COMMAND[0]-} != "$__ptyd_prompt"* ]] || return 0
+    # Assigning to a readonly variable would throw the whole line away.
+    [[ ${PROMPT_COMMAND@a} != *r* ]] || return 1
+    local old hooks=()
+    for old in "${PROMPT_COMMAND[@]}"; do
+      # An element like `mine; <hook>` keeps its shape, but its hook no longer reports a second end.
+      [[ -z $old ]] || hooks+=("${old//__ptyd_hook/__ptyd_no_hook}")
+    done
+    if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] > 500)); then
+      # An element of its own leaves $? and PIPESTATUS as they were for the ones behind it.
+      PROMPT_COMMAND=("$__ptyd_prompt" "${hooks[@]}")
+    else
+      # shellcheck disable=SC2178 # bash 5.0 runs the first element only, which a plain assignment sets.
+      PROMPT_COMMAND=$__ptyd_prompt${hooks[0]:+$'\n'${hooks[0]}}
+    fi
+  }
+  __ptyd_no_hook() { return; }
+
+  # Key 1 (bind -x): takes the staged command and puts a line that evaluates it in the place of what was being typed.
+  __ptyd_load() {
+    # Off before `local -`, so that it stays off: the trace of our own line would show the whole text.
+    local status=$? xtrace=
+    [[ $- != *x* ]] || { xtrace=1 && set +x; }
+    local errexit=
+    [[ $- != *[aeu]* ]] || { [[ $- != *e* ]] || errexit=1; local - && set +aeu; }
+    local id text=() nonce line before
+    # Whatever happens below, the accept key that follows must not run a line that a person has half typed.
+    READLINE_LINE='' READLINE_POINT=0
+    # Not `$(<file)`: inside bind -x that breaks bash 5.2's parser.
+    mapfile -d '' -t text <"$__ptyd_file" && [[ ${text[0]-} == [0-9]*$'\n'* ]] || return 0
+    id=${text[0]%%$'\n'*}
+    nonce=${SRANDOM:-$RANDOM$RANDOM}${SRANDOM:-${EPOCHREALTIME//[!0-9]/}}
+    if ((${1:-1} > ${__ptyd_line:-0} + 1)) && [[ ${PROMPT_COMMAND[0]-} == "$__ptyd_prompt"* ]]; then
+      # The editor is one line behind the prompt; more means a continuation line (PS2) of something a person has begun.
+      [[ -z $xtrace ]] || __ptyd_xtrace=(1)
+      builtin printf 'R;%s;%s;%s\0' "$__ptyd_secret" "$nonce" "$id" >&97
+      return 0
+    fi
+    [[ ${PROMPT_COMMAND[0]-} == "$__ptyd_prompt"* ]] || __ptyd_install
+    # The last command's end was never reported, else the hook had done this.
+    ((__ptyd_id == 0)) || __ptyd_restore
+    __ptyd_id=$id __ptyd_text=${text[0]#*$'\n'}
+    # Only these can swallow or misuse the capture behind the text, or run halfway, although they are incomplete: a here-document, an
+    # operator or a function head at the very end (comments aside). And under `set -e` a syntax error must not reach
+    # `eval`, whose failure would end the shell where a typed error does not. Then, and only then, a fork is worth it.
+    if [[ $__ptyd_text == *'<<'* || -n $errexit ||
+      ($__ptyd_text == *[\|\&\)\\[:space:]] || $__ptyd_text == *'#'* || $__ptyd_text == *function*) &&
+      $__ptyd_text =~ $__ptyd_dangling ]]; then
+      __ptyd_check || {
+        if (($? == 3)); then __ptyd_flags=i; else __ptyd_flags=n; fi
+        __ptyd_text='__ptyd_refuse && :'
+      }
+    fi
+    # A line of its own, behind a blank one, ends a comment and a trailing backslash. It has no brace and no quote that
+    # could close one left open by the text. It captures the status of the text's last command; `if` turns what the
+    # capture returns into success, and its redirection hides the trace.
+    __ptyd_text=${xtrace:+$'{ set -x; } 2>/dev/null\n'}$__ptyd_text$'\n\nif __ptyd_capture; then :; fi 2>/dev/null\n'
+    # `eval` runs at top level, so that declare, return and traps work as if typed. It succeeds whatever the text did
+    # (a failing `eval` would fire ERR a second time); __ptyd_finish then restores $? for the prompt.
+    # shellcheck disable=SC2016 # eval's argument is expanded when the line runs.
+    line='\builtin eval "$__ptyd_text"; __ptyd_finish && :'
+    # `$?` survives from the last command by itself. PIPESTATUS does not, but only a text that names it can tell.
+    if [[ $__ptyd_last == *' '* && $__ptyd_text == *PIPESTATUS* ]]; then
+      before="__ptyd_pass ${__ptyd_last// / | __ptyd_pass }"
+      # `&& :` for the reason above; but a `:` that runs would be the new PIPESTATUS.
+      ((status == 0)) || before+=' && :'
+      line="$before; $line"
+    fi
+    # History keeps what people type. `set +o history` is no way: switching it on again reads HISTFILE once more.
+    # So the line begins with a space and, where the user's setting does not do so already, that keeps it out.
+    if [[ ${HISTCONTROL-} != *ignorespace* && $HISTCONTROL != *ignoreboth* && ${HISTCONTROL@a} != *r* ]]; then
+      __ptyd_histcontrol=("${HISTCONTROL-}")
+      HISTCONTROL=ignorespace
+    fi
+    # PS0 is printed after the line was accepted and before it runs, without a fork and without a command of its own; but
+    # on stderr, and only if it was ours when the prompt was made.
+    __ptyd_mark=$'\e]7337;C;'$nonce$'\a'
+    if [[ ${PS0-} != "$__ptyd_ps0"* || ${#__ptyd_stderr_gone[@]} -gt 0 ]] || ! shopt -q promptvars; then
+      line="{ __ptyd_begin && :; } 2>/dev/null; $line"
+    fi
+    builtin printf 'C;%s;%s;%s\0' "$__ptyd_secret" "$nonce" "$id" >&97
+    READLINE_LINE=" $line" READLINE_POINT=$((${#line} + 1))
+  }
+
+  # One element of a pipeline that has to end as an earlier one did.
+  __ptyd_pass() { return "$1"; }
+
+  # Prints the start marker where PS0 cannot, and passes $? on.
+  __ptyd_begin() {
+    local status=$?
+    builtin printf '%s' "$__ptyd_mark" >/dev/tty
+    return "$status"
+  }
+
+  # Asks a bash that executes nothing: 0 complete, 2 a syntax error, 3 incomplete. Says on the terminal what it said.
+  __ptyd_parses() (
+    options=()
+    shopt -q extglob && options=(-O extglob)
+    said=$({ IFS= read -r _ && LC_ALL=C BASH_ENV='' exec "$BASH" "${options[@]}" -n; } <"$__ptyd_file" 2>&1)
+    [[ -n $said ]] || exit 0
+    builtin printf '%s\n' "$said"
+    [[ $said != *' unexpected end of file'* && $said != *' unexpected EOF while'* && $said != *' here-document at line '* ]] || exit 3
+    exit 2
+  )
+
+  # The same in silence and without job control, which would hand the terminal over under the line editor.
+  __ptyd_check() {
+    local -
+    set +m
+    __ptyd_parses >/dev/null
+  }
+
+  # Stands in for a text that was refused: what bash said about it, and the status that bash gives for it.
+  __ptyd_refuse() {
+    __ptyd_parses >&2
+    return 2
+  }
+
+  # Behind the text, and only when it was run to its end.
+  __ptyd_capture() {
+    # shellcheck disable=SC2124 # One element, joined with spaces: see the hook.
+    local status=$? pipestatus="${PIPESTATUS[@]}"
+    __ptyd_end=("$status" "$pipestatus")
+    [[ $- != *x* ]] || { __ptyd_xtrace=(1) && set +x; }
+    # Not true, so that `if` runs no further command for a DEBUG trap to see.
+    return 1
+  }
+
+  # Behind `eval`: gives the line the status of the command, and finds out why there may have been no capture.
+  __ptyd_finish() {
+    local status=$?
+    if ((${#__ptyd_end[@]} == 0)); then
+      local -
+      set +aeux
+      __ptyd_end=("$status" "$status") __ptyd_flags+=n
+      __ptyd_check
+      if (($? == 3)); then __ptyd_flags+=i; fi
+    fi
+    # Readline's echo goes to stderr, and so does PS0.
+    if [[ -t 2 ]]; then __ptyd_stderr_gone=(); else __ptyd_stderr_gone=(1); fi
+    # The command may have lost the hook (PROMPT_COMMAND=); where it cannot be put back, the end is told from here.
+    [[ ${PROMPT_COMMAND[0]-} == "$__ptyd_prompt"* ]] || __ptyd_install || __ptyd_hook "$__ptyd_line"
+    return "${__ptyd_end[0]}"
+  }
+
+  # Key 2 (bind -x): says how things stand when the holder misses a report. Stdin is the command that the shell ran last.
+  __ptyd_report() {
+    local status=$? last=() nonce
+    # Not `read`: its delimiter is one variable of the process, and the `read -e` that this may interrupt uses it too.
+    mapfile -d '' last
+    if [[ ${PROMPT_COMMAND[0]-} == "$__ptyd_prompt"* ]] ||
+      { ((__ptyd_id && ${#__ptyd_end[@]} == 0)) && [[ ${#FUNCNAME[@]} -gt 1 || ${last[0]} == *read* ]]; }; then
+      # With the hook in place an end would have been told: this is no prompt, but a `read -e` inside a command.
+      nonce=${SRANDOM:-$RANDOM$RANDOM}${SRANDOM:-${EPOCHREALTIME//[!0-9]/}}
+      builtin printf 'R;%s;%s;%s\0' "$__ptyd_secret" "$nonce" "$__ptyd_id" >&97
+    else
+      __ptyd_install
+      __ptyd_pass "$status"
+      __ptyd_hook "$1" l
+    fi
+  }
+
+  readonly -f __ptyd_hook __ptyd_restore __ptyd_install __ptyd_no_hook __ptyd_load __ptyd_pass __ptyd_begin \
+    __ptyd_parses __ptyd_check __ptyd_refuse __ptyd_capture __ptyd_finish __ptyd_report
+  readonly __ptyd_prompt __ptyd_ps0 __ptyd_dangling
+
+  # Before the user's files, so that the keys are there even if an error in them ends all of bash's startup.
+  for __ptyd_keymap in emacs vi-insert vi-command; do
+    # shellcheck disable=SC2016 # The editor runs it.
+    bind -m "$__ptyd_keymap" -x '"\e[7337~":{ __ptyd_load "$LINENO" && :; } 2>/dev/null'
+    # shellcheck disable=SC2016
+    bind -m "$__ptyd_keymap" -x '"\e[7338~":{ __ptyd_report "$LINENO" && :; } 2>/dev/null <<<"$BASH_COMMAND"'
+    bind -m "$__ptyd_keymap" '"\e[7339~":accept-line'
+  done
+  unset __ptyd_keymap
+fi
+
+# The user's files, at top level as bash itself would run them, so that their `declare` makes globals.
+# shellcheck source=/dev/null # They are the user's.
+if ! shopt -q login_shell; then
+  if [[ -r ~/.bashrc ]]; then . ~/.bashrc; fi
+else
+  if [[ -r /etc/profile ]]; then . /etc/profile; fi
+  if [[ -r ~/.bash_profile ]]; then
+    . ~/.bash_profile
+  elif [[ -r ~/.bash_login ]]; then
+    . ~/.bash_login
+  elif [[ -r ~/.profile ]]; then
+    . ~/.profile
+  fi
+fi
+
+# After the user's files, so that the hook is the first to see $?, whatever they put into PROMPT_COMMAND.
+if declare -F __ptyd_install >/dev/null; then
+  __ptyd_install || __ptyd_hook "$LINENO" l
+fi

@@ -1,0 +1,332 @@
+"""A real bash on a real PTY, driven exactly as the holder drives it.
+
+Only this module opens terminals, reads the attestation socket and decides which records count; the tests say what a
+shell did and never look at raw records. Every wait has a deadline and wakes on an event, never on a clock.
+"""
+
+import fcntl
+import os
+import pty
+import re
+import secrets
+import select
+import shutil
+import signal
+import socket
+import struct
+import sys
+import tempfile
+import termios
+import time
+import unittest
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SCRIPT = Path(__file__).resolve().parent.parent / "bash.sh"
+# Another version of bash than the one in the PATH.
+BASH = os.environ.get("PTYD_TEST_BASH", "bash")
+ATTEST_FD = 97
+LOAD, REPORT, ACCEPT = b"\x1b[7337~", b"\x1b[7338~", b"\x1b[7339~"
+ABORT = b"\x07"
+DEADLINE_SECONDS = 10.0
+
+_CREDENTIALS = struct.Struct("iii")
+_MARKER = re.compile(rb"\x1b\]7337;([CD]);([^\x07\x1b]*)\x07")
+
+
+class Missed(AssertionError):
+    """The shell did not do in time what the test waits for."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """One attested end of a command."""
+
+    id: int
+    exit: int
+    pipestatus: list
+    flags: str
+    cwd: bytes
+    nonce: bytes
+
+    @property
+    def facts(self):
+        """What most tests assert: exit code, pipeline status and flags."""
+        return self.exit, self.pipestatus, self.flags
+
+
+@dataclass
+class Shell:
+    """A running bash. `bashrc` is the user's own file; `files` are further ones in the home directory."""
+
+    bashrc: str = ""
+    login: bool = False
+    env: dict = field(default_factory=dict)
+    files: dict = field(default_factory=dict)
+    wait: bool = True
+    script: Path = SCRIPT
+
+    def __post_init__(self):
+        self.home = Path(tempfile.mkdtemp(prefix="ptyd-bash-"))
+        self.staged = self.home / ".staged command"
+        (self.home / ".bashrc").write_text(self.bashrc)
+        for name, text in self.files.items():
+            (self.home / name).write_text(text)
+        self.secret = secrets.token_hex(16)
+        self.output = bytearray()
+        self.from_commands = []
+        self.records = []
+        self.rejected = []
+        self.path = None
+        self.last_id = 0
+        self.status = None
+        self._half = {}
+        self._seen = 0
+        self._spawn()
+        if self.wait:
+            self.first = self.done()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.status is None:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.leader)
+        self.socket.close()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def _spawn(self):
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        ours.setblocking(False)
+        # bash's `read` takes one byte at a time from what it cannot seek, and SEQPACKET drops the rest of a datagram.
+        for byte in f"{self.secret}\n{self.staged}\n".encode():
+            ours.send(bytes([byte]))
+        self.leader, follower = pty.openpty()
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        env = {
+            "HOME": str(self.home),
+            "PATH": os.environ["PATH"],
+            "TERM": "xterm-256color",
+            "LANG": "C.UTF-8",
+            "USER": "tester",
+            **self.env,
+        }
+        if self.login:
+            if "ENV" in env:
+                env["PTYD_ENV"] = env["ENV"]
+            env["ENV"] = str(self.script)
+            argv = ["bash", "--posix", "-l"]
+        else:
+            argv = ["bash", "--rcfile", str(self.script)]
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.setsid()
+                fcntl.ioctl(follower, termios.TIOCSCTTY, 0)
+                for fd in 0, 1, 2:
+                    os.dup2(follower, fd)
+                os.dup2(theirs.fileno(), ATTEST_FD)
+                os.closerange(3, ATTEST_FD)
+                os.chdir(self.home)
+                # Python ignores SIGPIPE, and an ignored signal would stay ignored in the shell.
+                signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+                os.execvpe(BASH, argv, env)
+            finally:
+                os._exit(126)
+        os.close(follower)
+        theirs.close()
+        self.socket = ours
+        self._sockets = [ours]
+
+    # What comes in.
+
+    def pump(self, seconds):
+        """Takes in what there is, waiting at most so long for the first of it; tells whether anything came."""
+        ready, _, _ = select.select([self.leader, *self._sockets], [], [], max(0.0, seconds))
+        if self.socket in ready:
+            self._drain()
+        if self.leader in ready:
+            try:
+                self.output += os.read(self.leader, 65536)
+            except OSError:
+                # EIO: nobody has the terminal open any more.
+                _, status = os.waitpid(self.pid, 0)
+                self.status = os.waitstatus_to_exitcode(status)
+                self._drain()
+        return bool(ready)
+
+    def _drain(self):
+        while True:
+            try:
+                data, anc, _, _ = self.socket.recvmsg(65536, socket.CMSG_SPACE(_CREDENTIALS.size))
+            except (BlockingIOError, ConnectionResetError):
+                # A reset says that the shell ended without having read what we sent.
+                return
+            if not data:
+                self._sockets = []
+                return
+            pid = next(_CREDENTIALS.unpack(d)[0] for _, kind, d in anc if kind == socket.SCM_CREDENTIALS)
+            *whole, rest = (self._half.pop(pid, b"") + data).split(b"\0")
+            self._half[pid] = rest
+            for record in whole:
+                kind, _, body = record.partition(b";")
+                given, _, body = body.partition(b";")
+                if pid != self.pid or given != self.secret.encode():
+                    self.rejected.append((pid, record))
+                elif kind == b"P":
+                    self.path = body
+                else:
+                    self.records.append((kind.decode(), body))
+
+    def until(self, what, condition):
+        """Waits until `condition` gives something true, and gives that back."""
+        end = time.monotonic() + DEADLINE_SECONDS
+        while not (found := condition()):
+            if self.status is not None:
+                raise Missed(f"the shell ended with {self.status} before {what}:\n{self.transcript()}")
+            if time.monotonic() >= end:
+                raise Missed(f"no {what} in {DEADLINE_SECONDS} s:\n{self.transcript()}")
+            self.pump(end - time.monotonic())
+        return found
+
+    def transcript(self):
+        """Everything so far, for a failed assertion's reader."""
+        return f"{bytes(self.output[-2000:])!r}\nrecords {self.records[-5:]!r}\nrejected {self.rejected[-5:]!r}"
+
+    def marker(self, kind, nonce):
+        """Waits for the in-band marker and gives the position before and after it."""
+        text = f"\x1b]7337;{kind};{nonce.decode()}\x07".encode()
+        at = self.until(f"marker {kind}", lambda: self.output.find(text, self._seen) + 1) - 1
+        return at, at + len(text)
+
+    def record(self, kind):
+        """Waits for the next record of a kind; an earlier record of another kind is an error."""
+        got, body = self.until(f"record {kind}", lambda: self.records and [self.records.pop(0)])[0]
+        if got != kind:
+            raise Missed(f"expected record {kind}, got {got};{body!r}")
+        return body
+
+    def done(self):
+        """Waits for a D record and its marker."""
+        body = self.record("D")
+        nonce, id, exit, pipestatus, flags, cwd = body.split(b";", 5)
+        before, after = self.marker("D", nonce)
+        self.before_end, self._seen = before, after
+        return Done(int(id), int(exit), [int(n) for n in pipestatus.split()], flags.decode(), cwd, nonce)
+
+    def ended(self):
+        """Waits for the shell's own end and gives its status (negative: the signal)."""
+        end = time.monotonic() + DEADLINE_SECONDS
+        while self.status is None:
+            self.pump(end - time.monotonic())
+            if time.monotonic() >= end:
+                raise Missed(f"the shell did not end:\n{self.transcript()}")
+        return self.status
+
+    def sees(self, text):
+        """Waits until the terminal showed this after the last end."""
+        self.until(f"output {text!r}", lambda: self.output.find(text, self._seen) >= 0)
+
+    # What goes out.
+
+    def keys(self, data):
+        """Presses keys, all of them, while taking in what they cause."""
+        while data:
+            data = data[os.write(self.leader, data) :]
+            if data:
+                self.pump(0.001)
+
+    def kernel(self, what, condition):
+        """Waits for a kernel state, whose change is no event that could be awaited."""
+        end = time.monotonic() + DEADLINE_SECONDS
+        while not condition():
+            if time.monotonic() > end:
+                raise Missed(f"no {what}:\n{self.transcript()}")
+            self.pump(0.0005)
+
+    def at_prompt(self):
+        """Waits until the line editor has the terminal."""
+        self.kernel("line editor", lambda: not termios.tcgetattr(self.leader)[3] & termios.ICANON)
+
+    def foreground(self, name):
+        """Waits until a program of that name has the terminal, and gives its process group."""
+
+        def has_it():
+            group = os.tcgetpgrp(self.leader)
+            try:
+                return Path(f"/proc/{group}/comm").read_text() == name + "\n"
+            except FileNotFoundError:
+                return False
+
+        self.kernel(name, has_it)
+        return os.tcgetpgrp(self.leader)
+
+    def start(self, command):
+        """Hands over one command as data and returns once the shell took it and its output begins."""
+        self.at_prompt()
+        self.last_id += 1
+        text = command if isinstance(command, bytes) else command.encode()
+        self.staged.unlink(missing_ok=True)
+        fd = os.open(self.staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(fd, "wb") as file:
+            file.write(b"%d\n%b" % (self.last_id, text))
+        self.keys(LOAD + ACCEPT)
+        nonce, id = self.record("C").split(b";")
+        assert int(id) == self.last_id, (id, self.last_id)
+        _, self.begin = self.marker("C", nonce)
+        self._seen = self.begin
+        return self
+
+    def run(self, command):
+        """Runs one command to its attested end."""
+        self.start(command)
+        end = self.done()
+        assert end.id == self.last_id, (end, self.last_id)
+        return end
+
+    def prints(self, command):
+        """What a command that succeeds prints, with the terminal's line ends undone."""
+        end = self.run(command)
+        assert end.facts == (0, [0], ""), (end, self.transcript())
+        return self.printed()
+
+    def printed(self):
+        """What the last command printed, with the terminal's line ends undone."""
+        return bytes(self.output[self.begin : self.before_end]).replace(b"\r\n", b"\n").decode()
+
+    def type(self, line):
+        """A person types a line at the prompt."""
+        self.at_prompt()
+        self.keys(line.encode() + b"\r")
+        return self.done()
+
+    def report(self):
+        """Presses the report key."""
+        self.keys(REPORT)
+
+
+def same(got, want):
+    """Asserts whole values and shows what differs, under unittest as well as under pytest."""
+    if isinstance(got, dict) and isinstance(want, dict):
+        differing = {k: (got.get(k), want.get(k)) for k in {*got, *want} if got.get(k) != want.get(k)}
+        assert not differing, f"(got, wanted) {differing!r}"
+    assert got == want, f"got {got!r}, wanted {want!r}"
+
+
+def plain_functions(namespace):
+    """A `load_tests` for unittest, so that plain functions are tests without pytest too."""
+
+    def load_tests(_loader, _tests, _pattern):
+        suite = unittest.TestSuite()
+        for name, value in namespace.items():
+            if name.startswith("test_") and callable(value):
+                suite.addTest(unittest.FunctionTestCase(value, description=f"{namespace['__name__']}.{name}"))
+        return suite
+
+    return load_tests
+
+
+sys.dont_write_bytecode = True

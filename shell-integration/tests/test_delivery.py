@@ -1,0 +1,157 @@
+"""Commands arrive as the bytes they are, whatever the line editor and the terminal would have made of them."""
+
+import hashlib
+import signal
+import os
+import time
+
+from rig import ABORT, ACCEPT, LOAD, Shell, plain_functions, same
+
+
+def test_every_byte_arrives():
+    odd = "!! !x ^a^b \\t\t ~ `` $HOME é漢🙂 \x01\x12\x16\x7f\x1b[A\r\r\n {a,b} # *".encode() + b"\xff\xc3"
+    with Shell() as sh:
+        sh.run(b"printf %s '" + odd + b"' > got")
+        same((sh.home / "got").read_bytes(), odd)
+
+
+def test_history_expansion_and_completion_are_not_applied():
+    with Shell() as sh:
+        sh.type("echo typed")
+        same(sh.prints('echo "a!b" !! !e \\!'), "a!b !! !e !\n")
+        same(sh.prints("echo\ta\t\tb"), "a b\n")
+
+
+def test_shapes_of_commands_keep_their_meaning():
+    cases = {
+        "cat <<-EOF\n\tone\n\t\ttwo\n\tEOF\necho three": "one\ntwo\nthree\n",
+        "echo a \\": "a\n",
+        "echo a \\\n": "a\n",
+        "echo a # comment": "a\n",
+        "echo a # it's a | pipe && more": "a\n",
+        "echo 'a |'": "a |\n",
+        "echo a\\|": "a|\n",
+        "(exit 0) && echo '()'": "()\n",
+        "echo $'a\\nb'\n\n\n": "a\nb\n",
+        "for i in 1 2\ndo\necho $i\ndone": "1\n2\n",
+        "f() {\n echo in f\n}\nf": "in f\n",
+        "shopt -s extglob\ntouch x y\necho !(x)": "y\n",
+        "alias hi='echo hello'\nhi there": "hello there\n",
+        "echo one; echo two &>/dev/null; { echo three; }": "one\nthree\n",
+    }
+    with Shell() as sh:
+        same({c: sh.prints(c) for c in cases}, cases)
+
+
+def test_a_carriage_return_is_part_of_the_command():
+    with Shell() as sh:
+        sh.run("echo 'a\r\nb' >got\ntrue")
+        same((sh.home / "got").read_bytes(), b"a\r\nb\n")
+
+
+def test_a_line_longer_than_the_terminals_arrives_whole():
+    text = "x" * 6000
+    with Shell() as sh:
+        same(sh.prints(f"v={text}; echo ${{#v}} x${{v//x}}"), "6000 x\n")
+
+
+def test_a_megabyte_arrives_whole_and_quickly():
+    for body in b"0123456789abcde\n" * 65536, "äöü €\n".encode() * 95000, b"# | && ()\n" * 104000:
+        with Shell() as sh:
+            sh.run("set +o history")
+            began = time.monotonic()
+            sh.run(b"cat >got <<'EOF'\n" + body + b"EOF\nsha256sum got")
+            took = time.monotonic() - began
+            same(sh.printed(), hashlib.sha256(body).hexdigest() + "  got\n")
+            assert took < 2, took
+
+
+def test_a_half_typed_line_is_replaced():
+    with Shell() as sh:
+        for half in b"echo half", b"echo 'half", b"abc\x1b[D\x1b[D", b"echo \\":
+            sh.at_prompt()
+            sh.keys(half)
+            same((half, sh.prints("echo whole")), (half, "whole\n"))
+
+
+def test_after_a_persons_keys_the_abort_key_makes_the_editor_listen():
+    # An unfinished search, quoted insert, prefix, count or sequence would eat the load key.
+    with Shell() as sh:
+        sh.type("touch half")
+        (sh.home / "half").unlink()
+        for half in b"\x12tou", b"\x16", b"\x1b3", b"\x1b", b"\x18", b"\x1b[", b"touch half":
+            sh.at_prompt()
+            sh.keys(half + ABORT)
+            same((half, sh.prints("echo whole")), (half, "whole\n"))
+        sh.run("set -o vi")
+        for half in b"\x12tou", b"\x16", b"\x1b3d", b"\x1b/tou", b"\x1bf", b"touch half":
+            sh.at_prompt()
+            sh.keys(half + ABORT)
+            same((half, sh.prints("echo whole")), (half, "whole\n"))
+        same(list(sh.home.glob("half*")), [])
+
+
+def test_commands_work_in_both_modes_of_vi():
+    with Shell() as sh:
+        sh.run("set -o vi")
+        same(sh.prints("echo insert"), "insert\n")
+        sh.at_prompt()
+        sh.keys(b"abc\x1b")
+        same(sh.prints("echo command"), "command\n")
+        same(sh.type("echo typed").facts, (0, [0], ""))
+        sh.run("set -o emacs")
+        same(sh.prints("echo emacs"), "emacs\n")
+
+
+def test_the_shells_history_is_what_a_person_typed():
+    with Shell(bashrc="HISTFILE=~/hist; HISTCONTROL=ignoredups") as sh:
+        sh.type("echo one")
+        sh.run("echo staged")
+        sh.type("echo two")
+        same(sh.prints("history >h; sed 's/^ *[0-9]* *//' h"), "echo one\necho two\n")
+        sh.type("!!")
+        assert b"\necho two\r\n" in sh.output
+        same(sh.prints("echo $HISTCONTROL"), "ignorespace\n")
+        sh.at_prompt()
+        sh.keys(b"echo $HISTCONTROL\r")
+        sh.sees(b"\rignoredups\r\n")
+        sh.done()
+        sh.start("exit")
+        sh.ended()
+        same((sh.home / "hist").read_text(), "echo one\necho two\necho $HISTCONTROL\n")
+
+
+def test_the_users_ps0_stays():
+    with Shell(bashrc="PS0='<${n}>'; n=1") as sh:
+        same(sh.prints("echo a"), "<1>a\n")
+        sh.run("n=2; PS0='[$n]'$'\\n'")
+        same(sh.prints("echo b"), "[2]\nb\n")
+        sh.run("unset PS0")
+        same(sh.prints("echo c"), "c\n")
+        sh.run("PS0='literal '; shopt -u promptvars")
+        same(sh.prints("echo d"), "d\n")
+        sh.run("shopt -s promptvars")
+        same(sh.prints("echo e"), "literal e\n")
+
+
+def test_an_empty_or_missing_command_file_runs_nothing():
+    with Shell() as sh:
+        sh.at_prompt()
+        sh.keys(b"touch half" + LOAD + ACCEPT)
+        same((sh.done().id, list(sh.home.glob("half"))), (0, []))
+        sh.staged.write_bytes(b"")
+        sh.at_prompt()
+        sh.keys(b"touch half" + LOAD + ACCEPT)
+        same((sh.done().id, list(sh.home.glob("half"))), (0, []))
+
+
+def test_a_command_of_many_lines_stops_at_an_interrupt():
+    with Shell() as sh:
+        sh.start("echo on\nsleep 60\necho after")
+        sh.sees(b"on\r\n")
+        os.killpg(sh.foreground("sleep"), signal.SIGINT)
+        same(sh.done().facts, (130, [130], "n"))
+        assert b"after" not in sh.output[sh.begin :]
+
+
+load_tests = plain_functions(globals())

@@ -1,0 +1,280 @@
+"""What users, their files and their commands do to a shell; each time the ends stay right and the user's things work."""
+
+import os
+import signal
+import termios
+
+from rig import Shell, plain_functions, same
+
+
+def survives(*commands, **kind):
+    """After each command of someone's own, the next one still has a true end."""
+    with Shell(**kind) as sh:
+        for command in commands:
+            sh.run(command)
+        same(sh.run("(exit 7)").facts, (7, [7], ""))
+        same(sh.run("false | true").facts, (0, [1, 0], ""))
+        same(sh.type("(exit 5)").facts, (5, [5], ""))
+        return sh.prints("echo fine")
+
+
+def test_errexit_ends_the_shell_only_for_a_failing_command():
+    with Shell() as sh:
+        sh.run("set -e")
+        for harmless in "true", "! true", "false || true", "if false; then :; fi", "false && true":
+            sh.run(harmless)
+        same(sh.run("! true").facts, (1, [0], ""))
+        same(sh.prints("echo $?"), "1\n")
+        same(sh.run("fi").facts, (2, [2], "n"))
+        same(sh.run("echo 'abc").facts, (2, [2], "i"))
+        same(sh.type("! true").exit, 1)
+        sh.start("echo last; false; echo never")
+        same((sh.ended(), b"last\r\n" in sh.output, b"never\r\n" in sh.output), (1, True, False))
+
+
+def test_options_that_break_careless_scripts():
+    for option in "set -u", "set -f", "set -C", "set -o posix", "set -o vi", "set -a", "set -b", "set -h", "set -P":
+        same((option, survives(option)), (option, "fine\n"))
+    for option in "extglob", "nocasematch", "nullglob", "failglob", "xpg_echo", "lastpipe", "cmdhist", "lithist", "extdebug":
+        same((option, survives(f"shopt -s {option}")), (option, "fine\n"))
+    for command in "IFS=x7", "IFS=", "unset IFS", "LC_ALL=C", "unalias -a", "alias eval=no builtin=no printf=no", "LINENO=500":
+        same((command, survives(command)), (command, "fine\n"))
+    same(survives("set -m", "set +m"), "fine\n")
+
+
+def test_an_unset_variable_is_an_error_of_the_command_alone():
+    with Shell() as sh:
+        sh.run("set -u")
+        same(sh.run("echo $nope").exit, 1)
+        same(sh.type("echo $nope").exit, 1)
+        same(sh.prints("echo ok"), "ok\n")
+
+
+def test_allexport_does_not_export_anything_of_ours():
+    with Shell() as sh:
+        sh.run("set -a")
+        sh.run("false | true")
+        sh.run("fi")
+        sh.type("true")
+        same(sh.prints("x=1; env >e; grep -c __ptyd e || grep '^x=' e"), "0\nx=1\n")
+
+
+def test_tracing_shows_the_command_and_nothing_of_ours():
+    with Shell() as sh:
+        same(sh.prints("set -x"), "")
+        same(sh.prints("true; echo a"), "++ true\n++ echo a\na\n")
+        same(sh.run("false").facts, (1, [1], ""))
+        same(sh.printed(), "++ false\n")
+        before = len(sh.output)
+        sh.type("echo typed")
+        assert b"__ptyd" not in sh.output[before:], sh.transcript()
+        assert b"+ echo typed\r\n" in sh.output[before:]
+        assert b"+ __ptyd" not in sh.output
+        same(sh.prints("set +x"), "++ set +x\n")
+        same(sh.prints("echo quiet"), "quiet\n")
+        sh.run("PS4='$(false)x '; set -x; false")
+        same(sh.run("false | true").facts, (0, [1, 0], ""))
+
+
+def test_prompt_command_in_every_shape():
+    for change in (
+        "PROMPT_COMMAND=",
+        "unset PROMPT_COMMAND",
+        "PROMPT_COMMAND=foo",
+        "PROMPT_COMMAND='foo;'",
+        "PROMPT_COMMAND+=(foo)",
+        "PROMPT_COMMAND=(foo foo)",
+        "PROMPT_COMMAND=\"foo; $PROMPT_COMMAND\"",
+        "PROMPT_COMMAND=\"$PROMPT_COMMAND; foo\"",
+        "PROMPT_COMMAND+='; foo'",
+        "export PROMPT_COMMAND=foo",
+    ):
+        with Shell() as sh:
+            sh.run("foo() { seen+=($?); }")
+            sh.run(change)
+            sh.run("seen=(); (exit 7)")
+            same((change, sh.run("false").facts), (change, (1, [1], "")))
+            same((change, sh.type("(exit 5)").facts), (change, (5, [5], "")))
+            wanted = "" if "foo" not in change else "7 1 5\n" if "foo foo" not in change else "7 7 1 1 5 5\n"
+            sh.run('(($#seen)) 2>/dev/null; echo "${seen[@]}"')
+            same((change, sh.printed().strip()), (change, wanted.strip()))
+
+
+def test_a_prompt_of_the_starship_kind_sees_the_true_status():
+    bashrc = """
+    starship_precmd() { STATUS=$? PIPE="${PIPESTATUS[*]}"; PS1="[$STATUS]> "; }
+    PROMPT_COMMAND=starship_precmd
+    """
+    with Shell(bashrc=bashrc) as sh:
+        sh.run("(exit 7)")
+        sh.sees(b"[7]> ")
+        same(sh.prints("echo $STATUS"), "7\n")
+        sh.sees(b"[0]> ")
+        sh.type("(exit 4) | (exit 3)")
+        sh.sees(b"[3]> ")
+        same(sh.prints("echo $PIPE"), "4 3\n")
+
+
+def test_a_readonly_prompt_command_leaves_the_ends_to_the_finish():
+    with Shell(bashrc="PROMPT_COMMAND=:; readonly PROMPT_COMMAND") as sh:
+        same(sh.first.flags, "l")
+        same(sh.run("(exit 7)").facts, (7, [7], ""))
+        same(sh.run("fi").facts, (2, [2], "n"))
+        same(sh.prints("echo fine"), "fine\n")
+
+
+def test_the_prompt_and_other_readonly_variables_are_the_users():
+    same(survives("PS1='mine> '", "readonly PS1", "readonly PS0", "readonly HISTCONTROL", "readonly PATH"), "fine\n")
+    with Shell(bashrc="PS1='mine> '") as sh:
+        sh.sees(b"mine> ")
+
+
+def test_our_functions_cannot_be_taken_away():
+    with Shell() as sh:
+        same(sh.run("unset -f __ptyd_hook __ptyd_capture").exit, 1)
+        same(sh.run("__ptyd_hook() { :; }").exit, 1)
+        same(sh.run("__ptyd_secret=x").exit, 1)
+        same(sh.prints("echo fine"), "fine\n")
+
+
+def test_traps_of_the_user_work():
+    with Shell() as sh:
+        sh.run("trap 'echo ERR $?' ERR")
+        same(sh.run("false").facts, (1, [1], ""))
+        same(sh.printed(), "ERR 1\n")
+        same(sh.prints("false || true"), "")
+        before = len(sh.output)
+        sh.type("true")
+        assert b"ERR" not in sh.output[before:]
+        sh.run("trap - ERR; trap 'echo \"> $BASH_COMMAND\"' DEBUG")
+        same(sh.run("echo a; false").facts, (1, [1], ""))
+        ours = {"> __ptyd_capture\n", "> __ptyd_finish\n", '> \\builtin eval "$__ptyd_text"\n', '> __ptyd_hook "$LINENO"\n'}
+        shown = [line for line in sh.printed().splitlines(keepends=True) if line not in ours]
+        same("".join(shown), "> echo a\na\n> false\n")
+        sh.run("trap - DEBUG; trap 'echo usr' USR1; trap 'echo int' INT")
+        same(sh.prints("kill -USR1 $$; :"), "usr\n")
+        sh.run("set -ET; trap 'echo ret' RETURN; trap 'echo dbg >/dev/null' DEBUG")
+        same(sh.run("(exit 7)").facts, (7, [7], ""))
+
+
+def test_redirections_of_the_whole_shell():
+    with Shell() as sh:
+        sh.run("exec 1>&-")
+        same(sh.run("echo lost 2>/dev/null").exit, 1)
+        sh.run("exec 1>/dev/tty")
+        same(sh.prints("echo found"), "found\n")
+        sh.run("exec 2>/dev/null")
+        same(sh.run("nosuch").facts, (127, [127], ""))
+        same(sh.prints("echo out; echo err >&2"), "out\n")
+        sh.run("exec 2>&-")
+        same(sh.prints("echo closed"), "closed\n")
+        sh.run("exec 2>/dev/tty")
+        same(sh.prints("echo err >&2"), "err\n")
+        sh.run("exec 3>&1 > >(cat >log)")
+        same(sh.run("echo logged").facts, (0, [0], ""))
+        sh.run("exec >&3 3>&-")
+        same(sh.prints("until [[ -s log ]]; do :; done; cat log"), "logged\n")
+        sh.run("exec 0</dev/tty")
+        same(sh.run("(exit 7)").facts, (7, [7], ""))
+
+
+def test_a_closed_attestation_socket_forges_nothing_and_stops_nothing():
+    with Shell() as sh:
+        sh.start("exec 97>&-")
+        sh.at_prompt()
+        sh.keys(b"echo still; here=1\r")
+        sh.sees(b"\rstill\r\n")
+        same(sh.records, [])
+
+
+def test_terminal_modes_a_command_leaves_behind():
+    same(survives("stty raw -echo"), "fine\n")
+    with Shell() as sh:
+        sh.run("stty -echo")
+        same(sh.prints("echo fine"), "fine\n")
+        assert not termios.tcgetattr(sh.leader)[3] & termios.ECHO
+
+
+def test_the_shell_may_read_the_terminal_itself():
+    with Shell() as sh:
+        sh.start("read -p 'name? ' n; echo got:$n")
+        sh.sees(b"name? ")
+        sh.keys(b"John\r")
+        same(sh.done().facts, (0, [0], ""))
+        same(sh.printed().splitlines()[-1], "got:John")
+
+
+def test_a_nested_bash_is_one_command():
+    with Shell() as sh:
+        sh.start("bash --norc --noprofile")
+        sh.sees(b"$ " if os.getuid() else b"# ")
+        sh.keys(b"echo in:$((1+1)); exit 9\r")
+        same(sh.done().facts, (9, [9], ""))
+        assert "in:2\n" in sh.printed()
+        same(sh.rejected, [])
+
+
+def test_a_virtual_environment_changes_the_path_and_the_prompt():
+    activate = 'PATH="$HOME/venv/bin:$PATH"; export PATH; VIRTUAL_ENV="$HOME/venv"; PS1="(venv) $PS1"; hash -r'
+    with Shell(files={"activate": activate}) as sh:
+        sh.run(". ./activate")
+        assert sh.path.startswith(os.fsencode(sh.home / "venv/bin:")), sh.path
+        sh.sees(b"(venv) ")
+        same(sh.prints("echo fine"), "fine\n")
+
+
+def test_startup_files_that_ask_return_fail_or_lose():
+    with Shell(bashrc="read -p 'who? ' x; echo hi:$x", wait=False) as sh:
+        sh.sees(b"who? ")
+        sh.keys(b"me\r")
+        same((sh.done().facts, sh.prints("echo $x")), ((0, [0], ""), "me\n"))
+    same(survives(bashrc="return 3"), "fine\n")
+    same(survives(bashrc="PROMPT_COMMAND='x=$?'; trap 'y=1' DEBUG"), "fine\n")
+    same(survives(bashrc="set -u; HISTCONTROL=ignoreboth; shopt -s extglob"), "fine\n")
+    same(survives(bashrc="set -u; echo $nope; x=1"), "fine\n")
+    with Shell(bashrc="exit 6", wait=False) as sh:
+        same(sh.ended(), 6)
+
+
+def test_an_interrupted_startup_is_found_by_the_report_key():
+    # An interrupt ends all of bash's startup, before the hook is in place.
+    with Shell(bashrc="read -p 'who? ' x", wait=False) as sh:
+        sh.sees(b"who? ")
+        os.kill(sh.pid, signal.SIGINT)
+        sh.at_prompt()
+        same(sh.records, [])
+        sh.report()
+        same(sh.done().facts, (130, [130], "l"))
+        same(sh.prints("echo fine"), "fine\n")
+
+
+def test_without_a_socket_the_shell_is_just_the_users():
+    import pty
+    import subprocess
+
+    from rig import SCRIPT
+
+    leader, follower = pty.openpty()
+    got = subprocess.run(
+        ["bash", "--rcfile", SCRIPT, "-i"],
+        input=b"declare -F | grep -c __ptyd; echo $mine\n",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={"HOME": _home_with("mine=yes"), "PATH": os.environ["PATH"]},
+        check=False,
+    )
+    os.close(leader)
+    os.close(follower)
+    same(got.stdout, b"0\nyes\n")
+
+
+def _home_with(bashrc):
+    import tempfile
+
+    home = tempfile.mkdtemp(prefix="ptyd-bash-")
+    with open(home + "/.bashrc", "w") as file:
+        file.write(bashrc)
+    return home
+
+
+load_tests = plain_functions(globals())
