@@ -1,1 +1,20 @@
-//! Wire types and error codes of REST and MCP. Nobody's domain types.
+//! The wire types of REST and the closed list of error codes, for the server, its clients and the schema.
+//!
+//! Nobody's domain types: nothing in here knows how a session works. Bodies are camelCase, times are RFC 3339 strings,
+//! durations are seconds with fractions, offsets are bytes of a session's journal. Requests refuse fields that they do
+//! not know, so that a misspelt option is an error and not a silent default.
+
+mod command;
+mod error;
+mod input;
+mod output;
+mod session;
+
+pub use command::{CommandExecution, CommandList, CommandStatus, EndedBy, ExecuteRequest, OutputFormat};
+pub use error::{ErrorCode, Problem};
+pub use input::{InputRequest, NumberOrName, SignalRequest, WaitAnswer, WaitRequest};
+pub use output::{Cursor, Gap, Omitted, Output, OutputQuery, OutputView, Screen, ScreenFormat};
+pub use session::{
+    Boundary, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, ResourceUsage, SessionList,
+    SessionStatus, TerminalSession, Terminated,
+};

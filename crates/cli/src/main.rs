@@ -1,2 +1,109 @@
-//! The ptyd binary.
-fn main() {}
+//! The ptyd binary: the server, the stdio door for MCP clients, and the commands for people.
+//!
+//! stdout carries data only; everything else is said on stderr. Commands other than `serve` talk to this user's server
+//! over its Unix socket.
+
+mod attach;
+mod daemon;
+mod doctor;
+mod exit;
+mod follow;
+mod keyboard;
+mod logs;
+mod machine;
+mod paths;
+mod run;
+mod serve;
+mod sessions;
+mod shim;
+mod tty;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use client::Client;
+
+use exit::Failure;
+use paths::{PathOptions, Paths};
+
+/// Real terminals for AI agents
+#[derive(Debug, Parser)]
+#[command(name = "ptyd", version, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(flatten)]
+    paths: PathOptions,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 no such session, 4 not allowed, 5 no server, 124 timed out; \
+    `run` passes the command's own code through. PTYD_LOG sets what is logged, such as debug.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve sessions over MCP and REST until told to stop; sessions outlive the server
+    Serve(serve::ServeOptions),
+    /// Speak MCP on stdin and stdout, for an MCP client to start
+    Mcp(shim::Options),
+    /// List sessions
+    Ls(sessions::LsOptions),
+    /// Start a session and print its id
+    New(sessions::NewOptions),
+    /// Run a command, print its output and pass its exit code through
+    Run(run::RunOptions),
+    /// Use a session from this terminal
+    Attach(attach::AttachOptions),
+    /// Type at a session
+    Send(sessions::SendOptions),
+    /// Print a session's output
+    Logs(logs::LogsOptions),
+    /// End sessions
+    Kill(sessions::KillOptions),
+    /// Check whether everything works here, and say what to do where it does not
+    Doctor(doctor::DoctorOptions),
+    /// Print the schema of the MCP tools
+    #[command(hide = true)]
+    Schema,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match dispatch(cli) {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("ptyd: {failure}");
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
+    let paths = Paths::resolve(&cli.paths)?;
+    match cli.command {
+        Command::Serve(options) => serve::serve(&cli.paths, paths, &options),
+        Command::Mcp(options) => Ok(shim::run(&options, &paths)),
+        Command::Ls(options) => talk(sessions::ls(&Client::unix(&paths.socket), &options)),
+        Command::New(options) => talk(sessions::new(&started(&paths)?, &options)),
+        Command::Run(options) => talk(run::run(&started(&paths)?, &options)),
+        Command::Attach(options) => talk(attach::attach(&Client::unix(&paths.socket), &options)),
+        Command::Send(options) => talk(sessions::send(&Client::unix(&paths.socket), &options)),
+        Command::Logs(options) => talk(logs::logs(&Client::unix(&paths.socket), &options)),
+        Command::Kill(options) => talk(sessions::kill(&Client::unix(&paths.socket), &options)),
+        Command::Doctor(options) => talk(doctor::doctor(&paths, &options)),
+        Command::Schema => {
+            println!("{:#}", server::mcp::tools_schema());
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// A client of this user's server, which is started if there is none.
+fn started(paths: &Paths) -> Result<Client, Failure> {
+    daemon::connect_or_start(paths).map_err(Failure::no_server)?;
+    Ok(Client::unix(&paths.socket))
+}
+
+/// Runs one conversation with the server; one thread is enough for it.
+fn talk(conversation: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(conversation)
+}

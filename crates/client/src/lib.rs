@@ -1,1 +1,251 @@
-//! The Rust client over api.
+//! The Rust client: typed calls over `api`, HTTP/1.1 on the server's Unix socket or on loopback.
+//!
+//! Connections are kept and used again. A request is sent once more only when its connection turned out to be closed
+//! before anything went out, so no command runs twice.
+
+mod connection;
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use api::{
+    CommandExecution, CommandList, CreateRequest, Dimensions, ErrorCode, ExecuteRequest, InputRequest, Output,
+    OutputQuery, Problem, Screen, SessionList, SignalRequest, Terminated, TerminalSession, WaitAnswer, WaitRequest,
+};
+use connection::{Answer, Pool};
+use hyper::Method;
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Where a server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Its Unix socket.
+    Unix(PathBuf),
+    /// Its loopback listener.
+    Tcp(SocketAddr),
+}
+
+/// Why a call did not come to an answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens.
+    #[error("no server answers: {0}")]
+    NoServer(std::io::Error),
+    /// The connection broke off; whether the server did what was asked is not known.
+    #[error("the connection to the server broke off: {0}")]
+    Broken(hyper::Error),
+    /// The server said why not.
+    #[error("{}", .0.detail)]
+    Refused(Box<Problem>),
+    /// What answered is not our server, or another version of it.
+    #[error("the server's answer is not understood: {0}")]
+    Strange(String),
+}
+
+impl ClientError {
+    /// The server's code, when it answered.
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Refused(problem) => Some(problem.code),
+            Self::NoServer(_) | Self::Broken(_) | Self::Strange(_) => None,
+        }
+    }
+
+    /// Whether a server that comes back would answer: nobody listens, it broke off, or it said that it restarts.
+    pub fn is_outage(&self) -> bool {
+        match self {
+            Self::NoServer(_) | Self::Broken(_) => true,
+            Self::Refused(problem) => problem.code == ErrorCode::ServerRestarting,
+            Self::Strange(_) => false,
+        }
+    }
+}
+
+/// A client of one server. Cheap to share; dropping a call's future gives up its wait and nothing else.
+#[derive(Debug)]
+pub struct Client {
+    pool: Pool,
+}
+
+/// One call: what goes out besides the path.
+struct Call<'a> {
+    method: Method,
+    path: String,
+    body: Option<Vec<u8>>,
+    key: Option<&'a str>,
+}
+
+impl Client {
+    /// Over the Unix socket; the kernel tells the server who we are.
+    pub fn unix(socket: impl Into<PathBuf>) -> Self {
+        Self { pool: Pool::new(Place::Unix(socket.into()), None) }
+    }
+
+    /// Over loopback, with the bearer token.
+    pub fn tcp(address: SocketAddr, token: impl Into<String>) -> Self {
+        Self { pool: Pool::new(Place::Tcp(address), Some(token.into())) }
+    }
+
+    /// Whether the server answers.
+    pub async fn is_ready(&self) -> bool {
+        self.send(get("/readyz".to_owned())).await.is_ok_and(|a| a.status == 200)
+    }
+
+    /// `POST /terminals`.
+    pub async fn create(&self, body: &CreateRequest, key: Option<&str>) -> Result<TerminalSession, ClientError> {
+        self.json(Call { key, ..post("/terminals".to_owned(), body)? }).await
+    }
+
+    /// `GET /terminals`; the terminated ones only when `status` asks for them.
+    pub async fn list(&self, status: Option<&str>) -> Result<SessionList, ClientError> {
+        let status = status.map(|s| format!("&status={}", escaped(s))).unwrap_or_default();
+        self.json(get(format!("/terminals?limit=1000{status}"))).await
+    }
+
+    /// `GET /terminals/{session}`.
+    pub async fn session(&self, session: &str) -> Result<TerminalSession, ClientError> {
+        self.json(get(format!("/terminals/{}", escaped(session)))).await
+    }
+
+    /// `DELETE /terminals/{session}`.
+    pub async fn terminate(&self, session: &str, force: bool, signal: Option<&str>) -> Result<Terminated, ClientError> {
+        let signal = signal.map(|s| format!("&signal={}", escaped(s))).unwrap_or_default();
+        let path = format!("/terminals/{}?force={force}{signal}", escaped(session));
+        self.json(Call { method: Method::DELETE, ..get(path) }).await
+    }
+
+    /// `POST …/resize`.
+    pub async fn resize(&self, session: &str, size: Dimensions) -> Result<TerminalSession, ClientError> {
+        self.json(post(format!("/terminals/{}/resize", escaped(session)), &size)?).await
+    }
+
+    /// `POST …/execute`.
+    pub async fn execute(
+        &self,
+        session: &str,
+        body: &ExecuteRequest,
+        key: Option<&str>,
+    ) -> Result<CommandExecution, ClientError> {
+        self.json(Call { key, ..post(format!("/terminals/{}/execute", escaped(session)), body)? }).await
+    }
+
+    /// `GET …/commands`.
+    pub async fn commands(&self, session: &str) -> Result<CommandList, ClientError> {
+        self.json(get(format!("/terminals/{}/commands?limit=1000", escaped(session)))).await
+    }
+
+    /// `GET …/commands/{command}`, with at most so many characters of its output.
+    pub async fn command(&self, session: &str, command: &str, max_chars: u64) -> Result<CommandExecution, ClientError> {
+        let path = format!("/terminals/{}/commands/{}?maxChars={max_chars}", escaped(session), escaped(command));
+        self.json(get(path)).await
+    }
+
+    /// `POST …/input`.
+    pub async fn input(
+        &self,
+        session: &str,
+        body: &InputRequest,
+        key: Option<&str>,
+    ) -> Result<WaitAnswer, ClientError> {
+        self.json(Call { key, ..post(format!("/terminals/{}/input", escaped(session)), body)? }).await
+    }
+
+    /// `POST …/signal`.
+    pub async fn signal(&self, session: &str, body: &SignalRequest) -> Result<TerminalSession, ClientError> {
+        self.json(post(format!("/terminals/{}/signal", escaped(session)), body)?).await
+    }
+
+    /// `POST …/wait`.
+    pub async fn wait(&self, session: &str, body: &WaitRequest) -> Result<WaitAnswer, ClientError> {
+        self.json(post(format!("/terminals/{}/wait", escaped(session)), body)?).await
+    }
+
+    /// `GET …/output`.
+    pub async fn output(&self, session: &str, query: &OutputQuery) -> Result<Output, ClientError> {
+        self.json(get(format!("/terminals/{}/output?{}", escaped(session), query_of(query)?))).await
+    }
+
+    /// `GET …/screen`.
+    pub async fn screen(&self, session: &str) -> Result<Screen, ClientError> {
+        self.json(get(format!("/terminals/{}/screen", escaped(session)))).await
+    }
+
+    /// `GET /mcp/stdio`: the raw MCP stream, over the Unix socket.
+    pub async fn mcp_stdio(&self) -> Result<TokioIo<Upgraded>, ClientError> {
+        self.pool.upgrade("/mcp/stdio", "ptyd-mcp").await.and_then(|upgraded| upgraded.map_err(|a| refusal(&a)))
+    }
+
+    async fn json<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, ClientError> {
+        let answer = self.send(call).await?;
+        if !(200..300).contains(&answer.status) {
+            return Err(refusal(&answer));
+        }
+        serde_json::from_slice(&answer.body).map_err(|e| ClientError::Strange(e.to_string()))
+    }
+
+    async fn send(&self, call: Call<'_>) -> Result<Answer, ClientError> {
+        self.pool.send(call.method, &call.path, call.body.unwrap_or_default().into(), call.key).await
+    }
+}
+
+fn get<'a>(path: String) -> Call<'a> {
+    Call { method: Method::GET, path, body: None, key: None }
+}
+
+fn post<'a>(path: String, body: &impl Serialize) -> Result<Call<'a>, ClientError> {
+    let body = serde_json::to_vec(body).map_err(|e| ClientError::Strange(e.to_string()))?;
+    Ok(Call { method: Method::POST, path, body: Some(body), key: None })
+}
+
+fn refusal(answer: &Answer) -> ClientError {
+    match serde_json::from_slice::<Problem>(&answer.body) {
+        Ok(problem) => ClientError::Refused(Box::new(problem)),
+        Err(_) => ClientError::Strange(format!("status {}", answer.status)),
+    }
+}
+
+/// A flat struct as a query string.
+fn query_of(query: &impl Serialize) -> Result<String, ClientError> {
+    let value = serde_json::to_value(query).map_err(|e| ClientError::Strange(e.to_string()))?;
+    let pairs = value.as_object().into_iter().flatten().map(|(name, value)| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        format!("{}={}", escaped(name), escaped(&text))
+    });
+    Ok(pairs.collect::<Vec<_>>().join("&"))
+}
+
+/// Percent-encodes everything but the unreserved characters (RFC 3986 §2.3).
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_holds_what_was_given_and_nothing_else() {
+        let query = OutputQuery { since: Some("o:7".into()), wait_ms: Some(500), ..OutputQuery::default() };
+        assert_eq!(query_of(&query).expect("plain"), "since=o%3A7&waitMs=500");
+        assert_eq!(query_of(&OutputQuery::default()).expect("plain"), "");
+    }
+
+    #[test]
+    fn an_answer_that_is_no_problem_document_is_strange_and_not_a_refusal() {
+        let strange = refusal(&Answer { status: 502, body: "<html>".into() });
+        assert_eq!(strange.to_string(), "the server's answer is not understood: status 502");
+        assert!(!strange.is_outage());
+    }
+}

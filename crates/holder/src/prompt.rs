@@ -39,12 +39,22 @@ pub(crate) struct Prompt {
     /// Datagrams of other processes or without the secret.
     pub(crate) dropped: u64,
     last_id: u32,
+    /// The shell said that it took the running command.
+    is_taken: bool,
     keys: VecDeque<(Key, u64)>,
 }
 
 impl Prompt {
     pub(crate) fn new(secret: Vec<u8>) -> Self {
-        Self { shell: Shell::Starting, secret, partial: Vec::new(), dropped: 0, last_id: 0, keys: VecDeque::new() }
+        Self {
+            shell: Shell::Starting,
+            secret,
+            partial: Vec::new(),
+            dropped: 0,
+            last_id: 0,
+            is_taken: false,
+            keys: VecDeque::new(),
+        }
     }
 
     /// The command that runs, 0 for none.
@@ -82,18 +92,30 @@ impl Prompt {
         (kind[1] == b';' && rest.first() == Some(&b';')).then(|| [kind, rest].concat())
     }
 
-    /// `D;;<nonce>;<id>;<exit>;<pipestatus>;<flags>;<cwd>` moves the state; the rest is for the server.
+    /// `D;;<nonce>;<id>;<exit>;<pipestatus>;<flags>;<cwd>`, `C;;<nonce>;<id>` and `R;;<nonce>;<id>` move the state; the
+    /// rest is for the server.
     fn report(&mut self, report: &[u8]) {
         let mut fields = report.splitn(8, |b| *b == b';');
-        if fields.next() != Some(b"D") {
-            return;
-        }
+        let kind = fields.next();
         let id = fields.nth(2).and_then(|f| std::str::from_utf8(f).ok()).and_then(|f| f.parse::<u32>().ok());
-        let is_answer_to_report_key = fields.nth(2).is_some_and(|flags| flags.contains(&b'l'));
-        match self.shell {
-            Shell::Running(run) if id != Some(run) && !is_answer_to_report_key => {}
-            Shell::Starting | Shell::Ready | Shell::Typed | Shell::Running(_) => self.shell = Shell::Ready,
+        match (kind, self.shell) {
+            (Some(b"C"), Shell::Running(run)) if id == Some(run) => self.is_taken = true,
+            // Key and continuation line crossed: the shell refused the command, and a person's line is unfinished.
+            (Some(b"R"), Shell::Running(run)) if id == Some(run) && !self.is_taken => self.shell = Shell::Typed,
+            (Some(b"D"), shell) => {
+                let is_answer_to_report_key = fields.nth(2).is_some_and(|flags| flags.contains(&b'l'));
+                match shell {
+                    Shell::Running(run) if id != Some(run) && !is_answer_to_report_key => {}
+                    Shell::Starting | Shell::Ready | Shell::Typed | Shell::Running(_) => self.shell = Shell::Ready,
+                }
+            }
+            _ => {}
         }
+    }
+
+    /// Whether the running command was taken, so that no key of ours waits to be read.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.is_taken
     }
 
     /// Notes what was typed by hand: a line that was ended may run anything.
@@ -112,6 +134,7 @@ impl Prompt {
 
     pub(crate) fn begin(&mut self, id: u32) {
         self.last_id = id;
+        self.is_taken = false;
         self.shell = Shell::Running(id);
     }
 
@@ -134,7 +157,7 @@ impl Prompt {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
 
@@ -173,6 +196,19 @@ mod tests {
         assert_eq!(p.shell, Shell::Running(1));
         p.datagram(b"D;s3;n3;0;0;0;l;/\0");
         assert_eq!(p.shell, Shell::Ready);
+    }
+
+    #[test]
+    fn a_command_that_the_shell_refused_to_take_is_not_running() {
+        let mut p = ready();
+        p.begin(1);
+        p.datagram(b"R;s3;n2;1\0");
+        assert_eq!(p.shell, Shell::Typed);
+        p.datagram(b"D;s3;n3;0;130;130;;/\0");
+        p.begin(2);
+        p.datagram(b"C;s3;n4;2\0");
+        p.datagram(b"R;s3;n5;2\0");
+        assert_eq!((p.shell, p.is_taken()), (Shell::Running(2), true));
     }
 
     #[test]

@@ -185,7 +185,7 @@ fn try_splice(folder: &std::path::Path) -> std::io::Result<bool> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
     use std::os::fd::AsFd;

@@ -1,1 +1,25 @@
-//! The server: actions, sessions, REST and MCP doors. No unsafe, never writes a journal.
+//! The server: actions, sessions, and the doors through which they are asked for.
+//!
+//! No `unsafe`, and it never writes a journal: a session's holder does. `rest/` and `mcp/` parse and render; `action`
+//! is what they talk; `dispatch` is the one road; `sessions/` owns the state.
+
+pub mod action;
+pub mod config;
+pub mod dispatch;
+mod guard;
+pub mod identity;
+pub mod ids;
+pub mod keys;
+pub mod limits;
+pub mod listen;
+pub mod mcp;
+pub mod rest;
+pub mod sessions;
+mod shell;
+mod stdio;
+mod store;
+mod token;
+
+pub use config::Config;
+pub use holder::splice_works;
+pub use listen::serve;

@@ -1,0 +1,162 @@
+//! Commands on the wire: the data model of terminal-management.md §3.4.2 to the letter, and what the contract adds.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Boundary, Foreground, Omitted, Screen};
+
+/// `POST …/execute`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ExecuteRequest {
+    /// The text, at most 1 MiB.
+    pub command: String,
+    /// Seconds to wait for it at most; the default is 30. The command goes on afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<f64>,
+    /// `false` answers as soon as the command is accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_for_completion: Option<bool>,
+    /// A regular expression whose match in the output ends the wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_for: Option<String>,
+    /// How many characters of output to answer with at most; the default is 30,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_chars: Option<u64>,
+}
+
+/// A command's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandStatus {
+    /// It has not ended.
+    Running,
+    /// The shell reported an exit code, whatever it is.
+    Completed,
+    /// It could not run, or its outcome cannot be known; `error` says why.
+    Failed,
+    /// It ended with its session.
+    Terminated,
+}
+
+/// Why a wait is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EndedBy {
+    /// Nothing was waited for.
+    Accepted,
+    /// The command ended, or none runs.
+    Ended,
+    /// The expression matched.
+    Matched,
+    /// The program wants input.
+    InputWanted,
+    /// No new output for as long as was asked.
+    Quiet,
+    /// The time is up.
+    TimedOut,
+    /// The session ended.
+    Exited,
+}
+
+/// The form of a command's output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputFormat {
+    /// As a person would see it.
+    #[default]
+    Text,
+    /// Every byte, as base64.
+    Raw,
+}
+
+/// A command as it is now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CommandExecution {
+    /// Its id, unique in its session.
+    pub id: String,
+    /// Its session.
+    pub session_id: String,
+    /// The text.
+    pub command: String,
+    /// Its state.
+    pub status: CommandStatus,
+    /// When it was accepted; RFC 3339.
+    pub started_at: String,
+    /// When it ended; RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<String>,
+    /// The shell's `$?`; absent while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// How many bytes of output there are so far.
+    pub output_size: u64,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The signal behind an exit code above 128, without `SIG`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// The exit codes of every part of the last pipeline.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pipestatus: Vec<i32>,
+    /// The first byte of its output.
+    pub start_offset: u64,
+    /// Behind the last byte of its output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_offset: Option<u64>,
+    /// The working directory when it ended; bytes that are not UTF-8 appear as `\xNN`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// The exact bytes of a working directory that is not UTF-8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd_base64: Option<String>,
+    /// How long it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// How sure its end is.
+    pub boundary: Boundary,
+    /// Its output as text, within `maxChars`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// Every byte of its output, up to `nextOffset`, where the raw format was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_base64: Option<String>,
+    /// Where `outputBase64` ends; more follows while this is below `endOffset`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_offset: Option<u64>,
+    /// Whether something of the output is not in this answer.
+    #[serde(default)]
+    pub truncated: bool,
+    /// What was left out of `output`, exactly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub omitted: Option<Omitted>,
+    /// How many bytes of `output` were not UTF-8 and appear as `\xNN`.
+    #[serde(default)]
+    pub escaped: u64,
+    /// Why the wait is over, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<EndedBy>,
+    /// How long the wait was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_ms: Option<u64>,
+    /// What matched `waitFor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matched: Option<String>,
+    /// What the session's foreground does now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreground: Option<Foreground>,
+    /// The screen, when a program paints it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screen: Option<Screen>,
+}
+
+/// `GET …/commands`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CommandList {
+    /// The commands, oldest first.
+    pub commands: Vec<CommandExecution>,
+    /// How many there are in all.
+    pub total: usize,
+}

@@ -1,0 +1,275 @@
+//! The closed list of error codes, and the problem document that carries one (RFC 9457).
+//!
+//! A code answers three questions without a look at the message: which HTTP status, is the same request worth sending
+//! again, and has anything happened. Every match in here is exhaustive, so that a new code cannot be half defined.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Everything that can go wrong, as a client sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    /// The body is not JSON.
+    MalformedBody,
+    /// A field is missing, unknown, of the wrong type or out of bounds; `field` names it.
+    InvalidField,
+    /// The body is larger than any request needs.
+    BodyTooLarge,
+    /// No valid bearer token.
+    Unauthorized,
+    /// The Host header names another machine: a rebound name in a browser looks like this.
+    HostRefused,
+    /// The request comes from a web page of another origin.
+    OriginRefused,
+    /// The caller may not do this.
+    Forbidden,
+    /// No such path.
+    RouteNotFound,
+    /// The path does not take this method.
+    MethodNotAllowed,
+    /// The path only serves connections that ask for another protocol.
+    UpgradeRequired,
+    /// No such session for this caller.
+    SessionNotFound,
+    /// No such command in this session.
+    CommandNotFound,
+    /// The session has ended.
+    SessionEnded,
+    /// Another command runs in the session.
+    SessionBusy,
+    /// The session's shell is not at its prompt.
+    SessionNotReady,
+    /// Nothing runs that could read input.
+    NothingRuns,
+    /// The program took only a part of the input.
+    InputStalled,
+    /// A bound was reached.
+    LimitReached,
+    /// The idempotency key was used with another request.
+    KeyReused,
+    /// The session could not be started.
+    StartFailed,
+    /// The server is stopping; the next one has the same sessions.
+    ServerRestarting,
+    /// A fault of the server.
+    Internal,
+}
+
+impl ErrorCode {
+    /// All codes, for documents and tests.
+    pub const ALL: [Self; 22] = [
+        Self::MalformedBody,
+        Self::InvalidField,
+        Self::BodyTooLarge,
+        Self::Unauthorized,
+        Self::HostRefused,
+        Self::OriginRefused,
+        Self::Forbidden,
+        Self::RouteNotFound,
+        Self::MethodNotAllowed,
+        Self::UpgradeRequired,
+        Self::SessionNotFound,
+        Self::CommandNotFound,
+        Self::SessionEnded,
+        Self::SessionBusy,
+        Self::SessionNotReady,
+        Self::NothingRuns,
+        Self::InputStalled,
+        Self::LimitReached,
+        Self::KeyReused,
+        Self::StartFailed,
+        Self::ServerRestarting,
+        Self::Internal,
+    ];
+
+    /// The HTTP status that goes with it.
+    pub fn http_status(self) -> u16 {
+        match self {
+            Self::MalformedBody => 400,
+            Self::Unauthorized => 401,
+            Self::HostRefused | Self::OriginRefused | Self::Forbidden => 403,
+            Self::RouteNotFound | Self::SessionNotFound | Self::CommandNotFound => 404,
+            Self::MethodNotAllowed => 405,
+            Self::SessionBusy | Self::SessionNotReady | Self::NothingRuns | Self::InputStalled => 409,
+            Self::SessionEnded => 410,
+            Self::BodyTooLarge => 413,
+            Self::InvalidField | Self::KeyReused | Self::StartFailed => 422,
+            Self::UpgradeRequired => 426,
+            Self::LimitReached => 429,
+            Self::Internal => 500,
+            Self::ServerRestarting => 503,
+        }
+    }
+
+    /// Whether the same request may succeed later, with nothing changed by the client.
+    pub fn is_retryable(self) -> bool {
+        match self {
+            Self::SessionBusy | Self::SessionNotReady | Self::LimitReached | Self::ServerRestarting => true,
+            Self::MalformedBody
+            | Self::InvalidField
+            | Self::BodyTooLarge
+            | Self::Unauthorized
+            | Self::HostRefused
+            | Self::OriginRefused
+            | Self::Forbidden
+            | Self::RouteNotFound
+            | Self::MethodNotAllowed
+            | Self::UpgradeRequired
+            | Self::SessionNotFound
+            | Self::CommandNotFound
+            | Self::SessionEnded
+            | Self::NothingRuns
+            | Self::InputStalled
+            | Self::KeyReused
+            | Self::StartFailed
+            | Self::Internal => false,
+        }
+    }
+
+    /// Whether it is certain that nothing was done.
+    pub fn has_no_side_effects(self) -> bool {
+        match self {
+            // A part of the input was typed; a stopping server may have accepted the command before it said so.
+            Self::InputStalled | Self::ServerRestarting | Self::Internal => false,
+            Self::MalformedBody
+            | Self::InvalidField
+            | Self::BodyTooLarge
+            | Self::Unauthorized
+            | Self::HostRefused
+            | Self::OriginRefused
+            | Self::Forbidden
+            | Self::RouteNotFound
+            | Self::MethodNotAllowed
+            | Self::UpgradeRequired
+            | Self::SessionNotFound
+            | Self::CommandNotFound
+            | Self::SessionEnded
+            | Self::SessionBusy
+            | Self::SessionNotReady
+            | Self::NothingRuns
+            | Self::LimitReached
+            | Self::KeyReused
+            | Self::StartFailed => true,
+        }
+    }
+
+    /// A short name for people, the same for every occurrence (RFC 9457, `title`).
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::MalformedBody => "The body is not JSON",
+            Self::InvalidField => "A field is not valid",
+            Self::BodyTooLarge => "The body is too large",
+            Self::Unauthorized => "A bearer token is needed",
+            Self::HostRefused => "The Host header is not a loopback name",
+            Self::OriginRefused => "The Origin is not a loopback page",
+            Self::Forbidden => "Not allowed",
+            Self::RouteNotFound => "No such path",
+            Self::MethodNotAllowed => "The path does not take this method",
+            Self::UpgradeRequired => "An upgrade is needed",
+            Self::SessionNotFound => "No such session",
+            Self::CommandNotFound => "No such command",
+            Self::SessionEnded => "The session has ended",
+            Self::SessionBusy => "The session is busy",
+            Self::SessionNotReady => "The shell is not at its prompt",
+            Self::NothingRuns => "Nothing runs that could read input",
+            Self::InputStalled => "The program does not read its input",
+            Self::LimitReached => "A limit is reached",
+            Self::KeyReused => "The idempotency key was used before",
+            Self::StartFailed => "The session could not be started",
+            Self::ServerRestarting => "The server is restarting",
+            Self::Internal => "Internal error",
+        }
+    }
+
+    /// The code as it is on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::MalformedBody => "malformed_body",
+            Self::InvalidField => "invalid_field",
+            Self::BodyTooLarge => "body_too_large",
+            Self::Unauthorized => "unauthorized",
+            Self::HostRefused => "host_refused",
+            Self::OriginRefused => "origin_refused",
+            Self::Forbidden => "forbidden",
+            Self::RouteNotFound => "route_not_found",
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::UpgradeRequired => "upgrade_required",
+            Self::SessionNotFound => "session_not_found",
+            Self::CommandNotFound => "command_not_found",
+            Self::SessionEnded => "session_ended",
+            Self::SessionBusy => "session_busy",
+            Self::SessionNotReady => "session_not_ready",
+            Self::NothingRuns => "nothing_runs",
+            Self::InputStalled => "input_stalled",
+            Self::LimitReached => "limit_reached",
+            Self::KeyReused => "key_reused",
+            Self::StartFailed => "start_failed",
+            Self::ServerRestarting => "server_restarting",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+/// An error document: `application/problem+json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Problem {
+    /// `urn:ptyd:error:<code>`: a name, not an address.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The code in a few words.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What happened and what to do next.
+    pub detail: String,
+    /// The code.
+    pub code: ErrorCode,
+    /// Names this request in the server's log.
+    pub request_id: String,
+    /// The field that is wrong, as the client wrote it (`dimensions.cols`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+}
+
+impl Problem {
+    /// The document of one occurrence.
+    pub fn new(code: ErrorCode, detail: String, field: Option<String>, request_id: String) -> Self {
+        Self {
+            kind: format!("urn:ptyd:error:{}", code.as_str()),
+            title: code.title().to_owned(),
+            status: code.http_status(),
+            detail,
+            code,
+            request_id,
+            field,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_the_same_word_in_json_and_in_the_type() {
+        for code in ErrorCode::ALL {
+            assert_eq!(serde_json::to_value(code).expect("plain"), code.as_str());
+        }
+        let distinct: std::collections::HashSet<_> = ErrorCode::ALL.into_iter().collect();
+        assert_eq!(distinct.len(), ErrorCode::ALL.len());
+    }
+
+    #[test]
+    fn a_problem_names_its_code_its_request_and_its_field() {
+        let problem = Problem::new(ErrorCode::InvalidField, "cols: 0 is too small".into(), Some("cols".into()), "r1".into());
+        assert_eq!(
+            serde_json::to_value(problem).expect("plain"),
+            serde_json::json!({
+                "type": "urn:ptyd:error:invalid_field", "title": "A field is not valid", "status": 422,
+                "detail": "cols: 0 is too small", "code": "invalid_field", "requestId": "r1", "field": "cols"
+            })
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! Input, signals and waits on the wire.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{CommandExecution, EndedBy, Foreground, Omitted, Screen, SessionStatus};
+
+/// `POST …/input`: exactly one of `input`, `inputBase64` and `keys`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct InputRequest {
+    /// Text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// Bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_base64: Option<String>,
+    /// Named keys, such as `C-c`, `Up`, `Enter`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Vec<String>>,
+    /// Press Enter after it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub end_with_newline: bool,
+    /// Keep it out of every record.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub secret: bool,
+    /// A regular expression whose match in the new output ends the wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_for: Option<String>,
+    /// Seconds to wait at most. Without this and `waitFor` the answer comes once the input is typed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<f64>,
+    /// How many characters of output to answer with at most; the default is 30,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_chars: Option<u64>,
+}
+
+/// `POST …/signal`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SignalRequest {
+    /// A name (`INT`, `SIGTERM`) or a number.
+    pub signal: NumberOrName,
+    /// `foreground` (the default), `session`, or the id of a process of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<NumberOrName>,
+}
+
+/// A number or a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "must be a name or a number")]
+pub enum NumberOrName {
+    /// A number.
+    Number(u32),
+    /// A name.
+    Name(String),
+}
+
+/// `POST …/wait`: the first of these ends the wait; the end of the command and of the session always do.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct WaitRequest {
+    /// A regular expression that matches the output since the wait began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_for: Option<String>,
+    /// The program wants input.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub input_wanted: bool,
+    /// No new output for this many milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quiet_ms: Option<u64>,
+    /// Seconds at most; the default is 30.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<f64>,
+    /// How many characters of output to answer with at most; the default is 30,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_chars: Option<u64>,
+}
+
+/// What an input or a wait came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitAnswer {
+    /// Why the wait is over.
+    pub ended_by: EndedBy,
+    /// How long it was.
+    pub waited_ms: u64,
+    /// The session's state.
+    pub status: SessionStatus,
+    /// What its foreground does.
+    pub foreground: Foreground,
+    /// How many bytes of input were taken, when there was input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_bytes: Option<usize>,
+    /// The new output as text, within `maxChars`.
+    pub output: String,
+    /// The range of the journal that `output` stands for.
+    pub from_offset: u64,
+    /// Where to read on.
+    pub next_offset: u64,
+    /// Whether something was left out of `output`.
+    pub truncated: bool,
+    /// What was left out, exactly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub omitted: Option<Omitted>,
+    /// How many bytes were not UTF-8 and appear as `\xNN`.
+    pub escaped: u64,
+    /// What matched `waitFor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matched: Option<String>,
+    /// The command that was waited for or typed at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandExecution>,
+    /// The screen, when a program paints it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screen: Option<Screen>,
+}

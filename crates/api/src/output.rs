@@ -1,0 +1,149 @@
+//! Output and screens on the wire.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The query of `GET …/output`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct OutputQuery {
+    /// `o:<offset>`, an offset, an RFC 3339 time, or `last`; the default is the oldest byte that is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Only the output of this command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command_id: Option<String>,
+    /// At most this many bytes of the journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// The form; the default is text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub view: Option<OutputView>,
+    /// Wait this long for at least one new byte.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+    /// Keep only this many newest lines (text).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_lines: Option<u64>,
+    /// How many characters of text to answer with at most; the default is 30,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_chars: Option<u64>,
+}
+
+/// The forms of output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputView {
+    /// As a person would see it.
+    #[default]
+    Text,
+    /// Every byte as it came, markers included.
+    Raw,
+    /// What a terminal should be fed: no markers, no queries that the server answers itself.
+    Stream,
+    /// The screen as it is now, as text.
+    Screen,
+}
+
+/// Output from a position on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Output {
+    /// The form.
+    pub view: OutputView,
+    /// The text, in the views text and screen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The bytes, in the views raw and stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_base64: Option<String>,
+    /// The first byte that this stands for.
+    pub from_offset: u64,
+    /// Where to read on.
+    pub next_offset: u64,
+    /// The oldest byte that is kept.
+    pub first_offset: u64,
+    /// Behind the newest byte.
+    pub end_offset: u64,
+    /// Bytes that are gone between what was asked for and `fromOffset`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap: Option<Gap>,
+    /// What was left out of `text`, exactly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub omitted: Option<Omitted>,
+    /// How many bytes were not UTF-8 and appear as `\xNN`.
+    #[serde(default)]
+    pub escaped: u64,
+    /// The session has ended and this reaches its last byte.
+    #[serde(rename = "final")]
+    pub is_final: bool,
+}
+
+/// Bytes that are gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Gap {
+    /// The first of them.
+    pub from: u64,
+    /// Behind the last of them.
+    pub to: u64,
+}
+
+/// What was left out of a text, exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Omitted {
+    /// Bytes of the journal.
+    pub bytes: u64,
+    /// The first line left out, counted from 1 in this output.
+    pub first_line: u64,
+    /// The last line left out.
+    pub last_line: u64,
+    /// Where to read on to get them.
+    pub from_offset: u64,
+    /// Where they end.
+    pub to_offset: u64,
+}
+
+/// The form of `GET …/screen`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ScreenFormat {
+    /// All of [`Screen`].
+    #[default]
+    Json,
+    /// The rows as plain text.
+    Text,
+    /// The bytes that paint it.
+    Ansi,
+}
+
+/// A screen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Screen {
+    /// The rows, blanks at their ends cut off.
+    pub rows: Vec<String>,
+    /// The cursor.
+    pub cursor: Cursor,
+    /// The window's title.
+    pub title: String,
+    /// The width in cells.
+    pub cols: u16,
+    /// A program paints the alternate screen.
+    pub alternate: bool,
+    /// The bytes that paint this screen in a fresh terminal of the same size.
+    pub ansi_base64: String,
+    /// The offset up to which the output is in it: read on from here with the view `stream`.
+    pub offset: u64,
+}
+
+/// A cursor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cursor {
+    /// From 0.
+    pub row: u16,
+    /// From 0.
+    pub col: u16,
+    /// Whether it is shown.
+    pub visible: bool,
+}

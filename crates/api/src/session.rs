@@ -1,0 +1,229 @@
+//! Sessions on the wire: the data model of terminal-management.md §3.4.1 to the letter, and what the contract adds.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `POST /terminals`: everything has a default.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct CreateRequest {
+    /// A name (`bash`) or a path; the default is the user's bash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell: Option<String>,
+    /// As a login shell.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub login: bool,
+    /// The absolute path of the directory in which it starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Variables on top of the server's environment.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// The size; the default is 120 × 40.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dimensions: Option<Dimensions>,
+    /// For people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Whose it is; only an admin may name somebody else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// What happens to background processes when the session ends.
+    #[serde(skip_serializing_if = "OnEnd::is_kill")]
+    pub on_end: OnEnd,
+}
+
+/// What happens to background processes when the session ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnEnd {
+    /// They end with it.
+    #[default]
+    Kill,
+    /// They stay.
+    Keep,
+}
+
+impl OnEnd {
+    fn is_kill(&self) -> bool {
+        *self == Self::Kill
+    }
+}
+
+/// A terminal's size in cells; also the body of `POST …/resize`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Dimensions {
+    /// Columns, 1 to 1,000.
+    pub cols: u16,
+    /// Rows, 1 to 1,000.
+    pub rows: u16,
+}
+
+/// A session's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionStatus {
+    /// The shell has not shown its first prompt.
+    Creating,
+    /// It can be used.
+    Running,
+    /// It has ended; its output can be read.
+    Terminated,
+}
+
+/// What the foreground does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Foreground {
+    /// The shell is at its prompt.
+    Idle,
+    /// A program runs.
+    Running,
+    /// A program waits for input.
+    InputWanted,
+    /// A program waits for something that it does not show.
+    PasswordWanted,
+    /// A program paints the whole screen.
+    Fullscreen,
+    /// The last command was stopped and waits to be resumed.
+    Stopped,
+}
+
+/// How sure the end of a command is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Boundary {
+    /// The shell reported it over a socket on which the kernel names the sender.
+    Attested,
+    /// Only the kernel's state says so; the exit code is not known.
+    Heuristic,
+}
+
+/// A session as it is now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TerminalSession {
+    /// Its id; opaque.
+    pub id: String,
+    /// For people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its state.
+    pub status: SessionStatus,
+    /// The shell's name.
+    pub shell: String,
+    /// The shell's process, while it lives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The shell's working directory; bytes that are not UTF-8 appear as `\xNN`, and then `cwdBase64` is there.
+    pub cwd: String,
+    /// The exact bytes of a working directory that is not UTF-8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd_base64: Option<String>,
+    /// The variables that were given at the start, values that look like secrets redacted.
+    pub env: BTreeMap<String, String>,
+    /// RFC 3339.
+    pub created_at: String,
+    /// The last input, command or output; RFC 3339.
+    pub last_activity: String,
+    /// Whose it is.
+    pub owner: String,
+    /// Its size.
+    pub dimensions: Dimensions,
+    /// What its processes use.
+    pub resource_usage: ResourceUsage,
+    /// What the foreground does.
+    pub foreground: Foreground,
+    /// How sure command ends are.
+    pub boundary: Boundary,
+    /// The command that runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_command: Option<String>,
+    /// The range of output that can be read.
+    pub journal: Journal,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<Exit>,
+    /// What is wrong, such as a full disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+    /// The python that a command named `python` (else `python3`) would run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub python: Option<String>,
+    /// The file that holds every byte of output.
+    pub log_file: String,
+    /// Where to connect to.
+    pub connection: Connection,
+}
+
+/// What a session's processes use.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResourceUsage {
+    /// Percent of one core.
+    pub cpu: f64,
+    /// MiB.
+    pub memory: f64,
+    /// How many.
+    pub processes: u32,
+}
+
+/// A range of a session's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Journal {
+    /// The oldest byte that is kept.
+    pub first_offset: u64,
+    /// Behind the newest byte.
+    pub end_offset: u64,
+}
+
+/// How a session ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Exit {
+    /// The shell's exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The signal that ended it, without `SIG`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// In words.
+    pub reason: String,
+    /// When; RFC 3339.
+    pub at: String,
+}
+
+/// Where to connect to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Connection {
+    /// The session's WebSocket.
+    pub socket: String,
+    /// The MCP endpoint.
+    pub mcp: String,
+}
+
+/// `GET /terminals`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionList {
+    /// The sessions, oldest first.
+    pub terminals: Vec<TerminalSession>,
+    /// How many there are in all.
+    pub total: usize,
+}
+
+/// `DELETE /terminals/{sessionId}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Terminated {
+    /// The session as it is now.
+    pub session: TerminalSession,
+    /// How many processes were ended.
+    pub killed: u64,
+    /// How many resisted.
+    pub left: u64,
+    /// It had ended before.
+    pub was_over: bool,
+}

@@ -1,0 +1,133 @@
+//! `ptyd doctor`: does everything work here, one line each, and what to do where it does not.
+
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use api::{Boundary, CreateRequest, ExecuteRequest};
+use clap::Args;
+use client::Client;
+
+use crate::exit::Failure;
+use crate::machine::{self, Check, State};
+use crate::paths::Paths;
+use crate::sessions::print_json;
+
+/// The options of `doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorOptions {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Looks at everything; fails when something does not work.
+pub async fn doctor(paths: &Paths, options: &DoctorOptions) -> Result<ExitCode, Failure> {
+    let mut checks = machine::checks(paths);
+    checks.push(session(paths).await);
+    if options.json {
+        print_json(&checks)?;
+    } else {
+        for check in &checks {
+            let word = match check.state {
+                State::Ok => "ok  ",
+                State::Warn => "warn",
+                State::Fail => "fail",
+            };
+            let fix = check.fix.as_ref().map(|f| format!(" → {f}")).unwrap_or_default();
+            println!("{word}  {:8} {}{fix}", check.name, check.found);
+        }
+    }
+    let fails = checks.iter().any(|c| c.state == State::Fail);
+    Ok(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// A command through a real session: the way of everything that ptyd does.
+async fn session(paths: &Paths) -> Check {
+    const NAME: &str = "session";
+    let running = Client::unix(&paths.socket);
+    let result = if running.is_ready().await {
+        round_trip(&running).await
+    } else {
+        match Trial::start() {
+            Ok(trial) => match trial.client().await {
+                Ok(client) => round_trip(&client).await,
+                Err(e) => Err(e),
+            },
+            Err(e) => Err(e.into()),
+        }
+    };
+    match result {
+        Ok((Boundary::Attested, took)) => {
+            Check::ok(NAME, format!("a shell ran a command and attested its end in {} ms", took.as_millis()))
+        }
+        Ok((Boundary::Heuristic, _)) => {
+            let fix = "look whether ~/.bashrc replaces PROMPT_COMMAND or starts another shell";
+            Check::warn(NAME, "a command ran, but the shell did not attest its end", fix)
+        }
+        Err(failure) => Check::fail(NAME, failure.to_string(), "run `PTYD_LOG=debug ptyd serve` and look at what it says"),
+    }
+}
+
+async fn round_trip(client: &Client) -> Result<(Boundary, Duration), Failure> {
+    /// A code that no failure of ours gives by accident.
+    const CODE: i32 = 42;
+    let session = client.create(&CreateRequest::default(), None).await?;
+    let begun = Instant::now();
+    let request =
+        ExecuteRequest { command: format!("(exit {CODE})"), timeout: Some(10.0), ..ExecuteRequest::default() };
+    let command = client.execute(&session.id, &request, None).await;
+    let took = begun.elapsed();
+    // The session was only for this; that it cannot be ended is not what is looked at.
+    let _ = client.terminate(&session.id, true, None).await;
+    let command = command?;
+    match command.exit_code {
+        Some(CODE) => Ok((command.boundary, took)),
+        Some(other) => Err(Failure::new(format!("`exit {CODE}` ended with {other}"))),
+        None if command.boundary == Boundary::Heuristic => Ok((command.boundary, took)),
+        None => Err(Failure::new("the command did not end within 10 s")),
+    }
+}
+
+/// A server for this one look, in a directory of its own.
+struct Trial {
+    server: Child,
+    dir: std::path::PathBuf,
+}
+
+impl Trial {
+    fn start() -> std::io::Result<Self> {
+        let dir = std::env::temp_dir().join(format!("ptyd-doctor-{}", std::process::id()));
+        let server = Command::new(std::env::current_exe()?)
+            .args(["serve", "--listen", "127.0.0.1:0", "--state-dir"])
+            .arg(&dir)
+            .arg("--socket")
+            .arg(dir.join("ptyd.sock"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Self { server, dir })
+    }
+
+    async fn client(&self) -> Result<Client, Failure> {
+        let client = Client::unix(self.dir.join("ptyd.sock"));
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(10) {
+            if client.is_ready().await {
+                return Ok(client);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Err(Failure::no_server("a server was started and does not answer"))
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        if let Ok(pid) = i32::try_from(self.server.id()) {
+            let _ = sys::signal::send(pid, sys::signal::TERM);
+        }
+        let _ = self.server.wait();
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}

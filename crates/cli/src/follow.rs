@@ -1,0 +1,77 @@
+//! Reading a session's output as it comes, from an offset on, and patience with a server that restarts.
+//!
+//! Offsets mean the same in every server, so whoever knows where it stopped loses nothing and sees nothing twice.
+
+use std::time::{Duration, Instant};
+
+use api::{Output, OutputQuery, OutputView};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use client::{Client, ClientError};
+
+use crate::exit::Failure;
+
+/// How long one question waits for new output; an answer without any is simply asked again.
+const POLL_MS: u64 = 20_000;
+/// One answer's size: large enough for a flood, small enough to be shown while the next one is on its way.
+const CHUNK: u64 = 256 << 10;
+/// How long a restart may take.
+const OUTAGE_MAX: Duration = Duration::from_secs(30);
+/// Between two attempts.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// Output from `since` on, at least a byte of it unless the time is up or the session has ended.
+pub async fn next(client: &Client, session: &str, since: u64, view: OutputView) -> Result<Output, ClientError> {
+    let query = OutputQuery {
+        since: Some(format!("o:{since}")),
+        view: Some(view),
+        limit: Some(CHUNK),
+        wait_ms: Some(POLL_MS),
+        max_chars: Some(1_000_000),
+        ..OutputQuery::default()
+    };
+    client.output(session, &query).await
+}
+
+/// Output that is there already, at most up to `end`.
+pub async fn until(client: &Client, session: &str, since: u64, end: u64, view: OutputView) -> Result<Output, ClientError> {
+    let query = OutputQuery {
+        since: Some(format!("o:{since}")),
+        view: Some(view),
+        limit: Some(CHUNK.min(end - since)),
+        max_chars: Some(1_000_000),
+        ..OutputQuery::default()
+    };
+    client.output(session, &query).await
+}
+
+/// The bytes of an answer, whatever its view.
+pub fn bytes(output: Output) -> Result<Vec<u8>, Failure> {
+    match (output.data_base64, output.text) {
+        (Some(data), _) => STANDARD.decode(data).map_err(Failure::new),
+        (None, text) => Ok(text.unwrap_or_default().into_bytes()),
+    }
+}
+
+/// Patience with a server that restarts: attempts go on until it took too long.
+#[derive(Debug, Default)]
+pub struct Patience {
+    since: Option<Instant>,
+}
+
+impl Patience {
+    /// Waits a moment before the next attempt; fails where another attempt would not help.
+    pub async fn after(&mut self, error: ClientError) -> Result<(), Failure> {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if !error.is_outage() || since.elapsed() > OUTAGE_MAX {
+            return Err(error.into());
+        }
+        tokio::time::sleep(AGAIN).await;
+        Ok(())
+    }
+
+    /// It answers again.
+    pub fn rewarded(&mut self) {
+        self.since = None;
+    }
+}

@@ -1,0 +1,96 @@
+//! Where this user's server keeps its things: from the command line, the environment (`PTYD_*`), or XDG.
+
+use std::io;
+use std::path::PathBuf;
+
+use clap::Args;
+use etcetera::BaseStrategy;
+use etcetera::base_strategy::Xdg;
+
+/// The options that every command takes.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PathOptions {
+    /// Where sessions, token and logs are kept [default: $XDG_STATE_HOME/ptyd]
+    #[arg(long, global = true, env = "PTYD_STATE_DIR", value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// The server's Unix socket [default: ptyd.sock in $XDG_RUNTIME_DIR/ptyd, else in the state directory]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Where the socket is, unless --socket names it
+    #[arg(long, global = true, hide = true, env = "PTYD_RUNTIME_DIR", value_name = "DIR")]
+    pub runtime_dir: Option<PathBuf>,
+}
+
+/// One server's places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paths {
+    /// Sessions, token, log.
+    pub state_dir: PathBuf,
+    /// Its Unix socket.
+    pub socket: PathBuf,
+}
+
+impl Paths {
+    /// The places that these options mean in this environment.
+    pub fn resolve(options: &PathOptions) -> io::Result<Self> {
+        let xdg = Xdg::new().map_err(|_| io::Error::other("no home directory; set HOME or PTYD_STATE_DIR"));
+        Self::choose(options, xdg)
+    }
+
+    fn choose(options: &PathOptions, xdg: io::Result<Xdg>) -> io::Result<Self> {
+        let chosen = options.state_dir.clone().filter(|d| !d.as_os_str().is_empty());
+        let is_chosen = chosen.is_some();
+        let (state_dir, runtime) = match (chosen, xdg) {
+            (Some(dir), xdg) => (dir, xdg.ok().and_then(|x| x.runtime_dir())),
+            (None, xdg) => {
+                let xdg = xdg?;
+                let state = xdg.state_dir().unwrap_or_else(|| xdg.home_dir().join(".local/state"));
+                (state.join("ptyd"), xdg.runtime_dir())
+            }
+        };
+        let runtime_dir = match (options.runtime_dir.clone().filter(|d| !d.as_os_str().is_empty()), runtime) {
+            (Some(dir), _) => dir,
+            // Two servers with two state directories must not meet on one socket.
+            (None, Some(base)) if !is_chosen => base.join("ptyd"),
+            (None, _) => state_dir.clone(),
+        };
+        let socket = options.socket.clone().unwrap_or_else(|| runtime_dir.join("ptyd.sock"));
+        Ok(Self { state_dir: std::path::absolute(state_dir)?, socket: std::path::absolute(socket)? })
+    }
+
+    /// The log of a server that was started on demand.
+    pub fn log(&self) -> PathBuf {
+        self.state_dir.join("server.log")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn none() -> io::Result<Xdg> {
+        Err(io::Error::other("no home"))
+    }
+
+    #[test]
+    fn a_state_directory_of_its_own_has_a_socket_of_its_own() {
+        let options = PathOptions { state_dir: Some("/a".into()), ..PathOptions::default() };
+        let expected = Paths { state_dir: "/a".into(), socket: "/a/ptyd.sock".into() };
+        assert_eq!(Paths::choose(&options, none()).expect("chosen"), expected);
+        assert_eq!(Paths::choose(&options, Xdg::new().map_err(io::Error::other)).expect("chosen"), expected);
+    }
+
+    #[test]
+    fn a_socket_that_is_named_wins_over_a_runtime_directory() {
+        let mut options =
+            PathOptions { state_dir: Some("/a".into()), runtime_dir: Some("/r".into()), ..PathOptions::default() };
+        assert_eq!(Paths::choose(&options, none()).expect("chosen").socket, PathBuf::from("/r/ptyd.sock"));
+        options.socket = Some("/s".into());
+        assert_eq!(Paths::choose(&options, none()).expect("chosen").socket, PathBuf::from("/s"));
+    }
+
+    #[test]
+    fn without_a_home_a_state_directory_must_be_named() {
+        assert!(Paths::choose(&PathOptions::default(), none()).is_err());
+    }
+}

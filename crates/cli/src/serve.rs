@@ -1,0 +1,123 @@
+//! `ptyd serve`: the server in this process, and the lines that say how to use it.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::process::ExitCode;
+
+use clap::Args;
+use server::Config;
+use server::listen::Listening;
+use tracing_subscriber::EnvFilter;
+
+use crate::exit::Failure;
+use crate::paths::{PathOptions, Paths};
+
+/// Where ptyd listens unless told otherwise.
+const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7893);
+
+/// The options of `serve`.
+#[derive(Debug, Args)]
+pub struct ServeOptions {
+    /// The loopback address for HTTP; port 0 takes a free one [default: 127.0.0.1:7893]
+    #[arg(long, env = "PTYD_LISTEN", value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Leave the terminal of whoever started it (set by other commands)
+    #[arg(long, hide = true)]
+    detached: bool,
+}
+
+/// Serves until told to stop.
+pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Result<ExitCode, Failure> {
+    if options.detached {
+        // Fails for the leader of a process group, which has no terminal to leave then.
+        let _ = rustix::process::setsid();
+    }
+    log();
+    let config = Config {
+        listen: options.listen.unwrap_or_else(|| default_listen(options.detached)),
+        socket: paths.socket,
+        state_dir: paths.state_dir,
+        // Only from the environment: arguments can be read by every user of the machine.
+        token: std::env::var("PTYD_TOKEN").ok().filter(|t| !t.is_empty()),
+        journal_bytes_max: server::limits::JOURNAL_BYTES_MAX,
+    };
+    let ready = |listening: &Listening| {
+        for line in greeting(listening, given) {
+            println!("{line}");
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let result = runtime.block_on(server::serve(config, ready));
+    // What still runs is a wait or a connection; neither may hold up the end.
+    runtime.shutdown_background();
+    match result {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => Err(Failure::new(error)),
+    }
+}
+
+/// A server on demand is reached over its socket, so a taken port must not keep it from starting.
+fn default_listen(detached: bool) -> SocketAddr {
+    if detached && TcpListener::bind(LISTEN).is_err() { SocketAddr::new(LISTEN.ip(), 0) } else { LISTEN }
+}
+
+fn log() {
+    let filter = EnvFilter::try_from_env("PTYD_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+}
+
+fn greeting(listening: &Listening, given: &PathOptions) -> [String; 4] {
+    let program = std::env::current_exe().map_or_else(|_| "ptyd".to_owned(), |p| p.display().to_string());
+    let (place, token) = match &listening.token_file {
+        Some(file) => (format!("token: in {}", file.display()), format!("$(cat {})", quoted(&file.display().to_string()))),
+        None => ("token: as given in PTYD_TOKEN".to_owned(), "$PTYD_TOKEN".to_owned()),
+    };
+    let mut mcp = format!("claude mcp add ptyd -- {} mcp", quoted(&program));
+    for (option, value) in [("--state-dir", &given.state_dir), ("--socket", &given.socket)] {
+        if let Some(value) = value {
+            mcp.push_str(&format!(" {option} {}", quoted(&value.display().to_string())));
+        }
+    }
+    let url = listening.url();
+    [
+        format!("ptyd listens on {url} and {}", listening.socket.display()),
+        place,
+        format!("add it to Claude Code: {mcp}"),
+        format!(
+            "try it: curl -s -H \"Authorization: Bearer {token}\" -H 'Content-Type: application/json' -d '{{}}' {url}/terminals"
+        ),
+    ]
+}
+
+/// A word for a shell, in quotes where it needs them.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_only_where_a_shell_would_change_them() {
+        assert_eq!(["a-b/c", "a b", "", "it's", "$x"].map(quoted), ["a-b/c", "'a b'", "''", r"'it'\''s'", "'$x'"]);
+    }
+
+    #[test]
+    fn the_greeting_can_be_pasted() {
+        let listening = Listening {
+            address: SocketAddr::from(([127, 0, 0, 1], 4711)),
+            socket: "/s/ptyd.sock".into(),
+            token_file: Some("/s p/token".into()),
+        };
+        let given = PathOptions { state_dir: Some("/s p".into()), ..PathOptions::default() };
+        let [url, token, mcp, curl] = greeting(&listening, &given);
+        assert_eq!(url, "ptyd listens on http://127.0.0.1:4711 and /s/ptyd.sock");
+        assert_eq!(token, "token: in /s p/token");
+        assert!(mcp.ends_with(" mcp --state-dir '/s p'"), "{mcp}");
+        assert_eq!(
+            curl,
+            "try it: curl -s -H \"Authorization: Bearer $(cat '/s p/token')\" -H 'Content-Type: application/json' -d '{}' http://127.0.0.1:4711/terminals"
+        );
+    }
+}

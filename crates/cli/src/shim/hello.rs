@@ -1,0 +1,47 @@
+//! The first line to the server: where this client is, so that its shells start there and not where the server is.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rustix::fs::Mode;
+use serde_json::{Value, json};
+
+use super::{Detach, Options, Tools};
+
+/// Bytes of randomness in a client's name: nobody guesses another one's default session.
+const NAME_BYTES: usize = 16;
+
+/// The hello of this process; the same line introduces it again to the next server.
+pub(super) fn line(options: &Options) -> io::Result<Vec<u8>> {
+    let mut random = [0u8; NAME_BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut random)?;
+    let client: String = random.iter().map(|b| format!("{b:02x}")).collect();
+    // A deleted directory has no name; the server then chooses one.
+    let cwd = std::env::current_dir().unwrap_or_default();
+    let env: Vec<[String; 2]> = std::env::vars_os().map(|(name, value)| [base64(&name), base64(&value)]).collect();
+    let hello = json!({
+        "v": 1,
+        "client": client,
+        "cwd": base64(cwd.as_os_str()),
+        "env": env,
+        "umask": umask(),
+        "tools": match options.tools { Tools::All => "all", Tools::Terminal => "terminal", Tools::Sessions => "sessions" },
+        "detach": match options.detach { Detach::Keep => Value::from("keep"), Detach::After(seconds) => Value::from(seconds) },
+    });
+    Ok(format!("{hello}\n").into_bytes())
+}
+
+fn base64(text: &OsStr) -> String {
+    STANDARD.encode(text.as_bytes())
+}
+
+/// The kernel tells the mask only by setting another; no second thread runs yet that could create a file meanwhile.
+fn umask() -> u32 {
+    let mask = rustix::process::umask(Mode::empty());
+    rustix::process::umask(mask);
+    mask.bits()
+}

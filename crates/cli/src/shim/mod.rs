@@ -1,0 +1,85 @@
+//! `ptyd mcp`: carries MCP lines between a host's pipes and this user's server, and outlives the server.
+//!
+//! One thread, one poll loop, no runtime: it is started for every conversation and stands in every message's way.
+//! stdout carries MCP and nothing else. When the server dies, the next one gets the handshake and the open requests
+//! again; they are numbered, so nothing is done twice, and the host sees only a delay.
+
+mod carry;
+mod hello;
+mod ledger;
+mod lines;
+mod outbox;
+mod upgrade;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+
+use crate::daemon;
+use crate::paths::Paths;
+use carry::Ending;
+
+/// No server could be reached or started.
+const EXIT_NO_SERVER: u8 = 5;
+
+/// The options of `ptyd mcp`.
+#[derive(Debug, Clone, Args)]
+pub struct Options {
+    /// What happens to this client's sessions once it has gone: keep, or seconds until they end (0 is at once)
+    #[arg(long, default_value = "600", value_parser = detach, value_name = "keep|SECONDS")]
+    pub detach: Detach,
+    /// Which tools the model sees
+    #[arg(long, default_value = "all")]
+    pub tools: Tools,
+}
+
+/// What happens to the sessions of a client that has gone.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Detach {
+    /// They stay.
+    Keep,
+    /// They end after so many seconds.
+    After(f64),
+}
+
+/// Which tools a model sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Tools {
+    /// All eight
+    All,
+    /// Only terminal, the one-tool shell
+    Terminal,
+    /// All but terminal
+    Sessions,
+}
+
+fn detach(text: &str) -> Result<Detach, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Ok(Detach::After(seconds)),
+        _ if text == "keep" => Ok(Detach::Keep),
+        _ => Err("neither keep nor a number of seconds".to_owned()),
+    }
+}
+
+/// Carries until the host closes standard input.
+pub fn run(options: &Options, paths: &Paths) -> ExitCode {
+    let hello = match hello::line(options) {
+        Ok(hello) => hello,
+        Err(error) => return failed(&error),
+    };
+    let connect = || daemon::connect_or_start(paths);
+    match carry::carry(connect, &hello, io::stdin(), io::stdout()) {
+        Ok(Ending::HostClosed) => ExitCode::SUCCESS,
+        Err(error) => failed(&error),
+    }
+}
+
+/// stderr is for people: hosts show it in their logs.
+fn failed(error: &io::Error) -> ExitCode {
+    eprintln!("ptyd mcp: {error}");
+    ExitCode::from(EXIT_NO_SERVER)
+}
+
+#[cfg(test)]
+mod tests;

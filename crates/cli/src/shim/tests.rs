@@ -1,0 +1,257 @@
+//! The shim against servers of these tests: what it sends, what it hides, and what it sends again.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::carry::{Ending, carry};
+use super::ledger::{Ledger, Outgoing};
+use super::lines::{LINE_BYTES_MAX, Line, Lines};
+use super::{Detach, Options, Tools, detach, hello};
+
+fn sent(outgoing: Outgoing) -> Value {
+    match outgoing {
+        Outgoing::Send(line) | Outgoing::Refuse(line) => serde_json::from_slice(&line).expect("JSON"),
+    }
+}
+
+#[test]
+fn a_tool_call_gets_a_number_and_everything_else_stays_byte_for_byte() {
+    let mut ledger = Ledger::default();
+    for (line, expected) in [
+        (
+            r#"{"id":1,"method":"tools/call","params":{"name":"t"}}"#,
+            r#"{"id":1,"method":"tools/call","params":{"name":"t","_meta":{"ptyd/request":1}}}"#,
+        ),
+        (
+            r#"{"id":"a","method":"tools/call","params":{"_meta":{ "progressToken" : 1 },"x":1}}"#,
+            r#"{"id":"a","method":"tools/call","params":{"_meta":{ "progressToken" : 1 ,"ptyd/request":2},"x":1}}"#,
+        ),
+        (
+            r#"{"id":3,"method":"tools/call","params":{"_meta":{}}}"#,
+            r#"{"id":3,"method":"tools/call","params":{"_meta":{"ptyd/request":3}}}"#,
+        ),
+        (
+            r#"{"id":4,"method":"tools/call","params":{"_meta":null}}"#,
+            r#"{"id":4,"method":"tools/call","params":{"_meta":{"ptyd/request":4}}}"#,
+        ),
+        (
+            r#"{"id":5,"method":"tools/call","params":{}}"#,
+            r#"{"id":5,"method":"tools/call","params":{"_meta":{"ptyd/request":5}}}"#,
+        ),
+        (r#"{"id":6, "method":"tools/list"}"#, r#"{"id":6, "method":"tools/list"}"#),
+        (r#"[{"id":7,"method":"tools/call","params":{}}]"#, r#"[{"id":7,"method":"tools/call","params":{}}]"#),
+        ("garbage", "garbage"),
+    ] {
+        assert_eq!(ledger.outgoing(line.into()), Outgoing::Send(expected.into()), "{line}");
+    }
+}
+
+#[test]
+fn the_next_server_gets_the_handshake_and_what_is_open_and_the_host_does_not_see_the_second_handshake() {
+    let mut ledger = Ledger::default();
+    let say = |ledger: &mut Ledger, line: &str| drop(ledger.outgoing(line.into()));
+    say(&mut ledger, r#"{"id":0,"method":"initialize","params":{}}"#);
+    assert!(ledger.incoming(br#"{"id":0,"result":{}}"#));
+    say(&mut ledger, r#"{"method":"notifications/initialized"}"#);
+    for id in 1..=3 {
+        say(&mut ledger, &format!(r#"{{"id":{id},"method":"ping"}}"#));
+    }
+    assert!(ledger.incoming(br#"{"id":1,"result":{}}"#));
+    assert!(ledger.incoming(br#"{"method":"notifications/progress","params":{}}"#));
+    say(&mut ledger, r#"{"method":"notifications/cancelled","params":{"requestId":2}}"#);
+    let (lines, refusals) = ledger.replay();
+    let expected = "{\"id\":0,\"method\":\"initialize\",\"params\":{}}\n{\"method\":\"notifications/initialized\"}\n{\"id\":3,\"method\":\"ping\"}\n";
+    assert_eq!((String::from_utf8(lines).expect("text").as_str(), refusals.as_slice()), (expected, b"".as_slice()));
+    assert!(!ledger.incoming(br#"{"id":0,"result":{}}"#));
+    assert!(ledger.awaits());
+    assert!(ledger.incoming(br#"{"id":3,"result":{}}"#));
+    assert!(!ledger.awaits());
+}
+
+#[test]
+fn an_open_handshake_is_sent_again_once_and_its_answer_is_the_hosts() {
+    let mut ledger = Ledger::default();
+    ledger.outgoing(br#"{"id":0,"method":"initialize"}"#.to_vec());
+    assert_eq!(ledger.replay().0, b"{\"id\":0,\"method\":\"initialize\"}\n");
+    assert!(ledger.incoming(br#"{"id":0,"result":{}}"#));
+}
+
+#[test]
+fn a_request_that_every_server_dies_of_is_answered_by_the_shim() {
+    let mut ledger = Ledger::default();
+    ledger.outgoing(br#"{"id":"x","method":"ping"}"#.to_vec());
+    assert!(ledger.replay().1.is_empty() && ledger.replay().1.is_empty());
+    let refused: Value = serde_json::from_slice(&ledger.replay().1).expect("one line");
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("x"), &json!(-32000)));
+    assert!(!ledger.awaits());
+}
+
+#[test]
+fn more_open_requests_than_fit_are_refused_by_their_ids() {
+    let mut ledger = Ledger::default();
+    for id in 0..1_024 {
+        ledger.outgoing(format!(r#"{{"id":{id},"method":"ping"}}"#).into_bytes());
+    }
+    assert_eq!(sent(ledger.outgoing(br#"{"id":"last","method":"ping"}"#.to_vec()))["error"]["code"], -32000);
+}
+
+#[test]
+fn a_line_without_an_end_is_thrown_away_and_the_next_one_is_read() {
+    let mut lines = Lines::default();
+    lines.push(b"one\n\r\n\ntw");
+    assert_eq!((lines.next(), lines.next()), (Some(Line::Whole(b"one".to_vec())), None));
+    lines.push(b"o\n");
+    assert_eq!(lines.next(), Some(Line::Whole(b"two".to_vec())));
+    lines.push(&vec![b'x'; LINE_BYTES_MAX + 1]);
+    assert_eq!(lines.next(), None);
+    lines.push(b"xx\nthree\n");
+    assert_eq!((lines.next(), lines.next()), (Some(Line::TooLong), Some(Line::Whole(b"three".to_vec()))));
+}
+
+#[test]
+fn the_hello_says_where_this_process_is() {
+    let line = hello::line(&Options { detach: Detach::Keep, tools: Tools::Terminal }).expect("a hello");
+    let hello: Value = serde_json::from_slice(&line).expect("one line of JSON");
+    assert_eq!((&hello["v"], &hello["tools"], &hello["detach"]), (&json!(1), &json!("terminal"), &json!("keep")));
+    assert_eq!(hello["client"].as_str().map(str::len), Some(32));
+    assert_eq!(["keep", "0", "1.5"].map(detach), [Ok(Detach::Keep), Ok(Detach::After(0.0)), Ok(Detach::After(1.5))]);
+    assert!(["never", "-1", "inf"].map(detach).iter().all(Result::is_err));
+}
+
+/// A server for the shim: takes one connection, upgrades it, and reads the hello.
+struct Server(BufReader<UnixStream>);
+
+impl Server {
+    fn accept(listener: &UnixListener) -> Self {
+        let mut stream = BufReader::new(listener.accept().expect("a shim").0);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(stream.read_line(&mut head).expect("a head") > 0);
+        }
+        assert!(head.starts_with("GET /mcp/stdio HTTP/1.1\r\nHost: localhost\r\n"), "{head}");
+        let answer = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ptyd-mcp\r\n\r\n";
+        stream.get_mut().write_all(answer).expect("the shim reads");
+        let mut server = Self(stream);
+        assert_eq!(server.line(), "hello");
+        server
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).expect("a line");
+        line.trim_end().to_owned()
+    }
+
+    fn say(&mut self, line: &str) {
+        self.0.get_mut().write_all(format!("{line}\n").as_bytes()).expect("the shim reads");
+    }
+}
+
+/// A shim with its host's ends of the pipes.
+struct Host {
+    stdin: Option<UnixStream>,
+    stdout: BufReader<UnixStream>,
+    shim: JoinHandle<std::io::Result<Ending>>,
+}
+
+impl Host {
+    fn start() -> (Self, UnixListener, tempfile::TempDir) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("s");
+        let listener = UnixListener::bind(&path).expect("a socket");
+        let (stdin, shim_in) = UnixStream::pair().expect("a pair");
+        let (stdout, shim_out) = UnixStream::pair().expect("a pair");
+        let shim = std::thread::spawn(move || carry(|| UnixStream::connect(&path), b"hello\n", shim_in, shim_out));
+        (Self { stdin: Some(stdin), stdout: BufReader::new(stdout), shim }, listener, dir)
+    }
+
+    fn say(&mut self, line: &str) {
+        self.stdin.as_mut().expect("open").write_all(format!("{line}\n").as_bytes()).expect("the shim reads");
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("a line");
+        line.trim_end().to_owned()
+    }
+
+    /// Closes stdin and says how the shim ended and what else it wrote.
+    fn close(mut self) -> (Ending, String) {
+        self.stdin = None;
+        let ending = self.shim.join().expect("no panic").expect("a clean end");
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest).expect("text");
+        (ending, rest)
+    }
+}
+
+#[test]
+fn the_host_sees_only_a_delay_when_the_server_dies_in_the_middle_of_an_answer() {
+    let (mut host, listener, _dir) = Host::start();
+    host.say(r#"{"id":0,"method":"initialize"}"#);
+    let mut first = Server::accept(&listener);
+    assert_eq!(first.line(), r#"{"id":0,"method":"initialize"}"#);
+    first.say(r#"{"id":0,"result":"first"}"#);
+    assert_eq!(host.line(), r#"{"id":0,"result":"first"}"#);
+    host.say(r#"{"method":"notifications/initialized"}"#);
+    host.say(r#"{"id":1,"method":"tools/call","params":{"name":"terminal"}}"#);
+    let call = r#"{"id":1,"method":"tools/call","params":{"name":"terminal","_meta":{"ptyd/request":2}}}"#;
+    assert_eq!([first.line(), first.line()], [r#"{"method":"notifications/initialized"}"#, call]);
+    first.0.get_mut().write_all(br#"{"id":1,"resu"#).expect("the shim reads");
+    drop(first);
+
+    let mut second = Server::accept(&listener);
+    let handshake = [r#"{"id":0,"method":"initialize"}"#, r#"{"method":"notifications/initialized"}"#, call];
+    assert_eq!([second.line(), second.line(), second.line()], handshake);
+    second.say(r#"{"id":0,"result":"second"}"#);
+    second.say(r#"{"id":1,"result":"done"}"#);
+    assert_eq!(host.line(), r#"{"id":1,"result":"done"}"#);
+    assert_eq!(host.close(), (Ending::HostClosed, String::new()));
+}
+
+#[test]
+fn a_closed_stdin_ends_the_shim_at_once_but_answers_on_their_way_arrive() {
+    let (mut host, listener, _dir) = Host::start();
+    let mut server = Server::accept(&listener);
+    host.say(r#"{"id":1,"method":"ping"}"#);
+    host.say(r#"{"id":2,"method":"ping"}"#);
+    assert_eq!([server.line(), server.line()], [r#"{"id":1,"method":"ping"}"#, r#"{"id":2,"method":"ping"}"#]);
+    host.stdin = None;
+    server.say(r#"{"id":1,"result":{}}"#);
+    let begun = Instant::now();
+    assert_eq!(host.close(), (Ending::HostClosed, "{\"id\":1,\"result\":{}}\n".to_owned()));
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_server_that_refuses_is_an_error_and_not_a_loop() {
+    let (host, listener, _dir) = Host::start();
+    let mut stream = listener.accept().expect("a shim").0;
+    stream.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 6\r\n\r\nnot me").expect("the shim reads");
+    let error = host.shim.join().expect("no panic").expect_err("refused");
+    assert_eq!(error.to_string(), "the server refused with 403: not me");
+}
+
+#[test]
+fn answers_larger_than_a_pipe_arrive_whole_while_the_host_writes() {
+    let (mut host, listener, _dir) = Host::start();
+    let mut server = Server::accept(&listener);
+    let (done, is_done) = mpsc::channel();
+    let large = format!(r#"{{"id":1,"result":"{}"}}"#, "x".repeat(3 << 20));
+    let answer = large.clone();
+    let serving = std::thread::spawn(move || {
+        server.line();
+        server.say(&answer);
+        done.send(server.line().len()).expect("the test waits");
+    });
+    host.say(r#"{"id":1,"method":"ping"}"#);
+    host.say(&format!(r#"{{"id":2,"method":"{}"}}"#, "y".repeat(2 << 20)));
+    assert_eq!(host.line(), large);
+    assert_eq!(is_done.recv().expect("the server read it"), (2 << 20) + 20);
+    serving.join().expect("no panic");
+}

@@ -1,0 +1,56 @@
+//! From HTTP to MCP lines: one request on the Unix socket, one `101`, and the connection is the stream.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+const REQUEST: &[u8] =
+    b"GET /mcp/stdio HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: ptyd-mcp\r\n\r\n";
+
+/// A server that takes the connection answers within this, or it is as good as dead.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The head of an answer, and of a refusal enough to say why.
+const HEAD_BYTES_MAX: usize = 8 << 10;
+
+/// Why there is no stream.
+#[derive(Debug)]
+pub(super) enum NotUpgraded {
+    /// Another try may do: the server is just starting, stopping or dead.
+    Later(io::Error),
+    /// It will not.
+    Never(io::Error),
+}
+
+/// Makes the connection the stream of this client, which has said hello.
+pub(super) fn upgrade(mut stream: UnixStream, hello: &[u8]) -> Result<UnixStream, NotUpgraded> {
+    let head = exchange(&mut stream).map_err(NotUpgraded::Later)?;
+    let status = head.split(' ').nth(1).unwrap_or_default();
+    match status.as_bytes().first() {
+        Some(b'1') => {}
+        Some(b'5') | None => return Err(NotUpgraded::Later(io::Error::other(format!("the server answered {status}")))),
+        Some(_) => {
+            let why = head.split_once("\r\n\r\n").map_or("", |(_, body)| body).trim();
+            return Err(NotUpgraded::Never(io::Error::other(format!("the server refused with {status}: {why}"))));
+        }
+    }
+    let ready = stream
+        .write_all(hello)
+        .and_then(|()| stream.set_read_timeout(None))
+        .and_then(|()| stream.set_nonblocking(true));
+    ready.map(|()| stream).map_err(NotUpgraded::Later)
+}
+
+/// The head of the answer; after a `101` the server is silent until the hello, so nothing of the stream is read here.
+fn exchange(stream: &mut UnixStream) -> io::Result<String> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(REQUEST)?;
+    let mut head = Vec::new();
+    let mut chunk = [0u8; 1024];
+    while !head.windows(4).any(|w| w == b"\r\n\r\n") && head.len() < HEAD_BYTES_MAX {
+        match stream.read(&mut chunk)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            n => head.extend_from_slice(&chunk[..n]),
+        }
+    }
+    Ok(String::from_utf8_lossy(&head).into_owned())
+}

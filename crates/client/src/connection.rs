@@ -1,0 +1,153 @@
+//! HTTP/1.1 connections that are kept: one request at a time on each, as many as are needed at once.
+
+use std::sync::Mutex;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::{Builder, SendRequest};
+use hyper::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, HeaderValue, UPGRADE};
+use hyper::upgrade::Upgraded;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::{ClientError, Place};
+
+type Sender = SendRequest<Full<Bytes>>;
+
+/// Idle connections that are kept; a client has rarely more than two calls open.
+const IDLE_MAX: usize = 4;
+
+/// A whole answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Bytes,
+}
+
+/// The connections to one server.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    place: Place,
+    token: Option<String>,
+    idle: Mutex<Vec<Sender>>,
+}
+
+impl Pool {
+    pub(crate) fn new(place: Place, token: Option<String>) -> Self {
+        Self { place, token, idle: Mutex::new(Vec::new()) }
+    }
+
+    /// Sends one request and takes its whole answer.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+        key: Option<&str>,
+    ) -> Result<Answer, ClientError> {
+        let mut request = self.request(method, path, body)?;
+        if let Some(key) = key {
+            request.headers_mut().insert("idempotency-key", header(key)?);
+        }
+        // A kept connection may have been closed meanwhile. Hyper gives the request back when nothing of it went out,
+        // and only then is it sent again.
+        while let Some(mut kept) = self.kept() {
+            if kept.ready().await.is_err() {
+                continue;
+            }
+            match kept.try_send_request(request).await {
+                Ok(response) => return self.finish(kept, response).await,
+                Err(mut failed) => match failed.take_message() {
+                    Some(unsent) => request = unsent,
+                    None => return Err(ClientError::Broken(failed.into_error())),
+                },
+            }
+        }
+        let mut fresh = self.connect().await?;
+        let response = fresh.send_request(request).await.map_err(ClientError::Broken)?;
+        self.finish(fresh, response).await
+    }
+
+    /// Asks for another protocol; the inner error is the answer of a server that does not want to.
+    pub(crate) async fn upgrade(
+        &self,
+        path: &str,
+        protocol: &'static str,
+    ) -> Result<Result<TokioIo<Upgraded>, Answer>, ClientError> {
+        let mut request = self.request(Method::GET, path, Bytes::new())?;
+        request.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        request.headers_mut().insert(UPGRADE, HeaderValue::from_static(protocol));
+        let mut fresh = self.connect().await?;
+        let response = fresh.send_request(request).await.map_err(ClientError::Broken)?;
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            return self.finish(fresh, response).await.map(Err);
+        }
+        let upgraded = hyper::upgrade::on(response).await.map_err(ClientError::Broken)?;
+        Ok(Ok(TokioIo::new(upgraded)))
+    }
+
+    fn request(&self, method: Method, path: &str, body: Bytes) -> Result<Request<Full<Bytes>>, ClientError> {
+        let host = match self.place {
+            Place::Unix(_) => "localhost".to_owned(),
+            Place::Tcp(address) => address.to_string(),
+        };
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, host)
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(body))
+            .map_err(|e| ClientError::Strange(e.to_string()))?;
+        if let Some(token) = &self.token {
+            let mut value = header(&format!("Bearer {token}"))?;
+            value.set_sensitive(true);
+            request.headers_mut().insert(AUTHORIZATION, value);
+        }
+        Ok(request)
+    }
+
+    async fn connect(&self) -> Result<Sender, ClientError> {
+        match &self.place {
+            Place::Unix(path) => handshake(UnixStream::connect(path).await.map_err(ClientError::NoServer)?).await,
+            Place::Tcp(address) => {
+                let stream = TcpStream::connect(address).await.map_err(ClientError::NoServer)?;
+                // Without it small requests only wait for more to come.
+                let _ = stream.set_nodelay(true);
+                handshake(stream).await
+            }
+        }
+    }
+
+    fn kept(&self) -> Option<Sender> {
+        self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop()
+    }
+
+    async fn finish(
+        &self,
+        sender: Sender,
+        response: hyper::Response<hyper::body::Incoming>,
+    ) -> Result<Answer, ClientError> {
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.map_err(ClientError::Broken)?.to_bytes();
+        let mut idle = self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if !sender.is_closed() && idle.len() < IDLE_MAX {
+            idle.push(sender);
+        }
+        Ok(Answer { status, body })
+    }
+}
+
+fn header(text: &str) -> Result<HeaderValue, ClientError> {
+    HeaderValue::from_str(text).map_err(|e| ClientError::Strange(e.to_string()))
+}
+
+async fn handshake(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Result<Sender, ClientError> {
+    let (sender, connection) = Builder::new().handshake(TokioIo::new(stream)).await.map_err(ClientError::Broken)?;
+    // The connection ends with its last sender, or with the upgraded stream.
+    tokio::spawn(async move {
+        let _ = connection.with_upgrades().await;
+    });
+    Ok(sender)
+}

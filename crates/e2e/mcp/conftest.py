@@ -1,0 +1,41 @@
+"""The fixtures: for each test a machine of its own with an agent at it, and nothing left of it afterwards.
+
+Only here a desk is made and cleared; a process that is left behind fails the test that left it.
+"""
+
+import pytest
+
+from desk import PTYD, Desk
+
+
+def pytest_configure():
+    """One clear sentence instead of a hundred failures."""
+    if not PTYD.is_file():
+        raise pytest.UsageError(f"{PTYD} is not there: build it (cargo build -p cli), or name another in PTYD_BIN")
+
+
+@pytest.fixture
+def anyio_backend():
+    """What the SDK's users run it on."""
+    return "asyncio"
+
+
+@pytest.fixture
+async def machine():
+    """A machine without an agent, for tests that start theirs in their own way."""
+    machine = Desk()
+    try:
+        yield machine
+        await machine.close()
+    finally:
+        print(machine.logs())
+        machine.remove()
+
+
+@pytest.fixture
+async def desk(machine):
+    """A machine with an agent that has said hello and run nothing."""
+    async with machine.another_agent() as agent:
+        machine.agent = agent
+        yield machine
+        await machine.end_sessions()

@@ -1,0 +1,336 @@
+"""ptyd as an agent meets it: `ptyd mcp` on stdio, spoken to by the official SDK, on a machine of its own.
+
+Only this module starts ptyd, reads lines of facts and looks into /proc; the tests read like the product. Nothing here
+waits on a clock: every wait is for an event and has a deadline.
+"""
+
+import asyncio
+import os
+import re
+import select
+import shutil
+import signal
+import stat
+import tempfile
+import time
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mcp import Client, StdioServerParameters, stdio_client
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+PTYD = Path(os.environ.get("PTYD_BIN") or REPOSITORY / "target/debug/ptyd").resolve()
+IS_FULL = os.environ.get("PTYD_TEST_FULL") == "1"
+# BEHAVIOUR's figures are for a quiet machine.
+NOISE = 10
+# No test asks for a longer wait; a call that takes as long hangs.
+CALL_SECONDS = 75.0
+
+_FACT = re.compile(r'(?:^| · )((?:(?<= )"(?:\\.|[^"\\])*"(?= · |$)|(?! · ).)+)')
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a tool answered: the output, and the line of facts taken apart."""
+
+    text: str
+    is_error: bool
+    structured: dict | None = None
+    facts: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, result) -> "Answer":
+        """From the SDK's result; the one line of facts is checked wherever there has to be one."""
+        [block] = result.content
+        text, facts = block.text, []
+        if not result.is_error:
+            line = text.rpartition("\n")[2]
+            assert line.startswith("[") and line.endswith("]"), f"no line of facts at the end of {text[-500:]!r}"
+            facts = _FACT.findall(line[1:-1])
+        return cls(text, bool(result.is_error), result.structured_content, facts)
+
+    @property
+    def output(self) -> str:
+        """All above the line of facts, without the newline before it."""
+        return self.text.rpartition("\n")[0]
+
+    @property
+    def last_line(self) -> str:
+        """The output's last line, for where bash's own words about jobs may stand above it."""
+        return self.output.rpartition("\n")[2]
+
+    def fact(self, name: str) -> str | None:
+        """The value of the first fact of this name: `fact("cwd")`."""
+        return next((fact.removeprefix(f"{name} ") for fact in self.facts if fact.startswith(f"{name} ")), None)
+
+    @property
+    def exit(self) -> int | None:
+        """The exit code of what ended; `None` while it runs."""
+        code = self.fact("exit")
+        return int(code) if code is not None and code.lstrip("-").isdigit() else None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the command goes on."""
+        return "still running" in self.facts
+
+    @property
+    def wants(self) -> str | None:
+        """What the program waits for: `input`, `a password`."""
+        return self.fact("wants")
+
+    @property
+    def session_id(self) -> str | None:
+        """The session, where the answer names it."""
+        return self.fact("session")
+
+    @property
+    def next(self) -> str:
+        """Where to read on."""
+        position = self.fact("next")
+        assert position is not None, self.text[-500:]
+        return position
+
+
+class Agent:
+    """One MCP client with a `ptyd mcp` of its own."""
+
+    def __init__(self, client: Client, shim: int):
+        self.client = client
+        self.shim = shim
+
+    async def call(self, tool: str, /, *, on_progress=None, **arguments) -> Answer:
+        """Calls any tool."""
+        call = self.client.call_tool(
+            tool, arguments, progress_callback=on_progress, read_timeout_seconds=CALL_SECONDS
+        )
+        return Answer.of(await call)
+
+    async def terminal(self, command: str = "", /, **arguments) -> Answer:
+        """The one-tool shell."""
+        return await self.call("terminal", command=command, **arguments)
+
+    async def session(self, **arguments) -> "Session":
+        """Starts a session of the seven other tools."""
+        started = await self.call("start_terminal_session", **arguments)
+        assert not started.is_error, started.text
+        return Session(self, started.structured["sessionId"], started)
+
+    def at(self, session_id: str) -> "Session":
+        """A session that is there already."""
+        return Session(self, session_id, None)
+
+
+@dataclass(frozen=True)
+class Session:
+    """One session, through the tools that name it."""
+
+    agent: Agent
+    id: str
+    started: Answer | None
+
+    async def run(self, command: str, /, **arguments) -> Answer:
+        """Executes a command and waits for its end."""
+        return await self.agent.call("execute_in_terminal", session_id=self.id, command=command, **arguments)
+
+    async def type(self, text: str, /, **arguments) -> Answer:
+        """Types text as it is."""
+        return await self.agent.call("send_input_to_terminal", session_id=self.id, input=text, **arguments)
+
+    async def press(self, *keys: str, **arguments) -> Answer:
+        """Presses keys by their names."""
+        return await self.agent.call("send_input_to_terminal", session_id=self.id, keys=list(keys), **arguments)
+
+    async def read(self, **arguments) -> Answer:
+        """Reads output."""
+        return await self.agent.call("get_terminal_output", session_id=self.id, **arguments)
+
+    async def terminate(self, **arguments) -> Answer:
+        """Ends the session."""
+        return await self.agent.call("terminate_terminal_session", session_id=self.id, **arguments)
+
+    async def pages(self, since: str, end: int, **arguments) -> str:
+        """The text from a position to an offset, read page by page as the answers say."""
+        text = ""
+        while int(since.removeprefix("o:")) < end:
+            page = await self.read(since=since, **arguments)
+            assert page.next != since, page.text[-500:]
+            text, since = text + page.text[: page.text.rindex("[")], page.next
+        return text
+
+
+class Desk:
+    """A user's machine with one agent at work: its own home, state, runtime folder and server."""
+
+    def __init__(self):
+        # Short, because a socket's whole path has 107 bytes.
+        self.root = Path(tempfile.mkdtemp(prefix="ptyd-"))
+        self.home, self.state, self.project = self.root / "home", self.root / "state", self.root / "project"
+        for folder in (self.home, self.state, self.project, self.root / "run"):
+            folder.mkdir(mode=0o700)
+        self.agent: Agent = None
+        self.env = {
+            "HOME": str(self.home),
+            "PATH": os.pathsep.join(["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"]),
+            "LANG": "C.UTF-8",
+            "TERM": "dumb",
+            "USER": "tester",
+            "LOGNAME": "tester",
+            "SHELL": "/bin/bash",
+            "XDG_STATE_HOME": str(self.home / ".local/state"),
+            "XDG_CONFIG_HOME": str(self.home / ".config"),
+            "XDG_CACHE_HOME": str(self.home / ".cache"),
+            "XDG_DATA_HOME": str(self.home / ".local/share"),
+            "XDG_RUNTIME_DIR": str(self.root / "run"),
+            "PTYD_STATE_DIR": str(self.state),
+            "PTYD_RUNTIME_DIR": str(self.root / "run"),
+        }
+
+    async def terminal(self, command: str = "", /, **arguments) -> Answer:
+        """The one-tool shell of the agent at this desk."""
+        return await self.agent.terminal(command, **arguments)
+
+    async def session(self, **arguments) -> Session:
+        """A further session of the agent at this desk."""
+        return await self.agent.session(**arguments)
+
+    @asynccontextmanager
+    async def another_agent(self, *options: str, mode: str = "auto", cwd: Path | None = None, **env: str):
+        """A further client, with a `ptyd mcp` of its own."""
+        server = StdioServerParameters(
+            command=str(PTYD), args=["mcp", *options], env=self.env | env, cwd=cwd or self.project
+        )
+        with open(self.root / "shim.log", "a") as log:
+            before = set(self.shims())
+            async with Client(stdio_client(server, errlog=log), mode=mode) as client:
+                [shim] = set(self.shims()) - before
+                yield Agent(client, shim)
+
+    # ---- processes ----
+
+    def processes(self, needle: str | None = None) -> dict[int, str]:
+        """Processes that belong to this desk: its folder (or the needle) is in their command line or environment."""
+        needle = (needle or str(self.root)).encode()
+        found = {}
+        for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+            try:
+                command = Path(f"/proc/{pid}/cmdline").read_bytes()
+                belongs = needle in command or needle in Path(f"/proc/{pid}/environ").read_bytes()
+            except OSError:
+                continue
+            # Zombies have neither; somebody else's parent reaps them.
+            if belongs:
+                found[pid] = command.replace(b"\0", b" ").decode(errors="replace").strip()
+        return found
+
+    def shims(self) -> list[int]:
+        """The `ptyd mcp` of this desk."""
+        return [pid for pid, command in self.processes().items() if command.startswith(f"{PTYD} mcp")]
+
+    def holder(self, session_id: str) -> int:
+        """The holder of a session."""
+        [pid] = [p for p, c in self.processes(session_id).items() if c.startswith("ptyd-holder")]
+        return pid
+
+    def server(self) -> int | None:
+        """The server's process, as its lock file tells."""
+        try:
+            pid = int((self.state / "lock").read_text())
+        except (OSError, ValueError):
+            return None
+        return pid if str(self.root) in self.processes().get(pid, "") else None
+
+    async def kill_server(self, signo: int = signal.SIGKILL) -> None:
+        """Sends the server a signal and waits for its end."""
+        server = self.server()
+        assert server is not None, "no server runs"
+        with watched([server]) as ends:
+            os.kill(server, signo)
+            await ends(10)
+
+    def journal(self, session_id: str) -> bytes:
+        """Every byte that a session printed."""
+        return (self.state / "sessions" / session_id / "journal").read_bytes()
+
+    def files_holding(self, secret: bytes) -> list[str]:
+        """The files of this desk in which these bytes stand."""
+        files = [p for p in self.root.rglob("*") if stat.S_ISREG(p.lstat().st_mode)]
+        return sorted(str(p.relative_to(self.root)) for p in files if secret in p.read_bytes())
+
+    # ---- the end ----
+
+    async def end_sessions(self) -> None:
+        """Ends every session, with the agent at the desk."""
+        listed = await self.agent.call("list_terminal_sessions", limit=200)
+        for terminal in listed.structured["terminals"]:
+            ended = await self.agent.at(terminal["id"]).terminate(force=True)
+            assert not ended.is_error, ended.text
+
+    async def close(self) -> None:
+        """Ends the server, and fails if any process of this desk is left."""
+        if self.server() is not None:
+            await self.kill_server(signal.SIGTERM)
+        left = self.processes()
+        with watched(left) as ends:
+            left = {pid: left[pid] for pid in await ends(2 * NOISE, is_strict=False)}
+            for pid in left:
+                os.kill(pid, signal.SIGKILL)
+            await ends(10)
+        assert left == {}, "processes are left"
+
+    def remove(self) -> None:
+        """Takes the machine's folder away."""
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def logs(self) -> str:
+        """What ptyd said, for a failed test's report."""
+        logs = [*self.state.glob("*.log"), self.root / "shim.log", *self.state.glob("sessions/*/holder.log")]
+        return "\n".join(f"--- {p.name}\n{p.read_text(errors='replace')[-4000:]}" for p in logs if p.is_file())
+
+
+@contextmanager
+def watched(pids):
+    """Gives a wait for the end of all these processes, which answers with those that are still there."""
+    open_fds = {}
+    for pid in pids:
+        try:
+            open_fds[pid] = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+
+    async def ends(seconds: float, is_strict: bool = True) -> list[int]:
+        left = dict(open_fds)
+        deadline = time.monotonic() + seconds
+        while left and (patience := deadline - time.monotonic()) > 0:
+            poll = select.poll()
+            for fd in left.values():
+                poll.register(fd, select.POLLIN)
+            ready = {fd for fd, _ in await asyncio.to_thread(poll.poll, patience * 1000)}
+            left = {pid: fd for pid, fd in left.items() if fd not in ready}
+        assert not (is_strict and left), f"{sorted(left)} did not end within {seconds} s"
+        return sorted(left)
+
+    try:
+        yield ends
+    finally:
+        for fd in open_fds.values():
+            os.close(fd)
+
+
+@contextmanager
+def within(seconds: float):
+    """Fails when the block takes longer than a noisy machine excuses."""
+    begun = time.monotonic()
+    yield
+    took = time.monotonic() - begun
+    assert took <= seconds * NOISE, f"took {took:.3f} s, and {seconds} s are promised on a quiet machine"
+
+
+@contextmanager
+def at_least(seconds: float):
+    """Fails when the block is over too early."""
+    begun = time.monotonic()
+    yield
+    took = time.monotonic() - begun
+    assert took >= seconds, f"over after {took:.3f} s, before {seconds} s had passed"

@@ -1,0 +1,297 @@
+//! What servers ask of the holder, and how each request is answered.
+
+use super::*;
+
+impl Holder {
+    pub(super) fn serve_clients(&mut self, now: u64) {
+        while self.clients.len() < CLIENTS_MAX {
+            let Ok((stream, _)) = self.listener.accept() else {
+                break;
+            };
+            let is_ours =
+                socket::peer_uid(&stream).is_ok_and(|uid| uid == 0 || uid == rustix::process::geteuid().as_raw());
+            if let (true, Ok(client)) = (is_ours, Client::new(self.next_client, stream, false)) {
+                self.next_client += 1;
+                self.clients.push(client);
+            }
+        }
+        let mut requests = Vec::new();
+        for client in &mut self.clients {
+            requests.extend(client.receive().into_iter().map(|frame| (client.id, frame)));
+        }
+        for (id, frame) in requests {
+            self.handle(id, frame, now);
+        }
+    }
+
+    pub(super) fn handle(&mut self, id: u64, frame: ToHolder, now: u64) {
+        match frame {
+            ToHolder::Kill => self.end(None, EndReason::FORCED, signal::KILL, 0, now),
+            ToHolder::Hello { attaches, .. } => self.greet_client(id, attaches),
+            ToHolder::Run { seq, key, patience_ms, text } => {
+                self.accept_command((id, seq), key, text, now + u64::from(patience_ms) * 1000);
+                self.start_waiting_command(now);
+            }
+            ToHolder::Input { seq, key, is_secret, patience_ms, bytes } => {
+                self.accept_input((id, seq), key, is_secret, u64::from(patience_ms) * 1000, bytes, now);
+            }
+            ToHolder::Resize { seq, cols, rows } => self.resize((id, seq), cols, rows),
+            ToHolder::Signal { seq, target, signo } => self.signal((id, seq), target, signo, now),
+            ToHolder::Answer { query, bytes } => self.answer_query(query, &bytes),
+            ToHolder::Terminate { seq, signo, grace_ms } => {
+                self.end(Some((id, seq)), EndReason::ASKED, signo, u64::from(grace_ms) * 1000, now);
+            }
+            ToHolder::Report { seq } => self.press_report_key((id, seq)),
+            ToHolder::Ping { seq } => self.answer((id, seq), Status::Ok, 0),
+        }
+    }
+
+    /// Only a client that says so takes the session over; a look never does.
+    pub(super) fn greet_client(&mut self, id: u64, attaches: bool) {
+        if attaches {
+            for client in self.clients.iter_mut().filter(|c| c.is_attached && c.id != id) {
+                client.send(&FromHolder::Displaced);
+                client.is_attached = false;
+                client.is_leaving = true;
+            }
+        }
+        let hello = self.hello();
+        if let Some(client) = self.clients.iter_mut().find(|c| c.id == id) {
+            client.is_attached |= attaches;
+            client.send(&hello);
+        }
+        if attaches {
+            // The newcomer knows no state yet: the next look must tell it even if nothing changed.
+            self.sampler.rest();
+            self.stir(time::monotonic_us());
+        }
+    }
+
+    pub(super) fn hello(&self) -> FromHolder {
+        FromHolder::Hello(Hello {
+            protocol: PROTOCOL,
+            holder_pid: std::process::id(),
+            shell_pid: self.shell_pid,
+            cols: self.spec.cols,
+            rows: self.spec.rows,
+            command: self.prompt.command(),
+            tail: self.published,
+        })
+    }
+
+    pub(super) fn accept_command(&mut self, from: (u64, u32), key: Key, text: Vec<u8>, until: u64) {
+        if let Some(id) = self.prompt.earlier(&key) {
+            return self.answer(from, Status::Duplicate, id);
+        }
+        if self.exit.is_some() || self.ending.is_some() {
+            return self.answer(from, Status::Ended, 0);
+        }
+        if text.contains(&0) {
+            return self.answer(from, Status::Failed, rustix::io::Errno::INVAL.raw_os_error().unsigned_abs().into());
+        }
+        match self.prompt.shell {
+            Shell::Running(id) => self.answer(from, Status::Busy, u64::from(id)),
+            Shell::Starting | Shell::Ready | Shell::Typed if self.waiting.is_some() => {
+                self.answer(from, Status::Busy, u64::from(self.prompt.next_id()));
+            }
+            Shell::Starting | Shell::Ready | Shell::Typed => self.waiting = Some(Waiting { from, key, text, until }),
+        }
+    }
+
+    /// The atomic step: the prompt is ready and the editor has the terminal, so record, stage, press.
+    pub(super) fn start_waiting_command(&mut self, now: u64) {
+        let Some(waiting) = &self.waiting else { return };
+        let editor_has_terminal = pty::modes(self.leader.as_fd()).is_ok_and(|m| !m.canonical);
+        if self.prompt.shell != Shell::Ready || !editor_has_terminal || !self.keyboard.is_empty() {
+            if now >= waiting.until {
+                let status = if self.prompt.shell == Shell::Typed { Status::Typed } else { Status::NotReady };
+                let from = waiting.from;
+                self.waiting = None;
+                self.answer(from, status, 0);
+            }
+            return;
+        }
+        let Some(Waiting { from, key, text, .. }) = self.waiting.take() else {
+            return;
+        };
+        let id = self.prompt.next_id();
+        match self.press_run_key(id, key, &text) {
+            Ok(()) => {
+                self.prompt.begin(id);
+                self.prompt.remember(key, u64::from(id));
+                self.pressed_at = now;
+                self.sampler.stir(now);
+                // The acceptance is read before the answer that names it.
+                self.announce_by = Some(now);
+                self.publish(now);
+                self.answer(from, Status::Ok, u64::from(id));
+            }
+            Err(e) => self.answer(from, Status::Failed, e.raw_os_error().unwrap_or(0).unsigned_abs().into()),
+        }
+    }
+
+    pub(super) fn press_run_key(&mut self, id: u32, key: Key, text: &[u8]) -> io::Result<()> {
+        let staged = [format!("{id}\n").as_bytes(), text].concat();
+        self.command_file.set_len(0)?;
+        self.command_file.write_all_at(&staged, 0)?;
+        let accepted = Record::Accepted { id, key, text };
+        self.events.record(time::wall_us(), self.journal.end(), &accepted)?;
+        // The editor has the terminal and nothing waits to be typed, so the few bytes fit.
+        rustix::io::write(&self.leader, KEY_RUN)?;
+        Ok(())
+    }
+
+    pub(super) fn refuse_waiting(&mut self) {
+        if let Some(waiting) = self.waiting.take() {
+            self.answer(waiting.from, Status::Ended, 0);
+        }
+    }
+
+    pub(super) fn accept_input(
+        &mut self,
+        from: (u64, u32),
+        key: Key,
+        is_secret: bool,
+        patience_us: u64,
+        bytes: Vec<u8>,
+        now: u64,
+    ) {
+        if let Some(value) = self.prompt.earlier(&key) {
+            return self.answer(from, Status::Duplicate, value);
+        }
+        if self.exit.is_some() {
+            return self.answer(from, Status::Ended, 0);
+        }
+        let modes = pty::modes(self.leader.as_fd()).ok();
+        // Without echo nobody is meant to see it, unless the shell's own editor does the echoing.
+        let at_prompt = matches!(self.prompt.shell, Shell::Ready | Shell::Typed);
+        let is_secret = is_secret || modes.is_none_or(|m| !m.echo && !at_prompt);
+        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let recorded: &[u8] = if is_secret { &[] } else { &bytes };
+        let record = Record::Input { key, len, is_secret, bytes: recorded };
+        if let Err(e) = self.events.record(time::wall_us(), self.journal.end(), &record) {
+            return self.answer(from, Status::Failed, e.raw_os_error().unwrap_or(0).unsigned_abs().into());
+        }
+        self.prompt.typed(&bytes);
+        match self.keyboard.accept(from, key, bytes, patience_us, now, modes) {
+            Ok(()) => self.type_on(now),
+            Err((status, value)) => self.answer(from, status, value),
+        }
+    }
+
+    pub(super) fn resize(&mut self, from: (u64, u32), cols: u16, rows: u16) {
+        match pty::resize(self.leader.as_fd(), cols, rows) {
+            Ok(()) => {
+                (self.spec.cols, self.spec.rows) = (cols, rows);
+                self.note(&Record::Resized { cols, rows });
+                self.answer(from, Status::Ok, 0);
+            }
+            Err(e) => self.answer(from, Status::Failed, e.raw_os_error().unwrap_or(0).unsigned_abs().into()),
+        }
+    }
+
+    pub(super) fn signal(&mut self, from: (u64, u32), target: Target, signo: i32, now: u64) {
+        let (result, number) = match target {
+            Target::Foreground => (self.signal_foreground(signo), 0),
+            Target::Session => {
+                ending::signal_all(&ending::living(), signo);
+                (Ok(()), -1)
+            }
+            Target::Process(pid) => {
+                let pid_number = i32::try_from(pid).unwrap_or(0);
+                if pid_number <= 0 || !ending::living().contains(&pid) {
+                    return self.answer(from, Status::NoProcess, u64::from(pid));
+                }
+                (signal::send(pid_number, signo), pid_number)
+            }
+        };
+        let errno = result.as_ref().err().and_then(io::Error::raw_os_error).unwrap_or(0);
+        self.note(&Record::Signalled { target: number, signo, errno });
+        self.stir(now);
+        match result {
+            Ok(()) => self.answer(from, Status::Ok, 0),
+            Err(_) => self.answer(from, Status::Failed, errno.unsigned_abs().into()),
+        }
+    }
+
+    /// Through the terminal where it takes signals, as a key where the program wants keys, by kill(2) otherwise.
+    pub(super) fn signal_foreground(&mut self, signo: i32) -> io::Result<()> {
+        let leader = self.leader.as_fd();
+        let character = match signo {
+            signal::INT => Some(0x03),
+            signal::QUIT => Some(0x1c),
+            signal::TSTP => Some(0x1a),
+            _ => None,
+        };
+        match character {
+            Some(_) if pty::modes(leader)?.isig => pty::signal_foreground(leader, signo),
+            Some(byte) => Ok(rustix::io::write(leader, &[byte]).map(drop)?),
+            None => {
+                let group = i32::try_from(pty::foreground_group(leader)).unwrap_or(0);
+                if group <= 0 {
+                    return Err(io::Error::from_raw_os_error(rustix::io::Errno::SRCH.raw_os_error()));
+                }
+                signal::send(-group, signo)
+            }
+        }
+    }
+
+    /// A query is answered once, whichever server answers it.
+    pub(super) fn answer_query(&mut self, query: Offset, bytes: &[u8]) {
+        if query <= self.answered || self.exit.is_some() {
+            return;
+        }
+        self.answered = query;
+        self.note(&Record::Answered { query });
+        // An answer that does not fit is lost, as it would be on a real terminal.
+        let _ = rustix::io::write(&self.leader, bytes);
+    }
+
+    pub(super) fn press_report_key(&mut self, from: (u64, u32)) {
+        let at_editor = matches!(
+            self.sampler.sample(self.leader.as_fd(), self.shell_pid),
+            Some(State { foreground: Foreground::Editor, .. })
+        );
+        // A key that the shell has not read yet would end up as the input of the command before it.
+        let keys_are_read = self.prompt.is_taken() || time::monotonic_us() > self.pressed_at + KEYS_READ_US;
+        if !at_editor || !keys_are_read || !self.keyboard.is_empty() {
+            return self.answer(from, Status::NotReady, 0);
+        }
+        let result = rustix::io::write(&self.leader, KEY_REPORT);
+        let status = if result.is_ok() { Status::Ok } else { Status::Failed };
+        self.answer(from, status, 0);
+    }
+
+    pub(super) fn end(&mut self, from: Option<(u64, u32)>, reason: EndReason, signo: i32, grace_us: u64, now: u64) {
+        self.enders.extend(from);
+        self.refuse_waiting();
+        match &mut self.ending {
+            Some(ending) if signo == signal::KILL => ending.hurry(now),
+            Some(_) => {}
+            None => {
+                self.note(&Record::Ending { reason, text: signal::name(signo).as_bytes() });
+                self.ending = Some(Ending::asked(signo, grace_us, now));
+            }
+        }
+    }
+
+    pub(super) fn go_on_ending(&mut self, now: u64) {
+        let Some(ending) = &mut self.ending else {
+            return;
+        };
+        let found = ending.found;
+        let left = match ending.turn(now) {
+            Progress::Waiting => return,
+            Progress::Over => 0,
+            Progress::GivenUp(left) => left,
+        };
+        if !self.exit.is_some_and(|(_, is_recorded)| is_recorded) {
+            return;
+        }
+        let status = if left == 0 { Status::Ok } else { Status::Stalled };
+        for from in std::mem::take(&mut self.enders) {
+            self.answer(from, status, found.saturating_sub(left));
+        }
+        self.is_over = true;
+    }
+}

@@ -1,0 +1,192 @@
+//! Who may come in: the one layer around every route of both listeners.
+//!
+//! Loopback TCP wants a loopback `Host` (a name that a web page rebound to this machine is refused), a loopback
+//! `Origin` where there is one, and the bearer token. The Unix socket wants a peer of the same user, or root, as the
+//! kernel tells. A handler that runs finds a [`Principal`], and there is no other way to get one.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use api::ErrorCode;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::identity::Principal;
+use crate::rest::error::Refusal;
+use crate::token::Token;
+
+/// The routes that tell nothing but that the server lives.
+pub(crate) const OPEN: [&str; 2] = ["/livez", "/readyz"];
+
+/// The listener over which a connection came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Door {
+    /// Loopback TCP.
+    Tcp,
+    /// The Unix socket, and the user behind it where the kernel told.
+    Unix {
+        /// Its id.
+        peer: Option<u32>,
+    },
+}
+
+/// What the layer compares with.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    /// The bearer token.
+    pub(crate) token: Token,
+    /// The user that the server runs as.
+    pub(crate) uid: u32,
+}
+
+/// The layer.
+pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
+    let door = request.extensions().get::<ConnectInfo<Door>>().map(|ConnectInfo(door)| *door);
+    let admitted = match door {
+        Some(Door::Tcp) => guard.over_tcp(request.headers(), request.uri()),
+        Some(Door::Unix { peer }) => guard.over_unix(peer),
+        None => Err(Refusal::new(ErrorCode::Internal, "the connection has no door")),
+    };
+    match admitted {
+        Ok(principal) => {
+            if let Some(principal) = principal {
+                request.extensions_mut().insert(principal);
+            }
+            next.run(request).await
+        }
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+impl Guard {
+    /// `None` for the open routes, which need nobody.
+    fn over_tcp(&self, headers: &HeaderMap, uri: &Uri) -> Result<Option<Principal>, Refusal> {
+        let host = match headers.get(header::HOST) {
+            Some(value) => value.to_str().ok(),
+            None => uri.authority().map(|a| a.as_str()),
+        };
+        if !host.is_some_and(is_loopback_authority) {
+            return Err(Refusal::new(ErrorCode::HostRefused, "use http://127.0.0.1 or http://localhost with the port"));
+        }
+        if let Some(origin) = headers.get(header::ORIGIN)
+            && !origin.to_str().is_ok_and(|o| o.strip_prefix("http://").is_some_and(is_loopback_authority))
+        {
+            return Err(Refusal::new(ErrorCode::OriginRefused, "web pages of other origins may not use this server"));
+        }
+        if OPEN.contains(&uri.path()) {
+            return Ok(None);
+        }
+        let shown = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).and_then(bearer);
+        if shown.is_some_and(|t| self.token.is(t)) {
+            return Ok(Some(Principal::local()));
+        }
+        let help =
+            "send `Authorization: Bearer <token>`; the token is in the file `token` of the server's state directory";
+        Err(Refusal::new(ErrorCode::Unauthorized, help))
+    }
+
+    fn over_unix(&self, peer: Option<u32>) -> Result<Option<Principal>, Refusal> {
+        if peer.is_some_and(|uid| uid == self.uid || uid == 0) {
+            return Ok(Some(Principal::local()));
+        }
+        Err(Refusal::new(ErrorCode::Forbidden, "this socket is for the user that runs the server"))
+    }
+}
+
+/// The token of an `Authorization` value; the scheme is case-insensitive (RFC 9110 §11.1).
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Whether `host[:port]` names this machine by loopback.
+fn is_loopback_authority(text: &str) -> bool {
+    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((inside, rest)) => {
+            return inside == "::1" && (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port));
+        }
+        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+    };
+    let is_host = host.eq_ignore_ascii_case("localhost") || host.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback());
+    is_host && port.is_none_or(is_port)
+}
+
+fn is_port(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_digit()) && text.parse::<u16>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+
+    fn guard() -> Guard {
+        Guard { token: Token::given("right").expect("valid"), uid: 1_000 }
+    }
+
+    fn over_tcp(path: &str, headers: &[(header::HeaderName, &str)]) -> Result<bool, ErrorCode> {
+        let map = headers.iter().map(|(n, v)| (n.clone(), HeaderValue::from_str(v).expect("a header"))).collect();
+        let admitted = guard().over_tcp(&map, &path.parse().expect("a path"));
+        admitted.map(|p| p.is_some()).map_err(|r| r.code)
+    }
+
+    #[test]
+    fn only_loopback_names_are_hosts_of_this_server() {
+        for good in ["localhost", "LOCALHOST:80", "127.0.0.1:7893", "127.1.2.3", "[::1]:7893", "[::1]"] {
+            assert!(is_loopback_authority(good), "{good}");
+        }
+        for bad in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "localhost:x",
+            "127.0.0.1:",
+            "[::1]x",
+            "[::2]",
+            "localhost:99999",
+            "user@localhost",
+            "2130706433",
+        ] {
+            assert!(!is_loopback_authority(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn over_tcp_a_token_a_loopback_host_and_no_foreign_origin_are_needed() {
+        let host = (header::HOST, "127.0.0.1:7893");
+        let token = (header::AUTHORIZATION, "Bearer right");
+        let of = |list: &[(header::HeaderName, &str)]| over_tcp("/terminals", list);
+        assert_eq!(of(&[host.clone(), token.clone()]), Ok(true));
+        assert_eq!(of(&[host.clone(), token.clone(), (header::ORIGIN, "http://localhost:5173")]), Ok(true));
+        assert_eq!(of(std::slice::from_ref(&host)), Err(ErrorCode::Unauthorized));
+        for wrong in ["Bearer wrong", "Basic right", "right", "Bearer "] {
+            assert_eq!(of(&[host.clone(), (header::AUTHORIZATION, wrong)]), Err(ErrorCode::Unauthorized), "{wrong}");
+        }
+        assert_eq!(of(std::slice::from_ref(&token)), Err(ErrorCode::HostRefused));
+        assert_eq!(of(&[(header::HOST, "evil.example"), token.clone()]), Err(ErrorCode::HostRefused));
+        for origin in
+            ["https://evil.example", "http://evil.example", "null", "file://", "http://localhost.evil.example"]
+        {
+            let refused = of(&[host.clone(), token.clone(), (header::ORIGIN, origin)]);
+            assert_eq!(refused, Err(ErrorCode::OriginRefused), "{origin}");
+        }
+    }
+
+    #[test]
+    fn the_open_routes_need_no_token_but_a_loopback_host() {
+        assert_eq!(over_tcp("/livez", &[(header::HOST, "localhost")]), Ok(false));
+        assert_eq!(over_tcp("/livez", &[(header::HOST, "evil.example")]), Err(ErrorCode::HostRefused));
+        assert_eq!(over_tcp("/livez/", &[(header::HOST, "localhost")]), Err(ErrorCode::Unauthorized));
+    }
+
+    #[test]
+    fn over_unix_the_same_user_and_root_come_in() {
+        let of = |peer| guard().over_unix(peer).map(|p| p.is_some()).map_err(|r| r.code);
+        assert_eq!([of(Some(1_000)), of(Some(0))], [Ok(true), Ok(true)]);
+        assert_eq!([of(Some(1_001)), of(None)], [Err(ErrorCode::Forbidden), Err(ErrorCode::Forbidden)]);
+    }
+}

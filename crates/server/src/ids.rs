@@ -1,0 +1,85 @@
+//! Ids of sessions and commands. Clients treat them as opaque; a session's id names the node that owns it.
+
+use std::fmt;
+
+use crate::action::ActionError;
+
+/// `s<node>-<10 characters>`, such as `s0-k3v9q2m7xa`: unique, not to be guessed, and its owner is known without a look-up.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId(String);
+
+/// Letters and digits that are not mistaken for each other.
+const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+/// 50 bits: not to be guessed within a rate limit, and few tokens to a model.
+const RANDOM_CHARS: usize = 10;
+
+impl SessionId {
+    /// A fresh id on this node.
+    pub fn random(node: u16) -> Self {
+        let mut bytes = [0u8; RANDOM_CHARS];
+        // Without the kernel's random numbers nothing in this program is safe.
+        getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
+        let tail: String = bytes.iter().map(|b| char::from(ALPHABET[usize::from(b & 31)])).collect();
+        Self(format!("s{node}-{tail}"))
+    }
+
+    /// Reads an id that a client sent; anything else cannot name a session (and never reaches a path).
+    pub fn parse(text: &str) -> Result<Self, ActionError> {
+        let is_id = text.strip_prefix('s').and_then(|t| t.split_once('-')).is_some_and(|(node, tail)| {
+            !node.is_empty()
+                && node.len() <= 5
+                && node.bytes().all(|b| b.is_ascii_digit())
+                && tail.len() == RANDOM_CHARS
+                && tail.bytes().all(|b| ALPHABET.contains(&b))
+        });
+        if is_id {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(ActionError::NoSession { id: text.chars().take(64).collect(), live: Vec::new() })
+        }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A command's number in its session, from 1 on; shown as `c7`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CommandId(pub u32);
+
+impl CommandId {
+    /// Reads `c7`.
+    pub fn parse(text: &str) -> Option<Self> {
+        text.strip_prefix('c').filter(|n| !n.starts_with(['0', '+'])).and_then(|n| n.parse().ok()).map(Self)
+    }
+}
+
+impl fmt::Display for CommandId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "c{}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_read_back_and_paths_are_not_ids() {
+        let id = SessionId::random(0);
+        assert_eq!(SessionId::parse(id.as_str()).expect("just made"), id);
+        for bad in ["", "s0", "s0-../../etc", "s-aaaaaaaaaa", "s0-aaaaaaaaa/", "x0-aaaaaaaaaa"] {
+            assert!(SessionId::parse(bad).is_err(), "{bad}");
+        }
+        assert_eq!(CommandId::parse("c7"), Some(CommandId(7)));
+        assert_eq!([CommandId::parse("7"), CommandId::parse("c"), CommandId::parse("c+7")], [None; 3]);
+    }
+}

@@ -1,0 +1,72 @@
+//! Every bound in one place, each with its reason.
+
+use std::time::Duration;
+
+/// Sessions that are alive at once, in all; each costs a PTY (kernel.pty.max is 4,096 by default) and two processes.
+pub const SESSIONS_MAX: usize = 2_000;
+/// The same for one owner, so that one cannot starve the others.
+pub const SESSIONS_PER_OWNER_MAX: usize = 1_000;
+/// A command's text; the loader takes it in one read, and no shell script is longer.
+pub const COMMAND_BYTES_MAX: usize = 1 << 20;
+/// One input; what does not fit the kernel's buffer waits in the holder.
+pub const INPUT_BYTES_MAX: usize = 1 << 20;
+/// A session's name.
+pub const NAME_CHARS_MAX: usize = 100;
+/// Cells; wider ones break programs more than they help, and a screen's memory is cells.
+pub const COLS_MAX: u16 = 1_000;
+/// Cells.
+pub const ROWS_MAX: u16 = 1_000;
+/// The default size: wide enough for compilers' messages.
+pub const COLS_DEFAULT: u16 = 120;
+/// The default size.
+pub const ROWS_DEFAULT: u16 = 40;
+/// Journal bytes that are kept for each session; older ones are given back to the disk, and readers are told.
+pub const JOURNAL_BYTES_MAX: u64 = 256 << 20;
+/// Text in one answer by default: terminal-mcp.md §1.5.
+pub const BUDGET_CHARS: usize = 30_000;
+/// The largest budget that a caller may ask for: what clients take in one message.
+pub const BUDGET_CHARS_MAX: usize = 1_000_000;
+/// Journal bytes that one read returns at most.
+pub const READ_BYTES_MAX: usize = 4 << 20;
+/// Output that is rendered whole; of a longer one only head and tail are, which is all that fits a budget anyway.
+pub const RENDER_BYTES_MAX: u64 = 1 << 20;
+/// The default wait of `execute_in_terminal` and `POST …/execute`.
+pub const EXECUTE_TIMEOUT: Duration = Duration::from_secs(30);
+/// The `terminal` tool's soft time-out: no new output for this long ends the wait (terminal-mcp.md §4.1).
+pub const SOFT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The default of the whole wait of the `terminal` tool: below the 60 s after which common clients give up.
+pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(50);
+/// The longest wait that can be asked for.
+pub const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
+/// A create answers at the first prompt, or after this as `creating`.
+pub const CREATE_WAIT: Duration = Duration::from_secs(1);
+/// A command that nobody waits for is answered when its output begins, or after this.
+pub const START_WAIT: Duration = Duration::from_millis(500);
+/// How long a program may leave its input unread before the rest is given up.
+pub const INPUT_PATIENCE: Duration = Duration::from_millis(1_500);
+/// HUP, then this, TERM, then this, KILL: five seconds in all are promised (BEHAVIOUR 6).
+pub const TERMINATE_GRACE: Duration = Duration::from_millis(1_500);
+/// The line editor of the shell has the terminal although a command runs: after this the shell is asked to report.
+pub const EDITOR_SUSPICION: Duration = Duration::from_millis(60);
+/// The shell does not answer the report key: after this its command is given up as ended, heuristically.
+pub const REPORT_PATIENCE: Duration = Duration::from_millis(400);
+/// A report's marker did not come although the shell reads again (its output was redirected): the end is here.
+pub const MARKER_PATIENCE: Duration = Duration::from_millis(150);
+/// Commands whose records stay in memory for each session; older ones are in the store.
+pub const COMMANDS_IN_MEMORY: usize = 64;
+/// Waits that may be open on one session.
+pub const WAITS_MAX: usize = 256;
+/// Requests that may queue for one session.
+pub const MAILBOX_MAX: usize = 64;
+/// The clean text that a pattern is matched against: the newest part.
+pub const PATTERN_TEXT_MAX: usize = 64 << 10;
+/// A compiled pattern's memory.
+pub const PATTERN_BYTES_MAX: usize = 1 << 20;
+/// Journal bytes that one turn of an actor scans before others get theirs.
+pub const SCAN_CHUNK: usize = 64 << 10;
+/// The grace period for the sessions of a stdio client that has gone.
+pub const DETACH_GRACE: Duration = Duration::from_secs(600);
+/// A request body: a command of 1 MiB in JSON escapes.
+pub const BODY_BYTES_MAX: usize = 8 << 20;
+/// Commands of one session that a list goes through.
+pub const COMMANDS_LISTED_MAX: usize = 100_000;

@@ -1,0 +1,427 @@
+//! The listeners: one server per state directory, loopback TCP and a Unix socket, one router behind both.
+//!
+//! Starting takes the lock first and opens to clients last. Stopping closes the listeners, answers open waits with
+//! `server_restarting` and leaves every session to its holder: nothing in here ends a program.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::future::Future;
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::connect_info::Connected;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::get;
+use axum::serve::{IncomingStream, Listener};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::action::ActionError;
+use crate::config::Config;
+use crate::dispatch::Dispatcher;
+use crate::guard::{Door, Guard, check};
+use crate::rest::error::label;
+use crate::rest::{self, Rest};
+use crate::sessions::Manager;
+use crate::stdio;
+use crate::token::Token;
+
+/// What a socket's path may have at most: sockaddr_un holds 108 bytes with the NUL (unix(7)).
+pub const SOCKET_PATH_BYTES_MAX: usize = 107;
+/// How long answers may take once the server stops; two seconds in all are promised.
+const LAST_ANSWERS: Duration = Duration::from_millis(1_500);
+
+/// Where the server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listening {
+    /// The TCP address, with the port that was chosen.
+    pub address: SocketAddr,
+    /// The Unix socket.
+    pub socket: PathBuf,
+    /// The file that holds the token; `None` when the token was given.
+    pub token_file: Option<PathBuf>,
+}
+
+impl Listening {
+    /// The base address of REST and MCP.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+/// Why the server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// There is one already.
+    #[error("another ptyd (pid {pid}) serves {}; use that one, stop it, or choose another --state-dir", .state_dir.display())]
+    Taken {
+        /// The other one.
+        pid: String,
+        /// What is locked.
+        state_dir: PathBuf,
+    },
+    /// The address is not loopback.
+    #[error("{0} is not a loopback address; ptyd listens on this machine only (127.0.0.1 or [::1])")]
+    NotLoopback(SocketAddr),
+    /// The socket's path does not fit.
+    #[error("the socket's path {} has {} bytes, {SOCKET_PATH_BYTES_MAX} at most fit; choose a shorter one with --socket or PTYD_RUNTIME_DIR", .0.display(), .0.as_os_str().len())]
+    SocketPath(PathBuf),
+    /// Another program answers on the socket.
+    #[error("another program answers on {}; stop it or choose another --socket", .0.display())]
+    SocketTaken(PathBuf),
+    /// The token cannot stand in a header.
+    #[error("PTYD_TOKEN must be visible ASCII characters without spaces")]
+    Token,
+    /// The address is in use, or the like.
+    #[error("cannot listen on {address}: {error}; choose another --listen (port 0 takes a free one)")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// A file cannot be made or read.
+    #[error("{}: {error}", .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The signals cannot be listened to.
+    #[error("cannot wait for signals: {0}")]
+    Signals(io::Error),
+    /// The sessions cannot be looked after.
+    #[error(transparent)]
+    Sessions(#[from] ActionError),
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> ServeError + use<> {
+    let path = path.to_owned();
+    move |error| ServeError::File { path, error }
+}
+
+/// Serves until the process is told to stop (TERM, INT, HUP). `ready` is called once clients can connect.
+pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(), ServeError> {
+    if !config.listen.ip().is_loopback() {
+        return Err(ServeError::NotLoopback(config.listen));
+    }
+    // Signals are caught before anything is made, so that a stop during the start is not lost.
+    let stop = stop_signal().map_err(ServeError::Signals)?;
+    private_dir(&config.state_dir)?;
+    let _lock = lock(&config.state_dir)?;
+    let (token, token_file) = match &config.token {
+        Some(given) => (Token::given(given).ok_or(ServeError::Token)?, None),
+        None => {
+            let path = config.state_dir.join("token");
+            (Token::kept(&path).map_err(at(&path))?, Some(path))
+        }
+    };
+    let cannot = |error| ServeError::Listen { address: config.listen, error };
+    let tcp = TcpListener::bind(config.listen).await.map_err(cannot)?;
+    let address = tcp.local_addr().map_err(cannot)?;
+    let unix = unix_listener(&config.socket)?;
+    let manager = Manager::start(&config).await?;
+
+    let guard = Guard { token, uid: own_uid().map_err(at(&config.socket))? };
+    let app = app(Dispatcher::new(Arc::clone(&manager)), guard, &address.to_string());
+    let chosen = config.state_dir.join("listen");
+    fs::write(&chosen, format!("{address}\n")).map_err(at(&chosen))?;
+
+    let (stopping, stopped) = watch::channel(false);
+    let service = app.clone().into_make_service_with_connect_info::<Door>();
+    let over_tcp = axum::serve(Prompt(tcp), service).with_graceful_shutdown(until(stopped.clone()));
+    let service = app.into_make_service_with_connect_info::<Door>();
+    let over_unix = axum::serve(unix, service).with_graceful_shutdown(until(stopped));
+    let mut serving = pin!(async { tokio::join!(over_tcp.into_future(), over_unix.into_future()) });
+
+    ready(&Listening { address, socket: config.socket.clone(), token_file });
+    tokio::select! {
+        _ = stop => {}
+        // A listener never ends by itself; if one did, the server must not live on half deaf.
+        _ = &mut serving => tracing::error!("the listeners have ended"),
+    }
+    tracing::info!("stopping; sessions live on");
+    let _ = stopping.send(true);
+    let last = async { tokio::join!(manager.stop(), serving) };
+    if tokio::time::timeout(LAST_ANSWERS, last).await.is_err() {
+        tracing::info!("some connections did not end in time");
+    }
+    // Best effort: the next server removes what is left.
+    let _ = fs::remove_file(&config.socket);
+    let _ = fs::remove_file(&chosen);
+    Ok(())
+}
+
+/// Every route behind the one guard; refusals of the guard too become problem documents.
+pub(crate) fn app(dispatcher: Dispatcher, guard: Guard, authority: &str) -> Router {
+    rest::router(Rest::new(dispatcher.clone(), authority))
+        .merge(stdio::router(dispatcher))
+        .route("/livez", get(async || "ok\n"))
+        .route("/readyz", get(async || "ok\n"))
+        .fallback(rest::no_route)
+        .method_not_allowed_fallback(rest::no_method)
+        .layer(from_fn_with_state(Arc::new(guard), check))
+        .layer(from_fn(label))
+}
+
+/// A TCP listener whose connections send small answers at once (TCP_NODELAY).
+struct Prompt(TcpListener);
+
+impl Listener for Prompt {
+    type Io = TcpStream;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (TcpStream, SocketAddr) {
+        let (stream, from) = Listener::accept(&mut self.0).await;
+        // A socket that cannot do that works all the same.
+        let _ = stream.set_nodelay(true);
+        (stream, from)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.local_addr()
+    }
+}
+
+impl Connected<IncomingStream<'_, Prompt>> for Door {
+    fn connect_info(_: IncomingStream<'_, Prompt>) -> Self {
+        Self::Tcp
+    }
+}
+
+impl Connected<IncomingStream<'_, UnixListener>> for Door {
+    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
+        Self::Unix { peer: stream.io().peer_cred().ok().map(|c| c.uid()) }
+    }
+}
+
+async fn until(mut stopped: watch::Receiver<bool>) {
+    let _ = stopped.wait_for(|is| *is).await;
+}
+
+/// Ends when the process is asked to stop; catches the signals from this call on.
+fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    let mut term = signal(SignalKind::terminate())?;
+    let mut int = signal(SignalKind::interrupt())?;
+    let mut hup = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! { _ = term.recv() => {} _ = int.recv() => {} _ = hup.recv() => {} }
+    })
+}
+
+/// Makes a directory that only its owner can enter; one that is there stays as it is.
+fn private_dir(path: &Path) -> Result<(), ServeError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))
+}
+
+/// Takes the state directory for this process; the kernel gives it back when the process ends, however it does.
+fn lock(state_dir: &Path) -> Result<File, ServeError> {
+    let path = state_dir.join("lock");
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(at(&path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            let _ = file.read_to_string(&mut pid);
+            let pid = if pid.trim().is_empty() { "unknown".to_owned() } else { pid.trim().to_owned() };
+            return Err(ServeError::Taken { pid, state_dir: state_dir.to_owned() });
+        }
+        Err(TryLockError::Error(error)) => return Err(ServeError::File { path, error }),
+    }
+    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(at(&path))?;
+    Ok(file)
+}
+
+/// Binds the socket, in place of one that a dead server left behind.
+fn unix_listener(path: &Path) -> Result<UnixListener, ServeError> {
+    if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
+        return Err(ServeError::SocketPath(path.to_owned()));
+    }
+    if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+        private_dir(folder)?;
+    }
+    match fs::symlink_metadata(path) {
+        // Only a socket is removed: a mistyped --socket must not cost anybody a file.
+        Ok(there) if there.file_type().is_socket() => {
+            if std::os::unix::net::UnixStream::connect(path).is_ok() {
+                return Err(ServeError::SocketTaken(path.to_owned()));
+            }
+            fs::remove_file(path).map_err(at(path))?;
+        }
+        Ok(_) | Err(_) => {}
+    }
+    let listener = UnixListener::bind(path).map_err(at(path))?;
+    // Whoever connects before this line is still checked by the kernel's word.
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(at(path))?;
+    Ok(listener)
+}
+
+/// The user that this process runs as, in the words in which the kernel names peers.
+fn own_uid() -> io::Result<u32> {
+    let (one, _other) = tokio::net::UnixStream::pair()?;
+    Ok(one.peer_cred()?.uid())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::{Body, to_bytes};
+    use axum::extract::ConnectInfo;
+    use axum::http::{Method, Request, header};
+    use axum::response::Response;
+    use tower::ServiceExt;
+
+    fn config(dir: &Path) -> Config {
+        Config {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            socket: dir.join("run/ptyd.sock"),
+            state_dir: dir.join("state"),
+            token: Some("right".into()),
+            journal_bytes_max: crate::limits::JOURNAL_BYTES_MAX,
+        }
+    }
+
+    async fn app_in(dir: &Path) -> Router {
+        let config = config(dir);
+        private_dir(&config.state_dir).expect("a directory");
+        let manager = Manager::start(&config).await.expect("a manager");
+        let guard = Guard { token: Token::given("right").expect("valid"), uid: 1_000 };
+        app(Dispatcher::new(manager), guard, "127.0.0.1:1")
+    }
+
+    async fn ask(app: &Router, door: Door, method: &Method, path: &str, token: Option<&str>) -> Response {
+        let mut request = Request::builder().method(method).uri(path).header(header::HOST, "localhost");
+        if let Some(token) = token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        let request = request.extension(ConnectInfo(door)).body(Body::empty()).expect("a request");
+        app.clone().oneshot(request).await.expect("never fails")
+    }
+
+    /// The answer's code; `None` when it is no problem document.
+    async fn code(response: Response) -> Option<String> {
+        let is_problem = response.headers().get(header::CONTENT_TYPE).is_some_and(|t| t == "application/problem+json");
+        assert!(response.headers().contains_key("x-request-id"));
+        let status = response.status().as_u16();
+        let body = to_bytes(response.into_body(), 1 << 20).await.expect("a body");
+        is_problem.then(|| {
+            let problem: api::Problem = serde_json::from_slice(&body).expect("a problem");
+            assert_eq!(problem.status, status);
+            problem.code.as_str().to_owned()
+        })
+    }
+
+    #[tokio::test]
+    async fn no_route_answers_without_a_token_but_the_two_open_ones() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let app = app_in(dir.path()).await;
+        let table = rest::routes().into_iter().map(|(method, path, _)| (method, path));
+        let others = [(Method::GET, stdio::PATH), (Method::GET, "/nowhere"), (Method::PUT, "/terminals")];
+        let mut walked = 0;
+        for (method, path) in table.chain(others) {
+            let path = path.replace("{session}", "s0-aaaaaaaaaa").replace("{command}", "c1");
+            for token in [None, Some("wrong")] {
+                let refused = code(ask(&app, Door::Tcp, &method, &path, token).await).await;
+                assert_eq!(refused.as_deref(), Some("unauthorized"), "{method} {path}");
+            }
+            let stranger = code(ask(&app, Door::Unix { peer: Some(1_001) }, &method, &path, Some("right")).await).await;
+            assert_eq!(stranger.as_deref(), Some("forbidden"), "{method} {path}");
+            for (door, token) in [(Door::Tcp, Some("right")), (Door::Unix { peer: Some(1_000) }, None)] {
+                let status = ask(&app, door, &method, &path, token).await.status().as_u16();
+                assert_ne!(status, 401, "{method} {path}");
+            }
+            walked += 1;
+        }
+        assert_eq!(walked, 16);
+        for path in crate::guard::OPEN {
+            assert_eq!(ask(&app, Door::Tcp, &Method::GET, path, None).await.status(), 200);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_in_no_table_is_a_problem_document_too() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let app = app_in(dir.path()).await;
+        let expected = [
+            (Method::GET, "/nowhere", "route_not_found"),
+            (Method::PATCH, "/terminals", "method_not_allowed"),
+            (Method::POST, "/livez", "method_not_allowed"),
+            (Method::GET, "/terminals/..%2fetc", "session_not_found"),
+            (Method::GET, "/terminals/%ff", "session_not_found"),
+            (Method::GET, "/terminals/s0-aaaaaaaaaa/commands/7", "command_not_found"),
+            (Method::GET, "/terminals?limit=0", "invalid_field"),
+            (Method::GET, "/mcp/stdio", "forbidden"),
+        ];
+        for (method, path, word) in expected {
+            let answer = code(ask(&app, Door::Tcp, &method, path, Some("right")).await).await;
+            assert_eq!(answer.as_deref(), Some(word), "{method} {path}");
+        }
+        let over_unix = ask(&app, Door::Unix { peer: Some(0) }, &Method::GET, stdio::PATH, None).await;
+        assert_eq!(code(over_unix).await.as_deref(), Some("upgrade_required"));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_too_large_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let app = app_in(dir.path()).await;
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri("/terminals")
+            .extension(ConnectInfo(Door::Unix { peer: Some(0) }))
+            .header("x-request-id", "mine")
+            .body(Body::from(vec![b' '; crate::limits::BODY_BYTES_MAX + 1]))
+            .expect("a request");
+        let response = app.oneshot(request).await.expect("never fails");
+        assert_eq!(response.headers().get("x-request-id").expect("there"), "mine");
+        assert_eq!(code(response).await.as_deref(), Some("body_too_large"));
+    }
+
+    #[test]
+    fn a_state_directory_has_one_server() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let held = lock(dir.path()).expect("free");
+        let refused = lock(dir.path()).expect_err("taken").to_string();
+        assert!(refused.starts_with(&format!("another ptyd (pid {}) serves ", std::process::id())), "{refused}");
+        drop(held);
+        lock(dir.path()).expect("free again");
+    }
+
+    #[tokio::test]
+    async fn a_stale_socket_is_replaced_and_nothing_else_is() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("run/ptyd.sock");
+        let first = unix_listener(&path).expect("bound");
+        assert!(matches!(unix_listener(&path), Err(ServeError::SocketTaken(p)) if p == path));
+        drop(first);
+        unix_listener(&path).expect("bound again");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(dir.path().join("run")).expect("there").permissions().mode() & 0o777, 0o700);
+        let file = dir.path().join("file");
+        fs::write(&file, "precious").expect("written");
+        assert!(matches!(unix_listener(&file), Err(ServeError::File { .. })));
+        assert_eq!(fs::read_to_string(&file).expect("there"), "precious");
+        let long = dir.path().join("x".repeat(SOCKET_PATH_BYTES_MAX));
+        assert!(matches!(unix_listener(&long), Err(ServeError::SocketPath(p)) if p == long));
+    }
+
+    #[tokio::test]
+    async fn an_address_that_others_can_reach_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let open = Config { listen: SocketAddr::from(([0, 0, 0, 0], 0)), ..config(dir.path()) };
+        assert!(matches!(serve(open, |_| ()).await, Err(ServeError::NotLoopback(_))));
+    }
+}

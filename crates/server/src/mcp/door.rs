@@ -1,0 +1,164 @@
+//! The door itself: rmcp's handler, written by hand because the tools are a table and not methods.
+//!
+//! A request that cannot be routed is a protocol error; everything that a model can mend is a tool's error, which it reads.
+
+use std::sync::Arc;
+
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool as ToolModel,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::{Value, json};
+
+use super::hello::ToolSet;
+use super::host::Host;
+use super::progress;
+use super::resources;
+use super::road::Road;
+use super::shown::Memory;
+use super::tools::{Answer, Call, Refusal, TOOLS, Tool};
+use crate::action::{ActionError, ClientContext};
+use crate::dispatch::Dispatcher;
+use crate::identity::Principal;
+
+/// Where the shim puts its number of a request; it stays the same when the request is sent again.
+pub const REQUEST_NUMBER: &str = "ptyd/request";
+
+const INSTRUCTIONS: &str = "Real terminals that stay alive. Answers are the output as a person sees it, then one line of \
+facts: [exit 0], [exit 2 · 3.4s · cwd /app], [still running · 10s · wants input]. A timeout ends only the wait; the program \
+goes on and nothing is lost: look again. Only the last line is ptyd's; a program can print anything above it.";
+
+/// One caller's door; clones share what was said.
+#[derive(Clone)]
+pub struct Door {
+    pub(super) road: Arc<dyn Road>,
+    pub(super) who: Arc<Principal>,
+    pub(super) client: Arc<ClientContext>,
+    pub(super) host: Arc<Host>,
+    pub(super) memory: Arc<Memory>,
+    tools: ToolSet,
+}
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Door").field("who", &self.who).field("tools", &self.tools).finish_non_exhaustive()
+    }
+}
+
+impl Door {
+    /// A door for one caller, with the tools that it chose and its own default session, if it has one.
+    pub fn new(dispatcher: Dispatcher, who: Principal, client: ClientContext, tools: ToolSet) -> Self {
+        Self::on(Arc::new(dispatcher), who, client, tools)
+    }
+
+    pub(super) fn on(road: Arc<dyn Road>, who: Principal, client: ClientContext, tools: ToolSet) -> Self {
+        let (who, client) = (Arc::new(who), Arc::new(client));
+        Self { road, who, client, host: Arc::new(Host::here()), memory: Arc::default(), tools }
+    }
+
+    /// Whether this caller sees a tool.
+    pub(super) fn offers(&self, name: &str) -> bool {
+        self.tools.has(name)
+    }
+
+    async fn answer(&self, tool: &Tool, request: CallToolRequestParams, number: Option<String>) -> CallToolResult {
+        let key = number.zip(self.client.client.as_deref()).map(|(n, client)| format!("{client}:{n}"));
+        let call = Call { door: self, key };
+        match (tool.call)(&call, request.arguments.unwrap_or_default()).await {
+            Ok(Answer { text, structured }) => {
+                let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+                result.structured_content = structured;
+                result
+            }
+            Err(Refusal::Said(why)) => CallToolResult::error(vec![ContentBlock::text(why)]),
+            Err(Refusal::Restarting) => {
+                // The shim asks again by itself once this connection ends, so its client need not hear of a restart.
+                if call.key.is_some() {
+                    tokio::time::sleep(crate::limits::TERMINATE_GRACE).await;
+                }
+                CallToolResult::error(vec![ContentBlock::text(ActionError::Restarting.to_string())])
+            }
+        }
+    }
+}
+
+impl ServerHandler for Door {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("ptyd", env!("CARGO_PKG_VERSION")).with_title("ptyd terminals"))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(TOOLS.iter().filter(|t| self.offers(t.name)).map(model).collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = TOOLS.iter().find(|t| t.name == request.name && self.offers(t.name)) else {
+            let names: Vec<&str> = TOOLS.iter().map(|t| t.name).filter(|n| self.offers(n)).collect();
+            return Err(ErrorData::invalid_params(
+                format!("unknown tool {}; there are {}", request.name, names.join(", ")),
+                None,
+            ));
+        };
+        let number = context.meta.get(REQUEST_NUMBER).map(Value::to_string);
+        let result = progress::while_waiting(&context, self.answer(tool, request, number)).await?;
+        Ok(result.into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        // Declared and empty: several clients ask without looking at the capabilities.
+        Ok(ListPromptsResult::default())
+    }
+
+    async fn list_resources(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        resources::list(self).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        resources::read(self, &request.uri).await.map(Into::into)
+    }
+}
+
+fn model(tool: &Tool) -> ToolModel {
+    ToolModel::new(tool.name, tool.description, Arc::new(tool.schema.clone()))
+        .with_title(tool.title)
+        .with_annotations(tool.annotations.clone())
+}
+
+/// All tools as clients see them, the same text every time: for `ptyd schema` and the committed copy.
+pub fn tools_schema() -> Value {
+    json!({ "tools": TOOLS.iter().map(model).collect::<Vec<ToolModel>>() })
+}

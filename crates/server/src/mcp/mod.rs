@@ -1,0 +1,26 @@
+//! The MCP door: eight tools and the transcripts as resources, over the stream of a stdio client.
+//!
+//! It parses into actions and renders outcomes; it owns no session and remembers only what it has said. Both eras of the
+//! protocol are rmcp's; a terminal session is an explicit handle and never the protocol's session.
+
+mod dialogue;
+mod door;
+mod found;
+mod hello;
+mod host;
+mod progress;
+mod resources;
+#[cfg(test)]
+mod rig;
+mod road;
+mod schema;
+mod shown;
+mod stdio;
+#[cfg(test)]
+mod tests;
+mod text;
+mod tools;
+
+pub use door::{Door, tools_schema};
+pub use hello::ToolSet;
+pub use stdio::serve_stdio;

@@ -1,0 +1,43 @@
+//! Progress while a call waits, and the end of the wait when the client gives it up.
+//!
+//! The first word goes out at once (it makes proxies send their headers); then it is only a sign of life.
+
+use std::time::{Duration, Instant};
+
+use rmcp::model::{ErrorData, ProgressNotificationParam};
+use rmcp::service::{RequestContext, RoleServer};
+
+use super::text::seconds;
+
+/// Seldom enough to cost nothing, often enough for every client's idle time-out.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// Does the work; a cancelled request drops it, which ends the wait and never the program.
+pub(super) async fn while_waiting<T>(
+    context: &RequestContext<RoleServer>,
+    work: impl Future<Output = T>,
+) -> Result<T, ErrorData> {
+    let begun = Instant::now();
+    let token = context.meta.get_progress_token();
+    let tell = async |progress: f64, message: String| {
+        if let Some(token) = &token {
+            let word = ProgressNotificationParam::new(token.clone(), progress).with_message(message);
+            // A client that has gone is noticed elsewhere.
+            let _ = context.peer.notify_progress(word).await;
+        }
+    };
+    tell(0.0, "started".to_owned()).await;
+    let mut work = std::pin::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return Ok(done),
+            // rmcp sends nothing for a cancelled request, so these words reach nobody.
+            () = context.ct.cancelled() => return Err(ErrorData::internal_error("cancelled", None)),
+            () = tokio::time::sleep(EVERY), if token.is_some() => {
+                let waited = begun.elapsed();
+                tell(waited.as_secs_f64(), format!("running {}", seconds(waited))).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Transcripts and screens as resources: another way to the same output, never the only one.
+
+use std::time::Duration;
+
+use rmcp::model::{
+    ErrorData, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource, ResourceContents,
+    ResourceTemplate,
+};
+
+use super::Door;
+use crate::action::{Action, ActionError, List, Outcome, ReadOutput, Since, View};
+use crate::ids::SessionId;
+use crate::limits::{BUDGET_CHARS, BUDGET_CHARS_MAX};
+
+/// Sessions in the list; there are two resources for each.
+const SESSIONS_MAX: usize = 100;
+/// Bytes of journal behind one transcript: most programs print more bytes than characters.
+const TRANSCRIPT_BYTES: u64 = 4 * BUDGET_CHARS as u64;
+
+const SCHEME: &str = "ptyd://sessions/";
+
+/// The live sessions' transcripts and screens.
+pub(super) async fn list(door: &Door) -> Result<ListResourcesResult, ErrorData> {
+    let action = Action::List(List { limit: SESSIONS_MAX, ..List::default() });
+    let Outcome::Sessions(sessions, _) = act(door, action, SCHEME).await? else { return Err(mismatch()) };
+    let resources = sessions.iter().flat_map(|session| {
+        let id = &session.id;
+        let title = session.name.clone().unwrap_or_else(|| format!("{} in {}", session.shell, session.cwd.display()));
+        ["output", "screen"].map(|what| {
+            Resource::new(format!("{SCHEME}{id}/{what}"), format!("{id} {what}"))
+                .with_title(format!("{title}: {what}"))
+                .with_mime_type("text/plain")
+        })
+    });
+    Ok(ListResourcesResult::with_all_items(resources.collect()))
+}
+
+/// How to name them.
+pub(super) fn templates() -> ListResourceTemplatesResult {
+    let template = |what: &str, description: &str| {
+        ResourceTemplate::new(format!("{SCHEME}{{session_id}}/{what}"), format!("session {what}"))
+            .with_description(description)
+            .with_mime_type("text/plain")
+    };
+    ListResourceTemplatesResult::with_all_items(vec![
+        template("output", "The newest output of a session as text, 30,000 characters at most"),
+        template("screen", "The screen of a session as it is now"),
+    ])
+}
+
+/// One of them.
+pub(super) async fn read(door: &Door, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let named = uri.strip_prefix(SCHEME).and_then(|rest| rest.split_once('/'));
+    let Some((id, what)) = named.and_then(|(id, what)| Some((SessionId::parse(id).ok()?, what))) else {
+        return Err(unknown(uri));
+    };
+    let text = match what {
+        "output" => transcript(door, id, uri).await?,
+        "screen" => match act(door, Action::Screen(id), uri).await? {
+            Outcome::Screen(screen) => screen.rows.join("\n"),
+            _ => return Err(mismatch()),
+        },
+        _ => return Err(unknown(uri)),
+    };
+    Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri)]))
+}
+
+async fn transcript(door: &Door, id: SessionId, uri: &str) -> Result<String, ErrorData> {
+    let Outcome::Session(session) = act(door, Action::Show(id.clone()), uri).await? else { return Err(mismatch()) };
+    let from = session.first_offset.max(session.end_offset.saturating_sub(TRANSCRIPT_BYTES));
+    let read = ReadOutput {
+        session: id,
+        since: Since::Offset(from),
+        view: View::Text,
+        limit: usize::try_from(TRANSCRIPT_BYTES).unwrap_or(usize::MAX),
+        lines_max: None,
+        wait: Duration::ZERO,
+        budget: BUDGET_CHARS_MAX,
+    };
+    let Outcome::Output(view) = act(door, Action::Output(read), uri).await? else { return Err(mismatch()) };
+    Ok(newest(&format!("{}{}", view.text.head, view.text.tail), BUDGET_CHARS).to_owned())
+}
+
+/// The last so many characters, from the beginning of a line if there is one.
+fn newest(text: &str, chars: usize) -> &str {
+    let Some((cut, _)) = text.char_indices().rev().nth(chars.saturating_sub(1)).filter(|(at, _)| *at > 0) else {
+        return text;
+    };
+    let tail = &text[cut..];
+    if text[..cut].ends_with('\n') { tail } else { tail.split_once('\n').map_or(tail, |(_, lines)| lines) }
+}
+
+async fn act(door: &Door, action: Action, uri: &str) -> Result<Outcome, ErrorData> {
+    door.road.dispatch(&door.who, action).await.map_err(|error| match error {
+        ActionError::NoSession { .. } => unknown(uri),
+        other => ErrorData::internal_error(other.to_string(), None),
+    })
+}
+
+fn unknown(uri: &str) -> ErrorData {
+    // rmcp gives it the code of the era that the client speaks.
+    ErrorData::resource_not_found(format!("no resource {uri}; resources/list names them"), None)
+}
+
+fn mismatch() -> ErrorData {
+    ErrorData::internal_error("the server answered something else than was asked; this is a bug", None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transcript_is_cut_at_the_beginning_of_a_line() {
+        assert_eq!(newest("one\ntwo\nthree", 20), "one\ntwo\nthree");
+        assert_eq!(newest("one\ntwo\nthree", 7), "three");
+        assert_eq!(newest("one\ntwo\nthree", 9), "two\nthree");
+        assert_eq!(newest("ééé", 2), "éé");
+    }
+}

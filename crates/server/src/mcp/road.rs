@@ -1,0 +1,36 @@
+//! What this door needs of the rest: the one road, and word of who comes and goes.
+//!
+//! A trait, so that the door can be driven in tests without a shell behind it; [`Dispatcher`] is the only real one.
+
+use std::pin::Pin;
+
+use crate::action::{Action, ActionError, Outcome};
+use crate::dispatch::Dispatcher;
+use crate::identity::{Detach, Principal};
+
+/// A future that can be put in a table of tools.
+pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Where actions go.
+pub(super) trait Road: Send + Sync + 'static {
+    /// Does one action; dropping the future ends the wait and nothing else.
+    fn dispatch<'a>(&'a self, who: &'a Principal, action: Action) -> Boxed<'a, Result<Outcome, ActionError>>;
+    /// A stdio client is there (again).
+    fn client_here(&self, client: &str);
+    /// A stdio client has gone.
+    fn client_gone(&self, client: &str, grace: Detach);
+}
+
+impl Road for Dispatcher {
+    fn dispatch<'a>(&'a self, who: &'a Principal, action: Action) -> Boxed<'a, Result<Outcome, ActionError>> {
+        Box::pin(self.dispatch(who, action))
+    }
+
+    fn client_here(&self, client: &str) {
+        self.client_here(client);
+    }
+
+    fn client_gone(&self, client: &str, grace: Detach) {
+        self.client_gone(client, grace);
+    }
+}

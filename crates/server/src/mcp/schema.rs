@@ -1,0 +1,49 @@
+//! JSON Schemas of tool arguments, in the form that every model provider takes.
+//!
+//! No `$schema`, no references, no integer formats and no null: each of these makes at least one provider refuse the
+//! whole request. A value that may be left out is simply not required.
+
+use rmcp::model::JsonObject;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+/// The schema of one tool's arguments.
+pub(super) fn of<T: JsonSchema>() -> JsonObject {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    clean(&mut schema);
+    let Value::Object(mut object) = schema else { unreachable!("invariant: the arguments of a tool are a struct") };
+    // The name and the doc comment of the Rust type say nothing to a model.
+    object.remove("title");
+    object.remove("description");
+    object
+}
+
+fn clean(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            object.remove("format");
+            if object.get("default").is_some_and(Value::is_null) {
+                object.remove("default");
+            }
+            object.values_mut().for_each(clean);
+        }
+        Value::Array(items) => items.iter_mut().for_each(clean),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The parameters in one sentence, for an error about them.
+pub(super) fn in_words(schema: &JsonObject) -> String {
+    let required: Vec<&str> =
+        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let words = schema.get("properties").and_then(Value::as_object).into_iter().flatten().map(|(name, property)| {
+        let kind = property.get("type").and_then(Value::as_str).unwrap_or("value");
+        let need = if required.contains(&name.as_str()) { ", required" } else { "" };
+        format!("{name} ({kind}{need})")
+    });
+    words.collect::<Vec<_>>().join(", ")
+}

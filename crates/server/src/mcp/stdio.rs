@@ -1,0 +1,116 @@
+//! The stream of one stdio client: the hello line, then MCP's own framing, one message a line.
+//!
+//! When the stream ends the door ends at once: rmcp alone would wait seconds for calls that nobody awaits any more.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use rmcp::ServiceExt;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf};
+use tokio_util::sync::CancellationToken;
+
+use super::Door;
+use super::hello::Hello;
+use super::road::Road;
+use crate::dispatch::Dispatcher;
+use crate::identity::{Detach, Principal};
+
+/// A hello holds a whole environment: the kernel's limit for one is 2 MiB, in base64.
+const HELLO_BYTES_MAX: u64 = 4 << 20;
+
+/// Serves one stdio client until its stream ends.
+pub async fn serve_stdio<S>(stream: S, dispatcher: Dispatcher, who: Principal)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    serve(stream, Arc::new(dispatcher), who).await;
+}
+
+/// The same over any road.
+pub(super) async fn serve<S>(stream: S, road: Arc<dyn Road>, who: Principal)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let (read, mut write) = tokio::io::split(stream);
+    let mut read = BufReader::new(read);
+    let mut line = Vec::new();
+    if let Err(error) = (&mut read).take(HELLO_BYTES_MAX).read_until(b'\n', &mut line).await {
+        tracing::info!(%error, "a stdio client went before it said hello");
+        return;
+    }
+    let hello = match Hello::parse(&line) {
+        Ok(hello) => hello,
+        Err(why) => {
+            tracing::warn!(why, "a stdio client was refused");
+            let refusal =
+                serde_json::json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32600, "message": why } });
+            // It is told if it still listens.
+            let _ = write.write_all(format!("{refusal}\n").as_bytes()).await;
+            return;
+        }
+    };
+    let name = hello.client.client.clone().unwrap_or_default();
+    let _presence = Presence::of(name, road.clone(), hello.client.detach);
+    let gone = CancellationToken::new();
+    let door = Door::on(road, who, hello.client, hello.tools);
+    let read = UntilEnd { read, gone: gone.clone() };
+    match door.serve_with_ct((read, write), gone).await {
+        // How it ended is the client's business.
+        Ok(running) => drop(running.waiting().await),
+        // Also when the stream ends before the first request, which is a clean end.
+        Err(error) => tracing::debug!(%error, "a stdio client went before its first request"),
+    }
+}
+
+/// Cancels everything that is open when the stream ends.
+struct UntilEnd<R> {
+    read: R,
+    gone: CancellationToken,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for UntilEnd<R> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut self.read).poll_read(cx, buf);
+        match &polled {
+            Poll::Ready(Ok(())) if buf.filled().len() == before && buf.remaining() > 0 => self.gone.cancel(),
+            Poll::Ready(Err(_)) => self.gone.cancel(),
+            Poll::Ready(Ok(())) | Poll::Pending => {}
+        }
+        polled
+    }
+}
+
+/// Connections of each client: a shim may be back before its old connection is known to be dead.
+static CONNECTIONS: LazyLock<Mutex<HashMap<String, usize>>> = LazyLock::new(Mutex::default);
+
+/// One connection of a client; the last one to go is the client's going.
+struct Presence {
+    client: String,
+    road: Arc<dyn Road>,
+    detach: Detach,
+}
+
+impl Presence {
+    fn of(client: String, road: Arc<dyn Road>, detach: Detach) -> Self {
+        *CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner).entry(client.clone()).or_default() += 1;
+        road.client_here(&client);
+        Self { client, road, detach }
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        let mut connections = CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = connections.get_mut(&self.client).map_or(0, |count| {
+            *count -= 1;
+            *count
+        });
+        if left == 0 {
+            connections.remove(&self.client);
+            self.road.client_gone(&self.client, self.detach);
+        }
+    }
+}

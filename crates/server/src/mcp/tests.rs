@@ -1,0 +1,289 @@
+//! The door on the wire: both eras, errors of either kind, progress, cancellation, and what is asked of the road.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::rig::{Client, Fake, ID, report, session};
+use crate::action::{
+    Action, ActionError, EndedBy, Fresh, InputBytes, Outcome, OutputView, ScreenView, Since, TerminalView, TextView,
+    View,
+};
+
+/// What the 2026-07-28 era puts into every request.
+fn modern(id: u64, method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+    });
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+/// Answers every `terminal` with `hi`.
+fn says_hi(action: &Action) -> Option<Result<Outcome, ActionError>> {
+    match action {
+        Action::Terminal(_) => {
+            let view = TerminalView { report: report("hi\n"), fresh: Some(Fresh::First), look: None };
+            Some(Ok(Outcome::Terminal(Box::new(view))))
+        }
+        Action::List(_) => Some(Ok(Outcome::Sessions(vec![session()], 1))),
+        _ => Some(Err(ActionError::NoSession { id: "s0-aaaaaaaaaa".to_owned(), live: vec![ID.to_owned()] })),
+    }
+}
+
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().expect("a text block")
+}
+
+#[tokio::test]
+async fn every_revision_from_2024_11_05_on_is_spoken_and_the_newest_needs_no_handshake() {
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let (road, _heard) = Fake::new(says_hi);
+        let mut client = Client::connect(road, version).await;
+        assert_eq!(client.initialize(version).await["result"]["protocolVersion"], version);
+        let result = client.call(1, "terminal", json!({ "command": "echo hi" })).await;
+        assert!(text(&result).starts_with("hi\n[exit 0 · session s0-k3v9q2m7xa · pid 4711 · user "), "{result}");
+        assert_eq!(result["isError"], false);
+    }
+    let (road, _heard) = Fake::new(says_hi);
+    let mut client = Client::connect(road, "modern").await;
+    let discovered = client.ask(modern(1, "server/discover", json!({}))).await;
+    assert!(discovered["result"]["supportedVersions"].as_array().expect("versions").contains(&json!("2026-07-28")));
+    let called =
+        client.ask(modern(2, "tools/call", json!({ "name": "terminal", "arguments": { "command": "echo hi" } }))).await;
+    assert!(text(&called["result"]).starts_with("hi\n[exit 0"), "{called}");
+    assert_eq!(called["result"]["resultType"], "complete");
+}
+
+#[tokio::test]
+async fn a_client_that_discovers_first_may_still_initialize_on_the_same_stream() {
+    let (road, _heard) = Fake::new(says_hi);
+    let mut client = Client::connect(road, "both").await;
+    client.ask(modern(1, "server/discover", json!({}))).await;
+    assert_eq!(client.initialize("2025-11-25").await["result"]["protocolVersion"], "2025-11-25");
+    let listed = client.ask(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" })).await;
+    assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(8));
+    let prompts = client.ask(json!({ "jsonrpc": "2.0", "id": 3, "method": "prompts/list" })).await;
+    assert_eq!(prompts["result"]["prompts"], json!([]));
+}
+
+#[tokio::test]
+async fn what_the_model_can_mend_is_its_error_and_the_rest_is_the_protocols() {
+    let (road, _heard) = Fake::new(says_hi);
+    let mut client = Client::connect(road, "errors").await;
+    client.initialize("2025-11-25").await;
+    let unknown =
+        client.ask(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "shell" } })).await;
+    assert_eq!(unknown["error"]["code"], -32602);
+    for (arguments, words) in [
+        (json!({ "cmd": "ls" }), "unknown field `cmd`"),
+        (json!({}), "valid arguments: command (string, required), is_input (boolean)"),
+        (json!({ "command": "x", "is_input": true, "reset": true }), "reset and is_input"),
+        (json!({ "command": "x", "timeout": -1 }), "timeout: -1 is not between 0 and 86400 seconds"),
+        (json!({ "command": "x", "wait_for": "(" }), "unclosed group"),
+    ] {
+        let result = client.call(2, "terminal", arguments.clone()).await;
+        assert_eq!(result["isError"], true, "{arguments}");
+        assert!(text(&result).contains(words), "{arguments}: {result}");
+    }
+    let lost = client.call(3, "execute_in_terminal", json!({ "session_id": "s0-aaaaaaaaaa", "command": "ls" })).await;
+    assert_eq!(
+        text(&lost),
+        format!("no session s0-aaaaaaaaaa; live: {ID}; a session is forgotten some time after it ended")
+    );
+    let missing = client
+        .ask(json!({ "jsonrpc": "2.0", "id": 4, "method": "resources/read", "params": { "uri": "ptyd://x" } }))
+        .await;
+    assert_eq!(missing["error"]["code"], -32002);
+    let missing = client.ask(modern(5, "resources/read", json!({ "uri": "ptyd://x" }))).await;
+    assert_eq!(missing["error"]["code"], -32602);
+}
+
+#[tokio::test]
+async fn a_call_without_a_shell_of_its_own_and_null_arguments_are_understood() {
+    let (road, _heard) = Fake::new(says_hi);
+    let mut client = Client::connect(road.clone(), "nulls").await;
+    client.initialize("2025-11-25").await;
+    let arguments = json!({ "command": "ls", "timeout": 2.5, "reset": null, "wait_for": null });
+    client.call(9, "terminal", arguments).await;
+    let asked = road.asked.lock().expect("free");
+    let [Action::Terminal(call)] = asked.as_slice() else { panic!("{asked:?}") };
+    assert_eq!(call.key.as_deref(), Some("nulls:9"));
+    assert_eq!(call.timeout, Some(std::time::Duration::from_millis(2_500)));
+    assert_eq!(call.client.cwd, Some("/x".into()));
+    assert!(call.pattern.is_none() && !call.reset);
+}
+
+#[tokio::test]
+async fn the_list_has_the_same_facts_twice_and_output_has_only_text() {
+    let (road, _heard) = Fake::new(says_hi);
+    let mut client = Client::connect(road, "list").await;
+    client.initialize("2025-11-25").await;
+    let listed = client.call(1, "list_terminal_sessions", json!({})).await;
+    assert_eq!(
+        text(&listed),
+        "[s0-k3v9q2m7xa · running · idle · bash · pid 4711 · cwd /app · owner alice · last activity \
+         1970-01-01T00:00:00Z]\n[1 of 1 sessions · offset 0]"
+    );
+    let summary = json!({
+        "id": ID, "status": "running", "foreground": "idle", "shell": "bash", "pid": 4711, "cwd": "/app", "owner": "alice",
+        "lastActivity": "1970-01-01T00:00:00Z",
+    });
+    assert_eq!(listed["structuredContent"], json!({ "terminals": [summary], "total": 1, "offset": 0 }));
+    let ran = client.call(2, "terminal", json!({ "command": "echo hi" })).await;
+    assert!(ran.get("structuredContent").is_none());
+    let resources = client.ask(json!({ "jsonrpc": "2.0", "id": 3, "method": "resources/list" })).await;
+    let uris: Vec<&Value> =
+        resources["result"]["resources"].as_array().expect("some").iter().map(|r| &r["uri"]).collect();
+    assert_eq!(uris, ["ptyd://sessions/s0-k3v9q2m7xa/output", "ptyd://sessions/s0-k3v9q2m7xa/screen"]);
+}
+
+#[tokio::test]
+async fn progress_comes_at_once_and_a_cancelled_call_only_gives_up_its_wait() {
+    let (road, mut heard) = Fake::new(|_| None);
+    let mut client = Client::connect(road, "waits").await;
+    assert_eq!(heard.recv().await.as_deref(), Some("waits here"));
+    client.initialize("2025-11-25").await;
+    let params =
+        json!({ "name": "terminal", "arguments": { "command": "sleep 9" }, "_meta": { "progressToken": "p" } });
+    client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })).await;
+    let progress = client.next().await;
+    let expected = json!({ "progressToken": "p", "progress": 0.0, "message": "started" });
+    assert_eq!((progress["method"].as_str(), &progress["params"]), (Some("notifications/progress"), &expected));
+    assert_eq!(heard.recv().await.as_deref(), Some("waiting"));
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } })).await;
+    assert_eq!(heard.recv().await.as_deref(), Some("given up"));
+}
+
+#[tokio::test]
+async fn when_the_stream_ends_every_wait_ends_at_once_and_the_last_connection_is_the_clients_going() {
+    let (road, mut heard) = Fake::new(|_| None);
+    let mut client = Client::connect(road.clone(), "goes").await;
+    assert_eq!(heard.recv().await.as_deref(), Some("goes here"));
+    client.initialize("2025-11-25").await;
+    let params = json!({ "name": "terminal", "arguments": { "command": "sleep 9" } });
+    client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })).await;
+    assert_eq!(heard.recv().await.as_deref(), Some("waiting"));
+    let mut again = Client::connect(road, "goes").await;
+    again.initialize("2025-11-25").await;
+    assert_eq!(heard.recv().await.as_deref(), Some("goes here"));
+    let begun = std::time::Instant::now();
+    drop(client);
+    assert_eq!(heard.recv().await.as_deref(), Some("given up"));
+    drop(again);
+    assert_eq!(heard.recv().await.as_deref(), Some("goes gone After(0ns)"));
+    assert!(begun.elapsed() < std::time::Duration::from_secs(1), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_stream_that_does_not_say_hello_is_told_why_it_is_refused() {
+    let (road, _heard) = Fake::new(|_| None);
+    let mut client = Client::raw(road);
+    client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize" })).await;
+    let refused = client.next().await;
+    assert_eq!(refused["error"]["code"], -32600);
+}
+
+/// A session whose program shows `name? `, and answers what it is typed.
+fn dialogue(action: &Action) -> Option<Result<Outcome, ActionError>> {
+    Some(Ok(match action {
+        Action::Show(_) => Outcome::Session(Box::new(session())),
+        Action::Wait { wait, .. } if wait.pattern.is_some() => return None,
+        Action::Wait { .. } => {
+            let mut now = report("");
+            now.output.from = 42;
+            Outcome::Report(Box::new(now))
+        }
+        Action::Output(read) => {
+            let shown = if read.since == Since::Offset(0) { "make\nname? " } else { "name? Jo\nage? 7\nold\n" };
+            Outcome::Output(OutputView {
+                view: View::Text,
+                bytes: Vec::new(),
+                text: TextView { head: shown.to_owned(), ..TextView::default() },
+                from: 0,
+                next: 100,
+                first: 0,
+                end: 100,
+                gap: None,
+                is_final: false,
+            })
+        }
+        Action::Input(input) => {
+            let mut report = report("ignored");
+            report.output.from = 42;
+            report.accepted_bytes = Some(2);
+            let awaits_age = input.wait.as_ref().and_then(|w| w.pattern.as_ref()).is_some_and(|p| p.as_str() == "age");
+            report.ended_by = if awaits_age { EndedBy::Matched } else { EndedBy::TimedOut };
+            Outcome::Report(Box::new(report))
+        }
+        _ => return Some(Err(ActionError::Restarting)),
+    }))
+}
+
+#[tokio::test]
+async fn a_dialogue_hears_the_prompt_that_stands_there_and_says_which_step_did_not_match() {
+    let (road, _heard) = Fake::new(dialogue);
+    let mut client = Client::connect(road.clone(), "talks").await;
+    client.initialize("2025-11-25").await;
+    let steps = json!([
+        { "wait_for": "name", "input": "Jo" }, { "wait_for": "age", "keys": ["7", "Enter"] }, { "wait_for": "never", "input": "x" },
+    ]);
+    let result = client.call(1, "send_input_to_terminal", json!({ "session_id": ID, "steps": steps })).await;
+    let told = text(&result);
+    assert!(
+        told.starts_with(
+            "name? Jo\nage? 7\nold\n[step 3 of 3 did not match \"never\", nothing of it was typed · exit 0 · "
+        ),
+        "{told}"
+    );
+    assert!(told.contains(" · sent 4 bytes · "), "{told}");
+    let asked = road.asked.lock().expect("free");
+    let typed: Vec<(&InputBytes, Option<&str>)> = asked
+        .iter()
+        .filter_map(|a| if let Action::Input(i) = a { Some((&i.bytes, i.key.as_deref())) } else { None })
+        .collect();
+    let keys = InputBytes::Keys(["7", "Enter"].iter().flat_map(|k| crate::keys::parse(k).expect("keys")).collect());
+    assert_eq!(typed, [(&InputBytes::Raw(b"Jo".to_vec()), Some("talks:1/0")), (&keys, Some("talks:1/1"))]);
+}
+
+#[tokio::test]
+async fn a_wait_for_words_that_came_between_two_calls_answers_at_once() {
+    let (road, mut heard) = Fake::new(dialogue);
+    let mut client = Client::connect(road, "polls").await;
+    assert_eq!(heard.recv().await.as_deref(), Some("polls here"));
+    client.initialize("2025-11-25").await;
+    let arguments = json!({ "session_id": ID, "since": "last", "wait_for": "age. \\d", "timeout": 60 });
+    let result = client.call(1, "get_terminal_output", arguments).await;
+    assert_eq!(heard.recv().await.as_deref(), Some("waiting"));
+    assert_eq!(heard.recv().await.as_deref(), Some("given up"));
+    assert!(text(&result).ends_with(" · next o:100]"), "{result}");
+}
+
+#[tokio::test]
+async fn a_screen_is_shown_with_its_cursor_and_read_as_a_resource() {
+    let (road, _heard) = Fake::new(|action| {
+        Some(Ok(match action {
+            Action::Screen(_) => Outcome::Screen(ScreenView {
+                rows: vec!["~".to_owned(), String::new()],
+                cursor_row: 1,
+                cursor_col: 0,
+                cursor_visible: false,
+                title: String::new(),
+                cols: 80,
+                is_alternate: true,
+                ansi: Vec::new(),
+                at: 55,
+            }),
+            _ => Outcome::Session(Box::new(session())),
+        }))
+    });
+    let mut client = Client::connect(Arc::clone(&road) as _, "screen").await;
+    client.initialize("2025-11-25").await;
+    let result = client.call(1, "get_terminal_output", json!({ "session_id": ID, "view": "screen" })).await;
+    assert!(text(&result).starts_with("~\n[idle · screen 80×2 · cursor hidden row 2 column 1 · session "), "{result}");
+    let uri = format!("ptyd://sessions/{ID}/screen");
+    let read =
+        client.ask(json!({ "jsonrpc": "2.0", "id": 2, "method": "resources/read", "params": { "uri": uri } })).await;
+    assert_eq!(read["result"]["contents"][0]["text"], "~\n");
+}

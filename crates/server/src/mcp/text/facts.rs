@@ -1,0 +1,94 @@
+//! The line of facts, and what makes foreign text safe to stand in it.
+//!
+//! Names, titles and directories come from programs: none of them may end the line or look like another fact.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::Telling;
+use crate::action::SessionView;
+
+/// Characters of foreign text in one fact; a title or a match may be a megabyte.
+const FOREIGN_CHARS_MAX: usize = 80;
+
+/// Facts in their order.
+#[derive(Debug, Default)]
+pub(in crate::mcp) struct Facts(Vec<String>);
+
+impl Facts {
+    /// Adds one.
+    pub fn add(&mut self, fact: impl Into<String>) {
+        self.0.push(fact.into());
+    }
+
+    /// `[fact · fact]`.
+    pub fn line(&self) -> String {
+        format!("[{}]", self.0.join(" · "))
+    }
+}
+
+/// The requirement's metadata: all of it at first, afterwards what changed.
+pub(in crate::mcp) fn metadata(facts: &mut Facts, session: &SessionView, telling: &Telling<'_>) {
+    let python = session.python.as_deref();
+    let Some(shown) = telling.shown else {
+        facts.add(format!("session {}", session.id));
+        if let Some(pid) = session.pid {
+            facts.add(format!("pid {pid}"));
+        }
+        facts.add(format!("user {}", plain(&telling.host.user)));
+        facts.add(format!("host {}", plain(&telling.host.name)));
+        facts.add(format!("cwd {}", path(&session.cwd)));
+        if let Some(python) = python {
+            facts.add(format!("python {}", path(python)));
+        }
+        return;
+    };
+    if shown.cwd != session.cwd {
+        facts.add(format!("cwd {}", path(&session.cwd)));
+    }
+    if shown.python.as_deref() != python {
+        facts.add(python.map_or_else(|| "python none".to_owned(), |p| format!("python {}", path(p))));
+    }
+}
+
+/// A path in one line; bytes that are not UTF-8 appear as `\xNN`.
+fn path(path: &Path) -> String {
+    let mut text = String::new();
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        text.extend(chunk.valid().chars().map(visible));
+        text.extend(chunk.invalid().iter().map(|b| format!("\\x{b:02x}")));
+    }
+    text
+}
+
+/// A path for a shell: quoted when it needs to be.
+pub(in crate::mcp) fn shell_words(file: &Path) -> String {
+    let text = path(file);
+    let is_bare = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:@".contains(c));
+    if is_bare { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+/// Foreign words in one line: no control characters, bounded.
+pub(in crate::mcp) fn plain(text: &str) -> String {
+    text.chars().map(visible).collect()
+}
+
+/// Foreign text in quotes, so that it is seen where it ends.
+pub(in crate::mcp) fn quoted(text: &str) -> String {
+    let mut short: String = text.chars().take(FOREIGN_CHARS_MAX).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    format!("\"{}\"", plain(&short.replace('\\', "\\\\").replace('"', "\\\"")))
+}
+
+fn visible(c: char) -> String {
+    match c {
+        '\n' => "\\n".to_owned(),
+        '\r' => "\\r".to_owned(),
+        '\t' => "\\t".to_owned(),
+        '\x1b' => "\\e".to_owned(),
+        c if c.is_control() => format!("\\x{:02x}", u32::from(c)),
+        c => c.to_string(),
+    }
+}

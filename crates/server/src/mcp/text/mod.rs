@@ -1,0 +1,314 @@
+//! What a model reads: the output as a person would see it, then one line of facts, `[fact · fact · …]`.
+//!
+//! The grammar is docs/text-format.md. Only the last line is ever ours: a program may print a line that looks like it,
+//! so nothing may follow the facts. What did not change since the last answer is not said again.
+
+mod facts;
+mod size;
+#[cfg(test)]
+pub(super) mod tests;
+
+use std::time::{Duration, SystemTime};
+
+pub(super) use facts::{Facts, metadata, plain, quoted, shell_words};
+pub(super) use size::{grouped, seconds};
+
+use super::host::Host;
+use super::shown::Shown;
+use crate::action::{
+    Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, Look, Omitted, OutputView, Report, ScreenView,
+    SessionStatus, SessionView, TerminalView, TextView,
+};
+use crate::ids::CommandId;
+
+/// How an answer is to be told.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Telling<'a> {
+    /// Who and where.
+    pub host: &'a Host,
+    /// What this caller was told about the session before; `None` tells everything.
+    pub shown: Option<&'a Shown>,
+    /// The clock, for how long a program has run.
+    pub now: SystemTime,
+    /// How long without new output the caller wanted to wait, when that is worth saying.
+    pub quiet: Option<Duration>,
+    /// The command's id belongs in the answer even when it has ended.
+    pub names_command: bool,
+    /// `get_terminal_output` is among this client's tools.
+    pub has_read_tool: bool,
+}
+
+/// Output or screen, then the facts, of a command, an input or a wait.
+pub(super) fn report(report: &Report, telling: &Telling<'_>) -> String {
+    let mut facts = Facts::default();
+    state(&mut facts, report, telling);
+    circumstances(&mut facts, report, telling);
+    body(report, telling) + &facts.line()
+}
+
+/// The same for the one-tool shell, which may have had to start a fresh shell or to look instead of to run.
+pub(super) fn terminal(view: &TerminalView, telling: &Telling<'_>) -> String {
+    let report = &view.report;
+    let mut facts = Facts::default();
+    match view.look {
+        None | Some(Look::Running) => state(&mut facts, report, telling),
+        Some(Look::Idle) => {
+            facts.add("idle");
+            last_result(&mut facts, report);
+        }
+        Some(Look::NothingToInterrupt) => {
+            facts.add("nothing runs; nothing was sent");
+            last_result(&mut facts, report);
+        }
+        Some(Look::Reset) => facts.add("terminal reset: all previous state is lost"),
+    }
+    match &view.fresh {
+        None | Some(Fresh::First) => {}
+        Some(Fresh::Ended(how)) => {
+            facts.add(format!("fresh shell, all state is lost: the last one ended ({})", plain(how)))
+        }
+        Some(Fresh::Reset(lost)) => {
+            if view.look != Some(Look::Reset) {
+                facts.add("terminal reset: all previous state is lost");
+            }
+            if let Some(lost) = lost {
+                facts.add(format!("killed {}", quoted(lost)));
+            }
+        }
+    }
+    circumstances(&mut facts, report, telling);
+    body(report, telling) + &facts.line()
+}
+
+/// Text of the journal from a position on, with where to go on.
+pub(super) fn output(session: &SessionView, view: &OutputView, text: &str, telling: &Telling<'_>) -> String {
+    let mut facts = Facts::default();
+    facts.add(session_state(session));
+    if let Some((from, to)) = view.gap {
+        facts.add(format!("bytes {from}–{to} are no longer kept"));
+    }
+    if view.text.escaped > 0 {
+        facts.add(escaped(view.text.escaped));
+    }
+    metadata(&mut facts, session, telling);
+    let left = view.end.saturating_sub(view.next);
+    if left > 0 {
+        facts.add(format!("{} more bytes", grouped(left)));
+    }
+    facts.add(format!("next o:{}", view.next));
+    let mut body = text.to_owned();
+    end_line(&mut body);
+    body + &facts.line()
+}
+
+/// The screen, with where the cursor is.
+pub(super) fn screen(session: &SessionView, screen: &ScreenView, telling: &Telling<'_>) -> String {
+    let mut facts = Facts::default();
+    facts.add(session_state(session));
+    cursor(&mut facts, screen);
+    metadata(&mut facts, session, telling);
+    facts.add(format!("next o:{}", screen.at));
+    rows(screen) + &facts.line()
+}
+
+/// The first fact: how it stands with the command, or with the shell when there is none.
+fn state(facts: &mut Facts, report: &Report, telling: &Telling<'_>) {
+    if report.session.status == SessionStatus::Terminated {
+        if let Some(command) = &report.command
+            && command.status == CommandStatus::Completed
+        {
+            ended(facts, command, telling);
+        }
+        facts.add(session_end(&report.session));
+        return;
+    }
+    match &report.command {
+        Some(command) if command.status == CommandStatus::Running => running(facts, report, command, telling),
+        Some(command) => {
+            ended(facts, command, telling);
+            if report.session.foreground == Foreground::Stopped {
+                facts.add("stopped; fg resumes it");
+            }
+        }
+        None => facts.add(session_state(&report.session)),
+    }
+    match report.ended_by {
+        EndedBy::Matched => {
+            if let Some(matched) = &report.matched {
+                facts.add(format!("matched {}", quoted(matched)));
+            }
+        }
+        EndedBy::Quiet => {
+            if let Some(quiet) = telling.quiet {
+                facts.add(format!("no new output for {}", seconds(quiet)));
+            }
+        }
+        EndedBy::TimedOut => facts.add("timeout"),
+        // The state says it already.
+        EndedBy::Accepted | EndedBy::Ended | EndedBy::InputWanted | EndedBy::Exited => {}
+    }
+}
+
+fn running(facts: &mut Facts, report: &Report, command: &CommandView, telling: &Telling<'_>) {
+    let session = &report.session;
+    facts.add("still running");
+    let elapsed = telling.now.duration_since(command.started_at).unwrap_or_default();
+    if elapsed >= Duration::from_secs(1) {
+        facts.add(seconds(elapsed));
+    }
+    // The whole metadata names the session already.
+    if telling.shown.is_some() {
+        facts.add(format!("session {}", session.id));
+    }
+    facts.add(format!("command {}", command.id));
+    match (session.foreground, report.ended_by) {
+        (Foreground::PasswordWanted, _) => facts.add("wants a password"),
+        (Foreground::InputWanted, _) | (_, EndedBy::InputWanted) => facts.add("wants input"),
+        (Foreground::Fullscreen, _) => facts.add("full-screen"),
+        (Foreground::Stopped, _) => facts.add("stopped; fg resumes it"),
+        (Foreground::Idle | Foreground::Running, _) => {}
+    }
+}
+
+fn ended(facts: &mut Facts, command: &CommandView, telling: &Telling<'_>) {
+    match (command.status, command.exit_code) {
+        (CommandStatus::Terminated, None) => facts.add("terminated with its session"),
+        (CommandStatus::Failed, _) => {
+            facts.add(format!("failed: {}", plain(command.error.as_deref().unwrap_or("no reason is known"))))
+        }
+        (_, Some(code)) => facts.add(format!("exit {code}")),
+        (CommandStatus::Running | CommandStatus::Completed, None) => facts.add("ended"),
+    }
+    if command.exit_code.is_none() {
+        facts.add("exit code not known");
+    }
+    if let Some(signo) = command.signal {
+        facts.add(sys::signal::name(signo));
+    }
+    if command.exit_code == Some(0) && command.pipestatus.iter().any(|code| *code != 0) {
+        let parts: Vec<String> = command.pipestatus.iter().map(i32::to_string).collect();
+        facts.add(format!("pipestatus {}", parts.join("|")));
+    }
+    let took = command.completed_at.and_then(|at| at.duration_since(command.started_at).ok()).unwrap_or_default();
+    if took >= Duration::from_secs(1) {
+        facts.add(seconds(took));
+    }
+    if telling.names_command {
+        facts.add(format!("command {}", command.id));
+    }
+}
+
+fn last_result(facts: &mut Facts, report: &Report) {
+    if let Some(code) = report.command.as_ref().and_then(|c| c.exit_code) {
+        facts.add(format!("last exit {code}"));
+    }
+}
+
+/// What belongs to every answer but is only said when it is unusual or new.
+fn circumstances(facts: &mut Facts, report: &Report, telling: &Telling<'_>) {
+    if let Some(bytes) = report.accepted_bytes {
+        facts.add(format!("sent {bytes} bytes"));
+    }
+    if let Some(screen) = &report.screen {
+        cursor(facts, screen);
+    }
+    let boundary = report.command.as_ref().map_or(report.session.boundary, |c| c.boundary);
+    if boundary == Boundary::Heuristic {
+        facts.add("boundary heuristic");
+    }
+    if report.output.escaped > 0 {
+        facts.add(escaped(report.output.escaped));
+    }
+    if let Some(trouble) = &report.session.trouble {
+        facts.add(format!("trouble: {}", plain(trouble)));
+    }
+    metadata(facts, &report.session, telling);
+}
+
+/// How it stands with a session that is not looked at through a command.
+fn session_state(session: &SessionView) -> String {
+    let running = match (session.status, session.foreground) {
+        (SessionStatus::Terminated, _) => return session_end(session),
+        (SessionStatus::Creating, _) => return "the shell is starting".to_owned(),
+        (SessionStatus::Running, Foreground::Idle) => return "idle".to_owned(),
+        (SessionStatus::Running, Foreground::Running) => "still running",
+        (SessionStatus::Running, Foreground::InputWanted) => "still running · wants input",
+        (SessionStatus::Running, Foreground::PasswordWanted) => "still running · wants a password",
+        (SessionStatus::Running, Foreground::Fullscreen) => "still running · full-screen",
+        (SessionStatus::Running, Foreground::Stopped) => "idle · a job is stopped; fg resumes it",
+    };
+    session.current_command.map_or_else(|| running.to_owned(), |id| format!("{running} · command {id}"))
+}
+
+fn session_end(session: &SessionView) -> String {
+    let mut text = "session ended".to_owned();
+    if let Some(exit) = &session.exit {
+        if let Some(signo) = exit.signal {
+            text += &format!(" · {}", sys::signal::name(signo));
+        } else if let Some(code) = exit.code {
+            text += &format!(" · exit {code}");
+        }
+        if !exit.reason.is_empty() {
+            text += &format!(" · {}", plain(&exit.reason));
+        }
+    }
+    text
+}
+
+fn body(report: &Report, telling: &Telling<'_>) -> String {
+    let command = report.command.as_ref().map(|c| c.id);
+    let mut body = cut(&report.output, &report.session, command, telling);
+    end_line(&mut body);
+    if let Some(screen) = &report.screen {
+        body += &rows(screen);
+    }
+    body
+}
+
+/// Head, the line that says exactly what is missing and how to read it, and tail.
+pub(super) fn cut(text: &TextView, session: &SessionView, command: Option<CommandId>, telling: &Telling<'_>) -> String {
+    let Some(omitted) = &text.omitted else { return text.head.clone() };
+    let mut body = text.head.clone();
+    end_line(&mut body);
+    body += &omission(omitted, session, command, telling);
+    body + &text.tail
+}
+
+fn omission(omitted: &Omitted, session: &SessionView, command: Option<CommandId>, telling: &Telling<'_>) -> String {
+    let Omitted { bytes, first_line, last_line, from, to } = omitted;
+    let how = if telling.has_read_tool {
+        // Ids hold no character that JSON would escape.
+        let of_command = command.map(|id| format!("\"command_id\":\"{id}\",")).unwrap_or_default();
+        format!("get_terminal_output {{\"session_id\":\"{}\",{of_command}\"since\":\"o:{from}\"}}", session.id)
+    } else {
+        // The offset in the journal is the offset in its file.
+        format!("bytes {from}–{to} of {}", shell_words(&session.log_file))
+    };
+    format!("[… {} bytes omitted: lines {first_line}–{last_line}; {how}]\n", grouped(*bytes))
+}
+
+fn cursor(facts: &mut Facts, screen: &ScreenView) {
+    let hidden = if screen.cursor_visible { "" } else { " hidden" };
+    facts.add(format!("screen {}×{}", screen.cols, screen.rows.len()));
+    facts.add(format!("cursor{hidden} row {} column {}", screen.cursor_row + 1, screen.cursor_col + 1));
+    if !screen.title.is_empty() {
+        facts.add(format!("title {}", quoted(&screen.title)));
+    }
+}
+
+/// The rows down to the last one that is not empty.
+fn rows(screen: &ScreenView) -> String {
+    let used = screen.rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1);
+    screen.rows[..used].iter().flat_map(|row| [row.as_str(), "\n"]).collect()
+}
+
+fn escaped(bytes: u64) -> String {
+    format!("{} bytes are not UTF-8, shown as \\xNN", grouped(bytes))
+}
+
+/// The facts stand on a line of their own.
+fn end_line(text: &mut String) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+}

@@ -1,0 +1,192 @@
+//! The grammar of answers, whole texts at a time: every form that docs/text-format.md shows is here.
+
+use super::*;
+use crate::action::SessionExit;
+use crate::mcp::rig::{command, report as done};
+
+fn host() -> Host {
+    Host { user: "alice".to_owned(), name: "box".to_owned() }
+}
+
+/// Told to somebody who has heard of the session before, ten seconds after the epoch.
+fn told(what: &Report) -> String {
+    let (host, shown) = (host(), Shown { cwd: "/app".into(), python: Some("/usr/bin/python3".into()) });
+    report(what, &telling(&host, Some(&shown)))
+}
+
+fn telling<'a>(host: &'a Host, shown: Option<&'a Shown>) -> Telling<'a> {
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(10);
+    Telling { host, shown, now, quiet: None, names_command: false, has_read_tool: true }
+}
+
+fn running(foreground: Foreground, ended_by: EndedBy, output: &str) -> Report {
+    let mut report = done(output);
+    report.session.foreground = foreground;
+    report.ended_by = ended_by;
+    report.command =
+        Some(CommandView { status: CommandStatus::Running, exit_code: None, completed_at: None, ..command() });
+    report
+}
+
+fn with(report: &Report, change: impl FnOnce(&mut Report)) -> Report {
+    let mut changed = report.clone();
+    change(&mut changed);
+    changed
+}
+
+#[test]
+fn a_result_is_the_output_and_then_only_what_is_unusual() {
+    assert_eq!(told(&done("hi\n")), "hi\n[exit 0]");
+    assert_eq!(told(&done("no newline")), "no newline\n[exit 0]");
+    assert_eq!(told(&done("")), "[exit 0]");
+}
+
+#[test]
+fn what_changed_since_the_last_answer_is_said() {
+    let mut report = done("");
+    report.session.cwd = "/srv/a\nb".into();
+    report.session.python = Some("/app/.venv/bin/python".into());
+    let command = report.command.as_mut().expect("one");
+    command.exit_code = Some(2);
+    command.completed_at = Some(SystemTime::UNIX_EPOCH + Duration::from_millis(3_400));
+    assert_eq!(told(&report), "[exit 2 · 3.4s · cwd /srv/a\\nb · python /app/.venv/bin/python]");
+    report.session.python = None;
+    assert_eq!(told(&report), "[exit 2 · 3.4s · cwd /srv/a\\nb · python none]");
+}
+
+#[test]
+fn the_first_answer_of_a_session_has_the_whole_metadata() {
+    let host = host();
+    let whole = "session s0-k3v9q2m7xa · pid 4711 · user alice · host box · cwd /app · python /usr/bin/python3";
+    assert_eq!(report(&done("hi\n"), &telling(&host, None)), format!("hi\n[exit 0 · {whole}]"));
+}
+
+#[test]
+fn signals_and_failed_parts_of_a_pipeline_are_named() {
+    let interrupted = with(&done(""), |r| {
+        let command = r.command.as_mut().expect("one");
+        (command.exit_code, command.signal) = (Some(130), Some(2));
+    });
+    assert_eq!(told(&interrupted), "[exit 130 · INT]");
+    let piped = with(&done(""), |r| r.command.as_mut().expect("one").pipestatus = vec![1, 0]);
+    assert_eq!(told(&piped), "[exit 0 · pipestatus 1|0]");
+}
+
+#[test]
+fn a_command_that_runs_on_says_so_with_why_and_where() {
+    let asks = running(Foreground::PasswordWanted, EndedBy::InputWanted, "Password: ");
+    assert_eq!(
+        told(&asks),
+        "Password: \n[still running · 10s · session s0-k3v9q2m7xa · command c7 · wants a password]"
+    );
+    let late = running(Foreground::Running, EndedBy::TimedOut, "");
+    assert_eq!(told(&late), "[still running · 10s · session s0-k3v9q2m7xa · command c7 · timeout]");
+    let ready =
+        with(&running(Foreground::Running, EndedBy::Matched, "ready\n"), |r| r.matched = Some("re\"ady\n".to_owned()));
+    assert_eq!(
+        told(&ready),
+        "ready\n[still running · 10s · session s0-k3v9q2m7xa · command c7 · matched \"re\\\"ady\\n\"]"
+    );
+    let (host, shown) = (host(), Shown { cwd: "/app".into(), python: Some("/usr/bin/python3".into()) });
+    let soft = Telling { quiet: Some(Duration::from_secs(30)), ..telling(&host, Some(&shown)) };
+    assert_eq!(
+        report(&running(Foreground::Running, EndedBy::Quiet, ""), &soft),
+        "[still running · 10s · session s0-k3v9q2m7xa · command c7 · no new output for 30s]"
+    );
+}
+
+#[test]
+fn an_end_that_nobody_attested_says_so() {
+    let guessed = with(&done(""), |r| {
+        let command = r.command.as_mut().expect("one");
+        (command.exit_code, command.boundary) = (None, Boundary::Heuristic);
+    });
+    assert_eq!(told(&guessed), "[ended · exit code not known · boundary heuristic]");
+    let failed = with(&done(""), |r| {
+        let command = r.command.as_mut().expect("one");
+        (command.exit_code, command.status, command.error) =
+            (None, CommandStatus::Failed, Some("incomplete command".to_owned()));
+    });
+    assert_eq!(told(&failed), "[failed: incomplete command · exit code not known]");
+}
+
+#[test]
+fn a_dead_shell_is_told_with_how_it_ended() {
+    let dead = with(&done("bye\n"), |r| {
+        r.session.status = SessionStatus::Terminated;
+        r.session.exit = Some(SessionExit {
+            code: Some(3),
+            signal: None,
+            reason: "the shell exited".to_owned(),
+            at: SystemTime::UNIX_EPOCH,
+        });
+        r.command.as_mut().expect("one").status = CommandStatus::Terminated;
+    });
+    assert_eq!(told(&dead), "bye\n[session ended · exit 3 · the shell exited]");
+}
+
+#[test]
+fn what_is_left_out_is_counted_and_named_with_the_call_that_reads_it() {
+    let cut = with(&done(""), |r| {
+        let omitted = Omitted { bytes: 48_213, first_line: 121, last_line: 1904, from: 1234, to: 49_447 };
+        r.output = TextView {
+            head: "first\n".to_owned(),
+            omitted: Some(omitted),
+            tail: "last\n".to_owned(),
+            ..TextView::default()
+        };
+    });
+    assert_eq!(
+        told(&cut),
+        "first\n[… 48,213 bytes omitted: lines 121–1904; get_terminal_output {\"session_id\":\"s0-k3v9q2m7xa\",\
+         \"command_id\":\"c7\",\"since\":\"o:1234\"}]\nlast\n[exit 0]"
+    );
+    let (host, shown) = (host(), Shown { cwd: "/app".into(), python: Some("/usr/bin/python3".into()) });
+    let without = Telling { has_read_tool: false, ..telling(&host, Some(&shown)) };
+    assert_eq!(
+        report(&cut, &without),
+        "first\n[… 48,213 bytes omitted: lines 121–1904; bytes 1234–49447 of /state/sessions/s0/journal]\nlast\n[exit 0]"
+    );
+}
+
+#[test]
+fn a_full_screen_program_is_its_rows_and_its_cursor() {
+    let vim = with(&running(Foreground::Fullscreen, EndedBy::Quiet, ""), |r| {
+        r.screen = Some(ScreenView {
+            rows: vec!["hello".to_owned(), String::new(), "~".to_owned(), String::new()],
+            cursor_row: 0,
+            cursor_col: 4,
+            cursor_visible: true,
+            title: "vim\x1b]0".to_owned(),
+            cols: 80,
+            is_alternate: true,
+            ansi: Vec::new(),
+            at: 5,
+        });
+    });
+    assert_eq!(
+        told(&vim),
+        "hello\n\n~\n[still running · 10s · session s0-k3v9q2m7xa · command c7 · full-screen · screen 80×4 · cursor row 1 \
+         column 5 · title \"vim\\e]0\"]"
+    );
+}
+
+#[test]
+fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
+    let (host, shown) = (host(), Shown { cwd: "/app".into(), python: Some("/usr/bin/python3".into()) });
+    let tell = |look, fresh| {
+        let view = TerminalView { report: done("late\n"), fresh, look: Some(look) };
+        terminal(&view, &telling(&host, Some(&shown)))
+    };
+    assert_eq!(tell(Look::Idle, None), "late\n[idle · last exit 0]");
+    assert_eq!(tell(Look::NothingToInterrupt, None), "late\n[nothing runs; nothing was sent · last exit 0]");
+    assert_eq!(
+        tell(Look::Reset, Some(Fresh::Reset(Some("sleep 60".to_owned())))),
+        "late\n[terminal reset: all previous state is lost · killed \"sleep 60\"]"
+    );
+    let revived = TerminalView { report: done("hi\n"), fresh: Some(Fresh::Ended("exit 3".to_owned())), look: None };
+    assert_eq!(
+        terminal(&revived, &telling(&host, Some(&shown))),
+        "hi\n[exit 0 · fresh shell, all state is lost: the last one ended (exit 3)]"
+    );
+}

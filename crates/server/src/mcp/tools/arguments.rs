@@ -1,0 +1,67 @@
+//! Arguments that several tools share, and what is right about them.
+
+use std::time::Duration;
+
+use regex::{Regex, RegexBuilder};
+use serde::Deserialize;
+
+use super::Refusal;
+use crate::action::InputBytes;
+use crate::ids::SessionId;
+use crate::keys;
+use crate::limits::{PATTERN_BYTES_MAX, TIMEOUT_MAX};
+
+/// Seconds, fractions allowed.
+#[derive(Debug, Clone, Copy, Deserialize, schemars::JsonSchema)]
+#[serde(transparent)]
+pub(super) struct Seconds(#[schemars(range(min = 0, max = 86_400))] pub f64);
+
+impl Seconds {
+    /// As a duration.
+    pub fn duration(self) -> Result<Duration, Refusal> {
+        Duration::try_from_secs_f64(self.0).ok().filter(|d| *d <= TIMEOUT_MAX).ok_or_else(|| {
+            Refusal::Said(format!("timeout: {} is not between 0 and {} seconds", self.0, TIMEOUT_MAX.as_secs()))
+        })
+    }
+}
+
+/// A session's id.
+pub(super) fn session(id: &str) -> Result<SessionId, Refusal> {
+    Ok(SessionId::parse(id)?)
+}
+
+/// A regular expression; an empty one is none. `^` and `$` are at every line, as people who wait for a line mean it.
+pub(super) fn pattern(field: &'static str, text: &str) -> Result<Option<Regex>, Refusal> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let built = RegexBuilder::new(text).multi_line(true).size_limit(PATTERN_BYTES_MAX).build();
+    built
+        .map(Some)
+        .map_err(|error| Refusal::Said(format!("{field}: not a regular expression (Rust regex syntax): {error}")))
+}
+
+/// Either text or keys; `None` when there is neither.
+pub(super) fn typing(input: &str, names: &[String], end_with_newline: bool) -> Result<Option<InputBytes>, Refusal> {
+    match (input.is_empty() && !end_with_newline, names) {
+        (true, []) => Ok(None),
+        (false, []) => {
+            let mut bytes = input.as_bytes().to_vec();
+            if end_with_newline {
+                // What the Enter key sends: the terminal makes a newline of it, and programs in raw mode expect it.
+                bytes.push(b'\r');
+            }
+            Ok(Some(InputBytes::Raw(bytes)))
+        }
+        (true, names) => {
+            let mut keys = Vec::new();
+            for name in names {
+                keys.extend(keys::parse(name).map_err(|why| Refusal::Said(format!("keys: {why}")))?);
+            }
+            Ok(Some(InputBytes::Keys(keys)))
+        }
+        (false, _) => {
+            Err(Refusal::Said("input and keys: give one of them; use steps to send both in order".to_owned()))
+        }
+    }
+}

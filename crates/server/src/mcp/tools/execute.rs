@@ -1,0 +1,88 @@
+//! `execute_in_terminal`: a command in a named session.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::arguments::{Seconds, pattern, session};
+use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read};
+use crate::action::{Action, Execute, Outcome, Wait};
+use crate::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT};
+use crate::mcp::{schema, text};
+
+const NAME: &str = "execute_in_terminal";
+
+const DESCRIPTION: &str = "Run a command in a session of start_terminal_session and wait for its end. Always runs it \
+as a command, whatever it is called; for keys and answers to a running program use send_input_to_terminal. Answers \
+with the output, then one line of facts like [exit 0 · command c7]; a non-zero exit is a result, not an error. \
+When the wait is over first (timeout, wait_for, the program wants input), it says still running and the \
+program goes on: read on with get_terminal_output, or call that with a timeout to wait again. Only one command runs in \
+a session at a time; start another session for more. \
+Example: {\"session_id\": \"s0-…\", \"command\": \"cargo test\", \"timeout\": 300}. A server that never ends: \
+wait_for with its ready line, or wait_for_completion false. The session stays until terminate_terminal_session.";
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// From start_terminal_session.
+    session_id: String,
+    /// The command, several lines allowed.
+    command: String,
+    /// The longest wait in seconds, fractions allowed, 30 if left out. It ends the wait, never the program.
+    #[serde(default)]
+    #[schemars(with = "Seconds")]
+    timeout: Option<Seconds>,
+    /// false answers as soon as the command is accepted.
+    #[serde(default = "yes")]
+    wait_for_completion: bool,
+    /// Answer as soon as this regular expression matches new output.
+    #[serde(default)]
+    wait_for: String,
+    /// The same key again answers with the same command instead of running it again.
+    #[serde(default)]
+    idempotency_key: String,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The table's entry.
+pub(super) fn tool() -> Tool {
+    Tool {
+        name: NAME,
+        title: "Run a command in a session",
+        description: DESCRIPTION,
+        annotations: annotations("Run a command in a session", [false, true, false, true]),
+        schema: schema::of::<Arguments>(),
+        call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
+    }
+}
+
+async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<Answer, Refusal> {
+    let arguments = arguments?;
+    let pattern = pattern("wait_for", &arguments.wait_for)?;
+    let wait = Wait {
+        input_wanted: pattern.is_none(),
+        pattern,
+        quiet: None,
+        timeout: arguments.timeout.map(Seconds::duration).transpose()?.unwrap_or(EXECUTE_TIMEOUT),
+    };
+    let waits = arguments.wait_for_completion || wait.pattern.is_some();
+    let action = Action::Execute(Execute {
+        session: session(&arguments.session_id)?,
+        command: arguments.command,
+        wait: waits.then_some(wait),
+        key: Some(arguments.idempotency_key).filter(|k| !k.is_empty()).or_else(|| call.key.clone()),
+        budget: BUDGET_CHARS,
+    });
+    match call.act(action).await? {
+        Outcome::Report(report) => {
+            let before = call.note(&report.session);
+            let mut telling = call.telling(before.as_ref(), None);
+            telling.names_command = true;
+            Ok(text::report(&report, &telling).into())
+        }
+        other => Err(mismatch(other)),
+    }
+}

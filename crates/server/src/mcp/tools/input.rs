@@ -1,0 +1,142 @@
+//! `send_input_to_terminal`: typing at a running program, once or as a dialogue.
+
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::arguments::{Seconds, pattern, session, typing};
+use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read};
+use crate::action::{Action, Input, InputBytes, Outcome, Report, Wait};
+use crate::ids::SessionId;
+use crate::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT};
+use crate::mcp::dialogue::{self, Step};
+use crate::mcp::{schema, text};
+
+const NAME: &str = "send_input_to_terminal";
+
+/// Without a time or a pattern the answer comes when the program has reacted: it asks, ends, or is quiet this long.
+const REACTION_QUIET: Duration = Duration::from_millis(300);
+/// And at the latest after this.
+const REACTION_MAX: Duration = Duration::from_secs(5);
+/// Steps of one dialogue.
+const STEPS_MAX: usize = 50;
+
+const DESCRIPTION: &str = "Type at the program that runs in a session: text with input (end_with_newline presses Enter), \
+or keys by name: C-c, C-d, Enter, Escape, Tab, Up, F1, M-x, \"<Esc>:wq<Enter>\". Use it for prompts, REPLs, passwords and \
+full-screen programs. Not for running commands: execute_in_terminal. Answers with what the program printed \
+after it, as soon as it asks again, ends or falls silent; wait_for waits for a certain reply. A whole dialogue in one \
+call with steps: each step waits for its wait_for, then types. \
+Example: {\"session_id\": \"s0-…\", \"input\": \"yes\", \"end_with_newline\": true}; \
+{\"session_id\": \"s0-…\", \"steps\": [{\"wait_for\": \"Password:\", \"input\": \"secret\\r\"}, {\"wait_for\": \"ftp> \", \
+\"input\": \"ls\\r\"}], \"timeout\": 20}. What is typed at a password prompt is kept out of every record.";
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// From start_terminal_session or an answer of terminal.
+    session_id: String,
+    /// Text, typed as it is. Give input, keys or steps.
+    #[serde(default)]
+    input: String,
+    /// Key names in order.
+    #[serde(default)]
+    keys: Vec<String>,
+    /// Press Enter after input.
+    #[serde(default)]
+    end_with_newline: bool,
+    /// Answer as soon as this regular expression matches what comes after the input.
+    #[serde(default)]
+    wait_for: String,
+    /// The longest wait in seconds: 5 if left out, 30 with wait_for or steps.
+    #[serde(default)]
+    #[schemars(with = "Seconds")]
+    timeout: Option<Seconds>,
+    /// A dialogue; stops at the first step that does not match.
+    #[serde(default)]
+    steps: Vec<StepArguments>,
+}
+
+/// One step of a dialogue.
+#[derive(Debug, Deserialize, serde::Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StepArguments {
+    /// First wait until this regular expression matches.
+    #[serde(default)]
+    wait_for: String,
+    /// Then type this text (\r is Enter).
+    #[serde(default)]
+    input: String,
+    /// Or these keys.
+    #[serde(default)]
+    keys: Vec<String>,
+}
+
+/// The table's entry.
+pub(super) fn tool() -> Tool {
+    Tool {
+        name: NAME,
+        title: "Type at a program",
+        description: DESCRIPTION,
+        annotations: annotations("Type at a program", [false, true, false, true]),
+        schema: schema::of::<Arguments>(),
+        call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
+    }
+}
+
+async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<Answer, Refusal> {
+    let arguments = arguments?;
+    let id = session(&arguments.session_id)?;
+    let bytes = typing(&arguments.input, &arguments.keys, arguments.end_with_newline)?;
+    let ready = pattern("wait_for", &arguments.wait_for)?;
+    let timeout = arguments.timeout.map(Seconds::duration).transpose()?;
+    let begun = Instant::now();
+    let wait = match (&ready, timeout) {
+        (None, None) => Wait { pattern: None, input_wanted: true, quiet: Some(REACTION_QUIET), timeout: REACTION_MAX },
+        (Some(_), timeout) => {
+            Wait { pattern: ready, input_wanted: false, quiet: None, timeout: timeout.unwrap_or(EXECUTE_TIMEOUT) }
+        }
+        (None, Some(timeout)) => Wait { pattern: None, input_wanted: true, quiet: None, timeout },
+    };
+    match (bytes, arguments.steps.is_empty()) {
+        (Some(bytes), true) => {
+            let report = type_at(call, &id, bytes, Some(wait), call.key.clone()).await?;
+            let before = call.note(&report.session);
+            Ok(text::report(&report, &call.telling(before.as_ref(), None)).into())
+        }
+        (None, false) => {
+            if arguments.steps.len() > STEPS_MAX {
+                return Err(Refusal::Said(format!("steps: {} are more than {STEPS_MAX}", arguments.steps.len())));
+            }
+            let steps = arguments.steps.into_iter().map(step).collect::<Result<Vec<Step>, Refusal>>()?;
+            let deadline = begun + timeout.unwrap_or(EXECUTE_TIMEOUT);
+            dialogue::run(call, &id, steps, wait, deadline).await
+        }
+        (Some(_), false) => {
+            Err(Refusal::Said("input and steps: give one of them; put the input into a step".to_owned()))
+        }
+        (None, true) => Err(Refusal::Said(
+            "input: nothing to type; give input, keys or steps (Enter alone is keys [\"Enter\"])".to_owned(),
+        )),
+    }
+}
+
+fn step(step: StepArguments) -> Result<Step, Refusal> {
+    Ok(Step { wait_for: pattern("steps.wait_for", &step.wait_for)?, bytes: typing(&step.input, &step.keys, false)? })
+}
+
+/// One input and what came of it.
+pub(in crate::mcp) async fn type_at(
+    call: &Call<'_>,
+    id: &SessionId,
+    bytes: InputBytes,
+    wait: Option<Wait>,
+    key: Option<String>,
+) -> Result<Report, Refusal> {
+    let action = Action::Input(Input { session: id.clone(), bytes, is_secret: false, wait, key, budget: BUDGET_CHARS });
+    match call.act(action).await? {
+        Outcome::Report(report) => Ok(*report),
+        other => Err(mismatch(other)),
+    }
+}

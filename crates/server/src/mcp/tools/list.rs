@@ -1,0 +1,102 @@
+//! `list_terminal_sessions`: what there is.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read, session};
+use crate::action::{Action, List, Outcome, SessionStatus};
+use crate::mcp::schema;
+
+const NAME: &str = "list_terminal_sessions";
+
+/// Sessions in one answer at most: a page that a model still reads.
+const LIMIT_MAX: u32 = 200;
+
+const DESCRIPTION: &str = "List terminal sessions: id, state, what the foreground does, running command, directory. Use it \
+to find a session again whose id you lost, or to see what still runs. Sessions that have ended are listed only with \
+status terminated; their output can still be read. Not needed before every call: a session keeps its id. \
+Example: {} or {\"filter\": {\"status\": \"running\"}, \"limit\": 20}.";
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Which sessions.
+    #[serde(default)]
+    filter: Filter,
+    /// At most this many.
+    #[serde(default = "fifty")]
+    #[schemars(range(min = 1, max = LIMIT_MAX))]
+    limit: u32,
+    /// Skip this many.
+    #[serde(default)]
+    offset: u32,
+}
+
+fn fifty() -> u32 {
+    50
+}
+
+/// Which sessions.
+#[derive(Debug, Default, Deserialize, serde::Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Filter {
+    /// Only this owner's; "" is everybody whom you may see.
+    #[serde(default)]
+    owner: String,
+    /// Only in this state; live is all but terminated.
+    #[serde(default)]
+    status: Status,
+}
+
+/// A state to list.
+#[derive(Debug, Clone, Copy, Default, Deserialize, serde::Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    #[default]
+    Live,
+    Creating,
+    Running,
+    Terminated,
+}
+
+/// The table's entry.
+pub(super) fn tool() -> Tool {
+    Tool {
+        name: NAME,
+        title: "List sessions",
+        description: DESCRIPTION,
+        annotations: annotations("List sessions", [true, false, true, false]),
+        schema: schema::of::<Arguments>(),
+        call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
+    }
+}
+
+async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<Answer, Refusal> {
+    let arguments = arguments?;
+    if !(1..=LIMIT_MAX).contains(&arguments.limit) {
+        return Err(Refusal::Said(format!("limit: {} is not between 1 and {LIMIT_MAX}", arguments.limit)));
+    }
+    let action = Action::List(List {
+        owner: Some(arguments.filter.owner).filter(|o| !o.is_empty()),
+        status: match arguments.filter.status {
+            Status::Live => None,
+            Status::Creating => Some(SessionStatus::Creating),
+            Status::Running => Some(SessionStatus::Running),
+            Status::Terminated => Some(SessionStatus::Terminated),
+        },
+        limit: arguments.limit as usize,
+        offset: arguments.offset as usize,
+    });
+    match call.act(action).await? {
+        Outcome::Sessions(sessions, total) => {
+            let lines: String = sessions.iter().map(|s| session::line(s) + "\n").collect();
+            let shown = sessions.len();
+            let text = format!("{lines}[{shown} of {total} sessions · offset {}]", arguments.offset);
+            let terminals: Vec<_> = sessions.iter().map(session::summary).collect();
+            let structured = serde_json::json!({ "terminals": terminals, "total": total, "offset": arguments.offset });
+            Ok(Answer { text, structured: Some(structured) })
+        }
+        other => Err(mismatch(other)),
+    }
+}

@@ -1,0 +1,180 @@
+//! The tools: one file each, and this table of them.
+//!
+//! A file holds the arguments, the description that a model reads, and how the two become an action and its outcome a
+//! text. Nothing else knows a tool's name.
+
+mod arguments;
+mod execute;
+pub(super) mod input;
+mod list;
+pub(super) mod output;
+mod resize;
+mod session;
+mod start;
+mod terminal;
+mod terminate;
+#[cfg(test)]
+mod tests;
+
+use std::sync::LazyLock;
+use std::time::{Duration, SystemTime};
+
+use rmcp::model::{JsonObject, ToolAnnotations};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::road::Boxed;
+use super::text::Telling;
+use super::{Door, schema};
+use crate::action::{Action, ActionError, Outcome, SessionView};
+
+/// Every tool, in the order of their names: prompts are cached by their text, so the order never changes.
+pub(super) static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+    vec![
+        execute::tool(),
+        output::tool(),
+        list::tool(),
+        resize::tool(),
+        input::tool(),
+        start::tool(),
+        terminal::tool(),
+        terminate::tool(),
+    ]
+});
+
+/// One tool.
+pub(super) struct Tool {
+    /// Its name, as the requirements have it.
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// For the model: when to use it, when not, an example, how long things live.
+    pub description: &'static str,
+    /// What hosts decide approval by; hints, but all four said.
+    pub annotations: ToolAnnotations,
+    /// The arguments' schema.
+    pub schema: JsonObject,
+    /// Does it.
+    pub call: for<'a> fn(&'a Call<'a>, JsonObject) -> Boxed<'a, Result<Answer, Refusal>>,
+}
+
+impl std::fmt::Debug for Tool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tool").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What a tool answers.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Answer {
+    /// What the model reads.
+    pub text: String,
+    /// The same facts for programs; never beside output, because clients then show the model nothing else.
+    pub structured: Option<Value>,
+}
+
+impl From<String> for Answer {
+    fn from(text: String) -> Self {
+        Self { text, structured: None }
+    }
+}
+
+/// Why a call was not done; the model reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// What to do instead, in words.
+    Said(String),
+    /// The server is about to stop; whoever can ask again by himself should.
+    Restarting,
+}
+
+impl From<ActionError> for Refusal {
+    fn from(error: ActionError) -> Self {
+        match error {
+            ActionError::Restarting => Self::Restarting,
+            // Spec: an unknown handle says so, and how long one lives.
+            ActionError::NoSession { .. } => {
+                Self::Said(format!("{error}; a session is forgotten some time after it ended"))
+            }
+            ActionError::NoCommand { ref session, ref id } => Self::Said(format!(
+                "no command {id} in session {session}; leave command_id out for the newest output of the session"
+            )),
+            ActionError::Invalid { .. }
+            | ActionError::Busy { .. }
+            | ActionError::NotReady { .. }
+            | ActionError::NothingRuns { .. }
+            | ActionError::Ended { .. }
+            | ActionError::Stalled { .. }
+            | ActionError::Denied { .. }
+            | ActionError::Limit { .. }
+            | ActionError::KeyReused { .. }
+            | ActionError::Start { .. }
+            | ActionError::Internal { .. } => Self::Said(error.to_string()),
+        }
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(why: String) -> Self {
+        Self::Said(why)
+    }
+}
+
+/// One call: the door that it came through, and what makes it the same call when it is sent again.
+#[derive(Debug)]
+pub(super) struct Call<'a> {
+    /// The door.
+    pub door: &'a Door,
+    /// The shim's number of this request, which stays the same when the request is sent again after a crash.
+    pub key: Option<String>,
+}
+
+impl Call<'_> {
+    /// Asks for one action.
+    pub async fn act(&self, action: Action) -> Result<Outcome, Refusal> {
+        Ok(self.door.road.dispatch(&self.door.who, action).await?)
+    }
+
+    /// Tells an answer about a session; `shown` is what was said before, and all is said when there was nothing.
+    pub fn telling<'t>(&'t self, shown: Option<&'t super::shown::Shown>, quiet: Option<Duration>) -> Telling<'t> {
+        Telling {
+            host: &self.door.host,
+            shown,
+            now: SystemTime::now(),
+            quiet,
+            names_command: false,
+            has_read_tool: self.door.offers(output::NAME),
+        }
+    }
+
+    /// What was said about a session before; from now on it is what stands in `session`.
+    pub fn note(&self, session: &SessionView) -> Option<super::shown::Shown> {
+        self.door.memory.note(session)
+    }
+}
+
+/// The arguments, or what is wrong with them and what is right.
+fn read<T: DeserializeOwned>(tool: &'static str, mut arguments: JsonObject) -> Result<T, Refusal> {
+    // Models write null for what they leave out.
+    arguments.retain(|_, value| !value.is_null());
+    serde_json::from_value(Value::Object(arguments)).map_err(|error| {
+        let valid = TOOLS.iter().find(|t| t.name == tool).map(|t| schema::in_words(&t.schema)).unwrap_or_default();
+        Refusal::Said(format!("{tool}: {error}; valid arguments: {valid}"))
+    })
+}
+
+/// An outcome of another kind than the action promises.
+pub(super) fn mismatch(_: Outcome) -> Refusal {
+    Refusal::Said("internal error: the server answered something else than was asked; this is a bug".to_owned())
+}
+
+/// All four annotations in one line: read-only, destructive, idempotent, open world.
+fn annotations(title: &str, [read_only, destructive, idempotent, open_world]: [bool; 4]) -> ToolAnnotations {
+    ToolAnnotations::from_raw(
+        Some(title.to_owned()),
+        Some(read_only),
+        Some(destructive),
+        Some(idempotent),
+        Some(open_world),
+    )
+}

@@ -1,0 +1,329 @@
+//! `get_terminal_output`: what came, from a position on, as text, as a screen, or searched.
+
+use std::pin::pin;
+use std::time::{Duration, SystemTime};
+
+use regex::Regex;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::arguments::{Seconds, pattern, session};
+use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read};
+use crate::action::{Action, CommandView, Outcome, OutputView, ReadOutput, SessionView, Since, View, Wait};
+use crate::ids::{CommandId, SessionId};
+use crate::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT, READ_BYTES_MAX, RENDER_BYTES_MAX};
+use crate::mcp::{found, schema, text};
+
+pub(super) const NAME: &str = "get_terminal_output";
+
+const DESCRIPTION: &str = "Read a session's output again or further: nothing is ever lost by a timeout. Without since or \
+command_id: the newest output of the session. since \"last\" is what came since your last read of this session, \
+\"o:1234\" goes on from the position that an answer named, an RFC 3339 time is also taken. command_id limits it to one \
+command. timeout waits for the end of the running command (or for wait_for) before it reads: use that instead of \
+asking again and again. search returns only matching lines, with their numbers. view screen shows a full-screen \
+program. Every answer ends with [… · next o:1234]. Not for running anything. \
+Example: {\"session_id\": \"s0-…\", \"since\": \"last\", \"wait_for\": \"ready in\", \"timeout\": 60}. \
+Output stays readable after the session ended.";
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// From start_terminal_session or an answer of terminal.
+    session_id: String,
+    /// "last", a position such as "o:1234", or an RFC 3339 time.
+    #[serde(default)]
+    since: String,
+    /// Keep only this many of the newest lines; 0 is no limit. With search: at most this many matches, 100 for 0.
+    #[serde(default)]
+    max_lines: u32,
+    /// Only the output of this command, such as "c7".
+    #[serde(default)]
+    command_id: String,
+    /// text: as a person would see it; screen: the screen now; raw: every byte, control characters as \e, \r, \xNN.
+    #[serde(default)]
+    view: Form,
+    /// Only lines of the text that match this regular expression.
+    #[serde(default)]
+    search: String,
+    /// Before reading, wait until this regular expression matches (text since the position, or what comes now).
+    #[serde(default)]
+    wait_for: String,
+    /// Before reading, wait at most this many seconds for wait_for or for the running command's end.
+    #[serde(default)]
+    #[schemars(with = "Seconds")]
+    timeout: Option<Seconds>,
+}
+
+/// The forms of output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, serde::Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Form {
+    #[default]
+    Text,
+    Screen,
+    Raw,
+}
+
+/// The table's entry.
+pub(super) fn tool() -> Tool {
+    Tool {
+        name: NAME,
+        title: "Read output",
+        description: DESCRIPTION,
+        annotations: annotations("Read output", [true, false, true, false]),
+        schema: schema::of::<Arguments>(),
+        call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
+    }
+}
+
+async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<Answer, Refusal> {
+    let arguments = arguments?;
+    let id = session(&arguments.session_id)?;
+    let command = match arguments.command_id.as_str() {
+        "" => None,
+        text => Some(
+            CommandId::parse(text).ok_or_else(|| Refusal::Said(format!("command_id: {text:?} is not like \"c7\"")))?,
+        ),
+    };
+    let since = since(&arguments.since)?;
+    let search = pattern("search", &arguments.search)?;
+    let ready = pattern("wait_for", &arguments.wait_for)?;
+    let timeout = arguments.timeout.map(Seconds::duration).transpose()?;
+    if arguments.view != Form::Text && search.is_some() {
+        return Err(Refusal::Said("search: only the text view can be searched; leave view out".to_owned()));
+    }
+    let mut looked_from = None;
+    if ready.is_some() || timeout.is_some() {
+        looked_from = wait(call, &id, ready, timeout.unwrap_or(EXECUTE_TIMEOUT), since.clone(), command).await?;
+    }
+    if arguments.view == Form::Screen {
+        return screen(call, &id).await;
+    }
+    let view = if arguments.view == Form::Raw { View::Raw } else { View::Text };
+    if let (Some(command), None, View::Text, None) = (command, &since, view, &search) {
+        return whole_command(call, &id, command, arguments.max_lines).await;
+    }
+    let shown = show(call, &id).await?;
+    let range = match (since, looked_from) {
+        // Looking for the pattern has moved `last` already, so the answer begins where that look began.
+        (Some(Since::Last), Some(from)) => Range { since: Since::Offset(from), limit: READ_BYTES_MAX, end: None },
+        (since, _) => range(call, &shown, since, command, view).await?,
+    };
+    if let Some(search) = search {
+        let max = if arguments.max_lines == 0 { found::MATCHES_DEFAULT } else { arguments.max_lines as usize };
+        return found::search(call, &shown, range.since, range.end, &search, max).await;
+    }
+    let lines_max = Some(arguments.max_lines as usize).filter(|n| *n > 0);
+    let output = output(call, &id, range.since, view, range.limit, lines_max).await?;
+    call.note(&shown);
+    let telling = call.telling(None, None);
+    let body =
+        if view == View::Raw { visible(&output.bytes) } else { text::cut(&output.text, &shown, command, &telling) };
+    Ok(text::output(&shown, &output, &body, &telling).into())
+}
+
+/// Which bytes to read.
+struct Range {
+    since: Since,
+    limit: usize,
+    /// Where a command's output ends, when one was named.
+    end: Option<u64>,
+}
+
+/// The range of an answer: sequential pages from a position, the newest part when there is none.
+async fn range(
+    call: &Call<'_>,
+    shown: &SessionView,
+    since: Option<Since>,
+    command: Option<CommandId>,
+    view: View,
+) -> Result<Range, Refusal> {
+    // A page whose text always fits the budget, so that reading on from `next` reads everything, once.
+    let page = if view == View::Raw { BUDGET_CHARS / 4 } else { BUDGET_CHARS };
+    let bounds = match command {
+        None => None,
+        Some(id) => Some(command_bounds(call, &shown.id, id, shown.end_offset).await?),
+    };
+    Ok(match (since, bounds) {
+        (Some(Since::Offset(from)), Some((_, end))) => {
+            let left = usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX);
+            Range { since: Since::Offset(from), limit: page.min(left), end: Some(end) }
+        }
+        (_, Some((start, end))) => {
+            let all = usize::try_from(end - start).unwrap_or(usize::MAX);
+            Range { since: Since::Offset(start), limit: page.min(all), end: Some(end) }
+        }
+        (Some(since @ (Since::Offset(_) | Since::First)), None) => Range { since, limit: page, end: None },
+        (Some(since), None) => Range { since, limit: if view == View::Raw { page } else { READ_BYTES_MAX }, end: None },
+        (None, None) => {
+            let window = if view == View::Raw { page as u64 } else { RENDER_BYTES_MAX };
+            let from = shown.first_offset.max(shown.end_offset.saturating_sub(window));
+            Range { since: Since::Offset(from), limit: READ_BYTES_MAX, end: None }
+        }
+    })
+}
+
+async fn command_bounds(call: &Call<'_>, id: &SessionId, command: CommandId, now: u64) -> Result<(u64, u64), Refusal> {
+    match call.act(Action::Command { session: id.clone(), command, budget: 0 }).await? {
+        Outcome::Report(report) => {
+            let CommandView { start_offset, end_offset, .. } =
+                report.command.ok_or_else(|| Refusal::Said(format!("no command {command}")))?;
+            Ok((start_offset, end_offset.unwrap_or(now).max(start_offset)))
+        }
+        other => Err(mismatch(other)),
+    }
+}
+
+/// The whole of one command, with how it ended.
+async fn whole_command(call: &Call<'_>, id: &SessionId, command: CommandId, max_lines: u32) -> Result<Answer, Refusal> {
+    match call.act(Action::Command { session: id.clone(), command, budget: BUDGET_CHARS }).await? {
+        Outcome::Report(mut report) => {
+            if max_lines > 0 {
+                let newest =
+                    if report.output.omitted.is_some() { &mut report.output.tail } else { &mut report.output.head };
+                if let Some((at, _)) = newest.trim_end_matches('\n').rmatch_indices('\n').nth(max_lines as usize - 1) {
+                    newest.drain(..=at);
+                }
+                if report.output.omitted.is_some() {
+                    report.output.head.clear();
+                }
+            }
+            call.note(&report.session);
+            let mut telling = call.telling(None, None);
+            telling.names_command = true;
+            let next = report.output.to;
+            let text = text::report(&report, &telling);
+            Ok(format!("{} · next o:{next}]", text.strip_suffix(']').unwrap_or(&text)).into())
+        }
+        other => Err(mismatch(other)),
+    }
+}
+
+/// Waits; what is there already counts too, because a line may have come between two calls. Returns from where it was
+/// looked at, if it was.
+async fn wait(
+    call: &Call<'_>,
+    id: &SessionId,
+    ready: Option<Regex>,
+    timeout: Duration,
+    since: Option<Since>,
+    command: Option<CommandId>,
+) -> Result<Option<u64>, Refusal> {
+    let wait = Wait { input_wanted: ready.is_none(), pattern: ready.clone(), quiet: None, timeout };
+    let mut waiting = pin!(call.act(Action::Wait { session: id.clone(), wait, budget: 0 }));
+    let Some(ready) = ready else { return waiting.await.map(|_| None) };
+    // The wait is asked for first: what comes after it is the wait's to see, what came before is in the text.
+    let looking = async {
+        let shown = show(call, id).await?;
+        let newest = shown.first_offset.max(shown.end_offset.saturating_sub(BUDGET_CHARS as u64));
+        let since = match (since, command.or(shown.current_command)) {
+            (Some(since), _) => since,
+            // An earlier command's words are not what is waited for.
+            (None, Some(command)) => {
+                Since::Offset(command_bounds(call, id, command, shown.end_offset).await?.0.max(newest))
+            }
+            (None, None) => Since::Offset(shown.end_offset),
+        };
+        output(call, id, since, View::Text, READ_BYTES_MAX, None).await
+    };
+    let looked = tokio::select! {
+        biased;
+        done = &mut waiting => return done.map(|_| None),
+        view = looking => view?,
+    };
+    if !ready.is_match(&looked.text.head) && !ready.is_match(&looked.text.tail) {
+        waiting.await?;
+    }
+    Ok(Some(looked.from))
+}
+
+async fn screen(call: &Call<'_>, id: &SessionId) -> Result<Answer, Refusal> {
+    let shown = show(call, id).await?;
+    match call.act(Action::Screen(id.clone())).await? {
+        Outcome::Screen(screen) => {
+            call.note(&shown);
+            Ok(text::screen(&shown, &screen, &call.telling(None, None)).into())
+        }
+        other => Err(mismatch(other)),
+    }
+}
+
+async fn show(call: &Call<'_>, id: &SessionId) -> Result<SessionView, Refusal> {
+    match call.act(Action::Show(id.clone())).await? {
+        Outcome::Session(session) => Ok(*session),
+        other => Err(mismatch(other)),
+    }
+}
+
+/// One read.
+pub(in crate::mcp) async fn output(
+    call: &Call<'_>,
+    id: &SessionId,
+    since: Since,
+    view: View,
+    limit: usize,
+    lines_max: Option<usize>,
+) -> Result<OutputView, Refusal> {
+    let read =
+        ReadOutput { session: id.clone(), since, view, limit, lines_max, wait: Duration::ZERO, budget: BUDGET_CHARS };
+    match call.act(Action::Output(read)).await? {
+        Outcome::Output(view) => Ok(view),
+        other => Err(mismatch(other)),
+    }
+}
+
+fn since(text: &str) -> Result<Option<Since>, Refusal> {
+    match text {
+        "" => Ok(None),
+        "last" => Ok(Some(Since::Last)),
+        "first" => Ok(Some(Since::First)),
+        text => {
+            let offset = text.strip_prefix("o:").and_then(|n| n.parse().ok()).map(Since::Offset);
+            let time = || text.parse::<jiff::Timestamp>().ok().map(|t| Since::Time(SystemTime::from(t)));
+            offset.or_else(time).map(Some).ok_or_else(|| {
+                Refusal::Said(format!(
+                    "since: {text:?} is none of \"last\", \"o:<offset>\", an RFC 3339 time such as 2026-01-31T12:00:00Z"
+                ))
+            })
+        }
+    }
+}
+
+/// Every byte visible: lines stay lines, all other control characters and what is not UTF-8 are escaped.
+fn visible(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\n' => text.push('\n'),
+                '\r' => text.push_str("\\r"),
+                '\t' => text.push_str("\\t"),
+                '\x1b' => text.push_str("\\e"),
+                '\\' => text.push_str("\\\\"),
+                c if c.is_control() => text.extend(c.to_string().bytes().map(|b| format!("\\x{b:02x}"))),
+                c => text.push(c),
+            }
+        }
+        text.extend(chunk.invalid().iter().map(|b| format!("\\x{b:02x}")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raw_bytes_are_all_visible_and_lines_stay_lines() {
+        assert_eq!(visible(b"a\\b\r\n\x1b[1mh\xc3\xa9\xff\0\xc2\x85"), "a\\\\b\\r\n\\e[1mhé\\xff\\x00\\xc2\\x85");
+    }
+
+    #[test]
+    fn positions_are_read_and_anything_else_is_an_error() {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(86_400);
+        assert_eq!(since("1970-01-02T00:00:00Z"), Ok(Some(Since::Time(time))));
+        assert_eq!(["", "last", "o:12"].map(since), [Ok(None), Ok(Some(Since::Last)), Ok(Some(Since::Offset(12)))]);
+        assert!(["o:", "12", "o:-1", "yesterday"].map(since).iter().all(Result::is_err));
+    }
+}

@@ -1,0 +1,65 @@
+//! `resize_terminal`: another size.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::arguments::session;
+use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read};
+use crate::action::{Action, Outcome};
+use crate::limits::{COLS_MAX, ROWS_MAX};
+use crate::mcp::schema;
+
+const NAME: &str = "resize_terminal";
+
+const DESCRIPTION: &str = "Change the size of a session's terminal; the running program is told at once. Needed only for \
+full-screen programs and very wide tables: plain output is not cut at the width. \
+Example: {\"session_id\": \"s0-…\", \"cols\": 200, \"rows\": 50}. The size stays for as long as the session lives.";
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// From start_terminal_session.
+    session_id: String,
+    /// Columns.
+    #[schemars(range(min = 1, max = COLS_MAX))]
+    cols: u32,
+    /// Rows.
+    #[schemars(range(min = 1, max = ROWS_MAX))]
+    rows: u32,
+}
+
+/// The table's entry.
+pub(super) fn tool() -> Tool {
+    Tool {
+        name: NAME,
+        title: "Resize a session",
+        description: DESCRIPTION,
+        annotations: annotations("Resize a session", [false, false, true, false]),
+        schema: schema::of::<Arguments>(),
+        call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
+    }
+}
+
+async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<Answer, Refusal> {
+    let arguments = arguments?;
+    let (cols, rows) = (cells("cols", arguments.cols, COLS_MAX)?, cells("rows", arguments.rows, ROWS_MAX)?);
+    let action = Action::Resize { session: session(&arguments.session_id)?, cols, rows };
+    match call.act(action).await? {
+        Outcome::Session(session) => Ok(Answer {
+            text: format!("[resized · session {} · {}×{}]", session.id, session.cols, session.rows),
+            structured: Some(
+                serde_json::json!({ "sessionId": session.id.as_str(), "dimensions": { "cols": session.cols, "rows": session.rows } }),
+            ),
+        }),
+        other => Err(mismatch(other)),
+    }
+}
+
+/// A number of cells within its bound.
+pub(super) fn cells(field: &str, number: u32, max: u16) -> Result<u16, Refusal> {
+    u16::try_from(number)
+        .ok()
+        .filter(|n| (1..=max).contains(n))
+        .ok_or_else(|| Refusal::Said(format!("{field}: {number} is not between 1 and {max}")))
+}

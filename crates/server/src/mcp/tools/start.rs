@@ -1,0 +1,138 @@
+//! `start_terminal_session`: a shell of its own.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::resize::cells;
+use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read, session};
+use crate::action::{Action, Create, Outcome};
+use crate::limits::{COLS_DEFAULT, COLS_MAX, ROWS_DEFAULT, ROWS_MAX};
+use crate::mcp::{schema, text};
+
+const NAME: &str = "start_terminal_session";
+
+const DESCRIPTION: &str = "Start another shell and get its session_id for execute_in_terminal, send_input_to_terminal and \
+get_terminal_output. Use it to run several things at once (a server and its tests), or for another shell, directory or \
+environment. Not needed for single commands: the terminal tool has a shell already. \
+Example: {\"cwd\": \"/app\", \"name\": \"server\"}. The session lives until it is terminated or its shell exits, \
+survives restarts of the server, and ends 10 minutes after this client has gone; an unknown id is an error that lists \
+the live ones. A person can watch it with: ptyd attach <session_id>.";
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// A shell's name or path, such as bash, zsh, fish, sh; "" is bash.
+    #[serde(default)]
+    shell: String,
+    /// Where it starts; "" is where this client is.
+    #[serde(default)]
+    cwd: String,
+    /// Variables on top of this client's environment.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    /// The size in cells.
+    #[serde(default)]
+    dimensions: Dimensions,
+    /// A name for people.
+    #[serde(default)]
+    name: String,
+    /// Whose it is; only an admin sets another than himself.
+    #[serde(default)]
+    owner: String,
+}
+
+/// The size in cells.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Dimensions {
+    /// Columns.
+    #[serde(default = "cols")]
+    #[schemars(range(min = 1, max = COLS_MAX))]
+    cols: u32,
+    /// Rows.
+    #[serde(default = "rows")]
+    #[schemars(range(min = 1, max = ROWS_MAX))]
+    rows: u32,
+}
+
+fn cols() -> u32 {
+    COLS_DEFAULT.into()
+}
+
+fn rows() -> u32 {
+    ROWS_DEFAULT.into()
+}
+
+impl Default for Dimensions {
+    fn default() -> Self {
+        Self { cols: cols(), rows: rows() }
+    }
+}
+
+/// The table's entry.
+pub(super) fn tool() -> Tool {
+    Tool {
+        name: NAME,
+        title: "Start a session",
+        description: DESCRIPTION,
+        annotations: annotations("Start a session", [false, false, false, false]),
+        schema: schema::of::<Arguments>(),
+        call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
+    }
+}
+
+async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<Answer, Refusal> {
+    let arguments = arguments?;
+    let given = |text: String| Some(text).filter(|t| !t.is_empty());
+    let client = &call.door.client;
+    let cwd = match given(arguments.cwd) {
+        // A relative path means the client's directory and not the server's.
+        Some(path) => Some(client.cwd.clone().unwrap_or_default().join(path)),
+        None => client.cwd.clone(),
+    };
+    let action = Action::Create(Create {
+        shell: given(arguments.shell),
+        login: false,
+        cwd,
+        env: arguments.env.into_iter().collect(),
+        base_env: client.env.clone(),
+        umask: client.umask,
+        cols: Some(cells("dimensions.cols", arguments.dimensions.cols, COLS_MAX)?),
+        rows: Some(cells("dimensions.rows", arguments.dimensions.rows, ROWS_MAX)?),
+        name: given(arguments.name),
+        owner: given(arguments.owner),
+        keeps_descendants: false,
+        client: client.client.clone(),
+        detach: client.detach,
+        is_default: false,
+        key: call.key.clone(),
+    });
+    match call.act(action).await? {
+        Outcome::Session(view) => {
+            call.note(&view);
+            let mut facts = text::Facts::default();
+            facts.add(session::status(view.status));
+            facts.add(text::plain(&view.shell));
+            facts.add(format!("{}×{}", view.cols, view.rows));
+            text::metadata(&mut facts, &view, &call.telling(None, None));
+            let mut structured = session::summary(&view);
+            structured["sessionId"] = view.id.as_str().into();
+            structured["dimensions"] = serde_json::json!({ "cols": view.cols, "rows": view.rows });
+            structured["user"] = call.door.host.user.as_str().into();
+            structured["host"] = call.door.host.name.as_str().into();
+            if let Some(python) = &view.python {
+                structured["python"] = python.to_string_lossy().into();
+            }
+            structured["connection"] = serde_json::json!({
+                "socket": format!("/terminals/{}/socket", view.id), "attach": format!("ptyd attach {}", view.id),
+            });
+            facts.add(format!("attach: ptyd attach {}", view.id));
+            facts.add(format!("socket /terminals/{}/socket", view.id));
+            Ok(Answer { text: facts.line(), structured: Some(structured) })
+        }
+        other => Err(mismatch(other)),
+    }
+}

@@ -1,0 +1,73 @@
+//! `terminate_terminal_session`: the end of a session and of everything in it.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::arguments::session;
+use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read};
+use crate::action::{Action, Outcome, Terminate};
+use crate::mcp::schema;
+
+const NAME: &str = "terminate_terminal_session";
+
+const DESCRIPTION: &str = "End a session and every process in it. Politely first (HUP, then TERM, then KILL within 5 s); \
+force kills at once. Its output can still be read with get_terminal_output. Not for interrupting one command: send the \
+key C-c with send_input_to_terminal. \
+Example: {\"session_id\": \"s0-…\"}. Ending a session that has ended is no error.";
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// From start_terminal_session or list_terminal_sessions.
+    session_id: String,
+    /// KILL at once.
+    #[serde(default)]
+    force: bool,
+    /// The first signal instead of HUP, such as SIGTERM.
+    #[serde(default)]
+    signal: String,
+}
+
+/// The table's entry.
+pub(super) fn tool() -> Tool {
+    Tool {
+        name: NAME,
+        title: "End a session",
+        description: DESCRIPTION,
+        annotations: annotations("End a session", [false, true, true, false]),
+        schema: schema::of::<Arguments>(),
+        call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
+    }
+}
+
+async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<Answer, Refusal> {
+    let arguments = arguments?;
+    let signo = match arguments.signal.as_str() {
+        "" => None,
+        name => Some(sys::signal::parse(name).ok_or_else(|| {
+            Refusal::Said(format!(
+                "signal: no signal {name:?}; valid: SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGKILL, or a number"
+            ))
+        })?),
+    };
+    let action =
+        Action::Terminate(Terminate { session: session(&arguments.session_id)?, force: arguments.force, signo });
+    match call.act(action).await? {
+        Outcome::Terminated(ended) => {
+            let mut facts = crate::mcp::text::Facts::default();
+            facts.add(if ended.was_over { "had ended before" } else { "terminated" });
+            facts.add(format!("session {}", ended.session.id));
+            facts.add(format!("{} processes ended", ended.killed));
+            if ended.left > 0 {
+                facts.add(format!("{} processes are left; call again with force", ended.left));
+            }
+            let structured = serde_json::json!({
+                "sessionId": ended.session.id.as_str(), "status": "terminated",
+                "killed": ended.killed, "left": ended.left, "wasOver": ended.was_over,
+            });
+            Ok(Answer { text: facts.line(), structured: Some(structured) })
+        }
+        other => Err(mismatch(other)),
+    }
+}

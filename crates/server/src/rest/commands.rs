@@ -1,0 +1,198 @@
+//! `…/execute` and `…/commands`: commands are run and looked at.
+
+use axum::Json;
+use axum::extract::{Extension, State};
+use axum::http::StatusCode;
+use serde::Deserialize;
+
+use super::error::Refusal;
+use super::extract::{self, Body, Command, Key, Params, Session};
+use super::{Rest, convert, sessions, unexpected};
+use crate::action::{Action, Execute, Outcome, ReadOutput, Since, View, Wait};
+use crate::identity::Principal;
+use crate::ids::SessionId;
+use crate::limits;
+
+/// 200 when the command ended within the wait, 202 when it still runs.
+pub(super) async fn execute(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+    Session(session): Session,
+    Key(key): Key,
+    Body(body): Body<api::ExecuteRequest>,
+) -> Result<(StatusCode, Json<api::CommandExecution>), Refusal> {
+    match rest.act(&who, Action::Execute(to_execute(session, body, key)?)).await? {
+        Outcome::Report(report) => {
+            let execution = convert::execution(*report).ok_or_else(without_command)?;
+            let status = match execution.status {
+                api::CommandStatus::Running => StatusCode::ACCEPTED,
+                api::CommandStatus::Completed | api::CommandStatus::Failed | api::CommandStatus::Terminated => {
+                    StatusCode::OK
+                }
+            };
+            Ok((status, Json(execution)))
+        }
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn without_command() -> Refusal {
+    Refusal::new(api::ErrorCode::Internal, "the answer names no command")
+}
+
+fn to_execute(session: SessionId, body: api::ExecuteRequest, key: Option<String>) -> Result<Execute, Refusal> {
+    if body.command.len() > limits::COMMAND_BYTES_MAX {
+        return Err(Refusal::field("command", format!("has more than {} bytes", limits::COMMAND_BYTES_MAX)));
+    }
+    if body.command.contains('\0') {
+        return Err(Refusal::field("command", "holds a NUL, which no shell takes"));
+    }
+    let timeout = extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?;
+    let pattern = extract::pattern("waitFor", body.wait_for.as_deref())?;
+    // A pattern is something to wait for, whatever is said about the completion.
+    let waits = body.wait_for_completion.unwrap_or(true) || pattern.is_some();
+    let wait = waits.then_some(Wait { pattern, input_wanted: true, quiet: None, timeout });
+    Ok(Execute { session, command: body.command, wait, key, budget: extract::budget(body.max_chars)? })
+}
+
+/// The query of `GET …/commands`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListQuery {
+    limit: Option<u64>,
+    offset: Option<u64>,
+}
+
+pub(super) async fn list(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+    Session(session): Session,
+    Params(query): Params<ListQuery>,
+) -> Result<Json<api::CommandList>, Refusal> {
+    let (limit, offset) = sessions::page(query.limit, query.offset)?;
+    match rest.act(&who, Action::Commands { session, limit, offset }).await? {
+        Outcome::Commands(views, total) => {
+            Ok(Json(api::CommandList { commands: views.into_iter().map(convert::command).collect(), total }))
+        }
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// The query of `GET …/commands/{command}`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ShowQuery {
+    #[serde(default)]
+    format: api::OutputFormat,
+    /// Text: how many characters of output at most.
+    max_chars: Option<u64>,
+    /// Raw: from this offset of the journal on; the default is the command's first byte.
+    offset: Option<u64>,
+    /// Raw: at most this many bytes.
+    limit: Option<u64>,
+}
+
+pub(super) async fn show(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+    Session(session): Session,
+    Command(command): Command,
+    Params(query): Params<ShowQuery>,
+) -> Result<Json<api::CommandExecution>, Refusal> {
+    let budget = match query.format {
+        api::OutputFormat::Text => extract::budget(query.max_chars)?,
+        api::OutputFormat::Raw => 0,
+    };
+    let limit = extract::count("limit", query.limit, limits::READ_BYTES_MAX, 1, limits::READ_BYTES_MAX)?;
+    let report = match rest.act(&who, Action::Command { session: session.clone(), command, budget }).await? {
+        Outcome::Report(report) => report,
+        other => return Err(unexpected(&other)),
+    };
+    let mut execution = convert::execution(*report).ok_or_else(without_command)?;
+    // Nobody waited: this is a look.
+    (execution.ended_by, execution.waited_ms) = (None, None);
+    if query.format == api::OutputFormat::Raw {
+        let start = query.offset.unwrap_or(execution.start_offset);
+        let end = execution.end_offset.unwrap_or(execution.start_offset + execution.output_size);
+        if !(execution.start_offset..=end).contains(&start) {
+            let range = format!("{}..{end}", execution.start_offset);
+            return Err(Refusal::field("offset", format!("{start} is not in this command's output, {range}")));
+        }
+        let inside = usize::try_from(end - start).unwrap_or(usize::MAX).min(limit);
+        add_bytes(&rest, &who, session, start, inside, &mut execution).await?;
+    }
+    Ok(Json(execution))
+}
+
+/// Puts every byte of a range in the place of the text.
+async fn add_bytes(
+    rest: &Rest,
+    who: &Principal,
+    session: SessionId,
+    start: u64,
+    limit: usize,
+    execution: &mut api::CommandExecution,
+) -> Result<(), Refusal> {
+    execution.output = None;
+    execution.omitted = None;
+    let mut next = start;
+    let mut bytes = Vec::new();
+    if limit > 0 {
+        let read = ReadOutput {
+            session,
+            since: Since::Offset(start),
+            view: View::Raw,
+            limit,
+            lines_max: None,
+            wait: std::time::Duration::ZERO,
+            budget: 0,
+        };
+        match rest.act(who, Action::Output(read)).await? {
+            Outcome::Output(view) => (next, bytes) = (view.next, view.bytes),
+            other => return Err(unexpected(&other)),
+        }
+    }
+    execution.truncated = execution.end_offset.is_some_and(|end| next < end) || start > execution.start_offset;
+    execution.output_base64 = Some(convert::base64(&bytes));
+    execution.next_offset = Some(next);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn parse(body: &str) -> Result<Execute, Refusal> {
+        let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
+        to_execute(session, serde_json::from_str(body).expect("a well-formed body"), None)
+    }
+
+    /// Timeout, and whether there is a pattern; `None` when nothing is waited for.
+    fn waits(body: &str) -> Option<(Duration, bool)> {
+        parse(body).expect("accepted").wait.map(|w| (w.timeout, w.pattern.is_some()))
+    }
+
+    #[test]
+    fn a_command_is_waited_for_unless_it_is_said_otherwise() {
+        assert_eq!(waits(r#"{"command":"a"}"#), Some((Duration::from_secs(30), false)));
+        assert_eq!(waits(r#"{"command":"a","timeout":0.5}"#), Some((Duration::from_millis(500), false)));
+        assert_eq!(waits(r#"{"command":"a","waitForCompletion":false}"#), None);
+        assert_eq!(
+            waits(r#"{"command":"a","waitForCompletion":false,"waitFor":"ready"}"#),
+            Some((Duration::from_secs(30), true))
+        );
+    }
+
+    #[test]
+    fn a_command_that_no_shell_takes_is_refused() {
+        let field = |body: &str| parse(body).err().and_then(|r| r.field);
+        assert_eq!(field(r#"{"command":"a\u0000b"}"#), Some("command".into()));
+        assert_eq!(
+            field(&format!(r#"{{"command":"{}"}}"#, "a".repeat(limits::COMMAND_BYTES_MAX + 1))),
+            Some("command".into())
+        );
+        assert_eq!(field(r#"{"command":"a","timeout":1e9}"#), Some("timeout".into()));
+        assert_eq!(field(r#"{"command":"a","maxChars":1000001}"#), Some("maxChars".into()));
+    }
+}

@@ -1,0 +1,295 @@
+//! From what the program answers to what goes over the wire: field by field, nothing is decided.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use api::{CommandExecution, Dimensions, Exit, Gap, Journal, ResourceUsage, Screen, TerminalSession, WaitAnswer};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::action;
+
+/// Bytes as base64.
+pub(super) fn base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
+/// A time as RFC 3339, to the millisecond.
+pub(super) fn time(at: SystemTime) -> String {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let millis = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+    let stamp = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
+    format!("{stamp:.3}")
+}
+
+/// A path as text, each byte that is not UTF-8 as `\xNN`, and then the exact bytes as base64 too.
+pub(super) fn path(path: &Path) -> (String, Option<String>) {
+    let bytes = path.as_os_str().as_bytes();
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return (text.to_owned(), None);
+    }
+    let mut text = String::new();
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02x}"));
+        }
+    }
+    (text, Some(base64(bytes)))
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// One decimal: a percentage with sixteen digits tells nobody more.
+fn rounded(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}
+
+pub(super) fn session(view: action::SessionView, authority: &str) -> TerminalSession {
+    let (cwd, cwd_base64) = path(&view.cwd);
+    TerminalSession {
+        connection: api::Connection {
+            socket: format!("ws://{authority}/terminals/{}/socket", view.id),
+            mcp: format!("http://{authority}/mcp"),
+        },
+        id: view.id.to_string(),
+        name: view.name,
+        status: session_status(view.status),
+        shell: view.shell,
+        pid: view.pid,
+        cwd,
+        cwd_base64,
+        env: view.env.into_iter().collect(),
+        created_at: time(view.created_at),
+        last_activity: time(view.last_activity),
+        owner: view.owner,
+        dimensions: Dimensions { cols: view.cols, rows: view.rows },
+        resource_usage: ResourceUsage {
+            cpu: rounded(view.usage.cpu_percent),
+            memory: rounded(view.usage.memory_mb),
+            processes: view.usage.processes,
+        },
+        foreground: foreground(view.foreground),
+        boundary: boundary(view.boundary),
+        current_command: view.current_command.map(|c| c.to_string()),
+        journal: Journal { first_offset: view.first_offset, end_offset: view.end_offset },
+        exit: view.exit.map(|e| Exit {
+            exit_code: e.code,
+            signal: e.signal.map(sys::signal::name),
+            reason: e.reason,
+            at: time(e.at),
+        }),
+        trouble: view.trouble,
+        python: view.python.map(|p| path(&p).0),
+        log_file: path(&view.log_file).0,
+    }
+}
+
+/// A command without output.
+pub(super) fn command(view: action::CommandView) -> CommandExecution {
+    let (cwd, cwd_base64) = view.cwd.as_deref().map(path).map_or((None, None), |(text, exact)| (Some(text), exact));
+    let ran = view.completed_at.map(|end| end.duration_since(view.started_at).unwrap_or(Duration::ZERO));
+    CommandExecution {
+        id: view.id.to_string(),
+        session_id: view.session.to_string(),
+        command: view.command,
+        status: command_status(view.status),
+        started_at: time(view.started_at),
+        completed_at: view.completed_at.map(time),
+        exit_code: view.exit_code,
+        output_size: view.output_size,
+        error: view.error,
+        signal: view.signal.map(sys::signal::name),
+        pipestatus: view.pipestatus,
+        start_offset: view.start_offset,
+        end_offset: view.end_offset,
+        cwd,
+        cwd_base64,
+        duration_ms: ran.map(millis),
+        boundary: boundary(view.boundary),
+        output: None,
+        output_base64: None,
+        next_offset: None,
+        truncated: view.output_size > 0,
+        omitted: None,
+        escaped: 0,
+        ended_by: None,
+        waited_ms: None,
+        matched: None,
+        foreground: None,
+        screen: None,
+    }
+}
+
+/// A command with its output and what the wait for it came to; `None` when the report is about no command.
+pub(super) fn execution(report: action::Report) -> Option<CommandExecution> {
+    let mut execution = command(report.command?);
+    execution.truncated = report.output.omitted.is_some();
+    execution.omitted = report.output.omitted.as_ref().map(omitted);
+    execution.escaped = report.output.escaped;
+    execution.output = Some(text(report.output));
+    execution.ended_by = Some(ended_by(report.ended_by));
+    execution.waited_ms = Some(millis(report.waited));
+    execution.matched = report.matched;
+    execution.foreground = Some(foreground(report.session.foreground));
+    execution.screen = report.screen.map(screen);
+    Some(execution)
+}
+
+pub(super) fn wait(report: action::Report) -> WaitAnswer {
+    WaitAnswer {
+        ended_by: ended_by(report.ended_by),
+        waited_ms: millis(report.waited),
+        status: session_status(report.session.status),
+        foreground: foreground(report.session.foreground),
+        accepted_bytes: report.accepted_bytes,
+        from_offset: report.output.from,
+        next_offset: report.output.to,
+        truncated: report.output.omitted.is_some(),
+        omitted: report.output.omitted.as_ref().map(omitted),
+        escaped: report.output.escaped,
+        output: text(report.output),
+        matched: report.matched,
+        command: report.command.map(command),
+        screen: report.screen.map(screen),
+    }
+}
+
+pub(super) fn output(view: action::OutputView) -> api::Output {
+    let (form, is_text) = match view.view {
+        action::View::Text => (api::OutputView::Text, true),
+        action::View::Raw => (api::OutputView::Raw, false),
+        action::View::Stream => (api::OutputView::Stream, false),
+    };
+    api::Output {
+        view: form,
+        data_base64: (!is_text).then(|| base64(&view.bytes)),
+        from_offset: view.from,
+        next_offset: view.next,
+        first_offset: view.first,
+        end_offset: view.end,
+        gap: view.gap.map(|(from, to)| Gap { from, to }),
+        omitted: view.text.omitted.as_ref().map(omitted),
+        escaped: view.text.escaped,
+        text: is_text.then(|| text(view.text)),
+        is_final: view.is_final,
+    }
+}
+
+pub(super) fn screen(view: action::ScreenView) -> Screen {
+    Screen {
+        rows: view.rows,
+        cursor: api::Cursor { row: view.cursor_row, col: view.cursor_col, visible: view.cursor_visible },
+        title: view.title,
+        cols: view.cols,
+        alternate: view.is_alternate,
+        ansi_base64: base64(&view.ansi),
+        offset: view.at,
+    }
+}
+
+/// Head, a line that says what is missing and how to read it, tail.
+fn text(view: action::TextView) -> String {
+    let Some(omitted) = view.omitted else { return view.head };
+    let mut all = view.head;
+    if !all.is_empty() && !all.ends_with('\n') {
+        all.push('\n');
+    }
+    all.push_str(&format!(
+        "[… {} bytes omitted: lines {}–{}; GET …/output?since=o:{}&limit={}]\n",
+        omitted.bytes,
+        omitted.first_line,
+        omitted.last_line,
+        omitted.from,
+        omitted.to.saturating_sub(omitted.from),
+    ));
+    all.push_str(&view.tail);
+    all
+}
+
+fn omitted(view: &action::Omitted) -> api::Omitted {
+    api::Omitted {
+        bytes: view.bytes,
+        first_line: view.first_line,
+        last_line: view.last_line,
+        from_offset: view.from,
+        to_offset: view.to,
+    }
+}
+
+fn session_status(status: action::SessionStatus) -> api::SessionStatus {
+    match status {
+        action::SessionStatus::Creating => api::SessionStatus::Creating,
+        action::SessionStatus::Running => api::SessionStatus::Running,
+        action::SessionStatus::Terminated => api::SessionStatus::Terminated,
+    }
+}
+
+fn command_status(status: action::CommandStatus) -> api::CommandStatus {
+    match status {
+        action::CommandStatus::Running => api::CommandStatus::Running,
+        action::CommandStatus::Completed => api::CommandStatus::Completed,
+        action::CommandStatus::Failed => api::CommandStatus::Failed,
+        action::CommandStatus::Terminated => api::CommandStatus::Terminated,
+    }
+}
+
+fn foreground(foreground: action::Foreground) -> api::Foreground {
+    match foreground {
+        action::Foreground::Idle => api::Foreground::Idle,
+        action::Foreground::Running => api::Foreground::Running,
+        action::Foreground::InputWanted => api::Foreground::InputWanted,
+        action::Foreground::PasswordWanted => api::Foreground::PasswordWanted,
+        action::Foreground::Fullscreen => api::Foreground::Fullscreen,
+        action::Foreground::Stopped => api::Foreground::Stopped,
+    }
+}
+
+fn boundary(boundary: action::Boundary) -> api::Boundary {
+    match boundary {
+        action::Boundary::Attested => api::Boundary::Attested,
+        action::Boundary::Heuristic => api::Boundary::Heuristic,
+    }
+}
+
+fn ended_by(ended: action::EndedBy) -> api::EndedBy {
+    match ended {
+        action::EndedBy::Accepted => api::EndedBy::Accepted,
+        action::EndedBy::Ended => api::EndedBy::Ended,
+        action::EndedBy::Matched => api::EndedBy::Matched,
+        action::EndedBy::InputWanted => api::EndedBy::InputWanted,
+        action::EndedBy::Quiet => api::EndedBy::Quiet,
+        action::EndedBy::TimedOut => api::EndedBy::TimedOut,
+        action::EndedBy::Exited => api::EndedBy::Exited,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    #[test]
+    fn a_path_that_is_not_utf_8_is_shown_escaped_and_given_exactly() {
+        assert_eq!(path(Path::new("/tmp/é")), ("/tmp/é".to_owned(), None));
+        let odd = Path::new(OsStr::from_bytes(b"/a\xff\xfeb"));
+        assert_eq!(path(odd), ("/a\\xff\\xfeb".to_owned(), Some("L2H//mI=".to_owned())));
+    }
+
+    #[test]
+    fn a_time_is_rfc_3339_in_utc_with_milliseconds() {
+        assert_eq!(time(SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_050)), "2023-11-14T22:13:20.050Z");
+    }
+
+    #[test]
+    fn what_is_left_out_of_a_text_is_said_in_its_place() {
+        let omitted = action::Omitted { bytes: 48_213, first_line: 121, last_line: 1_904, from: 900, to: 49_113 };
+        let view =
+            action::TextView { head: "a".into(), tail: "z\n".into(), omitted: Some(omitted), ..Default::default() };
+        assert_eq!(text(view), "a\n[… 48213 bytes omitted: lines 121–1904; GET …/output?since=o:900&limit=48213]\nz\n");
+    }
+}

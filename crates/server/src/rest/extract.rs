@@ -1,0 +1,273 @@
+//! What handlers take out of a request, and the bounds of single values; every failure is a [`Refusal`] that names the
+//! field.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::time::Duration;
+
+use api::ErrorCode;
+use axum::Json;
+use axum::body::to_bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::HeaderName;
+use axum::http::request::Parts;
+use regex::{Regex, RegexBuilder};
+use serde::de::DeserializeOwned;
+
+use super::error::Refusal;
+use crate::ids::{CommandId, SessionId};
+use crate::limits;
+
+/// The header that makes a repeated POST harmless.
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Longer keys than any UUID or hash only fill the sessions' events.
+const KEY_CHARS_MAX: usize = 200;
+/// A pattern's own text; what it compiles to is bounded too.
+const PATTERN_CHARS_MAX: usize = 4_096;
+
+/// A JSON body. No body at all is `{}`; the content type is not looked at, because every request has shown a token or
+/// came over the Unix socket, and a browser's form post could do neither.
+#[derive(Debug)]
+pub(super) struct Body<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Refusal> {
+        let bytes = to_bytes(request.into_body(), limits::BODY_BYTES_MAX).await.map_err(|e| {
+            if e.source().is_some_and(|s| s.is::<http_body_util::LengthLimitError>()) {
+                Refusal::new(ErrorCode::BodyTooLarge, format!("a body has at most {} bytes", limits::BODY_BYTES_MAX))
+            } else {
+                Refusal::new(ErrorCode::MalformedBody, "the body broke off")
+            }
+        })?;
+        parse(&bytes).map(Self)
+    }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
+    let text = if bytes.trim_ascii().is_empty() { b"{}" } else { bytes };
+    Json::from_bytes(text).map(|Json(value)| value).map_err(|e| match &e {
+        axum::extract::rejection::JsonRejection::JsonDataError(data) => at_field(&inner(data)),
+        other => Refusal::new(ErrorCode::MalformedBody, format!("the body is not JSON: {}", inner(other))),
+    })
+}
+
+/// A query string.
+#[derive(Debug)]
+pub(super) struct Params<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        Query::try_from_uri(&parts.uri).map(|Query(value)| Self(value)).map_err(|e| at_field(&inner(&e)))
+    }
+}
+
+/// The cause without the framework's own words around it.
+fn inner(error: &dyn Error) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// Reads which field is meant out of `<path>: <problem>`, or out of the first word in backticks where the path is the
+/// body itself (a missing or an unknown field).
+fn at_field(text: &str) -> Refusal {
+    let is_path = |p: &str| !p.is_empty() && p != "." && !p.contains([' ', '`']);
+    if let Some((path, problem)) = text.split_once(": ").filter(|(path, _)| is_path(path)) {
+        return Refusal::field(path.trim_end_matches('.'), problem);
+    }
+    let field = text.split('`').nth(1).map(str::to_owned);
+    Refusal { code: ErrorCode::InvalidField, detail: text.to_owned(), field }
+}
+
+/// The session that the path names.
+#[derive(Debug)]
+pub(super) struct Session(pub(super) SessionId);
+
+impl<S: Send + Sync> FromRequestParts<S> for Session {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let text = segment(parts, state, "session").await;
+        // Nothing that is not an id goes further, so no message may claim to know which sessions there are.
+        SessionId::parse(&text).map(Self).map_err(|_| {
+            let shown: String = text.chars().take(64).collect();
+            Refusal::new(ErrorCode::SessionNotFound, format!("no session {shown}; GET /terminals lists them"))
+        })
+    }
+}
+
+/// The command that the path names.
+#[derive(Debug)]
+pub(super) struct Command(pub(super) CommandId);
+
+impl<S: Send + Sync> FromRequestParts<S> for Command {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let text = segment(parts, state, "command").await;
+        CommandId::parse(&text).map(Self).ok_or_else(|| {
+            let shown: String = text.chars().take(64).collect();
+            Refusal::new(ErrorCode::CommandNotFound, format!("no command {shown}; GET …/commands lists them"))
+        })
+    }
+}
+
+async fn segment<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> String {
+    let all = Path::<HashMap<String, String>>::from_request_parts(parts, state).await;
+    // A segment that is not UTF-8 cannot be an id either.
+    all.ok().and_then(|Path(mut all)| all.remove(name)).unwrap_or_default()
+}
+
+/// The `Idempotency-Key`, if there is one.
+#[derive(Debug)]
+pub(super) struct Key(pub(super) Option<String>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Key {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        let Some(value) = parts.headers.get(IDEMPOTENCY_KEY) else { return Ok(Self(None)) };
+        let key = value.to_str().ok().filter(|k| (1..=KEY_CHARS_MAX).contains(&k.len()));
+        key.map(|k| Self(Some(k.to_owned()))).ok_or_else(|| {
+            Refusal::field("Idempotency-Key", format!("must be 1 to {KEY_CHARS_MAX} visible ASCII characters"))
+        })
+    }
+}
+
+/// Seconds with fractions, within what can be waited for.
+pub(super) fn seconds(field: &'static str, value: Option<f64>, default: Duration) -> Result<Duration, Refusal> {
+    let Some(value) = value else { return Ok(default) };
+    let most = limits::TIMEOUT_MAX.as_secs_f64();
+    if (0.0..=most).contains(&value) {
+        Ok(Duration::from_secs_f64(value))
+    } else {
+        Err(Refusal::field(field, format!("{value} is not within 0 to {most} seconds")))
+    }
+}
+
+/// Milliseconds, within what can be waited for.
+pub(super) fn millis(field: &'static str, value: u64) -> Result<Duration, Refusal> {
+    let asked = Duration::from_millis(value);
+    let most = limits::TIMEOUT_MAX;
+    if asked <= most {
+        Ok(asked)
+    } else {
+        Err(Refusal::field(field, format!("{value} is more than {}", most.as_millis())))
+    }
+}
+
+/// A number within `least` to `most`.
+pub(super) fn count(
+    field: &'static str,
+    value: Option<u64>,
+    default: usize,
+    least: usize,
+    most: usize,
+) -> Result<usize, Refusal> {
+    let Some(value) = value else { return Ok(default) };
+    let fits = usize::try_from(value).ok().filter(|v| (least..=most).contains(v));
+    fits.ok_or_else(|| Refusal::field(field, format!("{value} is not within {least} to {most}")))
+}
+
+/// How many characters of text an answer may have.
+pub(super) fn budget(value: Option<u64>) -> Result<usize, Refusal> {
+    count("maxChars", value, limits::BUDGET_CHARS, 0, limits::BUDGET_CHARS_MAX)
+}
+
+/// A size in cells; `prefix` says where in the body it stands.
+pub(super) fn size(prefix: &str, size: api::Dimensions) -> Result<(u16, u16), Refusal> {
+    for (name, value, most) in [("cols", size.cols, limits::COLS_MAX), ("rows", size.rows, limits::ROWS_MAX)] {
+        if !(1..=most).contains(&value) {
+            return Err(Refusal::field(format!("{prefix}{name}"), format!("{value} is not within 1 to {most}")));
+        }
+    }
+    Ok((size.cols, size.rows))
+}
+
+/// A regular expression; `^` and `$` stand at lines, because output is lines.
+pub(super) fn pattern(field: &'static str, text: Option<&str>) -> Result<Option<Regex>, Refusal> {
+    let Some(text) = text else { return Ok(None) };
+    if text.len() > PATTERN_CHARS_MAX {
+        return Err(Refusal::field(field, format!("a pattern has at most {PATTERN_CHARS_MAX} bytes")));
+    }
+    let compiled = RegexBuilder::new(text).multi_line(true).size_limit(limits::PATTERN_BYTES_MAX).build();
+    compiled.map(Some).map_err(|e| Refusal::field(field, e))
+}
+
+/// A signal by name or number.
+pub(super) fn signal(field: &'static str, text: &str) -> Result<i32, Refusal> {
+    sys::signal::parse(text).ok_or_else(|| {
+        let shown: String = text.chars().take(32).collect();
+        Refusal::field(field, format!("{shown} is no signal; a name such as INT, TERM, KILL or a number from 1 to 64"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused<T: DeserializeOwned + std::fmt::Debug>(body: &str) -> (ErrorCode, Option<String>) {
+        let refusal = parse::<T>(body.as_bytes()).expect_err("not a valid body");
+        (refusal.code, refusal.field)
+    }
+
+    #[test]
+    fn a_body_that_does_not_validate_names_the_field() {
+        let invalid = |field: &str| (ErrorCode::InvalidField, Some(field.to_owned()));
+        assert_eq!(refused::<api::ExecuteRequest>("{}"), invalid("command"));
+        assert_eq!(refused::<api::ExecuteRequest>(r#"{"command":7}"#), invalid("command"));
+        assert_eq!(refused::<api::ExecuteRequest>(r#"{"command":"a","wait":1}"#), invalid("wait"));
+        assert_eq!(refused::<api::ExecuteRequest>(r#"{"command":"a","timeout":"1"}"#), invalid("timeout"));
+        assert_eq!(
+            refused::<api::CreateRequest>(r#"{"dimensions":{"cols":70000,"rows":1}}"#),
+            invalid("dimensions.cols")
+        );
+        assert_eq!(refused::<api::CreateRequest>(r#"{"dimensions":{"cols":7}}"#), invalid("dimensions"));
+        assert_eq!(refused::<api::CreateRequest>(r#"{"env":{"A":1}}"#), invalid("env.A"));
+        assert_eq!(refused::<api::SignalRequest>(r#"{"signal":[]}"#), invalid("signal"));
+    }
+
+    #[test]
+    fn a_body_that_is_not_json_is_malformed_and_none_is_an_empty_one() {
+        for body in ["{", "{}}", "\u{1}", "{\"name\""] {
+            assert_eq!(refused::<api::CreateRequest>(body), (ErrorCode::MalformedBody, None), "{body}");
+        }
+        assert_eq!(parse::<api::CreateRequest>(b" \n").expect("empty"), api::CreateRequest::default());
+    }
+
+    #[test]
+    fn a_query_that_does_not_validate_names_the_field() {
+        let query = |text: &str| {
+            let uri = format!("/x?{text}").parse().expect("a uri");
+            let refused = Query::<api::OutputQuery>::try_from_uri(&uri).map_err(|e| at_field(&inner(&e)));
+            refused.map(|Query(q)| q).map_err(|r| r.field)
+        };
+        assert_eq!(query("limit=x"), Err(Some("limit".into())));
+        assert_eq!(query("limitt=1"), Err(Some("limitt".into())));
+        assert_eq!(query("view=pdf"), Err(Some("view".into())));
+        assert_eq!(query("waitMs=5&since=last").map(|q| (q.wait_ms, q.since)), Ok((Some(5), Some("last".into()))));
+    }
+
+    #[test]
+    fn every_number_has_a_bound() {
+        assert_eq!(seconds("timeout", Some(0.25), Duration::ZERO), Ok(Duration::from_millis(250)));
+        for bad in [-0.1, 86_400.5, f64::NAN, f64::INFINITY] {
+            assert_eq!(seconds("timeout", Some(bad), Duration::ZERO).map_err(|r| r.field), Err(Some("timeout".into())));
+        }
+        assert_eq!(count("limit", Some(0), 1, 1, 9).map_err(|r| r.detail), Err("limit: 0 is not within 1 to 9".into()));
+        assert_eq!(count("limit", None, 1, 1, 9), Ok(1));
+        let refused = size("dimensions.", api::Dimensions { cols: 80, rows: 0 }).map_err(|r| r.detail);
+        assert_eq!(refused, Err("dimensions.rows: 0 is not within 1 to 1000".into()));
+    }
+
+    #[test]
+    fn a_pattern_is_compiled_within_bounds_and_works_by_lines() {
+        let done = pattern("waitFor", Some("^done$")).expect("valid").expect("given");
+        assert!(done.is_match("a\ndone\nb"));
+        for bad in ["(", "(?:a{500}){500}", &"a".repeat(4_097)] {
+            assert_eq!(pattern("waitFor", Some(bad)).map(|_| ()).map_err(|r| r.field), Err(Some("waitFor".into())));
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! `…/input`, `…/signal` and `…/wait`: a program is typed at, signalled and waited for.
+
+use axum::Json;
+use axum::extract::{Extension, State};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::error::Refusal;
+use super::extract::{self, Body, Key, Session};
+use super::{Rest, convert, sessions, unexpected};
+use crate::action::{Action, Input, InputBytes, Outcome, SignalTarget, Wait};
+use crate::identity::Principal;
+use crate::ids::SessionId;
+use crate::{keys, limits};
+
+/// What Enter sends. Terminals send CR; the kernel makes it a newline for whoever reads lines (ICRNL), while programs
+/// in raw mode know no other Enter (for fzf a LF is "down").
+const ENTER: u8 = b'\r';
+/// Keys in one request; more is text.
+const KEYS_MAX: usize = 1_000;
+
+pub(super) async fn input(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+    Session(session): Session,
+    Key(key): Key,
+    Body(body): Body<api::InputRequest>,
+) -> Result<Json<api::WaitAnswer>, Refusal> {
+    report(&rest, &who, Action::Input(to_input(session, body, key)?)).await
+}
+
+fn to_input(session: SessionId, body: api::InputRequest, key: Option<String>) -> Result<Input, Refusal> {
+    let pattern = extract::pattern("waitFor", body.wait_for.as_deref())?;
+    let waits = pattern.is_some() || body.timeout.is_some();
+    let timeout = extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?;
+    let budget = extract::budget(body.max_chars)?;
+    let bytes = match (body.input, body.input_base64, body.keys) {
+        (Some(text), None, None) => raw("input", text.into_bytes(), body.end_with_newline)?,
+        (None, Some(encoded), None) => {
+            let bytes = STANDARD.decode(encoded).map_err(|e| Refusal::field("inputBase64", e))?;
+            raw("inputBase64", bytes, body.end_with_newline)?
+        }
+        (None, None, Some(names)) => named(&names, body.end_with_newline)?,
+        (None, None, None) => return Err(Refusal::field("input", "one of input, inputBase64 and keys is needed")),
+        _ => return Err(Refusal::field("input", "only one of input, inputBase64 and keys can be given")),
+    };
+    let wait = waits.then_some(Wait { pattern, input_wanted: true, quiet: None, timeout });
+    Ok(Input { session, bytes, is_secret: body.secret, wait, key, budget })
+}
+
+fn raw(field: &'static str, mut bytes: Vec<u8>, ends_with_enter: bool) -> Result<InputBytes, Refusal> {
+    if ends_with_enter {
+        bytes.push(ENTER);
+    }
+    if bytes.len() > limits::INPUT_BYTES_MAX {
+        return Err(Refusal::field(field, format!("has more than {} bytes", limits::INPUT_BYTES_MAX)));
+    }
+    Ok(InputBytes::Raw(bytes))
+}
+
+fn named(names: &[String], ends_with_enter: bool) -> Result<InputBytes, Refusal> {
+    if names.len() > KEYS_MAX {
+        return Err(Refusal::field("keys", format!("more than {KEYS_MAX}; send text as input")));
+    }
+    let enter = ends_with_enter.then_some("Enter");
+    let mut all = Vec::new();
+    for name in names.iter().map(String::as_str).chain(enter) {
+        all.extend(keys::parse(name).map_err(|e| Refusal::field("keys", e))?);
+    }
+    Ok(InputBytes::Keys(all))
+}
+
+pub(super) async fn signal(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+    Session(session): Session,
+    Body(body): Body<api::SignalRequest>,
+) -> Result<Json<api::TerminalSession>, Refusal> {
+    let (target, signo) = to_signal(body)?;
+    sessions::session(&rest, &who, Action::Signal { session, target, signo }).await
+}
+
+fn to_signal(body: api::SignalRequest) -> Result<(SignalTarget, i32), Refusal> {
+    let signo = match body.signal {
+        api::NumberOrName::Number(number) => extract::signal("signal", &number.to_string())?,
+        api::NumberOrName::Name(name) => extract::signal("signal", &name)?,
+    };
+    let unknown = || Refusal::field("target", "must be foreground, session or the id of a process of the session");
+    let target = match body.target {
+        None => SignalTarget::Foreground,
+        Some(api::NumberOrName::Name(name)) if name == "foreground" => SignalTarget::Foreground,
+        Some(api::NumberOrName::Name(name)) if name == "session" => SignalTarget::Session,
+        Some(api::NumberOrName::Name(_)) => return Err(unknown()),
+        // 0 and numbers beyond pid_t mean groups to kill(2), never one process.
+        Some(api::NumberOrName::Number(pid)) if pid > 0 && i32::try_from(pid).is_ok() => SignalTarget::Process(pid),
+        Some(api::NumberOrName::Number(_)) => return Err(unknown()),
+    };
+    Ok((target, signo))
+}
+
+pub(super) async fn wait(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+    Session(session): Session,
+    Body(body): Body<api::WaitRequest>,
+) -> Result<Json<api::WaitAnswer>, Refusal> {
+    let wait = Wait {
+        pattern: extract::pattern("waitFor", body.wait_for.as_deref())?,
+        input_wanted: body.input_wanted,
+        quiet: body.quiet_ms.map(|ms| extract::millis("quietMs", ms)).transpose()?,
+        timeout: extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?,
+    };
+    report(&rest, &who, Action::Wait { session, wait, budget: extract::budget(body.max_chars)? }).await
+}
+
+async fn report(rest: &Rest, who: &Principal, action: Action) -> Result<Json<api::WaitAnswer>, Refusal> {
+    match rest.act(who, action).await? {
+        Outcome::Report(report) => Ok(Json(convert::wait(*report))),
+        other => Err(unexpected(&other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(body: &str) -> Result<Input, Option<String>> {
+        let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
+        to_input(session, serde_json::from_str(body).expect("a well-formed body"), None).map_err(|r| r.field)
+    }
+
+    fn bytes(body: &str) -> InputBytes {
+        parse(body).expect("accepted").bytes
+    }
+
+    #[test]
+    fn text_bytes_and_keys_are_typed_as_they_are() {
+        assert_eq!(bytes(r#"{"input":"John"}"#), InputBytes::Raw(b"John".to_vec()));
+        assert_eq!(bytes(r#"{"input":"John","endWithNewline":true}"#), InputBytes::Raw(b"John\r".to_vec()));
+        assert_eq!(bytes(r#"{"inputBase64":"/wA="}"#), InputBytes::Raw(vec![0xff, 0]));
+        let up = keys::parse("Up").expect("a key");
+        let enter = keys::parse("Enter").expect("a key");
+        assert_eq!(bytes(r#"{"keys":["Up"],"endWithNewline":true}"#), InputBytes::Keys([up, enter].concat()));
+    }
+
+    #[test]
+    fn input_that_is_ambiguous_missing_or_wrong_is_refused_by_field() {
+        let field = |body: &str| parse(body).err().flatten().expect("refused by field");
+        assert_eq!(field("{}"), "input");
+        assert_eq!(field(r#"{"input":"a","keys":["Up"]}"#), "input");
+        assert_eq!(field(r#"{"inputBase64":"!"}"#), "inputBase64");
+        assert_eq!(field(r#"{"keys":["NoSuchKey"]}"#), "keys");
+        assert_eq!(field(r#"{"input":"a","waitFor":"("}"#), "waitFor");
+    }
+
+    #[test]
+    fn input_is_waited_for_only_when_there_is_something_to_wait_for() {
+        assert!(parse(r#"{"input":"a"}"#).expect("accepted").wait.is_none());
+        for body in [r#"{"input":"a","timeout":1}"#, r#"{"input":"a","waitFor":"ok"}"#] {
+            assert!(parse(body).expect("accepted").wait.is_some(), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_signal_goes_to_the_foreground_unless_it_is_said_otherwise() {
+        let parse = |body: &str| {
+            to_signal(serde_json::from_str(body).expect("a well-formed body")).map_err(|r| r.field.expect("a field"))
+        };
+        assert_eq!(parse(r#"{"signal":"SIGINT"}"#), Ok((SignalTarget::Foreground, 2)));
+        assert_eq!(parse(r#"{"signal":9,"target":"session"}"#), Ok((SignalTarget::Session, 9)));
+        assert_eq!(parse(r#"{"signal":"TERM","target":4711}"#), Ok((SignalTarget::Process(4711), 15)));
+        assert_eq!(parse(r#"{"signal":"TERM","target":0}"#), Err("target".into()));
+        assert_eq!(parse(r#"{"signal":65}"#), Err("signal".into()));
+    }
+}

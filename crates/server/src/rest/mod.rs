@@ -1,0 +1,102 @@
+//! The REST door: one table of routes, and for each word of a path one file that parses into an [`Action`] and renders
+//! the [`Outcome`].
+//!
+//! Nothing is decided in here. Who asks is known before a handler runs ([`crate::guard`]), every error becomes a
+//! problem document in one place ([`error`]), and every bound is in [`crate::limits`].
+//!
+//! [`Action`]: crate::action::Action
+//! [`Outcome`]: crate::action::Outcome
+
+mod commands;
+mod convert;
+pub(crate) mod error;
+mod extract;
+mod input;
+mod output;
+mod sessions;
+
+use std::sync::Arc;
+
+use api::ErrorCode;
+use axum::Router;
+use axum::http::Method;
+use axum::routing::{MethodRouter, delete, get, post};
+
+use crate::action::{Action, Outcome};
+use crate::dispatch::Dispatcher;
+use crate::identity::Principal;
+use error::Refusal;
+
+/// What every handler holds.
+#[derive(Debug, Clone)]
+pub(crate) struct Rest {
+    dispatcher: Dispatcher,
+    /// `host:port` of the loopback listener, for the addresses in answers.
+    authority: Arc<str>,
+}
+
+impl Rest {
+    pub(crate) fn new(dispatcher: Dispatcher, authority: &str) -> Self {
+        Self { dispatcher, authority: authority.into() }
+    }
+
+    async fn act(&self, who: &Principal, action: Action) -> Result<Outcome, Refusal> {
+        self.dispatcher.dispatch(who, action).await.map_err(Refusal::from)
+    }
+}
+
+/// One line of the table: the method, the path, and what answers.
+pub(crate) type Route = (Method, &'static str, MethodRouter<Rest>);
+
+/// Every route of this door. The documentation and the tests read it too, so a route cannot be there without them.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        (Method::POST, "/terminals", post(sessions::create)),
+        (Method::GET, "/terminals", get(sessions::list)),
+        (Method::GET, "/terminals/{session}", get(sessions::show)),
+        (Method::DELETE, "/terminals/{session}", delete(sessions::terminate)),
+        (Method::POST, "/terminals/{session}/resize", post(sessions::resize)),
+        (Method::POST, "/terminals/{session}/execute", post(commands::execute)),
+        (Method::GET, "/terminals/{session}/commands", get(commands::list)),
+        (Method::GET, "/terminals/{session}/commands/{command}", get(commands::show)),
+        (Method::POST, "/terminals/{session}/input", post(input::input)),
+        (Method::POST, "/terminals/{session}/signal", post(input::signal)),
+        (Method::POST, "/terminals/{session}/wait", post(input::wait)),
+        (Method::GET, "/terminals/{session}/output", get(output::output)),
+        (Method::GET, "/terminals/{session}/screen", get(output::screen)),
+    ]
+}
+
+/// The table as a router.
+pub(crate) fn router(rest: Rest) -> Router {
+    routes().into_iter().fold(Router::new(), |router, (_, path, handler)| router.route(path, handler)).with_state(rest)
+}
+
+/// What is in no table.
+pub(crate) async fn no_route(uri: axum::http::Uri) -> Refusal {
+    let path: String = uri.path().chars().take(200).collect();
+    Refusal::new(ErrorCode::RouteNotFound, format!("there is no {path}; sessions are under /terminals"))
+}
+
+/// A path with another method.
+pub(crate) async fn no_method(method: Method) -> Refusal {
+    Refusal::new(
+        ErrorCode::MethodNotAllowed,
+        format!("this path does not take {method}; the Allow header says what it takes"),
+    )
+}
+
+/// An action answered with another outcome than the one that it promises: a fault of ours, and never a panic.
+fn unexpected(outcome: &Outcome) -> Refusal {
+    let kind = match outcome {
+        Outcome::Session(_) => "a session",
+        Outcome::Sessions(..) => "sessions",
+        Outcome::Commands(..) => "commands",
+        Outcome::Report(_) => "a report",
+        Outcome::Output(_) => "output",
+        Outcome::Screen(_) => "a screen",
+        Outcome::Terminated(_) => "an end",
+        Outcome::Terminal(_) => "a terminal call",
+    };
+    Refusal::new(ErrorCode::Internal, format!("the action was answered with {kind}"))
+}

@@ -1,0 +1,174 @@
+//! `…/output` and `…/screen`: what a session shows is read.
+
+use std::time::{Duration, SystemTime};
+
+use axum::Json;
+use axum::extract::{Extension, State};
+use axum::http::{HeaderName, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+
+use super::error::Refusal;
+use super::extract::{self, Params, Session};
+use super::{Rest, convert, unexpected};
+use crate::action::{Action, Outcome, ReadOutput, ScreenView, Since, View};
+use crate::identity::Principal;
+use crate::ids::{CommandId, SessionId};
+use crate::limits;
+
+/// What a read returns unless more is asked for: one that fits a terminal's scroll-back, and quick to carry.
+const LIMIT: usize = 1 << 20;
+/// Lines in one answer at most; more do not fit its characters.
+const LINES_MAX: usize = limits::BUDGET_CHARS_MAX;
+
+pub(super) async fn output(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+    Session(session): Session,
+    Params(query): Params<api::OutputQuery>,
+) -> Result<Json<api::Output>, Refusal> {
+    let view = match query.view.unwrap_or_default() {
+        api::OutputView::Text => View::Text,
+        api::OutputView::Raw => View::Raw,
+        api::OutputView::Stream => View::Stream,
+        api::OutputView::Screen => return screen_as_output(&rest, &who, session).await,
+    };
+    match rest.act(&who, Action::Output(to_read(session, query, view)?)).await? {
+        Outcome::Output(view) => Ok(Json(convert::output(view))),
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn to_read(session: SessionId, query: api::OutputQuery, view: View) -> Result<ReadOutput, Refusal> {
+    let since = match (query.since.as_deref(), query.command_id.as_deref()) {
+        (None, None) => Since::First,
+        (Some(since), None) => to_since(since)?,
+        (None, Some(id)) => {
+            Since::Command(CommandId::parse(id).ok_or_else(|| Refusal::field("commandId", "must be an id such as c7"))?)
+        }
+        (Some(_), Some(_)) => return Err(Refusal::field("since", "only one of since and commandId can be given")),
+    };
+    let lines = query.max_lines.map(|n| extract::count("maxLines", Some(n), 0, 1, LINES_MAX)).transpose()?;
+    Ok(ReadOutput {
+        session,
+        since,
+        view,
+        limit: extract::count("limit", query.limit, LIMIT, 1, limits::READ_BYTES_MAX)?,
+        lines_max: lines,
+        wait: extract::millis("waitMs", query.wait_ms.unwrap_or(0))?,
+        budget: extract::budget(query.max_chars)?,
+    })
+}
+
+/// `o:4711`, `4711`, a time, or `last`.
+fn to_since(text: &str) -> Result<Since, Refusal> {
+    if text == "last" {
+        return Ok(Since::Last);
+    }
+    let digits = text.strip_prefix("o:").unwrap_or(text);
+    if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+        return digits.parse().map(Since::Offset).map_err(|e| Refusal::field("since", e));
+    }
+    match text.parse::<jiff::Timestamp>() {
+        Ok(stamp) => Ok(Since::Time(SystemTime::from(stamp))),
+        Err(_) => Err(Refusal::field("since", "must be o:<offset>, an RFC 3339 time, or last")),
+    }
+}
+
+/// The screen in the shape of output: what it stands for ends at the offset that it holds.
+async fn screen_as_output(rest: &Rest, who: &Principal, session: SessionId) -> Result<Json<api::Output>, Refusal> {
+    let screen = take_screen(rest, who, session.clone()).await?;
+    let read = ReadOutput {
+        session,
+        since: Since::Offset(screen.at),
+        view: View::Raw,
+        limit: 1,
+        lines_max: None,
+        wait: Duration::ZERO,
+        budget: 0,
+    };
+    match rest.act(who, Action::Output(read)).await? {
+        Outcome::Output(tail) => Ok(Json(api::Output {
+            view: api::OutputView::Screen,
+            text: Some(screen.rows.join("\n")),
+            data_base64: None,
+            from_offset: screen.at,
+            next_offset: screen.at,
+            first_offset: tail.first,
+            end_offset: tail.end,
+            gap: None,
+            omitted: None,
+            escaped: 0,
+            is_final: tail.is_final && tail.end == screen.at,
+        })),
+        other => Err(unexpected(&other)),
+    }
+}
+
+async fn take_screen(rest: &Rest, who: &Principal, session: SessionId) -> Result<ScreenView, Refusal> {
+    match rest.act(who, Action::Screen(session)).await? {
+        Outcome::Screen(view) => Ok(view),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// The query of `GET …/screen`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ScreenQuery {
+    #[serde(default)]
+    format: api::ScreenFormat,
+}
+
+/// The offset up to which the output is in a screen that is not sent as JSON.
+const OFFSET: HeaderName = HeaderName::from_static("x-ptyd-offset");
+
+pub(super) async fn screen(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+    Session(session): Session,
+    Params(query): Params<ScreenQuery>,
+) -> Result<Response, Refusal> {
+    let view = take_screen(&rest, &who, session).await?;
+    let offset = (OFFSET, view.at.to_string());
+    Ok(match query.format {
+        api::ScreenFormat::Json => Json(convert::screen(view)).into_response(),
+        api::ScreenFormat::Text => ([offset], view.rows.join("\n")).into_response(),
+        api::ScreenFormat::Ansi => {
+            ([offset, (header::CONTENT_TYPE, "application/octet-stream".to_owned())], view.ansi).into_response()
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_is_an_offset_a_time_or_the_last_one() {
+        assert_eq!(to_since("o:4711"), Ok(Since::Offset(4_711)));
+        assert_eq!(to_since("0"), Ok(Since::Offset(0)));
+        assert_eq!(to_since("last"), Ok(Since::Last));
+        let time = SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_500);
+        assert_eq!(to_since("2023-11-14T22:13:20.5Z"), Ok(Since::Time(time)));
+        assert_eq!(to_since("2023-11-14T23:13:20.5+01:00"), Ok(Since::Time(time)));
+        for bad in ["", "o:", "o:-1", "o:99999999999999999999", "first", "2023-11-14"] {
+            assert_eq!(to_since(bad).map_err(|r| r.field), Err(Some("since".into())), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_read_is_bounded_in_bytes_lines_and_time() {
+        let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
+        let field = |query: api::OutputQuery| {
+            to_read(session.clone(), query, View::Text).map(|_| ()).map_err(|r| r.field.expect("a field"))
+        };
+        let base = api::OutputQuery::default;
+        assert_eq!(field(base()), Ok(()));
+        assert_eq!(field(api::OutputQuery { limit: Some(0), ..base() }), Err("limit".into()));
+        assert_eq!(field(api::OutputQuery { limit: Some(1 << 40), ..base() }), Err("limit".into()));
+        assert_eq!(field(api::OutputQuery { max_lines: Some(0), ..base() }), Err("maxLines".into()));
+        assert_eq!(field(api::OutputQuery { wait_ms: Some(u64::MAX), ..base() }), Err("waitMs".into()));
+        assert_eq!(field(api::OutputQuery { command_id: Some("7".into()), ..base() }), Err("commandId".into()));
+    }
+}

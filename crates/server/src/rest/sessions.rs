@@ -1,0 +1,210 @@
+//! `/terminals`: sessions are created, listed, looked at, resized and ended.
+
+use std::path::PathBuf;
+
+use axum::Json;
+use axum::extract::{Extension, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+
+use super::error::Refusal;
+use super::extract::{self, Body, Key, Params, Session};
+use super::{Rest, convert, unexpected};
+use crate::action::{Action, Create, List, Outcome, SessionStatus, Terminate};
+use crate::identity::Principal;
+use crate::limits;
+
+/// A page of a list; a thousand sessions are 1 MB of JSON.
+const PAGE: usize = 100;
+/// The largest page.
+const PAGE_MAX: usize = 1_000;
+
+pub(super) async fn create(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+    Key(key): Key,
+    Body(body): Body<api::CreateRequest>,
+) -> Result<Response, Refusal> {
+    match rest.act(&who, Action::Create(to_create(body, key)?)).await? {
+        Outcome::Session(view) => {
+            let session = convert::session(*view, &rest.authority);
+            let place = HeaderValue::from_str(&format!("/terminals/{}", session.id));
+            let mut response = (StatusCode::CREATED, Json(session)).into_response();
+            response.headers_mut().extend(place.ok().map(|place| (header::LOCATION, place)));
+            Ok(response)
+        }
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Refusal> {
+    let size = body.dimensions.map(|d| extract::size("dimensions.", d)).transpose()?;
+    if body.name.as_ref().is_some_and(|n| !is_name(n)) {
+        let most = limits::NAME_CHARS_MAX;
+        return Err(Refusal::field("name", format!("must be 1 to {most} characters without control characters")));
+    }
+    if body.cwd.as_ref().is_some_and(|c| !c.starts_with('/') || c.contains('\0')) {
+        return Err(Refusal::field("cwd", "must be an absolute path"));
+    }
+    if body.shell.as_ref().is_some_and(|s| s.is_empty() || s.contains('\0')) {
+        return Err(Refusal::field("shell", "must be a name such as bash, or a path"));
+    }
+    for (name, value) in &body.env {
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            return Err(Refusal::field("env", "a name is not empty and holds no `=`, and nothing holds a NUL"));
+        }
+    }
+    Ok(Create {
+        shell: body.shell,
+        login: body.login,
+        cwd: body.cwd.map(PathBuf::from),
+        env: body.env.into_iter().collect(),
+        cols: size.map(|(cols, _)| cols),
+        rows: size.map(|(_, rows)| rows),
+        name: body.name,
+        owner: body.owner,
+        keeps_descendants: body.on_end == api::OnEnd::Keep,
+        key,
+        // What only a stdio client has.
+        ..Create::default()
+    })
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=limits::NAME_CHARS_MAX).contains(&name.chars().count()) && !name.contains(char::is_control)
+}
+
+/// The query of `GET /terminals`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ListQuery {
+    owner: Option<String>,
+    status: Option<api::SessionStatus>,
+    limit: Option<u64>,
+    offset: Option<u64>,
+}
+
+pub(super) async fn list(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+    Params(query): Params<ListQuery>,
+) -> Result<Json<api::SessionList>, Refusal> {
+    let status = query.status.map(|status| match status {
+        api::SessionStatus::Creating => SessionStatus::Creating,
+        api::SessionStatus::Running => SessionStatus::Running,
+        api::SessionStatus::Terminated => SessionStatus::Terminated,
+    });
+    let (limit, offset) = page(query.limit, query.offset)?;
+    match rest.act(&who, Action::List(List { owner: query.owner, status, limit, offset })).await? {
+        Outcome::Sessions(views, total) => {
+            let terminals = views.into_iter().map(|v| convert::session(v, &rest.authority)).collect();
+            Ok(Json(api::SessionList { terminals, total }))
+        }
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// A page's size and start.
+pub(super) fn page(limit: Option<u64>, offset: Option<u64>) -> Result<(usize, usize), Refusal> {
+    // JSON numbers are exact up to 2^53, and no list is longer.
+    let offset = extract::count("offset", offset, 0, 0, 1 << 53)?;
+    Ok((extract::count("limit", limit, PAGE, 1, PAGE_MAX)?, offset))
+}
+
+pub(super) async fn show(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+    Session(id): Session,
+) -> Result<Json<api::TerminalSession>, Refusal> {
+    session(&rest, &who, Action::Show(id)).await
+}
+
+/// Does an action that answers with the session.
+pub(super) async fn session(
+    rest: &Rest,
+    who: &Principal,
+    action: Action,
+) -> Result<Json<api::TerminalSession>, Refusal> {
+    match rest.act(who, action).await? {
+        Outcome::Session(view) => Ok(Json(convert::session(*view, &rest.authority))),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// The query of `DELETE /terminals/{session}`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TerminateQuery {
+    #[serde(default)]
+    force: bool,
+    signal: Option<String>,
+}
+
+pub(super) async fn terminate(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+    Session(session): Session,
+    Params(query): Params<TerminateQuery>,
+) -> Result<Json<api::Terminated>, Refusal> {
+    let signo = query.signal.map(|s| extract::signal("signal", &s)).transpose()?;
+    match rest.act(&who, Action::Terminate(Terminate { session, force: query.force, signo })).await? {
+        Outcome::Terminated(view) => Ok(Json(api::Terminated {
+            session: convert::session(view.session, &rest.authority),
+            killed: view.killed,
+            left: view.left,
+            was_over: view.was_over,
+        })),
+        other => Err(unexpected(&other)),
+    }
+}
+
+pub(super) async fn resize(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+    Session(id): Session,
+    Body(body): Body<api::Dimensions>,
+) -> Result<Json<api::TerminalSession>, Refusal> {
+    let (cols, rows) = extract::size("", body)?;
+    session(&rest, &who, Action::Resize { session: id, cols, rows }).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(body: &str) -> Option<String> {
+        let body = serde_json::from_str(body).expect("a well-formed body");
+        to_create(body, None).err().and_then(|r| r.field)
+    }
+
+    #[test]
+    fn a_session_that_cannot_be_started_as_asked_is_refused_by_field() {
+        assert_eq!(field(r#"{"cwd":"here"}"#), Some("cwd".into()));
+        assert_eq!(field(r#"{"shell":""}"#), Some("shell".into()));
+        assert_eq!(field(r#"{"env":{"A=B":"c"}}"#), Some("env".into()));
+        assert_eq!(field(r#"{"name":"a\u001bb"}"#), Some("name".into()));
+        assert_eq!(field(r#"{"dimensions":{"cols":0,"rows":24}}"#), Some("dimensions.cols".into()));
+    }
+
+    #[test]
+    fn a_whole_create_body_arrives_as_it_was_meant() {
+        let body = r#"{"shell":"bash","cwd":"/tmp","env":{"A":"b=c"},"dimensions":{"cols":80,"rows":24},"name":"Bäcker",
+            "owner":"ann","onEnd":"keep","login":true}"#;
+        let create = to_create(serde_json::from_str(body).expect("valid"), Some("k1".into())).expect("accepted");
+        let whole = Create {
+            shell: Some("bash".into()),
+            login: true,
+            cwd: Some("/tmp".into()),
+            env: vec![("A".into(), "b=c".into())],
+            cols: Some(80),
+            rows: Some(24),
+            name: Some("Bäcker".into()),
+            owner: Some("ann".into()),
+            keeps_descendants: true,
+            key: Some("k1".into()),
+            ..Create::default()
+        };
+        assert_eq!(format!("{create:?}"), format!("{whole:?}"));
+    }
+}

@@ -1,0 +1,190 @@
+//! From a wish to a spec: shell, environment, directory, size; and the same again for a reset.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use holder::spec::Spec;
+
+use super::ledger::micros;
+use super::meta::Meta;
+use super::{Manager, TAG};
+use crate::action::{ActionError, Create};
+use crate::identity::Principal;
+use crate::ids::SessionId;
+use crate::limits;
+
+/// Variables of the server's or client's own that mean nothing, or something wrong, in a new terminal.
+const NOT_INHERITED: [&[u8]; 14] = [
+    b"TMUX",
+    b"TMUX_PANE",
+    b"STY",
+    b"WINDOW",
+    b"COLUMNS",
+    b"LINES",
+    b"TERMCAP",
+    b"INVOCATION_ID",
+    b"NOTIFY_SOCKET",
+    b"LISTEN_FDS",
+    b"LISTEN_PID",
+    b"OLDPWD",
+    b"SHLVL",
+    b"_",
+];
+
+impl Manager {
+    /// The spec of a new session.
+    pub(super) fn spec(&self, id: &SessionId, who: &Principal, wish: &Create) -> Result<Spec, ActionError> {
+        let owner = self.owner(who, wish)?;
+        let name = checked_name(wish.name.as_deref())?;
+        let (cols, rows) = checked_size(wish.cols, wish.rows)?;
+        let cwd = checked_directory(wish.cwd.as_ref())?;
+        let mut env = base_environment(wish);
+        for (name, value) in &wish.env {
+            check_variable(name, value)?;
+            set(&mut env, name.as_bytes(), value.as_bytes());
+        }
+        let path = get(&env, b"PATH").map(<[u8]>::to_vec);
+        let original_env = get(&env, b"ENV").map(<[u8]>::to_vec);
+        let shell =
+            self.integration.pick(wish.shell.as_deref(), wish.login, path.as_deref(), original_env.as_deref())?;
+        for (name, value) in &shell.env {
+            set(&mut env, name, value);
+        }
+        set(&mut env, b"TERM", b"xterm-256color");
+        set(&mut env, TAG.as_bytes(), id.as_str().as_bytes());
+        let meta = Meta {
+            name,
+            owner,
+            shell: shell.name,
+            login: wish.login,
+            created_us: micros(SystemTime::now()),
+            env: wish.env.clone(),
+            client: wish.client.clone(),
+            detach: wish.detach,
+            is_default: wish.is_default,
+            key: wish.key.clone(),
+        };
+        Ok(Spec {
+            session: id.to_string(),
+            program: shell.program.into_os_string().into_vec(),
+            argv: shell.argv,
+            env: env.into_iter().map(|(n, v)| [&n, b"=".as_slice(), &v].concat()).collect(),
+            cwd: cwd.into_os_string().into_vec(),
+            umask: wish.umask.unwrap_or(self.umask) & 0o777,
+            cols,
+            rows,
+            attests: shell.attests,
+            journal_bytes_max: self.journal_bytes_max,
+            may_splice: self.may_splice,
+            keeps_descendants: wish.keeps_descendants,
+            meta: meta.encode(),
+            open_files: self.open_files,
+        })
+    }
+
+    fn owner(&self, who: &Principal, wish: &Create) -> Result<String, ActionError> {
+        match &wish.owner {
+            Some(owner) if *owner != who.name && !who.is_admin => {
+                Err(ActionError::Denied { why: "only an admin starts sessions for others; leave owner out".to_owned() })
+            }
+            Some(owner) => checked_name(Some(owner)).map(|o| o.unwrap_or_else(|| who.name.clone())),
+            None => Ok(who.name.clone()),
+        }
+    }
+}
+
+/// The same session once more, fresh: the original directory, environment and size under a new id.
+pub(super) fn again(old: &Spec, meta: &Meta, id: &SessionId) -> Spec {
+    let tag = format!("{TAG}=");
+    let mut spec = old.clone();
+    spec.session = id.to_string();
+    for entry in &mut spec.env {
+        if entry.starts_with(tag.as_bytes()) {
+            *entry = format!("{tag}{id}").into_bytes();
+        }
+    }
+    let meta = Meta { created_us: micros(SystemTime::now()), key: None, ..meta.clone() };
+    spec.meta = meta.encode();
+    spec
+}
+
+fn base_environment(wish: &Create) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let base: Vec<(Vec<u8>, Vec<u8>)> = match &wish.base_env {
+        Some(env) => env.as_ref().clone(),
+        None => std::env::vars_os().map(|(n, v)| (n.into_vec(), v.into_vec())).collect(),
+    };
+    base.into_iter()
+        .filter(|(n, v)| {
+            let is_clean = !n.is_empty() && !n.contains(&0) && !n.contains(&b'=') && !v.contains(&0);
+            // Our own settings are for the server; its token must never reach a shell.
+            is_clean && !n.starts_with(b"PTYD_") && !NOT_INHERITED.contains(&n.as_slice())
+        })
+        .collect()
+}
+
+fn get<'a>(env: &'a [(Vec<u8>, Vec<u8>)], name: &[u8]) -> Option<&'a [u8]> {
+    env.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_slice())
+}
+
+fn set(env: &mut Vec<(Vec<u8>, Vec<u8>)>, name: &[u8], value: &[u8]) {
+    match env.iter_mut().find(|(n, _)| n == name) {
+        Some((_, old)) => *old = value.to_vec(),
+        None => env.push((name.to_vec(), value.to_vec())),
+    }
+}
+
+fn check_variable(name: &str, value: &str) -> Result<(), ActionError> {
+    let starts_well = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    let is_name = starts_well && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if !is_name {
+        let problem = format!("{name:?} is not a variable's name (letters, digits, underscores; not a digit first)");
+        return Err(ActionError::Invalid { field: "env", problem });
+    }
+    if value.contains('\0') {
+        return Err(ActionError::Invalid { field: "env", problem: format!("the value of {name} holds a NUL byte") });
+    }
+    Ok(())
+}
+
+fn checked_name(name: Option<&str>) -> Result<Option<String>, ActionError> {
+    let Some(name) = name.map(str::trim).filter(|n| !n.is_empty()) else { return Ok(None) };
+    if name.chars().count() > limits::NAME_CHARS_MAX || name.chars().any(char::is_control) {
+        let problem = format!("at most {} characters and no control characters", limits::NAME_CHARS_MAX);
+        return Err(ActionError::Invalid { field: "name", problem });
+    }
+    Ok(Some(name.to_owned()))
+}
+
+/// The terminal's size, checked.
+pub(super) fn checked_size(cols: Option<u16>, rows: Option<u16>) -> Result<(u16, u16), ActionError> {
+    let (cols, rows) = (cols.unwrap_or(limits::COLS_DEFAULT), rows.unwrap_or(limits::ROWS_DEFAULT));
+    for (field, value, max) in [("cols", cols, limits::COLS_MAX), ("rows", rows, limits::ROWS_MAX)] {
+        if !(1..=max).contains(&value) {
+            return Err(ActionError::Invalid { field, problem: format!("{value} is not from 1 to {max}") });
+        }
+    }
+    Ok((cols, rows))
+}
+
+fn checked_directory(cwd: Option<&PathBuf>) -> Result<PathBuf, ActionError> {
+    let Some(cwd) = cwd else {
+        return Ok(std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")));
+    };
+    let home = || std::env::var_os("HOME").unwrap_or_else(|| OsString::from("/"));
+    let cwd = match cwd.strip_prefix("~") {
+        Ok(rest) => PathBuf::from(home()).join(rest),
+        Err(_) => cwd.clone(),
+    };
+    let problem = if cwd.as_os_str().as_bytes().contains(&0) || !cwd.is_absolute() {
+        format!("{} is not an absolute path", cwd.display())
+    } else if !cwd.exists() {
+        format!("{} does not exist", cwd.display())
+    } else if !cwd.is_dir() {
+        format!("{} is not a directory", cwd.display())
+    } else {
+        return Ok(cwd);
+    };
+    Err(ActionError::Invalid { field: "cwd", problem })
+}

@@ -1,0 +1,259 @@
+//! The one-tool shell: one client's own default session, and what `terminal(command, is_input, timeout, reset)` means.
+//!
+//! terminal-mcp.md is the requirement; where its figures are not the shell's truth, docs/deviations.md says so.
+
+use std::sync::Arc;
+
+use super::manager::{Found, Handle, Manager, reason};
+use super::reports::plain_report;
+use super::session::Request;
+use super::{create, view};
+use crate::action::{
+    ActionError, ClientContext, Create, EndedBy, Execute, Foreground, Fresh, Input, InputBytes, Look, Report,
+    TerminalCall, TerminalView, Wait,
+};
+use crate::identity::Principal;
+use crate::ids::SessionId;
+use crate::limits;
+
+/// How long an interrupted program has to go before the answer says that it is still there.
+const INTERRUPT_WAIT: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// What a call asks for.
+enum Ask {
+    Look,
+    Signal(i32),
+    EndOfFile,
+    Input(Vec<u8>),
+    Command(String),
+}
+
+impl Manager {
+    pub(super) async fn terminal(
+        self: &Arc<Self>,
+        who: &Principal,
+        call: TerminalCall,
+    ) -> Result<TerminalView, ActionError> {
+        if call.reset && call.is_input {
+            let problem = "cannot be combined with is_input: a fresh shell runs nothing that could read it".to_owned();
+            return Err(ActionError::Invalid { field: "reset", problem });
+        }
+        let (handle, mut fresh) = self.desk(who, &call).await?;
+        let (handle, fresh) = if call.reset && !matches!(fresh, Some(Fresh::First | Fresh::Ended(_))) {
+            let (handle, lost) = self.reset(&handle).await?;
+            (handle, Some(Fresh::Reset(lost)))
+        } else {
+            if call.reset {
+                fresh = Some(Fresh::Reset(None));
+            }
+            (handle, fresh)
+        };
+        let id = handle.shared.id.clone();
+        let ask = ask(&call);
+        let only_reset = call.reset && matches!(ask, Ask::Look);
+        let (report, look) = match ask {
+            Ask::Look if only_reset => (self.glance(who, &handle, call.budget).await?, Some(Look::Reset)),
+            Ask::Look => self.look(who, &handle, &call).await?,
+            Ask::Signal(signo) => self.interrupt(who, &handle, &call, signo).await?,
+            Ask::EndOfFile if self.is_idle(&handle).await? => {
+                (self.glance(who, &handle, call.budget).await?, Some(Look::NothingToInterrupt))
+            }
+            Ask::EndOfFile => (self.type_in(who, &id, vec![0x04], &call).await?, None),
+            Ask::Input(_) if self.is_idle(&handle).await? => {
+                return Err(ActionError::NothingRuns { session: id });
+            }
+            Ask::Input(bytes) => (self.type_in(who, &id, bytes, &call).await?, None),
+            Ask::Command(command) => {
+                let wait = Some(wait_of(&call));
+                let (key, budget) = (call.key.clone(), call.budget);
+                (self.execute(who, Execute { session: id, command, wait, key, budget }).await?, None)
+            }
+        };
+        Ok(TerminalView { report, fresh, look })
+    }
+
+    /// The session that the call is for; a client's first call and one after the shell's end start a fresh one.
+    async fn desk(
+        self: &Arc<Self>,
+        who: &Principal,
+        call: &TerminalCall,
+    ) -> Result<(Handle, Option<Fresh>), ActionError> {
+        if let Some(id) = &call.session {
+            return match self.find(who, id).await? {
+                Found::Live(handle) => Ok((handle, None)),
+                Found::Past(past) => Err(super::reports::ended(&past.view())),
+            };
+        }
+        let Some(client) = call.client.client.clone() else {
+            let problem =
+                "needed here: this connection has no default session; start_terminal_session gives one".to_owned();
+            return Err(ActionError::Invalid { field: "session_id", problem });
+        };
+        // Two calls at once must not start two shells.
+        let guard = self.creating.lock().await;
+        let mine = |h: &Handle| h.shared.meta.is_default && h.shared.meta.client.as_ref() == Some(&client);
+        let live = self.handles().into_iter().find(|h| mine(h));
+        if let Some(handle) = live {
+            let snapshot = handle.ask(Request::Look).await;
+            if snapshot.as_ref().is_ok_and(|s| s.view.exit.is_none()) {
+                return Ok((handle, None));
+            }
+            // The shell has gone and its holder is still clearing up.
+            handle.gone().await;
+            let how = snapshot.map_or_else(|_| "the shell ended".to_owned(), |s| reason(&s.view));
+            return self.succeed(&handle, how, guard).await;
+        }
+        if let Some(old) = self.last_default(&client).await {
+            let how = reason(&old.view());
+            let id = SessionId::random(0);
+            let spec = create::again(&old.shared.spec, &old.shared.meta, &id);
+            let handle = self.launch(&id, &spec).await?;
+            drop(guard);
+            self.first_prompt(&handle).await;
+            return Ok((handle, Some(Fresh::Ended(how))));
+        }
+        let id = SessionId::random(0);
+        let spec = self.spec(&id, who, &wish(&call.client, client))?;
+        let handle = self.launch(&id, &spec).await?;
+        drop(guard);
+        self.first_prompt(&handle).await;
+        Ok((handle, Some(Fresh::First)))
+    }
+
+    async fn succeed(
+        self: &Arc<Self>,
+        old: &Handle,
+        how: String,
+        guard: tokio::sync::MutexGuard<'_, ()>,
+    ) -> Result<(Handle, Option<Fresh>), ActionError> {
+        let id = SessionId::random(0);
+        let spec = create::again(&old.shared.spec, &old.shared.meta, &id);
+        let handle = self.launch(&id, &spec).await?;
+        drop(guard);
+        self.first_prompt(&handle).await;
+        Ok((handle, Some(Fresh::Ended(how))))
+    }
+
+    /// Ends what runs and starts the same shell afresh; gives the command that was lost.
+    async fn reset(self: &Arc<Self>, old: &Handle) -> Result<(Handle, Option<String>), ActionError> {
+        let lost = handle_command(old).await;
+        self.end(old, sys::signal::KILL).await?;
+        let id = SessionId::random(0);
+        let spec = create::again(&old.shared.spec, &old.shared.meta, &id);
+        let handle = self.launch(&id, &spec).await?;
+        self.first_prompt(&handle).await;
+        Ok((handle, lost))
+    }
+
+    async fn is_idle(&self, handle: &Handle) -> Result<bool, ActionError> {
+        let snapshot = handle.ask(Request::Look).await?;
+        Ok(matches!(snapshot.view.foreground, Foreground::Idle | Foreground::Stopped)
+            && snapshot.view.current_command.is_none())
+    }
+
+    /// `""`: goes on waiting for what runs, or shows what came in the background and the last result.
+    async fn look(
+        &self,
+        who: &Principal,
+        handle: &Handle,
+        call: &TerminalCall,
+    ) -> Result<(Report, Option<Look>), ActionError> {
+        if self.is_idle(handle).await? {
+            return Ok((self.glance(who, handle, call.budget).await?, Some(Look::Idle)));
+        }
+        let report = self.wait(who, &handle.shared.id, wait_of(call), call.budget).await?;
+        Ok((report, Some(Look::Running)))
+    }
+
+    /// What came since this caller last looked, and the newest command; waits for nothing.
+    async fn glance(&self, who: &Principal, handle: &Handle, budget: usize) -> Result<Report, ActionError> {
+        let (snapshot, commands) = handle.ask(Request::Commands).await?;
+        let session = snapshot.view;
+        let last = commands.into_iter().rev().find(|c| c.end_offset.is_some());
+        // Prompt and echo are not output: what nobody's command wrote begins behind the last prompt's marker.
+        let from = self.cursor(who, &session.id).unwrap_or(0).max(snapshot.background_from).min(snapshot.shown_to);
+        let mut output = self.text(&handle.shared, from, snapshot.shown_to, session.cols, budget).await?;
+        view::without_prompt(&mut output);
+        self.set_cursor(who, &session.id, snapshot.shown_to);
+        Ok(plain_report(session, last, EndedBy::Ended, output))
+    }
+
+    async fn interrupt(
+        &self,
+        who: &Principal,
+        handle: &Handle,
+        call: &TerminalCall,
+        signo: i32,
+    ) -> Result<(Report, Option<Look>), ActionError> {
+        if self.is_idle(handle).await? {
+            return Ok((self.glance(who, handle, call.budget).await?, Some(Look::NothingToInterrupt)));
+        }
+        let id = &handle.shared.id;
+        self.signal(who, id, crate::action::SignalTarget::Foreground, signo).await?;
+        let timeout = call.timeout.unwrap_or(INTERRUPT_WAIT);
+        let wait = Wait { pattern: call.pattern.clone(), input_wanted: false, quiet: None, timeout };
+        Ok((self.wait(who, id, wait, call.budget).await?, None))
+    }
+
+    async fn type_in(
+        &self,
+        who: &Principal,
+        id: &SessionId,
+        bytes: Vec<u8>,
+        call: &TerminalCall,
+    ) -> Result<Report, ActionError> {
+        let input = Input {
+            session: id.clone(),
+            bytes: InputBytes::Raw(bytes),
+            is_secret: false,
+            wait: Some(wait_of(call)),
+            key: call.key.clone(),
+            budget: call.budget,
+        };
+        self.input(who, input).await
+    }
+}
+
+async fn handle_command(handle: &Handle) -> Option<String> {
+    let snapshot = handle.ask(Request::Look).await.ok()?;
+    snapshot.view.current_command?;
+    snapshot.command.map(|c| c.command)
+}
+
+/// Exactly these are keys, always; any other text is a command or input.
+fn ask(call: &TerminalCall) -> Ask {
+    match call.command.as_str() {
+        "C-c" => Ask::Signal(sys::signal::INT),
+        "C-z" => Ask::Signal(sys::signal::TSTP),
+        "C-d" => Ask::EndOfFile,
+        "" if !call.is_input => Ask::Look,
+        text if call.is_input => {
+            let newline = if text.ends_with('\n') { "" } else { "\n" };
+            Ask::Input(format!("{text}{newline}").into_bytes())
+        }
+        text if text.trim().is_empty() => Ask::Look,
+        text => Ask::Command(text.to_owned()),
+    }
+}
+
+/// A given time-out is the whole wait; without one a silent program ends it, and so does the total.
+fn wait_of(call: &TerminalCall) -> Wait {
+    Wait {
+        pattern: call.pattern.clone(),
+        input_wanted: true,
+        quiet: call.timeout.is_none().then_some(limits::SOFT_TIMEOUT),
+        timeout: call.timeout.unwrap_or(limits::TOTAL_TIMEOUT),
+    }
+}
+
+fn wish(context: &ClientContext, client: String) -> Create {
+    Create {
+        cwd: context.cwd.clone(),
+        base_env: context.env.clone(),
+        umask: context.umask,
+        client: Some(client),
+        detach: context.detach,
+        is_default: true,
+        ..Create::default()
+    }
+}

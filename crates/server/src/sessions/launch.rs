@@ -1,0 +1,92 @@
+//! Starts a holder for a session and connects to holders that are there already.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use holder::spec::Spec;
+use tokio::net::UnixStream;
+
+/// The holder's program, built into this one.
+const HOLDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ptyd-holder"));
+/// Its file where the kernel does not execute from memory.
+const HOLDER_FILE: &str = "ptyd-holder";
+
+/// The holder's program where it can be executed.
+#[derive(Debug)]
+pub(crate) struct Image {
+    path: PathBuf,
+    /// Keeps the memory file alive.
+    _file: Option<std::fs::File>,
+}
+
+impl Image {
+    /// In memory, so that replacing or deleting ptyd's own file never touches a running holder; in the state directory
+    /// where memory files may not be executed (sysctl vm.memfd_noexec).
+    pub(crate) fn prepare(state_dir: &Path) -> io::Result<Self> {
+        Self::in_memory().or_else(|_| Self::in_folder(state_dir))
+    }
+
+    fn in_memory() -> io::Result<Self> {
+        use std::io::Write;
+        let fd = rustix::fs::memfd_create("ptyd-holder", rustix::fs::MemfdFlags::CLOEXEC)?;
+        let mut file = std::fs::File::from(fd);
+        file.write_all(HOLDER)?;
+        // Opened anew for reading: a program that is open for writing cannot be executed (execve(2), ETXTBSY).
+        let writable = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let readable = std::fs::File::open(&writable)?;
+        drop(file);
+        let path = PathBuf::from(format!("/proc/self/fd/{}", readable.as_raw_fd()));
+        let answer = std::process::Command::new(&path).stdin(Stdio::null()).stderr(Stdio::null()).status()?;
+        if answer.code() != Some(2) {
+            return Err(io::Error::other("the holder does not start from memory"));
+        }
+        Ok(Self { path, _file: Some(readable) })
+    }
+
+    fn in_folder(state_dir: &Path) -> io::Result<Self> {
+        use std::io::Write;
+        let path = state_dir.join(HOLDER_FILE);
+        let draft = state_dir.join(format!(".{HOLDER_FILE}-{}", std::process::id()));
+        let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o700).open(&draft)?;
+        file.write_all(HOLDER)?;
+        drop(file);
+        std::fs::rename(&draft, &path)?;
+        Ok(Self { path, _file: None })
+    }
+}
+
+/// Makes the session's folder, stores the spec, and starts a holder on it. The stream is the holder's first client.
+pub(crate) fn start(image: &Image, folder: &Path, spec: &Spec) -> io::Result<UnixStream> {
+    std::fs::DirBuilder::new().mode(0o700).create(folder)?;
+    spec.store(folder)?;
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    let log = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join("holder.log"))?;
+    // No pre-exec hook: the standard library then uses posix_spawn(3), which does not copy this process's page tables.
+    let child = tokio::process::Command::new(&image.path)
+        .arg0("ptyd-holder")
+        .arg(folder)
+        .env_clear()
+        .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(log)
+        .process_group(0)
+        .spawn()?;
+    tokio::spawn(reap(child));
+    ours.set_nonblocking(true)?;
+    UnixStream::from_std(ours)
+}
+
+/// Takes the holder's status when it ends; the session learns of the end from its connection.
+async fn reap(mut child: tokio::process::Child) {
+    let _ = child.wait().await;
+}
+
+/// Connects to the holder of this folder; an error means that there is none.
+pub(crate) fn connect(folder: &Path) -> io::Result<UnixStream> {
+    let stream = sys::socket::connect_in(folder, holder::SOCKET_FILE)?;
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}

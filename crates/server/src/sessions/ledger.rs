@@ -1,0 +1,380 @@
+//! What the ground state says: commands, boundaries, directory, exit. Replayed from events and journal, live or later.
+//!
+//! Pure: fed by the actor of a live session and by the reader of a past one, so both tell the same story. Events up to
+//! a published tail come before the bytes up to it; then every marker finds its record.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use holder::wire::Key;
+use journal::{Event, Record};
+use terminal::{Boundaries, Boundary as Found, Query, Scanner};
+
+use crate::action::{Boundary, CommandStatus};
+use crate::limits::COMMANDS_IN_MEMORY;
+
+/// A command's text in memory; the whole of it is in the events.
+const TEXT_CHARS_KEPT: usize = 4096;
+/// Attested markers that are remembered for the stream view; an older one in it does no harm to a terminal.
+const MARKERS_KEPT: usize = 512;
+
+/// One command.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Command {
+    pub(crate) id: u32,
+    pub(crate) key: Key,
+    pub(crate) text: String,
+    pub(crate) accepted_us: u64,
+    /// The journal's end when it was accepted.
+    pub(crate) accepted_at: u64,
+    /// The first byte of its output, once its marker came.
+    pub(crate) start: Option<u64>,
+    /// The shell has said that it took it.
+    pub(crate) is_taken: bool,
+    pub(crate) end: Option<End>,
+}
+
+/// How and where a command ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct End {
+    pub(crate) at: u64,
+    pub(crate) time_us: u64,
+    pub(crate) status: CommandStatus,
+    pub(crate) exit: Option<i32>,
+    pub(crate) pipestatus: Vec<i32>,
+    pub(crate) cwd: Option<PathBuf>,
+    pub(crate) error: Option<String>,
+    pub(crate) boundary: Boundary,
+}
+
+impl Command {
+    /// Where its output begins, as far as is known.
+    pub(crate) fn output_from(&self) -> u64 {
+        self.start.unwrap_or(self.accepted_at)
+    }
+}
+
+/// Something that the actor has to act on.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum News {
+    Started(u32),
+    Ended(u32),
+    /// A prompt came back that no command of ours was waiting for.
+    Prompt,
+    Query {
+        query: Query,
+        to: u64,
+    },
+}
+
+/// The story so far.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    pub(crate) scanner: Scanner,
+    boundaries: Boundaries,
+    pub(crate) commands: VecDeque<Command>,
+    /// The command that was accepted and has not ended.
+    pub(crate) current: Option<u32>,
+    pub(crate) last_id: u32,
+    /// When a D record came whose marker has not come yet: the id and the time.
+    ended_us: HashMap<u32, u64>,
+    pub(crate) holder_pid: u32,
+    pub(crate) shell_pid: u32,
+    pub(crate) started_us: u64,
+    pub(crate) cols: u16,
+    pub(crate) rows: u16,
+    pub(crate) cwd: Option<PathBuf>,
+    pub(crate) path: Option<Vec<u8>>,
+    pub(crate) prompt_seen: bool,
+    /// wait(2) status, the journal's end, when.
+    pub(crate) exit: Option<(i32, u64, u64)>,
+    pub(crate) ending: Option<String>,
+    pub(crate) trouble: Option<String>,
+    pub(crate) last_us: u64,
+    pub(crate) markers: VecDeque<(u64, u64)>,
+    /// Offset and time of events, thinned out, to find a position by time.
+    pub(crate) times: VecDeque<(u64, u64)>,
+    /// The newest `R` report: the shell's editor is in use *inside* a command.
+    pub(crate) still_inside: bool,
+    /// Queries up to here were answered.
+    pub(crate) answered: u64,
+    /// Where the last boundary was: bytes from here on are nobody's command (while none runs).
+    pub(crate) background_from: u64,
+}
+
+impl Ledger {
+    pub(crate) fn new(first: u64, cols: u16, rows: u16) -> Self {
+        Self {
+            scanner: Scanner::new(first),
+            boundaries: Boundaries::new(),
+            commands: VecDeque::new(),
+            current: None,
+            last_id: 0,
+            ended_us: HashMap::new(),
+            holder_pid: 0,
+            shell_pid: 0,
+            started_us: 0,
+            cols,
+            rows,
+            cwd: None,
+            path: None,
+            prompt_seen: false,
+            exit: None,
+            ending: None,
+            trouble: None,
+            last_us: 0,
+            markers: VecDeque::new(),
+            times: VecDeque::new(),
+            still_inside: false,
+            answered: 0,
+            background_from: first,
+        }
+    }
+
+    /// Takes one event of the holder's.
+    pub(crate) fn event(&mut self, event: &Event, news: &mut Vec<News>) {
+        self.last_us = self.last_us.max(event.time_us);
+        self.note_time(event.offset.0, event.time_us);
+        match event.record() {
+            Some(Record::Started { holder_pid, shell_pid, cols, rows }) => {
+                (self.holder_pid, self.shell_pid, self.started_us) = (holder_pid, shell_pid, event.time_us);
+                (self.cols, self.rows) = (cols, rows);
+            }
+            Some(Record::Accepted { id, key, text }) => self.accepted(id, key, text, event),
+            Some(Record::Attested { report }) => self.report(report, event, news),
+            Some(Record::Resized { cols, rows }) => (self.cols, self.rows) = (cols, rows),
+            Some(Record::Exited { wait_status, end, .. }) => {
+                self.exit = Some((wait_status, end.0, event.time_us));
+            }
+            Some(Record::Trouble { what, text, .. }) => {
+                let is_worth_saying = what == journal::TroubleKind::DISK_FULL;
+                self.trouble = is_worth_saying.then(|| String::from_utf8_lossy(text).into_owned());
+            }
+            Some(Record::Ending { text, .. }) => self.ending = Some(String::from_utf8_lossy(text).into_owned()),
+            Some(Record::Answered { query }) => self.answered = self.answered.max(query.0),
+            Some(Record::Input { .. } | Record::Retained { .. } | Record::Signalled { .. }) | None => {}
+        }
+    }
+
+    fn accepted(&mut self, id: u32, key: Key, text: &[u8], event: &Event) {
+        self.last_id = self.last_id.max(id);
+        self.current = Some(id);
+        self.still_inside = false;
+        let text = String::from_utf8_lossy(text);
+        let text = match text.char_indices().nth(TEXT_CHARS_KEPT) {
+            Some((cut, _)) => format!("{}…", &text[..cut]),
+            None => text.into_owned(),
+        };
+        self.push(Command {
+            id,
+            key,
+            text,
+            accepted_us: event.time_us,
+            accepted_at: event.offset.0,
+            start: None,
+            is_taken: false,
+            end: None,
+        });
+    }
+
+    /// Adds a command, and lets the oldest go.
+    pub(crate) fn push(&mut self, command: Command) {
+        if self.commands.len() == COMMANDS_IN_MEMORY {
+            self.commands.pop_front();
+        }
+        self.commands.push_back(command);
+    }
+
+    fn report(&mut self, report: &[u8], event: &Event, news: &mut Vec<News>) {
+        if report.starts_with(b"R;") {
+            self.still_inside = self.current.and_then(|id| self.command(id)).is_some_and(|c| c.is_taken);
+            if !self.still_inside {
+                let why = "not run: a line that somebody has begun to type at the prompt is unfinished; C-c clears it";
+                if let Some(id) = self.end_current(CommandStatus::Failed, why, Boundary::Attested, event.time_us) {
+                    news.push(News::Ended(id));
+                }
+            }
+            return;
+        }
+        let Some(record) = terminal::parse_record(report) else { return };
+        match &record {
+            terminal::Record::Path(path) => self.path = Some(path.clone()),
+            terminal::Record::Ended { end, .. } => {
+                self.ended_us.insert(end.id, event.time_us);
+            }
+            terminal::Record::Started { id, .. } => {
+                if let Some(command) = self.command_mut(*id) {
+                    command.is_taken = true;
+                }
+            }
+        }
+        if let Some(found) = self.boundaries.record(record) {
+            self.boundary(found, news);
+        }
+    }
+
+    /// Takes the bytes that follow; everything up to them was scanned before.
+    pub(crate) fn bytes(&mut self, bytes: &[u8], news: &mut Vec<News>) {
+        let mut found = Vec::new();
+        self.scanner.feed(bytes, &mut |f| found.push(f));
+        for f in found {
+            match f {
+                terminal::Found::Marker { kind, nonce, from, to } => {
+                    for boundary in self.boundaries.marker(kind, &nonce, from, to) {
+                        self.boundary(boundary, news);
+                    }
+                }
+                terminal::Found::Query { query, to, .. } => news.push(News::Query { query, to }),
+            }
+        }
+    }
+
+    /// The journal's retention has overtaken the scanner.
+    pub(crate) fn skip_to(&mut self, offset: u64, news: &mut Vec<News>) {
+        let mut fresh = Scanner::new(offset);
+        std::mem::swap(&mut self.scanner, &mut fresh);
+        let waiting: Vec<u32> = self.boundaries.waiting_ends().collect();
+        for id in waiting {
+            self.expire(id, offset, news);
+        }
+    }
+
+    /// Ends whose markers have not come, although their records have.
+    pub(crate) fn ends_without_marker(&self) -> Vec<u32> {
+        self.boundaries.waiting_ends().collect()
+    }
+
+    /// A marker will not come any more: the end is here.
+    pub(crate) fn expire(&mut self, id: u32, at: u64, news: &mut Vec<News>) {
+        if let Some(boundary) = self.boundaries.expire(id, at) {
+            self.boundary(boundary, news);
+        }
+    }
+
+    fn boundary(&mut self, found: Found, news: &mut Vec<News>) {
+        if let Some(marker) = found.marker() {
+            if self.markers.len() == MARKERS_KEPT {
+                self.markers.pop_front();
+            }
+            self.markers.push_back((marker.start, marker.end));
+        }
+        match found {
+            Found::Started { id, at, .. } => {
+                if let Some(command) = self.command_mut(id) {
+                    command.start = Some(at);
+                    news.push(News::Started(id));
+                }
+            }
+            Found::Ended { end, output_end, at, .. } => {
+                self.prompt_seen = true;
+                self.background_from = at;
+                let cwd = PathBuf::from(std::ffi::OsString::from_vec(end.cwd));
+                self.cwd = Some(cwd.clone());
+                let time_us = self.ended_us.remove(&end.id).unwrap_or(self.last_us);
+                let lost = end.flags.hooks_lost && end.id == 0;
+                let id = if lost { self.current.unwrap_or(0) } else { end.id };
+                if self.current == Some(id) {
+                    self.current = None;
+                }
+                let Some(command) = self.command_mut(id).filter(|c| c.end.is_none()) else {
+                    news.push(News::Prompt);
+                    return;
+                };
+                let (status, error) = if lost {
+                    (CommandStatus::Failed, Some("the shell did not take the command; it was not run".to_owned()))
+                } else if end.flags.incomplete {
+                    (
+                        CommandStatus::Failed,
+                        Some(
+                            "incomplete command (unfinished quote, here-document or compound); it was not run"
+                                .to_owned(),
+                        ),
+                    )
+                } else {
+                    (CommandStatus::Completed, None)
+                };
+                command.end = Some(End {
+                    at: output_end.max(command.output_from()),
+                    time_us,
+                    status,
+                    exit: (!lost).then_some(end.exit),
+                    pipestatus: end.pipestatus,
+                    cwd: Some(cwd),
+                    error,
+                    boundary: Boundary::Attested,
+                });
+                news.push(News::Ended(id));
+            }
+        }
+    }
+
+    /// Ends the current command without a report.
+    pub(crate) fn end_current(
+        &mut self,
+        status: CommandStatus,
+        error: &str,
+        boundary: Boundary,
+        now_us: u64,
+    ) -> Option<u32> {
+        let id = self.current.take()?;
+        let at = self.scanner.position();
+        self.background_from = at;
+        let command = self.command_mut(id)?;
+        command.end = Some(End {
+            at: at.max(command.output_from()),
+            time_us: now_us,
+            status,
+            exit: None,
+            pipestatus: Vec::new(),
+            cwd: None,
+            error: Some(error.to_owned()),
+            boundary,
+        });
+        Some(id)
+    }
+
+    pub(crate) fn command(&self, id: u32) -> Option<&Command> {
+        self.commands.iter().rev().find(|c| c.id == id)
+    }
+
+    pub(crate) fn command_mut(&mut self, id: u32) -> Option<&mut Command> {
+        self.commands.iter_mut().rev().find(|c| c.id == id)
+    }
+
+    /// The offset of the first byte that came at or after this time, as finely as events are.
+    pub(crate) fn offset_at(&self, time: SystemTime) -> u64 {
+        let us = micros(time);
+        let end = self.scanner.position();
+        self.times.iter().find(|(_, t)| *t >= us).map_or(end, |(offset, _)| *offset)
+    }
+
+    /// Notes when the journal was how long; thinned to one in ten milliseconds and a bounded number.
+    pub(crate) fn note_time(&mut self, offset: u64, us: u64) {
+        /// About 40 KiB at most, and a position by time is a convenience: the cursor is the exact way.
+        const TIMES_KEPT: usize = 1024;
+        const STEP_US: u64 = 10_000;
+        if self.times.back().is_some_and(|(_, t)| us < t + STEP_US) {
+            return;
+        }
+        if self.times.len() == TIMES_KEPT {
+            let mut keep = false;
+            self.times.retain(|_| {
+                keep = !keep;
+                keep
+            });
+        }
+        self.times.push_back((offset, us));
+    }
+}
+
+/// A recorded time as the system's.
+pub(crate) fn time(us: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_micros(us)
+}
+
+/// The system's time as recorded ones are.
+pub(crate) fn micros(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| u64::try_from(d.as_micros()).unwrap_or(u64::MAX))
+}

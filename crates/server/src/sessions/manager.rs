@@ -1,0 +1,591 @@
+//! The handles of all live sessions: create, adopt, find, list, end. Holds its lock for one expression at a time.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use holder::spec::Spec;
+use holder::wire::{FromHolder, PROTOCOL, Status, Tail, ToHolder};
+use journal::EventsReader;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::ledger::micros;
+use super::link::Link;
+use super::past::{self, Past};
+use super::session::{Ended, Request, Session, Shared, Snapshot};
+use super::{create, launch, launch::Image, snapshot};
+use crate::action::{
+    Action, ActionError, Create, List, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
+};
+use crate::config::Config;
+use crate::identity::{Detach, Principal};
+use crate::ids::SessionId;
+use crate::limits;
+use crate::shell::Integration;
+use crate::store::{SessionRow, Store};
+
+/// This node: the only one until there is a cluster.
+const NODE: u16 = 0;
+/// Ended sessions whose story is kept in memory, because they are often asked about again at once.
+const PASTS_KEPT: usize = 4;
+/// Ended sessions are kept this long.
+const PAST_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+/// And at most this many of them.
+const PASTS_MAX: usize = 10_000;
+/// How long a holder may take to greet.
+const GREETING: Duration = Duration::from_secs(10);
+
+/// A live session, from outside.
+#[derive(Debug, Clone)]
+pub(super) struct Handle {
+    pub(super) shared: Arc<Shared>,
+    mailbox: mpsc::Sender<Request>,
+    pub(super) tail: watch::Receiver<Tail>,
+}
+
+impl Handle {
+    /// Asks the actor; its going means that the session has ended (or the server stops).
+    pub(super) async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Request) -> Result<T, ActionError> {
+        let (reply, answer) = oneshot::channel();
+        self.mailbox.send(request(reply)).await.map_err(|_| ActionError::Restarting)?;
+        answer.await.map_err(|_| ActionError::Restarting)
+    }
+
+    /// Waits until the actor has gone.
+    pub(super) async fn gone(&self) {
+        self.mailbox.closed().await;
+    }
+}
+
+/// A session that somebody may see.
+pub(super) enum Found {
+    Live(Handle),
+    Past(Arc<Past>),
+}
+
+/// All sessions of this server.
+#[derive(Debug)]
+pub struct Manager {
+    folder: PathBuf,
+    image: Image,
+    pub(super) integration: Integration,
+    pub(super) may_splice: bool,
+    pub(super) open_files: u64,
+    pub(super) umask: u32,
+    pub(super) journal_bytes_max: u64,
+    live: Mutex<HashMap<SessionId, Handle>>,
+    pasts: Mutex<VecDeque<Arc<Past>>>,
+    /// Where each caller stopped reading each session.
+    cursors: Mutex<HashMap<(String, SessionId), u64>>,
+    /// Counts a stdio client's comings and goings, so that an old grace period ends nothing.
+    clients: Mutex<HashMap<String, u64>>,
+    /// The default session that each stdio client had last.
+    defaults: Mutex<HashMap<String, SessionId>>,
+    /// One creation with an idempotency key at a time, and one default session for each client.
+    pub(super) creating: tokio::sync::Mutex<()>,
+    store: Arc<Store>,
+    /// Set when the server stops.
+    stopping: watch::Sender<bool>,
+}
+
+/// A poisoned lock only means that another request failed half-way through one expression.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Manager {
+    /// Opens the store, adopts every holder that is there, and puts on record what ended meanwhile.
+    pub async fn start(config: &Config) -> Result<Arc<Self>, ActionError> {
+        let failed = |what: &str, e: &dyn std::fmt::Display| ActionError::Start { why: format!("{what}: {e}") };
+        let folder = config.state_dir.join("sessions");
+        std::fs::create_dir_all(&folder).map_err(|e| failed("the sessions' folder", &e))?;
+        let store = Store::open(&config.state_dir.join("store.db")).map_err(|e| failed("the store", &e))?;
+        let manager = Arc::new(Self {
+            image: Image::prepare(&config.state_dir).map_err(|e| failed("the holder's program", &e))?,
+            integration: Integration::install(&config.state_dir).map_err(|e| failed("the shell integration", &e))?,
+            may_splice: holder::splice_works(&folder),
+            open_files: raise_open_files(),
+            umask: current_umask(),
+            journal_bytes_max: config.journal_bytes_max,
+            live: Mutex::default(),
+            pasts: Mutex::default(),
+            cursors: Mutex::default(),
+            clients: Mutex::default(),
+            defaults: Mutex::default(),
+            creating: tokio::sync::Mutex::default(),
+            store: Arc::new(store),
+            stopping: watch::Sender::new(false),
+            folder,
+        });
+        manager.adopt_all().await;
+        manager.tidy();
+        Ok(manager)
+    }
+
+    /// Lets every actor go; the sessions live on in their holders.
+    pub async fn stop(&self) {
+        self.stopping.send_replace(true);
+        locked(&self.live).clear();
+        let store = Arc::clone(&self.store);
+        let _ = tokio::task::spawn_blocking(move || store.flush()).await;
+    }
+
+    /// Does one action. Only the dispatcher calls this.
+    pub(crate) async fn act(self: &Arc<Self>, who: &Principal, action: Action) -> Result<Outcome, ActionError> {
+        match action {
+            Action::Create(wish) => {
+                let handle = self.create(who, &wish).await?;
+                Ok(Outcome::Session(Box::new(self.live_view(&handle).await?)))
+            }
+            Action::List(list) => self.list(who, &list).await,
+            Action::Show(id) => Ok(Outcome::Session(Box::new(self.show(who, &id).await?))),
+            Action::Terminate(terminate) => self.terminate(who, &terminate).await.map(Outcome::Terminated),
+            Action::Resize { session, cols, rows } => {
+                let handle = self.live(who, &session).await?;
+                let (cols, rows) = create::checked_size(Some(cols), Some(rows))?;
+                handle.ask(|reply| Request::Resize { cols, rows, reply }).await??;
+                Ok(Outcome::Session(Box::new(self.live_view(&handle).await?)))
+            }
+            Action::Signal { session, target, signo } => self.signal(who, &session, target, signo).await,
+            Action::Execute(execute) => self.execute(who, execute).await.map(|r| Outcome::Report(Box::new(r))),
+            Action::Commands { session, limit, offset } => self.commands(who, &session, limit, offset).await,
+            Action::Command { session, command, budget } => {
+                self.command(who, &session, command, budget).await.map(|r| Outcome::Report(Box::new(r)))
+            }
+            Action::Input(input) => self.input(who, input).await.map(|r| Outcome::Report(Box::new(r))),
+            Action::Wait { session, wait, budget } => {
+                self.wait(who, &session, wait, budget).await.map(|r| Outcome::Report(Box::new(r)))
+            }
+            Action::Output(read) => self.output(who, &read).await.map(Outcome::Output),
+            Action::Screen(session) => {
+                let handle = self.live(who, &session).await?;
+                handle.ask(Request::Screen).await.map(Outcome::Screen)
+            }
+            Action::Terminal(call) => self.terminal(who, call).await.map(|t| Outcome::Terminal(Box::new(t))),
+        }
+    }
+
+    // ---- beginning ----
+
+    pub(super) async fn create(self: &Arc<Self>, who: &Principal, wish: &Create) -> Result<Handle, ActionError> {
+        // Without a key two creations are two sessions; with one, the second must find the first.
+        let guard = if wish.key.is_some() { Some(self.creating.lock().await) } else { None };
+        if let Some(key) = &wish.key
+            && let Some(earlier) = self.handles().into_iter().find(|h| h.shared.meta.key.as_ref() == Some(key))
+        {
+            drop(guard);
+            return Ok(earlier);
+        }
+        let id = SessionId::random(NODE);
+        let spec = self.spec(&id, who, wish)?;
+        let handle = self.launch(&id, &spec).await?;
+        drop(guard);
+        self.first_prompt(&handle).await;
+        Ok(handle)
+    }
+
+    /// The first prompt, or the moment after which a session is told to be `creating`.
+    pub(super) async fn first_prompt(&self, handle: &Handle) {
+        let _ = tokio::time::timeout(limits::CREATE_WAIT, handle.ask(Request::Prompt)).await;
+    }
+
+    pub(super) async fn launch(self: &Arc<Self>, id: &SessionId, spec: &Spec) -> Result<Handle, ActionError> {
+        let owner = super::meta::Meta::decode(&spec.meta).owner;
+        let (all, owned) = {
+            let live = locked(&self.live);
+            (live.len(), live.values().filter(|h| h.shared.meta.owner == owner).count())
+        };
+        for (what, count, limit) in [
+            ("the number of sessions", all, limits::SESSIONS_MAX),
+            ("this owner's number of sessions", owned, limits::SESSIONS_PER_OWNER_MAX),
+        ] {
+            if count >= limit {
+                return Err(ActionError::Limit { what, limit: limit as u64, hint: "terminate one that is not needed" });
+            }
+        }
+        let folder = self.folder.join(id.as_str());
+        let result = match launch::start(&self.image, &folder, spec) {
+            Ok(stream) => self.take_on(id, folder.clone(), Link::new(stream)).await,
+            Err(e) => Err(ActionError::Start { why: e.to_string() }),
+        };
+        if result.is_err() {
+            let _ = std::fs::remove_dir_all(&folder);
+        }
+        result
+    }
+
+    /// Waits for the holder's greeting and gives the session its actor.
+    async fn take_on(self: &Arc<Self>, id: &SessionId, folder: PathBuf, mut link: Link) -> Result<Handle, ActionError> {
+        let early = match tokio::time::timeout(GREETING, greeting(&mut link)).await {
+            Ok(Ok(frames)) => frames,
+            Ok(Err(why)) => return Err(ActionError::Start { why: with_log(&folder, &why) }),
+            Err(_) => return Err(ActionError::Start { why: "the holder does not answer".to_owned() }),
+        };
+        let unreadable = |e: std::io::Error| ActionError::Start { why: format!("the session's folder: {e}") };
+        let shared = Arc::new(past::open(id, &folder, &self.store).map_err(unreadable)?);
+        let events = EventsReader::open(&folder).map_err(unreadable)?;
+        let (mailbox, requests) = mpsc::channel(limits::MAILBOX_MAX);
+        let (tail_sender, tail) = watch::channel(Tail::default());
+        let session = Session::new(Arc::clone(&shared), link, events, requests, tail_sender, early);
+        let handle = Handle { shared: Arc::clone(&shared), mailbox, tail };
+        locked(&self.live).insert(id.clone(), handle.clone());
+        if let (true, Some(client)) = (shared.meta.is_default, &shared.meta.client) {
+            locked(&self.defaults).insert(client.clone(), id.clone());
+        }
+        self.store.put_session(row(&shared, None));
+        let manager = Arc::clone(self);
+        let stopping = self.stopping.subscribe();
+        tokio::spawn(async move {
+            let session = session.run(stopping).await;
+            manager.actor_ended(&session);
+        });
+        Ok(handle)
+    }
+
+    fn actor_ended(&self, session: &Session) {
+        if session.is_over() {
+            let ended_us = session.ledger.exit.map_or_else(|| micros(SystemTime::now()), |(_, _, us)| us);
+            self.store.put_session(row(&session.shared, Some(ended_us)));
+        }
+        locked(&self.live).remove(&session.shared.id);
+        locked(&self.cursors).retain(|(_, id), _| *id != session.shared.id);
+    }
+
+    async fn adopt_all(self: &Arc<Self>) {
+        let known: HashMap<String, bool> =
+            self.store.sessions().unwrap_or_default().into_iter().map(|r| (r.id, r.ended_us.is_some())).collect();
+        let mut adopting = tokio::task::JoinSet::new();
+        for id in self.folders() {
+            let folder = self.folder.join(id.as_str());
+            let manager = Arc::clone(self);
+            match launch::connect(&folder) {
+                Ok(stream) => {
+                    adopting.spawn(async move {
+                        let mut link = Link::new(stream);
+                        link.send(&ToHolder::Hello { protocol: PROTOCOL, attaches: true });
+                        if let Err(e) = manager.take_on(&id, folder, link).await {
+                            tracing::warn!(session = %id, error = %e, "not adopted");
+                        }
+                    });
+                }
+                Err(_) if known.get(id.as_str()) == Some(&true) => {}
+                Err(_) => {
+                    adopting.spawn_blocking(move || manager.bury(&id));
+                }
+            }
+        }
+        while adopting.join_next().await.is_some() {}
+        let clients: Vec<(String, Detach)> = self
+            .handles()
+            .into_iter()
+            .filter_map(|h| h.shared.meta.client.clone().map(|c| (c, h.shared.meta.detach)))
+            .collect();
+        for (client, detach) in clients {
+            // Until it comes back a client of before the restart counts as gone.
+            self.client_gone(&client, detach);
+        }
+    }
+
+    /// A session that ended while no server ran: its story goes on record, and nothing of it stays alive.
+    fn bury(&self, id: &SessionId) {
+        let folder = self.folder.join(id.as_str());
+        let Ok(past) = Past::load(id, &folder, &self.store) else {
+            tracing::warn!(session = %id, "its folder cannot be read");
+            return;
+        };
+        if past.ledger.exit.is_none() {
+            snapshot::sweep(id);
+        }
+        for command in &past.ledger.commands {
+            self.store.put_command(snapshot::history_row(id, command));
+        }
+        self.store.put_session(row(&past.shared, Some(past.ended_us())));
+    }
+
+    /// Removes the oldest ended sessions.
+    fn tidy(&self) {
+        self.store.flush();
+        let too_old = micros(SystemTime::now().checked_sub(PAST_AGE_MAX).unwrap_or(SystemTime::UNIX_EPOCH));
+        let ended: Vec<SessionRow> =
+            self.store.sessions().unwrap_or_default().into_iter().filter(|r| r.ended_us.is_some()).collect();
+        let surplus = ended.len().saturating_sub(PASTS_MAX);
+        for (i, row) in ended.iter().enumerate() {
+            let is_gone = row.ended_us.is_some_and(|us| us < too_old) || i < surplus;
+            if let (true, Ok(id)) = (is_gone, SessionId::parse(&row.id)) {
+                let _ = std::fs::remove_dir_all(self.folder.join(id.as_str()));
+                self.store.forget(&row.id);
+            }
+        }
+    }
+
+    fn folders(&self) -> Vec<SessionId> {
+        let entries = std::fs::read_dir(&self.folder).map(Iterator::flatten).into_iter().flatten();
+        entries.filter_map(|e| e.file_name().to_str().and_then(|n| SessionId::parse(n).ok())).collect()
+    }
+
+    // ---- finding ----
+
+    pub(super) fn handles(&self) -> Vec<Handle> {
+        locked(&self.live).values().cloned().collect()
+    }
+
+    /// A session that this caller may see, living or past; a foreign one does not exist.
+    pub(super) async fn find(&self, who: &Principal, id: &SessionId) -> Result<Found, ActionError> {
+        if *self.stopping.borrow() {
+            return Err(ActionError::Restarting);
+        }
+        let live = locked(&self.live).get(id).cloned();
+        if let Some(handle) = live {
+            return if may_see(who, &handle.shared) { Ok(Found::Live(handle)) } else { Err(self.unknown(who, id)) };
+        }
+        match self.past(id).await {
+            Some(past) if may_see(who, &past.shared) => Ok(Found::Past(past)),
+            _ => Err(self.unknown(who, id)),
+        }
+    }
+
+    pub(super) async fn live(&self, who: &Principal, id: &SessionId) -> Result<Handle, ActionError> {
+        match self.find(who, id).await? {
+            Found::Live(handle) => Ok(handle),
+            Found::Past(past) => Err(ActionError::Ended { session: id.clone(), reason: reason(&past.view()) }),
+        }
+    }
+
+    async fn past(&self, id: &SessionId) -> Option<Arc<Past>> {
+        if let Some(past) = locked(&self.pasts).iter().find(|p| p.shared.id == *id) {
+            return Some(Arc::clone(past));
+        }
+        let folder = self.folder.join(id.as_str());
+        let (id, store) = (id.clone(), Arc::clone(&self.store));
+        let past = tokio::task::spawn_blocking(move || Past::load(&id, &folder, &store)).await.ok()?.ok()?;
+        let past = Arc::new(past);
+        let mut pasts = locked(&self.pasts);
+        pasts.truncate(PASTS_KEPT - 1);
+        pasts.push_front(Arc::clone(&past));
+        Some(past)
+    }
+
+    fn unknown(&self, who: &Principal, id: &SessionId) -> ActionError {
+        /// Enough to find the one that was meant.
+        const NAMED_MAX: usize = 8;
+        let mut live: Vec<String> = self
+            .handles()
+            .iter()
+            .filter(|h| may_see(who, &h.shared))
+            .map(|h| {
+                h.shared
+                    .meta
+                    .name
+                    .as_ref()
+                    .map_or_else(|| h.shared.id.to_string(), |n| format!("{} ({n})", h.shared.id))
+            })
+            .collect();
+        live.sort();
+        live.truncate(NAMED_MAX);
+        ActionError::NoSession { id: id.to_string(), live }
+    }
+
+    pub(super) async fn live_view(&self, handle: &Handle) -> Result<SessionView, ActionError> {
+        let snapshot: Snapshot = handle.ask(Request::Look).await?;
+        Ok(snapshot.view)
+    }
+
+    async fn show(&self, who: &Principal, id: &SessionId) -> Result<SessionView, ActionError> {
+        match self.find(who, id).await? {
+            Found::Past(past) => Ok(past.view()),
+            Found::Live(handle) => {
+                let mut view = self.live_view(&handle).await?;
+                view.usage = handle.ask(Request::Usage).await?;
+                Ok(view)
+            }
+        }
+    }
+
+    async fn list(&self, who: &Principal, list: &List) -> Result<Outcome, ActionError> {
+        let mut views = Vec::new();
+        if list.status != Some(SessionStatus::Terminated) {
+            for handle in self.handles().into_iter().filter(|h| may_see(who, &h.shared)) {
+                // One that ends this very moment is not live any more.
+                views.extend(self.live_view(&handle).await);
+            }
+        } else {
+            let live: std::collections::HashSet<String> =
+                self.handles().iter().map(|h| h.shared.id.to_string()).collect();
+            let rows = self.store.sessions().unwrap_or_default();
+            let ids = rows.iter().filter(|r| r.ended_us.is_some() && !live.contains(&r.id));
+            let ids: Vec<SessionId> = ids.filter_map(|r| SessionId::parse(&r.id).ok()).collect();
+            let mine = |row: &SessionRow| who.is_admin || row.owner == who.name;
+            let visible: Vec<SessionId> =
+                ids.into_iter().filter(|id| rows.iter().any(|r| r.id == id.as_str() && mine(r))).collect();
+            let total = visible.len();
+            // Only the page that is asked for is read from its folders.
+            if list.owner.is_none() {
+                for id in visible.iter().skip(list.offset).take(list.limit) {
+                    if let Some(past) = self.past(id).await {
+                        views.push(past.view());
+                    }
+                }
+                return Ok(Outcome::Sessions(views, total));
+            }
+            for id in &visible {
+                if let Some(past) = self.past(id).await {
+                    views.push(past.view());
+                }
+            }
+        }
+        views
+            .retain(|v| list.owner.as_ref().is_none_or(|o| *o == v.owner) && list.status.is_none_or(|s| s == v.status));
+        if list.status.is_none() {
+            views.retain(|v| v.status != SessionStatus::Terminated);
+        }
+        views.sort_by(|a, b| a.created_at.cmp(&b.created_at).then_with(|| a.id.cmp(&b.id)));
+        let total = views.len();
+        Ok(Outcome::Sessions(views.into_iter().skip(list.offset).take(list.limit).collect(), total))
+    }
+
+    pub(super) fn cursor(&self, who: &Principal, id: &SessionId) -> Option<u64> {
+        locked(&self.cursors).get(&(who.name.clone(), id.clone())).copied()
+    }
+
+    pub(super) fn set_cursor(&self, who: &Principal, id: &SessionId, at: u64) {
+        locked(&self.cursors).insert((who.name.clone(), id.clone()), at);
+    }
+
+    /// The newest ended default session of a client.
+    pub(super) async fn last_default(&self, client: &str) -> Option<Arc<Past>> {
+        let id = locked(&self.defaults).get(client).cloned()?;
+        self.past(&id).await
+    }
+
+    pub(super) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    // ---- ending ----
+
+    pub(super) async fn terminate(&self, who: &Principal, wish: &Terminate) -> Result<TerminatedView, ActionError> {
+        match self.find(who, &wish.session).await? {
+            Found::Past(past) => Ok(TerminatedView { session: past.view(), killed: 0, left: 0, was_over: true }),
+            Found::Live(handle) => {
+                let signo = if wish.force { sys::signal::KILL } else { wish.signo.unwrap_or(sys::signal::HUP) };
+                let ended = self.end(&handle, signo).await?;
+                let session = match self.find(who, &wish.session).await? {
+                    Found::Past(past) => past.view(),
+                    Found::Live(handle) => self.live_view(&handle).await?,
+                };
+                Ok(TerminatedView { session, killed: ended.killed, left: ended.left, was_over: false })
+            }
+        }
+    }
+
+    /// Ends a session and waits until nothing of it is left and its actor has put it on record.
+    pub(super) async fn end(&self, handle: &Handle, signo: i32) -> Result<Ended, ActionError> {
+        let grace_ms = u32::try_from(limits::TERMINATE_GRACE.as_millis()).unwrap_or(u32::MAX);
+        let asked = handle.ask(|reply| Request::Terminate { signo, grace_ms, reply }).await;
+        if *self.stopping.borrow() {
+            return Err(ActionError::Restarting);
+        }
+        handle.mailbox.closed().await;
+        Ok(asked.unwrap_or(Ended { killed: 0, left: 0 }))
+    }
+
+    /// A stdio client has gone: its sessions end after their grace period.
+    pub fn client_gone(self: &Arc<Self>, client: &str, detach: Detach) {
+        let seen = {
+            let mut clients = locked(&self.clients);
+            let count = clients.entry(client.to_owned()).or_default();
+            *count += 1;
+            *count
+        };
+        let Detach::After(grace) = detach else { return };
+        let (manager, client) = (Arc::clone(self), client.to_owned());
+        tokio::spawn(async move {
+            tokio::time::sleep(grace).await;
+            if locked(&manager.clients).get(&client) != Some(&seen) {
+                return;
+            }
+            locked(&manager.clients).remove(&client);
+            locked(&manager.defaults).remove(&client);
+            for handle in manager.handles().into_iter().filter(|h| h.shared.meta.client.as_ref() == Some(&client)) {
+                tracing::info!(session = %handle.shared.id, "its client has gone");
+                let _ = manager.end(&handle, sys::signal::HUP).await;
+            }
+        });
+    }
+
+    /// A stdio client is there (again): its sessions stay.
+    pub fn client_here(&self, client: &str) {
+        *locked(&self.clients).entry(client.to_owned()).or_default() += 1;
+    }
+}
+
+/// The first frames of a holder, up to its greeting.
+async fn greeting(link: &mut Link) -> Result<Vec<FromHolder>, String> {
+    let mut early = Vec::new();
+    loop {
+        for frame in link.receive().await.map_err(|e| format!("the holder ended: {e}"))? {
+            if let FromHolder::Done { seq: 0, status: Status::Failed, value } = frame {
+                return Err(start_failure(value));
+            }
+            early.push(frame);
+        }
+        if early.iter().any(|f| matches!(f, FromHolder::Hello(_))) {
+            return Ok(early);
+        }
+    }
+}
+
+fn start_failure(value: u64) -> String {
+    let step = match value >> 32 {
+        0 => "fork",
+        1 => "setsid",
+        2 => "taking the terminal",
+        3 => "placing descriptors",
+        4 => "entering the working directory",
+        _ => "executing the shell",
+    };
+    let errno = i32::try_from(value & 0xffff_ffff).unwrap_or(0);
+    format!("{step}: {}", std::io::Error::from_raw_os_error(errno))
+}
+
+/// What the holder wrote before it ended, if anything.
+fn with_log(folder: &std::path::Path, why: &str) -> String {
+    let log = std::fs::read_to_string(folder.join("holder.log")).unwrap_or_default();
+    let last = log.lines().last().unwrap_or_default();
+    if last.is_empty() || why.contains(':') { why.to_owned() } else { format!("{why} ({last})") }
+}
+
+fn may_see(who: &Principal, shared: &Shared) -> bool {
+    who.is_admin || shared.meta.owner == who.name
+}
+
+fn row(shared: &Shared, ended_us: Option<u64>) -> SessionRow {
+    SessionRow {
+        id: shared.id.to_string(),
+        owner: shared.meta.owner.clone(),
+        name: shared.meta.name.clone(),
+        created_us: shared.meta.created_us,
+        ended_us,
+    }
+}
+
+/// How a session ended, in words.
+pub(super) fn reason(view: &SessionView) -> String {
+    view.exit.as_ref().map_or_else(|| "unknown".to_owned(), |e| e.reason.clone())
+}
+
+/// Every session costs the server a few descriptors; gives the soft limit as it was, for the shells.
+fn raise_open_files() -> u64 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    limit.current.unwrap_or(0)
+}
+
+/// Read from /proc, because umask(2) can only be read by setting it.
+fn current_umask() -> u32 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("Umask:"));
+    line.and_then(|v| u32::from_str_radix(v.trim(), 8).ok()).unwrap_or(0o022)
+}

@@ -1,0 +1,26 @@
+//! Sessions: their manager, the actor of each, and how the past ones are read.
+//!
+//! `session.rs` owns one live session's state; `ledger.rs` replays the ground state; `launch.rs` starts and finds
+//! holders; `manager.rs` keeps the handles; `reports.rs` turns what an actor says into what a caller sees; `desk.rs` is
+//! the one-tool shell.
+
+mod create;
+mod desk;
+mod launch;
+mod ledger;
+mod link;
+mod manager;
+mod meta;
+mod past;
+mod reports;
+mod session;
+mod snapshot;
+mod view;
+mod wait;
+
+pub use manager::Manager;
+
+/// The variable by which a session's processes are known.
+pub(crate) const TAG: &str = "PTYD_SESSION";
+/// Commands that were typed into a shell without our hooks are numbered from here: the holder does not count them.
+pub(crate) const TYPED_IDS_FROM: u32 = 1_000_000;

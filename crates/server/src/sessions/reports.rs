@@ -1,0 +1,445 @@
+//! Runs, types, waits and reads for a caller: from what an actor says to what is shown.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use holder::wire::{Key, NO_KEY, Target};
+use journal::Reader;
+
+use super::manager::{Found, Handle, Manager, reason};
+use super::past::Past;
+use super::session::{Finished, Request, Shared, Snapshot};
+use super::view;
+use crate::action::{
+    ActionError, CommandView, EndedBy, Execute, Foreground, Input, Outcome, OutputView, ReadOutput, Report,
+    SessionView, SignalTarget, Since, TextView, View, Wait,
+};
+use crate::identity::Principal;
+use crate::ids::{CommandId, SessionId};
+use crate::limits;
+
+/// How long a command waits for the prompt when its caller waits for nothing.
+const PATIENCE_WITHOUT_WAIT: Duration = Duration::from_secs(5);
+
+impl Manager {
+    pub(super) async fn execute(&self, who: &Principal, wish: Execute) -> Result<Report, ActionError> {
+        check_command(&wish.command)?;
+        let handle = self.live(who, &wish.session).await?;
+        let key = key_of(wish.key.as_deref(), wish.command.as_bytes());
+        let patience = wish.wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, |w| w.timeout);
+        let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
+        let (text, wait) = (wish.command.into_bytes(), wish.wait);
+        let started = handle.ask(|started| Request::Run { text, key, patience_ms, wait, started }).await??;
+        let report = match started.finished {
+            Some(finished) => {
+                let finished = finished.await.map_err(|_| ActionError::Restarting)?;
+                self.report(&handle, finished, wish.budget).await?
+            }
+            None => {
+                let (snapshot, all) = handle.ask(Request::Commands).await?;
+                let command = all.into_iter().find(|c| c.id.0 == started.id);
+                let at = command.as_ref().map_or(0, |c| c.start_offset);
+                let output = TextView { from: at, to: at, ..TextView::default() };
+                plain_report(snapshot.view, command, EndedBy::Accepted, output)
+            }
+        };
+        self.set_cursor(who, &wish.session, report.output.to);
+        Ok(report)
+    }
+
+    pub(super) async fn input(&self, who: &Principal, wish: Input) -> Result<Report, ActionError> {
+        let handle = self.live(who, &wish.session).await?;
+        if let crate::action::InputBytes::Raw(bytes) = &wish.bytes
+            && bytes.len() > limits::INPUT_BYTES_MAX
+        {
+            let problem = format!("{} bytes; at most {} at once", bytes.len(), limits::INPUT_BYTES_MAX);
+            return Err(ActionError::Invalid { field: "input", problem });
+        }
+        let key = key_of(wish.key.as_deref(), format!("{:?}", wish.bytes).as_bytes());
+        let Input { bytes, is_secret, wait, .. } = wish;
+        let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, wait, typed }).await??;
+        let report = match typed.finished {
+            Some(finished) => {
+                let finished = finished.await.map_err(|_| ActionError::Restarting)?;
+                self.report(&handle, finished, wish.budget).await?
+            }
+            None => {
+                let snapshot = handle.ask(Request::Look).await?;
+                let output = TextView { from: typed.from, to: typed.from, ..TextView::default() };
+                let mut report = plain_report(snapshot.view, snapshot.command, EndedBy::Accepted, output);
+                report.accepted_bytes = Some(typed.accepted);
+                report
+            }
+        };
+        self.set_cursor(who, &wish.session, report.output.to);
+        Ok(report)
+    }
+
+    pub(super) async fn wait(
+        &self,
+        who: &Principal,
+        session: &SessionId,
+        wait: Wait,
+        budget: usize,
+    ) -> Result<Report, ActionError> {
+        let handle = match self.find(who, session).await? {
+            Found::Live(handle) => handle,
+            Found::Past(past) => return Ok(past_report(&past)),
+        };
+        let from = self.cursor(who, session);
+        let finished = handle.ask(|reply| Request::Wait { wait, from, reply }).await?;
+        let report = self.report(&handle, finished, budget).await?;
+        self.set_cursor(who, session, report.output.to);
+        Ok(report)
+    }
+
+    pub(super) async fn signal(
+        &self,
+        who: &Principal,
+        session: &SessionId,
+        target: SignalTarget,
+        signo: i32,
+    ) -> Result<Outcome, ActionError> {
+        let handle = self.live(who, session).await?;
+        let target = match target {
+            SignalTarget::Foreground => Target::Foreground,
+            SignalTarget::Session => Target::Session,
+            SignalTarget::Process(pid) => Target::Process(pid),
+        };
+        handle.ask(|reply| Request::Signal { target, signo, reply }).await??;
+        Ok(Outcome::Session(Box::new(self.live_view(&handle).await?)))
+    }
+
+    /// A wait that is over, with the output that belongs to it.
+    pub(super) async fn report(
+        &self,
+        handle: &Handle,
+        finished: Finished,
+        budget: usize,
+    ) -> Result<Report, ActionError> {
+        let Finished { ended_by, from, waited, matched, accepted_bytes, snapshot } = finished;
+        let Snapshot { view, command, shown_to, .. } = snapshot;
+        let to = command.as_ref().and_then(|c| c.end_offset).unwrap_or(shown_to);
+        let (from, to) = (from.min(to), to);
+        let is_fullscreen = view.foreground == Foreground::Fullscreen;
+        let screen = if is_fullscreen { handle.ask(Request::Screen).await.ok() } else { None };
+        let output = self.text(&handle.shared, from, to, view.cols, budget).await?;
+        Ok(Report { session: view, command, ended_by, waited, output, screen, accepted_bytes, matched })
+    }
+
+    /// Renders a range; a long one on a thread that may block.
+    pub(super) async fn text(
+        &self,
+        shared: &Arc<Shared>,
+        from: u64,
+        to: u64,
+        cols: u16,
+        budget: usize,
+    ) -> Result<TextView, ActionError> {
+        /// What is rendered where it is asked for: a fraction of a millisecond.
+        const SMALL: u64 = 16 << 10;
+        let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
+        if to - from <= SMALL {
+            return view::text(&shared.reader, from, to, cols, budget).map_err(unreadable);
+        }
+        let shared = Arc::clone(shared);
+        tokio::task::spawn_blocking(move || view::text(&shared.reader, from, to, cols, budget))
+            .await
+            .map_err(|e| ActionError::Internal { why: e.to_string() })?
+            .map_err(unreadable)
+    }
+
+    // ---- commands ----
+
+    pub(super) async fn commands(
+        &self,
+        who: &Principal,
+        session: &SessionId,
+        limit: usize,
+        offset: usize,
+    ) -> Result<Outcome, ActionError> {
+        let (recent, view) = match self.find(who, session).await? {
+            Found::Live(handle) => {
+                let (snapshot, recent) = handle.ask(Request::Commands).await?;
+                (recent, snapshot.view)
+            }
+            Found::Past(past) => (past.commands(), past.view()),
+        };
+        let oldest = recent.first().map_or(u32::MAX, |c| c.id.0);
+        // What has left the actor's memory is in the history; the newest are taken from the source.
+        self.store().flush();
+        let (rows, _) = self
+            .store()
+            .commands(session.as_str(), limits::COMMANDS_LISTED_MAX, 0)
+            .map_err(|e| ActionError::Internal { why: format!("the history: {e}") })?;
+        let mut all: Vec<CommandView> =
+            rows.into_iter().filter(|r| r.id < oldest).map(|r| from_history(&view, r)).collect();
+        all.extend(recent);
+        let total = all.len();
+        Ok(Outcome::Commands(all.into_iter().skip(offset).take(limit).collect(), total))
+    }
+
+    pub(super) async fn command(
+        &self,
+        who: &Principal,
+        session: &SessionId,
+        id: CommandId,
+        budget: usize,
+    ) -> Result<Report, ActionError> {
+        let (view, shared, command, end) = match self.find(who, session).await? {
+            Found::Live(handle) => {
+                let (snapshot, all) = handle.ask(Request::Commands).await?;
+                let command = all.into_iter().find(|c| c.id == id);
+                (snapshot.view, Arc::clone(&handle.shared), command, snapshot.shown_to)
+            }
+            Found::Past(past) => {
+                let command = past.commands().into_iter().find(|c| c.id == id);
+                (past.view(), Arc::clone(&past.shared), command, past.ledger.scanner.position())
+            }
+        };
+        if let Some(command) = command {
+            let to = command.end_offset.unwrap_or(end);
+            let output = self.text(&shared, command.start_offset.min(to), to, view.cols, budget).await?;
+            let ended_by = if command.end_offset.is_some() { EndedBy::Ended } else { EndedBy::Accepted };
+            return Ok(plain_report(view, Some(command), ended_by, output));
+        }
+        let row = self.store().command(session.as_str(), id.0).ok().flatten();
+        let row = row.ok_or_else(|| ActionError::NoCommand { session: session.clone(), id: id.to_string() })?;
+        let command = from_history(&view, row);
+        let (from, to) = (command.start_offset, command.end_offset.unwrap_or(command.start_offset));
+        let output = self.text(&shared, from, to, view.cols, budget).await?;
+        Ok(plain_report(view, Some(command), EndedBy::Ended, output))
+    }
+
+    // ---- output ----
+
+    pub(super) async fn output(&self, who: &Principal, read: &ReadOutput) -> Result<OutputView, ActionError> {
+        let found = self.find(who, &read.session).await?;
+        let (shared, ledger_end) = match &found {
+            Found::Live(handle) => (Arc::clone(&handle.shared), None),
+            Found::Past(past) => (Arc::clone(&past.shared), Some(past.ledger.scanner.position())),
+        };
+        let (from, bound) = self.position(who, &found, read).await?;
+        let mut handle = match found {
+            Found::Live(handle) => Some(handle),
+            Found::Past(_) => None,
+        };
+        let deadline = tokio::time::Instant::now() + read.wait;
+        loop {
+            let shown = match &handle {
+                Some(live) => live.ask(Request::Shown).await.ok(),
+                None => None,
+            };
+            // The actor has gone: the session ended while we waited, and everything is on disk.
+            let is_final = shown.is_none();
+            let (end, markers) = match shown {
+                Some(shown) => shown,
+                None => (ledger_end.unwrap_or(shared.reader.len().unwrap_or_default().0), Vec::new()),
+            };
+            let end = bound.map_or(end, |b| b.min(end));
+            if end > from || is_final || read.wait.is_zero() || tokio::time::Instant::now() >= deadline {
+                let view = self.output_view(&shared, read, from, end, &markers, is_final).await?;
+                self.set_cursor(who, &read.session, view.next);
+                return Ok(view);
+            }
+            if let Some(live) = &mut handle {
+                live.tail.mark_unchanged();
+                if live.ask(Request::Shown).await.is_ok_and(|(now, _)| now > from) {
+                    continue;
+                }
+                let _ = tokio::time::timeout_at(deadline, live.tail.changed()).await;
+            }
+        }
+    }
+
+    /// Where to read from, and where to stop if the request says.
+    async fn position(
+        &self,
+        who: &Principal,
+        found: &Found,
+        read: &ReadOutput,
+    ) -> Result<(u64, Option<u64>), ActionError> {
+        Ok(match &read.since {
+            Since::First => (0, None),
+            Since::Offset(at) => (*at, None),
+            Since::Last => (self.cursor(who, &read.session).unwrap_or(0), None),
+            Since::Time(when) => {
+                let at = match found {
+                    Found::Live(handle) => handle.ask(|reply| Request::At(*when, reply)).await?,
+                    Found::Past(past) => past.ledger.offset_at(*when),
+                };
+                (at, None)
+            }
+            Since::Command(id) => {
+                let report = Box::pin(self.command(who, &read.session, *id, 1)).await?;
+                let command = report
+                    .command
+                    .ok_or_else(|| ActionError::NoCommand { session: read.session.clone(), id: id.to_string() })?;
+                (command.start_offset, command.end_offset)
+            }
+        })
+    }
+
+    async fn output_view(
+        &self,
+        shared: &Arc<Shared>,
+        read: &ReadOutput,
+        asked: u64,
+        end: u64,
+        markers: &[(u64, u64)],
+        is_final: bool,
+    ) -> Result<OutputView, ActionError> {
+        let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
+        if asked > end && !matches!(read.since, Since::Last) {
+            let problem = format!("o:{asked} is behind the end of the output, o:{end}");
+            return Err(ActionError::Invalid { field: "since", problem });
+        }
+        let first = shared.reader.first().map_err(unreadable)?.0;
+        let from = asked.max(first).min(end);
+        let to = end.min(from.saturating_add(read.limit.min(limits::READ_BYTES_MAX) as u64));
+        let mut view = OutputView {
+            view: read.view,
+            bytes: Vec::new(),
+            text: TextView { from, to: from, ..TextView::default() },
+            from,
+            next: from,
+            first,
+            end,
+            gap: (asked < from).then_some((asked, from)),
+            is_final: is_final && to == end,
+        };
+        match read.view {
+            View::Raw | View::Stream => {
+                let slice = view::read(&shared.reader, from, to).map_err(unreadable)?;
+                view.next = slice.from + slice.bytes.len() as u64;
+                if slice.from > from {
+                    // Retention was faster than the read.
+                    (view.gap, view.from) = (Some((asked, slice.from)), slice.from);
+                }
+                view.bytes = match read.view {
+                    View::Stream => view::stream(&slice, |from, to| markers.contains(&(from, to))),
+                    View::Raw | View::Text => slice.bytes,
+                };
+            }
+            View::Text => {
+                let to = if to < end { line_end(&shared.reader, from, to).map_err(unreadable)? } else { to };
+                let cols = shared.spec.cols;
+                view.text = self.text(shared, from, to, cols, read.budget).await?;
+                if let Some(lines) = read.lines_max {
+                    keep_newest(&mut view.text, lines);
+                }
+                view.next = to;
+            }
+        }
+        Ok(view)
+    }
+}
+
+/// The last line end in a range, so that text is given in whole lines; the range's end when there is none.
+fn line_end(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
+    let back = to.saturating_sub(64 << 10).max(from);
+    let slice = view::read(reader, back, to)?;
+    Ok(slice.bytes.iter().rposition(|b| *b == b'\n').map_or(to, |i| slice.from + i as u64 + 1))
+}
+
+fn keep_newest(text: &mut TextView, lines: usize) {
+    let whole = if text.omitted.is_some() { &text.tail } else { &text.head };
+    let body = whole.strip_suffix('\n').unwrap_or(whole);
+    let from = body.rmatch_indices('\n').nth(lines.saturating_sub(1)).map_or(0, |(i, _)| i + 1);
+    let kept = whole[from..].to_owned();
+    if text.omitted.is_some() {
+        text.head.clear();
+        text.tail = kept;
+    } else {
+        text.head = kept;
+    }
+}
+
+fn check_command(text: &str) -> Result<(), ActionError> {
+    if text.len() > limits::COMMAND_BYTES_MAX {
+        let problem = format!(
+            "{} bytes; at most {}; write a file with several commands instead",
+            text.len(),
+            limits::COMMAND_BYTES_MAX
+        );
+        return Err(ActionError::Invalid { field: "command", problem });
+    }
+    if text.contains('\0') {
+        return Err(ActionError::Invalid {
+            field: "command",
+            problem: "holds a NUL byte, which no shell takes".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// A caller's key as the holder's fixed-size one. The same key with another body must not be taken for the same request,
+/// so half of it is the body's.
+fn key_of(key: Option<&str>, body: &[u8]) -> Key {
+    let Some(key) = key else { return NO_KEY };
+    let mut bytes = NO_KEY;
+    bytes[..8].copy_from_slice(&fnv(key.as_bytes()).to_le_bytes());
+    bytes[8..].copy_from_slice(&fnv(body).to_le_bytes());
+    bytes
+}
+
+/// FNV-1a: only a name for text, never a defence.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+pub(super) fn plain_report(
+    session: SessionView,
+    command: Option<CommandView>,
+    ended_by: EndedBy,
+    output: TextView,
+) -> Report {
+    Report {
+        session,
+        command,
+        ended_by,
+        waited: Duration::ZERO,
+        output,
+        screen: None,
+        accepted_bytes: None,
+        matched: None,
+    }
+}
+
+fn past_report(past: &Past) -> Report {
+    let at = past.ledger.scanner.position();
+    plain_report(past.view(), None, EndedBy::Exited, TextView { from: at, to: at, ..TextView::default() })
+}
+
+/// A command that only the history knows any more: its output's place is not in there.
+fn from_history(session: &SessionView, row: crate::store::HistoryRow) -> CommandView {
+    use crate::action::{Boundary, CommandStatus};
+    let status = match row.status.as_str() {
+        "completed" => CommandStatus::Completed,
+        "terminated" => CommandStatus::Terminated,
+        "running" => CommandStatus::Running,
+        _ => CommandStatus::Failed,
+    };
+    CommandView {
+        id: CommandId(row.id),
+        session: session.id.clone(),
+        command: row.command,
+        status,
+        started_at: super::ledger::time(row.started_us),
+        completed_at: row.ended_us.map(super::ledger::time),
+        exit_code: row.exit,
+        signal: row.exit.and_then(sys::signal::of_exit_code),
+        pipestatus: Vec::new(),
+        error: None,
+        start_offset: row.start_offset,
+        end_offset: Some(row.end_offset),
+        output_size: row.end_offset.saturating_sub(row.start_offset),
+        cwd: None,
+        boundary: Boundary::Attested,
+    }
+}
+
+/// The session's last words for callers whose session has just ended.
+pub(super) fn ended(view: &SessionView) -> ActionError {
+    ActionError::Ended { session: view.id.clone(), reason: reason(view) }
+}

@@ -1,0 +1,156 @@
+//! What is asked of the session: run, type, wait, resize, signal, end.
+
+use super::*;
+
+impl Session {
+    pub(super) fn on_request(&mut self, request: Request) {
+        if matches!(request, Request::Run { .. } | Request::Input { .. }) {
+            self.last_activity_us = micros(SystemTime::now());
+        }
+        match request {
+            Request::Look(reply) => drop(reply.send(self.snapshot(self.ledger.current))),
+            Request::Commands(reply) => {
+                let all = snapshot::command_views(&self.shared.id, &self.ledger);
+                let _ = reply.send((self.snapshot(self.ledger.current), all));
+            }
+            Request::Run { text, key, patience_ms, wait, started } => {
+                self.ask_run(text, key, patience_ms, wait, started)
+            }
+            Request::Input { bytes, key, is_secret, wait, typed } => self.ask_input(bytes, key, is_secret, wait, typed),
+            Request::Wait { wait, from, reply } => {
+                let from = from.unwrap_or_else(|| self.ledger.scanner.position());
+                let waiter = Waiter::new(wait, self.ledger.current, from, self.ledger.cols, None, reply);
+                let waiter = self.catch_up(waiter);
+                if let Some(waiter) = waiter {
+                    self.admit(waiter);
+                }
+            }
+            Request::Resize { cols, rows, reply } => {
+                if let Some((screen, _)) = &mut self.screen {
+                    screen.resize(cols, rows);
+                }
+                (self.ledger.cols, self.ledger.rows) = (cols, rows);
+                self.call(Call::Plain(reply), |seq| ToHolder::Resize { seq, cols, rows });
+            }
+            Request::Signal { target, signo, reply } => {
+                self.call(Call::Plain(reply), |seq| ToHolder::Signal { seq, target, signo });
+            }
+            Request::Terminate { signo, grace_ms, reply } => {
+                self.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
+            }
+            Request::Screen(reply) => drop(reply.send(self.screen_view())),
+            Request::Shown(reply) => {
+                let markers = self.ledger.markers.iter().copied().collect();
+                let _ = reply.send((self.ledger.scanner.held_from(), markers));
+            }
+            Request::At(when, reply) => drop(reply.send(self.ledger.offset_at(when))),
+            Request::Usage(reply) => drop(reply.send(self.usage.read(self.ledger.holder_pid))),
+            Request::Prompt(reply) => {
+                if self.ledger.prompt_seen || self.ledger.exit.is_some() || self.is_heuristic {
+                    let _ = reply.send(());
+                } else {
+                    self.prompt_waiters.push(reply);
+                }
+            }
+        }
+    }
+
+    /// A wait from an earlier position sees what came since.
+    pub(super) fn catch_up(&mut self, mut waiter: Waiter) -> Option<Waiter> {
+        let now = self.ledger.scanner.position();
+        if waiter.wants_pattern() && waiter.from < now {
+            let slice = super::super::view::read(&self.shared.reader, waiter.from, now).ok()?;
+            if let Some(text) = waiter.output(slice.from, &slice.bytes, Instant::now()) {
+                self.finish(waiter, EndedBy::Matched, Some(text));
+                return None;
+            }
+        }
+        Some(waiter)
+    }
+
+    pub(super) fn call(&mut self, call: Call, frame: impl FnOnce(u32) -> ToHolder) {
+        let seq = self.next_seq;
+        self.next_seq = self.next_seq.wrapping_add(1).max(1);
+        self.calls.insert(seq, call);
+        self.link.send(&frame(seq));
+    }
+
+    pub(super) fn ask_run(
+        &mut self,
+        text: Vec<u8>,
+        key: Key,
+        patience_ms: u32,
+        wait: Option<Wait>,
+        started: oneshot::Sender<Result<Started, ActionError>>,
+    ) {
+        if self.ledger.exit.is_some() {
+            return drop(started.send(Err(self.ended_error())));
+        }
+        if self.is_heuristic {
+            return self.run_typed(&text, wait, started);
+        }
+        self.call(Call::Run { wait, started }, |seq| ToHolder::Run { seq, key, patience_ms, text });
+    }
+
+    /// A shell without our hooks: the line is typed, and its end is what the kernel says.
+    pub(super) fn run_typed(
+        &mut self,
+        text: &[u8],
+        wait: Option<Wait>,
+        started: oneshot::Sender<Result<Started, ActionError>>,
+    ) {
+        if let Some(id) = self.ledger.current {
+            return drop(started.send(Err(self.busy_error(id))));
+        }
+        let text = String::from_utf8_lossy(text).into_owned();
+        if text.trim_end().contains('\n') {
+            let why = "it runs without ptyd's hooks, so commands are typed; give one line at a time";
+            return drop(started.send(Err(self.not_ready(why))));
+        }
+        let id = self.ledger.last_id.max(super::super::TYPED_IDS_FROM) + 1;
+        self.ledger.last_id = id;
+        self.ledger.current = Some(id);
+        let at = self.ledger.scanner.position();
+        self.ledger.push(super::super::ledger::Command {
+            id,
+            key: wire::NO_KEY,
+            text: text.clone(),
+            accepted_us: micros(SystemTime::now()),
+            accepted_at: at,
+            start: None,
+            is_taken: true,
+            end: None,
+        });
+        let (typed, _) = oneshot::channel();
+        let bytes = format!("{}\n", text.trim_end()).into_bytes();
+        self.ask_input(InputBytes::Raw(bytes), wire::NO_KEY, false, None, typed);
+        let begun = self.begin_wait(id, wait);
+        let _ = started.send(Ok(begun));
+    }
+
+    pub(super) fn ask_input(
+        &mut self,
+        bytes: InputBytes,
+        key: Key,
+        is_secret: bool,
+        wait: Option<Wait>,
+        typed: oneshot::Sender<Result<Typed, ActionError>>,
+    ) {
+        let application_cursor = self.ledger.scanner.modes().application_cursor;
+        let bytes = match bytes {
+            InputBytes::Raw(bytes) => bytes,
+            InputBytes::Keys(keys) => keys.iter().flat_map(|k| k.bytes(application_cursor)).collect(),
+        };
+        let (from, offered) = (self.ledger.scanner.position(), bytes.len());
+        let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
+        self.typing += 1;
+        (self.state, self.editor_since, self.ledger.still_inside) = (None, None, false);
+        self.call(Call::Input { wait, from, offered, typed }, |seq| ToHolder::Input {
+            seq,
+            key,
+            is_secret,
+            patience_ms,
+            bytes,
+        });
+    }
+}

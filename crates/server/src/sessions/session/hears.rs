@@ -1,0 +1,345 @@
+//! What the holder says: how far to read, what the kernel sees, how requests went.
+
+use super::*;
+
+impl Session {
+    pub(super) fn on_frame(&mut self, frame: FromHolder) {
+        match frame {
+            FromHolder::Hello(hello) => self.on_hello(hello),
+            FromHolder::Tail(tail) => self.on_tail(tail),
+            FromHolder::State(state) => self.on_state(state),
+            FromHolder::Done { seq, status, value } => self.on_done(seq, status, value),
+            FromHolder::Displaced => self.displaced = true,
+        }
+    }
+
+    pub(super) fn on_hello(&mut self, hello: Hello) {
+        self.ledger.holder_pid = hello.holder_pid;
+        self.ledger.shell_pid = hello.shell_pid;
+        (self.ledger.cols, self.ledger.rows) = (hello.cols, hello.rows);
+        self.on_tail(hello.tail);
+    }
+
+    pub(super) fn on_tail(&mut self, tail: Tail) {
+        self.tail.send_if_modified(|t| {
+            let newer = tail != *t && tail.events >= t.events;
+            if newer {
+                *t = tail;
+            }
+            newer
+        });
+        let mut news = Vec::new();
+        while let Ok(Some(event)) = self.events.next(tail.events) {
+            self.ledger.event(&event, &mut news);
+        }
+        self.on_news(news);
+        if self.ledger.exit.is_some() {
+            self.on_exit();
+        }
+    }
+
+    pub(super) fn has_unread(&self) -> bool {
+        self.ledger.scanner.position() < self.tail.borrow().journal.0
+    }
+
+    /// Scans one chunk; true when nothing is left.
+    pub(super) fn follow_some(&mut self) -> bool {
+        let limit = self.tail.borrow().journal;
+        let at = self.ledger.scanner.position();
+        let want = usize::try_from(limit.0.saturating_sub(at)).unwrap_or(usize::MAX).min(limits::SCAN_CHUNK);
+        let mut buffer = vec![0; want];
+        let mut news = Vec::new();
+        match self.shared.reader.read(Offset(at), limit, &mut buffer) {
+            Ok(Read::Bytes(n)) => {
+                let bytes = &buffer[..n];
+                let now_us = micros(SystemTime::now());
+                self.ledger.note_time(at, now_us);
+                self.last_activity_us = now_us;
+                self.ledger.bytes(bytes, &mut news);
+                self.on_output(at, bytes, &news);
+                self.on_news(news);
+            }
+            Ok(Read::Gap { to, .. }) => {
+                self.ledger.skip_to(to.0, &mut news);
+                self.screen = None;
+                self.on_news(news);
+            }
+            Ok(Read::End) => return true,
+            Err(e) => {
+                tracing::error!(session = %self.shared.id, error = %e, "the journal cannot be read");
+                return true;
+            }
+        }
+        !self.has_unread()
+    }
+
+    pub(super) fn on_output(&mut self, at: u64, bytes: &[u8], news: &[News]) {
+        self.editor_since = None;
+        // The kernel's word about the time before this output is out of date; it speaks again when things are quiet.
+        let now = Instant::now();
+        for item in news {
+            if let News::Started(id) = item {
+                let start = self.ledger.command(*id).map_or(at, super::super::ledger::Command::output_from);
+                self.waiters.iter_mut().for_each(|w| w.output_begins(*id, start));
+            }
+        }
+        let fullscreen = self.ledger.scanner.modes().alt_screen && self.waiters.iter().any(Waiter::wants_pattern);
+        let rows = fullscreen.then(|| self.screen_now().text().join("\n"));
+        let mut matched: Vec<(usize, String)> = Vec::new();
+        for (i, waiter) in self.waiters.iter_mut().enumerate() {
+            let by_text = waiter.output(at, bytes, now);
+            let by_screen = rows.as_deref().and_then(|r| waiter.screen(r));
+            if let Some(text) = by_screen.or(by_text) {
+                matched.push((i, text));
+            }
+        }
+        for (i, text) in matched.into_iter().rev() {
+            let waiter = self.waiters.swap_remove(i);
+            self.finish(waiter, EndedBy::Matched, Some(text));
+        }
+    }
+
+    pub(super) fn on_news(&mut self, news: Vec<News>) {
+        for item in news {
+            match item {
+                News::Started(id) => self.tell_started(|waits_for| waits_for == id),
+                News::Ended(id) => self.on_command_end(id),
+                News::Prompt => self.on_prompt(),
+                News::Query { query, to } => self.on_query(&query, to),
+            }
+        }
+        let awaits_marker = !self.ledger.ends_without_marker().is_empty() && !self.has_unread();
+        self.marker_missed_at = awaits_marker.then(|| self.marker_missed_at.unwrap_or_else(Instant::now));
+    }
+
+    pub(super) fn on_prompt(&mut self) {
+        self.is_heuristic = !self.shared.spec.attests;
+        (self.editor_since, self.reported_at) = (None, None);
+        for waiter in self.prompt_waiters.drain(..) {
+            let _ = waiter.send(());
+        }
+        // Whoever waits on no command in particular has waited for this.
+        self.finish_where(|w| w.command.is_none(), EndedBy::Ended);
+    }
+
+    pub(super) fn on_command_end(&mut self, id: u32) {
+        self.state = None;
+        self.tell_started(|waits_for| waits_for == id);
+        self.put_on_record(id);
+        self.has_stopped_job = self
+            .ledger
+            .command(id)
+            .and_then(|c| c.end.as_ref())
+            .and_then(|e| e.exit)
+            .is_some_and(|code| sys::signal::of_exit_code(code) == Some(sys::signal::TSTP));
+        self.on_prompt();
+        self.finish_where(|w| w.command == Some(id), EndedBy::Ended);
+    }
+
+    pub(super) fn on_query(&mut self, query: &terminal::Query, to: u64) {
+        if to <= self.ledger.answered {
+            return;
+        }
+        let size = (self.ledger.cols, self.ledger.rows);
+        let mut cursor = || {
+            let cursor = self.screen_at(to).cursor();
+            (cursor.row, cursor.col)
+        };
+        let bytes = query.answer(&mut cursor, size);
+        if !bytes.is_empty() {
+            self.ledger.answered = to;
+            self.link.send(&ToHolder::Answer { query: Offset(to), bytes });
+        }
+    }
+
+    pub(super) fn on_state(&mut self, state: State) {
+        if self.typing > 0 {
+            return;
+        }
+        self.state = Some(state);
+        let editor_has_it = state.foreground == wire::Foreground::Editor && self.ledger.current.is_some();
+        match (editor_has_it && !self.ledger.still_inside, self.editor_since) {
+            (true, None) => self.editor_since = Some(Instant::now()),
+            (false, _) => self.editor_since = None,
+            (true, Some(_)) => {}
+        }
+        self.heed_foreign_shell(state);
+        if matches!(self.foreground(), Foreground::InputWanted | Foreground::PasswordWanted)
+            && self.editor_since.is_none()
+        {
+            self.finish_where(Waiter::wants_input, EndedBy::InputWanted);
+        }
+    }
+
+    /// The shell's process reads the terminal, but it is another program by now (`exec` in a start-up file).
+    pub(super) fn heed_foreign_shell(&mut self, state: State) {
+        let waits = matches!(state.foreground, wire::Foreground::Editor | wire::Foreground::ShellReads);
+        if !waits || self.is_heuristic || self.ledger.current.is_some() && self.ledger.prompt_seen {
+            return;
+        }
+        let Some(now) = sys::process::executable(self.ledger.shell_pid) else { return };
+        let ours = std::ffi::OsStr::new(&self.shared.meta.shell);
+        if now.file_name() != Some(ours) && !self.ledger.prompt_seen {
+            self.is_heuristic = true;
+            for waiter in self.prompt_waiters.drain(..) {
+                let _ = waiter.send(());
+            }
+        }
+    }
+
+    pub(super) fn on_done(&mut self, seq: u32, status: Status, value: u64) {
+        match self.calls.remove(&seq) {
+            Some(Call::Run { wait, started }) => self.on_run_done(status, value, wait, started),
+            Some(Call::Input { wait, from, offered, typed }) => {
+                self.typing = self.typing.saturating_sub(1);
+                self.state = None;
+                self.on_typed(status, value, wait, from, offered, typed);
+            }
+            Some(Call::Plain(reply)) => {
+                let _ = reply.send(self.plain_result(status, value));
+            }
+            Some(Call::Terminate(reply)) => {
+                let left = if status == Status::Ok { 0 } else { 1 };
+                self.enders.push(reply);
+                self.tell_enders(Ended { killed: value, left });
+            }
+            // The editor had gone again, or keys of ours are not read yet: looked at once more if it stays.
+            Some(Call::Report) if status != Status::Ok => {
+                self.reported_at = None;
+                self.editor_since = self.editor_since.map(|_| Instant::now());
+            }
+            Some(Call::Report) | None => {}
+        }
+    }
+
+    pub(super) fn plain_result(&self, status: Status, value: u64) -> Result<(), ActionError> {
+        match status {
+            Status::Ok | Status::Duplicate => Ok(()),
+            Status::Ended => Err(self.ended_error()),
+            Status::NoProcess => Err(ActionError::Invalid {
+                field: "target",
+                problem: format!("{value} is not a process of this session"),
+            }),
+            Status::Failed => Err(ActionError::Internal { why: os_error(value) }),
+            Status::Busy | Status::NotReady | Status::Typed | Status::LineTooLong | Status::Stalled => {
+                Err(ActionError::Internal { why: format!("unexpected answer {status:?}") })
+            }
+        }
+    }
+
+    pub(super) fn on_run_done(
+        &mut self,
+        status: Status,
+        value: u64,
+        wait: Option<Wait>,
+        started: oneshot::Sender<Result<Started, ActionError>>,
+    ) {
+        let id = u32::try_from(value).unwrap_or(0);
+        let result = match status {
+            Status::Ok | Status::Duplicate if wait.is_none() => {
+                // The answer names where the output begins, which the shell is about to say.
+                let is_known = self.ledger.command(id).is_none_or(|c| c.start.is_some() || c.end.is_some());
+                let until = Instant::now() + limits::START_WAIT;
+                self.start_waiters.push((id, until, started));
+                return self.tell_started(|waits_for| waits_for == id && is_known);
+            }
+            Status::Ok | Status::Duplicate => Ok(self.begin_wait(id, wait)),
+            Status::Busy => Err(self.busy_error(id)),
+            Status::Ended => Err(self.ended_error()),
+            Status::Typed => {
+                Err(self.not_ready("somebody has typed at the prompt and the line has not ended; C-c clears it"))
+            }
+            Status::NotReady => Err(self.not_ready(&self.why_not_ready())),
+            Status::Failed | Status::NoProcess | Status::LineTooLong | Status::Stalled => {
+                Err(ActionError::Internal { why: format!("the command could not be handed over: {}", os_error(value)) })
+            }
+        };
+        let _ = started.send(result);
+    }
+
+    /// Answers those who wait for a command's beginning.
+    pub(super) fn tell_started(&mut self, which: impl Fn(u32) -> bool) {
+        for i in (0..self.start_waiters.len()).rev() {
+            if which(self.start_waiters[i].0) {
+                let (id, _, started) = self.start_waiters.swap_remove(i);
+                let _ = started.send(Ok(Started { id, finished: None }));
+            }
+        }
+    }
+
+    pub(super) fn begin_wait(&mut self, id: u32, wait: Option<Wait>) -> Started {
+        let finished = wait.map(|wait| {
+            let (reply, finished) = oneshot::channel();
+            let at = self.ledger.scanner.position();
+            let from = self.ledger.command(id).map_or(at, super::super::ledger::Command::output_from);
+            let waiter = Waiter::new(wait, Some(id), from, self.ledger.cols, None, reply);
+            self.admit(waiter);
+            finished
+        });
+        Started { id, finished }
+    }
+
+    /// Opens a wait, unless it is over already.
+    pub(super) fn admit(&mut self, waiter: Waiter) {
+        let ended = match waiter.command {
+            Some(id) => self.ledger.command(id).is_some_and(|c| c.end.is_some()),
+            None => self.ledger.current.is_none() && self.is_at_prompt(),
+        };
+        if self.ledger.exit.is_some() {
+            self.finish(waiter, EndedBy::Exited, None);
+        } else if ended && !waiter.wants_pattern() {
+            self.finish(waiter, EndedBy::Ended, None);
+        } else if waiter.wants_input() && self.wants_input_now() {
+            self.finish(waiter, EndedBy::InputWanted, None);
+        } else {
+            self.waiters.push(waiter);
+        }
+    }
+
+    pub(super) fn wants_input_now(&self) -> bool {
+        self.typing == 0
+            && self.editor_since.is_none()
+            && matches!(self.foreground(), Foreground::InputWanted | Foreground::PasswordWanted)
+    }
+
+    pub(super) fn is_at_prompt(&self) -> bool {
+        self.ledger.prompt_seen
+    }
+
+    pub(super) fn on_typed(
+        &mut self,
+        status: Status,
+        value: u64,
+        wait: Option<Wait>,
+        from: u64,
+        offered: usize,
+        typed: oneshot::Sender<Result<Typed, ActionError>>,
+    ) {
+        let accepted = usize::try_from(value).unwrap_or(0);
+        let result = match status {
+            Status::Ok | Status::Duplicate => {
+                let command = self.ledger.current;
+                let finished = wait.map(|wait| {
+                    let (reply, finished) = oneshot::channel();
+                    let waiter = Waiter::new(wait, command, from, self.ledger.cols, Some(accepted), reply);
+                    self.admit(waiter);
+                    finished
+                });
+                Ok(Typed { accepted, from, finished })
+            }
+            Status::Stalled => Err(ActionError::Stalled { accepted, offered }),
+            Status::LineTooLong => Err(ActionError::Invalid {
+                field: "input",
+                problem: format!(
+                    "the program reads lines, and a line of more than {value} bytes with control characters in it cannot \
+                     be handed over whole; nothing was sent; send shorter lines"
+                ),
+            }),
+            Status::Ended => Err(self.ended_error()),
+            Status::Busy | Status::NotReady | Status::Typed | Status::Failed | Status::NoProcess => {
+                Err(ActionError::Internal { why: os_error(value) })
+            }
+        };
+        let _ = typed.send(result);
+    }
+}

@@ -1,0 +1,144 @@
+//! What time does: waits that are over, a lost hook, a lost marker, the end of a typed command; and the session's end.
+
+use super::*;
+
+impl Session {
+    pub(super) fn on_time(&mut self) {
+        let now = Instant::now();
+        self.waiters.retain(|w| !w.is_abandoned());
+        let overdue: Vec<u32> =
+            self.start_waiters.iter().filter(|(_, until, _)| now >= *until).map(|(id, ..)| *id).collect();
+        self.tell_started(|id| overdue.contains(&id));
+        let due: Vec<usize> =
+            (0..self.waiters.len()).rev().filter(|i| self.waiters[*i].by_time(now).is_some()).collect();
+        for i in due {
+            let waiter = self.waiters.swap_remove(i);
+            if let Some(ended_by) = waiter.by_time(now) {
+                self.finish(waiter, ended_by, None);
+            }
+        }
+        if self.editor_since.is_some_and(|t| now >= t + limits::EDITOR_SUSPICION) && self.reported_at.is_none() {
+            self.reported_at = Some(now);
+            self.call(Call::Report, |seq| ToHolder::Report { seq });
+        }
+        if self.reported_at.is_some_and(|t| now >= t + limits::REPORT_PATIENCE) {
+            self.reported_at = None;
+            self.on_report_overdue();
+        }
+        if self.marker_missed_at.is_some_and(|t| now >= t + limits::MARKER_PATIENCE) {
+            self.marker_missed_at = None;
+            let mut news = Vec::new();
+            let at = self.ledger.scanner.position();
+            for id in self.ledger.ends_without_marker() {
+                self.ledger.expire(id, at, &mut news);
+            }
+            self.on_news(news);
+        }
+        self.heed_typed_command();
+    }
+
+    /// The report key was pressed and the shell said nothing: its hooks are gone, and so is the exit code.
+    pub(super) fn on_report_overdue(&mut self) {
+        if self.ledger.still_inside {
+            // The shell reported that the command itself uses the line editor.
+            self.editor_since = None;
+            if self.wants_input_now() {
+                self.finish_where(Waiter::wants_input, EndedBy::InputWanted);
+            }
+            return;
+        }
+        self.editor_since = None;
+        self.is_heuristic = true;
+        self.end_heuristically("the shell's hooks are gone, so its exit code is not known");
+    }
+
+    /// A typed command ends when the shell reads the terminal again.
+    pub(super) fn heed_typed_command(&mut self) {
+        let reads_again = self.typing == 0
+            && self.state.is_some_and(|s| {
+                s.group == self.ledger.shell_pid
+                    && matches!(s.foreground, wire::Foreground::Editor | wire::Foreground::ShellReads)
+            });
+        if self.is_heuristic && self.ledger.current.is_some_and(|id| id > super::super::TYPED_IDS_FROM) && reads_again {
+            self.end_heuristically("typed into a shell without ptyd's hooks, so its exit code is not known");
+        }
+    }
+
+    pub(super) fn end_heuristically(&mut self, error: &str) {
+        let now_us = micros(SystemTime::now());
+        if let Some(id) = self.ledger.end_current(CommandStatus::Failed, error, Boundary::Heuristic, now_us) {
+            self.put_on_record(id);
+            self.finish_where(|w| w.command == Some(id) || w.command.is_none(), EndedBy::Ended);
+        }
+    }
+
+    /// Into the history; what has ended there is found again after this actor has gone.
+    pub(super) fn put_on_record(&self, id: u32) {
+        if let Some(command) = self.ledger.command(id) {
+            self.shared.store.put_command(snapshot::history_row(&self.shared.id, command));
+        }
+    }
+
+    /// The shell has gone; what it left behind is still being ended by the holder.
+    pub(super) fn on_exit(&mut self) {
+        let reason = snapshot::exit_of(&self.ledger).map_or_else(String::new, |e| e.reason);
+        let now_us = self.ledger.exit.map_or(0, |(_, _, us)| us);
+        if let Some(id) = self.ledger.end_current(CommandStatus::Terminated, &reason, Boundary::Attested, now_us) {
+            self.put_on_record(id);
+        }
+        self.finish_where(|_| true, EndedBy::Exited);
+        self.tell_started(|_| true);
+        for waiter in self.prompt_waiters.drain(..) {
+            let _ = waiter.send(());
+        }
+    }
+
+    /// The connection has ended: everything that the holder wrote is on disk.
+    pub(super) fn on_holder_gone(&mut self) {
+        self.holder_gone = true;
+        let end = Tail {
+            journal: self.shared.reader.len().unwrap_or_default(),
+            events: self.events.len().unwrap_or_default(),
+        };
+        self.on_tail(end);
+        while self.has_unread() {
+            if self.follow_some() {
+                break;
+            }
+        }
+        if self.ledger.exit.is_none() {
+            // The holder was killed: the kernel hung the terminal up, and whoever did not mind is swept by the tag.
+            let swept = snapshot::sweep(&self.shared.id);
+            tracing::warn!(session = %self.shared.id, swept, "the holder is gone");
+            self.ledger.ending = Some("the session's holder process was killed".to_owned());
+            self.ledger.end_current(
+                CommandStatus::Terminated,
+                "the session's holder process was killed",
+                Boundary::Attested,
+                micros(SystemTime::now()),
+            );
+            self.finish_where(|_| true, EndedBy::Exited);
+        }
+        self.tell_enders(Ended { killed: 0, left: 0 });
+        for (_, call) in std::mem::take(&mut self.calls) {
+            match call {
+                Call::Run { started, .. } => drop(started.send(Err(self.ended_error()))),
+                Call::Input { typed, .. } => drop(typed.send(Err(self.ended_error()))),
+                Call::Plain(reply) => drop(reply.send(Err(self.ended_error()))),
+                Call::Terminate(reply) => drop(reply.send(Ended { killed: 0, left: 0 })),
+                Call::Report => {}
+            }
+        }
+    }
+
+    pub(super) fn tell_enders(&mut self, ended: Ended) {
+        for reply in self.enders.drain(..) {
+            let _ = reply.send(ended);
+        }
+    }
+
+    /// Whether the session has ended for good, so that its actor can go.
+    pub(crate) fn is_over(&self) -> bool {
+        self.holder_gone
+    }
+}

@@ -1,0 +1,298 @@
+//! The actor of one live session: the only owner of its mutable state.
+//!
+//! ```text
+//! Creating ──first prompt──► Running ──shell exits or holder gone──► Terminated
+//! ```
+//! It follows its holder's published tail: events first, then bytes, then everybody who waits. Handlers are not async;
+//! frames for the holder go through the link's buffer, answers through oneshots.
+
+mod does;
+mod hears;
+mod minds;
+mod shows;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use holder::spec::Spec;
+use holder::wire::{self, FromHolder, Hello, Key, State, Status, Tail, Target, ToHolder};
+use journal::{EventsReader, Offset, Read, Reader};
+use terminal::Screen;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use super::ledger::{Ledger, News, micros, time};
+use super::link::Link;
+use super::meta::Meta;
+use super::snapshot;
+use super::wait::Waiter;
+use crate::action::{
+    ActionError, Boundary, CommandStatus, CommandView, EndedBy, Foreground, InputBytes, ScreenView, SessionStatus,
+    SessionView, Wait,
+};
+use crate::ids::{CommandId, SessionId};
+use crate::limits;
+use crate::store::Store;
+
+/// What can be asked of a live session.
+#[derive(Debug)]
+pub(crate) enum Request {
+    Look(oneshot::Sender<Snapshot>),
+    Commands(oneshot::Sender<(Snapshot, Vec<CommandView>)>),
+    Run {
+        text: Vec<u8>,
+        key: Key,
+        patience_ms: u32,
+        wait: Option<Wait>,
+        started: oneshot::Sender<Result<Started, ActionError>>,
+    },
+    Input {
+        bytes: InputBytes,
+        key: Key,
+        is_secret: bool,
+        wait: Option<Wait>,
+        typed: oneshot::Sender<Result<Typed, ActionError>>,
+    },
+    Wait {
+        wait: Wait,
+        from: Option<u64>,
+        reply: oneshot::Sender<Finished>,
+    },
+    Resize {
+        cols: u16,
+        rows: u16,
+        reply: oneshot::Sender<Result<(), ActionError>>,
+    },
+    Signal {
+        target: Target,
+        signo: i32,
+        reply: oneshot::Sender<Result<(), ActionError>>,
+    },
+    Terminate {
+        signo: i32,
+        grace_ms: u32,
+        reply: oneshot::Sender<Ended>,
+    },
+    Screen(oneshot::Sender<ScreenView>),
+    /// How far viewers may see, and which markers in it are attested.
+    Shown(oneshot::Sender<(u64, Vec<(u64, u64)>)>),
+    /// Where the journal was at this time.
+    At(SystemTime, oneshot::Sender<u64>),
+    Usage(oneshot::Sender<crate::action::Usage>),
+    Prompt(oneshot::Sender<()>),
+}
+
+/// A command that was accepted, and where its wait will answer.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) id: u32,
+    pub(crate) finished: Option<oneshot::Receiver<Finished>>,
+}
+
+/// Input that was taken, and where its wait will answer.
+#[derive(Debug)]
+pub(crate) struct Typed {
+    pub(crate) accepted: usize,
+    pub(crate) from: u64,
+    pub(crate) finished: Option<oneshot::Receiver<Finished>>,
+}
+
+/// A wait that is over.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) ended_by: EndedBy,
+    pub(crate) from: u64,
+    pub(crate) waited: std::time::Duration,
+    pub(crate) matched: Option<String>,
+    pub(crate) accepted_bytes: Option<usize>,
+    pub(crate) snapshot: Snapshot,
+}
+
+/// A session that was ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    pub(crate) killed: u64,
+    pub(crate) left: u64,
+}
+
+/// A session as it is now.
+#[derive(Debug, Clone)]
+pub(crate) struct Snapshot {
+    pub(crate) view: SessionView,
+    /// The command that was asked about.
+    pub(crate) command: Option<CommandView>,
+    /// Where nobody's output begins while nothing runs.
+    pub(crate) background_from: u64,
+    /// Viewers may be given bytes up to here.
+    pub(crate) shown_to: u64,
+}
+
+/// What a holder's answer is for.
+#[derive(Debug)]
+enum Call {
+    Run { wait: Option<Wait>, started: oneshot::Sender<Result<Started, ActionError>> },
+    Input { wait: Option<Wait>, from: u64, offered: usize, typed: oneshot::Sender<Result<Typed, ActionError>> },
+    Plain(oneshot::Sender<Result<(), ActionError>>),
+    Terminate(oneshot::Sender<Ended>),
+    Report,
+}
+
+/// Everything that can happen.
+enum Event {
+    Asked(Request),
+    Everyone,
+    Frames(Vec<FromHolder>),
+    HolderGone,
+    Time,
+}
+
+/// What the manager and the readers share with the actor: positions, never bytes.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) id: SessionId,
+    pub(crate) folder: PathBuf,
+    pub(crate) meta: Meta,
+    pub(crate) spec: Spec,
+    pub(crate) reader: Reader,
+    pub(crate) store: Arc<Store>,
+}
+
+pub(crate) struct Session {
+    pub(crate) shared: Arc<Shared>,
+    link: Link,
+    events: EventsReader,
+    pub(crate) ledger: Ledger,
+    mailbox: mpsc::Receiver<Request>,
+    /// How far the session may be read; the receivers follow it.
+    tail: watch::Sender<Tail>,
+    state: Option<State>,
+    /// When the editor was first seen to have the terminal although a command runs.
+    editor_since: Option<Instant>,
+    reported_at: Option<Instant>,
+    marker_missed_at: Option<Instant>,
+    /// Requests to type that have not been done: what the kernel said before says nothing about after.
+    typing: usize,
+    waiters: Vec<Waiter>,
+    prompt_waiters: Vec<oneshot::Sender<()>>,
+    /// Callers that wait only until their command's output begins, and until when.
+    start_waiters: Vec<(u32, Instant, oneshot::Sender<Result<Started, ActionError>>)>,
+    calls: HashMap<u32, Call>,
+    enders: Vec<oneshot::Sender<Ended>>,
+    next_seq: u32,
+    screen: Option<(Screen, u64)>,
+    is_heuristic: bool,
+    last_activity_us: u64,
+    pub(crate) usage: snapshot::UsageMeter,
+    /// The last command was stopped by `^Z` and its job is still there.
+    has_stopped_job: bool,
+    holder_gone: bool,
+    displaced: bool,
+    /// What the holder said before the actor ran.
+    early: Vec<FromHolder>,
+}
+
+impl Session {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        link: Link,
+        events: EventsReader,
+        mailbox: mpsc::Receiver<Request>,
+        tail: watch::Sender<Tail>,
+        early: Vec<FromHolder>,
+    ) -> Self {
+        let first = shared.reader.first().map_or(0, |o| o.0);
+        let ledger = Ledger::new(first, shared.spec.cols, shared.spec.rows);
+        let is_heuristic = !shared.spec.attests;
+        Self {
+            shared,
+            link,
+            events,
+            ledger,
+            mailbox,
+            tail,
+            state: None,
+            editor_since: None,
+            reported_at: None,
+            marker_missed_at: None,
+            typing: 0,
+            waiters: Vec::new(),
+            prompt_waiters: Vec::new(),
+            start_waiters: Vec::new(),
+            calls: HashMap::new(),
+            enders: Vec::new(),
+            next_seq: 1,
+            screen: None,
+            is_heuristic,
+            last_activity_us: micros(SystemTime::now()),
+            usage: snapshot::UsageMeter::default(),
+            has_stopped_job: false,
+            holder_gone: false,
+            displaced: false,
+            early,
+        }
+    }
+
+    /// Runs until the session is over; gives itself back so that the manager can put it on record.
+    pub(crate) async fn run(mut self, mut everyone: watch::Receiver<bool>) -> Self {
+        for frame in std::mem::take(&mut self.early) {
+            self.on_frame(frame);
+        }
+        loop {
+            // One chunk a turn: a flood must not keep a request waiting, nor the other sessions of this thread.
+            if self.has_unread() && !self.follow_some() {
+                tokio::task::yield_now().await;
+            }
+            match self.next_event(&mut everyone).await {
+                Event::Asked(request) => self.on_request(request),
+                Event::Frames(frames) => frames.into_iter().for_each(|f| self.on_frame(f)),
+                Event::Everyone => break,
+                Event::HolderGone => {
+                    self.on_holder_gone();
+                    break;
+                }
+                Event::Time => {}
+            }
+            self.on_time();
+            if self.displaced {
+                break;
+            }
+        }
+        self
+    }
+
+    async fn next_event(&mut self, everyone: &mut watch::Receiver<bool>) -> Event {
+        let wake = self.next_wake();
+        let has_unread = self.has_unread();
+        tokio::select! {
+            biased;
+            frames = self.link.receive() => frames.map_or(Event::HolderGone, Event::Frames),
+            request = self.mailbox.recv() => request.map_or(Event::Everyone, Event::Asked),
+            _ = everyone.changed() => Event::Everyone,
+            () = sleep_until(wake) => Event::Time,
+            // Unread output is the least urgent of all: what is asked and what the holder says comes first.
+            () = std::future::ready(()), if has_unread => Event::Time,
+        }
+    }
+
+    fn next_wake(&self) -> Option<Instant> {
+        let waits = self.waiters.iter().map(Waiter::next_at).min();
+        let editor = self.editor_since.filter(|_| self.reported_at.is_none()).map(|t| t + limits::EDITOR_SUSPICION);
+        let report = self.reported_at.map(|t| t + limits::REPORT_PATIENCE);
+        let marker = self.marker_missed_at.map(|t| t + limits::MARKER_PATIENCE);
+        let start = self.start_waiters.iter().map(|(_, until, _)| *until).min();
+        [waits, editor, report, marker, start].into_iter().flatten().min()
+    }
+}
+
+fn os_error(value: u64) -> String {
+    i32::try_from(value).map_or_else(|_| format!("error {value}"), |n| std::io::Error::from_raw_os_error(n).to_string())
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

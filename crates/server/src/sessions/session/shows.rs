@@ -1,0 +1,145 @@
+//! What others see of the session: foreground, snapshot, screen, and the words of its refusals.
+
+use super::*;
+
+impl Session {
+    pub(super) fn finish_where(&mut self, which: impl Fn(&Waiter) -> bool, ended_by: EndedBy) {
+        let mut i = 0;
+        while i < self.waiters.len() {
+            if which(&self.waiters[i]) {
+                let waiter = self.waiters.swap_remove(i);
+                self.finish(waiter, ended_by, None);
+            } else {
+                i += 1;
+            }
+        }
+    }
+
+    pub(super) fn finish(&mut self, waiter: Waiter, ended_by: EndedBy, matched: Option<String>) {
+        let snapshot = self.snapshot(waiter.command);
+        let finished = Finished {
+            ended_by,
+            from: waiter.from,
+            waited: waiter.began.elapsed(),
+            matched,
+            accepted_bytes: waiter.accepted_bytes,
+            snapshot,
+        };
+        let _ = waiter.reply.send(finished);
+    }
+
+    /// The rules of when a question is a question.
+    pub(crate) fn foreground(&self) -> Foreground {
+        let idle = self.ledger.current.is_none() && self.ledger.prompt_seen;
+        if idle {
+            return if self.has_stopped_job { Foreground::Stopped } else { Foreground::Idle };
+        }
+        if self.ledger.scanner.modes().alt_screen {
+            return Foreground::Fullscreen;
+        }
+        let Some(state) = self.state else { return Foreground::Running };
+        let asks = match state.foreground {
+            wire::Foreground::Reads | wire::Foreground::ShellReads => true,
+            wire::Foreground::Editor => self.ledger.still_inside || self.ledger.current.is_none(),
+            // Many programs watch the terminal without asking anything; one that asks has left its line open.
+            wire::Foreground::Polls => self.ledger.scanner.line_is_open(),
+            wire::Foreground::PollsAndListens | wire::Foreground::Busy | wire::Foreground::Unknown => false,
+        };
+        match (asks, state.canonical && !state.echo) {
+            (true, true) => Foreground::PasswordWanted,
+            (true, false) if self.is_heuristic && self.ledger.current.is_none() => Foreground::Idle,
+            (true, false) => Foreground::InputWanted,
+            (false, _) => Foreground::Running,
+        }
+    }
+
+    pub(crate) fn snapshot(&mut self, command: Option<u32>) -> Snapshot {
+        let status = if self.ledger.exit.is_some() || self.holder_gone {
+            SessionStatus::Terminated
+        } else if self.ledger.prompt_seen || self.is_heuristic {
+            SessionStatus::Running
+        } else {
+            SessionStatus::Creating
+        };
+        let (first, end) = (self.shared.reader.first().unwrap_or_default().0, self.tail.borrow().journal.0);
+        let boundary = if self.is_heuristic { Boundary::Heuristic } else { Boundary::Attested };
+        let mut view =
+            snapshot::session_view(&self.shared, &self.ledger, status, self.foreground(), boundary, first, end);
+        view.last_activity = time(self.last_activity_us.max(self.ledger.started_us));
+        Snapshot {
+            view,
+            command: command
+                .and_then(|id| self.ledger.command(id))
+                .map(|c| snapshot::command_view(&self.shared.id, c, self.ledger.scanner.position())),
+            background_from: self.ledger.background_from,
+            shown_to: self.ledger.scanner.held_from(),
+        }
+    }
+
+    pub(super) fn screen_now(&mut self) -> &mut Screen {
+        let at = self.ledger.scanner.position();
+        self.screen_at(at)
+    }
+
+    /// The screen as it was when the journal ended here: parsed when somebody looks, from where the last look ended.
+    pub(super) fn screen_at(&mut self, to: u64) -> &mut Screen {
+        let (cols, rows) = (self.ledger.cols, self.ledger.rows);
+        let first = self.shared.reader.first().unwrap_or_default().0;
+        let (screen, at) = self.screen.get_or_insert_with(|| (Screen::new(cols, rows), first));
+        while *at < to {
+            let limit = to.min(*at + limits::SCAN_CHUNK as u64);
+            match super::super::view::read(&self.shared.reader, *at, limit) {
+                Ok(slice) if !slice.bytes.is_empty() => {
+                    screen.feed(&slice.bytes);
+                    *at = slice.from + slice.bytes.len() as u64;
+                }
+                _ => *at = limit,
+            }
+        }
+        screen
+    }
+
+    pub(super) fn screen_view(&mut self) -> ScreenView {
+        let cols = self.ledger.cols;
+        let is_alternate = self.ledger.scanner.modes().alt_screen;
+        let at = self.ledger.scanner.held_from();
+        let screen = self.screen_at(at);
+        let cursor = screen.cursor();
+        ScreenView {
+            rows: screen.text(),
+            cursor_row: cursor.row,
+            cursor_col: cursor.col,
+            cursor_visible: cursor.visible,
+            title: screen.title().unwrap_or_default().to_owned(),
+            cols,
+            is_alternate,
+            ansi: screen.ansi(),
+            at,
+        }
+    }
+
+    pub(super) fn busy_error(&self, id: u32) -> ActionError {
+        let text = self.ledger.command(id).map_or("", |c| &c.text);
+        let words: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
+        ActionError::Busy { session: self.shared.id.clone(), command: CommandId(id), text: words }
+    }
+
+    pub(super) fn not_ready(&self, why: &str) -> ActionError {
+        ActionError::NotReady { session: self.shared.id.clone(), why: why.to_owned() }
+    }
+
+    pub(super) fn why_not_ready(&self) -> String {
+        match (self.ledger.prompt_seen, self.foreground()) {
+            (false, Foreground::InputWanted | Foreground::PasswordWanted) => {
+                "its start-up file waits for input; send some with send_input_to_terminal".to_owned()
+            }
+            (false, _) => "it is still starting; ask again in a moment".to_owned(),
+            (true, _) => "its line editor does not have the terminal; send C-c, or reset the session".to_owned(),
+        }
+    }
+
+    pub(super) fn ended_error(&self) -> ActionError {
+        let reason = snapshot::exit_of(&self.ledger).map_or_else(|| "its holder is gone".to_owned(), |e| e.reason);
+        ActionError::Ended { session: self.shared.id.clone(), reason }
+    }
+}

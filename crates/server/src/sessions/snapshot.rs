@@ -1,0 +1,187 @@
+//! Views of a session and its commands as plain data, from a ledger: the same for live and past ones.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::ledger::{Command, Ledger, time};
+use super::session::Shared;
+use crate::action::{Boundary, CommandStatus, CommandView, Foreground, SessionExit, SessionStatus, SessionView, Usage};
+use crate::ids::{CommandId, SessionId};
+use crate::store::HistoryRow;
+
+/// Linux counts CPU time for /proc in hundredths of a second on every architecture (USER_HZ).
+const TICKS_PER_SECOND: f64 = 100.0;
+/// How many processes of one session are counted.
+const TREE_MAX: usize = 10_000;
+
+pub(crate) fn session_view(
+    shared: &Shared,
+    ledger: &Ledger,
+    status: SessionStatus,
+    foreground: Foreground,
+    boundary: Boundary,
+    first: u64,
+    end: u64,
+) -> SessionView {
+    let is_over = status == SessionStatus::Terminated;
+    let cwd = ledger.cwd.clone().unwrap_or_else(|| bytes_to_path(&shared.spec.cwd));
+    SessionView {
+        id: shared.id.clone(),
+        name: shared.meta.name.clone(),
+        status,
+        shell: shared.meta.shell.clone(),
+        pid: (!is_over && ledger.shell_pid > 0).then_some(ledger.shell_pid),
+        cwd,
+        env: shared.meta.shown_env(),
+        created_at: time(shared.meta.created_us),
+        last_activity: time(ledger.last_us),
+        owner: shared.meta.owner.clone(),
+        cols: ledger.cols,
+        rows: ledger.rows,
+        usage: Usage::default(),
+        foreground,
+        boundary,
+        current_command: ledger.current.map(CommandId),
+        first_offset: first,
+        end_offset: end,
+        exit: is_over.then(|| exit_of(ledger)).flatten(),
+        trouble: ledger.trouble.clone(),
+        python: ledger.path.as_deref().and_then(python_on),
+        log_file: super::view::log_file(&shared.folder),
+    }
+}
+
+pub(crate) fn command_views(id: &SessionId, ledger: &Ledger) -> Vec<CommandView> {
+    let at = ledger.scanner.position();
+    ledger.commands.iter().map(|c| command_view(id, c, at)).collect()
+}
+
+pub(crate) fn command_view(session: &SessionId, c: &Command, journal_end: u64) -> CommandView {
+    let end = c.end.as_ref();
+    let exit_code = end.and_then(|e| e.exit);
+    CommandView {
+        id: CommandId(c.id),
+        session: session.clone(),
+        command: c.text.clone(),
+        status: end.map_or(CommandStatus::Running, |e| e.status),
+        started_at: time(c.accepted_us),
+        completed_at: end.map(|e| time(e.time_us)),
+        exit_code,
+        signal: exit_code.and_then(sys::signal::of_exit_code),
+        pipestatus: end.map(|e| e.pipestatus.clone()).unwrap_or_default(),
+        error: end.and_then(|e| e.error.clone()),
+        start_offset: c.output_from(),
+        end_offset: end.map(|e| e.at),
+        output_size: end.map_or(journal_end, |e| e.at).saturating_sub(c.output_from()),
+        cwd: end.and_then(|e| e.cwd.clone()),
+        boundary: end.map_or(Boundary::Attested, |e| e.boundary),
+    }
+}
+
+/// The row of a command in the history.
+pub(crate) fn history_row(session: &SessionId, c: &Command) -> HistoryRow {
+    let status = match c.end.as_ref().map(|e| e.status) {
+        None | Some(CommandStatus::Running) => "running",
+        Some(CommandStatus::Completed) => "completed",
+        Some(CommandStatus::Failed) => "failed",
+        Some(CommandStatus::Terminated) => "terminated",
+    };
+    HistoryRow {
+        session: session.to_string(),
+        id: c.id,
+        started_us: c.accepted_us,
+        ended_us: c.end.as_ref().map(|e| e.time_us),
+        status: status.to_owned(),
+        exit: c.end.as_ref().and_then(|e| e.exit),
+        start_offset: c.output_from(),
+        end_offset: c.end.as_ref().map_or(c.output_from(), |e| e.at),
+        command: c.text.clone(),
+    }
+}
+
+/// How the session ended, in numbers and words.
+pub(crate) fn exit_of(ledger: &Ledger) -> Option<SessionExit> {
+    let Some((status, _, us)) = ledger.exit else {
+        let reason = ledger.ending.clone()?;
+        return Some(SessionExit { code: None, signal: None, reason, at: time(ledger.last_us) });
+    };
+    let code = libc_exit_code(status);
+    let signal = libc_signal(status);
+    let how = match (code, signal) {
+        (Some(code), _) => format!("the shell exited with {code}"),
+        (None, Some(signo)) => format!("the shell was killed by {}", sys::signal::name(signo)),
+        (None, None) => "the shell ended".to_owned(),
+    };
+    let reason = if ledger.ending.is_some() { format!("terminated on request; {how}") } else { how };
+    Some(SessionExit { code, signal, reason, at: time(us) })
+}
+
+/// WEXITSTATUS where WIFEXITED (wait(2)).
+fn libc_exit_code(status: i32) -> Option<i32> {
+    (status & 0x7f == 0).then_some(status >> 8 & 0xff)
+}
+
+/// WTERMSIG where WIFSIGNALED (wait(2)).
+fn libc_signal(status: i32) -> Option<i32> {
+    let signo = status & 0x7f;
+    (signo != 0 && signo != 0x7f).then_some(signo)
+}
+
+/// `python`, else `python3`, on the shell's own PATH.
+fn python_on(path: &[u8]) -> Option<PathBuf> {
+    ["python", "python3"].iter().find_map(|name| crate::shell::find(name, Some(path)))
+}
+
+fn bytes_to_path(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    PathBuf::from(std::ffi::OsString::from_vec(bytes.to_vec()))
+}
+
+/// Measures what a session's process tree uses; percent is since the last look.
+#[derive(Debug, Default)]
+pub(crate) struct UsageMeter {
+    last: Option<(Instant, u64)>,
+}
+
+impl UsageMeter {
+    /// Reads the tree below the holder, the holder itself left out.
+    pub(crate) fn read(&mut self, holder_pid: u32) -> Usage {
+        if holder_pid == 0 {
+            return Usage::default();
+        }
+        let stats: Vec<_> =
+            sys::process::descendants(holder_pid, TREE_MAX).into_iter().filter_map(sys::process::stat).collect();
+        let ticks: u64 = stats.iter().map(|s| s.cpu_ticks).sum();
+        let pages: u64 = stats.iter().map(|s| s.rss_pages).sum();
+        let now = Instant::now();
+        let cpu_percent = self.last.map_or(0.0, |(then, before)| {
+            let seconds = now.duration_since(then).as_secs_f64().max(0.001);
+            ticks.saturating_sub(before) as f64 / TICKS_PER_SECOND / seconds * 100.0
+        });
+        self.last = Some((now, ticks));
+        let memory_mb = pages as f64 * rustix::param::page_size() as f64 / f64::from(1 << 20);
+        Usage { cpu_percent, memory_mb, processes: u32::try_from(stats.len()).unwrap_or(u32::MAX) }
+    }
+}
+
+/// Kills whatever still carries the session's tag in its environment; gives how many there were.
+pub(crate) fn sweep(id: &SessionId) -> usize {
+    let tag = format!("{}={id}", super::TAG);
+    let mut swept = 0;
+    // A process may fork while it is looked for; the second round finds what the first one missed.
+    for _ in 0..10 {
+        let found = sys::process::with_environment(tag.as_bytes());
+        let own = std::process::id();
+        let victims: Vec<u32> = found.into_iter().filter(|pid| *pid != own && sys::process::is_alive(*pid)).collect();
+        if victims.is_empty() {
+            break;
+        }
+        swept += victims.len();
+        for pid in victims {
+            if let Ok(pid) = i32::try_from(pid) {
+                let _ = sys::signal::send(pid, sys::signal::KILL);
+            }
+        }
+    }
+    swept
+}

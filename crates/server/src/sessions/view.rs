@@ -1,0 +1,200 @@
+//! From the journal to what is shown: text within a budget, raw bytes, the stream for a terminal.
+
+use std::path::Path;
+
+use journal::{Offset, Read, Reader};
+use terminal::Budget;
+
+use crate::action::{Omitted, TextView};
+use crate::limits::RENDER_BYTES_MAX;
+
+/// How much is read at once while lines are counted.
+const COUNT_CHUNK: usize = 256 << 10;
+
+/// A range of the journal; what retention took from its head is left out.
+pub(crate) struct Slice {
+    pub(crate) from: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Reads a range, never past `to`.
+pub(crate) fn read(reader: &Reader, from: u64, to: u64) -> std::io::Result<Slice> {
+    let mut at = from;
+    let mut slice = Slice { from, bytes: Vec::new() };
+    while at < to {
+        let want = usize::try_from(to - at).unwrap_or(usize::MAX).min(1 << 20);
+        let had = slice.bytes.len();
+        slice.bytes.resize(had + want, 0);
+        match reader.read(Offset(at), Offset(to), &mut slice.bytes[had..])? {
+            Read::Bytes(n) => {
+                slice.bytes.truncate(had + n);
+                at += n as u64;
+            }
+            Read::Gap { to: next, .. } => {
+                // Only what lies behind the gap is in one piece.
+                slice.bytes.clear();
+                at = next.0;
+                slice.from = at;
+            }
+            Read::End => {
+                slice.bytes.truncate(had);
+                break;
+            }
+        }
+    }
+    Ok(slice)
+}
+
+/// Renders a range as a person would have seen it, cut to so many characters.
+pub(crate) fn text(reader: &Reader, from: u64, to: u64, cols: u16, budget: usize) -> std::io::Result<TextView> {
+    let first = reader.first()?.0;
+    let lost = (from < first).then(|| (from, first.min(to)));
+    let from = from.max(first).min(to);
+    let mut view = if to - from <= RENDER_BYTES_MAX {
+        let slice = read(reader, from, to)?;
+        let whole = terminal::render(&slice.bytes, cols);
+        if fits(&whole.text, budget) {
+            TextView { head: whole.text, from: slice.from, to, escaped: whole.escaped, ..TextView::default() }
+        } else {
+            head_and_tail(reader, from, to, cols, budget)?
+        }
+    } else {
+        head_and_tail(reader, from, to, cols, budget)?
+    };
+    if let Some((lost_from, lost_to)) = lost {
+        // What retention took is left out at the very front; how many lines that were is not known any more.
+        let tail = std::mem::take(&mut view.head);
+        match &mut view.omitted {
+            Some(o) => (o.bytes, o.from) = (o.bytes + (lost_to - lost_from), lost_from),
+            None => {
+                view.tail = tail;
+                view.omitted = Some(Omitted {
+                    bytes: lost_to - lost_from,
+                    first_line: 0,
+                    last_line: 0,
+                    from: lost_from,
+                    to: lost_to,
+                });
+            }
+        }
+        view.from = lost_from;
+    }
+    Ok(view)
+}
+
+fn fits(text: &str, budget: usize) -> bool {
+    text.len() <= budget || text.chars().count() <= budget
+}
+
+/// Splits in the bytes, at line ends, so that what is left out is an exact range that can be read later.
+fn head_and_tail(reader: &Reader, from: u64, to: u64, cols: u16, budget: usize) -> std::io::Result<TextView> {
+    let half = (budget / 2).max(1) as u64;
+    let head = read(reader, from, (from + half).min(to))?;
+    let head_len = head.bytes.iter().rposition(|b| *b == b'\n').map_or_else(|| whole_chars(&head.bytes), |i| i + 1);
+    let head_end = head.from + head_len as u64;
+    let tail_from = to.saturating_sub(half).max(head_end);
+    let mut tail = read(reader, tail_from, to)?;
+    let cut = match tail.bytes.iter().position(|b| *b == b'\n') {
+        Some(i) if tail_from > head_end && i + 1 < tail.bytes.len() => i + 1,
+        _ => tail.bytes.iter().take(3).take_while(|b| **b & 0xc0 == 0x80).count(),
+    };
+    tail.bytes.drain(..cut);
+    tail.from += cut as u64;
+    let lines_before = lines(reader, head.from, head_end)?;
+    let lines_omitted = lines(reader, head_end, tail.from)?;
+    let head_text = terminal::render(&head.bytes[..head_len], cols);
+    let tail_text = terminal::render(&tail.bytes, cols);
+    let share = Budget { chars: budget / 2 };
+    Ok(TextView {
+        // Escapes may make the text longer than its bytes; the budget holds all the same.
+        head: within(&head_text.text, share, true),
+        tail: within(&tail_text.text, share, false),
+        omitted: (tail.from > head_end).then(|| Omitted {
+            bytes: tail.from - head_end,
+            first_line: lines_before + 1,
+            last_line: lines_before + lines_omitted.max(1),
+            from: head_end,
+            to: tail.from,
+        }),
+        from: head.from,
+        to,
+        escaped: head_text.escaped + tail_text.escaped,
+    })
+}
+
+/// The part of a side that fits; a line says how much does not.
+fn within(text: &str, share: Budget, is_head: bool) -> String {
+    if fits(text, share.chars) {
+        return text.to_owned();
+    }
+    let kept = text.chars().count().saturating_sub(share.chars);
+    let note = format!("[… {kept} characters of escaped bytes not shown; use the raw view]");
+    let cut = terminal::cut(text, Budget { chars: share.chars * 2 });
+    let side = if is_head { cut.head } else { text.get(text.len().saturating_sub(share.chars)..).unwrap_or(cut.tail) };
+    let side: String = side.chars().take(share.chars).collect();
+    if is_head { format!("{side}\n{note}\n") } else { format!("{note}\n{side}") }
+}
+
+/// The longest prefix that ends with a whole UTF-8 character.
+fn whole_chars(bytes: &[u8]) -> usize {
+    let mut end = bytes.len();
+    for back in 1..=bytes.len().min(4) {
+        let b = bytes[bytes.len() - back];
+        if b & 0xc0 != 0x80 {
+            let needed = match b {
+                0xc0..=0xdf => 2,
+                0xe0..=0xef => 3,
+                0xf0..=0xff => 4,
+                _ => 1,
+            };
+            if needed > back {
+                end = bytes.len() - back;
+            }
+            break;
+        }
+    }
+    if end == 0 { bytes.len() } else { end }
+}
+
+/// How many line ends there are in a range.
+fn lines(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
+    let mut at = from;
+    let mut count = 0;
+    let mut buffer = vec![0; COUNT_CHUNK];
+    while at < to {
+        match reader.read(Offset(at), Offset(to), &mut buffer)? {
+            Read::Bytes(n) => {
+                count += memchr::memchr_iter(b'\n', &buffer[..n]).count() as u64;
+                at += n as u64;
+            }
+            Read::Gap { to: next, .. } => at = next.0,
+            Read::End => break,
+        }
+    }
+    Ok(count)
+}
+
+/// What a terminal should be fed: without our attested markers and without the queries that ptyd answers itself.
+/// The slice must begin and end between sequences ([`terminal::Scanner::held_from`] of the live scanner).
+pub(crate) fn stream(slice: &Slice, is_attested: impl Fn(u64, u64) -> bool) -> Vec<u8> {
+    let mut scanner = terminal::Scanner::new(slice.from);
+    let mut is_ours = |_: &terminal::Nonce, range: std::ops::Range<u64>| is_attested(range.start, range.end);
+    let parts = terminal::strip(&mut scanner, &slice.bytes, &mut is_ours);
+    let mut out = Vec::with_capacity(slice.bytes.len());
+    for part in parts {
+        out.extend_from_slice(part.bytes);
+    }
+    out
+}
+
+/// Takes the prompt, which is the unfinished last line, from output that came while the shell was idle.
+pub(crate) fn without_prompt(text: &mut TextView) {
+    let last = if text.omitted.is_some() { &mut text.tail } else { &mut text.head };
+    let end = last.rfind('\n').map_or(0, |i| i + 1);
+    last.truncate(end);
+}
+
+/// The file that holds every byte.
+pub(crate) fn log_file(folder: &Path) -> std::path::PathBuf {
+    folder.join(journal::JOURNAL_FILE)
+}

@@ -1,0 +1,90 @@
+//! The bearer token: given, or made at the first start and kept in the state directory where only its owner can read it.
+//!
+//! Nothing in here puts it into a log or an error.
+
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use subtle::ConstantTimeEq;
+
+/// 256 bits: not to be guessed by anybody, ever.
+const RANDOM_BYTES: usize = 32;
+
+/// A bearer token.
+#[derive(Clone)]
+pub(crate) struct Token(String);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+impl Token {
+    /// Takes a given one; `None` when it could not stand in a header.
+    pub(crate) fn given(text: &str) -> Option<Self> {
+        (!text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic())).then(|| Self(text.to_owned()))
+    }
+
+    /// Reads the token of this file, and makes it where there is none.
+    pub(crate) fn kept(path: &Path) -> io::Result<Self> {
+        match fs::read_to_string(path) {
+            Ok(text) if !text.trim().is_empty() => {
+                // A copied or restored file may be readable by others; that is repaired, not only complained about.
+                fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+                Self::given(text.trim()).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not a token"))
+            }
+            Ok(_) => Self::make(path),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Self::make(path),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// A crash leaves either no token or a whole one, because the file gets its name last.
+    fn make(path: &Path) -> io::Result<Self> {
+        let mut bytes = [0u8; RANDOM_BYTES];
+        getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
+        let token = Self(URL_SAFE_NO_PAD.encode(bytes));
+        let draft = path.with_extension("new");
+        let _ = fs::remove_file(&draft);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        file.write_all(token.0.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&draft, path)?;
+        Ok(token)
+    }
+
+    /// Whether a client showed this token, in a time that does not tell how much of it is right.
+    pub(crate) fn is(&self, shown: &str) -> bool {
+        self.0.as_bytes().ct_eq(shown.as_bytes()).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_made_once_and_only_its_owner_can_read_it() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("token");
+        let first = Token::kept(&path).expect("made");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("loosened");
+        let again = Token::kept(&path).expect("read");
+        assert!(again.is(&first.0) && first.0.len() == 43);
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn only_the_whole_token_is_the_token_and_it_is_never_shown() {
+        let token = Token::given("s3cret").expect("valid");
+        assert_eq!(["s3cret", "s3cre", "s3crets", ""].map(|t| token.is(t)), [true, false, false, false]);
+        assert_eq!(format!("{token:?}"), "Token(…)");
+        assert!(["", "a b", "a\n", "ä"].iter().all(|t| Token::given(t).is_none()));
+    }
+}
