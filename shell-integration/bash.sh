@@ -38,31 +38,38 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   # the careful direction, for a parser decides then.
   __ptyd_dangling='([[:space:]]|\\)*'
   __ptyd_dangling="(\\|&?|&&|\\($__ptyd_dangling\\)|function[[:space:]][^[:space:]]+)$__ptyd_dangling(#.*)?\$"
-  # The text to evaluate, the command's id (0: none is running), its flags, its end ($? and then PIPESTATUS), the end of the one before, its start
-  # marker, the user's HISTCONTROL while ours is set, whether to turn `set -x` on again, whether stderr left the terminal,
-  # the line number at the last prompt and the PATH last told. Arrays where an assignment may happen under `set -a`, for
-  # bash does not export them.
-  __ptyd_text='' __ptyd_id=0 __ptyd_flags='' __ptyd_end=() __ptyd_mark='' __ptyd_last='' __ptyd_histcontrol=() __ptyd_xtrace=()
-  __ptyd_stderr_gone=() __ptyd_line=0 __ptyd_path=$'\1'
-  declare +x __ptyd_prompt __ptyd_text __ptyd_id __ptyd_flags __ptyd_mark __ptyd_last \
-    __ptyd_line __ptyd_path __ptyd_ps0 __ptyd_dangling
+  # The text to evaluate, the command's id (0: none is running), its flags, its end ($? and then PIPESTATUS), its start
+  # marker, the PIPESTATUS of the one before, the user's HISTCONTROL while ours is set, whether to turn `set -x` on again,
+  # whether stderr left the terminal, the line number at the last prompt and the PATH last told. Arrays where an
+  # assignment may happen under `set -a`, for bash does not export them.
+  __ptyd_text='' __ptyd_id=0 __ptyd_flags='' __ptyd_end=() __ptyd_mark='' __ptyd_last='' __ptyd_histcontrol=()
+  __ptyd_xtrace=() __ptyd_stderr_gone=() __ptyd_line=0 __ptyd_path=$'\1'
+  # bash 5.0 has no SRANDOM, runs only the first prompt command, and ends when a text for `eval` ends early.
+  __ptyd_is_5_0=$((BASH_VERSINFO[0] == 5 && BASH_VERSINFO[1] == 0))
+  declare +x __ptyd_prompt __ptyd_ps0 __ptyd_dangling __ptyd_text __ptyd_id __ptyd_flags __ptyd_mark __ptyd_last \
+    __ptyd_line __ptyd_path __ptyd_is_5_0
+
+  # bash copies the body of a function for each call. So what a round trip always runs (hook, load, capture, finish) is
+  # kept short, and what it seldom needs is a function of its own, even where only one place calls it.
 
   # Runs at every prompt, first of all prompt commands: $1 is the line number, $2 further flags.
   __ptyd_hook() {
-    # One statement, since the next one would already see other values. A scalar joins `[@]` with spaces whatever IFS is,
-    # and is faster than an array.
+    # One statement, since the next one would already see other values. A scalar joins `[@]` with spaces whatever IFS is.
     # shellcheck disable=SC2124
     local status=$? pipestatus="${PIPESTATUS[@]}" id=$__ptyd_id flags=${2-} nonce
-    # Before `local -`, which would take it back on return.
-    ((${#__ptyd_xtrace[@]})) && __ptyd_xtrace=() && set -x
-    # `local -` puts the options back on return. Rarely needed, so rarely paid for.
-    [[ $- != *[aeux]* ]] || { local - && set +aeux; }
+    if [[ $-${__ptyd_xtrace-} == *[aeux]* ]]; then
+      # In this order: `local -` puts back on return what was set when it ran.
+      [[ -z ${__ptyd_xtrace-} ]] || set -x
+      __ptyd_xtrace=()
+      local -
+      set +aeux
+    fi
     __ptyd_line=$1
     if ((id)); then
-      if ((${#__ptyd_end[@]})); then
+      if [[ -n ${__ptyd_end-} ]]; then
         status=${__ptyd_end[0]} pipestatus=${__ptyd_end[1]}
       else
-        # Neither the capture nor __ptyd_finish ran: a signal or an expansion error threw the line away.
+        # Neither __ptyd_capture nor __ptyd_finish ran: a signal threw the line away.
         flags+=n
       fi
       flags+=$__ptyd_flags __ptyd_last=$pipestatus
@@ -70,15 +77,9 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     else
       __ptyd_last=''
     fi
-    # Not from a key, as said above.
-    if [[ ${PS0-} != "$__ptyd_ps0"* && -z ${2-} && ${PS0@a} != *r* ]] && shopt -q promptvars; then
-      PS0=$__ptyd_ps0${PS0-}
-    fi
-    if [[ ${PATH-} != "$__ptyd_path" ]]; then
-      __ptyd_path=${PATH-}
-      builtin printf 'P;%s;%s\0' "$__ptyd_secret" "$__ptyd_path" >&97
-    fi
-    # Made here and now, so nothing that ran before could print it. SRANDOM is bash 5.1.
+    [[ ${PS0-} == "$__ptyd_ps0"* ]] || __ptyd_claim_ps0
+    [[ ${PATH-} == "$__ptyd_path" ]] || __ptyd_tell_path
+    # Made here and now, so nothing that ran before could print it.
     nonce=${SRANDOM:-$RANDOM$RANDOM}${SRANDOM:-${EPOCHREALTIME//[!0-9]/}}
     # The record goes first: whoever finds the marker in the output can rely on having the record. The marker goes to the
     # terminal itself, for a command may have redirected 1 and 2 for good.
@@ -88,13 +89,22 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     return "$status"
   }
 
-  # Gives the person's settings back after a command, unless the command changed them.
+  # Forgets a command, and gives the person's setting back unless the command changed it.
   __ptyd_restore() {
     __ptyd_id=0 __ptyd_text='' __ptyd_flags='' __ptyd_end=() __ptyd_mark=''
-    if ((${#__ptyd_histcontrol[@]})); then
-      [[ ${HISTCONTROL-} != ignorespace || ${HISTCONTROL@a} == *r* ]] || HISTCONTROL=${__ptyd_histcontrol[0]}
-      __ptyd_histcontrol=()
+    [[ -z ${__ptyd_histcontrol+set} ]] || __ptyd_show_line
+  }
+
+  # Puts the start marker's place in front of the user's PS0; `flags` is the hook's. Not from a key, as said above.
+  __ptyd_claim_ps0() {
+    if [[ $flags != *l* && ${PS0@a} != *r* ]] && shopt -q promptvars; then
+      PS0=$__ptyd_ps0${PS0-}
     fi
+  }
+
+  __ptyd_tell_path() {
+    __ptyd_path=${PATH-}
+    builtin printf 'P;%s;%s\0' "$__ptyd_secret" "$__ptyd_path" >&97
   }
 
   # Puts the hook in front of whatever PROMPT_COMMAND has become, and fails where it may not.
@@ -109,7 +119,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
       # An element like `mine; <hook>` keeps its shape, but its hook no longer reports a second end.
       [[ -z $old ]] || hooks+=("${old//__ptyd_hook/__ptyd_no_hook}")
     done
-    if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] > 500)); then
+    if ((!__ptyd_is_5_0)); then
       # An element of its own leaves $? and PIPESTATUS as they were for the ones behind it.
       PROMPT_COMMAND=("$__ptyd_prompt" "${hooks[@]}")
     else
@@ -120,69 +130,106 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   __ptyd_no_hook() { return; }
 
   # Key 1 (bind -x): takes the staged command and puts a line that evaluates it in the place of what was being typed.
+  # $1 is the line number, $2 the shell's options where __ptyd_load_quietly has dealt with them.
   __ptyd_load() {
-    # Off before `local -`, so that it stays off: the trace of our own line would show the whole text.
-    local status=$? xtrace=
-    [[ $- != *x* ]] || { xtrace=1 && set +x; }
-    local errexit=
-    [[ $- != *[aeu]* ]] || { [[ $- != *e* ]] || errexit=1; local - && set +aeu; }
-    local id text=() nonce line before
+    local status=$? id text=() nonce line
+    if [[ $- == *[aeux]* && -z ${2-} ]]; then
+      __ptyd_load_quietly "$1" "$status"
+      return
+    fi
     # Whatever happens below, the accept key that follows must not run a line that a person has half typed.
     READLINE_LINE='' READLINE_POINT=0
     # Not `$(<file)`: inside bind -x that breaks bash 5.2's parser.
-    mapfile -d '' -t text <"$__ptyd_file" && [[ ${text[0]-} == [0-9]*$'\n'* ]] || return 0
-    id=${text[0]%%$'\n'*}
-    nonce=${SRANDOM:-$RANDOM$RANDOM}${SRANDOM:-${EPOCHREALTIME//[!0-9]/}}
-    if ((${1:-1} > ${__ptyd_line:-0} + 1)) && [[ ${PROMPT_COMMAND[0]-} == "$__ptyd_prompt"* ]]; then
-      # The editor is one line behind the prompt; more means a continuation line (PS2) of something a person has begun.
-      [[ -z $xtrace ]] || __ptyd_xtrace=(1)
-      builtin printf 'R;%s;%s;%s\0' "$__ptyd_secret" "$nonce" "$id" >&97
+    mapfile -d '' -t text <"$__ptyd_file" && [[ ${text-} == [0-9]*$'\n'* ]] || return 0
+    id=${text%%$'\n'*} nonce=${SRANDOM:-$RANDOM$RANDOM}${SRANDOM:-${EPOCHREALTIME//[!0-9]/}}
+    if [[ ${PROMPT_COMMAND-} != "$__ptyd_prompt"* ]]; then
+      __ptyd_install
+    elif ((${1:-1} > ${__ptyd_line:-0} + 1)); then
+      # The editor is one line ahead of the prompt; more means a continuation line (PS2) of what a person has begun.
+      __ptyd_say_running "$id"
       return 0
     fi
-    [[ ${PROMPT_COMMAND[0]-} == "$__ptyd_prompt"* ]] || __ptyd_install
     # The last command's end was never reported, else the hook had done this.
     ((__ptyd_id == 0)) || __ptyd_restore
-    __ptyd_id=$id __ptyd_text=${text[0]#*$'\n'}
-    # Only these can swallow or misuse the capture behind the text, or run halfway, although they are incomplete: a here-document, an
-    # operator or a function head at the very end (comments aside). And under `set -e` a syntax error must not reach
-    # `eval`, whose failure would end the shell where a typed error does not. Then, and only then, a fork is worth it.
-    if [[ $__ptyd_text == *'<<'* || -n $errexit ||
-      ($__ptyd_text == *[\|\&\)\\[:space:]] || $__ptyd_text == *'#'* || $__ptyd_text == *function*) &&
-      $__ptyd_text =~ $__ptyd_dangling ]]; then
-      __ptyd_check || {
-        if (($? == 3)); then __ptyd_flags=i; else __ptyd_flags=n; fi
-        __ptyd_text='__ptyd_refuse && :'
-      }
+    __ptyd_id=$id __ptyd_text=${text#*$'\n'}
+    # These alone can make the capture behind them a part of themselves: a here-document, an operator, a function head.
+    # (Behind an operator or a head there may be comments.)
+    if [[ $__ptyd_text == *[\|\&\)\\[:space:]] || $__ptyd_text == *'#'* || $__ptyd_text == *'<<'* ||
+      $__ptyd_text == *function* || ${2-} == *e* || __ptyd_is_5_0 -ne 0 ]]; then
+      __ptyd_examine "${2-}"
     fi
     # A line of its own, behind a blank one, ends a comment and a trailing backslash. It has no brace and no quote that
     # could close one left open by the text. It captures the status of the text's last command; `if` turns what the
     # capture returns into success, and its redirection hides the trace.
-    __ptyd_text=${xtrace:+$'{ set -x; } 2>/dev/null\n'}$__ptyd_text$'\n\nif __ptyd_capture; then :; fi 2>/dev/null\n'
+    __ptyd_text+=$'\n\nif __ptyd_capture; then :; fi 2>/dev/null\n'
+    [[ ${2-} != *x* ]] || __ptyd_text=$'{ set -x; } 2>/dev/null\n'$__ptyd_text
     # `eval` runs at top level, so that declare, return and traps work as if typed. It succeeds whatever the text did
     # (a failing `eval` would fire ERR a second time); __ptyd_finish then restores $? for the prompt.
     # shellcheck disable=SC2016 # eval's argument is expanded when the line runs.
     line='\builtin eval "$__ptyd_text"; __ptyd_finish && :'
-    # `$?` survives from the last command by itself. PIPESTATUS does not, but only a text that names it can tell.
-    if [[ $__ptyd_last == *' '* && $__ptyd_text == *PIPESTATUS* ]]; then
-      before="__ptyd_pass ${__ptyd_last// / | __ptyd_pass }"
-      # `&& :` for the reason above; but a `:` that runs would be the new PIPESTATUS.
-      ((status == 0)) || before+=' && :'
-      line="$before; $line"
-    fi
+    # $? survives from the last command by itself. PIPESTATUS does not, but only a text that names it can tell.
+    [[ $__ptyd_last != *' '* || $__ptyd_text != *PIPESTATUS* ]] || __ptyd_repeat_pipestatus
     # History keeps what people type. `set +o history` is no way: switching it on again reads HISTFILE once more.
     # So the line begins with a space and, where the user's setting does not do so already, that keeps it out.
-    if [[ ${HISTCONTROL-} != *ignorespace* && $HISTCONTROL != *ignoreboth* && ${HISTCONTROL@a} != *r* ]]; then
-      __ptyd_histcontrol=("${HISTCONTROL-}")
-      HISTCONTROL=ignorespace
-    fi
+    [[ ${HISTCONTROL-} == *ignore[sb]* ]] || __ptyd_hide_line
     # PS0 is printed after the line was accepted and before it runs, without a fork and without a command of its own; but
     # on stderr, and only if it was ours when the prompt was made.
     __ptyd_mark=$'\e]7337;C;'$nonce$'\a'
-    if [[ ${PS0-} != "$__ptyd_ps0"* || ${#__ptyd_stderr_gone[@]} -gt 0 ]] || ! shopt -q promptvars; then
+    if [[ ${PS0-} != "$__ptyd_ps0"* || -n ${__ptyd_stderr_gone-} ]] || ! shopt -q promptvars; then
       line="{ __ptyd_begin && :; } 2>/dev/null; $line"
     fi
     builtin printf 'C;%s;%s;%s\0' "$__ptyd_secret" "$nonce" "$id" >&97
     READLINE_LINE=" $line" READLINE_POINT=$((${#line} + 1))
+  }
+
+  # The same under options that would show it, end it or export what it assigns.
+  __ptyd_load_quietly() {
+    local options=$-
+    # Not put back on return: the trace of our line would show the whole text. The text itself turns it on again.
+    set +x
+    local -
+    set +aeu
+    __ptyd_pass "$2"
+    __ptyd_load "$1" "$options"
+    # Nothing was taken, so nothing will turn it on again but the hook.
+    [[ $options != *x* || -n $READLINE_LINE ]] || __ptyd_xtrace=(x)
+  }
+
+  # Refuses a text that is incomplete, before it runs; $1 is the shell's options. Only here a round trip forks.
+  __ptyd_examine() {
+    [[ $__ptyd_text == *'<<'* || $1 == *e* || __ptyd_is_5_0 -ne 0 || $__ptyd_text =~ $__ptyd_dangling ]] || return 0
+    __ptyd_check
+    case $? in
+      3) __ptyd_flags=i __ptyd_text='__ptyd_refuse && :' ;;
+      # A syntax error is left to `eval`, since an option that the text itself sets may make it none. But under `set -e`
+      # a failing `eval` would end the shell, where a typed error does not.
+      2) [[ $1 != *e* ]] || __ptyd_flags=n __ptyd_text='__ptyd_refuse && :' ;;
+    esac
+  }
+
+  # Makes the line begin with a pipeline that ends as the last command's did; `line` and `status` are the loader's.
+  __ptyd_repeat_pipestatus() {
+    local again="__ptyd_pass ${__ptyd_last// / | __ptyd_pass }"
+    # `&& :` for the reason given with PROMPT_COMMAND; but a `:` that runs would be the new PIPESTATUS.
+    ((status == 0)) || again+=' && :'
+    line="$again; $line"
+  }
+
+  __ptyd_hide_line() {
+    if [[ ${HISTCONTROL@a} != *r* ]]; then
+      __ptyd_histcontrol=("${HISTCONTROL-}")
+      HISTCONTROL=ignorespace
+    fi
+  }
+
+  __ptyd_show_line() {
+    [[ ${HISTCONTROL-} != ignorespace || ${HISTCONTROL@a} == *r* ]] || HISTCONTROL=${__ptyd_histcontrol[0]}
+    __ptyd_histcontrol=()
+  }
+
+  # $1 is the id of the command that was not taken, or that is running.
+  __ptyd_say_running() {
+    builtin printf 'R;%s;%s;%s\0' "$__ptyd_secret" "${SRANDOM:-$RANDOM$RANDOM}${EPOCHREALTIME//[!0-9]/}" "$1" >&97
   }
 
   # One element of a pipeline that has to end as an earlier one did.
@@ -224,38 +271,46 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     # shellcheck disable=SC2124 # One element, joined with spaces: see the hook.
     local status=$? pipestatus="${PIPESTATUS[@]}"
     __ptyd_end=("$status" "$pipestatus")
-    [[ $- != *x* ]] || { __ptyd_xtrace=(1) && set +x; }
+    [[ $- != *x* ]] || { __ptyd_xtrace=(x) && set +x; }
     # Not true, so that `if` runs no further command for a DEBUG trap to see.
     return 1
   }
 
-  # Behind `eval`: gives the line the status of the command, and finds out why there may have been no capture.
+  # Behind `eval`: gives the line the status of the command.
   __ptyd_finish() {
     local status=$?
-    if ((${#__ptyd_end[@]} == 0)); then
-      local -
-      set +aeux
-      __ptyd_end=("$status" "$status") __ptyd_flags+=n
-      __ptyd_check
-      if (($? == 3)); then __ptyd_flags+=i; fi
-    fi
+    [[ -n ${__ptyd_end-} ]] || __ptyd_explain "$status"
+    status=${__ptyd_end[0]}
     # Readline's echo goes to stderr, and so does PS0.
-    if [[ -t 2 ]]; then __ptyd_stderr_gone=(); else __ptyd_stderr_gone=(1); fi
+    [[ -t 2 && -z ${__ptyd_stderr_gone-} ]] || __ptyd_note_stderr
     # The command may have lost the hook (PROMPT_COMMAND=); where it cannot be put back, the end is told from here.
-    [[ ${PROMPT_COMMAND[0]-} == "$__ptyd_prompt"* ]] || __ptyd_install || __ptyd_hook "$__ptyd_line"
-    return "${__ptyd_end[0]}"
+    [[ ${PROMPT_COMMAND-} == "$__ptyd_prompt"* ]] || __ptyd_install || __ptyd_hook "$__ptyd_line"
+    return "$status"
+  }
+
+  # Finds out why there was no capture: the text has a syntax error, which may be that it is incomplete.
+  __ptyd_explain() {
+    local -
+    set +aeux
+    __ptyd_end=("$1" "$1") __ptyd_flags+=n
+    __ptyd_check
+    if (($? == 3)); then __ptyd_flags+=i; fi
+  }
+
+  __ptyd_note_stderr() {
+    if [[ -t 2 ]]; then __ptyd_stderr_gone=(); else __ptyd_stderr_gone=(1); fi
   }
 
   # Key 2 (bind -x): says how things stand when the holder misses a report. Stdin is the command that the shell ran last.
   __ptyd_report() {
-    local status=$? last=() nonce
+    local status=$? last=()
     # Not `read`: its delimiter is one variable of the process, and the `read -e` that this may interrupt uses it too.
     mapfile -d '' last
-    if [[ ${PROMPT_COMMAND[0]-} == "$__ptyd_prompt"* ]] ||
-      { ((__ptyd_id && ${#__ptyd_end[@]} == 0)) && [[ ${#FUNCNAME[@]} -gt 1 || ${last[0]} == *read* ]]; }; then
-      # With the hook in place an end would have been told: this is no prompt, but a `read -e` inside a command.
-      nonce=${SRANDOM:-$RANDOM$RANDOM}${SRANDOM:-${EPOCHREALTIME//[!0-9]/}}
-      builtin printf 'R;%s;%s;%s\0' "$__ptyd_secret" "$nonce" "$__ptyd_id" >&97
+    # With the hook in place an end would have been told, so this is a `read -e` inside a command. Without it, what the
+    # shell ran last tells.
+    if [[ ${PROMPT_COMMAND-} == "$__ptyd_prompt"* || __ptyd_id -ne 0 && -z ${__ptyd_end-} &&
+      (${#FUNCNAME[@]} -gt 1 || ${last-} == *read*) ]]; then
+      __ptyd_say_running "$__ptyd_id"
     else
       __ptyd_install
       __ptyd_pass "$status"
@@ -263,9 +318,11 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     fi
   }
 
-  readonly -f __ptyd_hook __ptyd_restore __ptyd_install __ptyd_no_hook __ptyd_load __ptyd_pass __ptyd_begin \
-    __ptyd_parses __ptyd_check __ptyd_refuse __ptyd_capture __ptyd_finish __ptyd_report
-  readonly __ptyd_prompt __ptyd_ps0 __ptyd_dangling
+  readonly -f __ptyd_hook __ptyd_restore __ptyd_claim_ps0 __ptyd_tell_path __ptyd_install __ptyd_no_hook __ptyd_load \
+    __ptyd_load_quietly __ptyd_examine __ptyd_repeat_pipestatus __ptyd_hide_line __ptyd_show_line __ptyd_say_running \
+    __ptyd_pass __ptyd_begin __ptyd_parses __ptyd_check __ptyd_refuse __ptyd_capture __ptyd_finish __ptyd_explain \
+    __ptyd_note_stderr __ptyd_report
+  readonly __ptyd_prompt __ptyd_ps0 __ptyd_dangling __ptyd_is_5_0
 
   # Before the user's files, so that the keys are there even if an error in them ends all of bash's startup.
   for __ptyd_keymap in emacs vi-insert vi-command; do

@@ -7,7 +7,6 @@ shell did and never look at raw records. Every wait has a deadline and wakes on 
 import fcntl
 import os
 import pty
-import re
 import secrets
 import select
 import shutil
@@ -31,7 +30,6 @@ ABORT = b"\x07"
 DEADLINE_SECONDS = 10.0
 
 _CREDENTIALS = struct.Struct("iii")
-_MARKER = re.compile(rb"\x1b\]7337;([CD]);([^\x07\x1b]*)\x07")
 
 
 class Missed(AssertionError):
@@ -74,7 +72,6 @@ class Shell:
             (self.home / name).write_text(text)
         self.secret = secrets.token_hex(16)
         self.output = bytearray()
-        self.from_commands = []
         self.records = []
         self.rejected = []
         self.path = None

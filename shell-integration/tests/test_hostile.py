@@ -2,9 +2,12 @@
 
 import os
 import signal
+import subprocess
+import tempfile
 import termios
+from pathlib import Path
 
-from rig import Shell, plain_functions, same
+from rig import BASH, SCRIPT, Shell, plain_functions, same
 
 
 def survives(*commands, **kind):
@@ -249,32 +252,18 @@ def test_an_interrupted_startup_is_found_by_the_report_key():
 
 
 def test_without_a_socket_the_shell_is_just_the_users():
-    import pty
-    import subprocess
-
-    from rig import SCRIPT
-
-    leader, follower = pty.openpty()
-    got = subprocess.run(
-        ["bash", "--rcfile", SCRIPT, "-i"],
-        input=b"declare -F | grep -c __ptyd; echo $mine\n",
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={"HOME": _home_with("mine=yes"), "PATH": os.environ["PATH"]},
-        check=False,
-    )
-    os.close(leader)
-    os.close(follower)
+    with tempfile.TemporaryDirectory() as home:
+        (Path(home) / ".bashrc").write_text("mine=yes")
+        got = subprocess.run(
+            [BASH, "--rcfile", SCRIPT, "-i"],
+            input=b"declare -F | grep -c __ptyd; echo $mine\n",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={"HOME": home, "PATH": os.environ["PATH"]},
+            start_new_session=True,
+            check=False,
+        )
     same(got.stdout, b"0\nyes\n")
-
-
-def _home_with(bashrc):
-    import tempfile
-
-    home = tempfile.mkdtemp(prefix="ptyd-bash-")
-    with open(home + "/.bashrc", "w") as file:
-        file.write(bashrc)
-    return home
 
 
 load_tests = plain_functions(globals())

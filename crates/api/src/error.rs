@@ -263,7 +263,8 @@ mod tests {
 
     #[test]
     fn a_problem_names_its_code_its_request_and_its_field() {
-        let problem = Problem::new(ErrorCode::InvalidField, "cols: 0 is too small".into(), Some("cols".into()), "r1".into());
+        let problem =
+            Problem::new(ErrorCode::InvalidField, "cols: 0 is too small".into(), Some("cols".into()), "r1".into());
         assert_eq!(
             serde_json::to_value(problem).expect("plain"),
             serde_json::json!({

@@ -163,12 +163,14 @@ async fn watching(client: &Client, session: &str) -> Result<Ending, Failure> {
                 let is_over = output.is_final && output.next_offset >= output.end_offset;
                 from = Some(output.next_offset);
                 show(&follow::bytes(output)?)?;
-                if is_over {
-                    return Ok(Ending::Ended(how_it_ended(client, session).await));
+                if is_over && let Some(how) = how_it_ended(client, session, &mut patience).await? {
+                    return Ok(Ending::Ended(how));
                 }
             }
             Err(e) if e.code() == Some(ErrorCode::SessionEnded) => {
-                return Ok(Ending::Ended(how_it_ended(client, session).await));
+                if let Some(how) = how_it_ended(client, session, &mut patience).await? {
+                    return Ok(Ending::Ended(how));
+                }
             }
             Err(e) => {
                 patience.after(e).await?;
@@ -185,14 +187,22 @@ enum Step {
     Output(api::Output),
 }
 
-async fn how_it_ended(client: &Client, session: &str) -> String {
-    let exit = client.session(session).await.ok().and_then(|s| s.exit);
-    match exit.map(|e| (e.exit_code, e.signal, e.reason)) {
-        Some((Some(code), _, _)) => format!("with code {code}"),
-        Some((None, Some(signal), _)) => format!("by signal {signal}"),
-        Some((None, None, reason)) => format!("({reason})"),
-        None => "(how is not known)".to_owned(),
-    }
+/// How the session ended, in words; `None` when it has not, because a server that stops speaks of a session that it
+/// has let go as of one that is over.
+async fn how_it_ended(client: &Client, session: &str, patience: &mut Patience) -> Result<Option<String>, Failure> {
+    let session = loop {
+        match client.session(session).await {
+            Ok(session) => break session,
+            Err(e) => patience.after(e).await?,
+        }
+    };
+    let words = session.exit.map(|e| match (e.exit_code, e.signal) {
+        (Some(code), _) => format!("with code {code}"),
+        (None, Some(signal)) => format!("by signal {signal}"),
+        (None, None) => format!("({})", e.reason),
+    });
+    let ended = session.status == SessionStatus::Terminated;
+    Ok(ended.then(|| words.unwrap_or_else(|| "(how is not known)".to_owned())))
 }
 
 fn show(bytes: &[u8]) -> Result<(), Failure> {

@@ -8,15 +8,17 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::paths::Paths;
 
 /// How long a server may take until its socket answers.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two looks at the socket: a server is there after some 20 ms.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// How a server on demand ends that finds another one in its place (sysexits.h, EX_TEMPFAIL).
+pub const TAKEN: u8 = 75;
 
 /// A connection to the server, which is started if there is none.
 pub fn connect_or_start(paths: &Paths) -> io::Result<UnixStream> {
@@ -32,32 +34,48 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
-/// Starts a server and waits until its socket answers.
+/// Starts a server and waits until it says that it listens.
 pub fn start_server(paths: &Paths) -> io::Result<UnixStream> {
     DirBuilder::new().recursive(true).mode(0o700).create(&paths.state_dir)?;
-    let log_path = paths.log();
-    let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&log_path)?;
-    let mut child = command(paths)?.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn()?;
-    let begun = Instant::now();
-    let mut ended = None;
-    while begun.elapsed() < PATIENCE {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let log = OpenOptions::new().append(true).create(true).mode(0o600).open(paths.log())?;
+        let mut child = command(paths)?.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()?;
+        let greeting = child.stdout.take().expect("invariant: it was asked for");
+        if !is_greeted(&greeting, deadline)? {
+            return Err(failed(paths, "does not answer"));
+        }
         if let Ok(stream) = UnixStream::connect(&paths.socket) {
             // Whoever started it may live long: without this thread a server that ends would stay as a zombie.
             std::thread::spawn(move || child.wait());
             return Ok(stream);
         }
-        if ended.is_none() {
-            ended = child.try_wait()?.map(|status| (status, Instant::now()));
+        let status = child.wait()?;
+        // Another one was a moment faster and is not there yet: the next attempt finds it, or takes its place.
+        if status.code() != Some(i32::from(TAKEN)) || Instant::now() > deadline {
+            return Err(failed(paths, &format!("ended ({status})")));
         }
-        // It ended and no other server is coming up: there is nothing to wait for.
-        if ended.is_some_and(|(_, at)| at.elapsed() > Duration::from_secs(1)) {
-            break;
-        }
-        std::thread::sleep(LOOK_AGAIN);
     }
-    let how = ended.map_or_else(|| "does not answer".to_owned(), |(status, _)| format!("ended ({status})"));
-    let last = last_line(&log_path).map(|line| format!(": {line}")).unwrap_or_default();
-    Err(io::Error::other(format!("the server was started and {how}{last}; its log is {}", log_path.display())))
+}
+
+/// Waits until the server has printed something, which it does once it listens, or has closed its stdout by ending.
+fn is_greeted(greeting: &ChildStdout, deadline: Instant) -> io::Result<bool> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+    let mut fds = [PollFd::new(greeting, PollFlags::IN)];
+    loop {
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn failed(paths: &Paths, how: &str) -> io::Error {
+    let log = paths.log();
+    let last = last_line(&log).map(|line| format!(": {line}")).unwrap_or_default();
+    io::Error::other(format!("the server was started and {how}{last}; its log is {}", log.display()))
 }
 
 /// `ptyd serve`, apart from the terminal and, under systemd, from the session and scope of whoever asked.

@@ -1,5 +1,6 @@
 //! `ptyd doctor`: does everything work here, one line each, and what to do where it does not.
 
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -49,7 +50,7 @@ async fn session(paths: &Paths) -> Check {
         round_trip(&running).await
     } else {
         match Trial::start() {
-            Ok(trial) => match trial.client().await {
+            Ok(mut trial) => match trial.client().await {
                 Ok(client) => round_trip(&client).await,
                 Err(e) => Err(e),
             },
@@ -64,7 +65,9 @@ async fn session(paths: &Paths) -> Check {
             let fix = "look whether ~/.bashrc replaces PROMPT_COMMAND or starts another shell";
             Check::warn(NAME, "a command ran, but the shell did not attest its end", fix)
         }
-        Err(failure) => Check::fail(NAME, failure.to_string(), "run `PTYD_LOG=debug ptyd serve` and look at what it says"),
+        Err(failure) => {
+            Check::fail(NAME, failure.to_string(), "run `PTYD_LOG=debug ptyd serve` and look at what it says")
+        }
     }
 }
 
@@ -103,22 +106,25 @@ impl Trial {
             .arg("--socket")
             .arg(dir.join("ptyd.sock"))
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()?;
         Ok(Self { server, dir })
     }
 
-    async fn client(&self) -> Result<Client, Failure> {
+    /// The server says that it listens by its first line.
+    async fn client(&mut self) -> Result<Client, Failure> {
+        const PATIENCE: Duration = Duration::from_secs(10);
         let client = Client::unix(self.dir.join("ptyd.sock"));
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(10) {
-            if client.is_ready().await {
-                return Ok(client);
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+        let mut greeting = self.server.stdout.take().map(BufReader::new);
+        let greeted = tokio::task::spawn_blocking(move || {
+            let mut line = String::new();
+            greeting.as_mut().map_or(Ok(0), |g| g.read_line(&mut line))
+        });
+        match tokio::time::timeout(PATIENCE, greeted).await {
+            Ok(Ok(Ok(1..))) => Ok(client),
+            _ => Err(Failure::no_server("a server was started and does not answer")),
         }
-        Err(Failure::no_server("a server was started and does not answer"))
     }
 }
 

@@ -34,7 +34,13 @@ pub async fn next(client: &Client, session: &str, since: u64, view: OutputView) 
 }
 
 /// Output that is there already, at most up to `end`.
-pub async fn until(client: &Client, session: &str, since: u64, end: u64, view: OutputView) -> Result<Output, ClientError> {
+pub async fn until(
+    client: &Client,
+    session: &str,
+    since: u64,
+    end: u64,
+    view: OutputView,
+) -> Result<Output, ClientError> {
     let query = OutputQuery {
         since: Some(format!("o:{since}")),
         view: Some(view),
@@ -53,6 +59,11 @@ pub fn bytes(output: Output) -> Result<Vec<u8>, Failure> {
     }
 }
 
+/// The pause before an attempt whose success nothing announces.
+pub async fn moment() {
+    tokio::time::sleep_until(tokio::time::Instant::now() + AGAIN).await;
+}
+
 /// Patience with a server that restarts: attempts go on until it took too long.
 #[derive(Debug, Default)]
 pub struct Patience {
@@ -66,7 +77,7 @@ impl Patience {
         if !error.is_outage() || since.elapsed() > OUTAGE_MAX {
             return Err(error.into());
         }
-        tokio::time::sleep(AGAIN).await;
+        moment().await;
         Ok(())
     }
 

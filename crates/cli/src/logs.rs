@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use api::OutputView;
+use api::{OutputView, SessionStatus};
 use clap::Args;
 use client::Client;
 
@@ -60,8 +60,16 @@ pub async fn logs(client: &Client, options: &LogsOptions) -> Result<ExitCode, Fa
             out.write_all(&follow::bytes(answer)?)?;
         }
         out.flush()?;
-        if is_over || is_stuck {
+        if is_stuck {
             break;
+        }
+        // A server that stops speaks of a session that it has let go as of one that is over.
+        if is_over {
+            match client.session(&session.id).await {
+                Ok(now) if now.status == SessionStatus::Terminated || !options.follow => break,
+                Ok(_) => {}
+                Err(error) => patience.after(error).await?,
+            }
         }
     }
     Ok(ExitCode::SUCCESS)

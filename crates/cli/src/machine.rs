@@ -52,7 +52,8 @@ impl Check {
 
 /// Everything that can be seen without a server.
 pub fn checks(paths: &Paths) -> Vec<Check> {
-    let mut all = vec![pty(), splice(paths), syscall(), bash(), socket(&paths.socket), token(&paths.state_dir.join("token"))];
+    let mut all =
+        vec![pty(), splice(paths), syscall(), bash(), socket(&paths.socket), token(&paths.state_dir.join("token"))];
     all.extend([state_dir(&paths.state_dir), runtime_dir(), space(&paths.state_dir)]);
     all.extend(survival());
     all
@@ -61,7 +62,11 @@ pub fn checks(paths: &Paths) -> Vec<Check> {
 fn pty() -> Check {
     match sys::pty::Pty::open(80, 24) {
         Ok(_) => Check::ok("pty", "a terminal can be opened"),
-        Err(e) => Check::fail("pty", format!("no terminal can be opened: {e}"), "mount devpts on /dev/pts; look at kernel.pty.max"),
+        Err(e) => Check::fail(
+            "pty",
+            format!("no terminal can be opened: {e}"),
+            "mount devpts on /dev/pts; look at kernel.pty.max",
+        ),
     }
 }
 
@@ -89,14 +94,17 @@ fn syscall() -> Check {
 const BASH_MIN: (u32, u32) = (4, 4);
 
 fn bash() -> Check {
-    let output = Command::new("bash").args(["--norc", "-c", "echo \"${BASH_VERSINFO[0]} ${BASH_VERSINFO[1]}\""]).output();
+    let output =
+        Command::new("bash").args(["--norc", "-c", "echo \"${BASH_VERSINFO[0]} ${BASH_VERSINFO[1]}\""]).output();
     let Ok(output) = output else {
         return Check::fail("bash", "there is no bash", "install it, or name another shell at each start");
     };
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     match text.trim().split_once(' ').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?))) {
         Some(version @ (major, minor)) if version >= BASH_MIN => Check::ok("bash", format!("version {major}.{minor}")),
-        Some((major, minor)) => Check::warn("bash", format!("version {major}.{minor}"), "install 4.4 or newer for exact command ends"),
+        Some((major, minor)) => {
+            Check::warn("bash", format!("version {major}.{minor}"), "install 4.4 or newer for exact command ends")
+        }
         None => Check::warn("bash", "its version is not known", "install 4.4 or newer for exact command ends"),
     }
 }
@@ -112,7 +120,9 @@ fn socket(path: &Path) -> Check {
 
 fn token(path: &Path) -> Check {
     match fs::metadata(path) {
-        Ok(meta) if meta.permissions().mode() & 0o077 == 0 => Check::ok("token", format!("{} is private", path.display())),
+        Ok(meta) if meta.permissions().mode() & 0o077 == 0 => {
+            Check::ok("token", format!("{} is private", path.display()))
+        }
         Ok(meta) => Check::fail(
             "token",
             format!("{} can be read by others (mode {:o})", path.display(), meta.permissions().mode() & 0o777),
@@ -127,7 +137,11 @@ fn state_dir(path: &Path) -> Check {
     let there = existing(path);
     match rustix::fs::access(&there, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK) {
         Ok(()) => Check::ok("state", path.display().to_string()),
-        Err(e) => Check::fail("state", format!("{} cannot be written: {e}", there.display()), "set PTYD_STATE_DIR to a directory of yours"),
+        Err(e) => Check::fail(
+            "state",
+            format!("{} cannot be written: {e}", there.display()),
+            "set PTYD_STATE_DIR to a directory of yours",
+        ),
     }
 }
 
@@ -190,7 +204,9 @@ fn of_cgroup(cgroup: &str) -> Check {
     match unit {
         Some(unit) if !unit.starts_with("user@") => Check::warn(
             "unit",
-            format!("this runs inside {unit}; stopping that unit ends everything in it unless it says KillMode=process"),
+            format!(
+                "this runs inside {unit}; stopping that unit ends everything in it unless it says KillMode=process"
+            ),
             "start ptyd in a unit of its own with KillMode=process",
         ),
         Some(_) | None => Check::ok("unit", "no service's stop would end the sessions"),
@@ -222,14 +238,20 @@ mod tests {
         assert_eq!(state(of_init("tini", false)), (State::Warn, true));
         assert_eq!(state(of_init("systemd", true)), (State::Ok, false));
         assert_eq!(state(of_cgroup("0::/system.slice/agent.service\n")), (State::Warn, true));
-        assert_eq!(state(of_cgroup("0::/user.slice/user-1.slice/user@1.service/app.slice/x.scope\n")), (State::Ok, false));
+        assert_eq!(
+            state(of_cgroup("0::/user.slice/user-1.slice/user@1.service/app.slice/x.scope\n")),
+            (State::Ok, false)
+        );
         assert_eq!(state(of_logind(true, "#KillUserProcesses=no\nKillUserProcesses=yes\n")), (State::Warn, true));
         assert_eq!(state(of_logind(true, "KillUserProcesses=yes\nKillUserProcesses=no\n")), (State::Ok, false));
     }
 
     #[test]
     fn little_room_is_a_warning_and_none_is_a_failure() {
-        assert_eq!([10 << 20, 500 << 20, 5 << 30].map(|free| of_space(free).state), [State::Fail, State::Warn, State::Ok]);
+        assert_eq!(
+            [10 << 20, 500 << 20, 5 << 30].map(|free| of_space(free).state),
+            [State::Fail, State::Warn, State::Ok]
+        );
     }
 
     #[test]

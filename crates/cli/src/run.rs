@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use api::{
-    CommandExecution, CommandStatus, ErrorCode, ExecuteRequest, NumberOrName, OutputView, SignalRequest, TerminalSession,
-    WaitRequest,
+    CommandExecution, CommandStatus, ErrorCode, ExecuteRequest, NumberOrName, OutputView, SignalRequest,
+    TerminalSession, WaitRequest,
 };
 use clap::Args;
 use client::{Client, ClientError};
@@ -131,7 +131,7 @@ async fn accepted(client: &Client, session: &TerminalSession, text: &str) -> Res
         match client.execute(&session.id, &request, Some(&key)).await {
             Ok(command) => return Ok(command),
             Err(e) if e.code() == Some(ErrorCode::SessionNotReady) && begun.elapsed() < FIRST_PROMPT => {
-                tokio::time::sleep(Duration::from_millis(20)).await;
+                follow::moment().await;
             }
             Err(e) => patience.after(e).await?,
         }

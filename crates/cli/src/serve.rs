@@ -1,13 +1,15 @@
 //! `ptyd serve`: the server in this process, and the lines that say how to use it.
 
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
 
 use clap::Args;
 use server::Config;
-use server::listen::Listening;
+use server::listen::{Listening, ServeError};
 use tracing_subscriber::EnvFilter;
 
+use crate::daemon;
 use crate::exit::Failure;
 use crate::paths::{PathOptions, Paths};
 
@@ -41,9 +43,9 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
         journal_bytes_max: server::limits::JOURNAL_BYTES_MAX,
     };
     let ready = |listening: &Listening| {
-        for line in greeting(listening, given) {
-            println!("{line}");
-        }
+        let text = greeting(listening, given).join("\n") + "\n";
+        // In one piece, and whether or not it is read to the end: whoever started us only waits for its first byte.
+        let _ = std::io::stdout().write_all(text.as_bytes());
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(server::serve(config, ready));
@@ -51,6 +53,10 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
     runtime.shutdown_background();
     match result {
         Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error @ ServeError::Taken { .. }) if options.detached => {
+            eprintln!("ptyd: {error}");
+            Ok(ExitCode::from(daemon::TAKEN))
+        }
         Err(error) => Err(Failure::new(error)),
     }
 }
@@ -68,7 +74,9 @@ fn log() {
 fn greeting(listening: &Listening, given: &PathOptions) -> [String; 4] {
     let program = std::env::current_exe().map_or_else(|_| "ptyd".to_owned(), |p| p.display().to_string());
     let (place, token) = match &listening.token_file {
-        Some(file) => (format!("token: in {}", file.display()), format!("$(cat {})", quoted(&file.display().to_string()))),
+        Some(file) => {
+            (format!("token: in {}", file.display()), format!("$(cat {})", quoted(&file.display().to_string())))
+        }
         None => ("token: as given in PTYD_TOKEN".to_owned(), "$PTYD_TOKEN".to_owned()),
     };
     let mut mcp = format!("claude mcp add ptyd -- {} mcp", quoted(&program));
@@ -91,7 +99,11 @@ fn greeting(listening: &Listening, given: &PathOptions) -> [String; 4] {
 /// A word for a shell, in quotes where it needs them.
 pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]

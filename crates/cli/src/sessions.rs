@@ -183,7 +183,12 @@ pub async fn kill(client: &Client, options: &KillOptions) -> Result<ExitCode, Fa
         let answer = client.terminate(&session.id, options.force, options.signal.as_deref()).await?;
         left += answer.left;
         if !options.json {
-            eprintln!("{}: {} processes ended{}", session.id, answer.killed, if answer.was_over { ", it was over" } else { "" });
+            eprintln!(
+                "{}: {} processes ended{}",
+                session.id,
+                answer.killed,
+                if answer.was_over { ", it was over" } else { "" }
+            );
         }
         ended.push(answer);
     }
@@ -214,7 +219,8 @@ fn choose(all: Vec<TerminalSession>, text: &str) -> Result<TerminalSession, Fail
     if let Some(exact) = all.iter().find(|s| s.id == text) {
         return Ok(exact.clone());
     }
-    let starts = |s: &TerminalSession| s.id.starts_with(text) || s.id.split_once('-').is_some_and(|(_, t)| t.starts_with(text));
+    let starts =
+        |s: &TerminalSession| s.id.starts_with(text) || s.id.split_once('-').is_some_and(|(_, t)| t.starts_with(text));
     let named = |s: &TerminalSession| s.name.as_deref() == Some(text);
     // A live one is meant before an ended one, a name before the beginning of an id.
     let alive = |s: &TerminalSession| s.status != SessionStatus::Terminated;
@@ -266,7 +272,9 @@ mod tests {
             ]
         };
         let find = |text: &str| choose(all(), text).map(|s| s.id).map_err(|f| (f.code, f.to_string()));
-        for (text, id) in [("s0-abcd", "s0-abcd"), ("build", "s0-abcd"), ("abx", "s0-abxy"), ("s0-z", "s0-zzzz"), ("old", "s0-yyyy")] {
+        for (text, id) in
+            [("s0-abcd", "s0-abcd"), ("build", "s0-abcd"), ("abx", "s0-abxy"), ("s0-z", "s0-zzzz"), ("old", "s0-yyyy")]
+        {
             assert_eq!(find(text), Ok(id.to_owned()), "{text}");
         }
         assert_eq!(find("ab"), Err((3, "ab could be any of s0-abcd, s0-abxy".to_owned())));

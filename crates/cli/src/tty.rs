@@ -19,7 +19,8 @@ pub fn is_interactive() -> bool {
 
 /// What a program may have switched on and not off: the alternate screen, mouse reports, bracketed paste, application
 /// keys, a hidden cursor, colours.
-const RESET: &[u8] = b"\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b>\x1b[?25h\x1b[0m";
+const RESET: &[u8] =
+    b"\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b>\x1b[?25h\x1b[0m";
 
 /// Raw mode; dropping it gives the terminal back as it was, also when a panic unwinds.
 #[derive(Debug)]

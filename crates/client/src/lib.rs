@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use api::{
     CommandExecution, CommandList, CreateRequest, Dimensions, ErrorCode, ExecuteRequest, InputRequest, Output,
-    OutputQuery, Problem, Screen, SessionList, SignalRequest, Terminated, TerminalSession, WaitAnswer, WaitRequest,
+    OutputQuery, Problem, Screen, SessionList, SignalRequest, TerminalSession, Terminated, WaitAnswer, WaitRequest,
 };
 use connection::{Answer, Pool};
 use hyper::Method;

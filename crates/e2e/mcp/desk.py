@@ -150,14 +150,27 @@ class Session:
         """Ends the session."""
         return await self.agent.call("terminate_terminal_session", session_id=self.id, **arguments)
 
-    async def pages(self, since: str, end: int, **arguments) -> str:
-        """The text from a position to an offset, read page by page as the answers say."""
+    async def pages(self, since: str, **arguments) -> str:
+        """All text from a position on, read page by page as the answers say, until one has nothing more."""
         text = ""
-        while int(since.removeprefix("o:")) < end:
+        while True:
             page = await self.read(since=since, **arguments)
-            assert page.next != since, page.text[-500:]
-            text, since = text + page.text[: page.text.rindex("[")], page.next
-        return text
+            text += page.text[: page.text.rindex("[")]
+            if page.next == since:
+                return text
+            since = page.next
+
+    async def until(self, happened, seconds: float = 10) -> None:
+        """Waits until this holds of the session's summary, by asking for nothing else: no output counts as seen."""
+        async with asyncio.timeout(seconds):
+            while True:
+                listed = await self.agent.call("list_terminal_sessions", limit=200)
+                if any(happened(t) for t in listed.structured["terminals"] if t["id"] == self.id):
+                    return
+
+    async def idle(self) -> None:
+        """Waits until the shell is at its prompt."""
+        await self.until(lambda summary: summary["foreground"] == "idle")
 
 
 class Desk:

@@ -1,1 +1,36 @@
-//! End-to-end tests with real shells.
+//! The rig of the end-to-end tests: a real server in a home of its own, and sessions that read like the product.
+//!
+//! Nothing in here knows how ptyd works inside: it starts the binary, speaks REST and looks at `/proc`. A [`Server`]
+//! that goes out of scope ends everything that it started and fails the test when anything is left.
+
+mod binary;
+mod eventually;
+mod home;
+mod http;
+mod mcp;
+mod person;
+mod processes;
+mod random;
+mod server;
+mod session;
+
+pub use binary::Binary;
+pub use eventually::{PATIENCE, eventually};
+pub use home::Home;
+pub use http::{Connection, Reply};
+pub use mcp::Mcp;
+pub use person::Person;
+pub use processes::{Footprint, Pid, footprint, marked, with_descendants};
+pub use random::Random;
+pub use server::{Server, Start};
+pub use session::{Session, seq};
+
+/// Whether there is time for the long counts (`cargo xtask test --full`, `cargo xtask soak`).
+pub fn is_full() -> bool {
+    std::env::var_os("PTYD_TEST_FULL").is_some_and(|v| v == "1")
+}
+
+/// The long count where there is time for it, else the short one.
+pub fn count(short: usize, full: usize) -> usize {
+    if is_full() { full } else { short }
+}

@@ -22,8 +22,6 @@ pub use pump::splice_works;
 
 /// The socket in a session's folder on which its holder listens.
 pub const SOCKET_FILE: &str = "control";
-/// The file in a session's folder from which the shell loads the next command.
-pub const COMMAND_FILE: &str = "command";
 /// The file in a session's folder that says how the session was started.
 pub const SPEC_FILE: &str = "spec";
 /// The descriptor on which the shell finds its end of the attestation socket.

@@ -13,6 +13,8 @@ use crate::wire::{Foreground, State};
 
 /// The first look after a sign of life.
 const FIRST_US: u64 = 1_000;
+/// The first look at a command that was just started.
+const START_US: u64 = 3_000;
 /// The second look that confirms that somebody waits.
 const CONFIRM_US: u64 = 2_000;
 /// The slowest pace while something runs: an answer is at most this late.
@@ -47,13 +49,20 @@ impl Sampler {
         self.candidate = None;
         // Under a flood the look is not put off for ever: a due one stays due.
         let soon = now + FIRST_US;
-        self.next_at = Some(self.next_at.map_or(soon, |at| at.min(soon)));
+        self.next_at = Some(self.next_at.filter(|at| *at <= now + START_US).unwrap_or(soon));
     }
 
     /// The shell is at its prompt: there is nothing to look for.
     pub(crate) fn rest(&mut self) {
         self.next_at = None;
         self.last = None;
+    }
+
+    /// A command was just started: most are over before anything could be asked.
+    pub(crate) fn start_over(&mut self, now: u64) {
+        self.forget();
+        self.delay_us = FIRST_US;
+        self.next_at = Some(now + START_US);
     }
 
     /// Something was typed: the next look is told whatever it sees.

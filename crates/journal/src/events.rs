@@ -178,6 +178,20 @@ impl EventsWriter {
     }
 }
 
+/// Reads what there is of a range, up to all of it.
+fn read_some_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut got = 0;
+    while got < buffer.len() {
+        match file.read_at(buffer.get_mut(got..).unwrap_or_default(), at + got as u64) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(got)
+}
+
 /// Reads a session's events in order, while they grow or afterwards.
 #[derive(Debug)]
 pub struct EventsReader {
@@ -225,14 +239,18 @@ impl EventsReader {
     }
 
     fn read(&self, limit: u64) -> io::Result<Option<Event>> {
-        // The room bounds what a damaged length can make us allocate.
-        let room = limit.min(self.len()?).saturating_sub(self.at);
-        let mut start = [0u8; FRAME_BYTES + HEAD_BYTES];
-        if room < start.len() as u64 {
+        let head_bytes = (FRAME_BYTES + HEAD_BYTES) as u64;
+        if limit.saturating_sub(self.at) < head_bytes {
             return Ok(None);
         }
-        self.file.read_exact_at(&mut start, self.at)?;
-        let Some((frame, head)) = start.split_first_chunk::<FRAME_BYTES>() else {
+        // Most records are short, and one call for all of a short one is half the cost.
+        let mut start = [0u8; 512];
+        let wanted = usize::try_from(limit - self.at).unwrap_or(usize::MAX).min(start.len());
+        let got = read_some_at(&self.file, start.get_mut(..wanted).unwrap_or_default(), self.at)?;
+        let (Some((frame, rest)), true) = (start.split_first_chunk::<FRAME_BYTES>(), got as u64 >= head_bytes) else {
+            return Ok(None);
+        };
+        let Some((head, rest)) = rest.split_first_chunk::<HEAD_BYTES>() else {
             return Ok(None);
         };
         let frame = u64::from_le_bytes(*frame);
@@ -240,11 +258,19 @@ impl EventsReader {
         let Some(payload_bytes) = len.checked_sub(HEAD_BYTES as u64) else {
             return Ok(None);
         };
-        if len > room - FRAME_BYTES as u64 {
+        // The room bounds what a damaged length can make us allocate.
+        let is_long = payload_bytes > got as u64 - head_bytes;
+        let end = if is_long { limit.min(self.len()?) } else { limit };
+        if len > end.saturating_sub(self.at).saturating_sub(FRAME_BYTES as u64) {
             return Ok(None);
         }
-        let mut payload = vec![0u8; payload_bytes as usize];
-        self.file.read_exact_at(&mut payload, self.at + start.len() as u64)?;
+        let payload = if is_long {
+            let mut payload = vec![0u8; payload_bytes as usize];
+            self.file.read_exact_at(&mut payload, self.at + head_bytes)?;
+            payload
+        } else {
+            rest.get(..payload_bytes as usize).unwrap_or_default().to_vec()
+        };
 
         let mut hasher = crc32fast::Hasher::new();
         hasher.update(head);
@@ -252,9 +278,7 @@ impl EventsReader {
         if hasher.finalize() != crc {
             return Ok(None);
         }
-        let [kind, fields @ ..] = head else {
-            return Ok(None);
-        };
+        let [kind, fields @ ..] = head;
         let (Some(time_us), Some(offset)) = (fields.first_chunk(), fields.last_chunk()) else {
             return Ok(None);
         };

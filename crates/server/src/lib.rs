@@ -13,6 +13,7 @@ pub mod keys;
 pub mod limits;
 pub mod listen;
 pub mod mcp;
+mod premises;
 pub mod rest;
 pub mod sessions;
 mod shell;

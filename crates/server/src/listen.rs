@@ -3,11 +3,10 @@
 //! Starting takes the lock first and opens to clients last. Stopping closes the listeners, answers open waits with
 //! `server_restarting` and leaves every session to its holder: nothing in here ends a program.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs;
 use std::future::Future;
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -26,6 +25,7 @@ use crate::action::ActionError;
 use crate::config::Config;
 use crate::dispatch::Dispatcher;
 use crate::guard::{Door, Guard, check};
+use crate::premises::{lock, private_dir, unix_listener};
 use crate::rest::error::label;
 use crate::rest::{self, Rest};
 use crate::sessions::Manager;
@@ -102,9 +102,12 @@ pub enum ServeError {
     Sessions(#[from] ActionError),
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> ServeError + use<> {
-    let path = path.to_owned();
-    move |error| ServeError::File { path, error }
+impl ServeError {
+    /// What an error at this file becomes.
+    pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |error| Self::File { path, error }
+    }
 }
 
 /// Serves until the process is told to stop (TERM, INT, HUP). `ready` is called once clients can connect.
@@ -120,7 +123,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
         Some(given) => (Token::given(given).ok_or(ServeError::Token)?, None),
         None => {
             let path = config.state_dir.join("token");
-            (Token::kept(&path).map_err(at(&path))?, Some(path))
+            (Token::kept(&path).map_err(ServeError::at(&path))?, Some(path))
         }
     };
     let cannot = |error| ServeError::Listen { address: config.listen, error };
@@ -129,10 +132,10 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     let unix = unix_listener(&config.socket)?;
     let manager = Manager::start(&config).await?;
 
-    let guard = Guard { token, uid: own_uid().map_err(at(&config.socket))? };
+    let guard = Guard { token, uid: own_uid().map_err(ServeError::at(&config.socket))? };
     let app = app(Dispatcher::new(Arc::clone(&manager)), guard, &address.to_string());
     let chosen = config.state_dir.join("listen");
-    fs::write(&chosen, format!("{address}\n")).map_err(at(&chosen))?;
+    fs::write(&chosen, format!("{address}\n")).map_err(ServeError::at(&chosen))?;
 
     let (stopping, stopped) = watch::channel(false);
     let service = app.clone().into_make_service_with_connect_info::<Door>();
@@ -214,60 +217,6 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     Ok(async move {
         tokio::select! { _ = term.recv() => {} _ = int.recv() => {} _ = hup.recv() => {} }
     })
-}
-
-/// Makes a directory that only its owner can enter; one that is there stays as it is.
-fn private_dir(path: &Path) -> Result<(), ServeError> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))
-}
-
-/// Takes the state directory for this process; the kernel gives it back when the process ends, however it does.
-fn lock(state_dir: &Path) -> Result<File, ServeError> {
-    let path = state_dir.join("lock");
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(&path)
-        .map_err(at(&path))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut pid = String::new();
-            let _ = file.read_to_string(&mut pid);
-            let pid = if pid.trim().is_empty() { "unknown".to_owned() } else { pid.trim().to_owned() };
-            return Err(ServeError::Taken { pid, state_dir: state_dir.to_owned() });
-        }
-        Err(TryLockError::Error(error)) => return Err(ServeError::File { path, error }),
-    }
-    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(at(&path))?;
-    Ok(file)
-}
-
-/// Binds the socket, in place of one that a dead server left behind.
-fn unix_listener(path: &Path) -> Result<UnixListener, ServeError> {
-    if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
-        return Err(ServeError::SocketPath(path.to_owned()));
-    }
-    if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
-        private_dir(folder)?;
-    }
-    match fs::symlink_metadata(path) {
-        // Only a socket is removed: a mistyped --socket must not cost anybody a file.
-        Ok(there) if there.file_type().is_socket() => {
-            if std::os::unix::net::UnixStream::connect(path).is_ok() {
-                return Err(ServeError::SocketTaken(path.to_owned()));
-            }
-            fs::remove_file(path).map_err(at(path))?;
-        }
-        Ok(_) | Err(_) => {}
-    }
-    let listener = UnixListener::bind(path).map_err(at(path))?;
-    // Whoever connects before this line is still checked by the kernel's word.
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(at(path))?;
-    Ok(listener)
 }
 
 /// The user that this process runs as, in the words in which the kernel names peers.
@@ -388,34 +337,6 @@ mod tests {
         let response = app.oneshot(request).await.expect("never fails");
         assert_eq!(response.headers().get("x-request-id").expect("there"), "mine");
         assert_eq!(code(response).await.as_deref(), Some("body_too_large"));
-    }
-
-    #[test]
-    fn a_state_directory_has_one_server() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let held = lock(dir.path()).expect("free");
-        let refused = lock(dir.path()).expect_err("taken").to_string();
-        assert!(refused.starts_with(&format!("another ptyd (pid {}) serves ", std::process::id())), "{refused}");
-        drop(held);
-        lock(dir.path()).expect("free again");
-    }
-
-    #[tokio::test]
-    async fn a_stale_socket_is_replaced_and_nothing_else_is() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let path = dir.path().join("run/ptyd.sock");
-        let first = unix_listener(&path).expect("bound");
-        assert!(matches!(unix_listener(&path), Err(ServeError::SocketTaken(p)) if p == path));
-        drop(first);
-        unix_listener(&path).expect("bound again");
-        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::metadata(dir.path().join("run")).expect("there").permissions().mode() & 0o777, 0o700);
-        let file = dir.path().join("file");
-        fs::write(&file, "precious").expect("written");
-        assert!(matches!(unix_listener(&file), Err(ServeError::File { .. })));
-        assert_eq!(fs::read_to_string(&file).expect("there"), "precious");
-        let long = dir.path().join("x".repeat(SOCKET_PATH_BYTES_MAX));
-        assert!(matches!(unix_listener(&long), Err(ServeError::SocketPath(p)) if p == long));
     }
 
     #[tokio::test]

@@ -38,12 +38,15 @@ enum Write {
     Command(HistoryRow),
     Forget(String),
     Flush(mpsc::SyncSender<()>),
+    Stop,
 }
 
 /// The open store.
 #[derive(Debug)]
 pub(crate) struct Store {
     writes: mpsc::SyncSender<Write>,
+    /// Taken when the store is closed.
+    writer: Option<std::thread::JoinHandle<()>>,
     reads: Mutex<Connection>,
 }
 
@@ -69,11 +72,11 @@ impl Store {
         })?;
         let (writes, queue) = mpsc::sync_channel(QUEUE_MAX);
         let writer = connect(path)?;
-        std::thread::Builder::new()
+        let writer = std::thread::Builder::new()
             .name("store".to_owned())
             .spawn(move || write_all(writer, &queue))
             .map_err(|_| rusqlite::Error::InvalidQuery)?;
-        Ok(Self { writes, reads: Mutex::new(connection) })
+        Ok(Self { writes, writer: Some(writer), reads: Mutex::new(connection) })
     }
 
     pub(crate) fn put_session(&self, row: SessionRow) {
@@ -100,7 +103,14 @@ impl Store {
     pub(crate) fn flush(&self) {
         let (done, wait) = mpsc::sync_channel(1);
         if self.writes.send(Write::Flush(done)).is_ok() {
+            self.hurry();
             let _ = wait.recv();
+        }
+    }
+
+    fn hurry(&self) {
+        if let Some(writer) = &self.writer {
+            writer.thread().unpark();
         }
     }
 
@@ -152,6 +162,17 @@ impl Store {
     }
 }
 
+/// Closing waits for the last rows: the next server opens the same file.
+impl Drop for Store {
+    fn drop(&mut self) {
+        let _ = self.writes.send(Write::Stop);
+        self.hurry();
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
 fn history_row(r: &rusqlite::Row<'_>) -> rusqlite::Result<HistoryRow> {
     Ok(HistoryRow {
         session: r.get(0)?,
@@ -182,13 +203,20 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 fn write_all(mut connection: Connection, queue: &mpsc::Receiver<Write>) {
     /// One transaction's size; a larger one keeps readers waiting.
     const BATCH_MAX: usize = 1000;
+    /// How long rows are collected: waking this thread for each would cost more than writing it.
+    const COLLECT: std::time::Duration = std::time::Duration::from_millis(100);
     while let Ok(first) = queue.recv() {
+        let mut is_stopping = matches!(first, Write::Stop);
+        if !matches!(first, Write::Flush(_) | Write::Stop) {
+            std::thread::park_timeout(COLLECT);
+        }
         let mut flushed = Vec::new();
         let result = (|| {
             let transaction = connection.transaction()?;
             let mut next = Some(first);
             let mut count = 0;
             while let Some(write) = next {
+                is_stopping |= matches!(write, Write::Stop);
                 write_one(&transaction, write, &mut flushed)?;
                 count += 1;
                 next = if count < BATCH_MAX { queue.try_recv().ok() } else { None };
@@ -200,6 +228,9 @@ fn write_all(mut connection: Connection, queue: &mpsc::Receiver<Write>) {
         }
         for done in flushed {
             let _ = done.send(());
+        }
+        if is_stopping {
+            return;
         }
     }
 }
@@ -232,6 +263,7 @@ fn write_one(connection: &Connection, write: Write, flushed: &mut Vec<mpsc::Sync
             connection.execute("DELETE FROM commands WHERE session = ?1", [&id])?;
         }
         Write::Flush(done) => flushed.push(done),
+        Write::Stop => {}
     }
     Ok(())
 }

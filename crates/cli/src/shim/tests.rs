@@ -241,7 +241,7 @@ fn a_server_that_refuses_is_an_error_and_not_a_loop() {
 fn answers_larger_than_a_pipe_arrive_whole_while_the_host_writes() {
     let (mut host, listener, _dir) = Host::start();
     let mut server = Server::accept(&listener);
-    let (done, is_done) = mpsc::channel();
+    let (done, is_done) = mpsc::sync_channel(1);
     let large = format!(r#"{{"id":1,"result":"{}"}}"#, "x".repeat(3 << 20));
     let answer = large.clone();
     let serving = std::thread::spawn(move || {

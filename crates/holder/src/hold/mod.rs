@@ -10,8 +10,8 @@ mod requests;
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
@@ -28,7 +28,7 @@ use crate::pump::{Pump, Turn};
 use crate::sampler::Sampler;
 use crate::spec::Spec;
 use crate::wire::{Foreground, FromHolder, Hello, Key, PROTOCOL, State, Status, Tail, Target, ToHolder};
-use crate::{ATTESTATION_FD, COMMAND_FILE, SOCKET_FILE};
+use crate::{ATTESTATION_FD, SOCKET_FILE};
 
 /// The private keys, bound in every keymap by shell-integration/bash.sh: load the staged command and accept it.
 const KEY_RUN: &[u8] = b"\x1b[7337~\x1b[7339~";
@@ -47,12 +47,23 @@ const HUNG_UP_RETRY_US: u64 = 200_000;
 const READY_RETRY_US: u64 = 300;
 /// Output of a command that was just started is announced together with its end, if that comes within this time.
 const COALESCE_US: u64 = 1_500;
+/// A report is announced together with its marker, which is on its way through the terminal.
+const MARKER_US: u64 = 500;
+/// For this long after a key everything that the shell shows is announced at once.
+const TYPING_US: u64 = 100_000;
 /// After this long even a shell on an overloaded machine has read the keys that were pressed.
 const KEYS_READ_US: u64 = 3_000_000;
 /// After this long without output the pump gives its memory back.
 const QUIET_US: u64 = 2_000_000;
 /// How long the last frames may take to leave.
 const FAREWELL_US: u64 = 300_000;
+
+/// Where there is something to take; the terminal and the attestation socket are looked at in every turn.
+struct Ready {
+    signals: bool,
+    newcomers: bool,
+    clients: Vec<bool>,
+}
 
 /// A command that waits for the prompt.
 struct Waiting {
@@ -102,6 +113,7 @@ struct Holder {
     /// A report was appended whose marker may come with the next bytes.
     expects_marker: bool,
     pressed_at: u64,
+    typed_at: u64,
 }
 
 /// Holds the session of this folder until it is over.
@@ -117,16 +129,13 @@ pub fn run(folder: &Path) -> io::Result<()> {
     let journal = journal::Writer::create(folder, retention)?;
     let listener = socket::listen_in(folder, SOCKET_FILE)?;
     listener.set_nonblocking(true)?;
-    let command_file = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(folder.join(COMMAND_FILE))?;
+    // In memory: a full disk must not keep a command from running, and truncating a file on a disk costs more than all
+    // else that a command needs here.
+    let command_file = std::fs::File::from(rustix::fs::memfd_create("command", rustix::fs::MemfdFlags::CLOEXEC)?);
     let attestation = socket::Attestation::pair()?;
     let secret = secret()?;
     let terminal = pty::Pty::open(spec.cols, spec.rows)?;
-    let greeting = greeting(&secret, folder, spec.attests);
+    let greeting = greeting(&secret, &command_file, spec.attests);
     let mut holder = Holder {
         leader: terminal.leader,
         attestation: attestation.ours,
@@ -159,6 +168,7 @@ pub fn run(folder: &Path) -> io::Result<()> {
         announce_by: None,
         expects_marker: false,
         pressed_at: 0,
+        typed_at: 0,
         spec,
     };
     holder.adopt_standard_input()?;
@@ -202,13 +212,13 @@ fn secret() -> io::Result<Vec<u8>> {
     Ok(bytes.iter().flat_map(|b| format!("{b:02x}").into_bytes()).collect())
 }
 
-fn greeting(secret: &[u8], folder: &Path, attests: bool) -> VecDeque<u8> {
-    use std::os::unix::ffi::OsStrExt;
+/// The secret, and where the shell finds its commands: our own descriptor, which it may open as the same user.
+fn greeting(secret: &[u8], command_file: &std::fs::File, attests: bool) -> VecDeque<u8> {
     if !attests {
         return VecDeque::new();
     }
-    let path = folder.join(COMMAND_FILE);
-    [secret, b"\n", path.as_os_str().as_bytes(), b"\n"].concat().into()
+    let path = format!("/proc/{}/fd/{}", std::process::id(), command_file.as_raw_fd());
+    [secret, b"\n", path.as_bytes(), b"\n"].concat().into()
 }
 
 impl Holder {
@@ -246,16 +256,18 @@ impl Holder {
     }
 
     fn turn(&mut self) -> io::Result<()> {
-        self.wait_for_something()?;
+        let ready = self.wait_for_something()?;
         let now = time::monotonic_us();
         self.greet();
         self.move_bytes(now);
         self.drain_attestation(now);
-        self.reap(now);
+        if ready.signals || self.exit.is_some() {
+            self.reap(now);
+        }
         self.type_on(now);
         self.start_waiting_command(now);
         self.look(now);
-        self.serve_clients(now);
+        self.serve_clients(&ready, now);
         self.go_on_ending(now);
         self.publish(now);
         for client in &mut self.clients {
@@ -266,7 +278,7 @@ impl Holder {
     }
 
     /// The only place where the holder sleeps.
-    fn wait_for_something(&mut self) -> io::Result<()> {
+    fn wait_for_something(&mut self) -> io::Result<Ready> {
         let now = time::monotonic_us();
         let timers = [
             self.sampler.next_at(),
@@ -310,9 +322,16 @@ impl Holder {
             fds.push(PollFd::from_borrowed_fd(client.fd(), PollFlags::IN | unsent));
         }
         match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(e) => Err(e.into()),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
         }
+        let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        let of_clients = fds.len() - self.clients.len();
+        Ok(Ready {
+            signals: fds.first().is_some_and(is_ready),
+            newcomers: fds.get(1).is_some_and(is_ready),
+            clients: fds.iter().skip(of_clients).map(is_ready).collect(),
+        })
     }
 
     /// One byte a datagram, because bash reads this socket one byte at a time and the kernel drops the rest of a
@@ -406,8 +425,8 @@ impl Holder {
             if let Some(report) = self.prompt.datagram(bytes) {
                 self.held.push_back((time::wall_us(), report));
                 self.append_held();
-                self.expects_marker = true;
-                self.announce_by = Some(now);
+                self.expects_marker |= self.prompt.shell == Shell::Ready;
+                self.announce_by.get_or_insert(now + MARKER_US);
                 self.stir(now);
             }
         }
@@ -498,16 +517,20 @@ impl Holder {
             return;
         }
         let has_new_bytes = tail.journal > self.published.journal;
-        let just_begun = now < self.pressed_at + COALESCE_US && self.prompt.command() != 0;
-        let is_urgent =
-            self.is_over || !just_begun || self.announce_by.is_some_and(|at| at <= now) || self.expects_marker;
-        if !is_urgent {
-            self.announce_by.get_or_insert(self.pressed_at + COALESCE_US);
+        let marker_may_be_here = self.expects_marker && has_new_bytes;
+        let wait_us = match self.prompt.shell {
+            // Echo and first output of a command that was just started come together with its end, if that is near.
+            Shell::Running(_) => (self.pressed_at + COALESCE_US).saturating_sub(now),
+            // A prompt is painted in several pieces, and nobody waits for them; somebody who types does.
+            Shell::Ready if now > self.typed_at + TYPING_US => COALESCE_US,
+            Shell::Starting | Shell::Ready | Shell::Typed => 0,
+        };
+        let is_due = self.is_over || self.announce_by.is_some_and(|at| at <= now) || (wait_us == 0 && has_new_bytes);
+        if !is_due && !marker_may_be_here {
+            self.announce_by.get_or_insert(now + wait_us);
             return;
         }
-        if has_new_bytes {
-            self.expects_marker = false;
-        }
+        self.expects_marker &= !has_new_bytes;
         self.announce_by = None;
         self.published = tail;
         self.each_attached(|c| c.send(&FromHolder::Tail(tail)));
@@ -535,7 +558,6 @@ impl Holder {
     /// The last turn: everything to disk, every frame out, the socket away.
     fn farewell(&mut self, folder: &Path) {
         let _ = std::fs::remove_file(folder.join(SOCKET_FILE));
-        let _ = std::fs::remove_file(folder.join(COMMAND_FILE));
         let until = time::monotonic_us() + FAREWELL_US;
         while self.clients.iter().any(Client::has_unsent) && time::monotonic_us() < until {
             let mut fds: Vec<PollFd<'_>> =

@@ -3,8 +3,8 @@
 use super::*;
 
 impl Holder {
-    pub(super) fn serve_clients(&mut self, now: u64) {
-        while self.clients.len() < CLIENTS_MAX {
+    pub(super) fn serve_clients(&mut self, ready: &Ready, now: u64) {
+        while ready.newcomers && self.clients.len() < CLIENTS_MAX {
             let Ok((stream, _)) = self.listener.accept() else {
                 break;
             };
@@ -16,7 +16,8 @@ impl Holder {
             }
         }
         let mut requests = Vec::new();
-        for client in &mut self.clients {
+        // Newcomers stand behind the ones that were polled.
+        for (client, _) in self.clients.iter_mut().zip(&ready.clients).filter(|(_, is_ready)| **is_ready) {
             requests.extend(client.receive().into_iter().map(|frame| (client.id, frame)));
         }
         for (id, frame) in requests {
@@ -120,7 +121,7 @@ impl Holder {
                 self.prompt.begin(id);
                 self.prompt.remember(key, u64::from(id));
                 self.pressed_at = now;
-                self.sampler.stir(now);
+                self.sampler.start_over(now);
                 // The acceptance is read before the answer that names it.
                 self.announce_by = Some(now);
                 self.publish(now);
@@ -173,6 +174,7 @@ impl Holder {
             return self.answer(from, Status::Failed, e.raw_os_error().unwrap_or(0).unsigned_abs().into());
         }
         self.prompt.typed(&bytes);
+        self.typed_at = now;
         match self.keyboard.accept(from, key, bytes, patience_us, now, modes) {
             Ok(()) => self.type_on(now),
             Err((status, value)) => self.answer(from, status, value),

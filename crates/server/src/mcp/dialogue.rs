@@ -68,9 +68,11 @@ pub(super) async fn run(
     }
     let mut report = last.ok_or_else(|| Refusal::Said("steps: none of them waits or types".to_owned()))?;
     report.accepted_bytes = Some(sent);
-    // All that was printed during the dialogue, once, and not only what came after its last step.
+    // All that was printed during the dialogue, once, and not only what came after its last step; but no prompt.
     if let Some(from) = from {
-        report.output = output::output(call, id, Since::Offset(from), View::Text, READ_BYTES_MAX, None).await?.text;
+        let end = report.command.as_ref().and_then(|c| c.end_offset).unwrap_or(u64::MAX);
+        let limit = usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX).min(READ_BYTES_MAX);
+        report.output = output::output(call, id, Since::Offset(from), View::Text, limit, None).await?.text;
     }
     let before = call.note(&report.session);
     let text = text::report(&report, &call.telling(before.as_ref(), None));

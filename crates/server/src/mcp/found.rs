@@ -44,7 +44,8 @@ pub(super) async fn search(
     finder.finish();
     call.note(session);
     let mut facts = Facts::default();
-    facts.add(format!("{} matching lines in {}", grouped(finder.matches as u64), grouped(finder.lines)));
+    let found = text::counted(finder.matches as u64, "matching line", "matching lines");
+    facts.add(format!("{found} in {}", grouped(finder.lines)));
     if finder.is_full() {
         facts.add("more may follow: search again with since");
     }

@@ -20,6 +20,9 @@ use crate::ids::{CommandId, SessionId};
 
 pub(super) const ID: &str = "s0-k3v9q2m7xa";
 
+/// Words of one test: it hears a handful.
+const WORDS_MAX: usize = 64;
+
 /// Answers an action, or `None` to let it wait for ever.
 type Script = dyn Fn(&Action) -> Option<Result<Outcome, ActionError>> + Send + Sync;
 
@@ -28,25 +31,25 @@ pub(super) struct Fake {
     script: Box<Script>,
     /// What was asked for, in order.
     pub asked: Mutex<Vec<Action>>,
-    words: mpsc::UnboundedSender<String>,
+    words: mpsc::Sender<String>,
 }
 
 impl Fake {
     /// A road, and word of who comes, goes, and gives up waiting.
     pub fn new(
         script: impl Fn(&Action) -> Option<Result<Outcome, ActionError>> + Send + Sync + 'static,
-    ) -> (Arc<Self>, mpsc::UnboundedReceiver<String>) {
-        let (words, heard) = mpsc::unbounded_channel();
+    ) -> (Arc<Self>, mpsc::Receiver<String>) {
+        let (words, heard) = mpsc::channel(WORDS_MAX);
         (Arc::new(Self { script: Box::new(script), asked: Mutex::default(), words }), heard)
     }
 }
 
 /// Says so when a wait is given up.
-struct GivenUp(mpsc::UnboundedSender<String>);
+struct GivenUp(mpsc::Sender<String>);
 
 impl Drop for GivenUp {
     fn drop(&mut self) {
-        let _ = self.0.send("given up".to_owned());
+        let _ = self.0.try_send("given up".to_owned());
     }
 }
 
@@ -59,7 +62,7 @@ impl Road for Fake {
                 Some(answer) => answer,
                 None => {
                     let _given_up = GivenUp(self.words.clone());
-                    let _ = self.words.send("waiting".to_owned());
+                    let _ = self.words.try_send("waiting".to_owned());
                     std::future::pending().await
                 }
             }
@@ -67,11 +70,11 @@ impl Road for Fake {
     }
 
     fn client_here(&self, client: &str) {
-        let _ = self.words.send(format!("{client} here"));
+        let _ = self.words.try_send(format!("{client} here"));
     }
 
     fn client_gone(&self, client: &str, grace: Detach) {
-        let _ = self.words.send(format!("{client} gone {grace:?}"));
+        let _ = self.words.try_send(format!("{client} gone {grace:?}"));
     }
 }
 

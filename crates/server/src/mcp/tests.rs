@@ -212,6 +212,7 @@ fn dialogue(action: &Action) -> Option<Result<Outcome, ActionError>> {
         Action::Input(input) => {
             let mut report = report("ignored");
             report.output.from = 42;
+            report.command.as_mut().expect("one").end_offset = Some(90);
             report.accepted_bytes = Some(2);
             let awaits_age = input.wait.as_ref().and_then(|w| w.pattern.as_ref()).is_some_and(|p| p.as_str() == "age");
             report.ended_by = if awaits_age { EndedBy::Matched } else { EndedBy::TimedOut };
@@ -239,6 +240,8 @@ async fn a_dialogue_hears_the_prompt_that_stands_there_and_says_which_step_did_n
     );
     assert!(told.contains(" · sent 4 bytes · "), "{told}");
     let asked = road.asked.lock().expect("free");
+    let Some(Action::Output(last)) = asked.last() else { panic!("{asked:?}") };
+    assert_eq!((&last.since, last.limit), (&Since::Offset(42), 48));
     let typed: Vec<(&InputBytes, Option<&str>)> = asked
         .iter()
         .filter_map(|a| if let Action::Input(i) = a { Some((&i.bytes, i.key.as_deref())) } else { None })

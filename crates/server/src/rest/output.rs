@@ -90,7 +90,7 @@ async fn screen_as_output(rest: &Rest, who: &Principal, session: SessionId) -> R
     match rest.act(who, Action::Output(read)).await? {
         Outcome::Output(tail) => Ok(Json(api::Output {
             view: api::OutputView::Screen,
-            text: Some(screen.rows.join("\n")),
+            text: Some(text_of(&screen)),
             data_base64: None,
             from_offset: screen.at,
             next_offset: screen.at,
@@ -110,6 +110,11 @@ async fn take_screen(rest: &Rest, who: &Principal, session: SessionId) -> Result
         Outcome::Screen(view) => Ok(view),
         other => Err(unexpected(&other)),
     }
+}
+
+/// The rows as text, down to the last one that shows something.
+fn text_of(screen: &ScreenView) -> String {
+    screen.rows.join("\n").trim_end_matches('\n').to_owned()
 }
 
 /// The query of `GET …/screen`.
@@ -133,7 +138,7 @@ pub(super) async fn screen(
     let offset = (OFFSET, view.at.to_string());
     Ok(match query.format {
         api::ScreenFormat::Json => Json(convert::screen(view)).into_response(),
-        api::ScreenFormat::Text => ([offset], view.rows.join("\n")).into_response(),
+        api::ScreenFormat::Text => ([offset], text_of(&view)).into_response(),
         api::ScreenFormat::Ansi => {
             ([offset, (header::CONTENT_TYPE, "application/octet-stream".to_owned())], view.ansi).into_response()
         }

@@ -87,6 +87,8 @@ pub(crate) struct Ledger {
     pub(crate) rows: u16,
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) path: Option<Vec<u8>>,
+    /// What `python` is on that path, looked up when the path changes.
+    pub(crate) python: Option<PathBuf>,
     pub(crate) prompt_seen: bool,
     /// wait(2) status, the journal's end, when.
     pub(crate) exit: Option<(i32, u64, u64)>,
@@ -120,6 +122,7 @@ impl Ledger {
             rows,
             cwd: None,
             path: None,
+            python: None,
             prompt_seen: false,
             exit: None,
             ending: None,
@@ -200,7 +203,10 @@ impl Ledger {
         }
         let Some(record) = terminal::parse_record(report) else { return };
         match &record {
-            terminal::Record::Path(path) => self.path = Some(path.clone()),
+            terminal::Record::Path(path) => {
+                self.python = super::snapshot::python_on(path);
+                self.path = Some(path.clone());
+            }
             terminal::Record::Ended { end, .. } => {
                 self.ended_us.insert(end.id, event.time_us);
             }

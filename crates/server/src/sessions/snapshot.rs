@@ -46,7 +46,7 @@ pub(crate) fn session_view(
         end_offset: end,
         exit: is_over.then(|| exit_of(ledger)).flatten(),
         trouble: ledger.trouble.clone(),
-        python: ledger.path.as_deref().and_then(python_on),
+        python: ledger.python.clone(),
         log_file: super::view::log_file(&shared.folder),
     }
 }
@@ -128,7 +128,7 @@ fn libc_signal(status: i32) -> Option<i32> {
 }
 
 /// `python`, else `python3`, on the shell's own PATH.
-fn python_on(path: &[u8]) -> Option<PathBuf> {
+pub(super) fn python_on(path: &[u8]) -> Option<PathBuf> {
     ["python", "python3"].iter().find_map(|name| crate::shell::find(name, Some(path)))
 }
 

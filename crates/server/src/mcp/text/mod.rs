@@ -11,7 +11,7 @@ pub(super) mod tests;
 use std::time::{Duration, SystemTime};
 
 pub(super) use facts::{Facts, metadata, plain, quoted, shell_words};
-pub(super) use size::{grouped, seconds};
+pub(super) use size::{counted, grouped, seconds};
 
 use super::host::Host;
 use super::shown::Shown;
@@ -93,7 +93,7 @@ pub(super) fn output(session: &SessionView, view: &OutputView, text: &str, telli
     metadata(&mut facts, session, telling);
     let left = view.end.saturating_sub(view.next);
     if left > 0 {
-        facts.add(format!("{} more bytes", grouped(left)));
+        facts.add(counted(left, "more byte", "more bytes"));
     }
     facts.add(format!("next o:{}", view.next));
     let mut body = text.to_owned();
@@ -207,7 +207,7 @@ fn last_result(facts: &mut Facts, report: &Report) {
 /// What belongs to every answer but is only said when it is unusual or new.
 fn circumstances(facts: &mut Facts, report: &Report, telling: &Telling<'_>) {
     if let Some(bytes) = report.accepted_bytes {
-        facts.add(format!("sent {bytes} bytes"));
+        facts.add(format!("sent {}", counted(bytes as u64, "byte", "bytes")));
     }
     if let Some(screen) = &report.screen {
         cursor(facts, screen);
@@ -257,7 +257,9 @@ fn session_end(session: &SessionView) -> String {
 
 fn body(report: &Report, telling: &Telling<'_>) -> String {
     let command = report.command.as_ref().map(|c| c.id);
-    let mut body = cut(&report.output, &report.session, command, telling);
+    // What comes from a key that is pressed in a full-screen program is its paint, and the screen shows that.
+    let is_paint = report.accepted_bytes.is_some() && report.screen.as_ref().is_some_and(|s| s.is_alternate);
+    let mut body = if is_paint { String::new() } else { cut(&report.output, &report.session, command, telling) };
     end_line(&mut body);
     if let Some(screen) = &report.screen {
         body += &rows(screen);
@@ -303,7 +305,7 @@ fn rows(screen: &ScreenView) -> String {
 }
 
 fn escaped(bytes: u64) -> String {
-    format!("{} bytes are not UTF-8, shown as \\xNN", grouped(bytes))
+    format!("{} not UTF-8, shown as \\xNN", counted(bytes, "byte is", "bytes are"))
 }
 
 /// The facts stand on a line of their own.

@@ -28,6 +28,11 @@ pub(in crate::mcp) fn grouped(number: u64) -> String {
     text
 }
 
+/// `1 byte`, `1,204 bytes`.
+pub(in crate::mcp) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(number), if number == 1 { one } else { many })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -169,6 +169,8 @@ fn a_full_screen_program_is_its_rows_and_its_cursor() {
         "hello\n\n~\n[still running · 10s · session s0-k3v9q2m7xa · command c7 · full-screen · screen 80×4 · cursor row 1 \
          column 5 · title \"vim\\e]0\"]"
     );
+    let typed = with(&vim, |r| (r.accepted_bytes, r.output.head) = (Some(1), "paint".to_owned()));
+    assert!(told(&typed).starts_with("hello\n\n~\n[still running"), "{}", told(&typed));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::arguments::session;
 use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read};
 use crate::action::{Action, Outcome, Terminate};
-use crate::mcp::schema;
+use crate::mcp::{schema, text};
 
 const NAME: &str = "terminate_terminal_session";
 
@@ -55,12 +55,13 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
         Action::Terminate(Terminate { session: session(&arguments.session_id)?, force: arguments.force, signo });
     match call.act(action).await? {
         Outcome::Terminated(ended) => {
-            let mut facts = crate::mcp::text::Facts::default();
+            let mut facts = text::Facts::default();
             facts.add(if ended.was_over { "had ended before" } else { "terminated" });
             facts.add(format!("session {}", ended.session.id));
-            facts.add(format!("{} processes ended", ended.killed));
+            facts.add(text::counted(ended.killed, "process ended", "processes ended"));
             if ended.left > 0 {
-                facts.add(format!("{} processes are left; call again with force", ended.left));
+                let left = text::counted(ended.left, "process is left", "processes are left");
+                facts.add(format!("{left}; call again with force"));
             }
             let structured = serde_json::json!({
                 "sessionId": ended.session.id.as_str(), "status": "terminated",

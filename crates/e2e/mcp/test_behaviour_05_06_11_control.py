@@ -1,0 +1,151 @@
+"""BEHAVIOUR 5, 6 and 11: a busy shell, interrupts, and the end of everything that a session started.
+
+No process may be left that a test asked to have ended; the kernel's list of processes is the witness.
+"""
+
+import asyncio
+import os
+import re
+import signal
+
+import pytest
+from desk import NOISE, watched, within
+
+PYTHON_SLEEPS = "python3 -c 'import time; time.sleep(4321)'"
+
+
+async def test_a_new_command_while_one_runs_is_refused_and_never_typed(desk):
+    running = await desk.terminal("sleep 60", timeout=0.2)
+    refused = await desk.terminal("echo NEXT")
+    assert (refused.is_error, "busy" in refused.text, "sleep 60" in refused.text) == (True, True, True)
+    with within(0.2):
+        interrupted = await desk.terminal("C-c")
+    assert interrupted.exit == 130
+    assert (await desk.terminal("echo alive")).text == "alive\n[exit 0]"
+    assert b"NEXT" not in desk.journal(running.session_id)
+
+
+async def test_a_program_that_reads_is_never_fed_a_command(desk):
+    reading = await desk.terminal("cat > taken")
+    assert (reading.is_running, reading.wants) == (True, "input")
+    assert (await desk.terminal("echo NEXT")).is_error
+    assert (await desk.terminal("mine", is_input=True)).is_running
+    assert (await desk.terminal("C-d")).exit == 0
+    assert (desk.project / "taken").read_text() == "mine\n"
+
+
+async def test_a_named_session_refuses_a_second_command_too(desk):
+    session = await desk.session()
+    started = await session.run("cat > taken", wait_for_completion=False)
+    assert started.is_running
+    refused = await session.run("echo NEXT")
+    assert (refused.is_error, "busy" in refused.text) == (True, True)
+    assert (await session.press("C-d", timeout=5)).exit == 0
+    assert (desk.project / "taken").read_text() == ""
+
+
+async def test_execute_runs_a_command_whatever_it_is_called(desk):
+    session = await desk.session()
+    assert [(await session.run(name)).exit for name in ("C-c", "C-d", "C-z", "up", "tab", "end")] == [127] * 6
+
+
+async def test_an_interrupt_ends_a_pipeline_whole(desk):
+    running = await desk.terminal(f"{PYTHON_SLEEPS} | cat | tee /dev/null", timeout=0.3)
+    programs = {p: c for p, c in desk.processes(running.session_id).items() if c.startswith(("python3", "cat", "tee"))}
+    assert len(programs) == 3, programs
+    with watched(programs) as ends:
+        assert (await desk.terminal("C-c")).exit == 130
+        await ends(0.2 * NOISE)
+
+
+async def test_an_interrupt_does_not_cost_output_that_was_printed(desk):
+    session = await desk.session()
+    await session.run(f"bash -c \"trap 'seq 1 900; exit 5' INT; seq 1 900; {PYTHON_SLEEPS}; :\"", wait_for="^900$")
+    await session.press("C-c", timeout=10)
+    assert re.findall(r"(\d+)\r\n", desk.journal(session.id).decode()) == [str(n) for n in range(1, 901)] * 2
+
+
+async def test_a_stopped_program_is_a_job_that_can_be_resumed_in_a_named_session(desk):
+    session = await desk.session()
+    await session.run("sleep 60", timeout=0.2)
+    stopped = await session.press("C-z", timeout=5)
+    assert stopped.facts[:2] == ["exit 148", "TSTP"]
+    listed = await session.run("jobs")
+    assert re.fullmatch(r"\[1\]\+\s+Stopped\s+sleep 60", listed.output)
+    assert (await session.run("fg", timeout=0.2)).is_running
+    assert (await session.press("C-c", timeout=5)).exit == 130
+
+
+async def test_terminate_kills_what_ignores_every_polite_signal(desk):
+    session = await desk.session()
+    stubborn = "trap '' INT TERM HUP QUIT; echo ready; while :; do sleep 60; done"
+    await session.run(f'bash -c "{stubborn}"', wait_for="ready")
+    processes = desk.processes(session.id)
+    with watched(processes) as ends, within(5):
+        ended = await session.terminate()
+        await ends(5 * NOISE)
+    assert (ended.structured["status"], ended.structured["left"], ended.structured["wasOver"]) == ("terminated", 0, False)
+
+
+ORPHANS = "sleep 7771 & setsid sleep 7772 & (nohup sleep 7773 >/dev/null 2>&1 &); (setsid -f sleep 7774); env -i sleep 7775 &"
+
+
+async def start_orphans(session):
+    """Starts processes that leave the group, the session, the terminal and the environment, and gives them all."""
+    await session.run(f"{ORPHANS} wait %1", wait_for_completion=False)
+    orphans = {}
+    async with asyncio.timeout(10):
+        while len(orphans) < 5:
+            # Each look is a round trip; they are there after a few.
+            await session.agent.call("list_terminal_sessions")
+            orphans = {p: c for p, c in everything().items() if re.fullmatch(r"sleep 777[1-5]", c)}
+    return orphans
+
+
+def everything():
+    """All command lines of this machine: one orphan has no environment to be known by."""
+    found = {}
+    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                found[pid] = file.read().replace(b"\0", b" ").decode(errors="replace").strip()
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("force", [False, True])
+async def test_terminate_leaves_no_orphan(desk, force):
+    session = await desk.session()
+    orphans = await start_orphans(session)
+    with watched(orphans) as ends:
+        ended = await session.terminate(force=force)
+        await ends(2)
+    assert ended.structured["left"] == 0
+
+
+async def test_a_killed_holder_takes_its_session_and_its_orphans_and_nobody_else(desk):
+    session, neighbour = await desk.session(), await desk.session()
+    await session.run("sleep 7771 & setsid sleep 7772 & (nohup sleep 7773 >/dev/null 2>&1 &) ; true")
+    left = {p: c for p, c in desk.processes(session.id).items() if c.startswith("sleep")}
+    assert len(left) == 3, left
+    waiting = asyncio.create_task(session.run("echo before; read never", timeout=30, wait_for="never printed"))
+    await session.read(wait_for="before", timeout=10)
+    with watched(left) as ends:
+        os.kill(desk.holder(session.id), signal.SIGKILL)
+        await ends(2 * NOISE)
+    ended = await waiting
+    assert "session ended" in ended.facts
+    assert ended.output == "before"
+    refused = await session.run("true")
+    assert (refused.is_error, "has ended" in refused.text) == (True, True)
+    assert (await neighbour.run("echo here")).output == "here"
+
+
+async def test_terminating_twice_is_no_error_and_the_output_stays_readable(desk):
+    session = await desk.session()
+    done = await session.run("echo kept")
+    assert not (await session.terminate()).is_error
+    again = await session.terminate()
+    assert (again.is_error, again.structured["wasOver"]) == (False, True)
+    assert (await session.read(command_id=done.fact("command"))).output == "kept"

@@ -1,0 +1,124 @@
+"""BEHAVIOUR 9 and 10: much output, and output that belongs to nobody's command.
+
+Every count is exact, every byte can be read again, and a flood in one session is no other session's business.
+"""
+
+import asyncio
+import hashlib
+import re
+import time
+from pathlib import Path
+
+from desk import IS_FULL, NOISE, within
+
+LINES = 5_000_000 if IS_FULL else 300_000
+FLOOD_SECONDS = 10 if IS_FULL else 1
+
+
+def peak_memory_kib(pid):
+    """The most that a process ever had in memory."""
+    return int(re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text()).group(1))
+
+
+async def test_a_flood_is_cut_exactly_costs_no_memory_and_disturbs_no_neighbour(desk):
+    session, neighbour = await desk.session(), await desk.session()
+    await neighbour.run("true")
+    before = peak_memory_kib(desk.server())
+    flood = asyncio.create_task(session.run(f"seq 1 {LINES}", timeout=70))
+    latencies = []
+    while not flood.done():
+        begun = time.monotonic()
+        assert (await neighbour.run("true")).exit == 0
+        latencies.append(time.monotonic() - begun)
+    answer = await flood
+    assert answer.exit == 0
+    latencies.sort()
+    assert latencies[int(len(latencies) * 0.99)] < 0.1 * NOISE, latencies[-5:]
+    assert peak_memory_kib(desk.server()) - before < 64 * 1024
+
+    whole = "".join(f"{n}\n" for n in range(1, LINES + 1))
+    head, omitted, tail = re.split(r"(\[… [\d,]+ bytes omitted: .*\]\n)", answer.output + "\n")
+    size, first, last, since = re.match(r'\[… ([\d,]+) bytes omitted: lines (\d+)–(\d+);.*"since":"o:(\d+)"', omitted).groups()
+    first, last = int(first), int(last)
+    assert (head, tail) == (
+        "".join(f"{n}\n" for n in range(1, first)),
+        "".join(f"{n}\n" for n in range(last + 1, LINES + 1)),
+    )
+    missing = "".join(f"{n}\n" for n in range(first, last + 1))
+    assert int(size.replace(",", "")) == len(missing) + (last + 1 - first)
+    read = await session.pages(f"o:{since}", command_id=answer.fact("command"))
+    assert hashlib.sha256((head + read).encode()).hexdigest() == hashlib.sha256(whole.encode()).hexdigest()
+
+
+async def test_an_endless_flood_ends_with_its_interrupt(desk):
+    flooding = await desk.terminal("yes", timeout=FLOOD_SECONDS)
+    assert flooding.is_running
+    with within(0.2):
+        interrupted = await desk.terminal("C-c")
+    assert interrupted.exit == 130
+    with within(0.2):
+        assert (await desk.terminal("echo alive")).text == "alive\n[exit 0]"
+
+
+async def test_the_omitted_lines_can_be_searched_with_their_numbers(desk):
+    session = await desk.session()
+    done = await session.run("seq 1 30000")
+    found = await session.read(command_id=done.fact("command"), search="^1?7777$")
+    assert found.output == "7777: 7777\n17777: 17777"
+    assert found.facts[0] == "2 matching lines in 30,000"
+
+
+async def test_what_a_grandchild_prints_later_is_nobodys_output(desk):
+    first = await desk.terminal("true")
+    await desk.terminal("mkfifo gate")
+    with within(0.2):
+        answer = await desk.terminal("(cat gate; echo late) & echo hi")
+    assert (answer.last_line, answer.exit) == ("hi", 0)
+    (desk.project / "gate").write_text("opened\n")
+    session = desk.agent.at(first.session_id)
+    await session.until(lambda _: b"late" in desk.journal(session.id))
+    looked = await desk.terminal("")
+    assert (looked.output, looked.facts[0]) == ("opened\nlate", "idle")
+    assert "late" not in (await desk.terminal("echo next")).output
+    assert (await desk.terminal("echo next")).text == "next\n[exit 0]"
+
+
+async def test_a_background_job_that_keeps_the_terminal_open_holds_no_answer(desk):
+    with within(0.2):
+        answer = await desk.terminal("nohup sleep 300 & sleep 301 & disown -a; echo x")
+    assert (answer.last_line, answer.exit) == ("x", 0)
+
+
+async def test_output_through_a_process_substitution_is_the_commands(desk):
+    answer = await desk.terminal("exec > >(tee -a log) 2>&1; echo x")
+    assert answer.exit == 0
+    later = await desk.terminal("echo y; (exit 3)")
+    assert later.exit == 3
+    session = desk.agent.at(answer.session_id)
+    await session.read(since="o:0", wait_for="^y", timeout=10)
+    assert (desk.project / "log").read_text().splitlines()[:1] == ["x"]
+
+
+async def test_since_last_gives_each_line_once(desk):
+    session = await desk.session()
+    await session.run("mkfifo gate; for i in 1 2 3; do cat gate; done", wait_for_completion=False)
+    seen = []
+    for i in range(3):
+        waiting = asyncio.create_task(session.read(since="last", wait_for=f"line {i}", timeout=10))
+        await asyncio.to_thread((desk.project / "gate").write_text, f"line {i}\n")
+        seen += re.findall(r"line \d", (await waiting).output)
+    assert seen == ["line 0", "line 1", "line 2"]
+
+
+async def test_only_the_newest_lines_are_given_when_asked(desk):
+    session = await desk.session()
+    done = await session.run("seq 1 100")
+    assert (await session.read(command_id=done.fact("command"), max_lines=3)).output == "98\n99\n100"
+
+
+async def test_what_is_read_of_a_session_shows_commands_as_they_were_given(desk):
+    session = await desk.session()
+    await session.run("echo one two")
+    shown = (await session.read()).output
+    assert "echo one two" in shown
+    assert "__ptyd" not in shown

@@ -1,0 +1,117 @@
+"""BEHAVIOUR 13 to 15: programs that talk: interpreters, questions for secrets, and whole screens.
+
+What a program wants is told the moment that it wants it; what is typed at a secret's prompt stands nowhere.
+"""
+
+import shutil
+
+import pytest
+from desk import within
+
+needs_vim = pytest.mark.skipif(shutil.which("vim") is None, reason="vim is not installed: apt-get install vim")
+needs_less = pytest.mark.skipif(shutil.which("less") is None, reason="less is not installed: apt-get install less")
+
+
+async def test_a_function_is_defined_and_called_in_a_python_dialogue(desk):
+    with within(1):
+        started = await desk.terminal("python3 -q")
+    assert (started.is_running, started.wants, started.output) == (True, "input", ">>> ")
+    block = "def f():\n    if True:\n        return 42\n\n"
+    defined = await desk.terminal(block, is_input=True)
+    assert (defined.is_running, defined.wants) == (True, "input")
+    called = await desk.terminal("f()", is_input=True)
+    assert called.output.splitlines()[-2:] == ["42", ">>> "]
+    assert (await desk.terminal("C-d")).exit == 0
+
+
+async def test_the_same_in_the_plain_line_mode_of_python(desk):
+    session = await desk.session(env={"PYTHON_BASIC_REPL": "1", "TERM": "dumb"})
+    assert (await session.run("python3 -q -i -S")).wants == "input"
+    await session.type("for i in range(2):\n    print('line', i)\n\n", timeout=5, wait_for="line 1")
+    ended = await session.type("raise SystemExit(6)", end_with_newline=True, timeout=5)
+    assert ended.exit == 6
+
+
+@pytest.mark.parametrize("name", ["up", "tab", "end", "Enter", "F1", "exit_now"])
+async def test_a_command_with_a_keys_name_is_a_command(desk, name):
+    answer = await desk.terminal(name)
+    assert (answer.exit, answer.output) == (127, f"bash: {name}: command not found")
+
+
+async def test_a_password_is_asked_for_and_stands_nowhere_afterwards(desk):
+    secret = "hunter2-correct-horse"
+    with within(0.5):
+        asked = await desk.terminal("read -s -p 'Password: ' p; echo; echo ${#p}")
+    assert (asked.output, asked.wants) == ("Password: ", "a password")
+    answered = await desk.terminal(secret, is_input=True)
+    assert (answered.last_line, answered.exit) == (str(len(secret)), 0)
+    session = desk.agent.at(asked.session_id)
+    for view in ("text", "raw", "screen"):
+        assert secret not in (await session.read(view=view)).text
+    await session.terminate()
+    assert desk.files_holding(secret.encode()) == []
+
+
+async def test_a_password_for_a_program_of_its_own_is_seen_too(desk):
+    asked = await desk.terminal("python3 -c 'import getpass; print(len(getpass.getpass()))'")
+    assert (asked.output, asked.wants) == ("Password: ", "a password")
+    answered = await desk.terminal("sésame", is_input=True)
+    assert (answered.last_line, answered.exit) == ("6", 0)
+    assert desk.files_holding("sésame".encode()) == []
+
+
+async def test_a_dialogue_with_several_questions_is_one_call(desk):
+    session = await desk.session()
+    await session.run("read -p 'name? ' n; read -s -p 'word? ' w; echo; echo \"$n ${#w}\"")
+    steps = [{"wait_for": "name\\? $", "input": "Jo\r"}, {"wait_for": "word\\? $", "input": "abc\r"}]
+    done = await session.agent.call("send_input_to_terminal", session_id=session.id, steps=steps, timeout=10)
+    assert (done.exit, done.last_line) == (0, "Jo 3")
+
+
+@needs_vim
+async def test_vim_is_a_screen_takes_no_command_and_edits_by_keys(desk):
+    running = await desk.terminal("vim -u NONE -N f", wait_for="\\[New\\]", timeout=10)
+    assert (running.is_running, "full-screen" in running.facts) == (True, True)
+    assert running.output.splitlines()[1] == "~"
+    assert running.fact("cursor") == "row 1 column 1"
+    refused = await desk.terminal("echo NEXT")
+    assert (refused.is_error, "busy" in refused.text) == (True, True)
+    session = desk.agent.at(running.session_id)
+    typed = await session.press("i", "h", "i", "<Enter>there<Esc>", wait_for="there")
+    assert typed.output.splitlines()[:2] == ["hi", "there"]
+    ended = await session.press(":wq<Enter>", timeout=10)
+    assert ended.exit == 0
+    assert (desk.project / "f").read_text() == "hi\nthere\n"
+    transcript = await session.read(command_id="c1")
+    assert ("~" in transcript.output, "\x1b" in transcript.text) == (False, False)
+    assert (await desk.terminal("echo ok")).output == "ok"
+
+
+@needs_vim
+async def test_vim_follows_a_resize_and_arrow_keys(desk):
+    session = await desk.session(dimensions={"cols": 100, "rows": 30})
+    await session.run("printf 'one\\ntwo\\nthree\\n' > f; vim -u NONE -N f", wait_for="three", timeout=10)
+    resized = await session.agent.call("resize_terminal", session_id=session.id, cols=60, rows=12)
+    assert resized.structured["dimensions"] == {"cols": 60, "rows": 12}
+    moved = await session.press("Down", "Right", "Right", "x", wait_for="(?m)^tw$")
+    assert (moved.fact("cursor"), moved.fact("screen")) == ("row 2 column 2", "60×12")
+    assert (await session.press(":q!<Enter>", timeout=10)).exit == 0
+    assert (await session.run("stty size")).output == "12 60"
+
+
+@needs_less
+async def test_less_is_a_screen_that_is_left_by_a_key(desk):
+    session = await desk.session(dimensions={"cols": 80, "rows": 10})
+    shown = await session.run("seq 1 500 | less", wait_for="^9$", timeout=10)
+    assert ("full-screen" in shown.facts, shown.output.splitlines()[:3]) == (True, ["1", "2", "3"])
+    paged = await session.press("Space", wait_for="^18$")
+    assert paged.output.splitlines()[:2] == ["10", "11"]
+    ended = await session.press("q", timeout=10)
+    assert ended.exit == 0
+    assert "18" not in (await session.run("echo ok")).text
+
+
+async def test_a_program_that_dies_in_the_alternate_screen_leaves_the_shell_usable(desk):
+    died = await desk.terminal("printf '\\e[?1049h\\e[31mpaint'; sh -c 'kill -9 $$'")
+    assert died.exit == 137
+    assert (await desk.terminal("echo ok")).text == "ok\n[exit 0]"

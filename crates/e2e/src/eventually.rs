@@ -1,0 +1,24 @@
+//! Waiting for what nobody tells us: the kernel's own accounts, files that another process writes.
+//!
+//! Everything else is waited for by its event. Only this module looks again and again.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+/// The longest that anything may take: ten times what is promised, on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Looks until there is something, and panics with `what` after [`PATIENCE`].
+pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    let mut looks = interval(Duration::from_millis(5));
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+    }
+}

@@ -1,0 +1,99 @@
+//! The command line: exact bytes and exit codes, JSON where data is printed, and a server on demand.
+
+use std::process::{Output, Stdio};
+
+use e2e::{Home, Server, seq};
+use serde_json::Value;
+
+/// Runs ptyd; stdout, stderr, exit code.
+fn ptyd(server: &Server, args: &[&str]) -> (String, String, Option<i32>) {
+    told(server.ptyd(args).stdin(Stdio::null()).output().expect("it can be executed"))
+}
+
+fn told(output: Output) -> (String, String, Option<i32>) {
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (text(output.stdout), text(output.stderr), output.status.code())
+}
+
+#[tokio::test]
+async fn run_passes_bytes_and_exit_codes_through() {
+    let server = Server::start();
+    let done = |out: &str, code: i32| (out.to_owned(), String::new(), Some(code));
+    assert_eq!(ptyd(&server, &["run", "echo hi; (exit 7)"]), done("hi\r\n", 7));
+    assert_eq!(ptyd(&server, &["run", "printf", "%s|", "a b", "it's"]), done("a b|it's|", 0));
+    assert_eq!(ptyd(&server, &["run", "no-such-command 2>/dev/null"]), done("", 127));
+    assert_eq!(ptyd(&server, &["run", "exit 3"]).2, Some(3));
+    assert_eq!(ptyd(&server, &["run", "kill -9 $$"]).2, Some(137));
+    assert_eq!(ptyd(&server, &["run", "--timeout", "0.3", "sleep 60"]).2, Some(124));
+    let output = server.ptyd(&["run", "seq 1 20000; printf '\\033[31m\\377'"]).output().expect("it can be executed");
+    assert!(output.stdout == [seq(20_000), b"\x1b[31m\xff".to_vec()].concat(), "{} bytes", output.stdout.len());
+    assert_eq!(
+        server.client().list(None).await.expect("a list").total,
+        0,
+        "a session of its own ends with the command"
+    );
+}
+
+#[tokio::test]
+async fn sessions_are_made_listed_typed_at_read_and_ended() {
+    let server = Server::start();
+    let (id, _, code) = ptyd(&server, &["new", "--name", "work"]);
+    let id = id.trim_end();
+    assert_eq!(code, Some(0));
+    let (list, _, _) = ptyd(&server, &["ls", "--json"]);
+    let list: Value = serde_json::from_str(&list).expect("JSON");
+    assert_eq!((&list[0]["id"], &list[0]["name"]), (&Value::from(id), &Value::from("work")));
+    assert!(ptyd(&server, &["ls"]).0.lines().any(|line| line.starts_with(id)));
+
+    assert_eq!(
+        ptyd(&server, &["run", "-s", "work", "cd /usr; echo first"]),
+        ("first\r\n".to_owned(), String::new(), Some(0))
+    );
+    assert_eq!(ptyd(&server, &["run", "-s", id, "pwd"]).0, "/usr\r\n");
+    assert_eq!(ptyd(&server, &["send", "work", "echo sent $((40+2))"]).2, Some(0));
+    let shell = e2e::Session::new(server.client().clone(), id.to_owned());
+    e2e::eventually("it ran", async || {
+        String::from_utf8_lossy(&shell.journal().await).contains("sent 42").then_some(())
+    })
+    .await;
+    let (text, _, code) = ptyd(&server, &["logs", "work"]);
+    assert_eq!((text.contains("first\n") && text.contains("sent 42\n"), code), (true, Some(0)), "{text}");
+    let raw = server.ptyd(&["logs", "--raw", "work"]).output().expect("it can be executed");
+    assert!(raw.stdout == shell.journal().await, "raw is raw");
+
+    assert_eq!(ptyd(&server, &["kill", "work"]).2, Some(0));
+    assert_eq!(ptyd(&server, &["ls", "--json"]).0, "[]\n");
+    let (list, _, _) = ptyd(&server, &["ls", "--json", "--all"]);
+    let list: Value = serde_json::from_str(&list).expect("JSON");
+    assert_eq!(list[0]["status"], "terminated");
+}
+
+#[tokio::test]
+async fn an_exit_code_tells_what_kind_of_failure_it_is() {
+    let server = Server::start();
+    let of = |args: &[&str]| {
+        let (out, err, code) = ptyd(&server, args);
+        assert!(out.is_empty() && !err.is_empty(), "{args:?}: {out:?} {err:?}");
+        code
+    };
+    assert_eq!(of(&["logs", "nobody"]), Some(3));
+    assert_eq!(of(&["kill", "nobody"]), Some(3));
+    assert_eq!(of(&["run", "--no-such-option"]), Some(2));
+    assert_eq!(of(&["attach", "nobody"]), Some(2), "there is no terminal");
+    server.stop();
+    assert_eq!(of(&["ls"]), Some(5));
+    server.again();
+}
+
+#[tokio::test]
+async fn a_server_is_started_when_there_is_none_and_outlives_who_asked() {
+    let server = Server::start_in(Home::make(), e2e::Start::default());
+    server.stop();
+    assert_eq!(ptyd(&server, &["run", "echo on demand"]), ("on demand\r\n".to_owned(), String::new(), Some(0)));
+    assert_eq!(ptyd(&server, &["ls"]).2, Some(0), "it is still there");
+    let started = e2e::marked(server.home().path());
+    assert_eq!(started.len(), 1, "one server: {:?}", started.iter().map(|pid| pid.command_line()).collect::<Vec<_>>());
+    started[0].signal(rustix::process::Signal::TERM);
+    assert!(started[0].ends_within(e2e::PATIENCE));
+    server.again();
+}

@@ -1,0 +1,155 @@
+//! Crashes: the server is killed again and again, replaced, and its holders are killed; no byte and no code is lost.
+
+use std::time::Duration;
+
+use api::{CommandExecution, CommandStatus, SessionStatus};
+use e2e::{Random, Server, Session, count, eventually, seq};
+
+use crate::boundaries::join_all;
+use crate::descendants::holder;
+
+/// Prints numbered lines at full speed until the file `stop` is there; ends with a code of its own. The last number
+/// goes into a file, so that what must be in the journal is known without asking ptyd.
+fn printer(number: usize) -> String {
+    format!(
+        "for ((i=1;;i++)); do echo $i; ((i%50)) || [[ ! -e stop ]] || break; done; echo $i > last{number}; (exit {number})"
+    )
+}
+
+/// Everything about a printer that must be right once it was told to stop.
+async fn check(server: &Server, number: usize, shell: &Session, printing: &CommandExecution) {
+    let done = shell.end_of(printing).await;
+    assert_eq!(
+        (done.status, done.exit_code),
+        (CommandStatus::Completed, i32::try_from(number).ok()),
+        "session {number}"
+    );
+    let last = std::fs::read_to_string(server.home().file(&format!("last{number}"))).expect("written");
+    let expected = seq(last.trim().parse().expect("a number"));
+    let printed = shell.bytes_of(&done).await;
+    assert!(printed == expected, "session {number}: {} bytes for {}", printed.len(), expected.len());
+    assert_eq!(shell.look().await.status, SessionStatus::Running);
+    assert_eq!(shell.gives("echo alive").await, (0, "alive\n".to_owned()));
+}
+
+#[tokio::test]
+async fn the_server_can_be_killed_at_any_moment_and_no_byte_is_lost() {
+    let mut random = Random::seeded();
+    let server = Server::start();
+    let shells = join_all((0..count(10, 20)).map(async |_| server.session().await)).await;
+    let printing =
+        join_all(shells.iter().enumerate().map(async |(number, shell)| shell.begin(&printer(number)).await)).await;
+    for round in 0..count(8, 100) {
+        server.kill9_after(random.moment(Duration::from_millis(150)));
+        server.launch();
+        // Every other time it is killed again while it starts.
+        if round % 2 == 0 {
+            server.is_ready();
+        }
+    }
+    server.is_ready();
+    let pids = join_all(shells.iter().map(async |shell| shell.look().await.pid)).await;
+    assert!(pids.iter().all(Option::is_some), "all are alive: {pids:?}");
+    std::fs::write(server.home().file("stop"), "").expect("written");
+    for (number, (shell, printing)) in shells.iter().zip(&printing).enumerate() {
+        check(&server, number, shell, printing).await;
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_began_before_a_kill_gives_its_result_after() {
+    let server = Server::start();
+    let (ends_during, ends_after, waits) = (server.session().await, server.session().await, server.session().await);
+    let first = ends_during.begin("sleep 0.3; echo during; (exit 5)").await;
+    let second = ends_after.begin("until [ -e go ]; do sleep 0.05; done; echo after; (exit 6)").await;
+    let asked = waits.run("read -p 'name? ' n; echo got $n").await;
+    let pid = ends_during.look().await.pid;
+    server.kill9();
+    // The first ends while nobody looks.
+    let files = server.home().file("");
+    let is_over = async || {
+        let shown = std::fs::read(files.join("../state/ptyd/sessions").join(&ends_during.id).join("journal"))
+            .unwrap_or_default();
+        shown.windows(6).any(|window| window == b"during").then_some(())
+    };
+    eventually("it prints without a server", is_over).await;
+    server.again();
+    let done = ends_during.end_of(&first).await;
+    assert_eq!(
+        (done.exit_code, done.output.as_deref(), ends_during.look().await.pid),
+        (Some(5), Some("during\n"), pid)
+    );
+    std::fs::write(server.home().file("go"), "").expect("written");
+    let done = ends_after.end_of(&second).await;
+    assert_eq!((done.exit_code, done.output.as_deref()), (Some(6), Some("after\n")));
+    waits.types("John").await;
+    let done = waits.end_of(&asked).await;
+    assert_eq!((done.exit_code, done.output.as_deref()), (Some(0), Some("name? John\ngot John\n")));
+}
+
+#[tokio::test]
+async fn an_upgrade_ends_nothing() {
+    let server = Server::start();
+    let shells = join_all((0..4).map(async |_| server.session().await)).await;
+    let printing =
+        join_all(shells.iter().enumerate().map(async |(number, shell)| shell.begin(&printer(number)).await)).await;
+    let before = join_all(shells.iter().map(async |shell| shell.look().await.pid)).await;
+    server.upgrade();
+    let after = join_all(shells.iter().map(async |shell| shell.look().await.pid)).await;
+    assert_eq!(before, after);
+    std::fs::write(server.home().file("stop"), "").expect("written");
+    for (number, (shell, printing)) in shells.iter().zip(&printing).enumerate() {
+        check(&server, number, shell, printing).await;
+    }
+}
+
+#[tokio::test]
+async fn a_wait_that_the_stopping_server_cuts_short_says_that_it_is_worth_asking_again() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let waits = tokio::spawn({
+        let shell = shell.clone();
+        async move {
+            shell
+                .try_run(&api::ExecuteRequest {
+                    command: "touch began; sleep 1; echo done".to_owned(),
+                    ..Default::default()
+                })
+                .await
+        }
+    });
+    eventually("it runs", async || server.home().file("began").exists().then_some(())).await;
+    let stopped = tokio::task::spawn_blocking({
+        let pid = server.pid();
+        move || pid.signal(rustix::process::Signal::TERM)
+    });
+    stopped.await.expect("sent");
+    let cut = waits.await.expect("no panic").expect_err("the server stops");
+    assert!(cut.is_outage(), "{cut}");
+    assert_eq!(cut.code(), Some(api::ErrorCode::ServerRestarting));
+    assert!(server.stop().success());
+    server.again();
+    let done = shell.end_of(&shell.command("c1").await).await;
+    assert_eq!((done.exit_code, done.output.as_deref()), (Some(0), Some("done\n")));
+}
+
+#[tokio::test]
+async fn a_holder_that_dies_while_no_server_runs_is_noticed_by_the_next() {
+    let server = Server::start();
+    let (shell, other) = (server.session().await, server.session().await);
+    shell.gives("seq 1 1000").await;
+    let printed = shell.journal().await;
+    let (holds, runs) = (holder(&shell).await, e2e::Pid::new(shell.look().await.pid.expect("it lives")));
+    server.kill9();
+    holds.kill();
+    assert!(holds.ends_within(e2e::PATIENCE));
+    server.again();
+    let session = eventually("it is seen", async || {
+        Some(shell.look().await).filter(|session| session.status == SessionStatus::Terminated)
+    })
+    .await;
+    assert!(session.exit.is_some_and(|exit| exit.reason.contains("holder")));
+    assert!(runs.ends_within(Duration::from_secs(20)), "its shell is gone");
+    assert!(shell.journal().await.starts_with(&printed), "what was written can be read");
+    assert_eq!(other.gives("echo unaffected").await, (0, "unaffected\n".to_owned()));
+}

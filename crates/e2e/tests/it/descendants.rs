@@ -1,0 +1,101 @@
+//! What a session starts besides its shell: jobs that hold the terminal, daemons, and what is left of them.
+
+use std::time::{Duration, Instant};
+
+use api::{CreateRequest, OnEnd, SessionStatus};
+use e2e::{Pid, Server, Session, eventually, marked};
+
+/// Jobs, daemons in sessions of their own, and orphans.
+const SPAWN: &str =
+    "sleep 777 & setsid sleep 778 & (nohup sleep 779 >/dev/null 2>&1 &) ; setsid -f sleep 780; sleep 0.1";
+
+/// The sleeping descendants of a home, by their command line.
+fn sleepers(server: &Server) -> Vec<(String, Pid)> {
+    let mut found: Vec<_> = marked(server.home().path()).into_iter().map(|pid| (pid.command_line(), pid)).collect();
+    found.retain(|(line, _)| line.starts_with("sleep 7"));
+    found.sort();
+    found
+}
+
+async fn spawned(server: &Server, shell: &Session) -> Vec<Pid> {
+    shell.gives(SPAWN).await;
+    let found = eventually("four of them", async || Some(sleepers(server)).filter(|found| found.len() == 4)).await;
+    found.into_iter().map(|(_, pid)| pid).collect()
+}
+
+/// The holder of a session: the parent of its shell.
+pub async fn holder(shell: &Session) -> Pid {
+    let pid = shell.look().await.pid.expect("it lives");
+    Pid::new(pid).parent().expect("somebody started it")
+}
+
+#[tokio::test]
+async fn a_job_that_holds_the_terminal_does_not_hold_the_command() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let begun = Instant::now();
+    let (code, output) = shell.gives("(sleep 1; echo late) & echo hi").await;
+    assert_eq!((code, output.ends_with("hi\n"), output.contains("late")), (0, true, false), "{output:?}");
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    eventually("late is in the journal", async || {
+        String::from_utf8_lossy(&shell.journal().await).contains("late").then_some(())
+    })
+    .await;
+    assert_eq!(shell.gives("echo next").await.1.replace("late\n", ""), shell.gives("echo next").await.1);
+    for command in server.client().commands(&shell.id).await.expect("known").commands {
+        let output = shell.command(&command.id).await.output.unwrap_or_default();
+        assert!(!output.contains("late"), "background output is no command's: {output:?}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_left_when_a_session_ends() {
+    let server = Server::start();
+    let shell = server.session().await;
+    spawned(&server, &shell).await;
+    let ended = shell.ends().await;
+    assert_eq!((ended.left, ended.session.status), (0, SessionStatus::Terminated), "{ended:?}");
+    assert_eq!(sleepers(&server), []);
+}
+
+#[tokio::test]
+async fn nothing_is_left_when_the_shell_ends_by_itself() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let all = spawned(&server, &shell).await;
+    shell.run("exit 0").await;
+    assert_eq!(all.into_iter().filter(|pid| !pid.ends_within(Duration::from_secs(20))).count(), 0);
+}
+
+#[tokio::test]
+async fn nothing_is_left_when_a_holder_is_killed_and_others_do_not_notice() {
+    let server = Server::start();
+    let (shell, other) = (server.session().await, server.session().await);
+    let all = spawned(&server, &shell).await;
+    shell.gives("seq 1 20000").await;
+    let before = shell.journal().await;
+    let waits = other.begin("sleep 1; echo undisturbed").await;
+    holder(&shell).await.kill();
+    let session = eventually("it is seen", async || {
+        Some(shell.look().await).filter(|session| session.status == SessionStatus::Terminated)
+    })
+    .await;
+    let exit = session.exit.expect("how it ended");
+    assert!(exit.reason.contains("holder"), "the reason is said: {exit:?}");
+    assert_eq!(all.into_iter().filter(|pid| !pid.ends_within(Duration::from_secs(20))).count(), 0);
+    assert!(shell.journal().await.starts_with(&before), "what was written can be read");
+    let done = other.end_of(&waits).await;
+    assert_eq!((done.exit_code, done.output.as_deref()), (Some(0), Some("undisturbed\n")));
+}
+
+#[tokio::test]
+async fn a_daemon_that_is_meant_to_stay_stays() {
+    let server = Server::start();
+    let shell = server.session_with(CreateRequest { on_end: OnEnd::Keep, ..CreateRequest::default() }).await;
+    shell.gives("setsid -f sleep 790 >/dev/null 2>&1 </dev/null; sleep 0.1").await;
+    let (_, daemon) = eventually("it runs", async || sleepers(&server).pop()).await;
+    shell.ends().await;
+    assert!(daemon.is_alive(), "it was meant to stay");
+    daemon.kill();
+    assert!(daemon.ends_within(Duration::from_secs(5)));
+}

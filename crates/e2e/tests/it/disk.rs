@@ -1,0 +1,124 @@
+//! The disk: full, freed, limited, and without the store.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use api::{EndedBy, OutputQuery, OutputView, SessionStatus, WaitRequest};
+use e2e::{Server, Start, eventually, seq};
+
+/// Whether this machine lets us mount something that only our own children see.
+fn can_mount() -> bool {
+    let can = Command::new("unshare").args(["-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).status();
+    let can = can.is_ok_and(|status| status.success());
+    if !can {
+        println!("not run: mounting needs root");
+    }
+    can
+}
+
+#[tokio::test]
+async fn a_full_disk_stops_the_program_and_room_lets_it_go_on() {
+    if !can_mount() {
+        return;
+    }
+    let mount = "mkdir -p \"$PTYD_STATE_DIR\" && mount -t tmpfs -o size=6m tmpfs \"$PTYD_STATE_DIR\" && exec \"$@\"";
+    let behind = ["unshare", "-m", "sh", "-c", mount, "sh"].map(Into::into).to_vec();
+    let server = Server::start_as(Start { behind, ..Start::default() });
+    let shell = server.session().await;
+    // The server's own view of the folder; ours is another.
+    let inside = PathBuf::from(format!("/proc/{}/root", server.pid().number()))
+        .join(server.home().state().strip_prefix("/").expect("absolute"));
+    std::fs::write(inside.join("filler"), vec![0u8; 3 << 20]).expect("room for it");
+    let lines = 600_000;
+    let command = shell.begin(&format!("seq 1 {lines}; (exit 3)")).await;
+    let trouble = eventually("the session says so", async || shell.look().await.trouble).await;
+    assert!(trouble.contains("space") || trouble.contains("room") || trouble.contains("full"), "{trouble}");
+    let quiet = WaitRequest { quiet_ms: Some(300), timeout: Some(5.0), ..Default::default() };
+    assert_eq!(shell.wait(&quiet).await.ended_by, EndedBy::Quiet, "the program waits");
+    assert_eq!(shell.command(&command.id).await.exit_code, None);
+
+    let mounted = format!("mount -o remount,size=64m {}", server.home().state().display());
+    let pid = server.pid().number().to_string();
+    let status = Command::new("nsenter").args(["-t", &pid, "-m", "sh", "-c", &mounted]).status().expect("nsenter");
+    assert!(status.success());
+    std::fs::remove_file(inside.join("filler")).expect("it can go");
+    let done = shell.end_of(&command).await;
+    assert_eq!(done.exit_code, Some(3));
+    assert!(shell.bytes_of(&done).await == seq(lines), "nothing was lost");
+    let session = shell.look().await;
+    assert_eq!((session.trouble, session.status), (None, SessionStatus::Running));
+    assert_eq!(shell.gives("echo on").await, (0, "on\n".to_owned()));
+}
+
+#[tokio::test]
+async fn an_exit_is_recorded_although_the_disk_is_full() {
+    if !can_mount() {
+        return;
+    }
+    let mount = "mkdir -p \"$PTYD_STATE_DIR\" && mount -t tmpfs -o size=4m tmpfs \"$PTYD_STATE_DIR\" && exec \"$@\"";
+    let behind = ["unshare", "-m", "sh", "-c", mount, "sh"].map(Into::into).to_vec();
+    let server = Server::start_as(Start { behind, ..Start::default() });
+    let shell = server.session().await;
+    shell.begin("yes").await;
+    eventually("the session says so", async || shell.look().await.trouble).await;
+    let ended = shell.ends().await;
+    assert_eq!((ended.session.status, ended.left), (SessionStatus::Terminated, 0));
+    assert!(shell.look().await.exit.is_some());
+}
+
+#[tokio::test]
+async fn old_output_is_given_back_and_the_reader_is_told() {
+    let limit: u64 = 1 << 20;
+    let server =
+        Server::start_as(Start { env: vec![("PTYD_JOURNAL_BYTES_MAX", limit.to_string().into())], ..Start::default() });
+    let shell = server.session().await;
+    let done = shell.run("seq 1 600000").await;
+    assert_eq!((done.exit_code, done.output_size), (Some(0), seq(600_000).len() as u64));
+    let journal = shell.look().await.journal;
+    let kept = journal.end_offset - journal.first_offset;
+    assert!(journal.first_offset > 0 && kept >= limit / 2 && kept <= 2 * limit, "{journal:?}");
+    let query = OutputQuery { since: Some("o:0".to_owned()), view: Some(OutputView::Raw), ..Default::default() };
+    let output = shell.output(&query).await;
+    assert_eq!(
+        (output.gap, output.from_offset),
+        (Some(api::Gap { from: 0, to: output.first_offset }), output.first_offset)
+    );
+    let end = done.end_offset.expect("it has ended");
+    let newest = shell.bytes(output.first_offset, end).await;
+    assert!(seq(600_000).ends_with(&newest), "what is kept is the newest, exactly");
+    let file = std::fs::metadata(shell.look().await.log_file).expect("there");
+    let on_disk = std::os::unix::fs::MetadataExt::blocks(&file) * 512;
+    assert!(on_disk < 3 * limit, "{on_disk} bytes are still on the disk");
+}
+
+#[tokio::test]
+async fn the_store_can_be_lost_and_sessions_and_history_are_back() {
+    let server = Server::start();
+    let (alive, ended) = (server.session().await, server.session().await);
+    alive.gives("echo in the living").await;
+    ended.gives("echo in the dead; false").await;
+    ended.run("exit 4").await;
+    server.stop();
+    let state = server.home().state();
+    for name in ["store.db", "store.db-wal", "store.db-shm"] {
+        let _ = std::fs::remove_file(state.join(name));
+    }
+    let left = std::fs::read_dir(&state)
+        .expect("there")
+        .flatten()
+        .filter(|e| e.file_name().to_string_lossy().starts_with("store"));
+    assert_eq!(left.count(), 0);
+    server.again();
+    let ids = async |status| {
+        server.client().list(status).await.expect("a list").terminals.into_iter().map(|s| s.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(None).await, [alive.id.clone()]);
+    assert_eq!(ids(Some("terminated")).await, [ended.id.clone()]);
+    let history = server.client().commands(&ended.id).await.expect("known").commands;
+    let told: Vec<_> = history.iter().map(|c| (c.command.as_str(), c.exit_code)).collect();
+    assert_eq!(told, [("echo in the dead; false", Some(1)), ("exit 4", None)]);
+    assert_eq!(ended.command("c1").await.output.as_deref(), Some("in the dead\n"));
+    assert_eq!(ended.look().await.exit.expect("how").exit_code, Some(4));
+    assert_eq!(alive.command("c1").await.output.as_deref(), Some("in the living\n"));
+    assert_eq!(alive.gives("echo and goes on").await, (0, "and goes on\n".to_owned()));
+}

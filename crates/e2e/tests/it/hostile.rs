@@ -1,0 +1,123 @@
+//! Shells and settings that speak against the hooks: right, or said to be uncertain within a moment, never a hang.
+
+use std::time::{Duration, Instant};
+
+use api::{Boundary, CommandStatus, ExecuteRequest};
+use e2e::{Home, Server, Session, Start};
+
+/// Runs something that may disturb the hooks, then commands that must still be right or said to be uncertain.
+async fn survives(shell: &Session, disturbance: &str) {
+    let request = ExecuteRequest { command: disturbance.to_owned(), timeout: Some(10.0), ..Default::default() };
+    shell.run_as(request).await;
+    for (command, code, output) in [("echo one", 0, "one\n"), ("(exit 7)", 7, ""), ("echo two", 0, "two\n")] {
+        let begun = Instant::now();
+        let request = ExecuteRequest { command: command.to_owned(), timeout: Some(20.0), ..Default::default() };
+        let done = shell.run_as(request).await;
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "after {disturbance:?}, {command:?} took {:?}",
+            begun.elapsed()
+        );
+        let text = done.output.clone().unwrap_or_default();
+        match done.boundary {
+            Boundary::Attested => assert_eq!(
+                (done.status, done.exit_code, text.as_str()),
+                (CommandStatus::Completed, Some(code), output),
+                "after {disturbance:?}"
+            ),
+            // The exit code is not known, and is not made up.
+            Boundary::Heuristic => assert_eq!(
+                (done.exit_code, text.contains(output.trim())),
+                (None, true),
+                "after {disturbance:?}: {done:?}"
+            ),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_changed_prompt_or_lost_hooks_change_nothing() {
+    let server = Server::start();
+    for disturbance in [
+        "PS1='mine> '",
+        "PROMPT_COMMAND=; PS1='mine> '",
+        "unset PROMPT_COMMAND",
+        "PS0=; trap - DEBUG",
+        "unset PS1 PS2 PS4",
+    ] {
+        survives(&server.session().await, disturbance).await;
+    }
+}
+
+#[tokio::test]
+async fn changed_settings_of_shell_and_terminal_change_nothing() {
+    let server = Server::start();
+    for disturbance in [
+        "set -u",
+        "set -o vi",
+        "stty raw -echo",
+        "stty -icanon",
+        "IFS=0",
+        "shopt -s extglob; set -f",
+        "LC_ALL=C",
+        "TERM=dumb",
+    ] {
+        survives(&server.session().await, disturbance).await;
+    }
+}
+
+#[tokio::test]
+async fn a_shell_whose_own_output_was_closed_or_redirected_still_ends_its_commands() {
+    let server = Server::start();
+    for disturbance in ["exec 1>&-", "exec 2>/dev/null", "exec >closed 2>&1"] {
+        let shell = server.session().await;
+        shell.run(disturbance).await;
+        let begun = Instant::now();
+        let done = shell.run("touch ran; (exit 7)").await;
+        assert!(begun.elapsed() < Duration::from_secs(10), "{disturbance}: {:?}", begun.elapsed());
+        assert!(
+            done.status != CommandStatus::Running && done.exit_code.is_none_or(|code| code == 7),
+            "{disturbance}: {done:?}"
+        );
+        assert!(server.home().file("ran").exists(), "{disturbance}");
+    }
+}
+
+#[tokio::test]
+async fn a_shell_inside_the_shell_is_a_program_and_gives_back() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let inner = shell.run_until("bash --norc", r"\$ $|# $").await;
+    shell.sends(b"echo inner $((40+2))\r").await;
+    shell
+        .wait(&api::WaitRequest { wait_for: Some("inner 42".to_owned()), timeout: Some(10.0), ..Default::default() })
+        .await;
+    shell.sends(b"exit 4\r").await;
+    assert_eq!(shell.end_of(&inner).await.exit_code, Some(4));
+    assert_eq!(shell.gives("echo outer").await, (0, "outer\n".to_owned()));
+}
+
+#[tokio::test]
+async fn a_start_up_file_that_asks_delays_the_shell_and_does_not_lose_it() {
+    let home = Home::make();
+    std::fs::write(home.path().join(".bashrc"), "read -p 'rc? ' answer\nPS1='$ '\n").expect("written");
+    let server = Server::start_in(home, Start::default());
+    let shell = server.session().await;
+    assert_eq!(shell.look().await.status, api::SessionStatus::Creating);
+    shell.sends(b"yes\r").await;
+    assert_eq!(shell.gives("echo $answer").await, (0, "yes\n".to_owned()));
+}
+
+#[tokio::test]
+async fn a_start_up_file_that_is_hostile_is_survived() {
+    let home = Home::make();
+    std::fs::write(
+        home.path().join(".bashrc"),
+        "PROMPT_COMMAND='history -a; false'\nPS1='\\u@\\h> '\nset -u\nalias echo='echo aliased'\n",
+    )
+    .expect("written");
+    let server = Server::start_in(home, Start::default());
+    let shell = server.session().await;
+    assert_eq!(shell.gives("(exit 7)").await, (7, String::new()));
+    assert_eq!(shell.gives("echo x").await, (0, "aliased x\n".to_owned()));
+}

@@ -1,0 +1,21 @@
+//! End-to-end tests over REST and the command line: one file for each subject of what must hold.
+//!
+//! Every test has a server, a home and shells of its own, so any of them can run beside any other. Times are ten times
+//! what is promised, because the machine is busy with the other tests.
+
+mod attach;
+mod boundaries;
+mod cli;
+mod crash;
+mod delivery;
+mod descendants;
+mod disk;
+mod hostile;
+mod isolation;
+mod leaks;
+mod output;
+mod programs;
+mod resize;
+mod rest;
+mod signals;
+mod waiting;

@@ -1,0 +1,157 @@
+//! Output: huge and exact, noisy and clean, in any encoding, and after the end.
+
+use std::time::{Duration, Instant};
+
+use api::{ErrorCode, ExecuteRequest, OutputQuery, SessionStatus};
+use e2e::{Server, count, footprint, seq};
+
+#[tokio::test]
+async fn huge_output_is_exact_and_bounded_and_disturbs_nobody() {
+    let server = Server::start();
+    let (shell, other) = (server.session().await, server.session().await);
+    let lines = count(300_000, 5_000_000);
+    let whole = seq(lines);
+    let before = footprint(server.pid()).resident_bytes;
+    let flood = shell.begin(&format!("seq 1 {lines}")).await;
+    let mut slowest = Duration::ZERO;
+    while shell.command(&flood.id).await.status == api::CommandStatus::Running {
+        let begun = Instant::now();
+        assert_eq!(other.gives("true").await, (0, String::new()));
+        slowest = slowest.max(begun.elapsed());
+    }
+    assert!(slowest < Duration::from_secs(1), "another session waited {slowest:?}");
+    let done = shell.command(&flood.id).await;
+    assert_eq!((done.exit_code, done.output_size), (Some(0), whole.len() as u64));
+    assert!(shell.bytes_of(&done).await == whole, "every byte, in order");
+    let grown = footprint(server.pid()).resident_bytes.saturating_sub(before);
+    assert!(grown < 64 << 20, "memory grew by {} KiB", grown >> 10);
+
+    let text = done.output.expect("it has output");
+    let omitted = done.omitted.expect("it does not fit");
+    assert!(
+        text.chars().count() < 31_000 && text.starts_with("1\n2\n3\n") && text.ends_with(&format!("\n{lines}\n")),
+        "head and tail"
+    );
+    let head_and_tail: usize = text.lines().filter(|line| !line.starts_with('[')).count();
+    assert_eq!(
+        head_and_tail as u64 + omitted.last_line - omitted.first_line + 1,
+        lines as u64,
+        "every line is counted"
+    );
+    let left_out = shell.bytes(omitted.from_offset, omitted.to_offset).await;
+    assert_eq!(omitted.bytes, left_out.len() as u64);
+    let first = format!("{}\r\n", omitted.first_line);
+    let last = format!("\r\n{}\r\n", omitted.last_line);
+    assert!(left_out.starts_with(first.as_bytes()) && left_out.ends_with(last.as_bytes()), "the range is the lines");
+}
+
+#[tokio::test]
+async fn a_person_would_see_one_line_and_so_does_the_reader() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let table = [
+        ("for i in $(seq 1000); do printf '\\rprogress %d' $i; done; echo", "progress 1000\n"),
+        ("printf 'abc\\b\\bX\\n'", "aXc\n"),
+        ("printf '\\033[31mred\\033[0m plain\\n'", "red plain\n"),
+        ("printf '\\033]0;a title\\007shown\\n'", "shown\n"),
+        ("printf 'gone\\r\\033[Khere\\n'", "here\n"),
+        ("printf 'no newline'", "no newline"),
+        ("printf '\\033[?1049hpaint\\033[2J\\033[?1049lback\\n'", "back\n"),
+    ];
+    for (command, seen) in table {
+        assert_eq!(shell.gives(command).await, (0, seen.to_owned()), "{command}");
+    }
+    let raw = shell.run("printf 'a\\033[31mb\\rc\\000\\377d\\n'").await;
+    assert_eq!(shell.bytes_of(&raw).await, b"a\x1b[31mb\rc\0\xffd\r\n");
+}
+
+#[tokio::test]
+async fn a_query_to_the_terminal_is_answered_once() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let ask = r#"stty -echo; IFS= read -rs -t 5 -d R -p $'\e[6n' a; IFS= read -rs -t 5 -d c -p $'\e[c' b; IFS= read -rs -t 0.3 -n 1 rest; stty echo; printf '%q|%q|%q\n' "$a" "$b" "$rest""#;
+    let (_, output) = shell.gives(ask).await;
+    let expected = regex::Regex::new(r"^\$'\\E\[\d+;\d+'\|\$'\\E\[\?[\d;]+'\|''\n$").expect("a pattern");
+    assert!(expected.is_match(&output), "{output:?}");
+}
+
+#[tokio::test]
+async fn characters_survive_every_cut_and_other_bytes_are_shown_as_what_they_are() {
+    let server = Server::start();
+    let shell = server.session().await;
+    assert_eq!(
+        shell.gives(r"printf '\xf0\x9f'; sleep 0.1; printf '\x98\x80\xc3'; sleep 0.1; printf '\xa9\n'").await.1,
+        "😀é\n"
+    );
+    let odd = shell.run(r"printf 'a\xffb\xc3(\n'").await;
+    assert_eq!((odd.output.as_deref(), odd.escaped), (Some("a\\xffb\\xc3(\n"), 2));
+    let noise = shell
+        .run_as(ExecuteRequest {
+            command: format!("head -c {} /dev/urandom", count(65_536, 1 << 20)),
+            timeout: Some(30.0),
+            ..Default::default()
+        })
+        .await;
+    assert_eq!(noise.exit_code, Some(0), "{noise:?}");
+    assert_eq!(shell.gives("echo sane").await, (0, "sane\n".to_owned()));
+}
+
+#[tokio::test]
+async fn two_readers_at_any_speed_see_the_same_bytes() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let start = shell.look().await.journal.end_offset;
+    let reads = async |limit: u64| {
+        let mut all = Vec::new();
+        let mut next = start;
+        while !all.ends_with(b"LAST\r\n") {
+            let query = OutputQuery {
+                since: Some(format!("o:{next}")),
+                limit: Some(limit),
+                view: Some(api::OutputView::Raw),
+                wait_ms: Some(10_000),
+                ..Default::default()
+            };
+            let output = shell.output(&query).await;
+            assert_eq!((output.from_offset, output.gap), (next, None));
+            let to = output.next_offset;
+            all.extend(shell.bytes(next, to).await);
+            next = to;
+            // The prompt follows at once.
+            if let Some(at) = all.windows(6).position(|window| window == b"LAST\r\n") {
+                all.truncate(at + 6);
+            }
+        }
+        all
+    };
+    let command = async { shell.gives("seq 1 5000; sleep 0.1; seq 1 5000; echo LAST").await };
+    let (slow, quick, _) = tokio::join!(reads(997), reads(1 << 20), command);
+    assert!(slow == quick, "{} and {} bytes", slow.len(), quick.len());
+    let expected = [seq(5_000), seq(5_000), b"LAST\r\n".to_vec()].concat();
+    assert!(quick.ends_with(&expected));
+}
+
+#[tokio::test]
+async fn output_is_there_after_the_end() {
+    let server = Server::start();
+    let shell = server.session().await;
+    shell.gives("echo before the end").await;
+    shell.run("echo last words; exit 7").await;
+    let check = async || {
+        let session = shell.look().await;
+        assert_eq!((session.status, session.exit.expect("how").exit_code), (SessionStatus::Terminated, Some(7)));
+        let text = shell.output(&OutputQuery::default()).await;
+        let words = text.text.expect("the text view");
+        assert!(words.contains("before the end\n") && words.contains("last words\n") && text.is_final, "{words}");
+        assert_eq!(server.client().commands(&shell.id).await.expect("known").total, 2);
+        assert_eq!(
+            shell.command("c2").await.output.as_deref().map(|text| text.starts_with("last words\n")),
+            Some(true)
+        );
+        assert_eq!(shell.refusal("true").await, Some(ErrorCode::SessionEnded));
+    };
+    check().await;
+    server.stop();
+    server.again();
+    check().await;
+}

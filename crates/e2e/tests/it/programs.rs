@@ -1,0 +1,101 @@
+//! Programs that want more than lines: passwords, and screens that they paint themselves.
+
+use std::path::Path;
+
+use api::{CommandStatus, ErrorCode, Foreground, InputRequest, WaitRequest};
+use e2e::Server;
+
+/// The files below a folder that hold this text.
+fn holding(folder: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(holding(&path, text));
+        } else if std::fs::read(&path).unwrap_or_default().windows(text.len()).any(|window| window == text.as_bytes()) {
+            found.push(path.display().to_string());
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn a_typed_secret_is_nowhere() {
+    let server = Server::start();
+    let shell = server.session().await;
+    for (secret, is_said) in [("hunter2-said", true), ("hunter2-unsaid", false)] {
+        let asked = shell.run("read -rsp 'Password: ' p; echo; echo ${#p}").await;
+        assert_eq!((asked.foreground, asked.output.as_deref()), (Some(Foreground::PasswordWanted), Some("Password: ")));
+        let request = InputRequest {
+            input: Some(secret.to_owned()),
+            end_with_newline: true,
+            secret: is_said,
+            timeout: Some(20.0),
+            ..Default::default()
+        };
+        let answer = shell.input(&request).await;
+        assert_eq!(answer.output, format!("\n{}\n", secret.len()));
+        server.stop();
+        assert_eq!(holding(server.home().path(), secret), [""; 0]);
+        server.again();
+        assert_eq!(holding(server.home().path(), secret), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn an_editor_is_a_screen_that_keys_drive() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let vim = shell.run("vim -u NONE -i NONE -N note").await;
+    assert_eq!((vim.status, vim.foreground), (CommandStatus::Running, Some(Foreground::Fullscreen)), "{vim:?}");
+    let screen = vim.screen.clone().expect("it paints");
+    assert!(screen.alternate && screen.rows.iter().filter(|row| row.as_str() == "~").count() > 20, "{screen:?}");
+    assert_eq!(shell.refusal("echo no").await, Some(ErrorCode::SessionBusy));
+    shell.presses(&["i"], Some("INSERT")).await;
+    shell
+        .input(&InputRequest {
+            input: Some("typed text".to_owned()),
+            wait_for: Some("typed text".to_owned()),
+            ..Default::default()
+        })
+        .await;
+    assert_eq!(shell.screen().await[0], "typed text");
+    shell.presses(&["Escape"], None).await;
+    shell.types(":wq").await;
+    let done = shell.end_of(&vim).await;
+    assert_eq!(done.exit_code, Some(0));
+    assert_eq!(std::fs::read_to_string(server.home().file("note")).expect("written"), "typed text\n");
+    let output = done.output.unwrap_or_default();
+    assert!(!output.contains('~') && !output.contains("INSERT"), "no paint is left: {output:?}");
+    assert_eq!(shell.gives("echo next").await, (0, "next\n".to_owned()));
+}
+
+#[tokio::test]
+async fn a_pager_waits_and_leaves_no_paint() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let less = shell.run("seq 1 500 | less").await;
+    assert_eq!(less.foreground, Some(Foreground::Fullscreen), "{less:?}");
+    shell.presses(&["Space"], Some("^7[0-9]$")).await;
+    assert_eq!(shell.screen().await[0], "40");
+    shell.presses(&["q"], None).await;
+    let done = shell.end_of(&less).await;
+    assert_eq!((done.exit_code, done.output.as_deref()), (Some(0), Some("")));
+}
+
+/// A server that also reads keys, as development servers do.
+const DEV_SERVER: &str = "import select, socket, sys\ns = socket.create_server(('127.0.0.1', 0))\nprint('press q to quit', flush=True)\n\
+                          while True:\n  r, _, _ = select.select([s, sys.stdin], [], [])\n  if sys.stdin in r and sys.stdin.readline().strip() == 'q': break\n";
+
+#[tokio::test]
+async fn a_server_that_also_reads_keys_runs_and_does_not_ask() {
+    let server = Server::start();
+    let shell = server.session().await;
+    std::fs::write(server.home().file("dev.py"), DEV_SERVER).expect("written");
+    let dev = shell.run_until("python3 dev.py", "press q").await;
+    let wait = WaitRequest { input_wanted: true, timeout: Some(1.0), ..Default::default() };
+    let answer = shell.wait(&wait).await;
+    assert_eq!((answer.ended_by, answer.foreground), (api::EndedBy::TimedOut, Foreground::Running));
+    shell.types("q").await;
+    assert_eq!(shell.end_of(&dev).await.exit_code, Some(0));
+}

@@ -1,0 +1,279 @@
+//! The REST contract: terminal-management.md §3.3.1 and §3.4 to the letter, who may come in, and how a refusal looks.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use e2e::{Connection, Server};
+use serde_json::{Value, json};
+
+/// Asks, and gives the status and the JSON.
+fn ask(connection: &mut Connection, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let reply = connection.ask(method, path, &body).expect("an answer");
+    assert_eq!(reply.header("content-type"), Some("application/json"), "{method} {path}: {}", reply.json());
+    assert!(reply.header("x-request-id").is_some(), "{method} {path}");
+    (reply.status, reply.json())
+}
+
+/// The names of an object's fields that have another type than this; empty when it is the data model.
+fn unlike<'a>(object: &Value, model: &[(&'a str, fn(&Value) -> bool)]) -> Vec<&'a str> {
+    let value = |path: &str| path.split('.').fold(object, |at, name| &at[name]).clone();
+    model.iter().filter(|(path, is_right)| !is_right(&value(path))).map(|(path, _)| *path).collect()
+}
+
+fn is_time(value: &Value) -> bool {
+    let form = regex::Regex::new(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$").expect("a pattern");
+    value.as_str().is_some_and(|text| form.is_match(text))
+}
+
+const SESSION: [(&str, fn(&Value) -> bool); 19] = [
+    ("id", Value::is_string),
+    ("status", Value::is_string),
+    ("shell", Value::is_string),
+    ("cwd", Value::is_string),
+    ("env", Value::is_object),
+    ("createdAt", is_time),
+    ("lastActivity", is_time),
+    ("owner", Value::is_string),
+    ("dimensions.cols", Value::is_u64),
+    ("dimensions.rows", Value::is_u64),
+    ("resourceUsage.cpu", Value::is_number),
+    ("resourceUsage.memory", Value::is_number),
+    ("resourceUsage.processes", Value::is_u64),
+    ("foreground", Value::is_string),
+    ("boundary", Value::is_string),
+    ("journal.firstOffset", Value::is_u64),
+    ("journal.endOffset", Value::is_u64),
+    ("connection.socket", Value::is_string),
+    ("connection.mcp", Value::is_string),
+];
+
+const COMMAND: [(&str, fn(&Value) -> bool); 14] = [
+    ("id", Value::is_string),
+    ("sessionId", Value::is_string),
+    ("command", Value::is_string),
+    ("status", Value::is_string),
+    ("startedAt", is_time),
+    ("completedAt", is_time),
+    ("exitCode", Value::is_i64),
+    ("outputSize", Value::is_u64),
+    ("pipestatus", Value::is_array),
+    ("startOffset", Value::is_u64),
+    ("endOffset", Value::is_u64),
+    ("cwd", Value::is_string),
+    ("durationMs", Value::is_u64),
+    ("output", Value::is_string),
+];
+
+#[test]
+fn every_endpoint_of_the_requirement_answers_with_its_data_model() {
+    let server = Server::start();
+    let http = &mut server.connect();
+    let wish = json!({ "shell": "bash", "cwd": "/", "env": { "A": "b" }, "name": "mine", "owner": "local",
+        "dimensions": { "cols": 100, "rows": 30 } });
+
+    let reply = http.ask("POST", "/terminals", &wish.to_string()).expect("an answer");
+    let made = reply.json();
+    let path = format!("/terminals/{}", made["id"].as_str().expect("an id"));
+    assert_eq!((reply.status, reply.header("location")), (201, Some(path.as_str())));
+    assert_eq!(unlike(&made, &SESSION), [""; 0], "{made}");
+    let shown = json!([
+        made["status"],
+        made["shell"],
+        made["cwd"],
+        made["env"],
+        made["name"],
+        made["owner"],
+        made["dimensions"]
+    ]);
+    let asked = json!(["running", "bash", "/", { "A": "b" }, "mine", "local", { "cols": 100, "rows": 30 }]);
+    assert_eq!(shown, asked);
+
+    let (status, done) =
+        ask(http, "POST", &format!("{path}/execute"), &json!({ "command": "echo $A; false", "timeout": 30 }));
+    assert_eq!((status, unlike(&done, &COMMAND)), (200, vec![]), "{done}");
+    assert_eq!(json!([done["status"], done["exitCode"], done["output"]]), json!(["completed", 1, "b\n"]));
+
+    let command = format!("{path}/commands/{}", done["id"].as_str().expect("an id"));
+    let (status, again) = ask(http, "GET", &command, &Value::Null);
+    assert_eq!((status, unlike(&again, &COMMAND)), (200, vec![]), "{again}");
+    assert_eq!(
+        [&again["exitCode"], &again["output"], &again["startOffset"]],
+        [&done["exitCode"], &done["output"], &done["startOffset"]]
+    );
+
+    let (status, raw) = ask(http, "GET", &format!("{command}?format=raw"), &Value::Null);
+    assert_eq!((status, &raw["outputBase64"]), (200, &json!("Yg0K")));
+
+    let (status, all) = ask(http, "GET", &format!("{path}/commands"), &Value::Null);
+    assert_eq!((status, &all["total"], &all["commands"][0]["id"]), (200, &json!(1), &done["id"]));
+
+    let size = json!({ "cols": 80, "rows": 24 });
+    let (status, resized) = ask(http, "POST", &format!("{path}/resize"), &size);
+    assert_eq!((status, &resized["dimensions"]), (200, &size));
+
+    let (status, running) = ask(http, "POST", &format!("{path}/execute"), &json!({ "command": "read x; echo got $x" }));
+    assert_eq!((status, &running["status"], &running["foreground"]), (202, &json!("running"), &json!("input_wanted")));
+    assert_eq!([&running["exitCode"], &running["completedAt"]], [&Value::Null, &Value::Null]);
+
+    let line = json!({ "input": "John", "endWithNewline": true, "timeout": 30 });
+    let (status, typed) = ask(http, "POST", &format!("{path}/input"), &line);
+    assert_eq!((status, &typed["endedBy"], &typed["command"]["exitCode"]), (200, &json!("ended"), &json!(0)));
+
+    let (status, text) = ask(http, "GET", &format!("{path}/output?commandId=c2"), &Value::Null);
+    assert_eq!((status, &text["text"]), (200, &json!("John\ngot John\n")));
+
+    let (status, list) = ask(http, "GET", "/terminals", &Value::Null);
+    assert_eq!((status, &list["total"], &list["terminals"][0]["id"]), (200, &json!(1), &made["id"]));
+
+    let (status, usage) = ask(http, "GET", &path, &Value::Null);
+    assert_eq!((status, unlike(&usage, &SESSION)), (200, vec![]), "{usage}");
+    assert!(usage["resourceUsage"]["memory"].as_f64() > Some(0.5), "a shell uses memory: {usage}");
+    assert!(usage["resourceUsage"]["processes"].as_u64() >= Some(1), "a shell is a process: {usage}");
+
+    let (status, ended) = ask(http, "DELETE", &format!("{path}?force=true"), &Value::Null);
+    assert_eq!((status, &ended["session"]["status"], &ended["wasOver"]), (200, &json!("terminated"), &json!(false)));
+    let (status, ended) = ask(http, "DELETE", &path, &Value::Null);
+    assert_eq!((status, &ended["session"]["status"], &ended["wasOver"]), (200, &json!("terminated"), &json!(true)));
+    let (_, list) = ask(http, "GET", "/terminals", &Value::Null);
+    assert_eq!(list, json!({ "terminals": [], "total": 0 }));
+    let (_, list) = ask(http, "GET", "/terminals?status=terminated", &Value::Null);
+    assert_eq!((&list["total"], &list["terminals"][0]["id"]), (&json!(1), &made["id"]));
+}
+
+#[test]
+fn over_loopback_a_token_a_loopback_host_and_no_foreign_origin_are_needed() {
+    let server = Server::start();
+    let token = format!("Bearer {}", server.token());
+    let host = server.address().to_string();
+    let of = |path: &str, headers: &[(&str, &str)]| {
+        let mut http = Connection::tcp(server.address()).expect("it listens");
+        let reply = http.send("GET", path, headers, "").expect("an answer");
+        let (status, code, _) = reply.problem();
+        (status, code)
+    };
+    let refused = |status: u16, code: &str| (status, code.to_owned());
+    let fine = (200, String::new());
+    let (own_host, own_token) = (("Host", host.as_str()), ("Authorization", token.as_str()));
+    assert_eq!(of("/terminals", &[own_host, own_token]), fine);
+    assert_eq!(of("/terminals", &[own_host, own_token, ("Origin", "http://localhost:3000")]), fine);
+    assert_eq!(of("/terminals", &[own_host]), refused(401, "unauthorized"));
+    assert_eq!(of("/terminals", &[own_host, ("Authorization", "Bearer wrong")]), refused(401, "unauthorized"));
+    assert_eq!(of("/terminals", &[("Host", "evil.example"), own_token]), refused(403, "host_refused"));
+    assert_eq!(
+        of("/terminals", &[own_host, own_token, ("Origin", "https://evil.example")]),
+        refused(403, "origin_refused")
+    );
+    assert_eq!([of("/livez", &[own_host]), of("/readyz", &[own_host])], [fine.clone(), fine]);
+    assert_eq!(of("/livez", &[("Host", "evil.example")]), refused(403, "host_refused"));
+    let mode = |path: std::path::PathBuf| std::fs::metadata(path).expect("there").permissions().mode() & 0o777;
+    assert_eq!(
+        [mode(server.home().state().join("token")), mode(server.home().state()), mode(server.home().socket())],
+        [0o600, 0o700, 0o600]
+    );
+    assert!(!server.logged().contains(&server.token()), "a token is in no log");
+}
+
+#[test]
+fn a_refusal_is_a_problem_document_that_names_the_code_and_the_field() {
+    let server = Server::start();
+    let http = &mut server.connect();
+    let (_, made) = ask(http, "POST", "/terminals", &json!({}));
+    let path = format!("/terminals/{}", made["id"].as_str().expect("an id"));
+    let at = |rest: &str| format!("{path}{rest}");
+    let table = [
+        ("POST", "/terminals".to_owned(), "{", (400, "malformed_body", "")),
+        ("POST", "/terminals".to_owned(), r#"{"shel":"bash"}"#, (422, "invalid_field", "shel")),
+        ("POST", "/terminals".to_owned(), r#"{"cwd":"/no/such/place"}"#, (422, "invalid_field", "cwd")),
+        (
+            "POST",
+            "/terminals".to_owned(),
+            r#"{"dimensions":{"cols":0,"rows":1}}"#,
+            (422, "invalid_field", "dimensions.cols"),
+        ),
+        ("POST", at("/resize"), r#"{"cols":80,"rows":0}"#, (422, "invalid_field", "rows")),
+        ("POST", at("/resize"), r#"{"cols":100000,"rows":24}"#, (422, "invalid_field", "cols")),
+        ("POST", at("/resize"), r#"{"cols":-1,"rows":24}"#, (422, "invalid_field", "cols")),
+        ("POST", at("/resize"), r#"{"cols":80}"#, (422, "invalid_field", "rows")),
+        ("POST", at("/execute"), "{}", (422, "invalid_field", "command")),
+        ("POST", at("/execute"), r#"{"command":"true","timeout":-1}"#, (422, "invalid_field", "timeout")),
+        ("POST", at("/execute"), r#"{"command":"true","waitFor":"("}"#, (422, "invalid_field", "waitFor")),
+        ("POST", at("/input"), r#"{"keys":["NoSuchKey"]}"#, (422, "invalid_field", "keys")),
+        ("POST", at("/input"), "{}", (422, "invalid_field", "input")),
+        ("POST", at("/signal"), r#"{"signal":"NOSUCH"}"#, (422, "invalid_field", "signal")),
+        ("GET", at("/output?since=nonsense"), "", (422, "invalid_field", "since")),
+        ("GET", at("/output?limit=0"), "", (422, "invalid_field", "limit")),
+        ("GET", at("/commands/c9"), "", (404, "command_not_found", "")),
+        ("GET", "/terminals/s0-aaaaaaaaaa".to_owned(), "", (404, "session_not_found", "")),
+        ("DELETE", "/terminals/s0-aaaaaaaaaa".to_owned(), "", (404, "session_not_found", "")),
+        (
+            "POST",
+            "/terminals/s0-aaaaaaaaaa/execute".to_owned(),
+            r#"{"command":"true"}"#,
+            (404, "session_not_found", ""),
+        ),
+        ("GET", "/nowhere".to_owned(), "", (404, "route_not_found", "")),
+        ("PATCH", "/terminals".to_owned(), "", (405, "method_not_allowed", "")),
+    ];
+    for (method, path, body, (status, code, field)) in table {
+        let reply = http.ask(method, &path, body).expect("an answer");
+        assert_eq!(reply.problem(), (status, code.to_owned(), field.to_owned()), "{method} {path} {body}");
+        let json = reply.json();
+        assert!(json["detail"].as_str().is_some_and(|text| !text.is_empty()), "{json}");
+        assert_eq!(json["requestId"].as_str(), reply.header("x-request-id"), "{json}");
+    }
+    ask(http, "DELETE", &at("?force=true"), &Value::Null);
+    for (rest, body) in
+        [("/execute", r#"{"command":"true"}"#), ("/input", r#"{"input":"x"}"#), ("/resize", r#"{"cols":80,"rows":24}"#)]
+    {
+        let reply = http.ask("POST", &at(rest), body).expect("an answer");
+        assert_eq!(reply.problem(), (410, "session_ended".to_owned(), String::new()), "{rest}");
+    }
+}
+
+#[test]
+fn the_same_idempotency_key_runs_once_and_never_another_command() {
+    let server = Server::start();
+    let http = &mut server.connect();
+    let file = server.home().file("count");
+    let keyed = |http: &mut Connection, path: &str, body: &Value| {
+        let reply = http.send("POST", path, &[("Host", "localhost"), ("Idempotency-Key", "k1")], &body.to_string());
+        reply.expect("an answer")
+    };
+    let made = keyed(http, "/terminals", &json!({ "name": "one" })).json();
+    assert_eq!(keyed(http, "/terminals", &json!({ "name": "one" })).json()["id"], made["id"]);
+    let path = format!("/terminals/{}/execute", made["id"].as_str().expect("an id"));
+    let append = json!({ "command": format!("echo once >> {}", file.display()) });
+    let first = keyed(http, &path, &append).json();
+    server.kill9();
+    server.again();
+    let http = &mut server.connect();
+    let second = keyed(http, &path, &append).json();
+    assert_eq!([&second["id"], &second["exitCode"]], [&first["id"], &json!(0)]);
+    assert_eq!(std::fs::read_to_string(&file).expect("written"), "once\n");
+    let other = keyed(http, &path, &json!({ "command": "echo other" }));
+    assert_eq!(other.problem(), (422, "key_reused".to_owned(), String::new()));
+}
+
+#[test]
+fn what_serve_prints_can_be_pasted() {
+    let server = Server::start();
+    let [url, token, mcp, curl] = server.greeting().try_into().expect("four lines");
+    assert!(url.starts_with(&format!("ptyd listens on http://{}", server.address())), "{url}");
+    assert_eq!(token, format!("token: in {}", server.home().state().join("token").display()));
+    let listen = std::fs::read_to_string(server.home().state().join("listen")).expect("there");
+    assert_eq!(listen, format!("{}\n", server.address()));
+    // Other tests' homes have no curl of their own, and none is needed: a shell that takes the line apart shows it.
+    let line = curl.strip_prefix("try it: curl").expect("a line to try");
+    let words = Command::new("sh").args(["-c", &format!("printf '%s\\n' {line}")]).output().expect("a shell");
+    let words = String::from_utf8(words.stdout).expect("text");
+    let words: Vec<&str> = words.lines().collect();
+    let bearer = format!("Authorization: Bearer {}", server.token());
+    let place = format!("http://{}/terminals", server.address());
+    assert_eq!(words, ["-s", "-H", &bearer, "-H", "Content-Type: application/json", "-d", "{}", &place]);
+    let words = mcp.split_once(" -- ").expect("a command").1.split(' ').collect::<Vec<_>>();
+    assert!(std::path::Path::new(words[0]).is_file() && words[1] == "mcp", "{mcp}");
+    let mut http = Connection::tcp(server.address()).expect("it listens");
+    let headers = [("Host", "127.0.0.1"), ("Authorization", bearer.trim_start_matches("Authorization: "))];
+    assert_eq!(http.send("POST", "/terminals", &headers, "{}").expect("an answer").status, 201);
+}

@@ -1,0 +1,102 @@
+//! Signals: to the foreground, through pipelines, to programs that will not hear, and what stops without ending.
+
+use std::time::{Duration, Instant};
+
+use api::{EndedBy, Foreground, NumberOrName, SignalRequest};
+use e2e::{Server, marked};
+
+/// The processes of a home whose command line is this.
+fn running(server: &Server, command_line: &str) -> usize {
+    marked(server.home().path()).into_iter().filter(|pid| pid.command_line() == command_line).count()
+}
+
+#[tokio::test]
+async fn an_interrupt_ends_a_whole_pipeline_and_not_the_shell() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let pipeline = shell.begin("sleep 501 | sleep 502 | sleep 503").await;
+    e2e::eventually("the pipeline runs", async || (running(&server, "sleep 503") == 1).then_some(())).await;
+    shell.signal("INT").await;
+    let done = shell.end_of(&pipeline).await;
+    assert_eq!((done.exit_code, done.pipestatus), (Some(130), vec![130, 130, 130]));
+    assert_eq!(["sleep 501", "sleep 502", "sleep 503"].map(|line| running(&server, line)), [0, 0, 0]);
+    assert_eq!(shell.gives("echo here").await, (0, "here\n".to_owned()));
+}
+
+#[tokio::test]
+async fn a_program_that_traps_the_interrupt_sees_it_and_goes_on() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let trap = "bash -c 'trap \"echo caught; exit 9\" INT; echo set; while :; do sleep 0.05; done'";
+    let command = shell.run_until(trap, "set").await;
+    shell.signal("INT").await;
+    let done = shell.end_of(&command).await;
+    assert_eq!((done.exit_code, done.output.as_deref()), (Some(9), Some("set\ncaught\n")));
+}
+
+#[tokio::test]
+async fn a_session_that_ignores_its_end_is_ended_all_the_same() {
+    let server = Server::start();
+    let shell = server.session().await;
+    shell
+        .run_until("trap '' HUP INT TERM; bash -c 'trap \"\" HUP INT TERM; echo deaf; sleep 601; sleep 602'", "deaf")
+        .await;
+    let begun = Instant::now();
+    let ended = shell.ends().await;
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    assert_eq!((ended.left, ended.killed >= 2), (0, true), "{ended:?}");
+    assert_eq!(running(&server, "sleep 601"), 0);
+}
+
+#[tokio::test]
+async fn a_stopped_program_is_told_and_can_be_resumed() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let sleep = shell.begin("sleep 701").await;
+    e2e::eventually("it runs", async || (running(&server, "sleep 701") == 1).then_some(())).await;
+    shell.presses(&["C-z"], None).await;
+    let stopped = shell.end_of(&sleep).await;
+    assert_eq!(stopped.exit_code, Some(148));
+    assert_eq!(stopped.signal.as_deref(), Some("TSTP"));
+    let (code, jobs) = shell.gives("jobs").await;
+    assert_eq!((code, jobs.contains("Stopped") && jobs.contains("sleep 701")), (0, true), "{jobs}");
+    let resumed = shell.run_until("fg", "sleep 701").await;
+    shell.signal("INT").await;
+    assert_eq!(shell.end_of(&resumed).await.exit_code, Some(130));
+}
+
+#[tokio::test]
+async fn a_signal_can_be_for_one_process_or_for_all() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let command = shell.run_until("sh -c 'echo pid $$; exec sleep 801'", "pid \\d+").await;
+    let pid: u32 = command.matched.clone().expect("it matched").trim_start_matches("pid ").parse().expect("a number");
+    let request = SignalRequest { signal: NumberOrName::Number(10), target: Some(NumberOrName::Number(pid)) };
+    server.client().signal(&shell.id, &request).await.expect("one of its own");
+    let done = shell.end_of(&command).await;
+    assert_eq!((done.exit_code, done.signal.as_deref()), (Some(138), Some("USR1")));
+    let foreign =
+        SignalRequest { signal: NumberOrName::Number(10), target: Some(NumberOrName::Number(std::process::id())) };
+    assert!(server.client().signal(&shell.id, &foreign).await.is_err(), "a process of somebody else");
+}
+
+#[tokio::test]
+async fn a_flood_is_interrupted_at_once() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let quick = e2e::count(1, 10);
+    #[expect(clippy::cast_precision_loss, reason = "a few seconds")]
+    let request = api::ExecuteRequest {
+        command: "yes".to_owned(),
+        timeout: Some(quick as f64),
+        max_chars: Some(100),
+        ..Default::default()
+    };
+    let flood = shell.run_as(request).await;
+    assert_eq!((flood.ended_by, flood.foreground), (Some(EndedBy::TimedOut), Some(Foreground::Running)));
+    let begun = Instant::now();
+    shell.signal("INT").await;
+    assert_eq!(shell.end_of(&flood).await.exit_code, Some(130));
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert_eq!(shell.gives("echo calm").await, (0, "calm\n".to_owned()));
+}
