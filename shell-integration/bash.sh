@@ -42,11 +42,11 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   # marker, the PIPESTATUS of the one before, the user's HISTCONTROL while ours is set, whether to turn `set -x` on again,
   # whether stderr left the terminal, the line number at the last prompt and the PATH last told. Arrays where an
   # assignment may happen under `set -a`, for bash does not export them.
-  __ptyd_text='' __ptyd_id=0 __ptyd_flags='' __ptyd_end=() __ptyd_mark='' __ptyd_last='' __ptyd_histcontrol=()
+  __ptyd_text='' __ptyd_id=0 __ptyd_taken=0 __ptyd_flags='' __ptyd_end=() __ptyd_mark='' __ptyd_last='' __ptyd_histcontrol=()
   __ptyd_xtrace=() __ptyd_stderr_gone=() __ptyd_line=0 __ptyd_path=$'\1'
   # bash 5.0 has no SRANDOM, runs only the first prompt command, and ends when a text for `eval` ends early.
   __ptyd_is_5_0=$((BASH_VERSINFO[0] == 5 && BASH_VERSINFO[1] == 0))
-  declare +x __ptyd_prompt __ptyd_ps0 __ptyd_dangling __ptyd_text __ptyd_id __ptyd_flags __ptyd_mark __ptyd_last \
+  declare +x __ptyd_prompt __ptyd_ps0 __ptyd_dangling __ptyd_text __ptyd_id __ptyd_taken __ptyd_flags __ptyd_mark __ptyd_last \
     __ptyd_line __ptyd_path __ptyd_is_5_0
 
   # bash copies the body of a function for each call. So what a round trip always runs (hook, load, capture, finish) is
@@ -140,8 +140,11 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     # Whatever happens below, the accept key that follows must not run a line that a person has half typed.
     READLINE_LINE='' READLINE_POINT=0
     # Not `$(<file)`: inside bind -x that breaks bash 5.2's parser.
-    mapfile -d '' -t text <"$__ptyd_file" && [[ ${text-} == [0-9]*$'\n'* ]] || return 0
-    id=${text%%$'\n'*} nonce=${SRANDOM:-$RANDOM$RANDOM}${SRANDOM:-${EPOCHREALTIME//[!0-9]/}}
+    mapfile -d '' -t text <"$__ptyd_file" && [[ ${text-} == [0-9]*' '*$'\n'* ]] || return 0
+    nonce=${text%%$'\n'*}
+    id=${nonce% *} nonce=${nonce#* }
+    # A key that a person pressed by accident finds a command that was taken before.
+    ((id > __ptyd_taken)) || return 0
     if [[ ${PROMPT_COMMAND-} != "$__ptyd_prompt"* ]]; then
       __ptyd_install
     elif ((${1:-1} > ${__ptyd_line:-0} + 1)); then
@@ -178,7 +181,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     if [[ ${PS0-} != "$__ptyd_ps0"* || -n ${__ptyd_stderr_gone-} ]] || ! shopt -q promptvars; then
       line="{ __ptyd_begin && :; } 2>/dev/null; $line"
     fi
-    builtin printf 'C;%s;%s;%s\0' "$__ptyd_secret" "$nonce" "$id" >&97
+    __ptyd_taken=$id
     READLINE_LINE=" $line" READLINE_POINT=$((${#line} + 1))
   }
 
@@ -327,10 +330,10 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   # Before the user's files, so that the keys are there even if an error in them ends all of bash's startup.
   for __ptyd_keymap in emacs vi-insert vi-command; do
     # shellcheck disable=SC2016 # The editor runs it.
-    bind -m "$__ptyd_keymap" -x '"\e[7337~":{ __ptyd_load "$LINENO" && :; } 2>/dev/null'
+    bind -m "$__ptyd_keymap" -x '"\e\x1f":{ __ptyd_load "$LINENO" && :; } 2>/dev/null'
     # shellcheck disable=SC2016
     bind -m "$__ptyd_keymap" -x '"\e[7338~":{ __ptyd_report "$LINENO" && :; } 2>/dev/null <<<"$BASH_COMMAND"'
-    bind -m "$__ptyd_keymap" '"\e[7339~":accept-line'
+    bind -m "$__ptyd_keymap" '"\e\x1e":accept-line'
   done
   unset __ptyd_keymap
 fi

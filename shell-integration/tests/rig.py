@@ -25,7 +25,7 @@ SCRIPT = Path(__file__).resolve().parent.parent / "bash.sh"
 # Another version of bash than the one in the PATH.
 BASH = os.environ.get("PTYD_TEST_BASH", "bash")
 ATTEST_FD = 97
-LOAD, REPORT, ACCEPT = b"\x1b[7337~", b"\x1b[7338~", b"\x1b[7339~"
+LOAD, REPORT, ACCEPT = b"\x1b\x1f", b"\x1b[7338~", b"\x1b\x1e"
 ABORT = b"\x07"
 DEADLINE_SECONDS = 10.0
 
@@ -261,19 +261,22 @@ class Shell:
         self.kernel(name, has_it)
         return os.tcgetpgrp(self.leader)
 
-    def start(self, command):
-        """Hands over one command as data and returns once the shell took it and its output begins."""
+    def hand_over(self, command):
+        """Stages one command and presses the keys; gives the nonce of its start."""
         self.at_prompt()
         self.last_id += 1
         text = command if isinstance(command, bytes) else command.encode()
         self.staged.unlink(missing_ok=True)
         fd = os.open(self.staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(fd, "wb") as file:
-            file.write(b"%d\n%b" % (self.last_id, text))
+            nonce = b"%d" % secrets.randbits(64)
+            file.write(b"%d %b\n%b" % (self.last_id, nonce, text))
         self.keys(LOAD + ACCEPT)
-        nonce, id = self.record("C").split(b";")
-        assert int(id) == self.last_id, (id, self.last_id)
-        _, self.begin = self.marker("C", nonce)
+        return nonce
+
+    def start(self, command):
+        """Hands over one command as data and returns once the shell took it and its output begins."""
+        _, self.begin = self.marker("C", self.hand_over(command))
         self._seen = self.begin
         return self
 

@@ -54,6 +54,8 @@ impl Pool {
         // A kept connection may have been closed meanwhile. Hyper gives the request back when nothing of it went out,
         // and only then is it sent again.
         while let Some(mut kept) = self.kept() {
+            // The connection's own task hears of a server's death only when it gets a turn.
+            tokio::task::yield_now().await;
             if kept.ready().await.is_err() {
                 continue;
             }

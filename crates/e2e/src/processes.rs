@@ -60,13 +60,14 @@ impl Pid {
         self.after_name()?.split(' ').nth(1)?.parse().ok().map(Self)
     }
 
-    /// Processor time that it used, its threads' too.
+    /// Processor time that it used, all its threads together, to the nanosecond.
     pub fn processor_time(self) -> Duration {
-        let ticks =
-            |text: String| Some(text.split(' ').skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum());
-        let ticks: u64 = self.after_name().and_then(ticks).unwrap_or(0);
-        // A tick is a hundredth of a second on every Linux that has /proc (USER_HZ).
-        Duration::from_millis(ticks * 10)
+        let threads = fs::read_dir(format!("/proc/{}/task", self.0)).into_iter().flatten().flatten();
+        let spent = |entry: fs::DirEntry| {
+            let text = fs::read_to_string(entry.path().join("schedstat")).ok()?;
+            text.split(' ').next()?.parse::<u64>().ok()
+        };
+        Duration::from_nanos(threads.filter_map(spent).sum())
     }
 
     /// Its arguments.
@@ -137,6 +138,8 @@ pub struct Footprint {
     pub zombies: usize,
     /// Resident memory.
     pub resident_bytes: u64,
+    /// The most that was ever resident.
+    pub peak_bytes: u64,
     /// Its share of resident memory, shared pages divided by their users.
     pub share_bytes: u64,
 }
@@ -154,6 +157,7 @@ pub fn footprint(pid: Pid) -> Footprint {
         threads: entries("task"),
         zombies: all().filter(|child| child.parent() == Some(pid) && child.state() == Some('Z')).count(),
         resident_bytes: kib("status", "VmRSS:") << 10,
+        peak_bytes: kib("status", "VmHWM:") << 10,
         share_bytes: kib("smaps_rollup", "Pss:") << 10,
     }
 }

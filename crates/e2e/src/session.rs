@@ -115,10 +115,10 @@ impl Session {
         self.input(&InputRequest { input_base64: Some(STANDARD.encode(bytes)), ..InputRequest::default() }).await
     }
 
-    /// Presses keys until the output (or the screen) matches.
+    /// Presses keys, and waits until the output (or the screen) matches where there is a pattern.
     pub async fn presses(&self, keys: &[&str], pattern: Option<&str>) -> WaitAnswer {
         let keys = Some(keys.iter().map(|key| (*key).to_owned()).collect());
-        let timeout = Some(PATIENCE.as_secs_f64());
+        let timeout = pattern.map(|_| PATIENCE.as_secs_f64());
         self.input(&InputRequest { keys, wait_for: pattern.map(str::to_owned), timeout, ..InputRequest::default() })
             .await
     }

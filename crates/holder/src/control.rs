@@ -24,6 +24,8 @@ pub(crate) struct Client {
     /// Closed once everything is sent.
     pub(crate) is_leaving: bool,
     is_broken: bool,
+    /// What is unsent may wait for what comes next.
+    is_held: bool,
 }
 
 impl Client {
@@ -37,6 +39,7 @@ impl Client {
             is_attached,
             is_leaving: false,
             is_broken: false,
+            is_held: false,
         })
     }
 
@@ -46,6 +49,10 @@ impl Client {
 
     pub(crate) fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.is_held
     }
 
     /// Whether the connection is of no more use.
@@ -76,11 +83,20 @@ impl Client {
         whole
     }
 
+    /// Keeps a frame, to be sent together with the next one: one wake-up of the other end instead of two.
+    pub(crate) fn hold(&mut self, frame: &FromHolder) {
+        self.is_held |= self.unsent.is_empty();
+        self.unsent.extend(frame.encode());
+    }
+
     /// Sends a frame, or keeps it until the other end reads.
     pub(crate) fn send(&mut self, frame: &FromHolder) {
         let bytes = frame.encode();
         let sent = if self.unsent.is_empty() { self.write(&bytes) } else { 0 };
         self.unsent.extend(bytes.get(sent..).unwrap_or_default());
+        if self.is_held {
+            self.flush();
+        }
         if self.unsent.len() > UNSENT_BYTES_MAX {
             self.is_broken = true;
         }
@@ -88,6 +104,7 @@ impl Client {
 
     /// Sends what was kept.
     pub(crate) fn flush(&mut self) {
+        self.is_held = false;
         while !self.unsent.is_empty() && !self.is_broken {
             let (head, _) = self.unsent.as_slices();
             let head = head.to_vec();

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use crate::wire::{Key, NO_KEY};
+use crate::wire::{Key, NO_KEY, Status};
 
 /// How many idempotency keys a session remembers.
 const KEYS_MAX: usize = 256;
@@ -39,9 +39,11 @@ pub(crate) struct Prompt {
     /// Datagrams of other processes or without the secret.
     pub(crate) dropped: u64,
     last_id: u32,
-    /// The shell said that it took the running command.
-    is_taken: bool,
+    /// The report key was pressed for the running command: an R of the shell's is about that.
+    is_asked: bool,
     keys: VecDeque<(Key, u64)>,
+    /// Somebody has typed since the last prompt.
+    is_touched: bool,
 }
 
 impl Prompt {
@@ -52,8 +54,9 @@ impl Prompt {
             partial: Vec::new(),
             dropped: 0,
             last_id: 0,
-            is_taken: false,
+            is_asked: false,
             keys: VecDeque::new(),
+            is_touched: false,
         }
     }
 
@@ -92,36 +95,44 @@ impl Prompt {
         (kind[1] == b';' && rest.first() == Some(&b';')).then(|| [kind, rest].concat())
     }
 
-    /// `D;;<nonce>;<id>;<exit>;<pipestatus>;<flags>;<cwd>`, `C;;<nonce>;<id>` and `R;;<nonce>;<id>` move the state; the
-    /// rest is for the server.
+    /// `D;;<nonce>;<id>;<exit>;<pipestatus>;<flags>;<cwd>` and `R;;<nonce>;<id>` move the state; the rest is for the
+    /// server.
     fn report(&mut self, report: &[u8]) {
         let mut fields = report.splitn(8, |b| *b == b';');
         let kind = fields.next();
         let id = fields.nth(2).and_then(|f| std::str::from_utf8(f).ok()).and_then(|f| f.parse::<u32>().ok());
         match (kind, self.shell) {
-            (Some(b"C"), Shell::Running(run)) if id == Some(run) => self.is_taken = true,
             // Key and continuation line crossed: the shell refused the command, and a person's line is unfinished.
-            (Some(b"R"), Shell::Running(run)) if id == Some(run) && !self.is_taken => self.shell = Shell::Typed,
+            (Some(b"R"), Shell::Running(run)) if id == Some(run) && !self.is_asked => self.shell = Shell::Typed,
             (Some(b"D"), shell) => {
                 let is_answer_to_report_key = fields.nth(2).is_some_and(|flags| flags.contains(&b'l'));
                 match shell {
                     Shell::Running(run) if id != Some(run) && !is_answer_to_report_key => {}
-                    Shell::Starting | Shell::Ready | Shell::Typed | Shell::Running(_) => self.shell = Shell::Ready,
+                    Shell::Starting | Shell::Ready | Shell::Typed | Shell::Running(_) => {
+                        self.shell = Shell::Ready;
+                        self.is_touched = false;
+                    }
                 }
             }
             _ => {}
         }
     }
 
-    /// Whether the running command was taken, so that no key of ours waits to be read.
-    pub(crate) fn is_taken(&self) -> bool {
-        self.is_taken
+    /// Whether somebody has typed since the last prompt.
+    pub(crate) fn is_touched(&self) -> bool {
+        self.is_touched
+    }
+
+    /// The report key was pressed.
+    pub(crate) fn asked(&mut self) {
+        self.is_asked = true;
     }
 
     /// Notes what was typed by hand: a line that was ended may run anything.
     pub(crate) fn typed(&mut self, bytes: &[u8]) {
         /// What a line editor may take for "go": newline, return, C-o, C-d, C-c.
         const ENDS: [u8; 5] = [b'\n', b'\r', 0x0f, 0x04, 0x03];
+        self.is_touched = true;
         if self.shell == Shell::Ready && bytes.iter().any(|b| ENDS.contains(b)) {
             self.shell = Shell::Typed;
         }
@@ -134,16 +145,17 @@ impl Prompt {
 
     pub(crate) fn begin(&mut self, id: u32) {
         self.last_id = id;
-        self.is_taken = false;
+        self.is_asked = false;
         self.shell = Shell::Running(id);
     }
 
-    /// What this key got before.
-    pub(crate) fn earlier(&self, key: &Key) -> Option<u64> {
+    /// What this key got before. Its first half names the caller's key and its second half the request's body.
+    pub(crate) fn earlier(&self, key: &Key) -> Option<(Status, u64)> {
         if *key == NO_KEY {
             return None;
         }
-        self.keys.iter().find(|(k, _)| k == key).map(|(_, value)| *value)
+        let (known, value) = self.keys.iter().find(|(k, _)| k.first_chunk::<8>() == key.first_chunk::<8>())?;
+        Some((if known == key { Status::Duplicate } else { Status::KeyReused }, *value))
     }
 
     pub(crate) fn remember(&mut self, key: Key, value: u64) {
@@ -192,8 +204,6 @@ mod tests {
         p.begin(1);
         p.datagram(b"D;s3;n2;0;0;0;;/\0");
         assert_eq!(p.shell, Shell::Running(1));
-        p.datagram(b"C;s3;n2;1\0");
-        assert_eq!(p.shell, Shell::Running(1));
         p.datagram(b"D;s3;n3;0;0;0;l;/\0");
         assert_eq!(p.shell, Shell::Ready);
     }
@@ -206,9 +216,9 @@ mod tests {
         assert_eq!(p.shell, Shell::Typed);
         p.datagram(b"D;s3;n3;0;130;130;;/\0");
         p.begin(2);
-        p.datagram(b"C;s3;n4;2\0");
+        p.asked();
         p.datagram(b"R;s3;n5;2\0");
-        assert_eq!((p.shell, p.is_taken()), (Shell::Running(2), true));
+        assert_eq!(p.shell, Shell::Running(2));
     }
 
     #[test]

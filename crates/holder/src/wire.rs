@@ -11,7 +11,7 @@ pub const PROTOCOL: u16 = 1;
 /// The largest frame that either end accepts: a command of 1 MiB and room for what comes with it.
 pub const FRAME_BYTES_MAX: usize = 2 << 20;
 
-/// A caller's idempotency key; all zero means that there is none.
+/// A caller's idempotency key: eight bytes that stand for the key, eight for the request's body. All zero means none.
 pub type Key = [u8; 16];
 /// The key that means "no key".
 pub const NO_KEY: Key = [0; 16];
@@ -220,6 +220,8 @@ pub enum Status {
     Failed = 8,
     /// No such process in this session.
     NoProcess = 9,
+    /// This key was here before, with another body.
+    KeyReused = 10,
 }
 
 mod kind {
@@ -390,6 +392,7 @@ impl Status {
             Self::Stalled,
             Self::Failed,
             Self::NoProcess,
+            Self::KeyReused,
         ]
         .get(usize::from(number))
         .copied()

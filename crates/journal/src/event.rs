@@ -75,7 +75,7 @@ pub enum Record<'a> {
     /// The shell was started in a terminal of this size.
     Started { holder_pid: u32, shell_pid: u32, cols: u16, rows: u16 },
     /// A command was accepted under its caller's idempotency key.
-    Accepted { id: u32, key: [u8; 16], text: &'a [u8] },
+    Accepted { id: u32, nonce: u64, key: [u8; 16], text: &'a [u8] },
     /// The shell's report, verbatim.
     Attested { report: &'a [u8] },
     /// The terminal has this size now.
@@ -127,7 +127,9 @@ impl<'a> Record<'a> {
                     .with(&rows.to_le_bytes()),
                 &[],
             ),
-            Self::Accepted { id, key, text } => (fixed.with(&id.to_le_bytes()).with(&key), text),
+            Self::Accepted { id, nonce, key, text } => {
+                (fixed.with(&id.to_le_bytes()).with(&nonce.to_le_bytes()).with(&key), text)
+            }
             Self::Attested { report } => (fixed, report),
             Self::Resized { cols, rows } => (fixed.with(&cols.to_le_bytes()).with(&rows.to_le_bytes()), &[]),
             Self::Input { key, len, is_secret, bytes } => (
@@ -160,9 +162,12 @@ impl<'a> Record<'a> {
                 cols: u16::from_le_bytes(fields.take()?),
                 rows: u16::from_le_bytes(fields.take()?),
             },
-            Kind::ACCEPTED => {
-                Self::Accepted { id: u32::from_le_bytes(fields.take()?), key: fields.take()?, text: fields.0 }
-            }
+            Kind::ACCEPTED => Self::Accepted {
+                id: u32::from_le_bytes(fields.take()?),
+                nonce: u64::from_le_bytes(fields.take()?),
+                key: fields.take()?,
+                text: fields.0,
+            },
             Kind::ATTESTED => Self::Attested { report: fields.0 },
             Kind::RESIZED => {
                 Self::Resized { cols: u16::from_le_bytes(fields.take()?), rows: u16::from_le_bytes(fields.take()?) }

@@ -17,7 +17,7 @@ fn read_all(dir: &Path) -> Vec<Event> {
 fn every_record() -> Vec<Record<'static>> {
     vec![
         Record::Started { holder_pid: 1, shell_pid: 2, cols: 80, rows: 24 },
-        Record::Accepted { id: 7, key: [9; 16], text: b"echo \"a!b\"" },
+        Record::Accepted { id: 7, nonce: 1 << 60, key: [9; 16], text: b"echo \"a!b\"" },
         Record::Attested { report: b"D;secret;nonce;0;0 1;/tmp" },
         Record::Resized { cols: 132, rows: 43 },
         Record::Input { key: [3; 16], len: 5, is_secret: false, bytes: b"John\n" },

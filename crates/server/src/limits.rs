@@ -48,6 +48,8 @@ pub const INPUT_PATIENCE: Duration = Duration::from_millis(1_500);
 pub const TERMINATE_GRACE: Duration = Duration::from_millis(1_500);
 /// The line editor of the shell has the terminal although a command runs: after this the shell is asked to report.
 pub const EDITOR_SUSPICION: Duration = Duration::from_millis(60);
+/// After this long even a shell on an overloaded machine has read the keys that handed it a command.
+pub const KEYS_READ: Duration = Duration::from_secs(3);
 /// The shell does not answer the report key: after this its command is given up as ended, heuristically.
 pub const REPORT_PATIENCE: Duration = Duration::from_millis(400);
 /// A report's marker did not come although the shell reads again (its output was redirected): the end is here.

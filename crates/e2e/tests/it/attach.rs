@@ -5,6 +5,13 @@ use e2e::{Person, Server};
 /// Twice, and one leaves.
 const LEAVE: &[u8] = b"\x1c\x1c";
 
+/// Attaches, and waits until the terminal is in its hands: what is typed before belongs to nobody yet.
+fn attached(server: &Server, id: &str, cols: u16, rows: u16) -> Person {
+    let mut person = Person::starts(&server.ptyd(&["attach", id]), cols, rows);
+    person.sees("\x1b[2J");
+    person
+}
+
 fn modes(person: &Person) -> String {
     format!("{:?}", person.modes())
 }
@@ -14,7 +21,7 @@ async fn a_person_sees_types_resizes_and_leaves() {
     let server = Server::start();
     let shell = server.session().await;
     shell.gives("echo before the visit").await;
-    let mut person = Person::starts(&server.ptyd(&["attach", &shell.id]), 90, 25);
+    let mut person = attached(&server, &shell.id, 90, 25);
     person.sees("before the visit");
     person.types(b"echo typed $((40+2)); stty size\r");
     person.sees("typed 42\r\n");
@@ -36,9 +43,9 @@ async fn a_person_sees_types_resizes_and_leaves() {
 async fn the_terminal_is_given_back_as_it_was() {
     let server = Server::start();
     let shell = server.session().await;
-    let mut person = Person::starts(&server.ptyd(&["attach", &shell.id]), 80, 24);
-    person.types(b"echo ready\r");
-    person.sees("ready\r\n");
+    let mut person = attached(&server, &shell.id, 80, 24);
+    person.types(b"echo ready $((40+2))\r");
+    person.sees("ready 42\r\n");
     let during = modes(&person);
     person.types(LEAVE);
     assert_eq!(person.leaves().code(), Some(0));
@@ -53,7 +60,7 @@ async fn the_terminal_is_given_back_as_it_was() {
 async fn two_people_at_one_session_see_the_same() {
     let server = Server::start();
     let shell = server.session().await;
-    let attach = || Person::starts(&server.ptyd(&["attach", &shell.id]), 80, 24);
+    let attach = || attached(&server, &shell.id, 80, 24);
     let (mut one, mut two) = (attach(), attach());
     one.types(b"echo both $((40+2))\r");
     one.sees("both 42\r\n");
@@ -71,7 +78,7 @@ async fn two_people_at_one_session_see_the_same() {
 async fn a_visit_outlives_a_restart_of_the_server() {
     let server = Server::start();
     let shell = server.session().await;
-    let mut person = Person::starts(&server.ptyd(&["attach", &shell.id]), 80, 24);
+    let mut person = attached(&server, &shell.id, 80, 24);
     person.types(b"echo one $((40+1))\r");
     person.sees("one 41\r\n");
     server.kill9();

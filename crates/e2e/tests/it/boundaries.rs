@@ -133,7 +133,8 @@ async fn only_the_shell_itself_can_report_an_end() {
 async fn a_shell_that_shows_its_insides_is_not_at_its_end() {
     let server = Server::start();
     let shell = server.session().await;
-    assert_eq!(shell.gives("set -x; echo hi; { set +x; } 2>/dev/null").await, (0, "+ echo hi\nhi\n".to_owned()));
+    let (code, traced) = shell.gives("set -x; echo hi; { set +x; } 2>/dev/null; (exit 2)").await;
+    assert_eq!((code, traced.trim_start_matches('+')), (2, " echo hi\nhi\n"));
     let hooks = server.home().state().join("shell-integration");
     let (code, shown) = shell.gives(&format!("cat {}/*; (exit 2)", hooks.display())).await;
     assert_eq!((code, shown.contains("PROMPT_COMMAND")), (2, true));

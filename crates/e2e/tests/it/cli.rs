@@ -78,7 +78,7 @@ async fn an_exit_code_tells_what_kind_of_failure_it_is() {
     };
     assert_eq!(of(&["logs", "nobody"]), Some(3));
     assert_eq!(of(&["kill", "nobody"]), Some(3));
-    assert_eq!(of(&["run", "--no-such-option"]), Some(2));
+    assert_eq!(of(&["ls", "--no-such-option"]), Some(2));
     assert_eq!(of(&["attach", "nobody"]), Some(2), "there is no terminal");
     server.stop();
     assert_eq!(of(&["ls"]), Some(5));

@@ -32,7 +32,7 @@ async fn a_full_disk_stops_the_program_and_room_lets_it_go_on() {
     let lines = 600_000;
     let command = shell.begin(&format!("seq 1 {lines}; (exit 3)")).await;
     let trouble = eventually("the session says so", async || shell.look().await.trouble).await;
-    assert!(trouble.contains("space") || trouble.contains("room") || trouble.contains("full"), "{trouble}");
+    assert!(trouble.contains("waits"), "{trouble}");
     let quiet = WaitRequest { quiet_ms: Some(300), timeout: Some(5.0), ..Default::default() };
     assert_eq!(shell.wait(&quiet).await.ended_by, EndedBy::Quiet, "the program waits");
     assert_eq!(shell.command(&command.id).await.exit_code, None);
@@ -112,8 +112,8 @@ async fn the_store_can_be_lost_and_sessions_and_history_are_back() {
     let ids = async |status| {
         server.client().list(status).await.expect("a list").terminals.into_iter().map(|s| s.id).collect::<Vec<_>>()
     };
-    assert_eq!(ids(None).await, [alive.id.clone()]);
-    assert_eq!(ids(Some("terminated")).await, [ended.id.clone()]);
+    assert_eq!(ids(None).await, std::slice::from_ref(&alive.id));
+    assert_eq!(ids(Some("terminated")).await, std::slice::from_ref(&ended.id));
     let history = server.client().commands(&ended.id).await.expect("known").commands;
     let told: Vec<_> = history.iter().map(|c| (c.command.as_str(), c.exit_code)).collect();
     assert_eq!(told, [("echo in the dead; false", Some(1)), ("exit 4", None)]);

@@ -21,8 +21,8 @@ async fn survives(shell: &Session, disturbance: &str) {
         let text = done.output.clone().unwrap_or_default();
         match done.boundary {
             Boundary::Attested => assert_eq!(
-                (done.status, done.exit_code, text.as_str()),
-                (CommandStatus::Completed, Some(code), output),
+                (done.status, done.exit_code, text.trim_end()),
+                (CommandStatus::Completed, Some(code), output.trim_end()),
                 "after {disturbance:?}"
             ),
             // The exit code is not known, and is not made up.

@@ -1,5 +1,6 @@
 //! Sessions never mix: not their output, not their input, not their state.
 
+use api::EndedBy;
 use e2e::{Server, count, seq};
 
 use crate::boundaries::join_all;
@@ -35,6 +36,7 @@ async fn two_sessions_have_nothing_in_common() {
     );
     let (a, b) = (one.run("read a; echo one got $a").await, two.run("read b; echo two got $b").await);
     let (second, first) = (two.types("2").await, one.types("1").await);
+    assert_eq!((first.ended_by, second.ended_by), (EndedBy::Ended, EndedBy::Ended));
     assert_eq!((first.output.as_str(), second.output.as_str()), ("1\none got 1\n", "2\ntwo got 2\n"));
     assert_ne!((a.session_id, one.look().await.pid), (b.session_id, two.look().await.pid));
 }

@@ -28,7 +28,7 @@ async fn sessions_that_came_and_went_leave_nothing() {
         let shell =
             server.session_with(CreateRequest { name: Some(format!("n{number}")), ..CreateRequest::default() }).await;
         assert_eq!(shell.gives(&format!("echo {number}")).await, (0, format!("{number}\n")));
-        server.client().terminate(&shell.id, number % 2 == 0, None).await.expect("it ends");
+        server.client().terminate(&shell.id, number.is_multiple_of(2), None).await.expect("it ends");
     };
     // What is made once and kept (threads, caches) is made first.
     join_all((0..8).map(one)).await;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use api::{CommandStatus, ErrorCode, Foreground, InputRequest, WaitRequest};
+use api::{CommandStatus, EndedBy, ErrorCode, Foreground, InputRequest, WaitRequest};
 use e2e::Server;
 
 /// The files below a folder that hold this text.
@@ -51,7 +51,8 @@ async fn an_editor_is_a_screen_that_keys_drive() {
     let screen = vim.screen.clone().expect("it paints");
     assert!(screen.alternate && screen.rows.iter().filter(|row| row.as_str() == "~").count() > 20, "{screen:?}");
     assert_eq!(shell.refusal("echo no").await, Some(ErrorCode::SessionBusy));
-    shell.presses(&["i"], Some("INSERT")).await;
+    let typing = shell.presses(&["i"], Some("INSERT")).await;
+    assert_eq!(typing.ended_by, EndedBy::Matched, "{typing:?}");
     shell
         .input(&InputRequest {
             input: Some("typed text".to_owned()),
@@ -76,7 +77,8 @@ async fn a_pager_waits_and_leaves_no_paint() {
     let shell = server.session().await;
     let less = shell.run("seq 1 500 | less").await;
     assert_eq!(less.foreground, Some(Foreground::Fullscreen), "{less:?}");
-    shell.presses(&["Space"], Some("^7[0-9]$")).await;
+    let next = shell.presses(&["Space"], Some("^7[0-9]$")).await;
+    assert_eq!(next.ended_by, EndedBy::Matched, "{next:?}");
     assert_eq!(shell.screen().await[0], "40");
     shell.presses(&["q"], None).await;
     let done = shell.end_of(&less).await;
@@ -95,7 +97,7 @@ async fn a_server_that_also_reads_keys_runs_and_does_not_ask() {
     let dev = shell.run_until("python3 dev.py", "press q").await;
     let wait = WaitRequest { input_wanted: true, timeout: Some(1.0), ..Default::default() };
     let answer = shell.wait(&wait).await;
-    assert_eq!((answer.ended_by, answer.foreground), (api::EndedBy::TimedOut, Foreground::Running));
+    assert_eq!((answer.ended_by, answer.foreground), (EndedBy::TimedOut, Foreground::Running));
     shell.types("q").await;
     assert_eq!(shell.end_of(&dev).await.exit_code, Some(0));
 }

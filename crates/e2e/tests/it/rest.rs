@@ -15,8 +15,11 @@ fn ask(connection: &mut Connection, method: &str, path: &str, body: &Value) -> (
     (reply.status, reply.json())
 }
 
+/// A field of a data model: its path, and what its value must be.
+type Field = (&'static str, fn(&Value) -> bool);
+
 /// The names of an object's fields that have another type than this; empty when it is the data model.
-fn unlike<'a>(object: &Value, model: &[(&'a str, fn(&Value) -> bool)]) -> Vec<&'a str> {
+fn unlike(object: &Value, model: &[Field]) -> Vec<&'static str> {
     let value = |path: &str| path.split('.').fold(object, |at, name| &at[name]).clone();
     model.iter().filter(|(path, is_right)| !is_right(&value(path))).map(|(path, _)| *path).collect()
 }
@@ -26,7 +29,7 @@ fn is_time(value: &Value) -> bool {
     value.as_str().is_some_and(|text| form.is_match(text))
 }
 
-const SESSION: [(&str, fn(&Value) -> bool); 19] = [
+const SESSION: [Field; 19] = [
     ("id", Value::is_string),
     ("status", Value::is_string),
     ("shell", Value::is_string),
@@ -48,7 +51,7 @@ const SESSION: [(&str, fn(&Value) -> bool); 19] = [
     ("connection.mcp", Value::is_string),
 ];
 
-const COMMAND: [(&str, fn(&Value) -> bool); 14] = [
+const COMMAND: [Field; 14] = [
     ("id", Value::is_string),
     ("sessionId", Value::is_string),
     ("command", Value::is_string),

@@ -31,7 +31,7 @@ use crate::wire::{Foreground, FromHolder, Hello, Key, PROTOCOL, State, Status, T
 use crate::{ATTESTATION_FD, SOCKET_FILE};
 
 /// The private keys, bound in every keymap by shell-integration/bash.sh: load the staged command and accept it.
-const KEY_RUN: &[u8] = b"\x1b[7337~\x1b[7339~";
+const KEY_RUN: &[u8] = b"\x1b\x1f\x1b\x1e";
 /// The private key that makes the shell report.
 const KEY_REPORT: &[u8] = b"\x1b[7338~";
 /// How many connections are served at once; one is a server's, the others are looks.
@@ -51,8 +51,6 @@ const COALESCE_US: u64 = 1_500;
 const MARKER_US: u64 = 500;
 /// For this long after a key everything that the shell shows is announced at once.
 const TYPING_US: u64 = 100_000;
-/// After this long even a shell on an overloaded machine has read the keys that were pressed.
-const KEYS_READ_US: u64 = 3_000_000;
 /// After this long without output the pump gives its memory back.
 const QUIET_US: u64 = 2_000_000;
 /// How long the last frames may take to leave.
@@ -110,10 +108,12 @@ struct Holder {
     has_more: bool,
     quiet_at: Option<u64>,
     announce_by: Option<u64>,
-    /// A report was appended whose marker may come with the next bytes.
-    expects_marker: bool,
-    pressed_at: u64,
+    /// After a report this many more pieces of output are told at once: the marker is in one of them. The piece that was
+    /// taken in the same turn as the report may or may not have been the one.
+    expects_marker: u8,
     typed_at: u64,
+    /// Until then nobody waits for what the terminal shows: it is left there, to be taken in one piece.
+    idle_until: u64,
 }
 
 /// Holds the session of this folder until it is over.
@@ -166,9 +166,9 @@ pub fn run(folder: &Path) -> io::Result<()> {
         has_more: false,
         quiet_at: None,
         announce_by: None,
-        expects_marker: false,
-        pressed_at: 0,
+        expects_marker: 0,
         typed_at: 0,
+        idle_until: 0,
         spec,
     };
     holder.adopt_standard_input()?;
@@ -270,7 +270,8 @@ impl Holder {
         self.serve_clients(&ready, now);
         self.go_on_ending(now);
         self.publish(now);
-        for client in &mut self.clients {
+        let is_idle = now < self.idle_until;
+        for client in self.clients.iter_mut().filter(|c| !(is_idle && c.is_held())) {
             client.flush();
         }
         self.clients.retain(|c| !c.is_over());
@@ -280,6 +281,7 @@ impl Holder {
     /// The only place where the holder sleeps.
     fn wait_for_something(&mut self) -> io::Result<Ready> {
         let now = time::monotonic_us();
+        let is_idle = now < self.idle_until && self.exit.is_none();
         let timers = [
             self.sampler.next_at(),
             self.keyboard.next_at(),
@@ -291,13 +293,14 @@ impl Holder {
             self.quiet_at,
             self.announce_by,
             self.has_more.then_some(now),
+            is_idle.then_some(self.idle_until),
         ];
         let timeout = timers.into_iter().flatten().min().map(|at| {
             let us = at.saturating_sub(now);
             Timespec { tv_sec: (us / 1_000_000) as i64, tv_nsec: (us % 1_000_000 * 1000) as i64 }
         });
         let mut leader = PollFlags::empty();
-        if self.retry_at.is_none() {
+        if self.retry_at.is_none() && !is_idle {
             leader |= PollFlags::IN;
         }
         if !self.keyboard.is_empty() {
@@ -318,7 +321,7 @@ impl Holder {
             fds.push(PollFd::new(&self.leader, leader));
         }
         for client in &self.clients {
-            let unsent = if client.has_unsent() { PollFlags::OUT } else { PollFlags::empty() };
+            let unsent = if client.has_unsent() && !client.is_held() { PollFlags::OUT } else { PollFlags::empty() };
             fds.push(PollFd::from_borrowed_fd(client.fd(), PollFlags::IN | unsent));
         }
         match poll(&mut fds, timeout.as_ref()) {
@@ -425,7 +428,10 @@ impl Holder {
             if let Some(report) = self.prompt.datagram(bytes) {
                 self.held.push_back((time::wall_us(), report));
                 self.append_held();
-                self.expects_marker |= self.prompt.shell == Shell::Ready;
+                if self.prompt.shell == Shell::Ready {
+                    self.expects_marker = 2;
+                    self.idle_until = 0;
+                }
                 self.announce_by.get_or_insert(now + MARKER_US);
                 self.stir(now);
             }
@@ -517,23 +523,38 @@ impl Holder {
             return;
         }
         let has_new_bytes = tail.journal > self.published.journal;
-        let marker_may_be_here = self.expects_marker && has_new_bytes;
-        let wait_us = match self.prompt.shell {
-            // Echo and first output of a command that was just started come together with its end, if that is near.
-            Shell::Running(_) => (self.pressed_at + COALESCE_US).saturating_sub(now),
-            // A prompt is painted in several pieces, and nobody waits for them; somebody who types does.
-            Shell::Ready if now > self.typed_at + TYPING_US => COALESCE_US,
-            Shell::Starting | Shell::Ready | Shell::Typed => 0,
-        };
-        let is_due = self.is_over || self.announce_by.is_some_and(|at| at <= now) || (wait_us == 0 && has_new_bytes);
-        if !is_due && !marker_may_be_here {
-            self.announce_by.get_or_insert(now + wait_us);
+        let is_due = self.is_over || has_new_bytes || self.announce_by.is_some_and(|at| at <= now);
+        if !is_due {
+            // Only events are new: they are told together with the bytes that come with them, or soon.
+            self.announce_by.get_or_insert(now + MARKER_US);
             return;
         }
-        self.expects_marker &= !has_new_bytes;
+        if has_new_bytes && self.expects_marker > 0 {
+            self.expects_marker -= 1;
+            // A prompt is painted in several pieces, and nobody waits for them; somebody who types does.
+            let is_told = self.expects_marker == 0;
+            if is_told && self.prompt.shell == Shell::Ready && now > self.typed_at + TYPING_US {
+                self.idle_until = now + COALESCE_US;
+            }
+        }
         self.announce_by = None;
         self.published = tail;
         self.each_attached(|c| c.send(&FromHolder::Tail(tail)));
+    }
+
+    /// Answers a request together with the tail that it belongs to, when there is more to say or the idle time is over.
+    fn answer_later(&mut self, (client, seq): (u64, u32), value: u64, now: u64) {
+        let tail = Tail { journal: self.journal.end(), events: self.events.end() };
+        if self.held.is_empty() {
+            self.published = tail;
+            self.announce_by = None;
+            self.each_attached(|c| c.hold(&FromHolder::Tail(tail)));
+        }
+        let held = self.held.is_empty() && now < self.idle_until;
+        if let Some(client) = self.clients.iter_mut().find(|c| c.id == client) {
+            let done = FromHolder::Done { seq, status: Status::Ok, value };
+            if held { client.hold(&done) } else { client.send(&done) }
+        }
     }
 
     fn each_attached(&mut self, mut f: impl FnMut(&mut Client)) {

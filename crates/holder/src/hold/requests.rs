@@ -81,8 +81,8 @@ impl Holder {
     }
 
     pub(super) fn accept_command(&mut self, from: (u64, u32), key: Key, text: Vec<u8>, until: u64) {
-        if let Some(id) = self.prompt.earlier(&key) {
-            return self.answer(from, Status::Duplicate, id);
+        if let Some((status, id)) = self.prompt.earlier(&key) {
+            return self.answer(from, status, id);
         }
         if self.exit.is_some() || self.ending.is_some() {
             return self.answer(from, Status::Ended, 0);
@@ -120,25 +120,28 @@ impl Holder {
             Ok(()) => {
                 self.prompt.begin(id);
                 self.prompt.remember(key, u64::from(id));
-                self.pressed_at = now;
                 self.sampler.start_over(now);
-                // The acceptance is read before the answer that names it.
-                self.announce_by = Some(now);
-                self.publish(now);
-                self.answer(from, Status::Ok, u64::from(id));
+                self.idle_until = now + COALESCE_US;
+                // The acceptance is read before the answer that names it, and both may wait for what the command does.
+                self.answer_later(from, u64::from(id), now);
             }
             Err(e) => self.answer(from, Status::Failed, e.raw_os_error().unwrap_or(0).unsigned_abs().into()),
         }
     }
 
     pub(super) fn press_run_key(&mut self, id: u32, key: Key, text: &[u8]) -> io::Result<()> {
-        let staged = [format!("{id}\n").as_bytes(), text].concat();
+        let mut nonce = [0; 8];
+        rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty())?;
+        let nonce = u64::from_le_bytes(nonce);
+        let staged = [format!("{id} {nonce}\n").as_bytes(), text].concat();
         self.command_file.set_len(0)?;
         self.command_file.write_all_at(&staged, 0)?;
-        let accepted = Record::Accepted { id, key, text };
+        let accepted = Record::Accepted { id, nonce, key, text };
         self.events.record(time::wall_us(), self.journal.end(), &accepted)?;
         // The editor has the terminal and nothing waits to be typed, so the few bytes fit.
-        rustix::io::write(&self.leader, KEY_RUN)?;
+        // What a person has half typed may have the editor in a search or a count, which C-g ends.
+        let keys = if self.prompt.is_touched() { [b"\x07", KEY_RUN].concat() } else { KEY_RUN.to_vec() };
+        rustix::io::write(&self.leader, &keys)?;
         Ok(())
     }
 
@@ -157,8 +160,8 @@ impl Holder {
         bytes: Vec<u8>,
         now: u64,
     ) {
-        if let Some(value) = self.prompt.earlier(&key) {
-            return self.answer(from, Status::Duplicate, value);
+        if let Some((status, value)) = self.prompt.earlier(&key) {
+            return self.answer(from, status, value);
         }
         if self.exit.is_some() {
             return self.answer(from, Status::Ended, 0);
@@ -175,6 +178,7 @@ impl Holder {
         }
         self.prompt.typed(&bytes);
         self.typed_at = now;
+        self.idle_until = 0;
         match self.keyboard.accept(from, key, bytes, patience_us, now, modes) {
             Ok(()) => self.type_on(now),
             Err((status, value)) => self.answer(from, status, value),
@@ -254,11 +258,10 @@ impl Holder {
             self.sampler.sample(self.leader.as_fd(), self.shell_pid),
             Some(State { foreground: Foreground::Editor, .. })
         );
-        // A key that the shell has not read yet would end up as the input of the command before it.
-        let keys_are_read = self.prompt.is_taken() || time::monotonic_us() > self.pressed_at + KEYS_READ_US;
-        if !at_editor || !keys_are_read || !self.keyboard.is_empty() {
+        if !at_editor || !self.keyboard.is_empty() {
             return self.answer(from, Status::NotReady, 0);
         }
+        self.prompt.asked();
         let result = rustix::io::write(&self.leader, KEY_REPORT);
         let status = if result.is_ok() { Status::Ok } else { Status::Failed };
         self.answer(from, status, 0);

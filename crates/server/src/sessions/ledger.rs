@@ -31,8 +31,6 @@ pub(crate) struct Command {
     pub(crate) accepted_at: u64,
     /// The first byte of its output, once its marker came.
     pub(crate) start: Option<u64>,
-    /// The shell has said that it took it.
-    pub(crate) is_taken: bool,
     pub(crate) end: Option<End>,
 }
 
@@ -145,7 +143,14 @@ impl Ledger {
                 (self.holder_pid, self.shell_pid, self.started_us) = (holder_pid, shell_pid, event.time_us);
                 (self.cols, self.rows) = (cols, rows);
             }
-            Some(Record::Accepted { id, key, text }) => self.accepted(id, key, text, event),
+            Some(Record::Accepted { id, nonce, key, text }) => {
+                self.accepted(id, key, text, event);
+                // The start marker carries the nonce that went with the command.
+                if let Some(nonce) = terminal::Nonce::parse(nonce.to_string().as_bytes()) {
+                    let found = self.boundaries.record(terminal::Record::Started { nonce, id });
+                    found.into_iter().for_each(|f| self.boundary(f, news));
+                }
+            }
             Some(Record::Attested { report }) => self.report(report, event, news),
             Some(Record::Resized { cols, rows }) => (self.cols, self.rows) = (cols, rows),
             Some(Record::Exited { wait_status, end, .. }) => {
@@ -177,7 +182,6 @@ impl Ledger {
             accepted_us: event.time_us,
             accepted_at: event.offset.0,
             start: None,
-            is_taken: false,
             end: None,
         });
     }
@@ -192,7 +196,7 @@ impl Ledger {
 
     fn report(&mut self, report: &[u8], event: &Event, news: &mut Vec<News>) {
         if report.starts_with(b"R;") {
-            self.still_inside = self.current.and_then(|id| self.command(id)).is_some_and(|c| c.is_taken);
+            self.still_inside = self.current.and_then(|id| self.command(id)).is_some_and(|c| c.start.is_some());
             if !self.still_inside {
                 let why = "not run: a line that somebody has begun to type at the prompt is unfinished; C-c clears it";
                 if let Some(id) = self.end_current(CommandStatus::Failed, why, Boundary::Attested, event.time_us) {
@@ -210,11 +214,7 @@ impl Ledger {
             terminal::Record::Ended { end, .. } => {
                 self.ended_us.insert(end.id, event.time_us);
             }
-            terminal::Record::Started { id, .. } => {
-                if let Some(command) = self.command_mut(*id) {
-                    command.is_taken = true;
-                }
-            }
+            terminal::Record::Started { .. } => {}
         }
         if let Some(found) = self.boundaries.record(record) {
             self.boundary(found, news);

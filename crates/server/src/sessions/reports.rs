@@ -29,7 +29,8 @@ impl Manager {
         let patience = wish.wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, |w| w.timeout);
         let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
         let (text, wait) = (wish.command.into_bytes(), wish.wait);
-        let started = handle.ask(|started| Request::Run { text, key, patience_ms, wait, started }).await??;
+        let started = handle.ask(|started| Request::Run { text, key, patience_ms, wait, started }).await?;
+        let started = started.map_err(|e| with_key(e, wish.key.as_deref()))?;
         let report = match started.finished {
             Some(finished) => {
                 let finished = finished.await.map_err(|_| ActionError::Restarting)?;
@@ -57,7 +58,8 @@ impl Manager {
         }
         let key = key_of(wish.key.as_deref(), format!("{:?}", wish.bytes).as_bytes());
         let Input { bytes, is_secret, wait, .. } = wish;
-        let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, wait, typed }).await??;
+        let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, wait, typed }).await?;
+        let typed = typed.map_err(|e| with_key(e, wish.key.as_deref()))?;
         let report = match typed.finished {
             Some(finished) => {
                 let finished = finished.await.map_err(|_| ActionError::Restarting)?;
@@ -381,6 +383,13 @@ fn key_of(key: Option<&str>, body: &[u8]) -> Key {
     bytes[..8].copy_from_slice(&fnv(key.as_bytes()).to_le_bytes());
     bytes[8..].copy_from_slice(&fnv(body).to_le_bytes());
     bytes
+}
+
+fn with_key(error: ActionError, key: Option<&str>) -> ActionError {
+    match (error, key) {
+        (ActionError::KeyReused { .. }, Some(key)) => ActionError::KeyReused { key: key.to_owned() },
+        (error, _) => error,
+    }
 }
 
 /// FNV-1a: only a name for text, never a defence.

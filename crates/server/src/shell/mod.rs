@@ -71,7 +71,7 @@ impl Integration {
             // In POSIX mode bash reads $ENV and nothing else; the script then reads the profiles as a login shell does.
             let mut env = vec![(b"ENV".to_vec(), script)];
             env.extend(original_env.map(|e| (b"PTYD_ENV".to_vec(), e.to_vec())));
-            (vec![b"bash".to_vec(), b"-l".to_vec(), b"--posix".to_vec()], env)
+            (vec![b"bash".to_vec(), b"--posix".to_vec(), b"-l".to_vec()], env)
         } else {
             (vec![b"bash".to_vec(), b"--rcfile".to_vec(), script, b"-i".to_vec()], Vec::new())
         };

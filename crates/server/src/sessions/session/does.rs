@@ -118,7 +118,6 @@ impl Session {
             accepted_us: micros(SystemTime::now()),
             accepted_at: at,
             start: None,
-            is_taken: true,
             end: None,
         });
         let (typed, _) = oneshot::channel();

@@ -221,9 +221,12 @@ impl Session {
                 problem: format!("{value} is not a process of this session"),
             }),
             Status::Failed => Err(ActionError::Internal { why: os_error(value) }),
-            Status::Busy | Status::NotReady | Status::Typed | Status::LineTooLong | Status::Stalled => {
-                Err(ActionError::Internal { why: format!("unexpected answer {status:?}") })
-            }
+            Status::Busy
+            | Status::NotReady
+            | Status::Typed
+            | Status::LineTooLong
+            | Status::Stalled
+            | Status::KeyReused => Err(ActionError::Internal { why: format!("unexpected answer {status:?}") }),
         }
     }
 
@@ -246,6 +249,7 @@ impl Session {
             Status::Ok | Status::Duplicate => Ok(self.begin_wait(id, wait)),
             Status::Busy => Err(self.busy_error(id)),
             Status::Ended => Err(self.ended_error()),
+            Status::KeyReused => Err(key_reused()),
             Status::Typed => {
                 Err(self.not_ready("somebody has typed at the prompt and the line has not ended; C-c clears it"))
             }
@@ -336,10 +340,16 @@ impl Session {
                 ),
             }),
             Status::Ended => Err(self.ended_error()),
+            Status::KeyReused => Err(key_reused()),
             Status::Busy | Status::NotReady | Status::Typed | Status::Failed | Status::NoProcess => {
                 Err(ActionError::Internal { why: os_error(value) })
             }
         };
         let _ = typed.send(result);
     }
+}
+
+/// The caller fills its key in, which is only known by its hash here.
+fn key_reused() -> ActionError {
+    ActionError::KeyReused { key: String::new() }
 }

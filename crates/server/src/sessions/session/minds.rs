@@ -17,7 +17,10 @@ impl Session {
                 self.finish(waiter, ended_by, None);
             }
         }
-        if self.editor_since.is_some_and(|t| now >= t + limits::EDITOR_SUSPICION) && self.reported_at.is_none() {
+        let is_suspicious = self.editor_since.is_some_and(|t| now >= t + limits::EDITOR_SUSPICION);
+        if is_suspicious && self.reported_at.is_none() && !self.keys_are_read() {
+            self.editor_since = Some(now);
+        } else if is_suspicious && self.reported_at.is_none() {
             self.reported_at = Some(now);
             self.call(Call::Report, |seq| ToHolder::Report { seq });
         }
@@ -35,6 +38,14 @@ impl Session {
             self.on_news(news);
         }
         self.heed_typed_command();
+    }
+
+    /// A key that is pressed before the shell has read the ones that hand a command over would end up as that command's
+    /// input.
+    fn keys_are_read(&self) -> bool {
+        let Some(command) = self.ledger.current.and_then(|id| self.ledger.command(id)) else { return false };
+        let age = micros(SystemTime::now()).saturating_sub(command.accepted_us);
+        command.start.is_some() || std::time::Duration::from_micros(age) > limits::KEYS_READ
     }
 
     /// The report key was pressed and the shell said nothing: its hooks are gone, and so is the exit code.

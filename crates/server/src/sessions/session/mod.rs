@@ -84,6 +84,9 @@ pub(crate) enum Request {
     Prompt(oneshot::Sender<()>),
 }
 
+/// Where a caller learns that its command was accepted.
+type StartReply = oneshot::Sender<Result<Started, ActionError>>;
+
 /// A command that was accepted, and where its wait will answer.
 #[derive(Debug)]
 pub(crate) struct Started {
@@ -177,7 +180,7 @@ pub(crate) struct Session {
     waiters: Vec<Waiter>,
     prompt_waiters: Vec<oneshot::Sender<()>>,
     /// Callers that wait only until their command's output begins, and until when.
-    start_waiters: Vec<(u32, Instant, oneshot::Sender<Result<Started, ActionError>>)>,
+    start_waiters: Vec<(u32, Instant, StartReply)>,
     calls: HashMap<u32, Call>,
     enders: Vec<oneshot::Sender<Ended>>,
     next_seq: u32,

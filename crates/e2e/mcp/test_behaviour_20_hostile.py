@@ -1,0 +1,171 @@
+"""BEHAVIOUR 20: shells that have been turned against their hooks, by accident or on purpose.
+
+Afterwards a command's end is right, or the answer says that it is a guess and leaves a way back; it never hangs.
+"""
+
+import os
+import shutil
+
+import pytest
+from desk import within
+
+# After each of these the next commands must be right, to the byte and to the code.
+HARMLESS = {
+    "prompt and hooks replaced": "PROMPT_COMMAND=; PS1='mine> '",
+    "prompt command unset": "unset PROMPT_COMMAND PS0 PS1",
+    "hooks unset": "unset -f __ptyd_hook __ptyd_load __ptyd_report 2>/dev/null",
+    "a prompt command of one's own": "PROMPT_COMMAND='true; echo -n; false'",
+    "a prompt that counts": "n=0; PS1='$((++n)) \\w \\$(false) > '",
+    "a prompt that cannot be changed": "readonly PS1 PROMPT_COMMAND",
+    "an unset variable is an error": "set -u",
+    "an error is not the end": "set -E; trap 'true' ERR",
+    "every pipe counts": "set -o pipefail",
+    "no globbing": "set -f",
+    "everything is exported": "set -a",
+    "files are not overwritten": "set -o noclobber",
+    "vi keys": "set -o vi",
+    "emacs keys": "set -o emacs",
+    "posix mode": "set -o posix",
+    "no history": "set +o history",
+    "no job control": "set +m",
+    "debug trap removed": "trap - DEBUG",
+    "debug trap set": "trap ':' DEBUG",
+    "exit trap set": "trap 'echo bye' EXIT",
+    "another IFS": "IFS=0123456789x;",
+    "a dumb terminal": "TERM=dumb",
+    "builtins shadowed": "printf() { :; }; eval() { :; }; read() { :; }; command() { :; }; mapfile() { :; }",
+    "aliases": "alias printf=false echo='echo' builtin=false eval=false true=false",
+    "raw terminal": "stty raw -echo",
+    "no echo": "stty -echo",
+    "another interrupt key": "stty intr ^X eof ^Y",
+    "no signals": "stty -isig",
+    "stderr closed": "exec 2>&-",
+    "stderr in a file": "exec 2>errors",
+    "another locale": "export LC_ALL=C",
+    "a wide terminal": "stty cols 20 rows 5",
+    "no columns": "stty cols 0 rows 0",
+    "signals ignored": "trap '' INT TERM QUIT HUP",
+    "extended globs": "shopt -s extglob nullglob failglob",
+    "a directory without rights": "mkdir -m 0 locked; cd /",
+    "a time limit for idle shells": "TMOUT=1000",
+    "history with expansion": "set -o histexpand; HISTCONTROL=; HISTTIMEFORMAT='%F '",
+}
+
+
+# After these the shell can no longer speak for itself, or not always.
+BEYOND_REPAIR = {
+    "builtins switched off": "enable -n printf mapfile",
+    "the way to builtins shadowed": "builtin() { :; }",
+    "the attestation socket closed": "exec 97>&-",
+    "no more descriptors": "ulimit -n 3",
+    "keys of our own unbound": "bind -r '\\e[7337~'; bind -r '\\e[7339~'",
+}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+async def test_the_ends_stay_right_with(desk, name):
+    with within(1):
+        await desk.terminal(HARMLESS[name], timeout=10)
+        answer = await desk.terminal("echo ok; (exit 3)", timeout=10)
+    assert (answer.output, answer.exit) == ("ok", 3), answer.text
+    # A trap on leaving prints when the desk is cleared, which is nobody's output.
+    assert "boundary heuristic" not in answer.facts
+    assert (await desk.terminal("true", timeout=10)).exit == 0
+
+
+async def test_a_shell_that_stops_at_errors_stops_at_the_first_and_is_replaced(desk):
+    await desk.terminal("set -e")
+    assert (await desk.terminal("echo fine")).exit == 0
+    ended = await desk.terminal("false; echo not reached")
+    assert ("session ended" in ended.facts, ended.exit, ended.output) == (True, 1, "")
+    assert (await desk.terminal("echo ok")).output == "ok"
+
+
+async def test_a_shell_without_stdout_still_ends_its_commands(desk):
+    with within(1):
+        await desk.terminal("exec 1>&-", timeout=10)
+        answer = await desk.terminal("echo lost; (exit 3)", timeout=10)
+    assert answer.exit == 3
+    back = await desk.terminal("exec 1>/dev/tty; echo back", timeout=10)
+    assert (back.output, back.exit) == ("back", 0)
+
+
+@pytest.mark.parametrize("name", BEYOND_REPAIR)
+async def test_the_ends_are_right_or_said_to_be_a_guess_and_a_reset_helps_with(desk, name):
+    with within(1):
+        await desk.terminal(BEYOND_REPAIR[name], timeout=10)
+        answer = await desk.terminal("echo o''k; (exit 3)", timeout=10)
+    is_right = not answer.is_error and (answer.output, answer.exit) == ("ok", 3)
+    is_guess = "boundary heuristic" in answer.facts and answer.exit is None and "ok" in answer.output.splitlines()
+    assert is_right or is_guess or answer.is_error, answer.text
+    reset = await desk.terminal("echo ok; (exit 3)", reset=True)
+    assert (reset.output, reset.exit) == ("ok", 3)
+
+
+@pytest.mark.parametrize("inner", ["bash", "bash --norc", "sh", "su", "env -i bash --norc -i", "python3 -q"])
+async def test_a_shell_in_the_shell_waits_for_input_takes_it_and_gives_the_outer_one_back(desk, inner):
+    with within(1):
+        started = await desk.terminal(inner, timeout=10)
+    assert (started.is_running, started.wants) == (True, "input"), started.text
+    assert (await desk.terminal("echo outer")).is_error
+    said = await desk.terminal("print('in' + 'ner')" if "python" in inner else "echo in''ner", is_input=True, timeout=10)
+    assert "inner" in said.output.splitlines(), said.text
+    ended = await desk.terminal("exit(5)" if "python" in inner else "exit 5", is_input=True, timeout=10)
+    assert ended.exit == 5
+    assert (await desk.terminal("echo outer")).text == "outer\n[exit 0]"
+
+
+async def test_a_virtual_environment_changes_the_prompt_and_not_the_ends(desk):
+    await desk.terminal("python3 -m venv --without-pip v && . v/bin/activate", timeout=60)
+    answer = await desk.terminal("echo ok; (exit 3)")
+    assert (answer.text, answer.exit) == ("ok\n[exit 3]", 3)
+    assert (await desk.terminal("deactivate")).exit == 0
+
+
+async def test_a_start_up_file_that_asks_is_said_and_can_be_answered(desk):
+    (desk.home / ".bashrc").write_text("read -p 'who? ' WHO\n")
+    with within(1):
+        refused = await desk.terminal("echo ok", timeout=12)
+    assert (refused.is_error, "start-up file waits for input" in refused.text) == (True, True), refused.text
+    listed = await desk.agent.call("list_terminal_sessions")
+    [session] = [desk.agent.at(t["id"]) for t in listed.structured["terminals"]]
+    await session.type("me", end_with_newline=True, timeout=10)
+    answer = await desk.terminal("echo $WHO")
+    assert (answer.output, answer.exit) == ("me", 0)
+
+
+@pytest.mark.parametrize("shell", ["sh", "zsh", "fish"])
+async def test_a_start_up_file_that_becomes_another_shell_is_served_as_a_guess_that_says_so(desk, shell):
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed: apt-get install {shell}")
+    (desk.home / ".bashrc").write_text(f"exec {shell}\n")
+    with within(1):
+        answer = await desk.terminal("echo o''k", timeout=10)
+    assert "ok" in answer.output.splitlines(), answer.text
+    assert "boundary heuristic" in answer.facts, answer.text
+    assert "ok" in (await desk.terminal("echo o''k", timeout=10)).output.splitlines()
+
+
+async def test_a_start_up_file_with_a_syntax_error_is_survived(desk):
+    (desk.home / ".bashrc").write_text("if then fi (\nexport AFTER=1\n")
+    answer = await desk.terminal("echo ok", timeout=10)
+    assert (answer.output, answer.exit) == ("ok", 0)
+
+
+async def test_a_start_up_file_that_exits_is_told(desk):
+    (desk.home / ".bashrc").write_text("exit 4\n")
+    with within(1):
+        answer = await desk.terminal("echo ok", timeout=5)
+    assert "exit 4" in answer.text or "ended" in answer.text, answer.text
+    (desk.home / ".bashrc").unlink()
+    assert (await desk.terminal("echo ok", timeout=5)).output == "ok"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user without a password")
+async def test_another_user_is_served_as_input(desk):
+    with within(1):
+        started = await desk.terminal("su nobody -s /bin/bash", timeout=10)
+    assert started.is_running, started.text
+    said = await desk.terminal("id -un", is_input=True, wait_for="^nobody\n.*\\$ ", timeout=10)
+    assert "nobody" in said.output.splitlines()
+    assert (await desk.terminal("exit 6", is_input=True, timeout=10)).exit == 6

@@ -1,0 +1,137 @@
+"""A day's work through the door: a Rust project from nothing, npm's questions, a served folder.
+
+These are not conditions but jobs: each does with the tools what an agent does, and looks at the result on disk.
+"""
+
+import json
+import os
+import re
+import shutil
+import textwrap
+from pathlib import Path
+
+import pytest
+
+LIB = '''\
+//! Sums.
+
+/// The sum of two numbers.
+pub fn sum(a: i64, b: i64) -> i64 {
+\ta - b
+}
+
+#[cfg(test)]
+mod tests {
+\t#[test]
+\tfn two_and_two_are_four() {
+\t\tassert_eq!(super::sum(2, 2), 4, "sums \\"add\\" up: $HOME !! `id`");
+\t}
+}
+'''
+MANIFEST = '[package]\nname = "sums"\nversion = "0.1.0"\nedition = "2021"\n'
+
+
+def toolchain(desk):
+    """Where this machine's Rust is; the home of the test has none."""
+    real = Path(os.environ.get("PTYD_REAL_HOME") or os.path.expanduser("~"))
+    homes = {name: os.environ.get(name) or str(real / folder) for name, folder in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")]}
+    rust = {name: home for name, home in homes.items() if Path(home).is_dir()}
+    cargo = str(Path(shutil.which("cargo")).parent)
+    return rust | {
+        "PATH": f"{cargo}:{desk.env['PATH']}",
+        "CARGO_TARGET_DIR": str(desk.root / "target"),
+        "CARGO_NET_OFFLINE": "true",
+        "CARGO_TERM_COLOR": "always",
+        "TERM": "xterm-256color",
+    }
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not in the PATH: install Rust (rustup.rs)")
+async def test_a_failing_test_is_written_read_mended_and_passes(desk):
+    for name, value in toolchain(desk).items():
+        await desk.terminal(f"export {name}='{value}'")
+    await desk.terminal("mkdir -p sums/src && cd sums")
+    assert (await desk.terminal(f"cat > Cargo.toml <<'EOF'\n{MANIFEST}EOF")).exit == 0
+    assert (await desk.terminal(f"cat > src/lib.rs <<'EOF'\n{LIB}EOF")).exit == 0
+    assert (desk.project / "sums/src/lib.rs").read_text() == LIB
+    failed = await desk.terminal("cargo test --lib", timeout=70)
+    assert failed.exit == 101
+    place = re.search(r"panicked at src/lib\.rs:(\d+):\d+:\n(.*)\n\s+left: 0\n\s+right: 4", failed.output)
+    assert place is not None, failed.output
+    assert place.groups() == ("12", 'assertion `left == right` failed: sums "add" up: $HOME !! `id`')
+    assert "\x1b" not in failed.output
+    await desk.terminal("sed -i 's/a - b/a + b/' src/lib.rs")
+    passed = await desk.terminal("cargo test --lib", wait_for="test result: .*", timeout=70)
+    assert passed.fact("matched").startswith('"test result: ok. 1 passed; 0 failed;')
+    assert (await desk.terminal("cargo test --lib -q | cat; echo ${PIPESTATUS[0]}", timeout=70)).last_line == "0"
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed: apt-get install npm")
+async def test_npms_questions_are_answered_one_by_one(desk):
+    session = await desk.session(env={"npm_config_update_notifier": "false", "PATH": f"{Path(shutil.which('npm')).parent}:{desk.env['PATH']}"})
+    asked = await session.run("npm init", wait_for=r"package name: \(project\) $", timeout=60)
+    assert asked.is_running
+    answers = {
+        "my-project": r"version: \(1\.0\.0\) $",
+        "1.2.3": "description: $",
+        'It says "hi"': r"entry point: \(index\.js\) $",
+        "": "test command: $",
+        "true": "git repository: $",
+    }
+    for answer, question in answers.items():
+        asked = await session.type(answer, end_with_newline=True, wait_for=question, timeout=30)
+        assert asked.fact("matched") is not None, asked.text
+    steps = [
+        {"input": "\r"},
+        {"wait_for": "keywords: $", "input": "a b\r"},
+        {"wait_for": "author: $", "input": "\r"},
+        {"wait_for": "license: .*$", "input": "MIT\r"},
+    ]
+    asked = await session.agent.call("send_input_to_terminal", session_id=session.id, steps=steps, timeout=30)
+    if asked.is_running:
+        # Newer versions ask for the kind of modules first.
+        asked = await session.read(wait_for=r"type: .*$|Is this OK\? .*$", timeout=30)
+        if "type:" in asked.last_line:
+            await session.type("", end_with_newline=True, wait_for="Is this OK", timeout=30)
+    ended = await session.type("yes", end_with_newline=True, timeout=30)
+    assert ended.exit == 0, ended.text
+    made = json.loads((desk.project / "package.json").read_text())
+    told = {name: made[name] for name in ("name", "version", "description", "scripts", "keywords", "license")}
+    assert told == {
+        "name": "my-project",
+        "version": "1.2.3",
+        "description": 'It says "hi"',
+        "scripts": {"test": "true"},
+        "keywords": ["a", "b"],
+        "license": "MIT",
+    }
+
+
+async def test_a_development_server_is_started_watched_and_ended(desk):
+    (desk.project / "index.html").write_text("<h1>served</h1>\n")
+    session, other = await desk.session(), await desk.session()
+    started = await session.run("python3 -u -m http.server 0 --bind 127.0.0.1", wait_for=r"http://127\.0\.0\.1:(\d+)/", timeout=30)
+    port = re.search(r":(\d+)/", started.fact("matched")).group(1)
+    fetch = f"import urllib.request as u; print(u.urlopen('http://127.0.0.1:{port}/').read().decode(), end='')"
+    assert (await other.run(f'python3 -c "{fetch}"')).output == "<h1>served</h1>"
+    seen = await session.read(wait_for='"GET / HTTP/1.1" 200', timeout=10)
+    assert '"GET / HTTP/1.1" 200' in seen.output
+    ended = await session.terminate()
+    assert ended.structured["left"] == 0
+    refused = await other.run(f'python3 -c "{fetch}"')
+    assert (refused.exit, "Connection refused" in refused.output) == (1, True)
+
+
+async def test_a_program_is_written_and_debugged_in_a_python_dialogue(desk):
+    program = textwrap.dedent(
+        """\
+        def mean(numbers):
+            return sum(numbers) / len(numbers)
+        """
+    )
+    await desk.terminal(f"cat > mean.py <<'EOF'\n{program}EOF")
+    assert (await desk.terminal("python3 -q -i mean.py")).wants == "input"
+    failed = await desk.terminal("mean([])", is_input=True)
+    assert "ZeroDivisionError: division by zero" in failed.output.splitlines()
+    assert (await desk.terminal("mean([1, 2])", is_input=True)).output.splitlines()[-2:] == ["1.5", ">>> "]
+    assert (await desk.terminal("C-d")).exit == 0
