@@ -520,6 +520,8 @@ impl Holder {
     fn publish(&mut self, now: u64) {
         let tail = Tail { journal: self.journal.end(), events: self.events.end() };
         if tail == self.published || !self.held.is_empty() {
+            // A time that has passed and nothing to say would keep the loop turning.
+            self.announce_by = None;
             return;
         }
         let has_new_bytes = tail.journal > self.published.journal;
