@@ -199,10 +199,10 @@ pub struct Exit {
 /// Where to connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Connection {
-    /// The session's WebSocket.
-    pub socket: String,
-    /// The MCP endpoint.
-    pub mcp: String,
+    /// The session's REST resource; output and input are below it.
+    pub url: String,
+    /// The command that attaches a person's terminal.
+    pub attach: String,
 }
 
 /// `GET /terminals`.

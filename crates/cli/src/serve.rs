@@ -67,7 +67,9 @@ fn default_listen(detached: bool) -> SocketAddr {
 }
 
 fn log() {
-    let filter = EnvFilter::try_from_env("PTYD_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let asked = EnvFilter::try_from_env("PTYD_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    // The MCP library logs whole requests, and with them what is typed at password prompts.
+    let filter = ["rmcp=error"].iter().filter_map(|d| d.parse().ok()).fold(asked, EnvFilter::add_directive);
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
 }
 

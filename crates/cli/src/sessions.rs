@@ -256,7 +256,7 @@ mod tests {
             "createdAt": "", "lastActivity": "", "dimensions": {"cols": 80, "rows": 24},
             "resourceUsage": {"cpu": 0.0, "memory": 0.0, "processes": 0}, "foreground": "idle",
             "boundary": "attested", "journal": {"firstOffset": 0, "endOffset": 0}, "logFile": "",
-            "connection": {"socket": "", "mcp": ""}
+            "connection": {"url": "", "attach": ""}
         }))
         .expect("a session")
     }

@@ -647,7 +647,7 @@ pub enum ActionError {
         live: Vec<String>,
     },
     /// No such command.
-    #[error("no command {id} in session {session}; list_commands or GET /terminals/{session}/commands names them")]
+    #[error("no command {id} in session {session}; GET /terminals/{session}/commands lists them")]
     NoCommand {
         /// The session.
         session: SessionId,

@@ -14,9 +14,16 @@ pub struct Principal {
 impl Principal {
     /// The user that runs the server: its own Unix socket, and the token in its state directory.
     pub fn local() -> Self {
-        let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "local".to_owned());
-        Self { name, is_admin: true }
+        Self { name: user_name().unwrap_or_else(|| "local".to_owned()), is_admin: true }
     }
+}
+
+/// The name of the user that this process runs as (passwd(5)); the environment may say something else.
+fn user_name() -> Option<String> {
+    let uid = rustix::process::geteuid().as_raw().to_string();
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    let mut fields = users.lines().map(|l| l.split(':').collect::<Vec<_>>());
+    fields.find(|f| f.get(2) == Some(&uid.as_str())).and_then(|f| f.first().map(|n| (*n).to_owned()))
 }
 
 /// What happens to a stdio client's sessions once it has gone.

@@ -52,8 +52,8 @@ pub(super) fn session(view: action::SessionView, authority: &str) -> TerminalSes
     let (cwd, cwd_base64) = path(&view.cwd);
     TerminalSession {
         connection: api::Connection {
-            socket: format!("ws://{authority}/terminals/{}/socket", view.id),
-            mcp: format!("http://{authority}/mcp"),
+            url: format!("http://{authority}/terminals/{}", view.id),
+            attach: format!("ptyd attach {}", view.id),
         },
         id: view.id.to_string(),
         name: view.name,

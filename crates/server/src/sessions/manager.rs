@@ -42,14 +42,28 @@ pub(super) struct Handle {
     pub(super) shared: Arc<Shared>,
     mailbox: mpsc::Sender<Request>,
     pub(super) tail: watch::Receiver<Tail>,
+    stopping: watch::Receiver<bool>,
 }
 
 impl Handle {
-    /// Asks the actor; its going means that the session has ended (or the server stops).
+    /// Asks the actor; its going means that the session has ended, or that the server stops.
     pub(super) async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Request) -> Result<T, ActionError> {
         let (reply, answer) = oneshot::channel();
-        self.mailbox.send(request(reply)).await.map_err(|_| ActionError::Restarting)?;
-        answer.await.map_err(|_| ActionError::Restarting)
+        self.mailbox.send(request(reply)).await.map_err(|_| self.why_gone())?;
+        answer.await.map_err(|_| self.why_gone())
+    }
+
+    /// What a caller is told when the actor has gone before it answered.
+    pub(super) fn why_gone(&self) -> ActionError {
+        if *self.stopping.borrow() {
+            return ActionError::Restarting;
+        }
+        ActionError::Ended { session: self.shared.id.clone(), reason: "it has just ended".to_owned() }
+    }
+
+    /// The session has ended, although its handle may be there for another moment.
+    fn is_gone(&self) -> bool {
+        self.mailbox.is_closed() && !*self.stopping.borrow()
     }
 
     /// Waits until the actor has gone.
@@ -228,7 +242,7 @@ impl Manager {
         let (mailbox, requests) = mpsc::channel(limits::MAILBOX_MAX);
         let (tail_sender, tail) = watch::channel(Tail::default());
         let session = Session::new(Arc::clone(&shared), link, events, requests, tail_sender, early);
-        let handle = Handle { shared: Arc::clone(&shared), mailbox, tail };
+        let handle = Handle { shared: Arc::clone(&shared), mailbox, tail, stopping: self.stopping.subscribe() };
         locked(&self.live).insert(id.clone(), handle.clone());
         if let (true, Some(client)) = (shared.meta.is_default, &shared.meta.client) {
             locked(&self.defaults).insert(client.clone(), id.clone());
@@ -336,7 +350,7 @@ impl Manager {
             return Err(ActionError::Restarting);
         }
         let live = locked(&self.live).get(id).cloned();
-        if let Some(handle) = live {
+        if let Some(handle) = live.filter(|h| !h.is_gone()) {
             return if may_see(who, &handle.shared) { Ok(Found::Live(handle)) } else { Err(self.unknown(who, id)) };
         }
         match self.past(id).await {
@@ -411,8 +425,13 @@ impl Manager {
             }
         } else {
             let live: std::collections::HashSet<String> =
-                self.handles().iter().map(|h| h.shared.id.to_string()).collect();
-            let rows = self.store.sessions().unwrap_or_default();
+                self.handles().iter().filter(|h| !h.is_gone()).map(|h| h.shared.id.to_string()).collect();
+            let store = Arc::clone(&self.store);
+            let rows = tokio::task::spawn_blocking(move || {
+                store.flush();
+                store.sessions().unwrap_or_default()
+            });
+            let rows = rows.await.unwrap_or_default();
             let ids = rows.iter().filter(|r| r.ended_us.is_some() && !live.contains(&r.id));
             let ids: Vec<SessionId> = ids.filter_map(|r| SessionId::parse(&r.id).ok()).collect();
             let mine = |row: &SessionRow| who.is_admin || row.owner == who.name;

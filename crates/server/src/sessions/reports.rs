@@ -33,7 +33,7 @@ impl Manager {
         let started = started.map_err(|e| with_key(e, wish.key.as_deref()))?;
         let report = match started.finished {
             Some(finished) => {
-                let finished = finished.await.map_err(|_| ActionError::Restarting)?;
+                let finished = finished.await.map_err(|_| handle.why_gone())?;
                 self.report(&handle, finished, wish.budget).await?
             }
             None => {
@@ -62,7 +62,7 @@ impl Manager {
         let typed = typed.map_err(|e| with_key(e, wish.key.as_deref()))?;
         let report = match typed.finished {
             Some(finished) => {
-                let finished = finished.await.map_err(|_| ActionError::Restarting)?;
+                let finished = finished.await.map_err(|_| handle.why_gone())?;
                 self.report(&handle, finished, wish.budget).await?
             }
             None => {
@@ -229,7 +229,10 @@ impl Manager {
         let deadline = tokio::time::Instant::now() + read.wait;
         loop {
             let shown = match &handle {
-                Some(live) => live.ask(Request::Shown).await.ok(),
+                Some(live) => match live.ask(Request::Shown).await {
+                    Err(ActionError::Restarting) => return Err(ActionError::Restarting),
+                    shown => shown.ok(),
+                },
                 None => None,
             };
             // The actor has gone: the session ended while we waited, and everything is on disk.
@@ -325,10 +328,13 @@ impl Manager {
             }
             View::Text => {
                 let to = if to < end { line_end(&shared.reader, from, to).map_err(unreadable)? } else { to };
-                let cols = shared.spec.cols;
-                view.text = self.text(shared, from, to, cols, read.budget).await?;
-                if let Some(lines) = read.lines_max {
-                    keep_newest(&mut view.text, lines);
+                let newest = match read.lines_max {
+                    Some(lines) => newest_lines(&shared.reader, from, to, lines).map_err(unreadable)?,
+                    None => from,
+                };
+                view.text = self.text(shared, newest, to, shared.spec.cols, read.budget).await?;
+                if newest > from {
+                    view::say_left_out(&shared.reader, &mut view.text, from, newest).map_err(unreadable)?;
                 }
                 view.next = to;
             }
@@ -344,17 +350,27 @@ fn line_end(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
     Ok(slice.bytes.iter().rposition(|b| *b == b'\n').map_or(to, |i| slice.from + i as u64 + 1))
 }
 
-fn keep_newest(text: &mut TextView, lines: usize) {
-    let whole = if text.omitted.is_some() { &text.tail } else { &text.head };
-    let body = whole.strip_suffix('\n').unwrap_or(whole);
-    let from = body.rmatch_indices('\n').nth(lines.saturating_sub(1)).map_or(0, |(i, _)| i + 1);
-    let kept = whole[from..].to_owned();
-    if text.omitted.is_some() {
-        text.head.clear();
-        text.tail = kept;
-    } else {
-        text.head = kept;
+/// Where the newest so many lines of a range begin; the last one may be unfinished.
+fn newest_lines(reader: &Reader, from: u64, to: u64, lines: usize) -> std::io::Result<u64> {
+    const STEP: u64 = 64 << 10;
+    let (mut end, mut left) = (to, lines);
+    while end > from {
+        let start = end.saturating_sub(STEP).max(from);
+        let slice = view::read(reader, start, end)?;
+        for (i, _) in slice.bytes.iter().enumerate().rev().filter(|(_, b)| **b == b'\n') {
+            let at = slice.from + i as u64 + 1;
+            // A line end at the very end closes the last line and begins none.
+            if at == to {
+                continue;
+            }
+            left = left.saturating_sub(1);
+            if left == 0 {
+                return Ok(at);
+            }
+        }
+        end = start;
     }
+    Ok(from)
 }
 
 fn check_command(text: &str) -> Result<(), ActionError> {

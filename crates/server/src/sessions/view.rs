@@ -51,7 +51,8 @@ pub(crate) fn text(reader: &Reader, from: u64, to: u64, cols: u16, budget: usize
     let lost = (from < first).then(|| (from, first.min(to)));
     let from = from.max(first).min(to);
     let mut view = if to - from <= RENDER_BYTES_MAX {
-        let slice = read(reader, from, to)?;
+        let mut slice = read(reader, from, to)?;
+        without_loader_lines(&mut slice.bytes);
         let whole = terminal::render(&slice.bytes, cols);
         if fits(&whole.text, budget) {
             TextView { head: whole.text, from: slice.from, to, escaped: whole.escaped, ..TextView::default() }
@@ -184,7 +185,42 @@ pub(crate) fn stream(slice: &Slice, is_attested: impl Fn(u64, u64) -> bool) -> V
     for part in parts {
         out.extend_from_slice(part.bytes);
     }
+    without_loader_lines(&mut out);
     out
+}
+
+/// Says that a range before the text was left out on request.
+pub(crate) fn say_left_out(reader: &Reader, text: &mut TextView, from: u64, to: u64) -> std::io::Result<()> {
+    let left_out = lines(reader, from, to)?;
+    match &mut text.omitted {
+        // Head and tail of what was kept: the head goes too, so that one range is left out and not two.
+        Some(o) => {
+            (o.bytes, o.first_line, o.last_line) = (o.to - from, 1, o.last_line + left_out);
+            o.from = from;
+            text.head.clear();
+        }
+        None => {
+            text.tail = std::mem::take(&mut text.head);
+            text.omitted = Some(Omitted { bytes: to - from, first_line: 1, last_line: left_out.max(1), from, to });
+        }
+    }
+    text.from = from;
+    Ok(())
+}
+
+/// The line by which the shell evaluates a command of ours, as its editor shows it: nobody typed it, so nobody sees it.
+const LOADER_LINES: [&[u8]; 2] = [
+    b" { __ptyd_begin && :; } 2>/dev/null; \\builtin eval \"$__ptyd_text\"; __ptyd_finish && :",
+    b" \\builtin eval \"$__ptyd_text\"; __ptyd_finish && :",
+];
+
+/// Takes the loader's lines out of bytes that may hold prompts.
+fn without_loader_lines(bytes: &mut Vec<u8>) {
+    for line in LOADER_LINES {
+        while let Some(at) = memchr::memmem::find(bytes, line) {
+            bytes.drain(at..at + line.len());
+        }
+    }
 }
 
 /// Takes the prompt, which is the unfinished last line, from output that came while the shell was idle.

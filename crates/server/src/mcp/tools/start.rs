@@ -127,10 +127,9 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
                 structured["python"] = python.to_string_lossy().into();
             }
             structured["connection"] = serde_json::json!({
-                "socket": format!("/terminals/{}/socket", view.id), "attach": format!("ptyd attach {}", view.id),
+                "url": format!("/terminals/{}", view.id), "attach": format!("ptyd attach {}", view.id),
             });
             facts.add(format!("attach: ptyd attach {}", view.id));
-            facts.add(format!("socket /terminals/{}/socket", view.id));
             Ok(Answer { text: facts.line(), structured: Some(structured) })
         }
         other => Err(mismatch(other)),
