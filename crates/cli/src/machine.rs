@@ -91,7 +91,7 @@ fn syscall() -> Check {
 }
 
 /// The oldest bash whose hooks do all that the attestation needs.
-const BASH_MIN: (u32, u32) = (4, 4);
+const BASH_MIN: (u32, u32) = (5, 0);
 
 fn bash() -> Check {
     let output =
@@ -103,9 +103,9 @@ fn bash() -> Check {
     match text.trim().split_once(' ').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?))) {
         Some(version @ (major, minor)) if version >= BASH_MIN => Check::ok("bash", format!("version {major}.{minor}")),
         Some((major, minor)) => {
-            Check::warn("bash", format!("version {major}.{minor}"), "install 4.4 or newer for exact command ends")
+            Check::warn("bash", format!("version {major}.{minor}"), "install 5.0 or newer for exact command ends")
         }
-        None => Check::warn("bash", "its version is not known", "install 4.4 or newer for exact command ends"),
+        None => Check::warn("bash", "its version is not known", "install 5.0 or newer for exact command ends"),
     }
 }
 
@@ -146,6 +146,9 @@ fn state_dir(path: &Path) -> Check {
 }
 
 fn runtime_dir() -> Check {
+    if let Some(dir) = std::env::var_os("PTYD_RUNTIME_DIR") {
+        return Check::ok("runtime", format!("{} (PTYD_RUNTIME_DIR)", Path::new(&dir).display()));
+    }
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|d| Path::new(d).is_dir()) {
         Some(dir) => Check::ok("runtime", PathBuf::from(dir).display().to_string()),
         None => Check::ok("runtime", "XDG_RUNTIME_DIR is not set; the socket is in the state directory"),

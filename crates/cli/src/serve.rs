@@ -22,6 +22,9 @@ pub struct ServeOptions {
     /// The loopback address for HTTP; port 0 takes a free one [default: 127.0.0.1:7893]
     #[arg(long, env = "PTYD_LISTEN", value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
+    /// Output kept for each session, in bytes; older output is given back to the disk [default: 256 MiB]
+    #[arg(long, env = "PTYD_JOURNAL_BYTES_MAX", value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1 << 20..))]
+    journal_bytes: Option<u64>,
     /// Leave the terminal of whoever started it (set by other commands)
     #[arg(long, hide = true)]
     detached: bool,
@@ -40,7 +43,7 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
         state_dir: paths.state_dir,
         // Only from the environment: arguments can be read by every user of the machine.
         token: std::env::var("PTYD_TOKEN").ok().filter(|t| !t.is_empty()),
-        journal_bytes_max: server::limits::JOURNAL_BYTES_MAX,
+        journal_bytes_max: options.journal_bytes.unwrap_or(server::limits::JOURNAL_BYTES_MAX),
     };
     let ready = |listening: &Listening| {
         let text = greeting(listening, given).join("\n") + "\n";
@@ -86,6 +89,10 @@ fn greeting(listening: &Listening, given: &PathOptions) -> [String; 4] {
         if let Some(value) = value {
             mcp.push_str(&format!(" {option} {}", quoted(&value.display().to_string())));
         }
+    }
+    if given.socket.is_none() && std::env::var_os("PTYD_RUNTIME_DIR").is_some() {
+        // A client's environment may not have it.
+        mcp.push_str(&format!(" --socket {}", quoted(&listening.socket.display().to_string())));
     }
     let url = listening.url();
     [

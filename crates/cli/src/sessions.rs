@@ -131,7 +131,7 @@ pub struct SendOptions {
     /// An id, a unique part of its beginning, or a name
     session: String,
     /// What to type; several are typed with a space between
-    #[arg(required = true, allow_hyphen_values = true)]
+    #[arg(required_unless_present = "secret", allow_hyphen_values = true)]
     text: Vec<String>,
     /// The words are names of keys, such as C-c, Up, Enter
     #[arg(long)]
@@ -139,8 +139,8 @@ pub struct SendOptions {
     /// Do not press Enter after the text
     #[arg(long)]
     no_newline: bool,
-    /// Keep it out of every record
-    #[arg(long)]
+    /// Type one line read from standard input, and keep it out of every record; arguments could be read by everybody
+    #[arg(long, conflicts_with_all = ["text", "keys"])]
     secret: bool,
 }
 
@@ -149,12 +149,19 @@ pub async fn send(client: &Client, options: &SendOptions) -> Result<ExitCode, Fa
     let session = find(client, &options.session).await?;
     let (input, keys) = match options.keys {
         true => (None, Some(options.text.clone())),
+        false if options.secret => (Some(line_of_input()?), None),
         false => (Some(options.text.join(" ")), None),
     };
     let end_with_newline = !options.keys && !options.no_newline;
     let request = InputRequest { input, keys, end_with_newline, secret: options.secret, ..InputRequest::default() };
     client.input(&session.id, &request, None).await?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn line_of_input() -> Result<String, Failure> {
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 /// The options of `kill`.

@@ -32,7 +32,7 @@ async fn upgrade(
     request: Request,
 ) -> Result<Response, Refusal> {
     if door == Door::Tcp {
-        let help = "this route is for the Unix socket; over HTTP use POST /mcp";
+        let help = "this route is for the Unix socket; start `ptyd mcp`, which uses it";
         return Err(Refusal::new(ErrorCode::Forbidden, help));
     }
     if !asks_for(request.headers()) {

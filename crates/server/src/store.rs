@@ -3,6 +3,7 @@
 //! Never the truth: that is in the sessions' folders, and this file is made again from them when it is lost. Writes go
 //! through one thread in batches, so no byte and no answer ever waits for the disk.
 
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, mpsc};
 
@@ -192,6 +193,8 @@ fn aside(path: &Path) -> PathBuf {
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    // Commands may hold secrets: the file is nobody else's from its first moment on.
+    let _ = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
     let connection = Connection::open(path)?;
     // A crash of the machine may cost the newest rows, which the folders still have; it never costs the file.
     connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000;")?;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use api::{Boundary, CommandStatus, CreateRequest, EndedBy, ErrorCode, Foreground, SessionStatus};
-use e2e::{Server, Session};
+use e2e::{Server, Session, eventually, marked};
 
 #[tokio::test]
 async fn a_program_that_asks_has_not_ended() {
@@ -185,6 +185,9 @@ async fn a_command_while_another_runs_is_refused_and_never_typed() {
     assert_eq!(std::fs::read(server.home().file("fed")).expect("made"), b"");
 
     let sleep = shell.begin("sleep 60").await;
+    // A signal before the program is there is for the shell.
+    let runs = async || marked(server.home().path()).iter().any(|pid| pid.command_line() == "sleep 60").then_some(());
+    eventually("it runs", runs).await;
     assert_eq!(shell.refusal("echo not now").await, Some(ErrorCode::SessionBusy));
     let begun = Instant::now();
     shell.signal("INT").await;

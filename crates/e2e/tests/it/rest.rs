@@ -47,8 +47,8 @@ const SESSION: [Field; 19] = [
     ("boundary", Value::is_string),
     ("journal.firstOffset", Value::is_u64),
     ("journal.endOffset", Value::is_u64),
-    ("connection.socket", Value::is_string),
-    ("connection.mcp", Value::is_string),
+    ("connection.url", Value::is_string),
+    ("connection.attach", Value::is_string),
 ];
 
 const COMMAND: [Field; 14] = [

@@ -360,7 +360,11 @@ impl Holder {
         let turn = self.pump.turn(self.leader.as_fd(), &mut self.journal);
         self.has_more = turn == Turn::More;
         match turn {
-            Turn::Drained | Turn::More => self.is_full = false,
+            Turn::Drained | Turn::More if self.is_full => {
+                self.is_full = false;
+                self.trouble(TroubleKind::RECOVERED, 0, b"there is room again; nothing was lost");
+            }
+            Turn::Drained | Turn::More => {}
             Turn::HungUp => self.retry_at = Some(now + HUNG_UP_RETRY_US),
             Turn::Full(errno) => {
                 self.retry_at = Some(now + FULL_RETRY_US);

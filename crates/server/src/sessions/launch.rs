@@ -72,7 +72,6 @@ pub(crate) fn start(image: &Image, folder: &Path, spec: &Spec) -> io::Result<Uni
         .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
         .stdout(Stdio::null())
         .stderr(log)
-        .process_group(0)
         .spawn()?;
     tokio::spawn(reap(child));
     ours.set_nonblocking(true)?;

@@ -1,6 +1,7 @@
 //! The handles of all live sessions: create, adopt, find, list, end. Holds its lock for one expression at a time.
 
 use std::collections::{HashMap, VecDeque};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -113,7 +114,11 @@ impl Manager {
     pub async fn start(config: &Config) -> Result<Arc<Self>, ActionError> {
         let failed = |what: &str, e: &dyn std::fmt::Display| ActionError::Start { why: format!("{what}: {e}") };
         let folder = config.state_dir.join("sessions");
-        std::fs::create_dir_all(&folder).map_err(|e| failed("the sessions' folder", &e))?;
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&folder)
+            .map_err(|e| failed("the sessions' folder", &e))?;
         let store = Store::open(&config.state_dir.join("store.db")).map_err(|e| failed("the store", &e))?;
         let manager = Arc::new(Self {
             image: Image::prepare(&config.state_dir).map_err(|e| failed("the holder's program", &e))?,

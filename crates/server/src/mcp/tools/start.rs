@@ -24,7 +24,7 @@ the live ones. A person can watch it with: ptyd attach <session_id>.";
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// A shell's name or path, such as bash, zsh, fish, sh; "" is bash.
+    /// A shell's name or path, bash only for now; "" is bash.
     #[serde(default)]
     shell: String,
     /// Where it starts; "" is where this client is.

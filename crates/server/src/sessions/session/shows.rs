@@ -43,7 +43,9 @@ impl Session {
             wire::Foreground::Editor => self.ledger.still_inside || self.ledger.current.is_none(),
             // Many programs watch the terminal without asking anything; one that asks has left its line open.
             wire::Foreground::Polls => self.ledger.scanner.line_is_open(),
-            wire::Foreground::PollsAndListens | wire::Foreground::Busy | wire::Foreground::Unknown => false,
+            // Another user's program (su, sudo): only the terminal's modes are to be seen, and no echo means a secret.
+            wire::Foreground::Unknown => state.canonical && !state.echo,
+            wire::Foreground::PollsAndListens | wire::Foreground::Busy => false,
         };
         match (asks, state.canonical && !state.echo) {
             (true, true) => Foreground::PasswordWanted,
