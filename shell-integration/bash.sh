@@ -140,7 +140,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     # Whatever happens below, the accept key that follows must not run a line that a person has half typed.
     READLINE_LINE='' READLINE_POINT=0
     # Not `$(<file)`: inside bind -x that breaks bash 5.2's parser.
-    mapfile -d '' -t text <"$__ptyd_file" && [[ ${text-} == [0-9]*' '*$'\n'* ]] || return 0
+    builtin mapfile -d '' -t text <"$__ptyd_file" && [[ ${text-} == [0-9]*' '*$'\n'* ]] || return 0
     nonce=${text%%$'\n'*}
     id=${nonce% *} nonce=${nonce#* }
     # A key that a person pressed by accident finds a command that was taken before.
@@ -249,7 +249,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   __ptyd_parses() (
     options=()
     shopt -q extglob && options=(-O extglob)
-    said=$({ IFS= read -r _ && LC_ALL=C BASH_ENV='' exec "$BASH" "${options[@]}" -n; } <"$__ptyd_file" 2>&1)
+    said=$({ IFS= builtin read -r _ && LC_ALL=C BASH_ENV='' exec "$BASH" "${options[@]}" -n; } <"$__ptyd_file" 2>&1)
     [[ -n $said ]] || exit 0
     builtin printf '%s\n' "$said"
     [[ $said != *' unexpected end of file'* && $said != *' unexpected EOF while'* && $said != *' here-document at line '* ]] || exit 3
@@ -308,7 +308,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   __ptyd_report() {
     local status=$? last=()
     # Not `read`: its delimiter is one variable of the process, and the `read -e` that this may interrupt uses it too.
-    mapfile -d '' last
+    builtin mapfile -d '' last
     # With the hook in place an end would have been told, so this is a `read -e` inside a command. Without it, what the
     # shell ran last tells.
     if [[ ${PROMPT_COMMAND-} == "$__ptyd_prompt"* || __ptyd_id -ne 0 && -z ${__ptyd_end-} &&

@@ -262,6 +262,17 @@ class Desk:
             os.kill(server, signo)
             await ends(10)
 
+    def gate(self) -> Path:
+        """A named pipe in the project's folder: a program that reads it goes on when the test opens it."""
+        gate = self.project / "gate"
+        os.mkfifo(gate)
+        return gate
+
+    async def open_gate(self, text: str = "opened\n") -> None:
+        """Lets the program that reads the gate go on, once it reads."""
+        async with asyncio.timeout(CALL_SECONDS):
+            await asyncio.to_thread((self.project / "gate").write_text, text)
+
     def journal(self, session_id: str) -> bytes:
         """Every byte that a session printed."""
         return (self.state / "sessions" / session_id / "journal").read_bytes()

@@ -127,8 +127,12 @@ async def test_terminate_leaves_no_orphan(desk, force):
 async def test_a_killed_holder_takes_its_session_and_its_orphans_and_nobody_else(desk):
     session, neighbour = await desk.session(), await desk.session()
     await session.run("sleep 7771 & setsid sleep 7772 & (nohup sleep 7773 >/dev/null 2>&1 &) ; true")
-    left = {p: c for p, c in desk.processes(session.id).items() if c.startswith("sleep")}
-    assert len(left) == 3, left
+
+    def orphans():
+        return {p: c for p, c in desk.processes(session.id).items() if c.startswith("sleep 777")}
+
+    await session.until(lambda _: len(orphans()) == 3)
+    left = orphans()
     waiting = asyncio.create_task(session.run("echo before; read never", timeout=30, wait_for="never printed"))
     await session.read(wait_for="before", timeout=10)
     with watched(left) as ends:

@@ -69,11 +69,11 @@ async def test_the_omitted_lines_can_be_searched_with_their_numbers(desk):
 
 
 async def test_what_a_grandchild_prints_later_is_nobodys_output(desk):
-    await desk.terminal("mkfifo gate")
+    desk.gate()
     with within(0.2):
         answer = await desk.terminal("(cat gate; echo late) & echo hi")
     assert (answer.last_line, answer.exit) == ("hi", 0)
-    (desk.project / "gate").write_text("opened\n")
+    await desk.open_gate()
     looked = ""
     async with asyncio.timeout(10):
         while "late" not in looked:
@@ -88,7 +88,7 @@ async def test_what_a_grandchild_prints_later_is_nobodys_output(desk):
 
 async def test_a_background_job_that_keeps_the_terminal_open_holds_no_answer(desk):
     with within(0.2):
-        answer = await desk.terminal("nohup sleep 300 & sleep 301 & disown -a; echo x")
+        answer = await desk.terminal("nohup sleep 300 >/dev/null 2>&1 & sleep 301 & disown -a; echo x")
     assert (answer.last_line, answer.exit) == ("x", 0)
 
 
@@ -104,11 +104,12 @@ async def test_output_through_a_process_substitution_is_the_commands(desk):
 
 async def test_since_last_gives_each_line_once(desk):
     session = await desk.session()
-    await session.run("mkfifo gate; for i in 1 2 3; do cat gate; done", wait_for_completion=False)
+    desk.gate()
+    await session.run("for i in 1 2 3; do cat gate; done", wait_for_completion=False)
     seen = []
     for i in range(3):
         waiting = asyncio.create_task(session.read(since="last", wait_for=f"line {i}", timeout=10))
-        await asyncio.to_thread((desk.project / "gate").write_text, f"line {i}\n")
+        await desk.open_gate(f"line {i}\n")
         seen += re.findall(r"line \d", (await waiting).output)
     assert seen == ["line 0", "line 1", "line 2"]
 
@@ -119,9 +120,8 @@ async def test_only_the_newest_lines_are_given_when_asked(desk):
     assert (await session.read(command_id=done.fact("command"), max_lines=3)).output == "98\n99\n100"
 
 
-async def test_what_is_read_of_a_session_shows_commands_as_they_were_given(desk):
+async def test_what_is_read_of_a_session_shows_nothing_of_our_machinery(desk):
     session = await desk.session()
     await session.run("echo one two")
     shown = (await session.read()).output
-    assert "echo one two" in shown
-    assert "__ptyd" not in shown
+    assert ("one two" in shown.splitlines(), "__ptyd" in shown) == (True, False), shown

@@ -70,7 +70,7 @@ async def test_a_dialogue_with_several_questions_is_one_call(desk):
 
 @needs_vim
 async def test_vim_is_a_screen_takes_no_command_and_edits_by_keys(desk):
-    running = await desk.terminal("vim -u NONE -N f", wait_for="\\[New\\]", timeout=10)
+    running = await desk.terminal("vim -u NONE -N f", wait_for="^~\\n~\\n(?s:.*)\\[New\\]", timeout=10)
     assert (running.is_running, "full-screen" in running.facts) == (True, True)
     assert running.output.splitlines()[1] == "~"
     assert running.fact("cursor") == "row 1 column 1"

@@ -67,11 +67,12 @@ async def test_a_pattern_is_not_found_in_an_earlier_commands_output(desk):
 
 async def test_two_waits_on_one_session_both_end(desk):
     session = await desk.session()
-    await session.run("mkfifo gate; cat gate; echo over", wait_for_completion=False)
+    desk.gate()
+    await session.run("cat gate; echo over", wait_for_completion=False)
     waits = [asyncio.create_task(session.read(command_id="c1", timeout=30)) for _ in range(2)]
     waits.append(asyncio.create_task(session.read(since="o:0", wait_for="^over", timeout=30)))
     await session.agent.call("list_terminal_sessions")
-    await asyncio.to_thread((desk.project / "gate").write_text, "opened\n")
+    await desk.open_gate()
     first, second, third = await asyncio.gather(*waits)
     assert [first.output, second.output] == ["opened\nover"] * 2
     assert "opened\nover" in third.output
@@ -95,12 +96,13 @@ async def test_a_client_that_is_killed_loses_nothing_and_another_reads_on_from_i
     # Half-way the program waits for a tick, so that the client surely dies in the middle.
     async with desk.another_agent("--detach", "keep") as watcher:
         mine = await watcher.session()
-        await mine.run("mkfifo ticks; seq -f 'L%g' 1 30000; cat ticks; seq -f 'L%g' 30001 60000", wait_for="L20000")
+        desk.gate()
+        await mine.run("seq -f 'L%g' 1 30000; cat gate; seq -f 'L%g' 30001 60000", wait_for="L20000")
         seen = await mine.read(since="o:0")
         with watched([watcher.shim]) as ends:
             os.kill(watcher.shim, signal.SIGKILL)
             await ends(5)
-    await asyncio.to_thread((desk.project / "ticks").write_text, "tick\n")
+    await desk.open_gate()
     session = desk.agent.at(mine.id)
     await session.until(lambda summary: summary["foreground"] == "idle", 30)
     text = seen.text[: seen.text.rindex("[")] + await session.pages(seen.next)
@@ -148,7 +150,8 @@ async def test_two_agents_have_two_shells(desk):
 
 
 async def test_a_killed_server_loses_no_call_no_shell_and_no_byte(desk):
-    first = await desk.terminal("export STATE=kept; mkfifo gate; echo $$")
+    desk.gate()
+    first = await desk.terminal("export STATE=kept; echo $$")
     session = first.session_id
     for life in range(10 if IS_FULL else 2):
         waiting = asyncio.create_task(desk.terminal(f"echo begun {life}; cat gate; echo $STATE; (exit 7)", timeout=60))
@@ -157,7 +160,7 @@ async def test_a_killed_server_loses_no_call_no_shell_and_no_byte(desk):
                 await desk.agent.call("list_terminal_sessions")
         old = desk.server()
         await desk.kill_server()
-        await asyncio.to_thread((desk.project / "gate").write_text, "opened\n")
+        await desk.open_gate()
         answer = await waiting
         assert (answer.output, answer.exit) == (f"begun {life}\nopened\nkept", 7)
         assert desk.server() not in (None, old)
@@ -166,9 +169,10 @@ async def test_a_killed_server_loses_no_call_no_shell_and_no_byte(desk):
 
 async def test_a_command_that_ends_while_no_server_lives_has_its_true_end(desk):
     session = await desk.session()
-    await session.run("mkfifo gate; cat gate; seq 1 20000; (exit 9)", wait_for_completion=False)
+    desk.gate()
+    await session.run("cat gate; seq 1 20000; (exit 9)", wait_for_completion=False)
     await desk.kill_server()
-    await asyncio.to_thread((desk.project / "gate").write_text, "opened\n")
+    await desk.open_gate()
     ended = await session.read(command_id="c1", timeout=30)
     assert (ended.exit, ended.output.startswith("opened\n1\n2\n"), ended.last_line) == (9, True, "20000")
 

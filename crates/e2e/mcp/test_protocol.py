@@ -5,7 +5,6 @@ What the SDK speaks is spoken with the SDK; revisions that it no longer offers a
 
 import asyncio
 import json
-import os
 
 import pytest
 from desk import CALL_SECONDS, NOISE, PTYD, within
@@ -183,7 +182,11 @@ async def test_progress_comes_at_once(desk):
         async with asyncio.timeout(10):
             await first.wait()
     assert not call.done()
-    await desk.agent.at((await desk.agent.call("list_terminal_sessions")).structured["terminals"][0]["id"]).terminate(force=True)
+    terminals = []
+    async with asyncio.timeout(10):
+        while [t["foreground"] for t in terminals] != ["running"]:
+            terminals = (await desk.agent.call("list_terminal_sessions")).structured["terminals"]
+    await desk.agent.at(terminals[0]["id"]).terminate(force=True)
     assert "session ended" in (await call).facts
 
 
@@ -228,20 +231,21 @@ async def test_an_unknown_tool_is_a_protocol_error_that_names_the_tools(machine,
         ("terminal", {"command": "true", "wait_for": "("}, ["wait_for: not a regular expression"]),
         ("execute_in_terminal", {"session_id": "s0-nothing000", "command": "true"}, ["no session s0-nothing000", "start_terminal_session"]),
         ("execute_in_terminal", {"session_id": "../..", "command": "true"}, ["session"]),
-        ("get_terminal_output", {"session_id": "s0-nothing000", "since": "yesterday"}, ["since", '"last"', "o:"]),
-        ("get_terminal_output", {"session_id": "s0-nothing000", "view": "html"}, ["unknown variant `html`", "text", "screen", "raw"]),
-        ("send_input_to_terminal", {"session_id": "s0-nothing000"}, ["nothing to type", "keys"]),
-        ("send_input_to_terminal", {"session_id": "s0-nothing000", "keys": ["Entre"]}, ["Entre", "Enter"]),
-        ("resize_terminal", {"session_id": "s0-nothing000", "cols": 0, "rows": 5}, ["cols: 0 is not between 1 and 1000"]),
-        ("resize_terminal", {"session_id": "s0-nothing000", "cols": 100000, "rows": 5}, ["cols: 100000"]),
+        ("get_terminal_output", {"session_id": "THERE", "since": "yesterday"}, ["since", '"last"', "o:"]),
+        ("get_terminal_output", {"session_id": "THERE", "view": "html"}, ["unknown variant `html`", "text", "screen", "raw"]),
+        ("send_input_to_terminal", {"session_id": "THERE"}, ["nothing to type", "keys"]),
+        ("send_input_to_terminal", {"session_id": "THERE", "keys": ["Entre"]}, ["Entre", "Enter"]),
+        ("resize_terminal", {"session_id": "THERE", "cols": 0, "rows": 5}, ["cols: 0 is not between 1 and 1000"]),
+        ("resize_terminal", {"session_id": "THERE", "cols": 100000, "rows": 5}, ["cols: 100000"]),
         ("start_terminal_session", {"cwd": "/nonexistent"}, ["cwd", "/nonexistent", "does not exist"]),
         ("start_terminal_session", {"shell": "nosuchshell"}, ["shell", "nosuchshell"]),
         ("start_terminal_session", {"env": {"1A": "x"}}, ["env", "1A"]),
-        ("terminate_terminal_session", {"session_id": "s0-nothing000", "signal": "SIGNOTHING"}, ["signal", "SIGTERM"]),
+        ("terminate_terminal_session", {"session_id": "THERE", "signal": "SIGNOTHING"}, ["signal", "SIGTERM"]),
     ],
 )
 async def test_wrong_arguments_are_a_result_that_says_what_is_right(desk, tool, arguments, words):
-    refused = await desk.agent.call(tool, **arguments)
+    session = await desk.session()
+    refused = await desk.agent.call(tool, **{k: session.id if v == "THERE" else v for k, v in arguments.items()})
     assert refused.is_error
     assert [word for word in words if word not in refused.text] == [], refused.text
 
@@ -310,12 +314,17 @@ async def test_a_server_that_was_started_for_one_client_serves_the_next(machine)
         await machine.end_sessions()
 
 
-async def test_a_server_that_cannot_start_is_said_on_stderr(machine):
-    os.rmdir(machine.state)
+async def test_a_server_that_cannot_start_is_an_answer_that_says_why(machine):
+    machine.state.rmdir()
     machine.state.write_text("not a folder")
-    process = await asyncio.create_subprocess_exec(PTYD, "mcp", env=machine.env, cwd=machine.project, stdin=-1, stdout=-1, stderr=-1)
-    async with asyncio.timeout(2 * NOISE):
-        out, err = await process.communicate(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
-    assert process.returncode != 0
-    assert err.startswith(b"ptyd"), err
-    machine.state.unlink()
+    process = await asyncio.create_subprocess_exec(
+        PTYD, "mcp", env=machine.env, cwd=machine.project, stdin=-1, stdout=-1, stderr=-1
+    )
+    try:
+        async with asyncio.timeout(1 * NOISE):
+            answer = await Lines(process).ask("ping")
+        assert str(machine.state) in answer["error"]["message"]
+    finally:
+        process.kill()
+        await process.communicate()
+        machine.state.unlink()

@@ -45,13 +45,12 @@ async def test_a_reset_forgets_everything_and_names_the_new_session(desk):
 
 
 async def test_a_silent_command_is_waited_for_again_interrupted_or_given_more_time(desk):
-    await desk.terminal("read_fifo() { mkfifo gate; echo begun; cat gate; echo over; }")
-    begun = await desk.terminal("read_fifo", wait_for="begun", timeout=30)
+    desk.gate()
+    begun = await desk.terminal("echo begun; cat gate; echo over", wait_for="begun", timeout=30)
     assert (begun.is_running, begun.fact("matched")) == (True, '"begun"')
     looked = await desk.terminal("", timeout=0.2)
     assert (looked.is_running, "timeout" in looked.facts) == (True, True)
-    with open(desk.project / "gate", "w") as gate:
-        gate.write("opened\n")
+    await desk.open_gate()
     await desk.agent.at(begun.session_id).idle()
     over = await desk.terminal("", timeout=30)
     assert (over.output, over.facts[:2]) == ("opened\nover", ["idle", "last exit 0"])

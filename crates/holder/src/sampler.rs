@@ -108,15 +108,19 @@ impl Sampler {
     pub(crate) fn sample(&self, leader: BorrowedFd<'_>, shell: u32) -> Option<State> {
         let modes = sys::pty::modes(leader).ok()?;
         let group = sys::pty::foreground_group(leader);
-        let (foreground, pid) =
-            if group == shell { self.shell_itself(shell, modes.canonical) } else { self.group_members(group) };
+        let (foreground, pid) = if group == shell {
+            self.shell_itself(shell, modes.canonical || modes.maps_cr)
+        } else {
+            self.group_members(group)
+        };
         Some(State { foreground, canonical: modes.canonical, echo: modes.echo, isig: modes.isig, group, pid })
     }
 
-    /// The shell holds the terminal: its line editor selects, its `read` builtin reads.
-    fn shell_itself(&self, shell: u32, canonical: bool) -> (Foreground, u32) {
+    /// The shell holds the terminal: its line editor selects with every translation off. Its `read` builtin reads, or
+    /// selects when it has a time limit, and then a key of ours would be its input.
+    fn shell_itself(&self, shell: u32, is_cooked: bool) -> (Foreground, u32) {
         let foreground = match process::blocked(shell, &self.tty) {
-            Blocked::Polls if !canonical => Foreground::Editor,
+            Blocked::Polls if !is_cooked => Foreground::Editor,
             Blocked::Polls | Blocked::Reads => Foreground::ShellReads,
             Blocked::Elsewhere => Foreground::Busy,
             Blocked::Unknown => Foreground::Unknown,

@@ -52,6 +52,8 @@ pub const EDITOR_SUSPICION: Duration = Duration::from_millis(60);
 pub const KEYS_READ: Duration = Duration::from_secs(3);
 /// The shell does not answer the report key: after this its command is given up as ended, heuristically.
 pub const REPORT_PATIENCE: Duration = Duration::from_millis(400);
+/// A command that was typed into a shell without our hooks has not ended before this: the shell must have read it first.
+pub const TYPED_AGE_MIN: Duration = Duration::from_millis(150);
 /// A report's marker did not come although the shell reads again (its output was redirected): the end is here.
 pub const MARKER_PATIENCE: Duration = Duration::from_millis(150);
 /// Commands whose records stay in memory for each session; older ones are in the store.

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, SpecialCodeIndex, Winsize, tcgetattr, tcgetpgrp, tcsetwinsize};
+use rustix::termios::{InputModes, LocalModes, SpecialCodeIndex, Winsize, tcgetattr, tcgetpgrp, tcsetwinsize};
 
 /// An open pair. Both descriptors are close-on-exec; the leader does not block.
 #[derive(Debug)]
@@ -31,6 +31,9 @@ pub struct Modes {
     pub echo: bool,
     /// ISIG: the interrupt characters raise signals.
     pub isig: bool,
+    /// ICRNL: a carriage return is read as a newline. Line editors switch it off, other programs that read single keys
+    /// mostly leave it on.
+    pub maps_cr: bool,
     /// The character that ends a partial line (VEOF), 0 when switched off.
     pub eof: u8,
     /// The characters that edit or end a canonical line besides newline: VERASE, VKILL, VWERASE, VLNEXT, VINTR,
@@ -71,6 +74,7 @@ pub fn modes(leader: BorrowedFd<'_>) -> io::Result<Modes> {
         canonical: t.local_modes.contains(LocalModes::ICANON),
         echo: t.local_modes.contains(LocalModes::ECHO),
         isig: t.local_modes.contains(LocalModes::ISIG),
+        maps_cr: t.input_modes.contains(InputModes::ICRNL),
         eof: code(SpecialCodeIndex::VEOF),
         specials: [
             code(SpecialCodeIndex::VERASE),

@@ -150,9 +150,10 @@ unsafe fn become_program(plan: &Plan) -> ! {
             fail(plan.report, Step::Descriptors);
         }
         if let Some((from, at)) = plan.extra
-            && libc::dup2(from, at) == -1 {
-                fail(report, Step::Descriptors);
-            }
+            && libc::dup2(from, at) == -1
+        {
+            fail(report, Step::Descriptors);
+        }
         for standard in 0..3 {
             if libc::dup2(plan.follower, standard) == -1 {
                 fail(report, Step::Descriptors);

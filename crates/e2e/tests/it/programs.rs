@@ -43,6 +43,22 @@ async fn a_typed_secret_is_nowhere() {
 }
 
 #[tokio::test]
+async fn nothing_but_a_persons_key_answers_a_question_for_a_key() {
+    let server = Server::start();
+    let shell = server.session().await;
+    for question in ["read -n 1 -p 'go? ' k", "read -t 20 -n 1 -p 'go? ' k", "read -t 20 -rs -d q -p 'go? ' k"] {
+        let asked = shell.run_until(&format!("{question}; echo; printf '%q\\n' \"$k\""), "go\\? ").await;
+        let quiet = WaitRequest { quiet_ms: Some(500), timeout: Some(10.0), ..Default::default() };
+        assert_eq!(shell.wait(&quiet).await.ended_by, EndedBy::Quiet, "{question} waits on");
+        shell.sends(b"yq").await;
+        let done = shell.end_of(&asked).await;
+        assert_eq!(done.output.map(|text| text.ends_with("\ny\n")), Some(true), "{question}");
+        // What was not read belongs to the prompt.
+        shell.sends(b"\x15").await;
+    }
+}
+
+#[tokio::test]
 async fn an_editor_is_a_screen_that_keys_drive() {
     let server = Server::start();
     let shell = server.session().await;

@@ -224,7 +224,8 @@ fn greeting(secret: &[u8], command_file: &std::fs::File, attests: bool) -> VecDe
 impl Holder {
     /// The server that started us is our first client; its connection must not stay open twice.
     fn adopt_standard_input(&mut self) -> io::Result<()> {
-        let stream = UnixStream::from(rustix::io::dup(io::stdin().as_fd())?);
+        // Close-on-exec: a program that inherited it could speak to the server in our name.
+        let stream = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?);
         let null = std::fs::File::open("/dev/null")?;
         rustix::stdio::dup2_stdin(&null)?;
         self.clients.push(Client::new(0, stream, true)?);

@@ -138,14 +138,26 @@ impl Manager {
         cols: u16,
         budget: usize,
     ) -> Result<TextView, ActionError> {
+        self.text_with(shared, (from, to), cols, budget, view::Echoes::new()).await
+    }
+
+    /// The same for a range with prompts in it, where commands are shown as they were given.
+    async fn text_with(
+        &self,
+        shared: &Arc<Shared>,
+        (from, to): (u64, u64),
+        cols: u16,
+        budget: usize,
+        echoes: view::Echoes,
+    ) -> Result<TextView, ActionError> {
         /// What is rendered where it is asked for: a fraction of a millisecond.
         const SMALL: u64 = 16 << 10;
         let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
         if to - from <= SMALL {
-            return view::text(&shared.reader, from, to, cols, budget).map_err(unreadable);
+            return view::text(&shared.reader, from, to, cols, budget, &echoes).map_err(unreadable);
         }
         let shared = Arc::clone(shared);
-        tokio::task::spawn_blocking(move || view::text(&shared.reader, from, to, cols, budget))
+        tokio::task::spawn_blocking(move || view::text(&shared.reader, from, to, cols, budget, &echoes))
             .await
             .map_err(|e| ActionError::Internal { why: e.to_string() })?
             .map_err(unreadable)
@@ -222,6 +234,10 @@ impl Manager {
             Found::Past(past) => (Arc::clone(&past.shared), Some(past.ledger.scanner.position())),
         };
         let (from, bound) = self.position(who, &found, read).await?;
+        let past_echoes = match &found {
+            Found::Live(_) => view::Echoes::new(),
+            Found::Past(past) => echoes(past.commands()),
+        };
         let mut handle = match found {
             Found::Live(handle) => Some(handle),
             Found::Past(_) => None,
@@ -243,7 +259,13 @@ impl Manager {
             };
             let end = bound.map_or(end, |b| b.min(end));
             if end > from || is_final || read.wait.is_zero() || tokio::time::Instant::now() >= deadline {
-                let view = self.output_view(&shared, read, from, end, &markers, is_final).await?;
+                let echoes = match &handle {
+                    Some(live) if read.view != View::Raw => {
+                        live.ask(Request::Commands).await.map(|(_, c)| echoes(c)).unwrap_or_default()
+                    }
+                    _ => past_echoes,
+                };
+                let view = self.output_view(&shared, read, (from, end), &markers, echoes, is_final).await?;
                 self.set_cursor(who, &read.session, view.next);
                 return Ok(view);
             }
@@ -289,9 +311,9 @@ impl Manager {
         &self,
         shared: &Arc<Shared>,
         read: &ReadOutput,
-        asked: u64,
-        end: u64,
+        (asked, end): (u64, u64),
         markers: &[(u64, u64)],
+        echoes: view::Echoes,
         is_final: bool,
     ) -> Result<OutputView, ActionError> {
         let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
@@ -322,7 +344,7 @@ impl Manager {
                     (view.gap, view.from) = (Some((asked, slice.from)), slice.from);
                 }
                 view.bytes = match read.view {
-                    View::Stream => view::stream(&slice, |from, to| markers.contains(&(from, to))),
+                    View::Stream => view::stream(&slice, |from, to| markers.contains(&(from, to)), &echoes),
                     View::Raw | View::Text => slice.bytes,
                 };
             }
@@ -332,7 +354,7 @@ impl Manager {
                     Some(lines) => newest_lines(&shared.reader, from, to, lines).map_err(unreadable)?,
                     None => from,
                 };
-                view.text = self.text(shared, newest, to, shared.spec.cols, read.budget).await?;
+                view.text = self.text_with(shared, (newest, to), shared.spec.cols, read.budget, echoes).await?;
                 if newest > from {
                     view::say_left_out(&shared.reader, &mut view.text, from, newest).map_err(unreadable)?;
                 }
@@ -348,6 +370,10 @@ fn line_end(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
     let back = to.saturating_sub(64 << 10).max(from);
     let slice = view::read(reader, back, to)?;
     Ok(slice.bytes.iter().rposition(|b| *b == b'\n').map_or(to, |i| slice.from + i as u64 + 1))
+}
+
+fn echoes(commands: Vec<CommandView>) -> view::Echoes {
+    commands.into_iter().map(|c| (c.start_offset, c.command)).collect()
 }
 
 /// Where the newest so many lines of a range begin; the last one may be unfinished.

@@ -46,16 +46,29 @@ pub(crate) fn read(reader: &Reader, from: u64, to: u64) -> std::io::Result<Slice
 }
 
 /// Renders a range as a person would have seen it, cut to so many characters.
-pub(crate) fn text(reader: &Reader, from: u64, to: u64, cols: u16, budget: usize) -> std::io::Result<TextView> {
+pub(crate) fn text(
+    reader: &Reader,
+    from: u64,
+    to: u64,
+    cols: u16,
+    budget: usize,
+    echoes: &Echoes,
+) -> std::io::Result<TextView> {
     let first = reader.first()?.0;
     let lost = (from < first).then(|| (from, first.min(to)));
     let from = from.max(first).min(to);
     let mut view = if to - from <= RENDER_BYTES_MAX {
         let mut slice = read(reader, from, to)?;
-        without_loader_lines(&mut slice.bytes);
+        show_commands(&mut slice.bytes, slice.from, echoes);
         let whole = terminal::render(&slice.bytes, cols);
         if fits(&whole.text, budget) {
-            TextView { head: whole.text, from: slice.from, to, escaped: whole.escaped, ..TextView::default() }
+            TextView {
+                head: without_slant(whole.text, &slice.bytes),
+                from: slice.from,
+                to,
+                escaped: whole.escaped,
+                ..TextView::default()
+            }
         } else {
             head_and_tail(reader, from, to, cols, budget)?
         }
@@ -81,6 +94,16 @@ pub(crate) fn text(reader: &Reader, from: u64, to: u64, cols: u16, budget: usize
         view.from = lost_from;
     }
     Ok(view)
+}
+
+/// With OPOST off (`stty raw`) a newline does not return to the left margin. Nothing was written on the line that it
+/// begins, so its indentation is not output.
+fn without_slant(mut text: String, bytes: &[u8]) -> String {
+    let line = text.rfind('\n').map_or(0, |i| i + 1);
+    if bytes.last() == Some(&b'\n') && text[line..].trim().is_empty() {
+        text.truncate(line);
+    }
+    text
 }
 
 fn fits(text: &str, budget: usize) -> bool {
@@ -177,7 +200,7 @@ fn lines(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
 
 /// What a terminal should be fed: without our attested markers and without the queries that ptyd answers itself.
 /// The slice must begin and end between sequences ([`terminal::Scanner::held_from`] of the live scanner).
-pub(crate) fn stream(slice: &Slice, is_attested: impl Fn(u64, u64) -> bool) -> Vec<u8> {
+pub(crate) fn stream(slice: &Slice, is_attested: impl Fn(u64, u64) -> bool, echoes: &Echoes) -> Vec<u8> {
     let mut scanner = terminal::Scanner::new(slice.from);
     let mut is_ours = |_: &terminal::Nonce, range: std::ops::Range<u64>| is_attested(range.start, range.end);
     let parts = terminal::strip(&mut scanner, &slice.bytes, &mut is_ours);
@@ -185,7 +208,7 @@ pub(crate) fn stream(slice: &Slice, is_attested: impl Fn(u64, u64) -> bool) -> V
     for part in parts {
         out.extend_from_slice(part.bytes);
     }
-    without_loader_lines(&mut out);
+    show_commands(&mut out, slice.from, echoes);
     out
 }
 
@@ -210,17 +233,34 @@ pub(crate) fn say_left_out(reader: &Reader, text: &mut TextView, from: u64, to: 
 
 /// The line by which the shell evaluates a command of ours, as its editor shows it: nobody typed it, so nobody sees it.
 const LOADER_LINES: [&[u8]; 2] = [
-    b" { __ptyd_begin && :; } 2>/dev/null; \\builtin eval \"$__ptyd_text\"; __ptyd_finish && :",
-    b" \\builtin eval \"$__ptyd_text\"; __ptyd_finish && :",
+    b"{ __ptyd_begin && :; } 2>/dev/null; \\builtin eval \"$__ptyd_text\"; __ptyd_finish && :",
+    b"\\builtin eval \"$__ptyd_text\"; __ptyd_finish && :",
 ];
 
-/// Takes the loader's lines out of bytes that may hold prompts.
-fn without_loader_lines(bytes: &mut Vec<u8>) {
-    for line in LOADER_LINES {
-        while let Some(at) = memchr::memmem::find(bytes, line) {
-            bytes.drain(at..at + line.len());
-        }
+/// Where commands' outputs begin, and their texts: what stands in the place of the loader's line.
+pub(crate) type Echoes = Vec<(u64, String)>;
+
+/// Shows commands as they were given where the editor showed the loader's line; `from` is the offset of the first byte.
+fn show_commands(bytes: &mut Vec<u8>, from: u64, echoes: &Echoes) {
+    if memchr::memmem::find(bytes, LOADER_LINES[1]).is_none() {
+        return;
     }
+    let mut shown = Vec::with_capacity(bytes.len());
+    let mut rest = bytes.as_slice();
+    let first = |rest: &[u8]| {
+        let places = LOADER_LINES.iter().filter_map(|l| memchr::memmem::find(rest, l).map(|at| (at, l.len())));
+        places.min()
+    };
+    while let Some((at, len)) = first(rest) {
+        shown.extend_from_slice(&rest[..at]);
+        let offset = from + (bytes.len() - rest.len() + at) as u64;
+        if let Some((_, text)) = echoes.iter().find(|(start, _)| *start > offset) {
+            shown.extend_from_slice(text.trim_end().replace('\n', "\r\n").as_bytes());
+        }
+        rest = &rest[at + len..];
+    }
+    shown.extend_from_slice(rest);
+    *bytes = shown;
 }
 
 /// Takes the prompt, which is the unfinished last line, from output that came while the shell was idle.

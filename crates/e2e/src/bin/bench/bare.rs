@@ -45,6 +45,7 @@ impl Bare {
         let begun = Instant::now();
         let mut bare = Self::start(Command::new("bash"), home)?;
         bare.until(MARKER)?;
+        bare.until(PROMPT)?;
         Ok(begun.elapsed())
     }
 
@@ -62,14 +63,14 @@ impl Bare {
         Ok(Self { leader: leader.into(), child, buffer: vec![0; 1 << 16], newest: Vec::new() })
     }
 
-    /// Types a command; how long it took to its end, and how many bytes came.
+    /// Types a command; how long it took until the next one could be typed, and how many bytes came up to its end. The
+    /// prompt counts, because whoever runs one command after the other waits for it, through ptyd too.
     pub fn run(&mut self, command: &str) -> Result<(Duration, u64)> {
         let begun = Instant::now();
         self.leader.write_all(format!("{command}\r").as_bytes())?;
         let bytes = self.until(MARKER)?;
-        let took = begun.elapsed();
         self.until(PROMPT)?;
-        Ok((took, bytes))
+        Ok((begun.elapsed(), bytes))
     }
 
     /// Reads until this came; how many bytes came meanwhile. Only the newest few are looked through: behind a marker

@@ -200,6 +200,11 @@ async fn whole_command(call: &Call<'_>, id: &SessionId, command: CommandId, max_
     }
 }
 
+/// Where the output of a wait begins.
+fn waited_from(done: &Outcome) -> Option<u64> {
+    if let Outcome::Report(report) = done { Some(report.output.from) } else { None }
+}
+
 /// Waits; what is there already counts too, because a line may have come between two calls. Returns from where it was
 /// looked at, if it was.
 async fn wait(
@@ -212,7 +217,7 @@ async fn wait(
 ) -> Result<Option<u64>, Refusal> {
     let wait = Wait { input_wanted: ready.is_none(), pattern: ready.clone(), quiet: None, timeout };
     let mut waiting = pin!(call.act(Action::Wait { session: id.clone(), wait, budget: 0 }));
-    let Some(ready) = ready else { return waiting.await.map(|_| None) };
+    let Some(ready) = ready else { return waiting.await.map(|done| waited_from(&done)) };
     // The wait is asked for first: what comes after it is the wait's to see, what came before is in the text.
     let looking = async {
         let shown = show(call, id).await?;
@@ -229,7 +234,7 @@ async fn wait(
     };
     let looked = tokio::select! {
         biased;
-        done = &mut waiting => return done.map(|_| None),
+        done = &mut waiting => return done.map(|done| waited_from(&done)),
         view = looking => view?,
     };
     if !ready.is_match(&looked.text.head) && !ready.is_match(&looked.text.tail) {

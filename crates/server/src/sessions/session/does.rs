@@ -89,7 +89,36 @@ impl Session {
         if self.is_heuristic {
             return self.run_typed(&text, wait, started);
         }
+        if !self.ledger.prompt_seen {
+            let until = Instant::now() + std::time::Duration::from_millis(u64::from(patience_ms));
+            self.pending.push(Pending { text, key, until, wait, started });
+            return self.refuse_pending();
+        }
         self.call(Call::Run { wait, started }, |seq| ToHolder::Run { seq, key, patience_ms, text });
+    }
+
+    /// The first prompt is there: what waited for it is handed over, one at a time as always.
+    pub(super) fn run_pending(&mut self) {
+        /// The prompt is there; only its painting is not.
+        const PATIENCE_MS: u32 = 5_000;
+        for Pending { text, key, wait, started, .. } in std::mem::take(&mut self.pending) {
+            self.ask_run(text, key, PATIENCE_MS, wait, started);
+        }
+    }
+
+    /// A start-up file that asks something would keep a command waiting for ever; so would patience without an end.
+    pub(super) fn refuse_pending(&mut self) {
+        let asks = matches!(self.foreground(), Foreground::InputWanted | Foreground::PasswordWanted);
+        let now = Instant::now();
+        let is_hopeless = |p: &Pending| asks || now >= p.until;
+        if self.pending.iter().any(is_hopeless) {
+            let why = self.why_not_ready();
+            let (refused, waiting) = std::mem::take(&mut self.pending).into_iter().partition(is_hopeless);
+            self.pending = waiting;
+            for pending in refused {
+                let _ = pending.started.send(Err(self.not_ready(&why)));
+            }
+        }
     }
 
     /// A shell without our hooks: the line is typed, and its end is what the kernel says.
@@ -140,11 +169,22 @@ impl Session {
             InputBytes::Raw(bytes) => bytes,
             InputBytes::Keys(keys) => keys.iter().flat_map(|k| k.bytes(application_cursor)).collect(),
         };
+        // A key that raises a signal does so even when the program does not read, and costs it no output.
+        let signo = match bytes.as_slice() {
+            [0x03] => Some(sys::signal::INT),
+            [0x1c] => Some(sys::signal::QUIT),
+            [0x1a] => Some(sys::signal::TSTP),
+            _ => None,
+        };
         let (from, offered) = (self.ledger.scanner.position(), bytes.len());
         let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
         self.typing += 1;
         (self.state, self.editor_since, self.ledger.still_inside) = (None, None, false);
-        self.call(Call::Input { wait, from, offered, typed }, |seq| ToHolder::Input {
+        if let Some(signo) = signo {
+            let call = Call::Input { wait, from, offered, is_signal: true, typed };
+            return self.call(call, |seq| ToHolder::Signal { seq, target: Target::Foreground, signo });
+        }
+        self.call(Call::Input { wait, from, offered, is_signal: false, typed }, |seq| ToHolder::Input {
             seq,
             key,
             is_secret,

@@ -118,6 +118,7 @@ impl Session {
         for waiter in self.prompt_waiters.drain(..) {
             let _ = waiter.send(());
         }
+        self.run_pending();
         // Whoever waits on no command in particular has waited for this.
         self.finish_where(|w| w.command.is_none(), EndedBy::Ended);
     }
@@ -157,6 +158,8 @@ impl Session {
             return;
         }
         self.state = Some(state);
+        self.heed_typed_command();
+        self.refuse_pending();
         let editor_has_it = state.foreground == wire::Foreground::Editor && self.ledger.current.is_some();
         match (editor_has_it && !self.ledger.still_inside, self.editor_since) {
             (true, None) => self.editor_since = Some(Instant::now()),
@@ -184,15 +187,17 @@ impl Session {
             for waiter in self.prompt_waiters.drain(..) {
                 let _ = waiter.send(());
             }
+            self.run_pending();
         }
     }
 
     pub(super) fn on_done(&mut self, seq: u32, status: Status, value: u64) {
         match self.calls.remove(&seq) {
             Some(Call::Run { wait, started }) => self.on_run_done(status, value, wait, started),
-            Some(Call::Input { wait, from, offered, typed }) => {
+            Some(Call::Input { wait, from, offered, is_signal, typed }) => {
                 self.typing = self.typing.saturating_sub(1);
                 self.state = None;
+                let value = if is_signal && status == Status::Ok { offered as u64 } else { value };
                 self.on_typed(status, value, wait, from, offered, typed);
             }
             Some(Call::Plain(reply)) => {

@@ -38,6 +38,7 @@ impl Session {
             self.on_news(news);
         }
         self.heed_typed_command();
+        self.refuse_pending();
     }
 
     /// A key that is pressed before the shell has read the ones that hand a command over would end up as that command's
@@ -63,14 +64,22 @@ impl Session {
         self.end_heuristically("the shell's hooks are gone, so its exit code is not known");
     }
 
-    /// A typed command ends when the shell reads the terminal again.
-    pub(super) fn heed_typed_command(&mut self) {
+    /// When a typed command that seems to have ended is old enough to be believed.
+    pub(super) fn typed_command_at(&self) -> Option<Instant> {
+        let id = self.ledger.current.filter(|id| *id > super::super::TYPED_IDS_FROM)?;
         let reads_again = self.typing == 0
             && self.state.is_some_and(|s| {
                 s.group == self.ledger.shell_pid
                     && matches!(s.foreground, wire::Foreground::Editor | wire::Foreground::ShellReads)
             });
-        if self.is_heuristic && self.ledger.current.is_some_and(|id| id > super::super::TYPED_IDS_FROM) && reads_again {
+        let typed_us = self.ledger.command(id)?.accepted_us;
+        let age = std::time::Duration::from_micros(micros(SystemTime::now()).saturating_sub(typed_us));
+        reads_again.then(|| Instant::now() + limits::TYPED_AGE_MIN.saturating_sub(age))
+    }
+
+    /// A typed command ends when the shell reads the terminal again.
+    pub(super) fn heed_typed_command(&mut self) {
+        if self.is_heuristic && self.typed_command_at().is_some_and(|at| at <= Instant::now()) {
             self.end_heuristically("typed into a shell without ptyd's hooks, so its exit code is not known");
         }
     }
@@ -99,6 +108,9 @@ impl Session {
         }
         self.finish_where(|_| true, EndedBy::Exited);
         self.tell_started(|_| true);
+        for pending in std::mem::take(&mut self.pending) {
+            let _ = pending.started.send(Err(self.ended_error()));
+        }
         for waiter in self.prompt_waiters.drain(..) {
             let _ = waiter.send(());
         }

@@ -94,6 +94,15 @@ pub(crate) struct Started {
     pub(crate) finished: Option<oneshot::Receiver<Finished>>,
 }
 
+/// A command that waits for the shell's first prompt.
+struct Pending {
+    text: Vec<u8>,
+    key: Key,
+    until: Instant,
+    wait: Option<Wait>,
+    started: StartReply,
+}
+
 /// Input that was taken, and where its wait will answer.
 #[derive(Debug)]
 pub(crate) struct Typed {
@@ -135,8 +144,17 @@ pub(crate) struct Snapshot {
 /// What a holder's answer is for.
 #[derive(Debug)]
 enum Call {
-    Run { wait: Option<Wait>, started: oneshot::Sender<Result<Started, ActionError>> },
-    Input { wait: Option<Wait>, from: u64, offered: usize, typed: oneshot::Sender<Result<Typed, ActionError>> },
+    Run {
+        wait: Option<Wait>,
+        started: oneshot::Sender<Result<Started, ActionError>>,
+    },
+    Input {
+        wait: Option<Wait>,
+        from: u64,
+        offered: usize,
+        is_signal: bool,
+        typed: oneshot::Sender<Result<Typed, ActionError>>,
+    },
     Plain(oneshot::Sender<Result<(), ActionError>>),
     Terminate(oneshot::Sender<Ended>),
     Report,
@@ -179,6 +197,7 @@ pub(crate) struct Session {
     typing: usize,
     waiters: Vec<Waiter>,
     prompt_waiters: Vec<oneshot::Sender<()>>,
+    pending: Vec<Pending>,
     /// Callers that wait only until their command's output begins, and until when.
     start_waiters: Vec<(u32, Instant, StartReply)>,
     calls: HashMap<u32, Call>,
@@ -222,6 +241,7 @@ impl Session {
             typing: 0,
             waiters: Vec::new(),
             prompt_waiters: Vec::new(),
+            pending: Vec::new(),
             start_waiters: Vec::new(),
             calls: HashMap::new(),
             enders: Vec::new(),
@@ -251,10 +271,18 @@ impl Session {
                 Event::Asked(request) => self.on_request(request),
                 Event::Frames(frames) => frames.into_iter().for_each(|f| self.on_frame(f)),
                 Event::Everyone => break,
-                Event::HolderGone => {
-                    self.on_holder_gone();
-                    break;
-                }
+                Event::HolderGone => match super::launch::connect(&self.shared.folder) {
+                    // Only the connection broke: the session is as alive as before.
+                    Ok(stream) => {
+                        tracing::warn!(session = %self.shared.id, "the connection to the holder broke; connected again");
+                        self.link = Link::new(stream);
+                        self.link.send(&ToHolder::Hello { protocol: wire::PROTOCOL, attaches: true });
+                    }
+                    Err(_) => {
+                        self.on_holder_gone();
+                        break;
+                    }
+                },
                 Event::Time => {}
             }
             self.on_time();
@@ -285,7 +313,10 @@ impl Session {
         let report = self.reported_at.map(|t| t + limits::REPORT_PATIENCE);
         let marker = self.marker_missed_at.map(|t| t + limits::MARKER_PATIENCE);
         let start = self.start_waiters.iter().map(|(_, until, _)| *until).min();
-        [waits, editor, report, marker, start].into_iter().flatten().min()
+        let pending = self.pending.iter().map(|p| p.until).min();
+        // A typed command is looked at again when it is old enough to have begun.
+        let typed = self.typed_command_at();
+        [waits, editor, report, marker, start, pending, typed].into_iter().flatten().min()
     }
 }
 

@@ -38,6 +38,9 @@ impl Session {
             return Foreground::Fullscreen;
         }
         let Some(state) = self.state else { return Foreground::Running };
+        if self.typed_command_at().is_some() {
+            return Foreground::Running;
+        }
         let asks = match state.foreground {
             wire::Foreground::Reads | wire::Foreground::ShellReads => true,
             wire::Foreground::Editor => self.ledger.still_inside || self.ledger.current.is_none(),
