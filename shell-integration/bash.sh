@@ -169,7 +169,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     # `eval` runs at top level, so that declare, return and traps work as if typed. It succeeds whatever the text did
     # (a failing `eval` would fire ERR a second time); __ptyd_finish then restores $? for the prompt.
     # shellcheck disable=SC2016 # eval's argument is expanded when the line runs.
-    line='\builtin eval "$__ptyd_text"; __ptyd_finish && :'
+    line='\builtin eval -- "$__ptyd_text"; __ptyd_finish && :'
     # $? survives from the last command by itself. PIPESTATUS does not, but only a text that names it can tell.
     [[ $__ptyd_last != *' '* || $__ptyd_text != *PIPESTATUS* ]] || __ptyd_repeat_pipestatus
     # History keeps what people type. `set +o history` is no way: switching it on again reads HISTFILE once more.

@@ -151,7 +151,7 @@ def test_traps_of_the_user_work():
         assert b"ERR" not in sh.output[before:]
         sh.run("trap - ERR; trap 'echo \"> $BASH_COMMAND\"' DEBUG")
         same(sh.run("echo a; false").facts, (1, [1], ""))
-        ours = {"> __ptyd_capture\n", "> __ptyd_finish\n", '> \\builtin eval "$__ptyd_text"\n', '> __ptyd_hook "$LINENO"\n'}
+        ours = {"> __ptyd_capture\n", "> __ptyd_finish\n", '> \\builtin eval -- "$__ptyd_text"\n', '> __ptyd_hook "$LINENO"\n'}
         shown = [line for line in sh.printed().splitlines(keepends=True) if line not in ours]
         same("".join(shown), "> echo a\na\n> false\n")
         sh.run("trap - DEBUG; trap 'echo usr' USR1; trap 'echo int' INT")

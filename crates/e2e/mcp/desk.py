@@ -219,6 +219,8 @@ class Desk:
             async with Client(stdio_client(server, errlog=log), mode=mode) as client:
                 [shim] = set(self.shims()) - before
                 yield Agent(client, shim)
+        if "0" in options:
+            await self.detached()
 
     # ---- processes ----
 
@@ -283,6 +285,11 @@ class Desk:
         return sorted(str(p.relative_to(self.root)) for p in files if secret in p.read_bytes())
 
     # ---- the end ----
+
+    async def detached(self) -> None:
+        """Waits until nothing but the server is left, for clients that leave with `--detach 0`."""
+        with watched(pid for pid in self.processes() if pid != self.server()) as ends:
+            await ends(2 * NOISE)
 
     async def end_sessions(self) -> None:
         """Ends every session, with the agent at the desk."""

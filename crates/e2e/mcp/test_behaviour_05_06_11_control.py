@@ -11,7 +11,7 @@ import signal
 import pytest
 from desk import NOISE, watched, within
 
-PYTHON_SLEEPS = "python3 -c 'import time; time.sleep(4321)'"
+PYTHON_SLEEPS = "python3 -c 'import signal; signal.pause()'"
 
 
 async def test_a_new_command_while_one_runs_is_refused_and_never_typed(desk):

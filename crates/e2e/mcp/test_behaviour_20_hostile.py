@@ -57,7 +57,6 @@ BEYOND_REPAIR = {
     "builtins switched off": "enable -n printf mapfile",
     "the way to builtins shadowed": "builtin() { :; }",
     "what loads a command shadowed": "mapfile() { :; }",
-    "keywords as aliases": "alias if=false",
     "the attestation socket closed": "exec 97>&-",
     "no more descriptors": "ulimit -n 3",
     "keys of our own unbound": "bind -r '\\e[7337~'; bind -r '\\e[7339~'",
@@ -90,6 +89,13 @@ async def test_a_shell_without_stdout_still_ends_its_commands(desk):
     assert answer.exit == 3
     back = await desk.terminal("exec 1>/dev/tty; echo back", timeout=10)
     assert (back.output, back.exit) == ("back", 0)
+
+
+@pytest.mark.xfail(strict=True, reason="bash expands the alias in the line that captures a command's status")
+async def test_an_alias_for_a_keyword_does_not_change_a_commands_status(desk):
+    await desk.terminal("alias if=false")
+    answer = await desk.terminal("echo ok; (exit 3)")
+    assert (answer.output, answer.exit) == ("ok", 3), answer.text
 
 
 @pytest.mark.parametrize("name", BEYOND_REPAIR)

@@ -66,6 +66,7 @@ async def lines(machine):
     process.stdin.close()
     with within(0.2):
         assert await process.wait() == 0
+    await machine.detached()
     # Standard output carries nothing but the protocol, standard error nothing while all is well.
     assert (await process.stdout.read(), await process.stderr.read()) == (b"", b"")
 
@@ -184,7 +185,7 @@ async def test_progress_comes_at_once(desk):
     assert not call.done()
     terminals = []
     async with asyncio.timeout(10):
-        while [t["foreground"] for t in terminals] != ["running"]:
+        while not any("currentCommand" in t for t in terminals):
             terminals = (await desk.agent.call("list_terminal_sessions")).structured["terminals"]
     await desk.agent.at(terminals[0]["id"]).terminate(force=True)
     assert "session ended" in (await call).facts

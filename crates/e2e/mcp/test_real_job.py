@@ -63,6 +63,8 @@ async def test_a_failing_test_is_written_read_mended_and_passes(desk):
     await desk.terminal("sed -i 's/a - b/a + b/' src/lib.rs")
     passed = await desk.terminal("cargo test --lib", wait_for="test result: .*", timeout=70)
     assert passed.fact("matched").startswith('"test result: ok. 1 passed; 0 failed;')
+    # The line that was waited for is not the last one.
+    await desk.terminal("", timeout=30)
     assert (await desk.terminal("cargo test --lib -q | cat; echo ${PIPESTATUS[0]}", timeout=70)).last_line == "0"
 
 

@@ -32,6 +32,16 @@ pub(crate) struct Ending {
     killing_since: Option<u64>,
     /// How many processes there were at the beginning.
     pub(crate) found: u64,
+    whom: Whom,
+}
+
+/// Whom an end is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whom {
+    /// Every descendant.
+    All,
+    /// The shell's own session (setsid(2)); what has left it is a daemon that is meant to stay.
+    Session(u32),
 }
 
 /// What is to be done next.
@@ -46,14 +56,14 @@ pub(crate) enum Progress {
 
 impl Ending {
     /// Somebody asked for it.
-    pub(crate) fn asked(signo: i32, grace_us: u64, now: u64) -> Self {
-        let all = living();
+    pub(crate) fn asked(signo: i32, grace_us: u64, whom: Whom, now: u64) -> Self {
+        let all = living_of(whom);
         if signo != signal::KILL {
             signal_all(&all, signal::CONT);
             signal_all(&all, signo);
         }
         let (step, wait) = if signo == signal::KILL { (Step::Kill, 0) } else { (Step::Term, grace_us) };
-        Self { step, next_at: now + wait, grace_us, killing_since: None, found: all.len() as u64 }
+        Self { step, next_at: now + wait, grace_us, killing_since: None, found: all.len() as u64, whom }
     }
 
     /// The shell went by itself; what it left behind follows.
@@ -62,7 +72,7 @@ impl Ending {
         signal_all(&all, signal::CONT);
         signal_all(&all, signal::HUP);
         let (step, grace_us) = (Step::Kill, AFTER_EXIT_US);
-        Self { step, next_at: now + grace_us, grace_us, killing_since: None, found: all.len() as u64 }
+        Self { step, next_at: now + grace_us, grace_us, killing_since: None, found: all.len() as u64, whom: Whom::All }
     }
 
     /// Once the shell is gone there is no reason to wait out the long steps.
@@ -85,7 +95,7 @@ impl Ending {
 
     /// Does what is due. Looks first whether anything is left, because most often nothing is.
     pub(crate) fn turn(&mut self, now: u64) -> Progress {
-        let all = living();
+        let all = living_of(self.whom);
         if all.is_empty() {
             return Progress::Over;
         }
@@ -114,6 +124,14 @@ impl Ending {
 /// Every descendant of this holder that is not a zombie.
 pub(crate) fn living() -> Vec<u32> {
     process::descendants(std::process::id(), SWEEP_MAX).into_iter().filter(|pid| process::is_alive(*pid)).collect()
+}
+
+fn living_of(whom: Whom) -> Vec<u32> {
+    let mut all = living();
+    if let Whom::Session(session) = whom {
+        all.retain(|pid| process::stat(*pid).is_some_and(|s| s.session == session));
+    }
+    all
 }
 
 pub(crate) fn signal_all(pids: &[u32], signo: i32) {

@@ -92,6 +92,13 @@ impl Sampler {
             return None;
         }
         let somebody_waits = state.is_some_and(|s| !matches!(s.foreground, Foreground::Busy | Foreground::Unknown));
+        if somebody_waits && sys::pty::unread(&self.tty) > 0 {
+            // What was typed has not been read: the reader is about to wake up, however long that takes.
+            self.candidate = None;
+            self.delay_us = FIRST_US;
+            self.next_at = Some(now + CONFIRM_US);
+            return None;
+        }
         if somebody_waits && state != self.candidate {
             // What was written just before the read may still be on its way through the line discipline, and what was
             // just typed may not have woken the reader: both are seen within the next looks.

@@ -91,6 +91,13 @@ pub fn modes(leader: BorrowedFd<'_>) -> io::Result<Modes> {
     })
 }
 
+/// How many bytes were typed that nobody has read yet (ioctl_tty(2), FIONREAD); only the follower can tell.
+pub fn unread(follower: &std::path::Path) -> usize {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(fd) = rustix::fs::open(follower, flags, rustix::fs::Mode::empty()) else { return 0 };
+    rustix::io::ioctl_fionread(&fd).map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX))
+}
+
 /// The foreground process group, 0 when there is none (ioctl_tty(2), TIOCGPGRP).
 pub fn foreground_group(leader: BorrowedFd<'_>) -> u32 {
     tcgetpgrp(leader).map_or(0, |p| p.as_raw_nonzero().get().unsigned_abs())

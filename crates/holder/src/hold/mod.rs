@@ -21,7 +21,7 @@ use rustix::process::{WaitOptions, wait};
 use sys::{pty, signal, socket, spawn, time};
 
 use crate::control::Client;
-use crate::ending::{self, Ending, Progress};
+use crate::ending::{self, Ending, Progress, Whom};
 use crate::input::Keyboard;
 use crate::prompt::{Prompt, Shell};
 use crate::pump::{Pump, Turn};
@@ -459,12 +459,17 @@ impl Holder {
         }
     }
 
+    /// Whom the end of the session is for.
+    fn whom(&self) -> Whom {
+        if self.spec.keeps_descendants { Whom::Session(self.shell_pid) } else { Whom::All }
+    }
+
     /// Takes every child's status; the shell's is the session's end.
     fn reap(&mut self, now: u64) {
         while let Some(signo) = signal::take(&self.signals) {
             if signo == signal::TERM && self.ending.is_none() {
                 self.note(&Record::Ending { reason: EndReason::HOLDER, text: b"the holder got SIGTERM" });
-                self.ending = Some(Ending::asked(signal::HUP, 1_000_000, now));
+                self.ending = Some(Ending::asked(signal::HUP, 1_000_000, self.whom(), now));
             }
         }
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {

@@ -190,6 +190,10 @@ impl Holder {
             Ok(()) => {
                 (self.spec.cols, self.spec.rows) = (cols, rows);
                 self.note(&Record::Resized { cols, rows });
+                // The event is told before the answer: whoever got the answer sees the new size.
+                let now = time::monotonic_us();
+                self.announce_by = Some(now);
+                self.publish(now);
                 self.answer(from, Status::Ok, 0);
             }
             Err(e) => self.answer(from, Status::Failed, e.raw_os_error().unwrap_or(0).unsigned_abs().into()),
@@ -275,7 +279,7 @@ impl Holder {
             Some(_) => {}
             None => {
                 self.note(&Record::Ending { reason, text: signal::name(signo).as_bytes() });
-                self.ending = Some(Ending::asked(signo, grace_us, now));
+                self.ending = Some(Ending::asked(signo, grace_us, self.whom(), now));
             }
         }
     }

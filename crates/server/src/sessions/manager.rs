@@ -34,6 +34,8 @@ const PASTS_KEPT: usize = 4;
 const PAST_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// And at most this many of them.
 const PASTS_MAX: usize = 10_000;
+/// The reason of a session that ended while it was asked.
+const JUST_ENDED: &str = "it has just ended";
 /// How long a holder may take to greet.
 const GREETING: Duration = Duration::from_secs(10);
 
@@ -59,7 +61,7 @@ impl Handle {
         if *self.stopping.borrow() {
             return ActionError::Restarting;
         }
-        ActionError::Ended { session: self.shared.id.clone(), reason: "it has just ended".to_owned() }
+        ActionError::Ended { session: self.shared.id.clone(), reason: JUST_ENDED.to_owned() }
     }
 
     /// The session has ended, although its handle may be there for another moment.
@@ -152,6 +154,14 @@ impl Manager {
 
     /// Does one action. Only the dispatcher calls this.
     pub(crate) async fn act(self: &Arc<Self>, who: &Principal, action: Action) -> Result<Outcome, ActionError> {
+        match self.attempt(who, action.clone()).await {
+            // The actor went before it took the request: now the session is a past one, and can be asked as such.
+            Err(ActionError::Ended { reason, .. }) if reason == JUST_ENDED => self.attempt(who, action).await,
+            result => result,
+        }
+    }
+
+    async fn attempt(self: &Arc<Self>, who: &Principal, action: Action) -> Result<Outcome, ActionError> {
         match action {
             Action::Create(wish) => {
                 let handle = self.create(who, &wish).await?;

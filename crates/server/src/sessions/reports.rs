@@ -18,6 +18,8 @@ use crate::identity::Principal;
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 
+/// How long the holder of a shell that has gone may take to end what it left behind.
+const CLEARING_UP: Duration = Duration::from_secs(1);
 /// How long a command waits for the prompt when its caller waits for nothing.
 const PATIENCE_WITHOUT_WAIT: Duration = Duration::from_secs(5);
 
@@ -247,6 +249,10 @@ impl Manager {
             let shown = match &handle {
                 Some(live) => match live.ask(Request::Shown).await {
                     Err(ActionError::Restarting) => return Err(ActionError::Restarting),
+                    // The holder clears up and then everything is on disk; whoever asks now is told that it is all.
+                    Ok(shown) if shown.has_exited && tokio::time::timeout(CLEARING_UP, live.gone()).await.is_ok() => {
+                        None
+                    }
                     shown => shown.ok(),
                 },
                 None => None,
@@ -254,7 +260,7 @@ impl Manager {
             // The actor has gone: the session ended while we waited, and everything is on disk.
             let is_final = shown.is_none();
             let (end, markers) = match shown {
-                Some(shown) => shown,
+                Some(shown) => (shown.to, shown.markers),
                 None => (ledger_end.unwrap_or(shared.reader.len().unwrap_or_default().0), Vec::new()),
             };
             let end = bound.map_or(end, |b| b.min(end));
@@ -271,7 +277,7 @@ impl Manager {
             }
             if let Some(live) = &mut handle {
                 live.tail.mark_unchanged();
-                if live.ask(Request::Shown).await.is_ok_and(|(now, _)| now > from) {
+                if live.ask(Request::Shown).await.is_ok_and(|shown| shown.to > from) {
                     continue;
                 }
                 let _ = tokio::time::timeout_at(deadline, live.tail.changed()).await;

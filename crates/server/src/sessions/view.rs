@@ -233,8 +233,8 @@ pub(crate) fn say_left_out(reader: &Reader, text: &mut TextView, from: u64, to: 
 
 /// The line by which the shell evaluates a command of ours, as its editor shows it: nobody typed it, so nobody sees it.
 const LOADER_LINES: [&[u8]; 2] = [
-    b"{ __ptyd_begin && :; } 2>/dev/null; \\builtin eval \"$__ptyd_text\"; __ptyd_finish && :",
-    b"\\builtin eval \"$__ptyd_text\"; __ptyd_finish && :",
+    b"{ __ptyd_begin && :; } 2>/dev/null; \\builtin eval -- \"$__ptyd_text\"; __ptyd_finish && :",
+    b"\\builtin eval -- \"$__ptyd_text\"; __ptyd_finish && :",
 ];
 
 /// Where commands' outputs begin, and their texts: what stands in the place of the loader's line.

@@ -26,10 +26,6 @@ impl Session {
                 }
             }
             Request::Resize { cols, rows, reply } => {
-                if let Some((screen, _)) = &mut self.screen {
-                    screen.resize(cols, rows);
-                }
-                (self.ledger.cols, self.ledger.rows) = (cols, rows);
                 self.call(Call::Plain(reply), |seq| ToHolder::Resize { seq, cols, rows });
             }
             Request::Signal { target, signo, reply } => {
@@ -41,7 +37,8 @@ impl Session {
             Request::Screen(reply) => drop(reply.send(self.screen_view())),
             Request::Shown(reply) => {
                 let markers = self.ledger.markers.iter().copied().collect();
-                let _ = reply.send((self.ledger.scanner.held_from(), markers));
+                let has_exited = self.ledger.exit.is_some();
+                let _ = reply.send(Shown { to: self.ledger.scanner.held_from(), markers, has_exited });
             }
             Request::At(when, reply) => drop(reply.send(self.ledger.offset_at(when))),
             Request::Usage(reply) => drop(reply.send(self.usage.read(self.ledger.holder_pid))),

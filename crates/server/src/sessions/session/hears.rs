@@ -29,8 +29,13 @@ impl Session {
             newer
         });
         let mut news = Vec::new();
+        let size = (self.ledger.cols, self.ledger.rows);
         while let Ok(Some(event)) = self.events.next(tail.events) {
             self.ledger.event(&event, &mut news);
+        }
+        let (cols, rows) = (self.ledger.cols, self.ledger.rows);
+        if let (true, Some((screen, _))) = ((cols, rows) != size, &mut self.screen) {
+            screen.resize(cols, rows);
         }
         self.on_news(news);
         if self.ledger.exit.is_some() {

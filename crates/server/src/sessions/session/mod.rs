@@ -77,7 +77,7 @@ pub(crate) enum Request {
     },
     Screen(oneshot::Sender<ScreenView>),
     /// How far viewers may see, and which markers in it are attested.
-    Shown(oneshot::Sender<(u64, Vec<(u64, u64)>)>),
+    Shown(oneshot::Sender<Shown>),
     /// Where the journal was at this time.
     At(SystemTime, oneshot::Sender<u64>),
     Usage(oneshot::Sender<crate::action::Usage>),
@@ -92,6 +92,17 @@ type StartReply = oneshot::Sender<Result<Started, ActionError>>;
 pub(crate) struct Started {
     pub(crate) id: u32,
     pub(crate) finished: Option<oneshot::Receiver<Finished>>,
+}
+
+/// What a viewer needs to know.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    /// Viewers may be given bytes up to here.
+    pub(crate) to: u64,
+    /// The ranges of attested markers.
+    pub(crate) markers: Vec<(u64, u64)>,
+    /// The shell has gone, and its holder is clearing up.
+    pub(crate) has_exited: bool,
 }
 
 /// A command that waits for the shell's first prompt.
