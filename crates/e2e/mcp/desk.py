@@ -288,7 +288,7 @@ class Desk:
 
     async def detached(self) -> None:
         """Waits until nothing but the server is left, for clients that leave with `--detach 0`."""
-        with watched(pid for pid in self.processes() if pid != self.server()) as ends:
+        with watched(self.processes().keys() - {self.server(), *self.shims()}) as ends:
             await ends(2 * NOISE)
 
     async def end_sessions(self) -> None:

@@ -163,3 +163,10 @@ async def test_the_shells_death_is_told_with_how_and_the_next_call_gets_a_fresh_
     assert (fresh.output, fresh.exit) == ("ok <>", 0)
     assert any(fact.startswith("fresh shell, all state is lost: the last one ended") for fact in fresh.facts)
     assert (await desk.terminal("echo ok")).text == "ok\n[exit 0]"
+
+
+async def test_the_last_words_of_a_shell_are_in_the_answer_that_tells_its_death(desk):
+    words = "".join(f"{n}\n" for n in range(1, 301)) + "exit\n"
+    for _ in range(20):
+        died = await desk.terminal("seq 1 300; exit 3")
+        assert (died.text.partition("[")[0], died.exit) == (words, 3)

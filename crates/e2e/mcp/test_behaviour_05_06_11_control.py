@@ -9,7 +9,7 @@ import re
 import signal
 
 import pytest
-from desk import NOISE, watched, within
+from desk import IS_FULL, NOISE, watched, within
 
 PYTHON_SLEEPS = "python3 -c 'import signal; signal.pause()'"
 
@@ -47,6 +47,15 @@ async def test_a_named_session_refuses_a_second_command_too(desk):
 async def test_execute_runs_a_command_whatever_it_is_called(desk):
     session = await desk.session()
     assert [(await session.run(name)).exit for name in ("C-c", "C-d", "C-z", "up", "tab", "end")] == [127] * 6
+
+
+async def test_every_interrupt_tells_the_end_of_its_command(desk):
+    await desk.terminal("true")
+    told = []
+    for _ in range(300 if IS_FULL else 60):
+        await desk.terminal("sleep 60", timeout=0.02)
+        told.append((await desk.terminal("C-c")).facts)
+    assert [facts for facts in told if facts != ["exit 130", "INT"]] == []
 
 
 async def test_an_interrupt_ends_a_pipeline_whole(desk):

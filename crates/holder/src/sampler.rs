@@ -17,6 +17,10 @@ const FIRST_US: u64 = 1_000;
 const START_US: u64 = 3_000;
 /// The second look that confirms that somebody waits.
 const CONFIRM_US: u64 = 2_000;
+/// For how long after typing without an echo nobody is believed to wait, unless output comes.
+const DOUBT_US: u64 = 50_000;
+/// The same where the terminal echoes: an overloaded machine may need this long, any other never does.
+const ECHOED_DOUBT_US: u64 = 1_000_000;
 /// The slowest pace while something runs: an answer is at most this late.
 const RUNNING_US: u64 = 40_000;
 /// The slowest pace while somebody waits for input: only a time-out of its own could change that.
@@ -34,13 +38,15 @@ pub(crate) struct Sampler {
     last: Option<State>,
     /// What the last look saw, if nothing moved since: a state in which somebody waits is told when it was seen twice.
     candidate: Option<State>,
+    /// Input is on its way to whoever reads; until this time, or until output comes, nobody is believed to wait.
+    doubted_until: u64,
 }
 
 impl Sampler {
     pub(crate) fn new(tty: &CStr) -> Self {
         use std::os::unix::ffi::OsStrExt;
         let tty = Path::new(std::ffi::OsStr::from_bytes(tty.to_bytes())).to_owned();
-        Self { tty, next_at: None, delay_us: FIRST_US, last: None, candidate: None }
+        Self { tty, next_at: None, delay_us: FIRST_US, last: None, candidate: None, doubted_until: 0 }
     }
 
     /// Something moved: look soon.
@@ -65,8 +71,19 @@ impl Sampler {
         self.next_at = Some(now + START_US);
     }
 
-    /// Something was typed: the next look is told whatever it sees.
-    pub(crate) fn forget(&mut self) {
+    /// Output came: whoever writes has read what was typed, or the terminal has echoed it.
+    pub(crate) fn wrote(&mut self) {
+        self.doubted_until = 0;
+    }
+
+    /// Something was typed. The line discipline takes it later, on a kernel worker, and nothing tells when; an echo does.
+    pub(crate) fn typed(&mut self, now: u64, is_echoed: bool) {
+        self.forget();
+        self.doubted_until = now + if is_echoed { ECHOED_DOUBT_US } else { DOUBT_US };
+    }
+
+    /// The next look is told whatever it sees.
+    fn forget(&mut self) {
         self.last = None;
         self.candidate = None;
     }
@@ -92,7 +109,7 @@ impl Sampler {
             return None;
         }
         let somebody_waits = state.is_some_and(|s| !matches!(s.foreground, Foreground::Busy | Foreground::Unknown));
-        if somebody_waits && sys::pty::unread(&self.tty) > 0 {
+        if somebody_waits && (now < self.doubted_until || sys::pty::unread(&self.tty) > 0) {
             // What was typed has not been read: the reader is about to wake up, however long that takes.
             self.candidate = None;
             self.delay_us = FIRST_US;

@@ -384,6 +384,7 @@ impl Holder {
         }
         if self.journal.end() > before {
             self.quiet_at = Some(now + QUIET_US);
+            self.sampler.wrote();
             self.stir(now);
             match self.journal.retain(&self.events, self.published.journal) {
                 Ok(Retained::From(first)) => self.note(&Record::Retained { first }),
@@ -511,7 +512,7 @@ impl Holder {
         }
         for typed in self.keyboard.turn(self.leader.as_fd(), now) {
             // Whatever waited has something to read now: what was seen before says nothing any more.
-            self.sampler.forget();
+            self.sampler.typed(now, pty::modes(self.leader.as_fd()).is_ok_and(|m| m.echo));
             self.prompt.remember(typed.key, typed.value);
             self.answer(typed.from, typed.status, typed.value);
         }
