@@ -36,7 +36,8 @@ fn is_absent(error: &io::Error) -> bool {
 
 /// Starts a server and waits until it says that it listens.
 pub fn start_server(paths: &Paths) -> io::Result<UnixStream> {
-    DirBuilder::new().recursive(true).mode(0o700).create(&paths.state_dir)?;
+    let in_state_dir = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", paths.state_dir.display()));
+    DirBuilder::new().recursive(true).mode(0o700).create(&paths.state_dir).map_err(in_state_dir)?;
     let deadline = Instant::now() + PATIENCE;
     loop {
         let log = OpenOptions::new().append(true).create(true).mode(0o600).open(paths.log())?;

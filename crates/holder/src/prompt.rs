@@ -103,7 +103,8 @@ impl Prompt {
         let id = fields.nth(2).and_then(|f| std::str::from_utf8(f).ok()).and_then(|f| f.parse::<u32>().ok());
         match (kind, self.shell) {
             // Key and continuation line crossed: the shell refused the command, and a person's line is unfinished.
-            (Some(b"R"), Shell::Running(run)) if id == Some(run) && !self.is_asked => self.shell = Shell::Typed,
+            // The same when it was asked and knows of no such command.
+            (Some(b"R"), Shell::Running(run)) if id != Some(run) || !self.is_asked => self.shell = Shell::Typed,
             (Some(b"D"), shell) => {
                 let is_answer_to_report_key = fields.nth(2).is_some_and(|flags| flags.contains(&b'l'));
                 match shell {

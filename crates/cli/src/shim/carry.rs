@@ -23,6 +23,8 @@ const UNSENT_MAX: usize = 1 << 20;
 const PIPE_BYTES: usize = 4_096;
 /// How long the shim looks for a server.
 const RECONNECT_MAX: Duration = Duration::from_secs(30);
+/// The same before any server was ever reached: what does not start now will not start in a moment.
+const FIRST_CONTACT_MAX: Duration = Duration::from_secs(3);
 /// The pause after the first failure; it doubles.
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
 /// The longest pause.
@@ -55,6 +57,7 @@ pub(super) fn carry(
         from_server: Lines::default(),
         to_host: Outbox::default(),
         to_server: Outbox::default(),
+        was_reached: false,
         trouble_since: None,
         next_try: Instant::now(),
         pause: PAUSE_FIRST,
@@ -78,6 +81,8 @@ struct Shim<'a, C> {
     from_server: Lines,
     to_host: Outbox,
     to_server: Outbox,
+    /// A server was there once.
+    was_reached: bool,
     /// Since when no server has said anything.
     trouble_since: Option<Instant>,
     /// When to look for a server again.
@@ -92,6 +97,7 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
     /// One look for a server; on success everything that is open has been asked for (again).
     fn reach(&mut self) -> io::Result<()> {
         let since = *self.trouble_since.get_or_insert_with(Instant::now);
+        let patience = if self.was_reached { RECONNECT_MAX } else { FIRST_CONTACT_MAX };
         match (self.connect)().map_err(NotUpgraded::Later).and_then(|stream| upgrade(stream, self.hello)) {
             Ok(stream) => {
                 // Half a line from the dead server is not continued by the next one.
@@ -101,16 +107,17 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
                 self.to_server.push(&lines);
                 self.to_host.push(&refusals);
                 self.server = Some(stream);
+                self.was_reached = true;
                 Ok(())
             }
-            Err(NotUpgraded::Later(_)) if since.elapsed() < RECONNECT_MAX => {
+            Err(NotUpgraded::Later(_)) if since.elapsed() < patience => {
                 self.next_try = Instant::now() + self.pause;
                 self.pause = (self.pause * 2).min(PAUSE_MAX);
                 Ok(())
             }
             Err(NotUpgraded::Later(error) | NotUpgraded::Never(error)) => {
                 // Whoever waits for an answer is told that none will come.
-                self.to_host.push(&self.ledger.give_up());
+                self.to_host.push(&self.ledger.give_up(&error.to_string()));
                 while !self.to_host.is_empty() && self.write_host().is_ok() {}
                 Err(error)
             }

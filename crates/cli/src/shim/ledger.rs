@@ -161,11 +161,11 @@ impl Ledger {
         (lines, refusals)
     }
 
-    /// The answers to everything that is open, because no server will give one.
-    pub fn give_up(&mut self) -> Vec<u8> {
+    /// The answers to everything that is open, because no server will give one, and why.
+    pub fn give_up(&mut self, why: &str) -> Vec<u8> {
         let mut refusals = Vec::new();
         for open in std::mem::take(&mut self.open).into_values() {
-            push(&mut refusals, &error(&open.id, "no server can be reached"));
+            push(&mut refusals, &error(&open.id, &format!("no server can be reached: {why}")));
         }
         self.open_bytes = 0;
         refusals

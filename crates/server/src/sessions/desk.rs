@@ -146,9 +146,8 @@ impl Manager {
     }
 
     async fn is_idle(&self, handle: &Handle) -> Result<bool, ActionError> {
-        let snapshot = handle.ask(Request::Look).await?;
-        Ok(matches!(snapshot.view.foreground, Foreground::Idle | Foreground::Stopped)
-            && snapshot.view.current_command.is_none())
+        let view = handle.ask(Request::Look).await?.view;
+        Ok(matches!(view.foreground, Foreground::Idle | Foreground::Stopped) && view.current_command.is_none())
     }
 
     /// `""`: goes on waiting for what runs, or shows what came in the background and the last result.
@@ -158,10 +157,12 @@ impl Manager {
         handle: &Handle,
         call: &TerminalCall,
     ) -> Result<(Report, Option<Look>), ActionError> {
-        if self.is_idle(handle).await? {
+        // By its number: it may end before the wait begins.
+        let running = handle.ask(Request::Look).await?.view.current_command;
+        if running.is_none() && self.is_idle(handle).await? {
             return Ok((self.glance(who, handle, call.budget).await?, Some(Look::Idle)));
         }
-        let report = self.wait(who, &handle.shared.id, wait_of(call), call.budget).await?;
+        let report = self.wait(who, &handle.shared.id, wait_of(call), running, call.budget).await?;
         Ok((report, Some(Look::Running)))
     }
 
@@ -194,14 +195,15 @@ impl Manager {
         call: &TerminalCall,
         signo: i32,
     ) -> Result<(Report, Option<Look>), ActionError> {
-        if self.is_idle(handle).await? {
+        let running = handle.ask(Request::Look).await?.view.current_command;
+        if running.is_none() && self.is_idle(handle).await? {
             return Ok((self.glance(who, handle, call.budget).await?, Some(Look::NothingToInterrupt)));
         }
         let id = &handle.shared.id;
         self.signal(who, id, crate::action::SignalTarget::Foreground, signo).await?;
         let timeout = call.timeout.unwrap_or(INTERRUPT_WAIT);
         let wait = Wait { pattern: call.pattern.clone(), input_wanted: false, quiet: None, timeout };
-        Ok((self.wait(who, id, wait, call.budget).await?, None))
+        Ok((self.wait(who, id, wait, running, call.budget).await?, None))
     }
 
     async fn type_in(

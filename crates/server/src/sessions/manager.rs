@@ -184,7 +184,7 @@ impl Manager {
             }
             Action::Input(input) => self.input(who, input).await.map(|r| Outcome::Report(Box::new(r))),
             Action::Wait { session, wait, budget } => {
-                self.wait(who, &session, wait, budget).await.map(|r| Outcome::Report(Box::new(r)))
+                self.wait(who, &session, wait, None, budget).await.map(|r| Outcome::Report(Box::new(r)))
             }
             Action::Output(read) => self.output(who, &read).await.map(Outcome::Output),
             Action::Screen(session) => {

@@ -84,6 +84,7 @@ impl Manager {
         who: &Principal,
         session: &SessionId,
         wait: Wait,
+        command: Option<CommandId>,
         budget: usize,
     ) -> Result<Report, ActionError> {
         let handle = match self.find(who, session).await? {
@@ -91,7 +92,7 @@ impl Manager {
             Found::Past(past) => return Ok(past_report(&past)),
         };
         let from = self.cursor(who, session);
-        let finished = handle.ask(|reply| Request::Wait { wait, from, reply }).await?;
+        let finished = handle.ask(|reply| Request::Wait { wait, command: command.map(|c| c.0), from, reply }).await?;
         let report = self.report(&handle, finished, budget).await?;
         self.set_cursor(who, session, report.output.to);
         Ok(report)
@@ -379,7 +380,15 @@ fn line_end(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
 }
 
 fn echoes(commands: Vec<CommandView>) -> view::Echoes {
-    commands.into_iter().map(|c| (c.start_offset, c.command)).collect()
+    let mut before = 0;
+    commands
+        .into_iter()
+        .map(|c| {
+            let prompt = before..c.start_offset;
+            before = c.end_offset.unwrap_or(u64::MAX);
+            (prompt, c.command)
+        })
+        .collect()
 }
 
 /// Where the newest so many lines of a range begin; the last one may be unfinished.

@@ -237,12 +237,13 @@ const LOADER_LINES: [&[u8]; 2] = [
     b"\\builtin eval -- \"$__ptyd_text\"; __ptyd_finish && :",
 ];
 
-/// Where commands' outputs begin, and their texts: what stands in the place of the loader's line.
-pub(crate) type Echoes = Vec<(u64, String)>;
+/// The stretches between one command's output and the next one's, with what is run there: only in them does the editor
+/// show the loader's line. The same words in a command's output are output.
+pub(crate) type Echoes = Vec<(std::ops::Range<u64>, String)>;
 
 /// Shows commands as they were given where the editor showed the loader's line; `from` is the offset of the first byte.
 fn show_commands(bytes: &mut Vec<u8>, from: u64, echoes: &Echoes) {
-    if memchr::memmem::find(bytes, LOADER_LINES[1]).is_none() {
+    if echoes.is_empty() || memchr::memmem::find(bytes, LOADER_LINES[1]).is_none() {
         return;
     }
     let mut shown = Vec::with_capacity(bytes.len());
@@ -254,8 +255,9 @@ fn show_commands(bytes: &mut Vec<u8>, from: u64, echoes: &Echoes) {
     while let Some((at, len)) = first(rest) {
         shown.extend_from_slice(&rest[..at]);
         let offset = from + (bytes.len() - rest.len() + at) as u64;
-        if let Some((_, text)) = echoes.iter().find(|(start, _)| *start > offset) {
-            shown.extend_from_slice(text.trim_end().replace('\n', "\r\n").as_bytes());
+        match echoes.iter().find(|(prompt, _)| prompt.contains(&offset)) {
+            Some((_, text)) => shown.extend_from_slice(text.trim_end().replace('\n', "\r\n").as_bytes()),
+            None => shown.extend_from_slice(&rest[at..at + len]),
         }
         rest = &rest[at + len..];
     }

@@ -17,9 +17,10 @@ impl Session {
                 self.ask_run(text, key, patience_ms, wait, started)
             }
             Request::Input { bytes, key, is_secret, wait, typed } => self.ask_input(bytes, key, is_secret, wait, typed),
-            Request::Wait { wait, from, reply } => {
+            Request::Wait { wait, command, from, reply } => {
                 let from = from.unwrap_or_else(|| self.ledger.scanner.position());
-                let waiter = Waiter::new(wait, self.ledger.current, from, self.ledger.cols, None, reply);
+                let command = command.or(self.ledger.current);
+                let waiter = Waiter::new(wait, command, from, self.ledger.cols, None, reply);
                 let waiter = self.catch_up(waiter);
                 if let Some(waiter) = waiter {
                     self.admit(waiter);

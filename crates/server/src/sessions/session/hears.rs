@@ -39,6 +39,8 @@ impl Session {
         }
         self.on_news(news);
         if self.ledger.exit.is_some() {
+            // The shell's last words belong to its last command.
+            while self.has_unread() && !self.follow_some() {}
             self.on_exit();
         }
     }

@@ -55,8 +55,10 @@ pub(crate) enum Request {
         wait: Option<Wait>,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     },
+    /// Waits for this command, or for the one that runs.
     Wait {
         wait: Wait,
+        command: Option<u32>,
         from: Option<u64>,
         reply: oneshot::Sender<Finished>,
     },
