@@ -3,6 +3,7 @@
 What a program wants is told the moment that it wants it; what is typed at a secret's prompt stands nowhere.
 """
 
+import asyncio
 import shutil
 
 import pytest
@@ -73,10 +74,14 @@ async def test_vim_is_a_screen_takes_no_command_and_edits_by_keys(desk):
     running = await desk.terminal("vim -u NONE -N f", wait_for="^~\\n~\\n(?s:.*)\\[New\\]", timeout=10)
     assert (running.is_running, "full-screen" in running.facts) == (True, True)
     assert running.output.splitlines()[1] == "~"
-    assert running.fact("cursor") == "row 1 column 1"
+    session = desk.agent.at(running.session_id)
+    # The words are painted before the cursor goes home.
+    shown = running
+    async with asyncio.timeout(20):
+        while shown.fact("cursor") != "row 1 column 1":
+            shown = await session.read(view="screen", timeout=0.1)
     refused = await desk.terminal("echo NEXT")
     assert (refused.is_error, "busy" in refused.text) == (True, True)
-    session = desk.agent.at(running.session_id)
     typed = await session.press("i", "h", "i", "<Enter>there<Esc>", wait_for="there")
     assert typed.output.splitlines()[:2] == ["hi", "there"]
     ended = await session.press(":wq<Enter>", timeout=10)

@@ -9,8 +9,8 @@ use crate::wire::{Frames, FromHolder, ToHolder};
 
 /// A connection that does not read what it asked for is closed at this many unsent bytes.
 const UNSENT_BYTES_MAX: usize = 256 << 10;
-/// How much is read from one connection in one turn.
-const READ_BYTES: usize = 16 << 10;
+/// How much is read from one connection at once; it lies on the stack, and a page that was touched is a page that stays.
+const READ_BYTES: usize = 2 << 10;
 
 /// One connection.
 #[derive(Debug)]

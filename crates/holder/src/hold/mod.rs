@@ -39,6 +39,8 @@ const CLIENTS_MAX: usize = 8;
 /// How many datagrams one turn drains; more than the socket can queue, so a turn always reaches the end of the queue
 /// as it was when the turn began.
 const DATAGRAMS_MAX: usize = 4096;
+/// The longest datagram: bash flushes its output when its buffer is full, which is BUFSIZ at most (stdio.h).
+const DATAGRAM_BYTES_MAX: usize = 8192;
 /// How often a full disk is tried again.
 const FULL_RETRY_US: u64 = 200_000;
 /// How often a hung-up terminal is looked at again: a daemon may open it once more.
@@ -410,7 +412,8 @@ impl Holder {
 
     fn drain_attestation(&mut self, now: u64) {
         self.append_held();
-        let mut buffer = [0u8; 8192];
+        // A record is at most a path and its numbers; PATH itself may come in several datagrams.
+        let mut buffer = [0u8; DATAGRAM_BYTES_MAX];
         for _ in 0..DATAGRAMS_MAX {
             if !self.held.is_empty() {
                 return;

@@ -34,13 +34,14 @@ impl Integration {
     pub(crate) fn install(state_dir: &Path) -> std::io::Result<Self> {
         let folder = state_dir.join("shell-integration");
         std::fs::create_dir_all(&folder)?;
-        let bash = folder.join(format!("bash-{:08x}.sh", crc(BASH_SCRIPT.as_bytes())));
-        if std::fs::read(&bash).ok().as_deref() != Some(BASH_SCRIPT.as_bytes()) {
+        let script = without_comments(BASH_SCRIPT);
+        let bash = folder.join(format!("bash-{:08x}.sh", crc(script.as_bytes())));
+        if std::fs::read(&bash).ok().as_deref() != Some(script.as_bytes()) {
             // Written aside and renamed, so that a shell never reads half a script.
             let draft = folder.join(format!(".bash-{}", std::process::id()));
             let mut file =
                 std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-            file.write_all(BASH_SCRIPT.as_bytes())?;
+            file.write_all(script.as_bytes())?;
             std::fs::rename(&draft, &bash)?;
         }
         Ok(Self { bash })
@@ -98,6 +99,12 @@ pub(crate) fn find(name: &str, path: Option<&[u8]>) -> Option<PathBuf> {
 fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+/// The script as shells read it: half of the file is reasons, and every shell would read them at its start.
+/// No string of the script has a line that begins with `#`; a test would break if one had.
+fn without_comments(script: &str) -> String {
+    script.lines().filter(|l| !l.trim_start().starts_with('#')).flat_map(|l| [l, "\n"]).collect()
 }
 
 /// A short name for content; nothing depends on its strength.
