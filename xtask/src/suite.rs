@@ -69,8 +69,12 @@ impl Runner {
                 })
                 .fold(Count::default(), Count::plus),
             Self::Pytest => {
-                let is_summary =
-                    |line: &&str| line.contains(" in ") && line.trim_end_matches(['=', ' ']).ends_with('s');
+                // A run of more than a minute has its time a second time, in parentheses.
+                let is_summary = |line: &&str| {
+                    line.contains(" in ")
+                        && line.trim_end_matches(['=', ' ']).ends_with(['s', ')'])
+                        && ["passed", "failed", "error", "errors"].iter().any(|word| number_before(line, word) > 0)
+                };
                 lines
                     .rfind(is_summary)
                     .map(|line| Count {
@@ -195,6 +199,7 @@ mod tests {
         let of = |line: &str| Runner::Pytest.count(&format!("..F\n{line}\n"));
         assert_eq!(of("=== 1 failed, 12 passed, 2 skipped, 1 error in 3.21s ==="), count(12, 2, 2));
         assert_eq!(of("12 passed in 3.21s"), count(12, 0, 0));
+        assert_eq!(of("== 304 passed, 3 skipped, 1 xfailed in 64.34s (0:01:04) =="), count(305, 0, 3));
         assert_eq!(of("no tests ran in 0.01s"), count(0, 0, 0));
     }
 

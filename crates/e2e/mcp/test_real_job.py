@@ -61,8 +61,8 @@ async def test_a_failing_test_is_written_read_mended_and_passes(desk):
     assert place.groups() == ("12", 'assertion `left == right` failed: sums "add" up: $HOME !! `id`')
     assert "\x1b" not in failed.output
     await desk.terminal("sed -i 's/a - b/a + b/' src/lib.rs")
-    passed = await desk.terminal("cargo test --lib", wait_for="test result: .*", timeout=70)
-    assert passed.fact("matched").startswith('"test result: ok. 1 passed; 0 failed;')
+    passed = await desk.terminal("cargo test --lib", wait_for=r"test result: ok\. 1 passed; 0 failed;", timeout=70)
+    assert "matched" in passed.text
     # The line that was waited for is not the last one.
     await desk.terminal("", timeout=30)
     assert (await desk.terminal("cargo test --lib -q | cat; echo ${PIPESTATUS[0]}", timeout=70)).last_line == "0"
