@@ -73,7 +73,9 @@ impl Runner {
                 let is_summary = |line: &&str| {
                     line.contains(" in ")
                         && line.trim_end_matches(['=', ' ']).ends_with(['s', ')'])
-                        && ["passed", "failed", "error", "errors"].iter().any(|word| number_before(line, word) > 0)
+                        && ["passed", "failed", "error", "errors", "skipped", "deselected"]
+                            .iter()
+                            .any(|word| number_before(line, word) > 0)
                 };
                 lines
                     .rfind(is_summary)
