@@ -46,7 +46,7 @@ const FULL_RETRY_US: u64 = 200_000;
 /// How often a hung-up terminal is looked at again: a daemon may open it once more.
 const HUNG_UP_RETRY_US: u64 = 200_000;
 /// How often a waiting command looks whether the line editor has the terminal yet; there is no event for that.
-const READY_RETRY_US: u64 = 300;
+const READY_RETRY_US: u64 = 50;
 /// Output of a command that was just started is announced together with its end, if that comes within this time.
 const COALESCE_US: u64 = 1_500;
 /// A report is announced together with its marker, which is on its way through the terminal.
