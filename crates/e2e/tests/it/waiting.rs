@@ -39,11 +39,12 @@ async fn a_pattern_ends_a_wait_soon_after_its_line() {
     let server = Server::start();
     let shell = server.session().await;
     let begun = Instant::now();
-    let command = shell.run_until("sh -c 'sleep 0.3; echo listening on 4711; sleep 60'", r"listening on (\d+)").await;
+    let command = shell.run_until("sleep 0.3; echo listening on 4711; read -r _", r"listening on (\d+)").await;
     assert!(begun.elapsed() < Duration::from_millis(300 + 500), "{:?}", begun.elapsed());
     assert_eq!((command.status, command.matched.as_deref()), (CommandStatus::Running, Some("listening on 4711")));
-    shell.signal("INT").await;
-    shell.end_of(&command).await;
+    // Not by an interrupt: a shell that forks at that very moment may lose it (seen with dash in vfork).
+    shell.types("\n").await;
+    assert_eq!(shell.end_of(&command).await.exit_code, Some(0));
 }
 
 #[tokio::test]
