@@ -32,6 +32,7 @@ pub struct ServeOptions {
 
 /// Serves until told to stop.
 pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Result<ExitCode, Failure> {
+    sys::process::keep_descriptors_to_ourselves();
     if options.detached {
         // Fails for the leader of a process group, which has no terminal to leave then.
         let _ = rustix::process::setsid();

@@ -186,6 +186,7 @@ pub fn run(folder: &Path) -> io::Result<()> {
 
 /// Its own session, so that no terminal's hang-up and no group's signal reaches it; the reaper of its descendants.
 fn prepare_process() -> io::Result<()> {
+    sys::process::keep_descriptors_to_ourselves();
     // Refused only for a group leader, which already is what we want.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;

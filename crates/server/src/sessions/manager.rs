@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use holder::spec::Spec;
 use holder::wire::{FromHolder, PROTOCOL, Status, Tail, ToHolder};
 use journal::EventsReader;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot, watch};
 
 use super::ledger::micros;
 use super::link::Link;
@@ -46,6 +46,8 @@ pub(super) struct Handle {
     mailbox: mpsc::Sender<Request>,
     pub(super) tail: watch::Receiver<Tail>,
     stopping: watch::Receiver<bool>,
+    /// One permit for each open wait.
+    waits: Arc<Semaphore>,
 }
 
 impl Handle {
@@ -54,6 +56,15 @@ impl Handle {
         let (reply, answer) = oneshot::channel();
         self.mailbox.send(request(reply)).await.map_err(|_| self.why_gone())?;
         answer.await.map_err(|_| self.why_gone())
+    }
+
+    /// The right to wait on this session, for as long as it is held.
+    pub(super) fn wait_permit(&self) -> Result<SemaphorePermit<'_>, ActionError> {
+        self.waits.try_acquire().map_err(|_| ActionError::Limit {
+            what: "the number of open waits on this session",
+            limit: limits::WAITS_MAX as u64,
+            hint: "let some of them end, or ask without waiting",
+        })
     }
 
     /// What a caller is told when the actor has gone before it answered.
@@ -257,7 +268,13 @@ impl Manager {
         let (mailbox, requests) = mpsc::channel(limits::MAILBOX_MAX);
         let (tail_sender, tail) = watch::channel(Tail::default());
         let session = Session::new(Arc::clone(&shared), link, events, requests, tail_sender, early);
-        let handle = Handle { shared: Arc::clone(&shared), mailbox, tail, stopping: self.stopping.subscribe() };
+        let handle = Handle {
+            shared: Arc::clone(&shared),
+            mailbox,
+            tail,
+            stopping: self.stopping.subscribe(),
+            waits: Arc::new(Semaphore::new(limits::WAITS_MAX)),
+        };
         locked(&self.live).insert(id.clone(), handle.clone());
         if let (true, Some(client)) = (shared.meta.is_default, &shared.meta.client) {
             locked(&self.defaults).insert(client.clone(), id.clone());

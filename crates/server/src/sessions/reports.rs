@@ -27,6 +27,7 @@ impl Manager {
     pub(super) async fn execute(&self, who: &Principal, wish: Execute) -> Result<Report, ActionError> {
         check_command(&wish.command)?;
         let handle = self.live(who, &wish.session).await?;
+        let _permit = wish.wait.as_ref().map(|_| handle.wait_permit()).transpose()?;
         let key = key_of(wish.key.as_deref(), wish.command.as_bytes());
         let patience = wish.wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, |w| w.timeout);
         let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
@@ -58,6 +59,7 @@ impl Manager {
             let problem = format!("{} bytes; at most {} at once", bytes.len(), limits::INPUT_BYTES_MAX);
             return Err(ActionError::Invalid { field: "input", problem });
         }
+        let _permit = wish.wait.as_ref().map(|_| handle.wait_permit()).transpose()?;
         let key = key_of(wish.key.as_deref(), format!("{:?}", wish.bytes).as_bytes());
         let Input { bytes, is_secret, wait, .. } = wish;
         let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, wait, typed }).await?;
@@ -91,6 +93,7 @@ impl Manager {
             Found::Live(handle) => handle,
             Found::Past(past) => return Ok(past_report(&past)),
         };
+        let _permit = handle.wait_permit()?;
         let from = self.cursor(who, session);
         let finished = handle.ask(|reply| Request::Wait { wait, command: command.map(|c| c.0), from, reply }).await?;
         let report = self.report(&handle, finished, budget).await?;

@@ -18,7 +18,11 @@ impl Session {
             }
         }
         let is_suspicious = self.editor_since.is_some_and(|t| now >= t + limits::EDITOR_SUSPICION);
-        if is_suspicious && self.reported_at.is_none() && !self.keys_are_read() {
+        if is_suspicious && self.is_replaced() {
+            // No shell of ours any more: a key of ours would be typed into whatever it has become.
+            (self.editor_since, self.ledger.still_inside) = (None, true);
+            self.finish_where(Waiter::wants_input, EndedBy::InputWanted);
+        } else if is_suspicious && self.reported_at.is_none() && !self.keys_are_read() {
             self.editor_since = Some(now);
         } else if is_suspicious && self.reported_at.is_none() {
             self.reported_at = Some(now);
@@ -39,6 +43,12 @@ impl Session {
         }
         self.heed_typed_command();
         self.refuse_pending();
+    }
+
+    /// The shell's process runs another program, or another shell, since `exec`: its command line is not what we started.
+    fn is_replaced(&self) -> bool {
+        let ours: Vec<_> = self.shared.spec.argv.iter().map(|a| String::from_utf8_lossy(a)).collect();
+        sys::process::command_line(self.ledger.shell_pid) != ours.join(" ")
     }
 
     /// A key that is pressed before the shell has read the ones that hand a command over would end up as that command's
@@ -143,11 +153,18 @@ impl Session {
             self.finish_where(|_| true, EndedBy::Exited);
         }
         self.tell_enders(Ended { killed: 0, left: 0 });
+        let ended = self.ended_error();
+        self.give_up_calls(|| ended.clone());
+    }
+
+    /// Nobody will answer what was asked over the old connection.
+    pub(super) fn give_up_calls(&mut self, why: impl Fn() -> ActionError) {
+        (self.typing, self.reported_at) = (0, None);
         for (_, call) in std::mem::take(&mut self.calls) {
             match call {
-                Call::Run { started, .. } => drop(started.send(Err(self.ended_error()))),
-                Call::Input { typed, .. } => drop(typed.send(Err(self.ended_error()))),
-                Call::Plain(reply) => drop(reply.send(Err(self.ended_error()))),
+                Call::Run { started, .. } => drop(started.send(Err(why()))),
+                Call::Input { typed, .. } => drop(typed.send(Err(why()))),
+                Call::Plain(reply) => drop(reply.send(Err(why()))),
                 Call::Terminate(reply) => drop(reply.send(Ended { killed: 0, left: 0 })),
                 Call::Report => {}
             }

@@ -289,6 +289,7 @@ impl Session {
                     Ok(stream) => {
                         tracing::warn!(session = %self.shared.id, "the connection to the holder broke; connected again");
                         self.link = Link::new(stream);
+                        self.give_up_calls(|| ActionError::Restarting);
                         self.link.send(&ToHolder::Hello { protocol: wire::PROTOCOL, attaches: true });
                     }
                     Err(_) => {
