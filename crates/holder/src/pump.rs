@@ -112,10 +112,11 @@ impl Pump {
             }
             Way::Copy { buffer, from } => {
                 buffer.resize(BUFFER_BYTES, 0);
-                let n = rustix::io::read(leader, &mut buffer[..])?;
-                buffer.truncate(n);
+                let read = rustix::io::read(leader, &mut buffer[..]);
+                // Nothing was read into the rest, or into all of it after an error: it is not output.
+                buffer.truncate(read.unwrap_or(0));
                 *from = 0;
-                Ok(n)
+                read
             }
         }
     }
@@ -207,20 +208,31 @@ mod tests {
                         let n = rustix::io::write(&follower, rest).unwrap();
                         rest = &rest[n..];
                     }
-                    // Open until everything was read: what a hang-up does to bytes on their way is another matter.
-                    follower
                 }
             });
             loop {
                 let mut fds = [rustix::event::PollFd::new(&pty.leader, rustix::event::PollFlags::IN)];
                 rustix::event::poll(&mut fds, None).unwrap();
-                pump.turn(pty.leader.as_fd(), &mut journal);
-                if journal.end().0 >= sample.len() as u64 {
+                if pump.turn(pty.leader.as_fd(), &mut journal) == Turn::HungUp {
                     break;
                 }
             }
-            drop(writer.join().unwrap());
+            writer.join().unwrap();
             assert!(std::fs::read(dir.path().join("journal")).unwrap() == sample, "splice: {may_splice}");
+        }
+    }
+
+    #[test]
+    fn a_turn_that_finds_nothing_adds_nothing() {
+        for may_splice in [true, false] {
+            let dir = tempfile::tempdir().unwrap();
+            let pty = sys::pty::Pty::open(80, 24).unwrap();
+            let mut journal = journal::Writer::create(dir.path(), journal::Retention::UNLIMITED).unwrap();
+            let mut pump = Pump::new(may_splice);
+            for _ in 0..3 {
+                assert_eq!(pump.turn(pty.leader.as_fd(), &mut journal), Turn::Drained);
+            }
+            assert_eq!(journal.end().0, 0, "splice: {may_splice}");
         }
     }
 
