@@ -34,6 +34,14 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   # when the prompt is made: bash keeps a pointer to it until the line is accepted, so a key must never assign PS0.
   # shellcheck disable=SC2016 # PS0 expands it.
   __ptyd_ps0='${__ptyd_mark-}'
+  # What stands behind every text. A line of its own, behind a blank one, ends a comment and a trailing backslash. It has no
+  # brace and no quote that could close one left open by the text. It captures the status of the text's last command; `if`
+  # turns what the capture returns into success, and its redirection hides the trace.
+  __ptyd_telling=$'\n\nif __ptyd_tell; then :; fi 2>/dev/null\n'
+  # `eval` runs at top level, so that declare, return and traps work as if typed. It succeeds whatever the text did (a
+  # failing `eval` would fire ERR a second time); __ptyd_finish then restores $? for the prompt.
+  # shellcheck disable=SC2016 # eval's argument is expanded when the line runs.
+  __ptyd_evaluating='\builtin eval -- "$__ptyd_text"; __ptyd_finish && :'
   # A text that ends in an operator or a function head: the capture behind it would become part of it. It may be wrong in
   # the careful direction, for a parser decides then.
   __ptyd_dangling='([[:space:]]|\\)*'
@@ -43,20 +51,44 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   # whether stderr left the terminal, the line number at the last prompt and the PATH last told. Arrays where an
   # assignment may happen under `set -a`, for bash does not export them.
   __ptyd_text='' __ptyd_id=0 __ptyd_taken=0 __ptyd_flags='' __ptyd_end=() __ptyd_mark='' __ptyd_last='' __ptyd_histcontrol=()
-  __ptyd_xtrace=() __ptyd_stderr_gone=() __ptyd_line=0 __ptyd_path=$'\1'
+  __ptyd_usual=() __ptyd_xtrace=() __ptyd_stderr_gone=() __ptyd_line=0 __ptyd_path=$'\1'
   # bash 5.0 has no SRANDOM, runs only the first prompt command, and ends when a text for `eval` ends early.
   __ptyd_is_5_0=$((BASH_VERSINFO[0] == 5 && BASH_VERSINFO[1] == 0))
-  declare +x __ptyd_prompt __ptyd_ps0 __ptyd_dangling __ptyd_text __ptyd_id __ptyd_taken __ptyd_flags __ptyd_mark __ptyd_last \
+  declare +x __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_text __ptyd_id __ptyd_taken __ptyd_flags __ptyd_mark __ptyd_last \
     __ptyd_line __ptyd_path __ptyd_is_5_0
 
   # bash copies the body of a function for each call. So what a round trip always runs (hook, load, capture, finish) is
   # kept short, and what it seldom needs is a function of its own, even where only one place calls it.
 
-  # Runs at every prompt, first of all prompt commands: $1 is the line number, $2 further flags.
-  __ptyd_hook() {
+  # Tells an end, record and marker. It stands behind every text and runs only when that was run to its end; or $1 and $2
+  # are the status and the pipeline's. What it keeps is an array, which `set -a` does not export.
+  __ptyd_tell() {
     # One statement, since the next one would already see other values. A scalar joins `[@]` with spaces whatever IFS is.
+    # The nonce is made here and now, so nothing that ran before could print it.
     # shellcheck disable=SC2124
-    local status=$? pipestatus="${PIPESTATUS[@]}" id=$__ptyd_id flags=${2-} nonce
+    __ptyd_end[0]=${1-$?} __ptyd_end[1]=${2-"${PIPESTATUS[@]}"} \
+      __ptyd_end[2]=${SRANDOM:-$RANDOM$RANDOM}${SRANDOM:-${EPOCHREALTIME//[!0-9]/}}
+    [[ $- != *x* && ${PATH-} == "$__ptyd_path" ]] || __ptyd_look_closer
+    # The record goes first: whoever finds the marker in the output can rely on having the record. The marker goes to the
+    # terminal itself, for a command may have redirected 1 and 2 for good.
+    builtin printf 'D;%s;%s;%s;%s;%s;%s;%s\0' "$__ptyd_secret" "${__ptyd_end[2]}" "$__ptyd_id" \
+      "${__ptyd_end[0]}" "${__ptyd_end[1]}" "$__ptyd_flags" "${PWD-}" >&97 &&
+      builtin printf '\e]7337;D;%s\a' "${__ptyd_end[2]}" >/dev/tty && __ptyd_end[3]=told
+    # Not true, so that `if` runs no further command for a DEBUG trap to see.
+    return 1
+  }
+
+  __ptyd_look_closer() {
+    [[ $- != *x* ]] || { __ptyd_xtrace=(x) && set +x; }
+    [[ ${PATH-} == "$__ptyd_path" ]] || __ptyd_tell_path
+  }
+
+  # Runs at every prompt, first of all prompt commands, and tells the ends that are not told yet: those of what a person
+  # typed, and of a command that was cut short. $1 is the line number, $2 a further flag.
+  __ptyd_hook() {
+    # One statement, as above.
+    # shellcheck disable=SC2124
+    local status=$? pipestatus="${PIPESTATUS[@]}"
     if [[ $-${__ptyd_xtrace-} == *[aeux]* ]]; then
       # In this order: `local -` puts back on return what was set when it ran.
       [[ -z ${__ptyd_xtrace-} ]] || set -x
@@ -65,39 +97,35 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
       set +aeux
     fi
     __ptyd_line=$1
-    if ((id)); then
-      if [[ -n ${__ptyd_end-} ]]; then
-        status=${__ptyd_end[0]} pipestatus=${__ptyd_end[1]}
-      else
-        # Neither __ptyd_capture nor __ptyd_finish ran: a signal threw the line away.
-        flags+=n
-      fi
-      flags+=$__ptyd_flags __ptyd_last=$pipestatus
-      __ptyd_restore
-    else
-      __ptyd_last=''
+    if [[ -n ${__ptyd_end-} ]]; then
+      status=${__ptyd_end[0]} pipestatus=${__ptyd_end[1]}
+    elif ((__ptyd_id)); then
+      # Neither __ptyd_tell nor __ptyd_finish ran: a signal threw the line away.
+      __ptyd_flags+=n
     fi
-    [[ ${PS0-} == "$__ptyd_ps0"* ]] || __ptyd_claim_ps0
-    [[ ${PATH-} == "$__ptyd_path" ]] || __ptyd_tell_path
-    # Made here and now, so nothing that ran before could print it.
-    nonce=${SRANDOM:-$RANDOM$RANDOM}${SRANDOM:-${EPOCHREALTIME//[!0-9]/}}
-    # The record goes first: whoever finds the marker in the output can rely on having the record. The marker goes to the
-    # terminal itself, for a command may have redirected 1 and 2 for good.
-    builtin printf 'D;%s;%s;%s;%s;%s;%s;%s\0' \
-      "$__ptyd_secret" "$nonce" "$id" "$status" "$pipestatus" "$flags" "${PWD-}" >&97 &&
-      builtin printf '\e]7337;D;%s\a' "$nonce" >/dev/tty
+    if [[ -z ${__ptyd_end[3]-} || -n ${2-} ]]; then
+      __ptyd_flags+=${2-}
+      __ptyd_tell "$status" "$pipestatus"
+    fi
+    __ptyd_last=''
+    ((__ptyd_id == 0)) || __ptyd_last=$pipestatus
+    __ptyd_restore
+    [[ ${PS0-} == "$__ptyd_ps0"* || -n ${2-} ]] || __ptyd_claim_ps0
+    # Looked at here, where nobody waits, for __ptyd_load.
+    [[ ${PS0-} != "$__ptyd_ps0"* || $BASHOPTS != *promptvars* || -n ${__ptyd_stderr_gone-} || $__ptyd_last == *' '* ||
+      __ptyd_is_5_0 -ne 0 ]] || __ptyd_usual=(1)
     return "$status"
   }
 
   # Forgets a command, and gives the person's setting back unless the command changed it.
   __ptyd_restore() {
-    __ptyd_id=0 __ptyd_text='' __ptyd_flags='' __ptyd_end=() __ptyd_mark=''
+    __ptyd_id=0 __ptyd_text='' __ptyd_flags='' __ptyd_end=() __ptyd_mark='' __ptyd_usual=()
     [[ -z ${__ptyd_histcontrol+set} ]] || __ptyd_show_line
   }
 
-  # Puts the start marker's place in front of the user's PS0; `flags` is the hook's. Not from a key, as said above.
+  # Puts the start marker's place in front of the user's PS0. Not from a key, as said above.
   __ptyd_claim_ps0() {
-    if [[ $flags != *l* && ${PS0@a} != *r* ]] && shopt -q promptvars; then
+    if [[ ${PS0@a} != *r* && $BASHOPTS == *promptvars* ]]; then
       PS0=$__ptyd_ps0${PS0-}
     fi
   }
@@ -129,20 +157,36 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   }
   __ptyd_no_hook() { return; }
 
-  # Key 1 (bind -x): takes the staged command and puts a line that evaluates it in the place of what was being typed.
-  # $1 is the line number, $2 the shell's options where __ptyd_load_quietly has dealt with them.
+  # Key 1 (bind -x): takes the staged command (its id, its nonce, its text) and puts a line that evaluates it in the place
+  # of what was being typed. $1 is the line number. This is the usual case; __ptyd_load_carefully has the reasons, too.
   __ptyd_load() {
-    local status=$? id text=() nonce line
-    if [[ $- == *[aeux]* && -z ${2-} ]]; then
-      __ptyd_load_quietly "$1" "$status"
-      return
-    fi
+    local status=$? staged=()
     # Whatever happens below, the accept key that follows must not run a line that a person has half typed.
     READLINE_LINE='' READLINE_POINT=0
     # Not `$(<file)`: inside bind -x that breaks bash 5.2's parser.
-    builtin mapfile -d '' -t text <"$__ptyd_file" && [[ ${text-} == [0-9]*' '*$'\n'* ]] || return 0
-    nonce=${text%%$'\n'*}
-    id=${nonce% *} nonce=${nonce#* }
+    builtin mapfile -d '' -t staged <"$__ptyd_file"
+    if [[ $- == *[aeux]* || -z ${__ptyd_usual-} || ${#staged[@]} -ne 3 || ${staged[0]} -le __ptyd_taken ||
+      $1 -gt $((__ptyd_line + 1)) || ${PROMPT_COMMAND-} != "$__ptyd_prompt"* ||
+      ${staged[2]} == *[\|\&\)\\[:space:]] || ${staged[2]} == *['#<']* || ${staged[2]} == *function* ]]; then
+      __ptyd_load_carefully "$1"
+      return
+    fi
+    [[ ${HISTCONTROL-} == *ignore[sb]* ]] || __ptyd_hide_line
+    __ptyd_id=${staged[0]} __ptyd_taken=${staged[0]} __ptyd_mark=$'\e]7337;C;'${staged[1]}$'\a' \
+      __ptyd_text=${staged[2]}$__ptyd_telling READLINE_LINE=" $__ptyd_evaluating" \
+      READLINE_POINT=${#__ptyd_evaluating} __ptyd_usual=()
+  }
+
+  # The same whatever the shell's state and the text are; `status` and `staged` are the loader's.
+  # $2 is the shell's options where __ptyd_load_quietly has dealt with them.
+  __ptyd_load_carefully() {
+    local id line
+    if [[ $- == *[aeux]* && -z ${2-} ]]; then
+      __ptyd_load_quietly "$1"
+      return
+    fi
+    [[ ${#staged[@]} -ge 2 && ${staged[0]} == [0-9]* ]] || return 0
+    id=${staged[0]}
     # A key that a person pressed by accident finds a command that was taken before.
     ((id > __ptyd_taken)) || return 0
     if [[ ${PROMPT_COMMAND-} != "$__ptyd_prompt"* ]]; then
@@ -154,22 +198,16 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     fi
     # The last command's end was never reported, else the hook had done this.
     ((__ptyd_id == 0)) || __ptyd_restore
-    __ptyd_id=$id __ptyd_text=${text#*$'\n'}
+    __ptyd_id=$id __ptyd_text=${staged[2]-}
     # These alone can make the capture behind them a part of themselves: a here-document, an operator, a function head.
     # (Behind an operator or a head there may be comments.)
     if [[ $__ptyd_text == *[\|\&\)\\[:space:]] || $__ptyd_text == *'#'* || $__ptyd_text == *'<<'* ||
       $__ptyd_text == *function* || ${2-} == *e* || __ptyd_is_5_0 -ne 0 ]]; then
       __ptyd_examine "${2-}"
     fi
-    # A line of its own, behind a blank one, ends a comment and a trailing backslash. It has no brace and no quote that
-    # could close one left open by the text. It captures the status of the text's last command; `if` turns what the
-    # capture returns into success, and its redirection hides the trace.
-    __ptyd_text+=$'\n\nif __ptyd_capture; then :; fi 2>/dev/null\n'
+    __ptyd_text+=$__ptyd_telling
     [[ ${2-} != *x* ]] || __ptyd_text=$'{ set -x; } 2>/dev/null\n'$__ptyd_text
-    # `eval` runs at top level, so that declare, return and traps work as if typed. It succeeds whatever the text did
-    # (a failing `eval` would fire ERR a second time); __ptyd_finish then restores $? for the prompt.
-    # shellcheck disable=SC2016 # eval's argument is expanded when the line runs.
-    line='\builtin eval -- "$__ptyd_text"; __ptyd_finish && :'
+    line=$__ptyd_evaluating
     # $? survives from the last command by itself. PIPESTATUS does not, but only a text that names it can tell.
     [[ $__ptyd_last != *' '* || $__ptyd_text != *PIPESTATUS* ]] || __ptyd_repeat_pipestatus
     # History keeps what people type. `set +o history` is no way: switching it on again reads HISTFILE once more.
@@ -177,8 +215,8 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     [[ ${HISTCONTROL-} == *ignore[sb]* ]] || __ptyd_hide_line
     # PS0 is printed after the line was accepted and before it runs, without a fork and without a command of its own; but
     # on stderr, and only if it was ours when the prompt was made.
-    __ptyd_mark=$'\e]7337;C;'$nonce$'\a'
-    if [[ ${PS0-} != "$__ptyd_ps0"* || -n ${__ptyd_stderr_gone-} ]] || ! shopt -q promptvars; then
+    __ptyd_mark=$'\e]7337;C;'${staged[1]}$'\a'
+    if [[ ${PS0-} != "$__ptyd_ps0"* || -n ${__ptyd_stderr_gone-} || $BASHOPTS != *promptvars* ]]; then
       line="{ __ptyd_begin && :; } 2>/dev/null; $line"
     fi
     __ptyd_taken=$id
@@ -192,8 +230,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     set +x
     local -
     set +aeu
-    __ptyd_pass "$2"
-    __ptyd_load "$1" "$options"
+    __ptyd_load_carefully "$1" "$options"
     # Nothing was taken, so nothing will turn it on again but the hook.
     [[ $options != *x* || -n $READLINE_LINE ]] || __ptyd_xtrace=(x)
   }
@@ -249,7 +286,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   __ptyd_parses() (
     options=()
     shopt -q extglob && options=(-O extglob)
-    said=$({ IFS= builtin read -r _ && LC_ALL=C BASH_ENV='' exec "$BASH" "${options[@]}" -n; } <"$__ptyd_file" 2>&1)
+    said=$({ builtin read -rd '' _ && builtin read -rd '' _ && LC_ALL=C BASH_ENV='' exec "$BASH" "${options[@]}" -n; } <"$__ptyd_file" 2>&1)
     [[ -n $said ]] || exit 0
     builtin printf '%s\n' "$said"
     [[ $said != *' unexpected end of file'* && $said != *' unexpected EOF while'* && $said != *' here-document at line '* ]] || exit 3
@@ -269,26 +306,22 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     return 2
   }
 
-  # Behind the text, and only when it was run to its end.
-  __ptyd_capture() {
-    # shellcheck disable=SC2124 # One element, joined with spaces: see the hook.
-    local status=$? pipestatus="${PIPESTATUS[@]}"
-    __ptyd_end=("$status" "$pipestatus")
-    [[ $- != *x* ]] || { __ptyd_xtrace=(x) && set +x; }
-    # Not true, so that `if` runs no further command for a DEBUG trap to see.
-    return 1
-  }
-
   # Behind `eval`: gives the line the status of the command.
   __ptyd_finish() {
     local status=$?
+    [[ -n ${__ptyd_end-} && -t 2 && -z ${__ptyd_stderr_gone-} && ${PROMPT_COMMAND-} == "$__ptyd_prompt"* ]] ||
+      __ptyd_finish_otherwise
+    return "${__ptyd_end[0]-$status}"
+  }
+
+  # `status` is the caller's.
+  __ptyd_finish_otherwise() {
     [[ -n ${__ptyd_end-} ]] || __ptyd_explain "$status"
     status=${__ptyd_end[0]}
     # Readline's echo goes to stderr, and so does PS0.
-    [[ -t 2 && -z ${__ptyd_stderr_gone-} ]] || __ptyd_note_stderr
+    if [[ -t 2 ]]; then __ptyd_stderr_gone=(); else __ptyd_stderr_gone=(1); fi
     # The command may have lost the hook (PROMPT_COMMAND=); where it cannot be put back, the end is told from here.
     [[ ${PROMPT_COMMAND-} == "$__ptyd_prompt"* ]] || __ptyd_install || __ptyd_hook "$__ptyd_line"
-    return "$status"
   }
 
   # Finds out why there was no capture: the text has a syntax error, which may be that it is incomplete.
@@ -298,10 +331,6 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     __ptyd_end=("$1" "$1") __ptyd_flags+=n
     __ptyd_check
     if (($? == 3)); then __ptyd_flags+=i; fi
-  }
-
-  __ptyd_note_stderr() {
-    if [[ -t 2 ]]; then __ptyd_stderr_gone=(); else __ptyd_stderr_gone=(1); fi
   }
 
   # Key 2 (bind -x): says how things stand when the holder misses a report. Stdin is the command that the shell ran last.
@@ -321,11 +350,11 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     fi
   }
 
-  readonly -f __ptyd_hook __ptyd_restore __ptyd_claim_ps0 __ptyd_tell_path __ptyd_install __ptyd_no_hook __ptyd_load \
-    __ptyd_load_quietly __ptyd_examine __ptyd_repeat_pipestatus __ptyd_hide_line __ptyd_show_line __ptyd_say_running \
-    __ptyd_pass __ptyd_begin __ptyd_parses __ptyd_check __ptyd_refuse __ptyd_capture __ptyd_finish __ptyd_explain \
-    __ptyd_note_stderr __ptyd_report
-  readonly __ptyd_prompt __ptyd_ps0 __ptyd_dangling __ptyd_is_5_0
+  readonly -f __ptyd_tell __ptyd_look_closer __ptyd_hook __ptyd_restore __ptyd_claim_ps0 __ptyd_tell_path \
+    __ptyd_install __ptyd_no_hook __ptyd_load __ptyd_load_carefully __ptyd_load_quietly __ptyd_examine \
+    __ptyd_repeat_pipestatus __ptyd_hide_line __ptyd_show_line __ptyd_say_running __ptyd_pass __ptyd_begin \
+    __ptyd_parses __ptyd_check __ptyd_refuse __ptyd_finish __ptyd_finish_otherwise __ptyd_explain __ptyd_report
+  readonly __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_is_5_0
 
   # Before the user's files, so that the keys are there even if an error in them ends all of bash's startup.
   for __ptyd_keymap in emacs vi-insert vi-command; do

@@ -27,7 +27,7 @@ def round_trip(shell, keys):
     got = b""
     if keys.startswith(LOAD):
         shell.last_id += 1
-        shell.staged.write_bytes(b"%d 7\n%b" % (shell.last_id, shell.body))
+        shell.staged.write_bytes(b"%d\0007\0%b" % (shell.last_id, shell.body))
     start = time.perf_counter_ns()
     os.write(shell.leader, keys)
     while b"\x1b]7337;D;" not in got:

@@ -248,6 +248,12 @@ class Shell:
         """Waits until the line editor has the terminal."""
         self.kernel("line editor", lambda: not termios.tcgetattr(self.leader)[3] & termios.ICANON)
 
+    def reads_keys(self):
+        """Waits until the line editor sleeps for a key. A signal between taking the terminal and this sleep may be lost."""
+        self.at_prompt()
+        wchan = Path(f"/proc/{self.pid}/wchan")
+        self.kernel("sleeping editor", lambda: any(w in wchan.read_text() for w in ("select", "poll", "schedule_hrtimeout")))
+
     def foreground(self, name):
         """Waits until a program of that name has the terminal, and gives its process group."""
 
@@ -270,7 +276,7 @@ class Shell:
         fd = os.open(self.staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(fd, "wb") as file:
             nonce = b"%d" % secrets.randbits(64)
-            file.write(b"%d %b\n%b" % (self.last_id, nonce, text))
+            file.write(b"%d\0%b\0%b" % (self.last_id, nonce, text))
         self.keys(LOAD + ACCEPT)
         return nonce
 

@@ -267,7 +267,7 @@ def test_a_key_on_a_continuation_line_of_a_person_takes_nothing():
         sh.hand_over("touch a")
         sh.record("R")
         sh.until("accept key", lambda: sh.output.count(b"> ", sh._seen) == 3)
-        sh.at_prompt()
+        sh.reads_keys()
         os.kill(sh.pid, signal.SIGINT)
         same(sh.done().id, 0)
         assert list(sh.home.glob("a")) == []

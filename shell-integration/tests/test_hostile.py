@@ -134,7 +134,7 @@ def test_the_prompt_and_other_readonly_variables_are_the_users():
 
 def test_our_functions_cannot_be_taken_away():
     with Shell() as sh:
-        same(sh.run("unset -f __ptyd_hook __ptyd_capture").exit, 1)
+        same(sh.run("unset -f __ptyd_hook __ptyd_tell").exit, 1)
         same(sh.run("__ptyd_hook() { :; }").exit, 1)
         same(sh.run("__ptyd_secret=x").exit, 1)
         same(sh.prints("echo fine"), "fine\n")
@@ -151,7 +151,7 @@ def test_traps_of_the_user_work():
         assert b"ERR" not in sh.output[before:]
         sh.run("trap - ERR; trap 'echo \"> $BASH_COMMAND\"' DEBUG")
         same(sh.run("echo a; false").facts, (1, [1], ""))
-        ours = {"> __ptyd_capture\n", "> __ptyd_finish\n", '> \\builtin eval -- "$__ptyd_text"\n', '> __ptyd_hook "$LINENO"\n'}
+        ours = {"> __ptyd_tell\n", "> __ptyd_finish\n", '> \\builtin eval -- "$__ptyd_text"\n', '> __ptyd_hook "$LINENO"\n'}
         shown = [line for line in sh.printed().splitlines(keepends=True) if line not in ours]
         same("".join(shown), "> echo a\na\n> false\n")
         sh.run("trap - DEBUG; trap 'echo usr' USR1; trap 'echo int' INT")

@@ -133,7 +133,7 @@ impl Holder {
         let mut nonce = [0; 8];
         rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty())?;
         let nonce = u64::from_le_bytes(nonce);
-        let staged = [format!("{id} {nonce}\n").as_bytes(), text].concat();
+        let staged = [format!("{id}\0{nonce}\0").as_bytes(), text].concat();
         self.command_file.set_len(0)?;
         self.command_file.write_all_at(&staged, 0)?;
         let accepted = Record::Accepted { id, nonce, key, text };
