@@ -120,6 +120,18 @@ impl Writer {
         self.end = self.end.plus(n);
     }
 
+    /// Reads the newest bytes back, as many as there are and fit.
+    ///
+    /// # Errors
+    ///
+    /// Those of pread(2).
+    pub fn newest<'a>(&self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
+        let len = (self.end.0 - self.first.0).min(buffer.len() as u64);
+        let newest = buffer.get_mut(..len as usize).unwrap_or_default();
+        self.file.read_exact_at(newest, self.end.0 - len)?;
+        Ok(newest)
+    }
+
     /// Writes at the end and says how many bytes were taken. Fewer than given means that the disk is full (or the like):
     /// the rest is the caller's to offer again. The error comes only when not one byte was taken.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {

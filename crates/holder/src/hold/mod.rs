@@ -51,6 +51,8 @@ const READY_RETRY_US: u64 = 50;
 const COALESCE_US: u64 = 1_500;
 /// A report is announced together with its marker, which is on its way through the terminal.
 const MARKER_US: u64 = 500;
+/// So many of the newest bytes are looked at for a marker that came together with its report: what follows it is a prompt.
+const MARKER_SOUGHT_BYTES: usize = 512;
 /// For this long after a key everything that the shell shows is announced at once.
 const TYPING_US: u64 = 100_000;
 /// After this long without output the pump gives its memory back.
@@ -110,9 +112,10 @@ struct Holder {
     has_more: bool,
     quiet_at: Option<u64>,
     announce_by: Option<u64>,
-    /// After a report this many more pieces of output are told at once: the marker is in one of them. The piece that was
-    /// taken in the same turn as the report may or may not have been the one.
-    expects_marker: u8,
+    /// The marker of the newest end: it is on its way to behind this offset.
+    expects_marker: Option<Offset>,
+    /// The marker of the newest end is in what is told next.
+    has_marker: bool,
     typed_at: u64,
     /// Until then nobody waits for what the terminal shows: it is left there, to be taken in one piece.
     idle_until: u64,
@@ -168,7 +171,8 @@ pub fn run(folder: &Path) -> io::Result<()> {
         has_more: false,
         quiet_at: None,
         announce_by: None,
-        expects_marker: 0,
+        expects_marker: None,
+        has_marker: false,
         typed_at: 0,
         idle_until: 0,
         spec,
@@ -436,16 +440,24 @@ impl Holder {
             }
             let bytes = buffer.get(..datagram.len).unwrap_or_default();
             if let Some(report) = self.prompt.datagram(bytes) {
-                self.held.push_back((time::wall_us(), report));
-                self.append_held();
                 if self.prompt.shell == Shell::Ready {
-                    self.expects_marker = 2;
+                    self.has_marker = self.just_moved_marker_of(&report);
+                    self.expects_marker = (!self.has_marker).then(|| self.journal.end());
                     self.idle_until = 0;
                 }
+                self.held.push_back((time::wall_us(), report));
+                self.append_held();
                 self.announce_by.get_or_insert(now + MARKER_US);
                 self.stir(now);
             }
         }
+    }
+
+    /// Whether the marker came faster than its report was drained: the bytes of this turn were moved before.
+    fn just_moved_marker_of(&self, report: &[u8]) -> bool {
+        let nonce = report.split(|b| *b == b';').nth(2).unwrap_or_default();
+        let mut newest = [0; MARKER_SOUGHT_BYTES];
+        self.journal.newest(&mut newest).is_ok_and(|newest| newest.windows(nonce.len().max(1)).any(|w| w == nonce))
     }
 
     fn attestation_is_hung_up(&self) -> bool {
@@ -539,21 +551,19 @@ impl Holder {
             self.announce_by = None;
             return;
         }
-        let has_new_bytes = tail.journal > self.published.journal;
-        let is_due = self.is_over || has_new_bytes || self.announce_by.is_some_and(|at| at <= now);
-        if !is_due {
+        // Bytes are told at once, but what stands before a marker that is on its way is told together with it.
+        self.has_marker |= self.expects_marker.is_some_and(|from| tail.journal > from);
+        let has_news = tail.journal > self.published.journal && (self.has_marker || self.expects_marker.is_none());
+        if !self.is_over && !has_news && self.announce_by.is_none_or(|at| at > now) {
             // Only events are new: they are told together with the bytes that come with them, or soon.
             self.announce_by.get_or_insert(now + MARKER_US);
             return;
         }
-        if has_new_bytes && self.expects_marker > 0 {
-            self.expects_marker -= 1;
-            // A prompt is painted in several pieces, and nobody waits for them; somebody who types does.
-            let is_told = self.expects_marker == 0;
-            if is_told && self.prompt.shell == Shell::Ready && now > self.typed_at + TYPING_US {
-                self.idle_until = now + COALESCE_US;
-            }
+        // A prompt is painted in several pieces, and nobody waits for them; somebody who types does.
+        if self.has_marker && self.prompt.shell == Shell::Ready && now > self.typed_at + TYPING_US {
+            self.idle_until = now + COALESCE_US;
         }
+        (self.expects_marker, self.has_marker) = (None, false);
         self.announce_by = None;
         self.published = tail;
         self.each_attached(|c| c.send(&FromHolder::Tail(tail)));
