@@ -178,8 +178,6 @@ pub fn run(folder: &Path) -> io::Result<()> {
         spec,
     };
     holder.adopt_standard_input()?;
-    // The socket takes what its queue holds now; the rest follows as the shell reads.
-    holder.greet();
     holder.start_shell(terminal.follower, attestation.theirs)?;
     while !holder.is_over {
         holder.turn()?;
@@ -278,8 +276,9 @@ impl Holder {
         self.serve_clients(&ready, now);
         self.go_on_ending(now);
         self.publish(now);
-        let is_idle = now < self.idle_until;
-        for client in self.clients.iter_mut().filter(|c| !(is_idle && c.is_held())) {
+        // Waking the server for what it cannot use yet would take the processor that the marker's way needs.
+        let may_wait = now < self.idle_until || self.expects_marker.is_some();
+        for client in self.clients.iter_mut().filter(|c| !(may_wait && c.is_held())) {
             client.flush();
         }
         self.clients.retain(|c| !c.is_over());
