@@ -68,6 +68,8 @@ pub const PATTERN_TEXT_MAX: usize = 64 << 10;
 pub const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// Journal bytes that one turn of an actor scans before others get theirs.
 pub const SCAN_CHUNK: usize = 64 << 10;
+/// Events that one turn of an actor reads, for the same reason; most of them are a hundred bytes.
+pub const EVENTS_CHUNK: usize = 256;
 /// The grace period for the sessions of a stdio client that has gone.
 pub const DETACH_GRACE: Duration = Duration::from_secs(600);
 /// A request body: a command of 1 MiB in JSON escapes.

@@ -15,6 +15,8 @@ mod past;
 mod reports;
 mod session;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 mod view;
 mod wait;
 

@@ -28,21 +28,29 @@ impl Session {
             }
             newer
         });
-        let mut news = Vec::new();
+    }
+
+    /// Reads some of the events up to the tail; true when nothing is left. The bytes up to it come after all of them.
+    pub(super) fn read_events(&mut self) -> bool {
+        let limit = self.tail.borrow().events;
         let size = (self.ledger.cols, self.ledger.rows);
-        while let Ok(Some(event)) = self.events.next(tail.events) {
-            self.ledger.event(&event, &mut news);
+        let mut news = Vec::new();
+        let mut is_all = false;
+        for _ in 0..limits::EVENTS_CHUNK {
+            match self.events.next(limit) {
+                Ok(Some(event)) => self.ledger.event(&event, &mut news),
+                Ok(None) | Err(_) => {
+                    is_all = true;
+                    break;
+                }
+            }
         }
         let (cols, rows) = (self.ledger.cols, self.ledger.rows);
         if let (true, Some((screen, _))) = ((cols, rows) != size, &mut self.screen) {
             screen.resize(cols, rows);
         }
         self.on_news(news);
-        if self.ledger.exit.is_some() {
-            // The shell's last words belong to its last command.
-            while self.has_unread() && !self.follow_some() {}
-            self.on_exit();
-        }
+        is_all
     }
 
     pub(super) fn has_unread(&self) -> bool {
@@ -301,7 +309,7 @@ impl Session {
             Some(id) => self.ledger.command(id).is_some_and(|c| c.end.is_some()),
             None => self.ledger.current.is_none() && self.is_at_prompt(),
         };
-        if self.ledger.exit.is_some() {
+        if self.exit_told {
             self.finish(waiter, EndedBy::Exited, None);
         } else if ended && !waiter.wants_pattern() {
             self.finish(waiter, EndedBy::Ended, None);

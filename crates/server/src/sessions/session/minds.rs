@@ -109,8 +109,13 @@ impl Session {
         }
     }
 
-    /// The shell has gone; what it left behind is still being ended by the holder.
-    pub(super) fn on_exit(&mut self) {
+    /// The shell has gone; what it left behind is still being ended by the holder. Its last words belong to its last
+    /// command, so this is for when everything up to the tail was read.
+    pub(super) fn heed_exit(&mut self) {
+        if self.exit_told || self.ledger.exit.is_none() {
+            return;
+        }
+        self.exit_told = true;
         let reason = snapshot::exit_of(&self.ledger).map_or_else(String::new, |e| e.reason);
         let now_us = self.ledger.exit.map_or(0, |(_, _, us)| us);
         if let Some(id) = self.ledger.end_current(CommandStatus::Terminated, &reason, Boundary::Attested, now_us) {
@@ -127,18 +132,15 @@ impl Session {
     }
 
     /// The connection has ended: everything that the holder wrote is on disk.
+    pub(super) fn on_last_tail(&mut self) {
+        let journal = self.shared.reader.len().unwrap_or_default();
+        self.on_tail(Tail { journal, events: self.events.len().unwrap_or_default() });
+    }
+
+    /// Everything that there will be was read.
     pub(super) fn on_holder_gone(&mut self) {
         self.holder_gone = true;
-        let end = Tail {
-            journal: self.shared.reader.len().unwrap_or_default(),
-            events: self.events.len().unwrap_or_default(),
-        };
-        self.on_tail(end);
-        while self.has_unread() {
-            if self.follow_some() {
-                break;
-            }
-        }
+        self.heed_exit();
         if self.ledger.exit.is_none() {
             // The holder was killed: the kernel hung the terminal up, and whoever did not mind is swept by the tag.
             let swept = snapshot::sweep(&self.shared.id);

@@ -223,6 +223,8 @@ pub(crate) struct Session {
     /// The last command was stopped by `^Z` and its job is still there.
     has_stopped_job: bool,
     holder_gone: bool,
+    /// Those who wait were told that the shell has gone.
+    exit_told: bool,
     displaced: bool,
     /// What the holder said before the actor ran.
     early: Vec<FromHolder>,
@@ -265,6 +267,7 @@ impl Session {
             usage: snapshot::UsageMeter::default(),
             has_stopped_job: false,
             holder_gone: false,
+            exit_told: false,
             displaced: false,
             early,
         }
@@ -272,17 +275,18 @@ impl Session {
 
     /// Runs until the session is over; gives itself back so that the manager can put it on record.
     pub(crate) async fn run(mut self, mut everyone: watch::Receiver<bool>) -> Self {
-        for frame in std::mem::take(&mut self.early) {
-            self.on_frame(frame);
-        }
+        let early = std::mem::take(&mut self.early);
+        self.on_frames(early).await;
         loop {
             // One chunk a turn: a flood must not keep a request waiting, nor the other sessions of this thread.
             if self.has_unread() && !self.follow_some() {
                 tokio::task::yield_now().await;
+            } else {
+                self.heed_exit();
             }
             match self.next_event(&mut everyone).await {
                 Event::Asked(request) => self.on_request(request),
-                Event::Frames(frames) => frames.into_iter().for_each(|f| self.on_frame(f)),
+                Event::Frames(frames) => self.on_frames(frames).await,
                 Event::Everyone => break,
                 Event::HolderGone => match super::launch::connect(&self.shared.folder) {
                     // Only the connection broke: the session is as alive as before.
@@ -293,6 +297,10 @@ impl Session {
                         self.link.send(&ToHolder::Hello { protocol: wire::PROTOCOL, attaches: true });
                     }
                     Err(_) => {
+                        self.on_last_tail();
+                        while !self.read_events() || self.has_unread() && !self.follow_some() {
+                            tokio::task::yield_now().await;
+                        }
                         self.on_holder_gone();
                         break;
                     }
@@ -305,6 +313,17 @@ impl Session {
             }
         }
         self
+    }
+
+    /// The events that a frame tells of are read before the next frame, which may speak of them; with yields, because at
+    /// an adoption these are all events of the session's life.
+    async fn on_frames(&mut self, frames: Vec<FromHolder>) {
+        for frame in frames {
+            self.on_frame(frame);
+            while !self.read_events() {
+                tokio::task::yield_now().await;
+            }
+        }
     }
 
     async fn next_event(&mut self, everyone: &mut watch::Receiver<bool>) -> Event {

@@ -1,0 +1,72 @@
+//! Sessions with real shells and without a door in front: what only the inside can see.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::Manager;
+use super::session::Request;
+use crate::action::{Create, Execute};
+use crate::config::Config;
+use crate::identity::Principal;
+use crate::limits;
+
+fn config(dir: &Path) -> Config {
+    Config {
+        listen: ([127, 0, 0, 1], 0).into(),
+        socket: dir.join("ptyd.sock"),
+        state_dir: dir.to_owned(),
+        token: None,
+        journal_bytes_max: limits::JOURNAL_BYTES_MAX,
+    }
+}
+
+/// A session whose start-up files are nobody's.
+fn wish(home: &Path) -> Create {
+    let variables = [("HOME", home.as_os_str().to_owned()), ("PATH", std::env::var_os("PATH").unwrap_or_default())];
+    let env = variables.map(|(n, v)| (n.into(), std::os::unix::ffi::OsStringExt::into_vec(v)));
+    Create { base_env: Some(Arc::new(env.to_vec())), cwd: Some(home.to_owned()), ..Create::default() }
+}
+
+fn me() -> Principal {
+    Principal { name: "me".to_owned(), is_admin: true }
+}
+
+/// On one thread, so that whatever does not yield keeps everybody else waiting.
+#[tokio::test]
+async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
+    const BYTES: usize = 32 << 20;
+    let dir = tempfile::tempdir().expect("a directory");
+    let manager = Manager::start(&config(dir.path())).await.expect("a manager");
+    let handle = manager.create(&me(), &wish(dir.path())).await.expect("a session");
+    let shell = handle.ask(Request::Look).await.expect("alive").view.pid.expect("a shell");
+    let begun = Execute {
+        session: handle.shared.id.clone(),
+        command: format!("head -c {BYTES} /dev/zero; exit 3"),
+        wait: None,
+        key: None,
+        budget: 0,
+    };
+    manager.execute(&me(), begun).await.expect("accepted");
+    let turns = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&turns);
+    tokio::spawn(async move {
+        loop {
+            counted.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    // Nobody else runs meanwhile, so the actor finds the exit and all the output at once.
+    while sys::process::is_alive(shell) {
+        std::thread::yield_now();
+    }
+    let before = turns.load(Ordering::Relaxed);
+    tokio::time::timeout(Duration::from_secs(60), handle.gone()).await.expect("it ends");
+    let turns = turns.load(Ordering::Relaxed) - before;
+    assert!(turns >= BYTES / limits::SCAN_CHUNK / 2, "others got {turns} turns");
+    let past = manager.find(&me(), &handle.shared.id).await.expect("known");
+    let super::manager::Found::Past(past) = past else { panic!("it has ended") };
+    let command = past.commands().pop().expect("on record");
+    assert_eq!(command.output_size, BYTES as u64 + "exit\r\n".len() as u64);
+}
