@@ -74,5 +74,3 @@ pub const EVENTS_CHUNK: usize = 256;
 pub const DETACH_GRACE: Duration = Duration::from_secs(600);
 /// A request body: a command of 1 MiB in JSON escapes.
 pub const BODY_BYTES_MAX: usize = 8 << 20;
-/// Commands of one session that a list goes through.
-pub const COMMANDS_LISTED_MAX: usize = 100_000;

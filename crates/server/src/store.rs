@@ -132,21 +132,26 @@ impl Store {
         rows.collect()
     }
 
-    /// A session's commands, oldest first, and how many there are in all.
+    /// A page of a session's commands, oldest first, and how many there are in all; these ids are left out, because they
+    /// are known better elsewhere.
     pub(crate) fn commands(
         &self,
         session: &str,
+        left_out: &[u32],
         limit: usize,
         offset: usize,
     ) -> rusqlite::Result<(Vec<HistoryRow>, usize)> {
+        let left_out = serde_json::to_string(left_out).expect("invariant: numbers are JSON");
         let connection = self.reads.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let total: i64 =
-            connection.query_row("SELECT count(*) FROM commands WHERE session = ?1", [session], |r| r.get(0))?;
+        let mut count = connection.prepare_cached(
+            "SELECT count(*) FROM commands WHERE session = ?1 AND id NOT IN (SELECT value FROM json_each(?2))",
+        )?;
+        let total: i64 = count.query_row(params![session, left_out], |r| r.get(0))?;
         let mut query = connection.prepare_cached(
             "SELECT session, id, started_us, ended_us, status, exit, start_offset, end_offset, command FROM commands
-             WHERE session = ?1 ORDER BY id LIMIT ?2 OFFSET ?3",
+             WHERE session = ?1 AND id NOT IN (SELECT value FROM json_each(?2)) ORDER BY id LIMIT ?3 OFFSET ?4",
         )?;
-        let rows = query.query_map(params![session, limit as i64, offset as i64], history_row)?;
+        let rows = query.query_map(params![session, left_out, limit as i64, offset as i64], history_row)?;
         Ok((rows.collect::<rusqlite::Result<_>>()?, usize::try_from(total).unwrap_or(0)))
     }
 
@@ -298,7 +303,9 @@ mod tests {
             store.put_command(command.clone());
             store.flush();
             assert_eq!(store.sessions().expect("a query"), [session]);
-            assert_eq!(store.commands("s0-a", 10, 0).expect("a query"), (vec![command.clone()], 1));
+            assert_eq!(store.commands("s0-a", &[], 10, 0).expect("a query"), (vec![command.clone()], 1));
+            assert_eq!(store.commands("s0-a", &[], 10, 1).expect("a query"), (vec![], 1));
+            assert_eq!(store.commands("s0-a", &[1], 10, 0).expect("a query"), (vec![], 0));
             assert_eq!(store.command("s0-a", 1).expect("a query"), Some(command));
             store.forget("s0-a");
             store.flush();

@@ -509,8 +509,8 @@ impl Manager {
         self.past(&id).await
     }
 
-    pub(super) fn store(&self) -> &Store {
-        &self.store
+    pub(super) fn store(&self) -> Arc<Store> {
+        Arc::clone(&self.store)
     }
 
     // ---- ending ----

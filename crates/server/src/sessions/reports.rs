@@ -17,6 +17,7 @@ use crate::action::{
 use crate::identity::Principal;
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
+use crate::store::Store;
 
 /// How long the holder of a shell that has gone may take to end what it left behind.
 const CLEARING_UP: Duration = Duration::from_secs(1);
@@ -185,18 +186,30 @@ impl Manager {
             }
             Found::Past(past) => (past.commands(), past.view()),
         };
-        let oldest = recent.first().map_or(u32::MAX, |c| c.id.0);
         // What has left the actor's memory is in the history; the newest are taken from the source.
-        self.store().flush();
-        let (rows, _) = self
-            .store()
-            .commands(session.as_str(), limits::COMMANDS_LISTED_MAX, 0)
-            .map_err(|e| ActionError::Internal { why: format!("the history: {e}") })?;
-        let mut all: Vec<CommandView> =
-            rows.into_iter().filter(|r| r.id < oldest).map(|r| from_history(&view, r)).collect();
-        all.extend(recent);
-        let total = all.len();
-        Ok(Outcome::Commands(all.into_iter().skip(offset).take(limit).collect(), total))
+        let newest: Vec<u32> = recent.iter().map(|c| c.id.0).collect();
+        let id = session.as_str().to_owned();
+        let (rows, older) = self
+            .history(move |store| {
+                store.flush();
+                store.commands(&id, &newest, limit, offset)
+            })
+            .await?;
+        let total = older + recent.len();
+        let mut page: Vec<CommandView> = rows.into_iter().map(|r| from_history(&view, r)).collect();
+        let left = limit.saturating_sub(page.len());
+        page.extend(recent.into_iter().skip(offset.saturating_sub(older)).take(left));
+        Ok(Outcome::Commands(page, total))
+    }
+
+    /// Asks the history, on a thread that may block.
+    async fn history<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&Store) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, ActionError> {
+        let failed = |e: &dyn std::fmt::Display| ActionError::Internal { why: format!("the history: {e}") };
+        let store = self.store();
+        tokio::task::spawn_blocking(move || ask(&store)).await.map_err(|e| failed(&e))?.map_err(|e| failed(&e))
     }
 
     pub(super) async fn command(
@@ -223,7 +236,8 @@ impl Manager {
             let ended_by = if command.end_offset.is_some() { EndedBy::Ended } else { EndedBy::Accepted };
             return Ok(plain_report(view, Some(command), ended_by, output));
         }
-        let row = self.store().command(session.as_str(), id.0).ok().flatten();
+        let name = session.as_str().to_owned();
+        let row = self.history(move |store| store.command(&name, id.0)).await?;
         let row = row.ok_or_else(|| ActionError::NoCommand { session: session.clone(), id: id.to_string() })?;
         let command = from_history(&view, row);
         let (from, to) = (command.start_offset, command.end_offset.unwrap_or(command.start_offset));

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use super::Manager;
 use super::session::Request;
-use crate::action::{Create, Execute};
+use crate::action::{Action, Create, Execute, Outcome, Terminate, Wait};
 use crate::config::Config;
 use crate::identity::Principal;
+use crate::ids::SessionId;
 use crate::limits;
 
 fn config(dir: &Path) -> Config {
@@ -69,4 +70,36 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
     let super::manager::Found::Past(past) = past else { panic!("it has ended") };
     let command = past.commands().pop().expect("on record");
     assert_eq!(command.output_size, BYTES as u64 + "exit\r\n".len() as u64);
+}
+
+/// Runs a command to its end.
+async fn run(manager: &Manager, session: &SessionId, command: &str) {
+    let wait = Wait { pattern: None, input_wanted: false, quiet: None, timeout: Duration::from_secs(30) };
+    let execute =
+        Execute { session: session.clone(), command: command.to_owned(), wait: Some(wait), key: None, budget: 0 };
+    let report = manager.execute(&me(), execute).await.expect("accepted");
+    assert!(report.command.is_some_and(|c| c.end_offset.is_some()), "{command} has ended");
+}
+
+#[tokio::test]
+async fn a_list_of_commands_is_paged_through_history_and_memory_as_one() {
+    const COUNT: usize = limits::COMMANDS_IN_MEMORY + 6;
+    let dir = tempfile::tempdir().expect("a directory");
+    let manager = Manager::start(&config(dir.path())).await.expect("a manager");
+    let session = manager.create(&me(), &wish(dir.path())).await.expect("a session").shared.id.clone();
+    for i in 1..=COUNT {
+        run(&manager, &session, &format!("(exit {i})")).await;
+    }
+    let mut told = Vec::new();
+    for offset in (0..COUNT + 8).step_by(4) {
+        let list = Action::Commands { session: session.clone(), limit: 4, offset };
+        let Outcome::Commands(page, total) = manager.act(&me(), list).await.expect("known") else {
+            panic!("another outcome")
+        };
+        assert_eq!((page.len(), total), (COUNT.saturating_sub(offset).min(4), COUNT));
+        told.extend(page.into_iter().map(|c| c.exit_code));
+    }
+    assert_eq!(told, (1..=COUNT).map(|i| Some(i as i32)).collect::<Vec<_>>());
+    let end = Terminate { session, force: true, signo: None };
+    manager.terminate(&me(), &end).await.expect("it ends");
 }
