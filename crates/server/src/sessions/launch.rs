@@ -8,6 +8,7 @@ use std::process::Stdio;
 
 use holder::spec::Spec;
 use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
 
 /// The holder's program, built into this one.
 const HOLDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ptyd-holder"));
@@ -17,7 +18,7 @@ const HOLDER_FILE: &str = "ptyd-holder";
 /// The holder's program where it can be executed.
 #[derive(Debug)]
 pub(crate) struct Image {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// Keeps the memory file alive.
     _file: Option<std::fs::File>,
 }
@@ -59,13 +60,16 @@ impl Image {
 }
 
 /// Makes the session's folder, stores the spec, and starts a holder on it. The stream is the holder's first client.
-pub(crate) fn start(image: &Image, folder: &Path, spec: &Spec) -> io::Result<UnixStream> {
+pub(crate) fn start(image: &Image, folder: &Path, spec: &Spec) -> io::Result<(UnixStream, Child)> {
     std::fs::DirBuilder::new().mode(0o700).create(folder)?;
     spec.store(folder)?;
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    // Nothing may fail once the holder runs, for nobody would end it.
+    ours.set_nonblocking(true)?;
+    let stream = UnixStream::from_std(ours)?;
     let log = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join("holder.log"))?;
     // No pre-exec hook: the standard library then uses posix_spawn(3), which does not copy this process's page tables.
-    let child = tokio::process::Command::new(&image.path)
+    let child = Command::new(&image.path)
         .arg0("ptyd-holder")
         .arg(folder)
         .env_clear()
@@ -73,13 +77,11 @@ pub(crate) fn start(image: &Image, folder: &Path, spec: &Spec) -> io::Result<Uni
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()?;
-    tokio::spawn(reap(child));
-    ours.set_nonblocking(true)?;
-    UnixStream::from_std(ours)
+    Ok((stream, child))
 }
 
 /// Takes the holder's status when it ends; the session learns of the end from its connection.
-async fn reap(mut child: tokio::process::Child) {
+pub(crate) async fn reap(mut child: Child) {
     let _ = child.wait().await;
 }
 

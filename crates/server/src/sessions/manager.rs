@@ -96,7 +96,7 @@ pub(super) enum Found {
 #[derive(Debug)]
 pub struct Manager {
     folder: PathBuf,
-    image: Image,
+    pub(super) image: Image,
     pub(super) integration: Integration,
     pub(super) may_splice: bool,
     pub(super) open_files: u64,
@@ -246,7 +246,18 @@ impl Manager {
         }
         let folder = self.folder.join(id.as_str());
         let result = match launch::start(&self.image, &folder, spec) {
-            Ok(stream) => self.take_on(id, folder.clone(), Link::new(stream)).await,
+            Ok((stream, mut holder)) => {
+                let taken = self.take_on(id, folder.clone(), Link::new(stream)).await;
+                if taken.is_err() {
+                    // One that does not greet may live on, and with it a shell that nobody would ever find again.
+                    let _ = holder.kill().await;
+                    let id = id.clone();
+                    let _ = tokio::task::spawn_blocking(move || snapshot::sweep(&id)).await;
+                } else {
+                    tokio::spawn(launch::reap(holder));
+                }
+                taken
+            }
             Err(e) => Err(ActionError::Start { why: e.to_string() }),
         };
         if result.is_err() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Manager;
 use super::session::Request;
-use crate::action::{Action, Create, Execute, Outcome, Terminate, Wait};
+use crate::action::{Action, ActionError, Create, Execute, Outcome, Terminate, Wait};
 use crate::config::Config;
 use crate::identity::Principal;
 use crate::ids::SessionId;
@@ -102,4 +102,21 @@ async fn a_list_of_commands_is_paged_through_history_and_memory_as_one() {
     assert_eq!(told, (1..=COUNT).map(|i| Some(i as i32)).collect::<Vec<_>>());
     let end = Terminate { session, force: true, signo: None };
     manager.terminate(&me(), &end).await.expect("it ends");
+}
+
+#[tokio::test]
+async fn a_holder_that_does_not_greet_is_ended_with_its_session() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut manager = Manager::start(&config(dir.path())).await.expect("a manager");
+    // Says who it is, closes its connection and lives on.
+    let mute = dir.path().join("mute");
+    std::fs::write(&mute, "#!/bin/sh\necho $$ > \"$1/../../pid\"; exec <&-; exec sleep 1000\n").expect("a write");
+    std::fs::set_permissions(&mute, PermissionsExt::from_mode(0o700)).expect("ours");
+    Arc::get_mut(&mut manager).expect("nobody else has it yet").image.path = mute;
+    let failed = manager.create(&me(), &wish(dir.path())).await;
+    assert!(matches!(failed, Err(ActionError::Start { .. })), "{failed:?}");
+    let pid = std::fs::read_to_string(dir.path().join("pid")).expect("it ran").trim().parse().expect("a number");
+    assert!(!sys::process::is_alive(pid));
+    assert_eq!(std::fs::read_dir(dir.path().join("sessions")).expect("there").count(), 0);
 }
