@@ -32,6 +32,8 @@ pub(crate) struct SessionRow {
     pub(crate) created_us: u64,
     /// Set once it has ended.
     pub(crate) ended_us: Option<u64>,
+    /// The idempotency key that created it.
+    pub(crate) key: Option<String>,
 }
 
 enum Write {
@@ -56,12 +58,16 @@ const QUEUE_MAX: usize = 65_536;
 
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS sessions (
-        id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT, created_us INTEGER NOT NULL, ended_us INTEGER);
+        id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT, created_us INTEGER NOT NULL, ended_us INTEGER,
+        key TEXT);
     CREATE INDEX IF NOT EXISTS sessions_by_time ON sessions (created_us, id);
     CREATE TABLE IF NOT EXISTS commands (
         session TEXT NOT NULL, id INTEGER NOT NULL, started_us INTEGER NOT NULL, ended_us INTEGER,
         status TEXT NOT NULL, exit INTEGER, start_offset INTEGER NOT NULL, end_offset INTEGER NOT NULL, command TEXT NOT NULL, PRIMARY KEY (session, id)) WITHOUT ROWID;
-    PRAGMA user_version = 1;";
+    PRAGMA user_version = 2;";
+
+/// What an earlier version's file lacks.
+const SINCE_1: &str = "ALTER TABLE sessions ADD COLUMN key TEXT;";
 
 impl Store {
     /// Opens the file; a damaged one is put aside and a fresh one begun.
@@ -118,8 +124,9 @@ impl Store {
     /// Every session, oldest first.
     pub(crate) fn sessions(&self) -> rusqlite::Result<Vec<SessionRow>> {
         let connection = self.reads.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut query = connection
-            .prepare_cached("SELECT id, owner, name, created_us, ended_us FROM sessions ORDER BY created_us, id")?;
+        let mut query = connection.prepare_cached(
+            "SELECT id, owner, name, created_us, ended_us, key FROM sessions ORDER BY created_us, id",
+        )?;
         let rows = query.query_map([], |r| {
             Ok(SessionRow {
                 id: r.get(0)?,
@@ -127,6 +134,7 @@ impl Store {
                 name: r.get(2)?,
                 created_us: r.get::<_, i64>(3)?.unsigned_abs(),
                 ended_us: r.get::<_, Option<i64>>(4)?.map(i64::unsigned_abs),
+                key: r.get(5)?,
             })
         })?;
         rows.collect()
@@ -203,6 +211,9 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     // A crash of the machine may cost the newest rows, which the folders still have; it never costs the file.
     connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000;")?;
+    if connection.query_row("PRAGMA user_version", [], |r| r.get::<_, i64>(0))? == 1 {
+        connection.execute_batch(SINCE_1)?;
+    }
     connection.execute_batch(SCHEMA)?;
     Ok(connection)
 }
@@ -247,9 +258,9 @@ fn write_one(connection: &Connection, write: Write, flushed: &mut Vec<mpsc::Sync
     match write {
         Write::Session(s) => {
             let mut put = connection.prepare_cached(
-                "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (id) DO UPDATE SET ended_us = ?5, name = ?3",
+                "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (id) DO UPDATE SET ended_us = ?5, name = ?3",
             )?;
-            put.execute(params![s.id, s.owner, s.name, s.created_us as i64, s.ended_us.map(|u| u as i64)])?;
+            put.execute(params![s.id, s.owner, s.name, s.created_us as i64, s.ended_us.map(|u| u as i64), s.key])?;
         }
         Write::Command(c) => {
             let mut put = connection
@@ -284,8 +295,14 @@ mod tests {
     fn what_was_written_is_read_back_and_a_damaged_file_is_put_aside() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("store.db");
-        let session =
-            SessionRow { id: "s0-a".into(), owner: "me".into(), name: None, created_us: 5, ended_us: Some(9) };
+        let session = SessionRow {
+            id: "s0-a".into(),
+            owner: "me".into(),
+            name: None,
+            created_us: 5,
+            ended_us: Some(9),
+            key: Some("k".into()),
+        };
         let command = HistoryRow {
             session: "s0-a".into(),
             id: 1,
@@ -319,5 +336,21 @@ mod tests {
         let store = Store::open(&path).expect("a fresh store in place of the damaged one");
         assert_eq!(store.sessions().expect("a query"), []);
         assert!(dir.path().join("store.damaged").exists());
+    }
+
+    #[test]
+    fn the_file_of_an_earlier_version_is_read_on() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("store.db");
+        let old =
+            "CREATE TABLE sessions (id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT, created_us INTEGER NOT NULL,
+                   ended_us INTEGER); INSERT INTO sessions VALUES ('s0-a', 'me', NULL, 5, 9); PRAGMA user_version = 1;";
+        Connection::open(&path).and_then(|c| c.execute_batch(old)).expect("an old file");
+        let told =
+            |store: &Store| store.sessions().expect("a query").into_iter().map(|s| (s.id, s.key)).collect::<Vec<_>>();
+        for _ in 0..2 {
+            let store = Store::open(&path).expect("an old file is fine");
+            assert_eq!(told(&store), [("s0-a".to_owned(), None)]);
+        }
     }
 }

@@ -259,6 +259,32 @@ fn the_same_idempotency_key_runs_once_and_never_another_command() {
 }
 
 #[test]
+fn a_create_with_the_same_key_finds_its_session_after_its_end_and_in_the_next_server() {
+    let server = Server::start();
+    let create = |key: &str, body: Value| {
+        let headers = [("Host", "localhost"), ("Idempotency-Key", key)];
+        server.connect().send("POST", "/terminals", &headers, &body.to_string()).expect("an answer")
+    };
+    let (alive, ended) =
+        (json!({ "name": "alive" }), json!({ "name": "ended", "dimensions": { "cols": 90, "rows": 30 } }));
+    let ids = [create("k1", alive.clone()).json(), create("k2", ended.clone()).json()].map(|s| s["id"].clone());
+    let path = format!("/terminals/{}?force=true", ids[1].as_str().expect("an id"));
+    assert_eq!(server.connect().ask("DELETE", &path, "").expect("an answer").status, 200);
+    for _ in 0..2 {
+        for (key, body, id, status) in [("k1", &alive, &ids[0], "running"), ("k2", &ended, &ids[1], "terminated")] {
+            let again = create(key, body.clone()).json();
+            assert_eq!((&again["id"], &again["status"]), (id, &json!(status)));
+            let other = create(key, json!({ "name": "another" }));
+            assert_eq!(other.problem(), (422, "key_reused".to_owned(), String::new()));
+        }
+        server.kill9();
+        server.again();
+    }
+    let left = server.connect().ask("GET", "/terminals", "").expect("an answer").json();
+    assert_eq!(left["total"], 1, "no other session was started");
+}
+
+#[test]
 fn what_serve_prints_can_be_pasted() {
     let server = Server::start();
     let [url, token, mcp, curl] = server.greeting().try_into().expect("four lines");

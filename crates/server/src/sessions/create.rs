@@ -3,14 +3,17 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use holder::spec::Spec;
 
+use super::TAG;
 use super::ledger::micros;
+use super::manager::{Found, Handle, Manager, NODE, locked};
 use super::meta::Meta;
-use super::{Manager, TAG};
-use crate::action::{ActionError, Create};
+use super::reports::fnv;
+use crate::action::{ActionError, Create, SessionView};
 use crate::identity::Principal;
 use crate::ids::SessionId;
 use crate::limits;
@@ -34,6 +37,53 @@ const NOT_INHERITED: [&[u8]; 14] = [
 ];
 
 impl Manager {
+    /// Starts a session, or finds the one that the same request started before; that one may have ended since.
+    pub(super) async fn create(self: &Arc<Self>, who: &Principal, wish: &Create) -> Result<SessionView, ActionError> {
+        // Without a key two creations are two sessions; with one, the second must find the first.
+        let guard = if wish.key.is_some() { Some(self.creating.lock().await) } else { None };
+        if let Some(key) = &wish.key {
+            let earlier = locked(&self.keys).get(key).cloned();
+            let found = match &earlier {
+                Some(id) => self.find(who, id).await,
+                None => Err(ActionError::NoSession { id: String::new(), live: Vec::new() }),
+            };
+            match found {
+                Ok(found) => return self.again_for(who, &found, wish).await,
+                Err(ActionError::NoSession { .. }) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        let id = SessionId::random(NODE);
+        let spec = self.spec(&id, who, wish)?;
+        let handle = self.launch(&id, &spec).await?;
+        drop(guard);
+        self.first_prompt(&handle).await;
+        self.view_of(who, &handle).await
+    }
+
+    /// The answer to a request with a key that was used before.
+    async fn again_for(&self, who: &Principal, found: &Found, wish: &Create) -> Result<SessionView, ActionError> {
+        let meta = match found {
+            Found::Live(handle) => &handle.shared.meta,
+            Found::Past(past) => &past.shared.meta,
+        };
+        if meta.asked.is_some_and(|asked| asked != asked_for(wish)) {
+            return Err(ActionError::KeyReused { key: wish.key.clone().unwrap_or_default() });
+        }
+        match found {
+            Found::Live(handle) => self.view_of(who, handle).await,
+            Found::Past(past) => Ok(past.view()),
+        }
+    }
+
+    /// As it is now, although it may end at this moment.
+    async fn view_of(&self, who: &Principal, handle: &Handle) -> Result<SessionView, ActionError> {
+        match self.live_view(handle).await {
+            Err(ActionError::Ended { .. }) => self.show(who, &handle.shared.id).await,
+            view => view,
+        }
+    }
+
     /// The spec of a new session.
     pub(super) fn spec(&self, id: &SessionId, who: &Principal, wish: &Create) -> Result<Spec, ActionError> {
         let owner = self.owner(who, wish)?;
@@ -65,6 +115,7 @@ impl Manager {
             detach: wish.detach,
             is_default: wish.is_default,
             key: wish.key.clone(),
+            asked: wish.key.is_some().then(|| asked_for(wish)),
         };
         Ok(Spec {
             session: id.to_string(),
@@ -105,9 +156,17 @@ pub(super) fn again(old: &Spec, meta: &Meta, id: &SessionId) -> Spec {
             *entry = format!("{tag}{id}").into_bytes();
         }
     }
-    let meta = Meta { created_us: micros(SystemTime::now()), key: None, ..meta.clone() };
+    let meta = Meta { created_us: micros(SystemTime::now()), key: None, asked: None, ..meta.clone() };
     spec.meta = meta.encode();
     spec
+}
+
+/// A name for what a caller asked for, by which the same request is known again, also by a later version: its own words
+/// only, for what a connection adds may differ after a restart.
+fn asked_for(wish: &Create) -> u64 {
+    let size = (wish.cols, wish.rows);
+    let words = (&wish.shell, wish.login, &wish.cwd, &wish.env, size, &wish.name, &wish.owner, wish.keeps_descendants);
+    fnv(format!("{words:?}").as_bytes())
 }
 
 fn base_environment(wish: &Create) -> Vec<(Vec<u8>, Vec<u8>)> {

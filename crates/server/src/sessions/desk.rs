@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::manager::{Found, Handle, Manager, reason};
+use super::manager::{Found, Handle, Manager, NODE, reason};
 use super::reports::plain_report;
 use super::session::Request;
 use super::{create, view};
@@ -105,14 +105,14 @@ impl Manager {
         }
         if let Some(old) = self.last_default(&client).await {
             let how = reason(&old.view());
-            let id = SessionId::random(0);
+            let id = SessionId::random(NODE);
             let spec = create::again(&old.shared.spec, &old.shared.meta, &id);
             let handle = self.launch(&id, &spec).await?;
             drop(guard);
             self.first_prompt(&handle).await;
             return Ok((handle, Some(Fresh::Ended(how))));
         }
-        let id = SessionId::random(0);
+        let id = SessionId::random(NODE);
         let spec = self.spec(&id, who, &wish(&call.client, client))?;
         let handle = self.launch(&id, &spec).await?;
         drop(guard);
@@ -126,7 +126,7 @@ impl Manager {
         how: String,
         guard: tokio::sync::MutexGuard<'_, ()>,
     ) -> Result<(Handle, Option<Fresh>), ActionError> {
-        let id = SessionId::random(0);
+        let id = SessionId::random(NODE);
         let spec = create::again(&old.shared.spec, &old.shared.meta, &id);
         let handle = self.launch(&id, &spec).await?;
         drop(guard);
@@ -138,7 +138,7 @@ impl Manager {
     async fn reset(self: &Arc<Self>, old: &Handle) -> Result<(Handle, Option<String>), ActionError> {
         let lost = handle_command(old).await;
         self.end(old, sys::signal::KILL).await?;
-        let id = SessionId::random(0);
+        let id = SessionId::random(NODE);
         let spec = create::again(&old.shared.spec, &old.shared.meta, &id);
         let handle = self.launch(&id, &spec).await?;
         self.first_prompt(&handle).await;

@@ -16,9 +16,7 @@ use super::link::Link;
 use super::past::{self, Past};
 use super::session::{Ended, Request, Session, Shared, Snapshot};
 use super::{create, launch, launch::Image, snapshot};
-use crate::action::{
-    Action, ActionError, Create, List, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
-};
+use crate::action::{Action, ActionError, List, Outcome, SessionStatus, SessionView, Terminate, TerminatedView};
 use crate::config::Config;
 use crate::identity::{Detach, Principal};
 use crate::ids::SessionId;
@@ -27,7 +25,7 @@ use crate::shell::Integration;
 use crate::store::{SessionRow, Store};
 
 /// This node: the only one until there is a cluster.
-const NODE: u16 = 0;
+pub(super) const NODE: u16 = 0;
 /// Ended sessions whose story is kept in memory, because they are often asked about again at once.
 const PASTS_KEPT: usize = 4;
 /// Ended sessions are kept this long.
@@ -110,6 +108,8 @@ pub struct Manager {
     clients: Mutex<HashMap<String, u64>>,
     /// The default session that each stdio client had last.
     defaults: Mutex<HashMap<String, SessionId>>,
+    /// The session that each idempotency key created, for as long as its folder is kept.
+    pub(super) keys: Mutex<HashMap<String, SessionId>>,
     /// One creation with an idempotency key at a time, and one default session for each client.
     pub(super) creating: tokio::sync::Mutex<()>,
     store: Arc<Store>,
@@ -118,7 +118,7 @@ pub struct Manager {
 }
 
 /// A poisoned lock only means that another request failed half-way through one expression.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -145,6 +145,7 @@ impl Manager {
             cursors: Mutex::default(),
             clients: Mutex::default(),
             defaults: Mutex::default(),
+            keys: Mutex::default(),
             creating: tokio::sync::Mutex::default(),
             store: Arc::new(store),
             stopping: watch::Sender::new(false),
@@ -174,10 +175,7 @@ impl Manager {
 
     async fn attempt(self: &Arc<Self>, who: &Principal, action: Action) -> Result<Outcome, ActionError> {
         match action {
-            Action::Create(wish) => {
-                let handle = self.create(who, &wish).await?;
-                Ok(Outcome::Session(Box::new(self.live_view(&handle).await?)))
-            }
+            Action::Create(wish) => Ok(Outcome::Session(Box::new(self.create(who, &wish).await?))),
             Action::List(list) => self.list(who, &list).await,
             Action::Show(id) => Ok(Outcome::Session(Box::new(self.show(who, &id).await?))),
             Action::Terminate(terminate) => self.terminate(who, &terminate).await.map(Outcome::Terminated),
@@ -207,23 +205,6 @@ impl Manager {
     }
 
     // ---- beginning ----
-
-    pub(super) async fn create(self: &Arc<Self>, who: &Principal, wish: &Create) -> Result<Handle, ActionError> {
-        // Without a key two creations are two sessions; with one, the second must find the first.
-        let guard = if wish.key.is_some() { Some(self.creating.lock().await) } else { None };
-        if let Some(key) = &wish.key
-            && let Some(earlier) = self.handles().into_iter().find(|h| h.shared.meta.key.as_ref() == Some(key))
-        {
-            drop(guard);
-            return Ok(earlier);
-        }
-        let id = SessionId::random(NODE);
-        let spec = self.spec(&id, who, wish)?;
-        let handle = self.launch(&id, &spec).await?;
-        drop(guard);
-        self.first_prompt(&handle).await;
-        Ok(handle)
-    }
 
     /// The first prompt, or the moment after which a session is told to be `creating`.
     pub(super) async fn first_prompt(&self, handle: &Handle) {
@@ -290,6 +271,7 @@ impl Manager {
         if let (true, Some(client)) = (shared.meta.is_default, &shared.meta.client) {
             locked(&self.defaults).insert(client.clone(), id.clone());
         }
+        self.remember_key(&shared);
         self.store.put_session(row(&shared, None));
         let manager = Arc::clone(self);
         let stopping = self.stopping.subscribe();
@@ -310,8 +292,10 @@ impl Manager {
     }
 
     async fn adopt_all(self: &Arc<Self>) {
-        let known: HashMap<String, bool> =
-            self.store.sessions().unwrap_or_default().into_iter().map(|r| (r.id, r.ended_us.is_some())).collect();
+        let rows = self.store.sessions().unwrap_or_default();
+        let keyed = |row: &SessionRow| Some((row.key.clone()?, SessionId::parse(&row.id).ok()?));
+        locked(&self.keys).extend(rows.iter().filter_map(keyed));
+        let known: HashMap<String, bool> = rows.into_iter().map(|r| (r.id, r.ended_us.is_some())).collect();
         let mut adopting = tokio::task::JoinSet::new();
         for id in self.folders() {
             let folder = self.folder.join(id.as_str());
@@ -357,7 +341,14 @@ impl Manager {
         for command in &past.ledger.commands {
             self.store.put_command(snapshot::history_row(id, command));
         }
+        self.remember_key(&past.shared);
         self.store.put_session(row(&past.shared, Some(past.ended_us())));
+    }
+
+    fn remember_key(&self, shared: &Shared) {
+        if let Some(key) = &shared.meta.key {
+            locked(&self.keys).insert(key.clone(), shared.id.clone());
+        }
     }
 
     /// Removes the oldest ended sessions.
@@ -371,6 +362,7 @@ impl Manager {
             let is_gone = row.ended_us.is_some_and(|us| us < too_old) || i < surplus;
             if let (true, Ok(id)) = (is_gone, SessionId::parse(&row.id)) {
                 let _ = std::fs::remove_dir_all(self.folder.join(id.as_str()));
+                locked(&self.keys).retain(|_, session| *session != id);
                 self.store.forget(&row.id);
             }
         }
@@ -448,7 +440,7 @@ impl Manager {
         Ok(snapshot.view)
     }
 
-    async fn show(&self, who: &Principal, id: &SessionId) -> Result<SessionView, ActionError> {
+    pub(super) async fn show(&self, who: &Principal, id: &SessionId) -> Result<SessionView, ActionError> {
         match self.find(who, id).await? {
             Found::Past(past) => Ok(past.view()),
             Found::Live(handle) => {
@@ -629,6 +621,7 @@ fn row(shared: &Shared, ended_us: Option<u64>) -> SessionRow {
         name: shared.meta.name.clone(),
         created_us: shared.meta.created_us,
         ended_us,
+        key: shared.meta.key.clone(),
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct Meta {
     pub(crate) is_default: bool,
     /// The idempotency key that created it.
     pub(crate) key: Option<String>,
+    /// What was asked for with that key, as a name for it.
+    pub(crate) asked: Option<u64>,
 }
 
 impl Meta {

@@ -467,7 +467,7 @@ fn with_key(error: ActionError, key: Option<&str>) -> ActionError {
 }
 
 /// FNV-1a: only a name for text, never a defence.
-fn fnv(bytes: &[u8]) -> u64 {
+pub(super) fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 

@@ -40,7 +40,8 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
     const BYTES: usize = 32 << 20;
     let dir = tempfile::tempdir().expect("a directory");
     let manager = Manager::start(&config(dir.path())).await.expect("a manager");
-    let handle = manager.create(&me(), &wish(dir.path())).await.expect("a session");
+    let id = manager.create(&me(), &wish(dir.path())).await.expect("a session").id;
+    let handle = manager.live(&me(), &id).await.expect("alive");
     let shell = handle.ask(Request::Look).await.expect("alive").view.pid.expect("a shell");
     let begun = Execute {
         session: handle.shared.id.clone(),
@@ -86,7 +87,7 @@ async fn a_list_of_commands_is_paged_through_history_and_memory_as_one() {
     const COUNT: usize = limits::COMMANDS_IN_MEMORY + 6;
     let dir = tempfile::tempdir().expect("a directory");
     let manager = Manager::start(&config(dir.path())).await.expect("a manager");
-    let session = manager.create(&me(), &wish(dir.path())).await.expect("a session").shared.id.clone();
+    let session = manager.create(&me(), &wish(dir.path())).await.expect("a session").id;
     for i in 1..=COUNT {
         run(&manager, &session, &format!("(exit {i})")).await;
     }
