@@ -9,7 +9,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use client::{Client, ClientError};
 
+use crate::daemon;
 use crate::exit::Failure;
+use crate::paths::Paths;
 
 /// How long one question waits for new output; an answer without any is simply asked again.
 const POLL_MS: u64 = 20_000;
@@ -68,14 +70,38 @@ pub async fn moment() {
 #[derive(Debug, Default)]
 pub struct Patience {
     since: Option<Instant>,
+    /// Where the next server is started when there is none.
+    starts: Option<Paths>,
 }
 
 impl Patience {
+    /// One that starts the next server by itself, as `ptyd mcp` does.
+    pub fn that_starts(paths: &Paths) -> Self {
+        Self { since: None, starts: Some(paths.clone()) }
+    }
+
+    /// Asks until there is an answer, or a refusal that another attempt would not change.
+    pub async fn ask<T>(&mut self, mut question: impl AsyncFnMut() -> Result<T, ClientError>) -> Result<T, Failure> {
+        loop {
+            match question().await {
+                Ok(answer) => {
+                    self.rewarded();
+                    return Ok(answer);
+                }
+                Err(error) => self.after(error).await?,
+            }
+        }
+    }
+
     /// Waits a moment before the next attempt; fails where another attempt would not help.
     pub async fn after(&mut self, error: ClientError) -> Result<(), Failure> {
         let since = *self.since.get_or_insert_with(Instant::now);
         if !error.is_outage() || since.elapsed() > OUTAGE_MAX {
             return Err(error.into());
+        }
+        if let (ClientError::NoServer(_), Some(paths)) = (&error, self.starts.clone()) {
+            // One that cannot be started now is looked for again, as long as the patience lasts.
+            let _ = tokio::task::spawn_blocking(move || daemon::connect_or_start(&paths)).await;
         }
         moment().await;
         Ok(())

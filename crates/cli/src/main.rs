@@ -84,7 +84,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Mcp(options) => Ok(shim::run(&options, &paths)),
         Command::Ls(options) => talk(sessions::ls(&Client::unix(&paths.socket), &options)),
         Command::New(options) => talk(sessions::new(&started(&paths)?, &options)),
-        Command::Run(options) => talk(run::run(&started(&paths)?, &options)),
+        Command::Run(options) => talk(run::run(&started(&paths)?, &paths, &options)),
         Command::Attach(options) => talk(attach::attach(&Client::unix(&paths.socket), &options)),
         Command::Send(options) => talk(sessions::send(&Client::unix(&paths.socket), &options)),
         Command::Logs(options) => talk(logs::logs(&Client::unix(&paths.socket), &options)),
@@ -105,5 +105,9 @@ fn started(paths: &Paths) -> Result<Client, Failure> {
 
 /// Runs one conversation with the server; one thread is enough for it.
 fn talk(conversation: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(conversation)
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(conversation);
+    // Whoever leaves does not wait for a server that is just being started.
+    runtime.shutdown_background();
+    result
 }

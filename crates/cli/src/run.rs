@@ -1,11 +1,12 @@
 //! `ptyd run`: a command in a session of its own (or a given one), its bytes on stdout, its exit code as our own.
 
+use std::cell::Cell;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use api::{
-    CommandExecution, CommandStatus, ErrorCode, ExecuteRequest, NumberOrName, OutputView, SignalRequest,
+    CommandExecution, CommandStatus, CreateRequest, ErrorCode, ExecuteRequest, NumberOrName, OutputView, SignalRequest,
     TerminalSession, WaitRequest,
 };
 use clap::Args;
@@ -14,8 +15,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Failure;
 use crate::follow::{self, Patience};
+use crate::paths::Paths;
 use crate::serve::quoted;
 use crate::sessions::{self, StartOptions};
+use crate::shim;
 
 /// The options of `run`.
 #[derive(Debug, Args)]
@@ -48,186 +51,282 @@ const FIRST_PROMPT: Duration = Duration::from_secs(10);
 /// millisecond; output that comes before this is over is shown after it.
 const START: Duration = Duration::from_millis(50);
 
+/// After an interrupt, for an answer that is on its way.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// The signals that mean to leave, caught from its making on, so that none is lost and no session stays behind.
+struct Leaving {
+    interrupts: Signal,
+    terminations: Signal,
+    hangups: Signal,
+}
+
+impl Leaving {
+    fn catch() -> io::Result<Self> {
+        Ok(Self {
+            interrupts: signal(SignalKind::interrupt())?,
+            terminations: signal(SignalKind::terminate())?,
+            hangups: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for one of them; whether it was an interrupt, which may be meant for the program.
+    async fn asked(&mut self) -> bool {
+        tokio::select! {
+            _ = self.interrupts.recv() => true,
+            _ = self.terminations.recv() => false,
+            _ = self.hangups.recv() => false,
+        }
+    }
+}
+
+/// What everything here is done with: a server that dies is followed by another one, which is asked again. The key keeps
+/// it from doing anything twice.
+struct Runner<'a> {
+    client: &'a Client,
+    paths: &'a Paths,
+    key: String,
+}
+
 /// Runs the command.
-pub async fn run(client: &Client, options: &RunOptions) -> Result<ExitCode, Failure> {
+pub async fn run(client: &Client, paths: &Paths, options: &RunOptions) -> Result<ExitCode, Failure> {
     let text = match options.command.as_slice() {
         [line] => line.clone(),
         words => words.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(" "),
     };
-    // Caught before there is anything to interrupt, so that no ^C is lost and no session stays behind.
-    let interrupts = signal(SignalKind::interrupt())?;
-    let terminations = signal(SignalKind::terminate())?;
-    let session = match &options.session {
-        Some(given) => sessions::find(client, given).await?,
-        None => client.create(&options.start.request(None)?, None).await?,
-    };
-    let within = async {
-        let running = one(client, &session, &text, options.json, interrupts, terminations);
+    let mut leaving = Leaving::catch()?;
+    let runner = Runner { client, paths, key: format!("run-{}", shim::random_name()?) };
+    if let Some(given) = &options.session {
+        let session = sessions::find(client, given).await?;
+        return runner.within(&session, &text, options, &mut leaving).await;
+    }
+    let session = runner.made(&options.start.request(None)?, &mut leaving).await?;
+    let result = runner.within(&session, &text, options, &mut leaving).await;
+    runner.end(&session, result.is_err(), &mut leaving).await;
+    result
+}
+
+impl Runner<'_> {
+    fn patience(&self) -> Patience {
+        Patience::that_starts(self.paths)
+    }
+
+    /// A session of our own.
+    async fn made(&self, request: &CreateRequest, leaving: &mut Leaving) -> Result<TerminalSession, Failure> {
+        let mut patience = self.patience();
+        let making = patience.ask(async || self.client.create(request, Some(&self.key)).await);
+        tokio::pin!(making);
+        tokio::select! {
+            made = &mut making => return made,
+            _ = leaving.asked() => {}
+        }
+        // It may be there already, and only the answer tells which one it is.
+        if let Ok(Ok(session)) = tokio::time::timeout(LAST_WORDS, making).await {
+            self.end(&session, true, leaving).await;
+        }
+        Err(Failure::new("interrupted"))
+    }
+
+    /// Ends our own session; a server that is gone is followed by one that can be asked.
+    async fn end(&self, session: &TerminalSession, force: bool, leaving: &mut Leaving) {
+        let mut patience = self.patience();
+        let ended = tokio::select! {
+            ended = patience.ask(async || self.client.terminate(&session.id, force, None).await) => ended.map(drop),
+            _ = leaving.asked() => Err(Failure::new("interrupted")),
+        };
+        if let Err(why) = ended {
+            eprintln!("ptyd: {} may not have ended: {why}", session.id);
+        }
+    }
+
+    async fn within(
+        &self,
+        session: &TerminalSession,
+        text: &str,
+        options: &RunOptions,
+        leaving: &mut Leaving,
+    ) -> Result<ExitCode, Failure> {
+        let running = self.one(session, text, options, leaving);
         match options.timeout {
             Some(most) => tokio::time::timeout(most, running).await.unwrap_or_else(|_| {
                 Err(Failure::timed_out(format!("the command still ran after {} s", most.as_secs_f64())))
             }),
             None => running.await,
         }
-    };
-    let result = within.await;
-    if options.session.is_none() {
-        // An ended session is no error; a server that is gone cannot be asked and ends nothing.
-        let _ = client.terminate(&session.id, result.is_err(), None).await;
     }
-    result
-}
 
-async fn one(
-    client: &Client,
-    session: &TerminalSession,
-    text: &str,
-    json: bool,
-    mut interrupts: Signal,
-    mut terminations: Signal,
-) -> Result<ExitCode, Failure> {
-    let command = accepted(client, session, text).await?;
-    let following = async {
-        let done = if json { finished(client, &command).await? } else { printed(client, &command).await? };
-        let code = code(client, &done).await?;
-        if json {
-            let whole = client.command(&done.session_id, &done.id, 1_000_000).await?;
-            sessions::print_json(&whole)?;
-        }
-        Ok(code)
-    };
-    tokio::pin!(following);
-    let mut interrupted = false;
-    loop {
-        tokio::select! {
-            done = &mut following => return done,
-            // The first is the program's, as if it had been typed; one that does not end by it is left by the second.
-            _ = interrupts.recv() => {
-                if interrupted {
-                    return Err(Failure::new("interrupted"));
+    async fn one(
+        &self,
+        session: &TerminalSession,
+        text: &str,
+        options: &RunOptions,
+        leaving: &mut Leaving,
+    ) -> Result<ExitCode, Failure> {
+        let (runs, interrupted) = (Cell::new(false), Cell::new(false));
+        let following = async {
+            let command = self.accepted(session, text, options.session.is_none()).await?;
+            runs.set(true);
+            if interrupted.get() {
+                self.interrupt(session).await;
+            }
+            let done = if options.json { self.finished(&command).await? } else { self.printed(&command).await? };
+            let code = self.code(&done).await?;
+            if options.json {
+                let whole = async || self.client.command(&done.session_id, &done.id, 1_000_000).await;
+                sessions::print_json(&self.patience().ask(whole).await?)?;
+            }
+            Ok(code)
+        };
+        tokio::pin!(following);
+        loop {
+            tokio::select! {
+                done = &mut following => return done,
+                // The first is the program's, as if it had been typed; one that does not end by it is left by the second.
+                is_interrupt = leaving.asked() => {
+                    if !is_interrupt {
+                        return Err(Failure::new("terminated"));
+                    }
+                    if interrupted.replace(true) {
+                        return Err(Failure::new("interrupted"));
+                    }
+                    if runs.get() {
+                        self.interrupt(session).await;
+                    }
                 }
-                interrupted = true;
-                let request = SignalRequest { signal: NumberOrName::Name("INT".to_owned()), target: None };
-                let _ = client.signal(&session.id, &request).await;
             }
-            _ = terminations.recv() => return Err(Failure::new("terminated")),
         }
     }
-}
 
-/// Has the command accepted; a fresh shell may not be at its prompt yet.
-async fn accepted(client: &Client, session: &TerminalSession, text: &str) -> Result<CommandExecution, Failure> {
-    let request = ExecuteRequest {
-        command: text.to_owned(),
-        timeout: Some(START.as_secs_f64()),
-        max_chars: Some(0),
-        ..ExecuteRequest::default()
-    };
-    // A server that restarts meanwhile is asked again, and the key keeps the command from running twice.
-    let key = format!("run-{}-{}", std::process::id(), session.id);
-    let begun = std::time::Instant::now();
-    let mut patience = Patience::default();
-    loop {
-        match client.execute(&session.id, &request, Some(&key)).await {
-            Ok(command) => return Ok(command),
-            Err(e) if e.code() == Some(ErrorCode::SessionNotReady) && begun.elapsed() < FIRST_PROMPT => {
-                follow::moment().await;
+    async fn interrupt(&self, session: &TerminalSession) {
+        let request = SignalRequest { signal: NumberOrName::Name("INT".to_owned()), target: None };
+        let _ = self.client.signal(&session.id, &request).await;
+    }
+
+    /// Has the command accepted; a fresh shell may not be at its prompt yet.
+    async fn accepted(
+        &self,
+        session: &TerminalSession,
+        text: &str,
+        is_ours: bool,
+    ) -> Result<CommandExecution, Failure> {
+        let request = ExecuteRequest {
+            command: text.to_owned(),
+            timeout: Some(START.as_secs_f64()),
+            max_chars: Some(0),
+            ..ExecuteRequest::default()
+        };
+        let begun = std::time::Instant::now();
+        let mut patience = self.patience();
+        loop {
+            match self.client.execute(&session.id, &request, Some(&self.key)).await {
+                Ok(command) => return Ok(command),
+                Err(e) if e.code() == Some(ErrorCode::SessionNotReady) && begun.elapsed() < FIRST_PROMPT => {
+                    follow::moment().await;
+                }
+                // It was accepted by a server that died, and has ended its shell since: nobody else runs anything there.
+                Err(e) if e.code() == Some(ErrorCode::SessionEnded) && is_ours => {
+                    let all = patience.ask(async || self.client.commands(&session.id).await).await?;
+                    return all.commands.into_iter().next().ok_or_else(|| e.into());
+                }
+                Err(e) => patience.after(e).await?,
             }
-            Err(e) => patience.after(e).await?,
         }
     }
-}
 
-/// Prints the command's bytes as they come, and exactly those, until it has ended.
-async fn printed(client: &Client, command: &CommandExecution) -> Result<CommandExecution, Failure> {
-    let mut next = command.start_offset;
-    let ended = finished(client, command);
-    tokio::pin!(ended);
-    let mut patience = Patience::default();
-    let done = loop {
-        let chunk = tokio::select! {
-            done = &mut ended => break done?,
-            chunk = follow::next(client, &command.session_id, next, OutputView::Stream) => chunk,
+    /// Prints the command's bytes as they come, and exactly those, until it has ended.
+    async fn printed(&self, command: &CommandExecution) -> Result<CommandExecution, Failure> {
+        let client = self.client;
+        let mut next = command.start_offset;
+        let ended = self.finished(command);
+        tokio::pin!(ended);
+        let mut patience = self.patience();
+        let done = loop {
+            let chunk = tokio::select! {
+                done = &mut ended => break done?,
+                chunk = follow::next(client, &command.session_id, next, OutputView::Stream) => chunk,
+            };
+            // The chunk may begin before the command's output or reach beyond it; only what is known after it was read tells.
+            let looked = match chunk {
+                Ok(chunk) => client.command(&command.session_id, &command.id, 0).await.map(|now| (chunk, now)),
+                Err(e) => Err(e),
+            };
+            let chunk = match looked {
+                Ok((_, now)) if now.status != CommandStatus::Running => break now,
+                Ok((_, now)) if now.start_offset > next => {
+                    next = now.start_offset;
+                    continue;
+                }
+                Ok((chunk, _)) => chunk,
+                Err(e) => {
+                    patience.after(e).await?;
+                    continue;
+                }
+            };
+            patience.rewarded();
+            say_gap(&chunk);
+            next = chunk.next_offset;
+            write(&follow::bytes(chunk)?)?;
         };
-        // The chunk may begin before the command's output or reach beyond it; only what is known after it was read tells.
-        let looked = match chunk {
-            Ok(chunk) => client.command(&command.session_id, &command.id, 0).await.map(|now| (chunk, now)),
-            Err(e) => Err(e),
-        };
-        let chunk = match looked {
-            Ok((_, now)) if now.status != CommandStatus::Running => break now,
-            Ok((_, now)) if now.start_offset > next => {
-                next = now.start_offset;
+        next = next.max(done.start_offset);
+        let end = done.end_offset.unwrap_or(next);
+        let mut view = OutputView::Stream;
+        while next < end {
+            let chunk =
+                patience.ask(async || follow::until(client, &command.session_id, next, end, view).await).await?;
+            say_gap(&chunk);
+            // A sequence that the command left unfinished is held back as long as it could become a marker; now it cannot.
+            if chunk.next_offset <= next {
+                if view == OutputView::Raw {
+                    break;
+                }
+                view = OutputView::Raw;
                 continue;
             }
-            Ok((chunk, _)) => chunk,
-            Err(e) => {
-                patience.after(e).await?;
-                continue;
-            }
-        };
-        patience.rewarded();
-        say_gap(&chunk);
-        next = chunk.next_offset;
-        write(&follow::bytes(chunk)?)?;
-    };
-    next = next.max(done.start_offset);
-    let end = done.end_offset.unwrap_or(next);
-    let mut view = OutputView::Stream;
-    while next < end {
-        let chunk = follow::until(client, &command.session_id, next, end, view).await?;
-        say_gap(&chunk);
-        // A sequence that the command left unfinished is held back as long as it could become a marker; now it cannot.
-        if chunk.next_offset <= next {
-            if view == OutputView::Raw {
-                break;
-            }
-            view = OutputView::Raw;
-            continue;
+            next = chunk.next_offset;
+            write(&follow::bytes(chunk)?)?;
         }
-        next = chunk.next_offset;
-        write(&follow::bytes(chunk)?)?;
+        Ok(done)
     }
-    Ok(done)
-}
 
-/// The command once it has ended.
-async fn finished(client: &Client, command: &CommandExecution) -> Result<CommandExecution, Failure> {
-    let request = WaitRequest { timeout: Some(3_600.0), max_chars: Some(0), ..WaitRequest::default() };
-    let mut patience = Patience::default();
-    loop {
-        let looked: Result<_, ClientError> = async {
-            let now = client.command(&command.session_id, &command.id, 0).await?;
-            if now.status == CommandStatus::Running {
-                client.wait(&command.session_id, &request).await?;
+    /// The command once it has ended.
+    async fn finished(&self, command: &CommandExecution) -> Result<CommandExecution, Failure> {
+        let client = self.client;
+        let request = WaitRequest { timeout: Some(3_600.0), max_chars: Some(0), ..WaitRequest::default() };
+        let mut patience = self.patience();
+        loop {
+            let looked: Result<_, ClientError> = async {
+                let now = client.command(&command.session_id, &command.id, 0).await?;
+                if now.status == CommandStatus::Running {
+                    client.wait(&command.session_id, &request).await?;
+                }
+                Ok(now)
             }
-            Ok(now)
-        }
-        .await;
-        match looked {
-            Ok(now) if now.status != CommandStatus::Running => return Ok(now),
-            Ok(_) => patience.rewarded(),
-            // The session ended while it was waited for: the command's record says how.
-            Err(e) if e.code() == Some(ErrorCode::SessionEnded) => {}
-            Err(e) => patience.after(e).await?,
+            .await;
+            match looked {
+                Ok(now) if now.status != CommandStatus::Running => return Ok(now),
+                Ok(_) => patience.rewarded(),
+                // The session ended while it was waited for: the command's record says how.
+                Err(e) if e.code() == Some(ErrorCode::SessionEnded) => {}
+                Err(e) => patience.after(e).await?,
+            }
         }
     }
-}
 
-/// The command's own code; that of its shell when the shell ended with it.
-async fn code(client: &Client, done: &CommandExecution) -> Result<ExitCode, Failure> {
-    let as_u8 = |code: i32| ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1));
-    if let Some(code) = done.exit_code {
-        return Ok(as_u8(code));
-    }
-    if done.status == CommandStatus::Terminated {
-        let exit = client.session(&done.session_id).await?.exit;
-        let signo = exit.as_ref().and_then(|e| e.signal.as_deref()).and_then(sys::signal::parse);
-        if let Some(code) = exit.as_ref().and_then(|e| e.exit_code).or(signo.map(|s| 128 + s)) {
+    /// The command's own code; that of its shell when the shell ended with it.
+    async fn code(&self, done: &CommandExecution) -> Result<ExitCode, Failure> {
+        let as_u8 = |code: i32| ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1));
+        if let Some(code) = done.exit_code {
             return Ok(as_u8(code));
         }
+        if done.status == CommandStatus::Terminated {
+            let exit = self.patience().ask(async || self.client.session(&done.session_id).await).await?.exit;
+            let signo = exit.as_ref().and_then(|e| e.signal.as_deref()).and_then(sys::signal::parse);
+            if let Some(code) = exit.as_ref().and_then(|e| e.exit_code).or(signo.map(|s| 128 + s)) {
+                return Ok(as_u8(code));
+            }
+        }
+        Err(Failure::new(done.error.clone().unwrap_or_else(|| "the exit code is not known".to_owned())))
     }
-    Err(Failure::new(done.error.clone().unwrap_or_else(|| "the exit code is not known".to_owned())))
 }
 
 fn say_gap(chunk: &api::Output) {

@@ -123,10 +123,9 @@ fn a_running_command_is_followed_over_the_death_of_the_server() {
     let line = "echo before; until [ -e gate ]; do sleep 0.01; done; echo after; (exit 9)";
     let run = home.command(&["run", line]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ptyd runs");
     wait_until_printed(&home, "before");
+    // Nobody else starts the next server.
     home.end_server(sys::signal::KILL);
     std::fs::write(&gate, "").expect("opened");
-    let server =
-        Serving(home.command(&["serve"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a server"));
     let output = run.wait_with_output().expect("it ends");
     assert_eq!(
         seen(&output),
@@ -134,17 +133,36 @@ fn a_running_command_is_followed_over_the_death_of_the_server() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    drop(home);
-    drop(server);
+    assert_eq!(seen(&home.ptyd(&["ls"])), (Some(0), String::new()));
 }
 
-/// A server that is our child and must be waited for.
-struct Serving(Child);
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+#[test]
+fn run_ends_its_session_in_every_way_it_leaves() {
+    let home = Home::new();
+    for (signals, and_server) in [
+        (&[sys::signal::INT, sys::signal::INT][..], false),
+        (&[sys::signal::HUP], false),
+        (&[sys::signal::TERM], false),
+        (&[sys::signal::TERM], true),
+    ] {
+        let stubborn = "bash -c 'trap \"echo caught\" INT; echo before; while :; do sleep 0.01; done'";
+        let mut run = home.command(&["run", stubborn]);
+        let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ptyd runs");
+        wait_until_printed(&home, "before");
+        if and_server {
+            home.end_server(sys::signal::KILL);
+        }
+        for (i, signo) in signals.iter().enumerate() {
+            if i > 0 {
+                wait_until_printed(&home, "caught");
+            }
+            sys::signal::send(run.id().cast_signed(), *signo).expect("it lives");
+        }
+        let output = run.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(1), "{signals:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(seen(&home.ptyd(&["ls"])), (Some(0), String::new()), "{signals:?}");
+        std::fs::remove_dir_all(home.state().join("sessions")).expect("ours");
+        std::fs::create_dir(home.state().join("sessions")).expect("ours");
     }
 }
 

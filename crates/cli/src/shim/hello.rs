@@ -15,11 +15,16 @@ use super::{Detach, Options, Tools};
 /// Bytes of randomness in a client's name: nobody guesses another one's default session.
 const NAME_BYTES: usize = 16;
 
-/// The hello of this process; the same line introduces it again to the next server.
-pub(super) fn line(options: &Options) -> io::Result<Vec<u8>> {
+/// A name that no other process has or had.
+pub fn random_name() -> io::Result<String> {
     let mut random = [0u8; NAME_BYTES];
     File::open("/dev/urandom")?.read_exact(&mut random)?;
-    let client: String = random.iter().map(|b| format!("{b:02x}")).collect();
+    Ok(random.iter().map(|b| format!("{b:02x}")).collect())
+}
+
+/// The hello of this process; the same line introduces it again to the next server.
+pub(super) fn line(options: &Options) -> io::Result<Vec<u8>> {
+    let client = random_name()?;
     // A deleted directory has no name; the server then chooses one.
     let cwd = std::env::current_dir().unwrap_or_default();
     let env: Vec<[String; 2]> = std::env::vars_os().map(|(name, value)| [base64(&name), base64(&value)]).collect();

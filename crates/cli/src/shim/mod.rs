@@ -19,6 +19,7 @@ use clap::{Args, ValueEnum};
 use crate::daemon;
 use crate::paths::Paths;
 use carry::Ending;
+pub use hello::random_name;
 
 /// No server could be reached or started.
 const EXIT_NO_SERVER: u8 = 5;
