@@ -4,7 +4,7 @@
 //! sorted out by the server's own lock: the loser's server ends, and both find the winner's socket.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -17,6 +17,10 @@ use crate::paths::Paths;
 
 /// How long a server may take until its socket answers.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The pause after another server was a moment faster; it doubles.
+const PAUSE_FIRST: Duration = Duration::from_millis(20);
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// How a server on demand ends that finds another one in its place (sysexits.h, EX_TEMPFAIL).
 pub const TAKEN: u8 = 75;
 
@@ -36,31 +40,46 @@ fn is_absent(error: &io::Error) -> bool {
 
 /// Starts a server and waits until it says that it listens.
 pub fn start_server(paths: &Paths) -> io::Result<UnixStream> {
+    start(paths, || command(paths), PATIENCE)
+}
+
+fn start(paths: &Paths, command: impl Fn() -> io::Result<Command>, patience: Duration) -> io::Result<UnixStream> {
     let in_state_dir = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", paths.state_dir.display()));
     DirBuilder::new().recursive(true).mode(0o700).create(&paths.state_dir).map_err(in_state_dir)?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + patience;
+    let mut pause = PAUSE_FIRST;
     loop {
         let log = OpenOptions::new().append(true).create(true).mode(0o600).open(paths.log())?;
-        let mut child = command(paths)?.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()?;
-        let greeting = child.stdout.take().expect("invariant: it was asked for");
-        if !is_greeted(&greeting, deadline)? {
-            return Err(failed(paths, "does not answer"));
+        let mut child = command()?.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()?;
+        let mut greeting = child.stdout.take().expect("invariant: it was asked for");
+        match is_readable(&greeting, deadline) {
+            Ok(true) => {}
+            // One that says nothing in time would hold the lock, and be in the way of the next attempt.
+            silent @ (Ok(false) | Err(_)) => {
+                let _ = child.kill().and_then(|()| child.wait());
+                return Err(silent.err().unwrap_or_else(|| failed(paths, "does not answer")));
+            }
         }
-        if let Ok(stream) = UnixStream::connect(&paths.socket) {
+        if greeting.read(&mut [0])? > 0 {
             // Whoever started it may live long: without this thread a server that ends would stay as a zombie.
             std::thread::spawn(move || child.wait());
-            return Ok(stream);
+            return UnixStream::connect(&paths.socket);
         }
         let status = child.wait()?;
-        // Another one was a moment faster and is not there yet: the next attempt finds it, or takes its place.
-        if status.code() != Some(i32::from(TAKEN)) || Instant::now() > deadline {
+        if status.code() != Some(i32::from(TAKEN)) || Instant::now() + pause > deadline {
             return Err(failed(paths, &format!("ended ({status})")));
+        }
+        // Another one was a moment faster. It is there soon, or ends, and then the next attempt takes its place.
+        let _ = poll(&mut [], Timespec::try_from(pause).ok().as_ref());
+        pause = (pause * 2).min(PAUSE_MAX);
+        if let Ok(stream) = UnixStream::connect(&paths.socket) {
+            return Ok(stream);
         }
     }
 }
 
 /// Waits until the server has printed something, which it does once it listens, or has closed its stdout by ending.
-fn is_greeted(greeting: &ChildStdout, deadline: Instant) -> io::Result<bool> {
+fn is_readable(greeting: &ChildStdout, deadline: Instant) -> io::Result<bool> {
     let left = deadline.saturating_duration_since(Instant::now());
     let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
     let mut fds = [PollFd::new(greeting, PollFlags::IN)];
@@ -111,7 +130,7 @@ fn has_scopes() -> bool {
 }
 
 fn last_line(log: &Path) -> Option<String> {
-    use std::io::{Read, Seek, SeekFrom};
+    use std::io::{Seek, SeekFrom};
     /// The end of a log in which a last line surely is.
     const TAIL: u64 = 4_096;
     let mut file = File::open(log).ok()?;
@@ -121,4 +140,37 @@ fn last_line(log: &Path) -> Option<String> {
     file.read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     text.lines().rev().map(str::trim).find(|l| !l.is_empty()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of a server that is this script, and what the script wrote down.
+    fn start_script(script: &str, patience: Duration) -> (String, String) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let paths = Paths { state_dir: dir.path().to_owned(), socket: dir.path().join("ptyd.sock") };
+        let command = || {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]).current_dir(dir.path());
+            Ok(command)
+        };
+        let failed = start(&paths, command, patience).expect_err("nobody listens");
+        (failed.to_string(), std::fs::read_to_string(dir.path().join("note")).unwrap_or_default())
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_is_not_left_behind() {
+        let (failed, pid) = start_script("echo $$ > note; exec sleep 1000", Duration::from_millis(300));
+        assert!(failed.contains("does not answer"), "{failed}");
+        assert!(!sys::process::is_alive(pid.trim().parse().expect("it ran")));
+    }
+
+    #[test]
+    fn while_another_one_is_starting_none_is_started_over_and_over() {
+        let (failed, started) = start_script("echo once >> note; exit 75", Duration::from_millis(300));
+        assert!(failed.contains("ended (exit status: 75)"), "{failed}");
+        // At once and after 20, 60 and 140 ms.
+        assert!((2..=4).contains(&started.lines().count()), "{started}");
+    }
 }
