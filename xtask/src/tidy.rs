@@ -42,16 +42,11 @@ const BANNED: [Banned; 8] = [
 ];
 
 /// The places where a banned call is right, each with its reason.
-const ALLOWED: [(&str, &str, &str); 4] = [
+const ALLOWED: [(&str, &str, &str); 3] = [
     (
         "shell-integration/tests/bench.py",
         "time.sleep(",
         "it measures and is no test: the machine settles before the clock starts, and no result depends on it",
-    ),
-    (
-        "crates/server/src/mcp/door.rs",
-        "time::sleep(",
-        "the answer to a stopping server's client is held back, so that its shim asks the next server instead",
     ),
     ("crates/server/src/mcp/progress.rs", "time::sleep(", "progress is told at a pace; that is the event"),
     (

@@ -34,6 +34,11 @@ impl Dispatcher {
         result
     }
 
+    /// The server stops, and does nothing for anybody any more.
+    pub fn is_stopping(&self) -> bool {
+        self.manager.is_stopping()
+    }
+
     /// A stdio client has gone: its sessions end after their grace period.
     pub fn client_gone(&self, client: &str, grace: crate::identity::Detach) {
         self.manager.client_gone(client, grace);

@@ -75,9 +75,10 @@ impl Door {
             }
             Err(Refusal::Said(why)) => CallToolResult::error(vec![ContentBlock::text(why)]),
             Err(Refusal::Restarting) => {
-                // The shim asks again by itself once this connection ends, so its client need not hear of a restart.
-                if call.key.is_some() {
-                    tokio::time::sleep(crate::limits::TERMINATE_GRACE).await;
+                // The shim asks again by itself once this connection ends with the server, so its client need not hear of
+                // a restart.
+                if call.key.is_some() && self.road.is_stopping() {
+                    std::future::pending::<()>().await;
                 }
                 CallToolResult::error(vec![ContentBlock::text(ActionError::Restarting.to_string())])
             }

@@ -2,6 +2,7 @@
 //! that speaks the wire line by line, because what is on the wire is what is promised.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -31,6 +32,8 @@ pub(super) struct Fake {
     script: Box<Script>,
     /// What was asked for, in order.
     pub asked: Mutex<Vec<Action>>,
+    /// The server stops.
+    pub stopping: AtomicBool,
     words: mpsc::Sender<String>,
 }
 
@@ -40,7 +43,15 @@ impl Fake {
         script: impl Fn(&Action) -> Option<Result<Outcome, ActionError>> + Send + Sync + 'static,
     ) -> (Arc<Self>, mpsc::Receiver<String>) {
         let (words, heard) = mpsc::channel(WORDS_MAX);
-        (Arc::new(Self { script: Box::new(script), asked: Mutex::default(), words }), heard)
+        (
+            Arc::new(Self {
+                script: Box::new(script),
+                asked: Mutex::default(),
+                stopping: AtomicBool::default(),
+                words,
+            }),
+            heard,
+        )
     }
 }
 
@@ -67,6 +78,10 @@ impl Road for Fake {
                 }
             }
         })
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
     }
 
     fn client_here(&self, client: &str) {

@@ -15,6 +15,8 @@ pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub(super) trait Road: Send + Sync + 'static {
     /// Does one action; dropping the future ends the wait and nothing else.
     fn dispatch<'a>(&'a self, who: &'a Principal, action: Action) -> Boxed<'a, Result<Outcome, ActionError>>;
+    /// The server stops: its connections end in a moment, and the next one is there soon.
+    fn is_stopping(&self) -> bool;
     /// A stdio client is there (again).
     fn client_here(&self, client: &str);
     /// A stdio client has gone.
@@ -24,6 +26,10 @@ pub(super) trait Road: Send + Sync + 'static {
 impl Road for Dispatcher {
     fn dispatch<'a>(&'a self, who: &'a Principal, action: Action) -> Boxed<'a, Result<Outcome, ActionError>> {
         Box::pin(self.dispatch(who, action))
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.is_stopping()
     }
 
     fn client_here(&self, client: &str) {

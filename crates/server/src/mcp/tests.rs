@@ -264,6 +264,24 @@ async fn a_wait_for_words_that_came_between_two_calls_answers_at_once() {
 }
 
 #[tokio::test]
+async fn a_stopping_servers_answer_is_left_to_the_next_one_and_any_other_comes_at_once() {
+    let (road, mut heard) = Fake::new(|_| Some(Err(ActionError::Restarting)));
+    let mut client = Client::connect(Arc::clone(&road) as _, "asks").await;
+    client.initialize("2025-11-25").await;
+    let broken = client.call(1, "terminal", json!({ "command": "make" }));
+    let broken = tokio::time::timeout(std::time::Duration::from_secs(1), broken).await.expect("nothing is waited for");
+    assert!(text(&broken).contains("ask again"), "{broken}");
+    road.stopping.store(true, std::sync::atomic::Ordering::Relaxed);
+    let params = json!({ "name": "terminal", "arguments": { "command": "make" }, "_meta": { "ptyd/request": 2 } });
+    client.send(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params })).await;
+    client.send(&json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/list" })).await;
+    assert_eq!(client.next().await["id"], 3, "the call has no answer");
+    drop(client);
+    assert_eq!(heard.recv().await.as_deref(), Some("asks here"));
+    assert!(heard.recv().await.is_some_and(|word| word.starts_with("asks gone")));
+}
+
+#[tokio::test]
 async fn a_screen_is_shown_with_its_cursor_and_read_as_a_resource() {
     let (road, _heard) = Fake::new(|action| {
         Some(Ok(match action {

@@ -164,6 +164,11 @@ impl Manager {
         let _ = tokio::task::spawn_blocking(move || store.flush()).await;
     }
 
+    /// Whether [`Self::stop`] was called.
+    pub fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
     /// Does one action. Only the dispatcher calls this.
     pub(crate) async fn act(self: &Arc<Self>, who: &Principal, action: Action) -> Result<Outcome, ActionError> {
         match self.attempt(who, action.clone()).await {
@@ -381,7 +386,7 @@ impl Manager {
 
     /// A session that this caller may see, living or past; a foreign one does not exist.
     pub(super) async fn find(&self, who: &Principal, id: &SessionId) -> Result<Found, ActionError> {
-        if *self.stopping.borrow() {
+        if self.is_stopping() {
             return Err(ActionError::Restarting);
         }
         let live = locked(&self.live).get(id).cloned();
@@ -537,7 +542,7 @@ impl Manager {
     pub(super) async fn end(&self, handle: &Handle, signo: i32) -> Result<Ended, ActionError> {
         let grace_ms = u32::try_from(limits::TERMINATE_GRACE.as_millis()).unwrap_or(u32::MAX);
         let asked = handle.ask(|reply| Request::Terminate { signo, grace_ms, reply }).await;
-        if *self.stopping.borrow() {
+        if self.is_stopping() {
             return Err(ActionError::Restarting);
         }
         handle.mailbox.closed().await;
