@@ -5,6 +5,7 @@
 
 pub mod action;
 pub mod config;
+mod connections;
 pub mod dispatch;
 mod guard;
 pub mod identity;

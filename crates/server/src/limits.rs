@@ -72,5 +72,11 @@ pub const SCAN_CHUNK: usize = 64 << 10;
 pub const EVENTS_CHUNK: usize = 256;
 /// The grace period for the sessions of a stdio client that has gone.
 pub const DETACH_GRACE: Duration = Duration::from_secs(600);
+/// Connections that are open at once on one listener; each costs a descriptor and tens of KiB, and a session rarely has
+/// more than one client.
+pub const CONNECTIONS_MAX: usize = 2_048;
+/// How long a request's head may take to come, and how long a connection may be idle before it: whoever says nothing, or
+/// a byte now and then, must not hold a place for ever, and a client that asks every 20 s is not to connect again each time.
+pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// A request body: a command of 1 MiB in JSON escapes.
 pub const BODY_BYTES_MAX: usize = 8 << 20;

@@ -13,16 +13,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::connect_info::Connected;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
-use axum::serve::{IncomingStream, Listener};
-use tokio::net::{TcpListener, TcpStream, UnixListener};
+use axum::serve::Listener;
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::action::ActionError;
 use crate::config::Config;
+use crate::connections::{self, Bounds};
 use crate::dispatch::Dispatcher;
 use crate::guard::{Door, Guard, check};
 use crate::premises::{lock, private_dir, unix_listener};
@@ -138,11 +138,10 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     fs::write(&chosen, format!("{address}\n")).map_err(ServeError::at(&chosen))?;
 
     let (stopping, stopped) = watch::channel(false);
-    let service = app.clone().into_make_service_with_connect_info::<Door>();
-    let over_tcp = axum::serve(Prompt(tcp), service).with_graceful_shutdown(until(stopped.clone()));
-    let service = app.into_make_service_with_connect_info::<Door>();
-    let over_unix = axum::serve(unix, service).with_graceful_shutdown(until(stopped));
-    let mut serving = pin!(async { tokio::join!(over_tcp.into_future(), over_unix.into_future()) });
+    let over_tcp = connections::serve(Prompt(tcp), app.clone(), |_| Door::Tcp, Bounds::default(), stopped.clone());
+    let peer = |stream: &UnixStream| Door::Unix { peer: stream.peer_cred().ok().map(|c| c.uid()) };
+    let over_unix = connections::serve(unix, app, peer, Bounds::default(), stopped);
+    let mut serving = pin!(async { tokio::join!(over_tcp, over_unix) });
 
     ready(&Listening { address, socket: config.socket.clone(), token_file });
     tokio::select! {
@@ -193,22 +192,6 @@ impl Listener for Prompt {
     }
 }
 
-impl Connected<IncomingStream<'_, Prompt>> for Door {
-    fn connect_info(_: IncomingStream<'_, Prompt>) -> Self {
-        Self::Tcp
-    }
-}
-
-impl Connected<IncomingStream<'_, UnixListener>> for Door {
-    fn connect_info(stream: IncomingStream<'_, UnixListener>) -> Self {
-        Self::Unix { peer: stream.io().peer_cred().ok().map(|c| c.uid()) }
-    }
-}
-
-async fn until(mut stopped: watch::Receiver<bool>) {
-    let _ = stopped.wait_for(|is| *is).await;
-}
-
 /// Ends when the process is asked to stop; catches the signals from this call on.
 fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     let mut term = signal(SignalKind::terminate())?;
@@ -221,7 +204,7 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
 
 /// The user that this process runs as, in the words in which the kernel names peers.
 fn own_uid() -> io::Result<u32> {
-    let (one, _other) = tokio::net::UnixStream::pair()?;
+    let (one, _other) = UnixStream::pair()?;
     Ok(one.peer_cred()?.uid())
 }
 
