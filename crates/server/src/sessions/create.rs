@@ -19,7 +19,7 @@ use crate::ids::SessionId;
 use crate::limits;
 
 /// Variables of the server's or client's own that mean nothing, or something wrong, in a new terminal.
-const NOT_INHERITED: [&[u8]; 14] = [
+const NOT_INHERITED: [&[u8]; 21] = [
     b"TMUX",
     b"TMUX_PANE",
     b"STY",
@@ -27,10 +27,19 @@ const NOT_INHERITED: [&[u8]; 14] = [
     b"COLUMNS",
     b"LINES",
     b"TERMCAP",
+    // What systemd says to a service of its own (systemd.exec(5)): a program that believed it would write to the server's
+    // journal stream, or answer for the server's watchdog.
     b"INVOCATION_ID",
     b"NOTIFY_SOCKET",
     b"LISTEN_FDS",
+    b"LISTEN_FDNAMES",
     b"LISTEN_PID",
+    b"JOURNAL_STREAM",
+    b"SYSTEMD_EXEC_PID",
+    b"WATCHDOG_PID",
+    b"WATCHDOG_USEC",
+    b"MAINPID",
+    b"MANAGERPID",
     b"OLDPWD",
     b"SHLVL",
     b"_",
@@ -246,4 +255,32 @@ fn checked_directory(cwd: Option<&PathBuf>) -> Result<PathBuf, ActionError> {
         return Ok(cwd);
     };
     Err(ActionError::Invalid { field: "cwd", problem })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_to_the_server_by_its_own_parent_is_not_inherited() {
+        let names = [
+            "HOME",
+            "TMUX",
+            "INVOCATION_ID",
+            "NOTIFY_SOCKET",
+            "LISTEN_FDS",
+            "LISTEN_FDNAMES",
+            "LISTEN_PID",
+            "JOURNAL_STREAM",
+            "SYSTEMD_EXEC_PID",
+            "WATCHDOG_PID",
+            "WATCHDOG_USEC",
+            "MAINPID",
+            "MANAGERPID",
+            "PTYD_TOKEN",
+        ];
+        let all = names.map(|n| (n.as_bytes().to_vec(), b"x".to_vec())).to_vec();
+        let wish = Create { base_env: Some(Arc::new(all)), ..Create::default() };
+        assert_eq!(base_environment(&wish), [(b"HOME".to_vec(), b"x".to_vec())]);
+    }
 }
