@@ -282,6 +282,20 @@ async fn a_stopping_servers_answer_is_left_to_the_next_one_and_any_other_comes_a
 }
 
 #[tokio::test]
+async fn a_session_starts_where_the_client_means_it_to() {
+    let (road, _heard) = Fake::new(|_| Some(Ok(Outcome::Session(Box::new(session())))));
+    let mut client = Client::connect(Arc::clone(&road) as _, "starts").await;
+    client.initialize("2025-11-25").await;
+    for (id, cwd) in (1..).zip(["", "src", "/app", "~", "~/src"]) {
+        client.call(id, "start_terminal_session", json!({ "cwd": cwd })).await;
+    }
+    let asked = road.asked.lock().expect("free");
+    let started = asked.iter().filter_map(|a| if let Action::Create(c) = a { c.cwd.as_ref()?.to_str() } else { None });
+    // The client is in /x, and only the session knows what its home is.
+    assert_eq!(started.collect::<Vec<_>>(), ["/x", "/x/src", "/app", "~", "~/src"]);
+}
+
+#[tokio::test]
 async fn a_screen_is_shown_with_its_cursor_and_read_as_a_resource() {
     let (road, _heard) = Fake::new(|action| {
         Some(Ok(match action {

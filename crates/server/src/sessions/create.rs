@@ -1,6 +1,6 @@
 //! From a wish to a spec: shell, environment, directory, size; and the same again for a reset.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -98,12 +98,12 @@ impl Manager {
         let owner = self.owner(who, wish)?;
         let name = checked_name(wish.name.as_deref())?;
         let (cols, rows) = checked_size(wish.cols, wish.rows)?;
-        let cwd = checked_directory(wish.cwd.as_ref())?;
         let mut env = base_environment(wish);
         for (name, value) in &wish.env {
             check_variable(name, value)?;
             set(&mut env, name.as_bytes(), value.as_bytes());
         }
+        let cwd = checked_directory(wish.cwd.as_ref(), get(&env, b"HOME"))?;
         let path = get(&env, b"PATH").map(<[u8]>::to_vec);
         let original_env = get(&env, b"ENV").map(<[u8]>::to_vec);
         let shell =
@@ -236,14 +236,18 @@ pub(super) fn checked_size(cols: Option<u16>, rows: Option<u16>) -> Result<(u16,
     Ok((cols, rows))
 }
 
-fn checked_directory(cwd: Option<&PathBuf>) -> Result<PathBuf, ActionError> {
+/// `~` is the home of the session, which may be another one than the server's.
+fn checked_directory(cwd: Option<&PathBuf>, home: Option<&[u8]>) -> Result<PathBuf, ActionError> {
     let Some(cwd) = cwd else {
         return Ok(std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")));
     };
-    let home = || std::env::var_os("HOME").unwrap_or_else(|| OsString::from("/"));
-    let cwd = match cwd.strip_prefix("~") {
-        Ok(rest) => PathBuf::from(home()).join(rest),
-        Err(_) => cwd.clone(),
+    let cwd = match (cwd.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => PathBuf::from(OsStr::from_bytes(home)).join(rest),
+        (Ok(_), None) => {
+            let problem = format!("{}: HOME is not set in this session's environment", cwd.display());
+            return Err(ActionError::Invalid { field: "cwd", problem });
+        }
+        (Err(_), _) => cwd.clone(),
     };
     let problem = if cwd.as_os_str().as_bytes().contains(&0) || !cwd.is_absolute() {
         format!("{} is not an absolute path", cwd.display())

@@ -121,3 +121,25 @@ async fn a_holder_that_does_not_greet_is_ended_with_its_session() {
     assert!(!sys::process::is_alive(pid));
     assert_eq!(std::fs::read_dir(dir.path().join("sessions")).expect("there").count(), 0);
 }
+
+#[tokio::test]
+async fn a_tilde_is_the_home_of_the_session() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for home in ["a", "b"] {
+        std::fs::create_dir_all(dir.path().join(home).join("src")).expect("ours");
+    }
+    let manager = Manager::start(&config(dir.path())).await.expect("a manager");
+    let b = vec![("HOME".to_owned(), dir.path().join("b").to_str().expect("UTF-8").to_owned())];
+    for (home, env, cwd, expected) in
+        [("a", vec![], "~", "a"), ("a", vec![], "~/src", "a/src"), ("a", b, "~/src", "b/src")]
+    {
+        let wish = Create { cwd: Some(cwd.into()), env, ..wish(&dir.path().join(home)) };
+        let session = manager.create(&me(), &wish).await.expect("a session");
+        assert_eq!(session.cwd, dir.path().join(expected));
+        let end = Terminate { session: session.id, force: true, signo: None };
+        manager.terminate(&me(), &end).await.expect("it ends");
+    }
+    let homeless = Create { base_env: Some(Arc::default()), cwd: Some("~".into()), ..Create::default() };
+    let refused = manager.create(&me(), &homeless).await;
+    assert!(matches!(refused, Err(ActionError::Invalid { field: "cwd", .. })), "{refused:?}");
+}

@@ -1,6 +1,7 @@
 //! `start_terminal_session`: a shell of its own.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +28,7 @@ struct Arguments {
     /// A shell's name or path, bash only for now; "" is bash.
     #[serde(default)]
     shell: String,
-    /// Where it starts; "" is where this client is.
+    /// Where it starts; "" is where this client is, ~ is HOME.
     #[serde(default)]
     cwd: String,
     /// Variables on top of this client's environment.
@@ -89,6 +90,8 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
     let given = |text: String| Some(text).filter(|t| !t.is_empty());
     let client = &call.door.client;
     let cwd = match given(arguments.cwd) {
+        // The session knows its home.
+        Some(path) if Path::new(&path).starts_with("~") => Some(path.into()),
         // A relative path means the client's directory and not the server's.
         Some(path) => Some(client.cwd.clone().unwrap_or_default().join(path)),
         None => client.cwd.clone(),
