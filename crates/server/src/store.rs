@@ -94,6 +94,11 @@ impl Store {
         self.put(Write::Command(row));
     }
 
+    /// Waits for room, and so loses nothing: for the history of a whole session at once.
+    pub(crate) fn put_command_in_time(&self, row: HistoryRow) {
+        let _ = self.writes.send(Write::Command(row));
+    }
+
     /// Never waits: a disk that does not keep up costs history, which the folders still have, and not answers.
     fn put(&self, write: Write) {
         if self.writes.try_send(write).is_err() {

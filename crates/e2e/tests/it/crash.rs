@@ -153,3 +153,30 @@ async fn a_holder_that_dies_while_no_server_runs_is_noticed_by_the_next() {
     assert!(shell.journal().await.starts_with(&printed), "what was written can be read");
     assert_eq!(other.gives("echo unaffected").await, (0, "unaffected\n".to_owned()));
 }
+
+#[tokio::test]
+async fn the_next_server_tells_the_same_of_every_command_as_the_one_before() {
+    let server = Server::start();
+    let (alive, ended) = (server.session().await, server.session().await);
+    let mut told = Vec::new();
+    for i in 0..40 {
+        for shell in [&alive, &ended] {
+            shell.run(&format!("cd /; echo {i}; (exit {})", i % 7)).await;
+        }
+    }
+    for shell in [&alive, &ended] {
+        for i in 1..=40 {
+            told.push(shell.command(&format!("c{i}")).await);
+        }
+    }
+    ended.ends().await;
+    server.kill9();
+    server.again();
+    let mut again = Vec::new();
+    for shell in [&alive, &ended] {
+        for i in 1..=40 {
+            again.push(shell.command(&format!("c{i}")).await);
+        }
+    }
+    assert_eq!(again, told);
+}

@@ -122,3 +122,37 @@ async fn the_store_can_be_lost_and_sessions_and_history_are_back() {
     assert_eq!(alive.command("c1").await.output.as_deref(), Some("in the living\n"));
     assert_eq!(alive.gives("echo and goes on").await, (0, "and goes on\n".to_owned()));
 }
+
+#[tokio::test]
+async fn the_whole_history_of_a_session_is_made_again() {
+    const COUNT: usize = 200;
+    let server = Server::start();
+    let (alive, ended) = (server.session().await, server.session().await);
+    for shell in [&alive, &ended] {
+        for i in 1..=COUNT {
+            shell.run(&format!("echo {i}; (exit {})", i % 8)).await;
+        }
+    }
+    // Asked once; a server that reads this again must not answer again.
+    let asked = alive.begin("printf '\\033[6n'; read -rsn1; read -rsdR; true").await;
+    assert_eq!(alive.end_of(&asked).await.exit_code, Some(0));
+    let last = alive.begin("sleep 1000").await;
+    ended.ends().await;
+    server.stop();
+    for name in ["store.db", "store.db-wal", "store.db-shm"] {
+        let _ = std::fs::remove_file(server.home().state().join(name));
+    }
+    server.again();
+    assert_eq!(alive.look().await.current_command.as_ref(), Some(&last.id), "the first answer is true already");
+    for (shell, more) in [(&alive, 2), (&ended, 0)] {
+        let history = server.client().commands(&shell.id).await.expect("known");
+        assert_eq!((history.total, history.commands.len()), (COUNT + more, COUNT + more));
+        for (i, command) in (1..).zip(history.commands.iter().take(COUNT)) {
+            assert_eq!((command.id.as_str(), command.exit_code), (format!("c{i}").as_str(), Some(i % 8)));
+            assert_eq!(shell.command(&command.id).await.output.as_deref(), Some(format!("{i}\n").as_str()));
+        }
+    }
+    alive.signal("INT").await;
+    assert_eq!(alive.end_of(&last).await.exit_code, Some(130));
+    assert_eq!(alive.gives("echo and goes on").await, (0, "and goes on\n".to_owned()), "nothing was typed meanwhile");
+}

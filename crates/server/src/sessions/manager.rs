@@ -305,6 +305,7 @@ impl Manager {
         for id in self.folders() {
             let folder = self.folder.join(id.as_str());
             let manager = Arc::clone(self);
+            let is_known = known.contains_key(id.as_str());
             match launch::connect(&folder) {
                 Ok(stream) => {
                     adopting.spawn(async move {
@@ -312,6 +313,9 @@ impl Manager {
                         link.send(&ToHolder::Hello { protocol: PROTOCOL, attaches: true });
                         if let Err(e) = manager.take_on(&id, folder, link).await {
                             tracing::warn!(session = %id, error = %e, "not adopted");
+                        } else if !is_known {
+                            // The history was lost, and the actor keeps the newest commands only.
+                            let _ = tokio::task::spawn_blocking(move || drop(manager.record(&id))).await;
                         }
                     });
                 }
@@ -335,19 +339,23 @@ impl Manager {
 
     /// A session that ended while no server ran: its story goes on record, and nothing of it stays alive.
     fn bury(&self, id: &SessionId) {
-        let folder = self.folder.join(id.as_str());
-        let Ok(past) = Past::load(id, &folder, &self.store) else {
-            tracing::warn!(session = %id, "its folder cannot be read");
-            return;
-        };
+        let Some(past) = self.record(id) else { return };
         if past.ledger.exit.is_none() {
             snapshot::sweep(id);
         }
-        for command in &past.ledger.commands {
-            self.store.put_command(snapshot::history_row(id, command));
+        if let Some(command) = past.ledger.commands.back() {
+            // It ended with its session.
+            self.store.put_command_in_time(snapshot::history_row(id, command));
         }
         self.remember_key(&past.shared);
         self.store.put_session(row(&past.shared, Some(past.ended_us())));
+    }
+
+    /// Puts every command that has ended into the history, from the session's folder.
+    fn record(&self, id: &SessionId) -> Option<Past> {
+        let put = |command: &_| self.store.put_command_in_time(snapshot::history_row(id, command));
+        let past = Past::replay(id, &self.folder.join(id.as_str()), &self.store, put);
+        past.inspect_err(|e| tracing::warn!(session = %id, error = %e, "its folder cannot be read")).ok()
     }
 
     fn remember_key(&self, shared: &Shared) {

@@ -15,6 +15,7 @@ mod past;
 mod reports;
 mod session;
 mod snapshot;
+mod tape;
 #[cfg(test)]
 mod tests;
 mod view;

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use holder::spec::Spec;
 use journal::{EventsReader, Offset, Read, Reader};
 
-use super::ledger::{Ledger, time};
+use super::ledger::{Command, Ledger, News, time};
 use super::meta::Meta;
 use super::session::Shared;
 use super::snapshot;
+use super::tape::{Step, Tape};
 use crate::action::{Boundary, CommandStatus, CommandView, Foreground, SessionStatus, SessionView};
 use crate::ids::SessionId;
 use crate::limits::SCAN_CHUNK;
@@ -25,24 +26,56 @@ pub(crate) struct Past {
 impl Past {
     /// Replays a folder. Reads everything, so it is done on a thread that may block.
     pub(crate) fn load(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io::Result<Self> {
+        Self::replay(id, folder, store, |_| {})
+    }
+
+    /// The same, and each command is shown when it has ended: only the newest stay in memory.
+    pub(crate) fn replay(
+        id: &SessionId,
+        folder: &Path,
+        store: &Arc<Store>,
+        mut ended: impl FnMut(&Command),
+    ) -> std::io::Result<Self> {
         let shared = Arc::new(open(id, folder, store)?);
         let first = shared.reader.first()?;
         let mut ledger = Ledger::new(first.0, shared.spec.cols, shared.spec.rows);
-        let mut events = EventsReader::open(folder)?;
+        let mut tape = Tape::new(EventsReader::open(folder)?);
+        let (events_end, end) = (tape.events_end()?, shared.reader.len()?);
         let mut news = Vec::new();
-        let end = events.len()?;
-        while let Some(event) = events.next(end)? {
-            ledger.event(&event, &mut news);
-        }
-        let end = shared.reader.len()?;
+        let mut tell = |ledger: &Ledger, news: &mut Vec<News>| {
+            for item in news.drain(..) {
+                if let News::Ended(id) = item {
+                    ledger.command(id).into_iter().for_each(&mut ended);
+                }
+            }
+        };
         let mut buffer = vec![0; SCAN_CHUNK];
-        while ledger.scanner.position() < end.0 {
-            match shared.reader.read(Offset(ledger.scanner.position()), end, &mut buffer)? {
+        let mut at = first.0;
+        loop {
+            let to = match tape.next(events_end, at, end.0)? {
+                Step::Event(event) => {
+                    ledger.event(&event, &mut news);
+                    tell(&ledger, &mut news);
+                    continue;
+                }
+                Step::OutputTo(to) => Offset(to),
+                Step::AllOutput if at < end.0 => end,
+                Step::AllOutput => break,
+            };
+            match shared.reader.read(Offset(at), to, &mut buffer)? {
                 Read::Bytes(n) => ledger.bytes(&buffer[..n], &mut news),
                 Read::Gap { to, .. } => ledger.skip_to(to.0, &mut news),
-                Read::End => break,
+                // What is not there holds up no event.
+                Read::End => at = u64::MAX,
             }
+            at = at.max(ledger.scanner.position());
+            tell(&ledger, &mut news);
         }
+        // Whoever lost its marker at the very end has ended all the same.
+        for id in ledger.ends_without_marker() {
+            ledger.expire(id, ledger.scanner.position(), &mut news);
+        }
+        tell(&ledger, &mut news);
         let reason = snapshot::exit_of(&ledger).map_or_else(|| HOLDER_GONE.to_owned(), |e| e.reason);
         if ledger.exit.is_none() {
             ledger.ending.get_or_insert_with(|| HOLDER_GONE.to_owned());

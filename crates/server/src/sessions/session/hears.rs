@@ -25,23 +25,47 @@ impl Session {
             let newer = tail != *t && tail.events >= t.events;
             if newer {
                 *t = tail;
+                (self.has_events, self.is_behind, self.is_deaf) = (true, true, false);
             }
             newer
         });
     }
 
-    /// Reads some of the events up to the tail; true when nothing is left. The bytes up to it come after all of them.
-    pub(super) fn read_events(&mut self) -> bool {
-        let limit = self.tail.borrow().events;
+    /// Takes what the holder has said; a frame may speak of the events before it, so those come first.
+    pub(super) fn hear_frames(&mut self) {
+        while !self.has_events
+            && let Some(frame) = self.frames.pop_front()
+        {
+            self.on_frame(frame);
+            if self.has_events {
+                self.read_events();
+            }
+        }
+    }
+
+    /// Reads some of the events up to the tail. The story of before this server is told in the order in which it
+    /// happened, so its output is read between; from then on events are known at once.
+    fn read_events(&mut self) {
+        let tail = *self.tail.borrow();
         let size = (self.ledger.cols, self.ledger.rows);
         let mut news = Vec::new();
-        let mut is_all = false;
+        let mut output_to = None;
         for _ in 0..limits::EVENTS_CHUNK {
-            match self.events.next(limit) {
-                Ok(Some(event)) => self.ledger.event(&event, &mut news),
-                Ok(None) | Err(_) => {
-                    is_all = true;
+            if !self.has_events {
+                break;
+            }
+            let is_in_order = self.is_replaying && !self.is_deaf;
+            let at = if is_in_order { self.ledger.scanner.position() } else { u64::MAX };
+            match self.tape.next(tail.events, at, tail.journal.0) {
+                Ok(Step::Event(event)) => self.ledger.event(&event, &mut news),
+                Ok(Step::OutputTo(to)) => {
+                    output_to = Some(to);
                     break;
+                }
+                Ok(Step::AllOutput) => self.has_events = false,
+                Err(e) => {
+                    tracing::error!(session = %self.shared.id, error = %e, "the events cannot be read");
+                    self.has_events = false;
                 }
             }
         }
@@ -50,16 +74,32 @@ impl Session {
             screen.resize(cols, rows);
         }
         self.on_news(news);
-        is_all
+        if let Some(to) = output_to {
+            self.is_deaf = !self.read_output(Offset(to));
+        }
+        if !self.has_events && std::mem::take(&mut self.is_replaying) {
+            for (query, to) in std::mem::take(&mut self.unanswered) {
+                self.on_query(&query, to);
+            }
+        }
     }
 
     pub(super) fn has_unread(&self) -> bool {
         self.ledger.scanner.position() < self.tail.borrow().journal.0
     }
 
-    /// Scans one chunk; true when nothing is left.
-    pub(super) fn follow_some(&mut self) -> bool {
+    /// Reads one chunk of what is there.
+    pub(super) fn follow_some(&mut self) {
+        if self.has_events {
+            return self.read_events();
+        }
         let limit = self.tail.borrow().journal;
+        self.is_deaf = self.has_unread() && !self.read_output(limit);
+        self.is_behind = self.has_unread() && !self.is_deaf;
+    }
+
+    /// Scans one chunk; false when nothing of it can be read.
+    fn read_output(&mut self, limit: Offset) -> bool {
         let at = self.ledger.scanner.position();
         let want = usize::try_from(limit.0.saturating_sub(at)).unwrap_or(usize::MAX).min(limits::SCAN_CHUNK);
         let mut buffer = vec![0; want];
@@ -79,13 +119,13 @@ impl Session {
                 self.screen = None;
                 self.on_news(news);
             }
-            Ok(Read::End) => return true,
+            Ok(Read::End) => return false,
             Err(e) => {
                 tracing::error!(session = %self.shared.id, error = %e, "the journal cannot be read");
-                return true;
+                return false;
             }
         }
-        !self.has_unread()
+        true
     }
 
     pub(super) fn on_output(&mut self, at: u64, bytes: &[u8], news: &[News]) {
@@ -153,6 +193,14 @@ impl Session {
     }
 
     pub(super) fn on_query(&mut self, query: &terminal::Query, to: u64) {
+        if self.is_replaying {
+            // Whether it was answered is about to be read.
+            let answered = self.ledger.answered;
+            while self.unanswered.front().is_some_and(|(_, to)| *to <= answered) {
+                self.unanswered.pop_front();
+            }
+            return self.unanswered.push_back((query.clone(), to));
+        }
         if to <= self.ledger.answered {
             return;
         }

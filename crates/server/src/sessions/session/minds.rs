@@ -134,7 +134,7 @@ impl Session {
     /// The connection has ended: everything that the holder wrote is on disk.
     pub(super) fn on_last_tail(&mut self) {
         let journal = self.shared.reader.len().unwrap_or_default();
-        self.on_tail(Tail { journal, events: self.events.len().unwrap_or_default() });
+        self.on_tail(Tail { journal, events: self.tape.events_end().unwrap_or_default() });
     }
 
     /// Everything that there will be was read.

@@ -11,7 +11,7 @@ mod hears;
 mod minds;
 mod shows;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -27,6 +27,7 @@ use super::ledger::{Ledger, News, micros, time};
 use super::link::Link;
 use super::meta::Meta;
 use super::snapshot;
+use super::tape::{Step, Tape};
 use super::wait::Waiter;
 use crate::action::{
     ActionError, Boundary, CommandStatus, CommandView, EndedBy, Foreground, InputBytes, ScreenView, SessionStatus,
@@ -196,7 +197,19 @@ pub(crate) struct Shared {
 pub(crate) struct Session {
     pub(crate) shared: Arc<Shared>,
     link: Link,
-    events: EventsReader,
+    tape: Tape,
+    /// Events up to the tail were not read yet, so the frames that came after it wait.
+    has_events: bool,
+    frames: VecDeque<FromHolder>,
+    /// Events or output up to the tail were not read yet.
+    is_behind: bool,
+    /// What is left up to the tail cannot be read.
+    is_deaf: bool,
+    /// What happened before this server is being read. Until then nobody is told anything: half a story would name the
+    /// wrong command as the one that runs.
+    is_replaying: bool,
+    /// Questions of programs in there whose answers were not read yet.
+    unanswered: VecDeque<(terminal::Query, u64)>,
     pub(crate) ledger: Ledger,
     mailbox: mpsc::Receiver<Request>,
     /// How far the session may be read; the receivers follow it.
@@ -226,8 +239,6 @@ pub(crate) struct Session {
     /// Those who wait were told that the shell has gone.
     exit_told: bool,
     displaced: bool,
-    /// What the holder said before the actor ran.
-    early: Vec<FromHolder>,
 }
 
 impl Session {
@@ -245,7 +256,13 @@ impl Session {
         Self {
             shared,
             link,
-            events,
+            tape: Tape::new(events),
+            has_events: false,
+            frames: early.into(),
+            is_behind: false,
+            is_deaf: false,
+            is_replaying: true,
+            unanswered: VecDeque::new(),
             ledger,
             mailbox,
             tail,
@@ -269,24 +286,25 @@ impl Session {
             holder_gone: false,
             exit_told: false,
             displaced: false,
-            early,
         }
     }
 
     /// Runs until the session is over; gives itself back so that the manager can put it on record.
     pub(crate) async fn run(mut self, mut everyone: watch::Receiver<bool>) -> Self {
-        let early = std::mem::take(&mut self.early);
-        self.on_frames(early).await;
         loop {
+            self.hear_frames();
             // One chunk a turn: a flood must not keep a request waiting, nor the other sessions of this thread.
-            if self.has_unread() && !self.follow_some() {
+            if self.is_behind {
+                self.follow_some();
+            }
+            if self.is_behind {
                 tokio::task::yield_now().await;
             } else {
                 self.heed_exit();
             }
             match self.next_event(&mut everyone).await {
                 Event::Asked(request) => self.on_request(request),
-                Event::Frames(frames) => self.on_frames(frames).await,
+                Event::Frames(frames) => self.frames.extend(frames),
                 Event::Everyone => break,
                 Event::HolderGone => match super::launch::connect(&self.shared.folder) {
                     // Only the connection broke: the session is as alive as before.
@@ -298,7 +316,8 @@ impl Session {
                     }
                     Err(_) => {
                         self.on_last_tail();
-                        while !self.read_events() || self.has_unread() && !self.follow_some() {
+                        while self.is_behind {
+                            self.follow_some();
                             tokio::task::yield_now().await;
                         }
                         self.on_holder_gone();
@@ -315,28 +334,17 @@ impl Session {
         self
     }
 
-    /// The events that a frame tells of are read before the next frame, which may speak of them; with yields, because at
-    /// an adoption these are all events of the session's life.
-    async fn on_frames(&mut self, frames: Vec<FromHolder>) {
-        for frame in frames {
-            self.on_frame(frame);
-            while !self.read_events() {
-                tokio::task::yield_now().await;
-            }
-        }
-    }
-
     async fn next_event(&mut self, everyone: &mut watch::Receiver<bool>) -> Event {
         let wake = self.next_wake();
-        let has_unread = self.has_unread();
+        let (is_behind, is_replaying, has_frames) = (self.is_behind, self.is_replaying, !self.frames.is_empty());
         tokio::select! {
             biased;
-            frames = self.link.receive() => frames.map_or(Event::HolderGone, Event::Frames),
-            request = self.mailbox.recv() => request.map_or(Event::Everyone, Event::Asked),
+            frames = self.link.receive(), if !has_frames => frames.map_or(Event::HolderGone, Event::Frames),
+            request = self.mailbox.recv(), if !is_replaying => request.map_or(Event::Everyone, Event::Asked),
             _ = everyone.changed() => Event::Everyone,
             () = sleep_until(wake) => Event::Time,
             // Unread output is the least urgent of all: what is asked and what the holder says comes first.
-            () = std::future::ready(()), if has_unread => Event::Time,
+            () = std::future::ready(()), if is_behind || has_frames => Event::Time,
         }
     }
 
