@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use server::Config;
@@ -25,9 +26,20 @@ pub struct ServeOptions {
     /// Output kept for each session, in bytes; older output is given back to the disk [default: 256 MiB]
     #[arg(long, env = "PTYD_JOURNAL_BYTES_MAX", value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1 << 20..))]
     journal_bytes: Option<u64>,
+    /// The terminal tool answers after this long without new output, where a call names no timeout [default: 30]
+    #[arg(long, env = "PTYD_SOFT_TIMEOUT", value_name = "SECONDS", value_parser = soft_timeout)]
+    soft_timeout: Option<Duration>,
     /// Leave the terminal of whoever started it (set by other commands)
     #[arg(long, hide = true)]
     detached: bool,
+}
+
+fn soft_timeout(text: &str) -> Result<Duration, String> {
+    let (least, most) = (server::limits::SOFT_TIMEOUT_MIN, server::limits::TIMEOUT_MAX);
+    let given = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    given
+        .filter(|t| (least..=most).contains(t))
+        .ok_or_else(|| format!("must be seconds from {} to {}", least.as_secs_f64(), most.as_secs_f64()))
 }
 
 /// Serves until told to stop.
@@ -45,6 +57,7 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
         // Only from the environment: arguments can be read by every user of the machine.
         token: std::env::var("PTYD_TOKEN").ok().filter(|t| !t.is_empty()),
         journal_bytes_max: options.journal_bytes.unwrap_or(server::limits::JOURNAL_BYTES_MAX),
+        soft_timeout: options.soft_timeout.unwrap_or(server::limits::SOFT_TIMEOUT),
     };
     let ready = |listening: &Listening| {
         let text = greeting(listening, given).join("\n") + "\n";
@@ -123,6 +136,15 @@ mod tests {
     #[test]
     fn words_are_quoted_only_where_a_shell_would_change_them() {
         assert_eq!(["a-b/c", "a b", "", "it's", "$x"].map(quoted), ["a-b/c", "'a b'", "''", r"'it'\''s'", "'$x'"]);
+    }
+
+    #[test]
+    fn a_soft_time_out_has_bounds() {
+        let seconds = |text: &str| soft_timeout(text).ok().map(|t| t.as_secs_f64());
+        assert_eq!(["0.1", "2.5", "86400"].map(seconds), [Some(0.1), Some(2.5), Some(86_400.0)]);
+        for refused in ["0", "0.09", "86401", "-1", "NaN", "inf", "soon", ""] {
+            assert_eq!(soft_timeout(refused).expect_err(refused), "must be seconds from 0.1 to 86400");
+        }
     }
 
     #[test]

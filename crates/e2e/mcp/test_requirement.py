@@ -62,6 +62,14 @@ async def test_thirty_silent_seconds_end_the_wait_and_say_so(desk):
     assert (quiet.is_running, "no new output for 30s" in quiet.facts) == (True, True)
 
 
+async def test_the_silence_that_ends_a_wait_can_be_chosen(machine):
+    async with machine.another_agent(PTYD_SOFT_TIMEOUT="0.5") as agent:
+        machine.agent = agent
+        quiet = await agent.terminal("sleep 60")
+        assert (quiet.is_running, "no new output for 0.5s" in quiet.facts) == (True, True), quiet.text
+        await machine.end_sessions()
+
+
 async def test_an_interrupt_ends_the_program_with_the_shells_own_code(desk):
     await desk.terminal("sleep 60", timeout=0.2)
     with within(0.2):

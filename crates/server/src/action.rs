@@ -609,6 +609,8 @@ pub struct TerminalView {
     pub fresh: Option<Fresh>,
     /// What `""` or a key found: `None` when a command or input was sent.
     pub look: Option<Look>,
+    /// The silence that would have ended the wait.
+    pub soft_timeout: Duration,
 }
 
 /// Why a fresh shell was started.

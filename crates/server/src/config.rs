@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The server's settings.
 #[derive(Debug, Clone)]
@@ -17,4 +18,6 @@ pub struct Config {
     pub token: Option<String>,
     /// Journal bytes kept for each session.
     pub journal_bytes_max: u64,
+    /// The `terminal` tool's soft time-out.
+    pub soft_timeout: Duration,
 }

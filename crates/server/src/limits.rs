@@ -32,8 +32,10 @@ pub const READ_BYTES_MAX: usize = 4 << 20;
 pub const RENDER_BYTES_MAX: u64 = 1 << 20;
 /// The default wait of `execute_in_terminal` and `POST …/execute`.
 pub const EXECUTE_TIMEOUT: Duration = Duration::from_secs(30);
-/// The `terminal` tool's soft time-out: no new output for this long ends the wait (terminal-mcp.md §4.1).
+/// The default of the `terminal` tool's soft time-out: no new output for this long ends the wait (terminal-mcp.md §4.1).
 pub const SOFT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The shortest one: a program that only thinks for a moment has not fallen silent.
+pub const SOFT_TIMEOUT_MIN: Duration = Duration::from_millis(100);
 /// The default of the whole wait of the `terminal` tool: below the 60 s after which common clients give up.
 pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(50);
 /// The longest wait that can be asked for.

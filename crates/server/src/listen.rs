@@ -224,6 +224,7 @@ mod tests {
             state_dir: dir.join("state"),
             token: Some("right".into()),
             journal_bytes_max: crate::limits::JOURNAL_BYTES_MAX,
+            soft_timeout: crate::limits::SOFT_TIMEOUT,
         }
     }
 

@@ -24,7 +24,12 @@ fn modern(id: u64, method: &str, mut params: Value) -> Value {
 fn says_hi(action: &Action) -> Option<Result<Outcome, ActionError>> {
     match action {
         Action::Terminal(_) => {
-            let view = TerminalView { report: report("hi\n"), fresh: Some(Fresh::First), look: None };
+            let view = TerminalView {
+                report: report("hi\n"),
+                fresh: Some(Fresh::First),
+                look: None,
+                soft_timeout: crate::limits::SOFT_TIMEOUT,
+            };
             Some(Ok(Outcome::Terminal(Box::new(view))))
         }
         Action::List(_) => Some(Ok(Outcome::Sessions(vec![session()], 1))),

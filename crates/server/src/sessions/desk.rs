@@ -64,12 +64,12 @@ impl Manager {
             }
             Ask::Input(bytes) => (self.type_in(who, &id, bytes, &call).await?, None),
             Ask::Command(command) => {
-                let wait = Some(wait_of(&call));
+                let wait = Some(self.wait_of(&call));
                 let (key, budget) = (call.key.clone(), call.budget);
                 (self.execute(who, Execute { session: id, command, wait, key, budget }).await?, None)
             }
         };
-        Ok(TerminalView { report, fresh, look })
+        Ok(TerminalView { report, fresh, look, soft_timeout: self.soft_timeout })
     }
 
     /// The session that the call is for; a client's first call and one after the shell's end start a fresh one.
@@ -162,7 +162,7 @@ impl Manager {
         if running.is_none() && self.is_idle(handle).await? {
             return Ok((self.glance(who, handle, call.budget).await?, Some(Look::Idle)));
         }
-        let report = self.wait(who, &handle.shared.id, wait_of(call), running, call.budget).await?;
+        let report = self.wait(who, &handle.shared.id, self.wait_of(call), running, call.budget).await?;
         Ok((report, Some(Look::Running)))
     }
 
@@ -206,6 +206,16 @@ impl Manager {
         Ok((self.wait(who, id, wait, running, call.budget).await?, None))
     }
 
+    /// A given time-out is the whole wait; without one a silent program ends it, and so does the total.
+    fn wait_of(&self, call: &TerminalCall) -> Wait {
+        Wait {
+            pattern: call.pattern.clone(),
+            input_wanted: true,
+            quiet: call.timeout.is_none().then_some(self.soft_timeout),
+            timeout: call.timeout.unwrap_or(limits::TOTAL_TIMEOUT),
+        }
+    }
+
     async fn type_in(
         &self,
         who: &Principal,
@@ -217,7 +227,7 @@ impl Manager {
             session: id.clone(),
             bytes: InputBytes::Raw(bytes),
             is_secret: false,
-            wait: Some(wait_of(call)),
+            wait: Some(self.wait_of(call)),
             key: call.key.clone(),
             budget: call.budget,
         };
@@ -244,16 +254,6 @@ fn ask(call: &TerminalCall) -> Ask {
         }
         text if text.trim().is_empty() => Ask::Look,
         text => Ask::Command(text.to_owned()),
-    }
-}
-
-/// A given time-out is the whole wait; without one a silent program ends it, and so does the total.
-fn wait_of(call: &TerminalCall) -> Wait {
-    Wait {
-        pattern: call.pattern.clone(),
-        input_wanted: true,
-        quiet: call.timeout.is_none().then_some(limits::SOFT_TIMEOUT),
-        timeout: call.timeout.unwrap_or(limits::TOTAL_TIMEOUT),
     }
 }
 

@@ -100,6 +100,7 @@ pub struct Manager {
     pub(super) open_files: u64,
     pub(super) umask: u32,
     pub(super) journal_bytes_max: u64,
+    pub(super) soft_timeout: Duration,
     live: Mutex<HashMap<SessionId, Handle>>,
     pasts: Mutex<VecDeque<Arc<Past>>>,
     /// Where each caller stopped reading each session.
@@ -140,6 +141,7 @@ impl Manager {
             open_files: raise_open_files(),
             umask: current_umask(),
             journal_bytes_max: config.journal_bytes_max,
+            soft_timeout: config.soft_timeout,
             live: Mutex::default(),
             pasts: Mutex::default(),
             cursors: Mutex::default(),

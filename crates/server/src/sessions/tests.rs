@@ -20,6 +20,7 @@ fn config(dir: &Path) -> Config {
         state_dir: dir.to_owned(),
         token: None,
         journal_bytes_max: limits::JOURNAL_BYTES_MAX,
+        soft_timeout: limits::SOFT_TIMEOUT,
     }
 }
 

@@ -177,7 +177,8 @@ fn a_full_screen_program_is_its_rows_and_its_cursor() {
 fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
     let (host, shown) = (host(), Shown { cwd: "/app".into(), python: Some("/usr/bin/python3".into()) });
     let tell = |look, fresh| {
-        let view = TerminalView { report: done("late\n"), fresh, look: Some(look) };
+        let view =
+            TerminalView { report: done("late\n"), fresh, look: Some(look), soft_timeout: crate::limits::SOFT_TIMEOUT };
         terminal(&view, &telling(&host, Some(&shown)))
     };
     assert_eq!(tell(Look::Idle, None), "late\n[idle · last exit 0]");
@@ -186,7 +187,12 @@ fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
         tell(Look::Reset, Some(Fresh::Reset(Some("sleep 60".to_owned())))),
         "late\n[terminal reset: all previous state is lost · killed \"sleep 60\"]"
     );
-    let revived = TerminalView { report: done("hi\n"), fresh: Some(Fresh::Ended("exit 3".to_owned())), look: None };
+    let revived = TerminalView {
+        report: done("hi\n"),
+        fresh: Some(Fresh::Ended("exit 3".to_owned())),
+        look: None,
+        soft_timeout: crate::limits::SOFT_TIMEOUT,
+    };
     assert_eq!(
         terminal(&revived, &telling(&host, Some(&shown))),
         "hi\n[exit 0 · fresh shell, all state is lost: the last one ended (exit 3)]"

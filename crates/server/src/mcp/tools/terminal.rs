@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::arguments::{Seconds, pattern, session};
 use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read};
 use crate::action::{Action, ClientContext, Outcome, TerminalCall};
-use crate::limits::{BUDGET_CHARS, SOFT_TIMEOUT};
+use crate::limits::BUDGET_CHARS;
 use crate::mcp::{schema, text};
 
 pub(super) const NAME: &str = "terminal";
@@ -15,7 +15,7 @@ const DESCRIPTION: &str = "Run a bash command in a shell that stays: directory, 
 jobs persist between calls. Use it for everything that a shell can do. Answers with the output, then one line of facts \
 like [exit 0]. A command that runs on answers [still running …] and is never killed by a timeout: look again with \
 command \"\", answer its question with is_input, interrupt with command \"C-c\" (also C-z, C-d). Without timeout it \
-answers after 30 s without new output, 50 s at most. A new command while one runs is refused. Programs that ask are \
+answers after a silence (30 s unless set otherwise), 50 s at most. A new command while one runs is refused. Programs that ask are \
 seen at once (wants input, wants a password). \
 Not for several shells at once: start_terminal_session. \
 Example: {\"command\": \"cd /app && npm test\", \"timeout\": 120}; wait for a server: \
@@ -85,7 +85,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
     match call.act(action).await? {
         Outcome::Terminal(view) => {
             let before = call.note(&view.report.session).filter(|_| view.fresh.is_none());
-            Ok(text::terminal(&view, &call.telling(before.as_ref(), Some(SOFT_TIMEOUT))).into())
+            Ok(text::terminal(&view, &call.telling(before.as_ref(), Some(view.soft_timeout))).into())
         }
         other => Err(mismatch(other)),
     }
