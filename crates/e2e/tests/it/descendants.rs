@@ -99,3 +99,18 @@ async fn a_daemon_that_is_meant_to_stay_stays() {
     daemon.kill();
     assert!(daemon.ends_within(Duration::from_secs(5)));
 }
+
+#[tokio::test]
+async fn a_session_that_is_being_cleared_up_is_among_those_that_have_ended() {
+    let server = Server::start();
+    let shell = server.session().await;
+    // The holder needs a while for one that minds no polite signal.
+    let done = shell.run("(trap '' HUP TERM; while :; do sleep 1; done) & exit 3").await;
+    assert_eq!(done.status, api::CommandStatus::Terminated);
+    let ids = async |status| {
+        server.client().list(status).await.expect("a list").terminals.into_iter().map(|s| s.id).collect::<Vec<_>>()
+    };
+    assert_eq!((ids(None).await, ids(Some("terminated")).await), (vec![], vec![shell.id.clone()]));
+    let ended = shell.ends().await;
+    assert_eq!((ended.session.exit.expect("how").exit_code, ids(Some("terminated")).await), (Some(3), vec![shell.id]));
+}

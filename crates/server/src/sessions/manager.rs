@@ -1,6 +1,6 @@
 //! The handles of all live sessions: create, adopt, find, list, end. Holds its lock for one expression at a time.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -474,15 +474,21 @@ impl Manager {
                 views.extend(self.live_view(&handle).await);
             }
         } else {
-            let live: std::collections::HashSet<String> =
-                self.handles().iter().filter(|h| !h.is_gone()).map(|h| h.shared.id.to_string()).collect();
+            // When the shell has gone and the holder still clears up, the session is no live one any more.
+            let (mut live, mut clearing_up) = (HashSet::new(), HashSet::new());
+            for handle in self.handles() {
+                let is_live = self.live_view(&handle).await.is_ok_and(|v| v.status != SessionStatus::Terminated);
+                let ids = if is_live { &mut live } else { &mut clearing_up };
+                ids.insert(handle.shared.id.to_string());
+            }
             let store = Arc::clone(&self.store);
             let rows = tokio::task::spawn_blocking(move || {
                 store.flush();
                 store.sessions().unwrap_or_default()
             });
             let rows = rows.await.unwrap_or_default();
-            let ids = rows.iter().filter(|r| r.ended_us.is_some() && !live.contains(&r.id));
+            let has_ended = |r: &&SessionRow| r.ended_us.is_some() || clearing_up.contains(&r.id);
+            let ids = rows.iter().filter(has_ended).filter(|r| !live.contains(&r.id));
             let ids: Vec<SessionId> = ids.filter_map(|r| SessionId::parse(&r.id).ok()).collect();
             let mine = |row: &SessionRow| who.is_admin || row.owner == who.name;
             let visible: Vec<SessionId> =
@@ -491,16 +497,12 @@ impl Manager {
             // Only the page that is asked for is read from its folders.
             if list.owner.is_none() {
                 for id in visible.iter().skip(list.offset).take(list.limit) {
-                    if let Some(past) = self.past(id).await {
-                        views.push(past.view());
-                    }
+                    views.extend(self.show(who, id).await);
                 }
                 return Ok(Outcome::Sessions(views, total));
             }
             for id in &visible {
-                if let Some(past) = self.past(id).await {
-                    views.push(past.view());
-                }
+                views.extend(self.show(who, id).await);
             }
         }
         views
