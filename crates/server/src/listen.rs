@@ -280,6 +280,15 @@ mod tests {
             walked += 1;
         }
         assert_eq!(walked, 16);
+        // What was started on the way lives in a process of its own.
+        let mine = Door::Unix { peer: Some(1_000) };
+        let list = ask(&app, mine, &Method::GET, "/terminals", None).await.into_body();
+        let list = to_bytes(list, 1 << 20).await.expect("a body");
+        let list: api::SessionList = serde_json::from_slice(&list).expect("a list");
+        for session in list.terminals {
+            let path = format!("/terminals/{}?force=true", session.id);
+            assert_eq!(ask(&app, mine, &Method::DELETE, &path, None).await.status(), 200);
+        }
         for path in crate::guard::OPEN {
             assert_eq!(ask(&app, Door::Tcp, &Method::GET, path, None).await.status(), 200);
         }
