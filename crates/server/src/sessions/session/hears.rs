@@ -17,6 +17,7 @@ impl Session {
         self.ledger.holder_pid = hello.holder_pid;
         self.ledger.shell_pid = hello.shell_pid;
         (self.ledger.cols, self.ledger.rows) = (hello.cols, hello.rows);
+        self.replays_to = hello.tail.journal.0;
         self.on_tail(hello.tail);
     }
 
@@ -77,7 +78,12 @@ impl Session {
         if let Some(to) = output_to {
             self.is_deaf = !self.read_output(Offset(to));
         }
-        if !self.has_events && std::mem::take(&mut self.is_replaying) {
+    }
+
+    /// The story of before this server is told when its events and its output are read; until then requests wait.
+    fn end_replay(&mut self) {
+        let is_told = !self.has_events && (self.is_deaf || self.ledger.scanner.position() >= self.replays_to);
+        if is_told && std::mem::take(&mut self.is_replaying) {
             for (query, to) in std::mem::take(&mut self.unanswered) {
                 self.on_query(&query, to);
             }
@@ -91,11 +97,13 @@ impl Session {
     /// Reads one chunk of what is there.
     pub(super) fn follow_some(&mut self) {
         if self.has_events {
-            return self.read_events();
+            self.read_events();
+        } else {
+            let limit = self.tail.borrow().journal;
+            self.is_deaf = self.has_unread() && !self.read_output(limit);
+            self.is_behind = self.has_unread() && !self.is_deaf;
         }
-        let limit = self.tail.borrow().journal;
-        self.is_deaf = self.has_unread() && !self.read_output(limit);
-        self.is_behind = self.has_unread() && !self.is_deaf;
+        self.end_replay();
     }
 
     /// Scans one chunk; false when nothing of it can be read.

@@ -208,6 +208,8 @@ pub(crate) struct Session {
     /// What happened before this server is being read. Until then nobody is told anything: half a story would name the
     /// wrong command as the one that runs.
     is_replaying: bool,
+    /// The end of the output that was there when this server connected.
+    replays_to: u64,
     /// Questions of programs in there whose answers were not read yet.
     unanswered: VecDeque<(terminal::Query, u64)>,
     pub(crate) ledger: Ledger,
@@ -262,6 +264,7 @@ impl Session {
             is_behind: false,
             is_deaf: false,
             is_replaying: true,
+            replays_to: 0,
             unanswered: VecDeque::new(),
             ledger,
             mailbox,
