@@ -1,5 +1,6 @@
 //! The disk: full, freed, limited, and without the store.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -64,6 +65,41 @@ async fn an_exit_is_recorded_although_the_disk_is_full() {
     let ended = shell.ends().await;
     assert_eq!((ended.session.status, ended.left), (SessionStatus::Terminated, 0));
     assert!(shell.look().await.exit.is_some());
+}
+
+#[tokio::test]
+async fn an_exit_waits_for_room_for_the_last_output() {
+    if !can_mount() {
+        return;
+    }
+    let mount = "mkdir -p \"$PTYD_STATE_DIR\" && mount -t tmpfs -o size=6m tmpfs \"$PTYD_STATE_DIR\" && exec \"$@\"";
+    let behind = ["unshare", "-m", "sh", "-c", mount, "sh"].map(Into::into).to_vec();
+    let server = Server::start_as(Start { behind, ..Start::default() });
+    let shell = server.session().await;
+    shell.gives("true").await;
+    let inside = PathBuf::from(format!("/proc/{}/root", server.pid().number()))
+        .join(server.home().state().strip_prefix("/").expect("absolute"));
+    let mut filler = std::fs::File::create(inside.join("filler")).expect("room for it");
+    while filler.write(&[0; 4096]).is_ok_and(|written| written > 0) {}
+    // More than what is left of the journal's last page, and less than the kernel keeps of a terminal that hangs up.
+    let page = 4096 - shell.look().await.journal.end_offset % 4096;
+    let numbers = page / 5 + 300;
+    shell.begin(&format!("printf %05d {{1..{numbers}}}; exit 3")).await;
+    eventually("the session says so", async || shell.look().await.trouble.filter(|trouble| trouble.contains("exited")))
+        .await;
+    let waiting = shell.look().await;
+    assert_eq!((waiting.status, waiting.exit), (SessionStatus::Running, None));
+
+    drop(filler);
+    std::fs::remove_file(inside.join("filler")).expect("it can go");
+    let session = eventually("it has ended", async || {
+        Some(shell.look().await).filter(|session| session.status == SessionStatus::Terminated)
+    })
+    .await;
+    assert_eq!((session.exit.and_then(|exit| exit.exit_code), session.trouble), (Some(3), None));
+    let printed: String = (1..=numbers).map(|number| format!("{number:05}")).collect();
+    let journal = String::from_utf8(shell.journal().await).expect("text");
+    assert!(journal.contains(&printed), "nothing was lost: {journal:?}");
 }
 
 #[tokio::test]

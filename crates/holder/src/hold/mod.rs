@@ -43,6 +43,9 @@ const DATAGRAMS_MAX: usize = 4096;
 const DATAGRAM_BYTES_MAX: usize = 8192;
 /// How often a full disk is tried again.
 const FULL_RETRY_US: u64 = 200_000;
+/// How many turns of the pump take everything that a terminal holds (tty_buffer.c, n_tty.c); what comes after them is
+/// the flood of somebody who was left behind.
+const LAST_TURNS_MAX: usize = 4;
 /// How often a hung-up terminal is looked at again: a daemon may open it once more.
 const HUNG_UP_RETRY_US: u64 = 200_000;
 /// How often a waiting command looks whether the line editor has the terminal yet; there is no event for that.
@@ -103,6 +106,10 @@ struct Holder {
     ending: Option<Ending>,
     /// Who asked for the end and is told when it is there.
     enders: Vec<(u64, u32)>,
+    /// Somebody asked for the end of the session: from then on it waits for no disk.
+    is_end_asked: bool,
+    /// It was told that the exit waits for room on the disk.
+    is_exit_delayed: bool,
     is_over: bool,
     published: Tail,
     answered: Offset,
@@ -163,6 +170,8 @@ pub fn run(folder: &Path) -> io::Result<()> {
         exit: None,
         ending: None,
         enders: Vec::new(),
+        is_end_asked: false,
+        is_exit_delayed: false,
         is_over: false,
         published: Tail::default(),
         answered: Offset::ZERO,
@@ -364,27 +373,7 @@ impl Holder {
         }
         self.retry_at = None;
         let before = self.journal.end();
-        let turn = self.pump.turn(self.leader.as_fd(), &mut self.journal);
-        self.has_more = turn == Turn::More;
-        match turn {
-            Turn::Drained | Turn::More if self.is_full => {
-                self.is_full = false;
-                self.trouble(TroubleKind::RECOVERED, 0, b"there is room again; nothing was lost");
-            }
-            Turn::Drained | Turn::More => {}
-            Turn::HungUp => self.retry_at = Some(now + HUNG_UP_RETRY_US),
-            Turn::Full(errno) => {
-                self.retry_at = Some(now + FULL_RETRY_US);
-                if !self.is_full {
-                    self.is_full = true;
-                    self.trouble(
-                        TroubleKind::DISK_FULL,
-                        errno.raw_os_error(),
-                        b"the journal cannot grow; the program waits",
-                    );
-                }
-            }
-        }
+        self.has_more = self.pump_once(now) == Turn::More;
         if let Some(errno) = self.pump.refused.take() {
             self.trouble(TroubleKind::SPLICE_REFUSED, errno.raw_os_error(), b"copying instead");
         }
@@ -403,6 +392,42 @@ impl Holder {
             self.quiet_at = None;
             self.pump.rest();
         }
+    }
+
+    /// One turn of the pump; a disk that is full, or has room again, is told.
+    fn pump_once(&mut self, now: u64) -> Turn {
+        let turn = self.pump.turn(self.leader.as_fd(), &mut self.journal);
+        match turn {
+            Turn::Full(errno) => {
+                self.retry_at = Some(now + FULL_RETRY_US);
+                if !self.is_full {
+                    self.is_full = true;
+                    self.trouble(
+                        TroubleKind::DISK_FULL,
+                        errno.raw_os_error(),
+                        b"the journal cannot grow; the program waits",
+                    );
+                }
+            }
+            Turn::Drained | Turn::More | Turn::HungUp if self.is_full => {
+                self.is_full = false;
+                self.trouble(TroubleKind::RECOVERED, 0, b"there is room again; nothing was lost");
+            }
+            Turn::HungUp => self.retry_at = Some(now + HUNG_UP_RETRY_US),
+            Turn::Drained | Turn::More => {}
+        }
+        turn
+    }
+
+    /// Takes everything that the terminal holds; false when the journal does not take all of it now, and nobody has
+    /// asked for the session's end, so that the end must wait for room.
+    fn takes_the_rest(&mut self, now: u64) -> bool {
+        for _ in 0..LAST_TURNS_MAX {
+            if self.pump_once(now) != Turn::More {
+                break;
+            }
+        }
+        !self.is_full || self.is_end_asked
     }
 
     /// Something moved: unless the shell is at its prompt, look at what the foreground does.
@@ -487,6 +512,7 @@ impl Holder {
                 self.note(&Record::Ending { reason: EndReason::HOLDER, text: b"the holder got SIGTERM" });
                 self.ending = Some(Ending::asked(signal::HUP, 1_000_000, self.whom(), now));
             }
+            self.is_end_asked |= signo == signal::TERM;
         }
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             if pid.as_raw_nonzero().get().unsigned_abs() == self.shell_pid && self.exit.is_none() {
@@ -498,13 +524,20 @@ impl Holder {
             return;
         };
         // What the shell wrote before it went is in the terminal already; its last reports are in the socket.
-        loop {
-            let turn = self.pump.turn(self.leader.as_fd(), &mut self.journal);
-            if turn != Turn::More {
-                break;
-            }
-        }
+        let is_drained = self.takes_the_rest(now);
         self.drain_attestation(now);
+        if !is_drained {
+            // What an exit names as the end must be in the journal. Holding it back is the same backpressure as before.
+            if !self.is_exit_delayed {
+                self.is_exit_delayed = true;
+                let words = b"the shell has exited; its last output waits for room on the disk";
+                self.trouble(TroubleKind::DISK_FULL, 0, words);
+            }
+            return;
+        }
+        if self.is_full {
+            self.trouble(TroubleKind::DISK_FULL, 0, b"ended while the disk was full; the last output is lost");
+        }
         let end = self.journal.end();
         let exited = Record::Exited { wait_status, end, dropped_records: self.prompt.dropped };
         if self.events.record(time::wall_us(), end, &exited).is_ok() {

@@ -273,6 +273,7 @@ impl Holder {
 
     pub(super) fn end(&mut self, from: Option<(u64, u32)>, reason: EndReason, signo: i32, grace_us: u64, now: u64) {
         self.enders.extend(from);
+        self.is_end_asked = true;
         self.refuse_waiting();
         match &mut self.ending {
             Some(ending) if signo == signal::KILL => ending.hurry(now),
@@ -294,7 +295,8 @@ impl Holder {
             Progress::Over => 0,
             Progress::GivenUp(left) => left,
         };
-        if !self.exit.is_some_and(|(_, is_recorded)| is_recorded) {
+        // The last words of those who were ended with the shell are in the terminal.
+        if !self.exit.is_some_and(|(_, is_recorded)| is_recorded) || !self.takes_the_rest(now) {
             return;
         }
         let status = if left == 0 { Status::Ok } else { Status::Stalled };

@@ -144,7 +144,9 @@ impl Session {
     }
 
     pub(super) fn ended_error(&self) -> ActionError {
-        let reason = snapshot::exit_of(&self.ledger).map_or_else(|| "its holder is gone".to_owned(), |e| e.reason);
+        // The holder knows of the exit before it has recorded it: on a full disk for long.
+        let unrecorded = if self.holder_gone { "its holder is gone" } else { "the shell has exited" };
+        let reason = snapshot::exit_of(&self.ledger).map_or_else(|| unrecorded.to_owned(), |e| e.reason);
         ActionError::Ended { session: self.shared.id.clone(), reason }
     }
 }
