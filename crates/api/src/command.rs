@@ -51,6 +51,8 @@ pub enum EndedBy {
     Matched,
     /// The program wants input.
     InputWanted,
+    /// What runs was stopped by a signal, and goes on after a `CONT`.
+    Stopped,
     /// No new output for as long as was asked.
     Quiet,
     /// The time is up.

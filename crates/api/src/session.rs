@@ -88,7 +88,7 @@ pub enum Foreground {
     PasswordWanted,
     /// A program paints the whole screen.
     Fullscreen,
-    /// The last command was stopped and waits to be resumed.
+    /// The last command, or what runs, was stopped and waits to be resumed.
     Stopped,
 }
 

@@ -17,6 +17,8 @@ const FIRST_US: u64 = 1_000;
 const START_US: u64 = 3_000;
 /// The second look that confirms that somebody waits.
 const CONFIRM_US: u64 = 2_000;
+/// The same for somebody who is stopped: a shell with job control takes the terminal back at once.
+const STOPPED_US: u64 = 50_000;
 /// For how long after typing without an echo nobody is believed to wait, unless output comes.
 const DOUBT_US: u64 = 50_000;
 /// The same where the terminal echoes: an overloaded machine may need this long, any other never does.
@@ -109,7 +111,8 @@ impl Sampler {
             return None;
         }
         let somebody_waits = state.is_some_and(|s| !matches!(s.foreground, Foreground::Busy | Foreground::Unknown));
-        if somebody_waits && (now < self.doubted_until || sys::pty::unread(&self.tty) > 0) {
+        let is_stopped = state.is_some_and(|s| s.foreground == Foreground::Stopped);
+        if somebody_waits && !is_stopped && (now < self.doubted_until || sys::pty::unread(&self.tty) > 0) {
             // What was typed has not been read: the reader is about to wake up, however long that takes.
             self.candidate = None;
             self.delay_us = FIRST_US;
@@ -121,7 +124,7 @@ impl Sampler {
             // just typed may not have woken the reader: both are seen within the next looks.
             self.candidate = state;
             self.delay_us = FIRST_US;
-            self.next_at = Some(now + CONFIRM_US);
+            self.next_at = Some(now + if is_stopped { STOPPED_US } else { CONFIRM_US });
             return None;
         }
         self.last = state;
@@ -135,7 +138,7 @@ impl Sampler {
         let (foreground, pid) = if group == shell {
             self.shell_itself(shell, modes.canonical || modes.maps_cr)
         } else {
-            self.group_members(group)
+            self.group_members(group, shell)
         };
         Some(State { foreground, canonical: modes.canonical, echo: modes.echo, isig: modes.isig, group, pid })
     }
@@ -144,6 +147,7 @@ impl Sampler {
     /// selects when it has a time limit, and then a key of ours would be its input.
     fn shell_itself(&self, shell: u32, is_cooked: bool) -> (Foreground, u32) {
         let foreground = match process::blocked(shell, &self.tty) {
+            _ if process::is_stopped(shell) => Foreground::Stopped,
             Blocked::Polls if !is_cooked => Foreground::Editor,
             Blocked::Polls | Blocked::Reads => Foreground::ShellReads,
             Blocked::Elsewhere => Foreground::Busy,
@@ -153,15 +157,20 @@ impl Sampler {
     }
 
     /// A job holds the terminal: a pipeline is looked at whole.
-    fn group_members(&self, group: u32) -> (Foreground, u32) {
+    fn group_members(&self, group: u32, shell: u32) -> (Foreground, u32) {
         // The leader decides most often, and alone.
         if process::blocked(group, &self.tty) == Blocked::Reads {
             return (Foreground::Reads, group);
         }
-        let members: Vec<u32> = process::descendants(std::process::id(), MEMBERS_MAX)
-            .into_iter()
-            .filter(|pid| process::stat(*pid).is_some_and(|s| s.pgrp == group && s.state != b'Z'))
-            .collect();
+        let all = process::descendants(std::process::id(), MEMBERS_MAX).into_iter().filter_map(process::stat);
+        let stats: Vec<process::Stat> = all.filter(|s| s.pgrp == group && s.state != b'Z').collect();
+        // A parent that waits for a stopped child goes on no more than the child does.
+        let mut works = stats.iter().filter(|s| !stats.iter().any(|child| child.ppid == s.pid));
+        let is_stopped = if stats.is_empty() { process::is_stopped(shell) } else { works.all(|s| s.state == b'T') };
+        if is_stopped {
+            return (Foreground::Stopped, stats.first().map_or(shell, |s| s.pid));
+        }
+        let members: Vec<u32> = stats.iter().map(|s| s.pid).collect();
         let looked: Vec<(Blocked, u32)> = members.iter().map(|pid| (process::blocked(*pid, &self.tty), *pid)).collect();
         match looked.iter().max() {
             Some((Blocked::Reads, pid)) => (Foreground::Reads, *pid),

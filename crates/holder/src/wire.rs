@@ -194,6 +194,8 @@ pub enum Foreground {
     Polls = 5,
     /// The same, and its group has a listening socket.
     PollsAndListens = 6,
+    /// What has the terminal is stopped by a signal, and no shell takes the terminal back.
+    Stopped = 7,
 }
 
 /// How a request went.
@@ -371,10 +373,19 @@ impl FromHolder {
 impl Foreground {
     /// A number of a later protocol means that we cannot tell.
     fn of(number: u8) -> Self {
-        [Self::Unknown, Self::Editor, Self::ShellReads, Self::Busy, Self::Reads, Self::Polls, Self::PollsAndListens]
-            .get(usize::from(number))
-            .copied()
-            .unwrap_or(Self::Unknown)
+        [
+            Self::Unknown,
+            Self::Editor,
+            Self::ShellReads,
+            Self::Busy,
+            Self::Reads,
+            Self::Polls,
+            Self::PollsAndListens,
+            Self::Stopped,
+        ]
+        .get(usize::from(number))
+        .copied()
+        .unwrap_or(Self::Unknown)
     }
 }
 
@@ -603,7 +614,7 @@ mod tests {
             FromHolder::Hello(Hello { protocol: 1, holder_pid: 2, shell_pid: 3, cols: 4, rows: 5, command: 6, tail }),
             FromHolder::Tail(tail),
             FromHolder::State(State {
-                foreground: Foreground::Polls,
+                foreground: Foreground::Stopped,
                 canonical: true,
                 echo: false,
                 isig: true,

@@ -335,7 +335,7 @@ pub enum Foreground {
     PasswordWanted,
     /// A program paints the whole screen.
     Fullscreen,
-    /// The last command was stopped (`^Z`) and waits to be resumed.
+    /// The last command was stopped (`^Z`), or what runs was (`kill -STOP`), and waits to be resumed.
     Stopped,
 }
 
@@ -480,6 +480,8 @@ pub enum EndedBy {
     Matched,
     /// The program wants input.
     InputWanted,
+    /// What runs was stopped by a signal, and goes on after a `CONT`.
+    Stopped,
     /// No new output for as long as was asked.
     Quiet,
     /// The time is up.

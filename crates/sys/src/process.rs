@@ -103,6 +103,11 @@ pub fn working_directory(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
 
+/// Whether a process was stopped by a signal; one that is traced is not.
+pub fn is_stopped(pid: u32) -> bool {
+    stat(pid).is_some_and(|s| s.state == b'T')
+}
+
 /// Whether a process exists and is not a zombie.
 pub fn is_alive(pid: u32) -> bool {
     stat(pid).is_some_and(|s| s.state != b'Z')

@@ -65,6 +65,53 @@ async fn a_stopped_program_is_told_and_can_be_resumed() {
     assert_eq!(shell.end_of(&resumed).await.exit_code, Some(130));
 }
 
+/// A signal for one process.
+async fn signal_to(server: &Server, shell: &e2e::Session, signo: u32, pid: u32) {
+    let request = SignalRequest { signal: NumberOrName::Number(signo), target: Some(NumberOrName::Number(pid)) };
+    server.client().signal(&shell.id, &request).await.expect("one of its own");
+}
+
+#[tokio::test]
+async fn a_shell_that_stops_itself_is_told_as_stopped_and_goes_on() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let begun = Instant::now();
+    let stopped = shell.run("kill -STOP $$; echo back; (exit 6)").await;
+    assert_eq!((stopped.ended_by, stopped.foreground), (Some(EndedBy::Stopped), Some(Foreground::Stopped)));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    // Whoever asks now is told at once.
+    let wait = api::WaitRequest { input_wanted: true, timeout: Some(20.0), ..Default::default() };
+    assert_eq!(shell.wait(&wait).await.ended_by, EndedBy::Stopped);
+    let pid = shell.look().await.pid.expect("it lives");
+    signal_to(&server, &shell, 18, pid).await;
+    let done = shell.end_of(&stopped).await;
+    assert_eq!((done.exit_code, done.output.as_deref()), (Some(6), Some("back\n")));
+    assert_eq!(shell.look().await.foreground, Foreground::Idle);
+}
+
+#[tokio::test]
+async fn a_program_that_waits_for_a_stopped_one_is_told_as_stopped_until_it_goes_on() {
+    let server = Server::start();
+    let shell = server.session().await;
+    // Without job control of its own, so that nobody takes the terminal back.
+    let command = shell.begin("bash -c 'sleep 901; exit 6'").await;
+    let sleeps = e2e::eventually("it runs", async || {
+        marked(server.home().path()).into_iter().find(|pid| pid.command_line() == "sleep 901")
+    })
+    .await;
+    let foreground = async |is: Foreground| {
+        let is_told = async || (shell.look().await.foreground == is).then_some(());
+        e2e::eventually(&format!("{is:?}"), is_told).await;
+    };
+    foreground(Foreground::Running).await;
+    signal_to(&server, &shell, 19, sleeps.number()).await;
+    foreground(Foreground::Stopped).await;
+    signal_to(&server, &shell, 18, sleeps.number()).await;
+    foreground(Foreground::Running).await;
+    signal_to(&server, &shell, 15, sleeps.number()).await;
+    assert_eq!(shell.end_of(&command).await.exit_code, Some(6));
+}
+
 #[tokio::test]
 async fn a_signal_can_be_for_one_process_or_for_all() {
     let server = Server::start();

@@ -261,6 +261,7 @@ fn ended_by(ended: action::EndedBy) -> api::EndedBy {
         action::EndedBy::Ended => api::EndedBy::Ended,
         action::EndedBy::Matched => api::EndedBy::Matched,
         action::EndedBy::InputWanted => api::EndedBy::InputWanted,
+        action::EndedBy::Stopped => api::EndedBy::Stopped,
         action::EndedBy::Quiet => api::EndedBy::Quiet,
         action::EndedBy::TimedOut => api::EndedBy::TimedOut,
         action::EndedBy::Exited => api::EndedBy::Exited,

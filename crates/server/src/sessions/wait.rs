@@ -118,7 +118,8 @@ impl Waiter {
         self.matcher.is_some()
     }
 
-    pub(crate) fn wants_input(&self) -> bool {
+    /// Whether it ends when the program wants input or is stopped.
+    pub(crate) fn heeds_pauses(&self) -> bool {
         self.input_wanted
     }
 

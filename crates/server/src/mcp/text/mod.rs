@@ -145,7 +145,7 @@ fn state(facts: &mut Facts, report: &Report, telling: &Telling<'_>) {
         }
         EndedBy::TimedOut => facts.add("timeout"),
         // The state says it already.
-        EndedBy::Accepted | EndedBy::Ended | EndedBy::InputWanted | EndedBy::Exited => {}
+        EndedBy::Accepted | EndedBy::Ended | EndedBy::InputWanted | EndedBy::Stopped | EndedBy::Exited => {}
     }
 }
 
@@ -165,7 +165,8 @@ fn running(facts: &mut Facts, report: &Report, command: &CommandView, telling: &
         (Foreground::PasswordWanted, _) => facts.add("wants a password"),
         (Foreground::InputWanted, _) | (_, EndedBy::InputWanted) => facts.add("wants input"),
         (Foreground::Fullscreen, _) => facts.add("full-screen"),
-        (Foreground::Stopped, _) => facts.add("stopped; fg resumes it"),
+        // A job that is stopped has ended as a command; this one has not.
+        (Foreground::Stopped, _) => facts.add("stopped; kill -CONT resumes it"),
         (Foreground::Idle | Foreground::Running, _) => {}
     }
 }
@@ -235,6 +236,9 @@ fn session_state(session: &SessionView) -> String {
         (SessionStatus::Running, Foreground::InputWanted) => "still running · wants input",
         (SessionStatus::Running, Foreground::PasswordWanted) => "still running · wants a password",
         (SessionStatus::Running, Foreground::Fullscreen) => "still running · full-screen",
+        (SessionStatus::Running, Foreground::Stopped) if session.current_command.is_some() => {
+            "still running · stopped; kill -CONT resumes it"
+        }
         (SessionStatus::Running, Foreground::Stopped) => "idle · a job is stopped; fg resumes it",
     };
     session.current_command.map_or_else(|| running.to_owned(), |id| format!("{running} · command {id}"))

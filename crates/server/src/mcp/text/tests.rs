@@ -79,6 +79,11 @@ fn a_command_that_runs_on_says_so_with_why_and_where() {
         told(&asks),
         "Password: \n[still running · 10s · session s0-k3v9q2m7xa · command c7 · wants a password]"
     );
+    let stopped = running(Foreground::Stopped, EndedBy::Stopped, "");
+    assert_eq!(
+        told(&stopped),
+        "[still running · 10s · session s0-k3v9q2m7xa · command c7 · stopped; kill -CONT resumes it]"
+    );
     let late = running(Foreground::Running, EndedBy::TimedOut, "");
     assert_eq!(told(&late), "[still running · 10s · session s0-k3v9q2m7xa · command c7 · timeout]");
     let ready =

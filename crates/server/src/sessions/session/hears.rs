@@ -238,10 +238,8 @@ impl Session {
             (true, Some(_)) => {}
         }
         self.heed_foreign_shell(state);
-        if matches!(self.foreground(), Foreground::InputWanted | Foreground::PasswordWanted)
-            && self.editor_since.is_none()
-        {
-            self.finish_where(Waiter::wants_input, EndedBy::InputWanted);
+        if let Some(ended_by) = self.pause() {
+            self.finish_where(Waiter::heeds_pauses, ended_by);
         }
     }
 
@@ -369,17 +367,11 @@ impl Session {
             self.finish(waiter, EndedBy::Exited, None);
         } else if ended && !waiter.wants_pattern() {
             self.finish(waiter, EndedBy::Ended, None);
-        } else if waiter.wants_input() && self.wants_input_now() {
-            self.finish(waiter, EndedBy::InputWanted, None);
+        } else if let Some(ended_by) = self.pause().filter(|_| waiter.heeds_pauses()) {
+            self.finish(waiter, ended_by, None);
         } else {
             self.waiters.push(waiter);
         }
-    }
-
-    pub(super) fn wants_input_now(&self) -> bool {
-        self.typing == 0
-            && self.editor_since.is_none()
-            && matches!(self.foreground(), Foreground::InputWanted | Foreground::PasswordWanted)
     }
 
     pub(super) fn is_at_prompt(&self) -> bool {

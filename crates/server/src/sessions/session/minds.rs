@@ -21,7 +21,7 @@ impl Session {
         if is_suspicious && self.is_replaced() {
             // No shell of ours any more: a key of ours would be typed into whatever it has become.
             (self.editor_since, self.ledger.still_inside) = (None, true);
-            self.finish_where(Waiter::wants_input, EndedBy::InputWanted);
+            self.finish_where(Waiter::heeds_pauses, EndedBy::InputWanted);
         } else if is_suspicious && self.reported_at.is_none() && !self.keys_are_read() {
             self.editor_since = Some(now);
         } else if is_suspicious && self.reported_at.is_none() {
@@ -64,8 +64,8 @@ impl Session {
         if self.ledger.still_inside {
             // The shell reported that the command itself uses the line editor.
             self.editor_since = None;
-            if self.wants_input_now() {
-                self.finish_where(Waiter::wants_input, EndedBy::InputWanted);
+            if let Some(ended_by) = self.pause() {
+                self.finish_where(Waiter::heeds_pauses, ended_by);
             }
             return;
         }

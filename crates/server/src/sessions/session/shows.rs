@@ -34,6 +34,9 @@ impl Session {
         if idle {
             return if self.has_stopped_job { Foreground::Stopped } else { Foreground::Idle };
         }
+        if self.state.is_some_and(|s| s.foreground == wire::Foreground::Stopped) {
+            return Foreground::Stopped;
+        }
         if self.ledger.scanner.modes().alt_screen {
             return Foreground::Fullscreen;
         }
@@ -48,13 +51,26 @@ impl Session {
             wire::Foreground::Polls => self.ledger.scanner.line_is_open(),
             // Another user's program (su, sudo): only the terminal's modes are to be seen, and no echo means a secret.
             wire::Foreground::Unknown => state.canonical && !state.echo,
-            wire::Foreground::PollsAndListens | wire::Foreground::Busy => false,
+            wire::Foreground::PollsAndListens | wire::Foreground::Busy | wire::Foreground::Stopped => false,
         };
         match (asks, state.canonical && !state.echo) {
             (true, true) => Foreground::PasswordWanted,
             (true, false) if self.is_heuristic && self.ledger.current.is_none() => Foreground::Idle,
             (true, false) => Foreground::InputWanted,
             (false, _) => Foreground::Running,
+        }
+    }
+
+    /// Why the waits end now that end when the program wants something.
+    pub(super) fn pause(&self) -> Option<EndedBy> {
+        if self.typing > 0 || self.editor_since.is_some() {
+            return None;
+        }
+        let is_idle = self.ledger.current.is_none() && self.ledger.prompt_seen;
+        match self.foreground() {
+            Foreground::InputWanted | Foreground::PasswordWanted => Some(EndedBy::InputWanted),
+            Foreground::Stopped if !is_idle => Some(EndedBy::Stopped),
+            Foreground::Stopped | Foreground::Idle | Foreground::Running | Foreground::Fullscreen => None,
         }
     }
 
