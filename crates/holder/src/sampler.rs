@@ -73,9 +73,13 @@ impl Sampler {
         self.next_at = Some(now + START_US);
     }
 
-    /// Output came: whoever writes has read what was typed, or the terminal has echoed it.
+    /// Output came: whoever writes has read what was typed, or the terminal has echoed it. Whether somebody who polls
+    /// wants something is told by what was written last, so it is told again.
     pub(crate) fn wrote(&mut self) {
         self.doubted_until = 0;
+        if self.last.is_some_and(|s| s.foreground == Foreground::Polls) {
+            self.forget();
+        }
     }
 
     /// Something was typed. The line discipline takes it later, on a kernel worker, and nothing tells when; an echo does.

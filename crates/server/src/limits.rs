@@ -50,6 +50,9 @@ pub const INPUT_PATIENCE: Duration = Duration::from_millis(1_500);
 pub const TERMINATE_GRACE: Duration = Duration::from_millis(1_500);
 /// The line editor of the shell has the terminal although a command runs: after this the shell is asked to report.
 pub const EDITOR_SUSPICION: Duration = Duration::from_millis(60);
+/// A full-screen program is believed to wait for a key when nothing was painted for this long: vim looks for its
+/// terminal's answers for 10 ms when it leaves, and a loaded machine makes more of it.
+pub const SCREEN_SETTLES: Duration = Duration::from_millis(100);
 /// After this long even a shell on an overloaded machine has read the keys that handed it a command.
 pub const KEYS_READ: Duration = Duration::from_secs(3);
 /// The shell does not answer the report key: after this its command is given up as ended, heuristically.

@@ -1,6 +1,7 @@
 //! Programs that want more than lines: passwords, and screens that they paint themselves.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use api::{CommandStatus, EndedBy, ErrorCode, Foreground, InputRequest, WaitRequest};
 use e2e::Server;
@@ -62,7 +63,10 @@ async fn nothing_but_a_persons_key_answers_a_question_for_a_key() {
 async fn an_editor_is_a_screen_that_keys_drive() {
     let server = Server::start();
     let shell = server.session().await;
+    let begun = Instant::now();
     let vim = shell.run("vim -u NONE -i NONE -N note").await;
+    assert_eq!(vim.ended_by, Some(EndedBy::InputWanted));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     assert_eq!((vim.status, vim.foreground), (CommandStatus::Running, Some(Foreground::Fullscreen)), "{vim:?}");
     let screen = vim.screen.clone().expect("it paints");
     assert!(screen.alternate && screen.rows.iter().filter(|row| row.as_str() == "~").count() > 20, "{screen:?}");
@@ -92,13 +96,37 @@ async fn a_pager_waits_and_leaves_no_paint() {
     let server = Server::start();
     let shell = server.session().await;
     let less = shell.run("seq 1 500 | less").await;
-    assert_eq!(less.foreground, Some(Foreground::Fullscreen), "{less:?}");
+    assert_eq!(
+        (less.ended_by, less.foreground),
+        (Some(EndedBy::InputWanted), Some(Foreground::Fullscreen)),
+        "{less:?}"
+    );
     let next = shell.presses(&["Space"], Some("^7[0-9]$")).await;
     assert_eq!(next.ended_by, EndedBy::Matched, "{next:?}");
     assert_eq!(shell.screen().await[0], "40");
     shell.presses(&["q"], None).await;
     let done = shell.end_of(&less).await;
     assert_eq!((done.exit_code, done.output.as_deref()), (Some(0), Some("")));
+}
+
+/// Paints its screen again by itself while it waits for a key, as monitors do.
+const MONITOR: &str = "import select, sys, termios, tty\ntty.setcbreak(0)\nprint('\\x1b[?1049h', end='')\nwhile True:\n  \
+                       print('\\x1b[H\\x1b[2Jload', end='', flush=True)\n  \
+                       if select.select([sys.stdin], [], [], 0.3)[0] and sys.stdin.read(1) == 'q': break\n\
+                       print('\\x1b[?1049l', end='')\n";
+
+#[tokio::test]
+async fn a_screen_that_repaints_itself_answers_when_it_waits_for_a_key() {
+    let server = Server::start();
+    let shell = server.session().await;
+    std::fs::write(server.home().file("monitor.py"), MONITOR).expect("written");
+    let begun = Instant::now();
+    let monitor = shell.run("python3 monitor.py").await;
+    assert_eq!((monitor.ended_by, monitor.foreground), (Some(EndedBy::InputWanted), Some(Foreground::Fullscreen)));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert_eq!(monitor.screen.clone().expect("it paints").rows[0], "load");
+    shell.presses(&["q"], None).await;
+    assert_eq!(shell.end_of(&monitor).await.exit_code, Some(0));
 }
 
 /// A server that also reads keys, as development servers do.

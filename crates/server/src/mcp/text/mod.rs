@@ -163,8 +163,9 @@ fn running(facts: &mut Facts, report: &Report, command: &CommandView, telling: &
     facts.add(format!("command {}", command.id));
     match (session.foreground, report.ended_by) {
         (Foreground::PasswordWanted, _) => facts.add("wants a password"),
-        (Foreground::InputWanted, _) | (_, EndedBy::InputWanted) => facts.add("wants input"),
+        (Foreground::Fullscreen, EndedBy::InputWanted) => facts.add("full-screen · wants input"),
         (Foreground::Fullscreen, _) => facts.add("full-screen"),
+        (Foreground::InputWanted, _) | (_, EndedBy::InputWanted) => facts.add("wants input"),
         // A job that is stopped has ended as a command; this one has not.
         (Foreground::Stopped, _) => facts.add("stopped; kill -CONT resumes it"),
         (Foreground::Idle | Foreground::Running, _) => {}

@@ -140,6 +140,7 @@ impl Session {
         self.editor_since = None;
         // The kernel's word about the time before this output is out of date; it speaks again when things are quiet.
         let now = Instant::now();
+        self.moved_at = now;
         for item in news {
             if let News::Started(id) = item {
                 let start = self.ledger.command(*id).map_or(at, super::super::ledger::Command::output_from);
@@ -228,7 +229,7 @@ impl Session {
         if self.typing > 0 {
             return;
         }
-        self.state = Some(state);
+        (self.state, self.moved_at) = (Some(state), Instant::now());
         self.heed_typed_command();
         self.refuse_pending();
         let editor_has_it = state.foreground == wire::Foreground::Editor && self.ledger.current.is_some();
@@ -238,9 +239,7 @@ impl Session {
             (true, Some(_)) => {}
         }
         self.heed_foreign_shell(state);
-        if let Some(ended_by) = self.pause() {
-            self.finish_where(Waiter::heeds_pauses, ended_by);
-        }
+        self.is_state_unheeded = true;
     }
 
     /// The shell's process reads the terminal, but it is another program by now (`exec` in a start-up file).
@@ -370,6 +369,8 @@ impl Session {
         } else if let Some(ended_by) = self.pause().filter(|_| waiter.heeds_pauses()) {
             self.finish(waiter, ended_by, None);
         } else {
+            // What does not end it now may do so when the screen has settled.
+            self.is_state_unheeded = true;
             self.waiters.push(waiter);
         }
     }

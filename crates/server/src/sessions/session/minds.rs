@@ -45,6 +45,18 @@ impl Session {
         self.refuse_pending();
     }
 
+    /// Ends the waits that a new state ends. What a state means depends on what was written before it was told, so
+    /// that is read first.
+    pub(super) fn heed_state(&mut self) {
+        let is_settled = self.screen_settles_at().is_none_or(|at| Instant::now() >= at);
+        if self.is_state_unheeded && is_settled && !self.has_unread() {
+            self.is_state_unheeded = false;
+            if let Some(ended_by) = self.pause() {
+                self.finish_where(Waiter::heeds_pauses, ended_by);
+            }
+        }
+    }
+
     /// The shell's process runs another program, or another shell, since `exec`: its command line is not what we started.
     fn is_replaced(&self) -> bool {
         let ours: Vec<_> = self.shared.spec.argv.iter().map(|a| String::from_utf8_lossy(a)).collect();

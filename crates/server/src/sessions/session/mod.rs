@@ -217,6 +217,10 @@ pub(crate) struct Session {
     /// How far the session may be read; the receivers follow it.
     tail: watch::Sender<Tail>,
     state: Option<State>,
+    /// When something was painted or the state changed.
+    moved_at: Instant,
+    /// The waits have not been told of the state yet.
+    is_state_unheeded: bool,
     /// When the editor was first seen to have the terminal although a command runs.
     editor_since: Option<Instant>,
     reported_at: Option<Instant>,
@@ -270,6 +274,8 @@ impl Session {
             mailbox,
             tail,
             state: None,
+            moved_at: Instant::now(),
+            is_state_unheeded: false,
             editor_since: None,
             reported_at: None,
             marker_missed_at: None,
@@ -305,6 +311,7 @@ impl Session {
             } else {
                 self.heed_exit();
             }
+            self.heed_state();
             match self.next_event(&mut everyone).await {
                 Event::Asked(request) => self.on_request(request),
                 Event::Frames(frames) => self.frames.extend(frames),
@@ -360,7 +367,8 @@ impl Session {
         let pending = self.pending.iter().map(|p| p.until).min();
         // A typed command is looked at again when it is old enough to have begun.
         let typed = self.typed_command_at();
-        [waits, editor, report, marker, start, pending, typed].into_iter().flatten().min()
+        let screen = self.screen_settles_at().filter(|_| self.is_state_unheeded && !self.has_unread());
+        [waits, editor, report, marker, start, pending, typed, screen].into_iter().flatten().min()
     }
 }
 

@@ -44,21 +44,32 @@ impl Session {
         if self.typed_command_at().is_some() {
             return Foreground::Running;
         }
-        let asks = match state.foreground {
-            wire::Foreground::Reads | wire::Foreground::ShellReads => true,
-            wire::Foreground::Editor => self.ledger.still_inside || self.ledger.current.is_none(),
-            // Many programs watch the terminal without asking anything; one that asks has left its line open.
-            wire::Foreground::Polls => self.ledger.scanner.line_is_open(),
-            // Another user's program (su, sudo): only the terminal's modes are to be seen, and no echo means a secret.
-            wire::Foreground::Unknown => state.canonical && !state.echo,
-            wire::Foreground::PollsAndListens | wire::Foreground::Busy | wire::Foreground::Stopped => false,
-        };
-        match (asks, state.canonical && !state.echo) {
+        match (self.asks(state), state.canonical && !state.echo) {
             (true, true) => Foreground::PasswordWanted,
             (true, false) if self.is_heuristic && self.ledger.current.is_none() => Foreground::Idle,
             (true, false) => Foreground::InputWanted,
             (false, _) => Foreground::Running,
         }
+    }
+
+    /// Whether this state is a question.
+    fn asks(&self, state: State) -> bool {
+        match state.foreground {
+            wire::Foreground::Reads | wire::Foreground::ShellReads => true,
+            wire::Foreground::Editor => self.ledger.still_inside || self.ledger.current.is_none(),
+            // Many programs watch the terminal without asking anything. One that asks has left its line open, and one
+            // that has taken the whole screen waits for a key.
+            wire::Foreground::Polls => self.ledger.scanner.line_is_open() || self.ledger.scanner.modes().alt_screen,
+            // Another user's program (su, sudo): only the terminal's modes are to be seen, and no echo means a secret.
+            wire::Foreground::Unknown => state.canonical && !state.echo,
+            wire::Foreground::PollsAndListens | wire::Foreground::Busy | wire::Foreground::Stopped => false,
+        }
+    }
+
+    /// When a full-screen program may be believed to wait for a key: it also looks for keys between two strokes of paint
+    /// and while it leaves.
+    pub(super) fn screen_settles_at(&self) -> Option<Instant> {
+        (self.foreground() == Foreground::Fullscreen).then(|| self.moved_at + limits::SCREEN_SETTLES)
     }
 
     /// Why the waits end now that end when the program wants something.
@@ -70,7 +81,12 @@ impl Session {
         match self.foreground() {
             Foreground::InputWanted | Foreground::PasswordWanted => Some(EndedBy::InputWanted),
             Foreground::Stopped if !is_idle => Some(EndedBy::Stopped),
-            Foreground::Stopped | Foreground::Idle | Foreground::Running | Foreground::Fullscreen => None,
+            Foreground::Fullscreen => {
+                let is_settled = self.screen_settles_at().is_some_and(|at| Instant::now() >= at);
+                let asks = self.state.is_some_and(|s| self.asks(s));
+                (asks && is_settled).then_some(EndedBy::InputWanted)
+            }
+            Foreground::Stopped | Foreground::Idle | Foreground::Running => None,
         }
     }
 
