@@ -88,7 +88,7 @@ async def test_what_is_typed_ahead_is_read_before_the_program_counts_as_waiting(
 @pytest.mark.parametrize("ask", ["read -n 1 -t 1 -s a", "read -t 1 -s -d R a", "read -n 1 -t 1 -p 'any key? ' a", "read -e -t 1 a"])
 async def test_a_shell_that_asks_with_a_time_limit_is_never_typed_at_by_us(desk, ask):
     # Longer than the moment after which the shell would be asked for its hooks.
-    asked = await desk.terminal(f"{ask}; printf '<%q>\\n' $? \"$a\"", wait_for="<.*>", timeout=10)
+    asked = await desk.terminal(f"{ask}; printf '<%q>\\n' $? \"$a\"", wait_for="<.*>\\n<.*>", timeout=10)
     assert asked.output.endswith("<142>\n<''>"), asked.text
 
 
