@@ -7,7 +7,7 @@ import asyncio
 import shutil
 
 import pytest
-from desk import within
+from desk import at_least, within
 
 needs_vim = pytest.mark.skipif(shutil.which("vim") is None, reason="vim is not installed: apt-get install vim")
 needs_less = pytest.mark.skipif(shutil.which("less") is None, reason="less is not installed: apt-get install less")
@@ -23,6 +23,59 @@ async def test_a_function_is_defined_and_called_in_a_python_dialogue(desk):
     called = await desk.terminal("f()", is_input=True)
     assert called.output.splitlines()[-2:] == ["42", ">>> "]
     assert (await desk.terminal("C-d")).exit == 0
+
+
+async def test_an_interrupted_dialogue_answers_when_it_asks_again(desk):
+    await desk.terminal("python3 -q")
+    # The first time-out is at 5 s.
+    with within(0.4):
+        interrupted = await desk.terminal("C-c")
+    assert (interrupted.wants, interrupted.output.splitlines()[-2:]) == ("input", ["KeyboardInterrupt", ">>> "])
+    assert (await desk.terminal("C-d")).exit == 0
+
+
+async def test_an_interrupt_that_is_being_handled_is_no_question_yet(desk):
+    (desk.project / "busy.py").write_text(
+        "import select, signal\n"
+        "def caught(*_):\n    select.select([], [], [], 0.4)\n    raise KeyboardInterrupt\n"
+        "signal.signal(signal.SIGINT, caught)\n"
+        "try:\n    input('first? ')\nexcept KeyboardInterrupt:\n    input('again? ')\n"
+    )
+    asked = await desk.terminal("python3 busy.py")
+    assert (asked.wants, asked.output) == ("input", "first? ")
+    with at_least(0.3), within(0.4):
+        interrupted = await desk.terminal("C-c")
+    assert (interrupted.wants, interrupted.last_line) == ("input", "again? ")
+
+
+async def test_a_program_that_ends_on_an_interrupt_has_ended_although_a_thread_of_it_reads(desk):
+    (desk.project / "reader.py").write_text(
+        "import os, select, signal, sys, threading\n"
+        "signal.signal(signal.SIGINT, lambda *_: (select.select([], [], [], 0.1), os._exit(7)))\n"
+        "threading.Thread(target=sys.stdin.readline).start()\n"
+        "while True:\n    signal.pause()\n"
+    )
+    assert (await desk.terminal("python3 reader.py")).wants == "input"
+    assert (await desk.terminal("C-c")).exit == 7
+
+
+async def test_a_program_that_is_deaf_to_interrupts_still_wants_input(desk):
+    assert (await desk.terminal("sh -c 'trap \"\" INT; exec cat'")).wants == "input"
+    with within(0.4):
+        assert (await desk.terminal("C-c")).wants == "input"
+
+
+@needs_vim
+async def test_an_interrupt_in_vim_shows_the_screen_and_no_paint(desk):
+    running = await desk.terminal("vim -u NONE -N f")
+    assert running.is_running
+    with within(0.4):
+        interrupted = await desk.terminal("C-c")
+    assert "full-screen" in interrupted.facts
+    shown = await desk.agent.at(running.session_id).read(view="screen")
+    assert interrupted.output == shown.output
+    # A look shows no paint either.
+    assert (await desk.terminal("")).output == shown.output
 
 
 async def test_the_same_in_the_plain_line_mode_of_python(desk):

@@ -23,6 +23,8 @@ const STOPPED_US: u64 = 50_000;
 const DOUBT_US: u64 = 50_000;
 /// The same where the terminal echoes: an overloaded machine may need this long, any other never does.
 const ECHOED_DOUBT_US: u64 = 1_000_000;
+/// The same after a signal: a program whose one thread reads on while another one handles it.
+const SIGNALLED_DOUBT_US: u64 = 500_000;
 /// The slowest pace while something runs: an answer is at most this late.
 const RUNNING_US: u64 = 40_000;
 /// The slowest pace while somebody waits for input: only a time-out of its own could change that.
@@ -86,6 +88,12 @@ impl Sampler {
     pub(crate) fn typed(&mut self, now: u64, is_echoed: bool) {
         self.forget();
         self.doubted_until = now + if is_echoed { ECHOED_DOUBT_US } else { DOUBT_US };
+    }
+
+    /// The foreground was signalled: what was seen before says nothing any more. The signal itself is there at once.
+    pub(crate) fn signalled(&mut self, now: u64) {
+        self.forget();
+        self.doubted_until = now + SIGNALLED_DOUBT_US;
     }
 
     /// The next look is told whatever it sees.

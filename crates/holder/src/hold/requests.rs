@@ -202,7 +202,10 @@ impl Holder {
 
     pub(super) fn signal(&mut self, from: (u64, u32), target: Target, signo: i32, now: u64) {
         let (result, number) = match target {
-            Target::Foreground => (self.signal_foreground(signo), 0),
+            Target::Foreground => {
+                self.sampler.signalled(now);
+                (self.signal_foreground(signo), 0)
+            }
             Target::Session => {
                 ending::signal_all(&ending::living(), signo);
                 (Ok(()), -1)

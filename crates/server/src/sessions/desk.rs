@@ -202,7 +202,8 @@ impl Manager {
         let id = &handle.shared.id;
         self.signal(who, id, crate::action::SignalTarget::Foreground, signo).await?;
         let timeout = call.timeout.unwrap_or(INTERRUPT_WAIT);
-        let wait = Wait { pattern: call.pattern.clone(), input_wanted: false, quiet: None, timeout };
+        // What the program wanted before the signal is forgotten, so it is what it wants after.
+        let wait = Wait { pattern: call.pattern.clone(), input_wanted: true, quiet: None, timeout };
         Ok((self.wait(who, id, wait, running, call.budget).await?, None))
     }
 

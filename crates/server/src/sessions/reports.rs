@@ -127,12 +127,18 @@ impl Manager {
         budget: usize,
     ) -> Result<Report, ActionError> {
         let Finished { ended_by, from, waited, matched, accepted_bytes, snapshot } = finished;
-        let Snapshot { view, command, shown_to, .. } = snapshot;
+        let Snapshot { view, command, shown_to, paint_from, .. } = snapshot;
         let to = command.as_ref().and_then(|c| c.end_offset).unwrap_or(shown_to);
         let (from, to) = (from.min(to), to);
         let is_fullscreen = view.foreground == Foreground::Fullscreen;
         let screen = if is_fullscreen { handle.ask(Request::Screen).await.ok() } else { None };
-        let output = self.text(&handle.shared, from, to, view.cols, budget).await?;
+        // What was painted since the last look is no text: the screen shows what came of it.
+        let is_paint = screen.is_some() && paint_from.is_some_and(|paint| from >= paint);
+        let output = if is_paint {
+            TextView { from, to, ..TextView::default() }
+        } else {
+            self.text(&handle.shared, from, to, view.cols, budget).await?
+        };
         Ok(Report { session: view, command, ended_by, waited, output, screen, accepted_bytes, matched })
     }
 

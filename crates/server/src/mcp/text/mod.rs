@@ -262,9 +262,7 @@ fn session_end(session: &SessionView) -> String {
 
 fn body(report: &Report, telling: &Telling<'_>) -> String {
     let command = report.command.as_ref().map(|c| c.id);
-    // What comes from a key that is pressed in a full-screen program is its paint, and the screen shows that.
-    let is_paint = report.accepted_bytes.is_some() && report.screen.as_ref().is_some_and(|s| s.is_alternate);
-    let mut body = if is_paint { String::new() } else { cut(&report.output, &report.session, command, telling) };
+    let mut body = cut(&report.output, &report.session, command, telling);
     end_line(&mut body);
     if let Some(screen) = &report.screen {
         body += &rows(screen);

@@ -176,8 +176,6 @@ fn a_full_screen_program_is_its_rows_and_its_cursor() {
     );
     let waits = with(&vim, |r| r.ended_by = EndedBy::InputWanted);
     assert!(told(&waits).contains(" · full-screen · wants input · screen 80×4"), "{}", told(&waits));
-    let typed = with(&vim, |r| (r.accepted_bytes, r.output.head) = (Some(1), "paint".to_owned()));
-    assert!(told(&typed).starts_with("hello\n\n~\n[still running"), "{}", told(&typed));
 }
 
 #[test]

@@ -30,7 +30,13 @@ impl Session {
                 self.call(Call::Plain(reply), |seq| ToHolder::Resize { seq, cols, rows });
             }
             Request::Signal { target, signo, reply } => {
-                self.call(Call::Plain(reply), |seq| ToHolder::Signal { seq, target, signo });
+                let call = if target == Target::Foreground {
+                    self.forget_state();
+                    Call::Signal(reply)
+                } else {
+                    Call::Plain(reply)
+                };
+                self.call(call, |seq| ToHolder::Signal { seq, target, signo });
             }
             Request::Terminate { signo, grace_ms, reply } => {
                 self.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
@@ -154,6 +160,12 @@ impl Session {
         let _ = started.send(Ok(begun));
     }
 
+    /// Something is on its way to the program: what the kernel said before says nothing about after.
+    fn forget_state(&mut self) {
+        self.typing += 1;
+        (self.state, self.editor_since, self.ledger.still_inside) = (None, None, false);
+    }
+
     pub(super) fn ask_input(
         &mut self,
         bytes: InputBytes,
@@ -176,8 +188,7 @@ impl Session {
         };
         let (from, offered) = (self.ledger.scanner.position(), bytes.len());
         let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
-        self.typing += 1;
-        (self.state, self.editor_since, self.ledger.still_inside) = (None, None, false);
+        self.forget_state();
         if let Some(signo) = signo {
             let call = Call::Input { wait, from, offered, is_signal: true, typed };
             return self.call(call, |seq| ToHolder::Signal { seq, target: Target::Foreground, signo });

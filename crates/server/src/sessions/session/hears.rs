@@ -141,6 +141,8 @@ impl Session {
         // The kernel's word about the time before this output is out of date; it speaks again when things are quiet.
         let now = Instant::now();
         self.moved_at = now;
+        let paints = self.ledger.scanner.modes().alt_screen;
+        self.paint_from = paints.then(|| self.paint_from.unwrap_or(at + bytes.len() as u64));
         for item in news {
             if let News::Started(id) = item {
                 let start = self.ledger.command(*id).map_or(at, super::super::ledger::Command::output_from);
@@ -267,6 +269,11 @@ impl Session {
                 self.state = None;
                 let value = if is_signal && status == Status::Ok { offered as u64 } else { value };
                 self.on_typed(status, value, wait, from, offered, typed);
+            }
+            Some(Call::Signal(reply)) => {
+                self.typing = self.typing.saturating_sub(1);
+                self.state = None;
+                let _ = reply.send(self.plain_result(status, value));
             }
             Some(Call::Plain(reply)) => {
                 let _ = reply.send(self.plain_result(status, value));

@@ -178,7 +178,7 @@ impl Session {
             match call {
                 Call::Run { started, .. } => drop(started.send(Err(why()))),
                 Call::Input { typed, .. } => drop(typed.send(Err(why()))),
-                Call::Plain(reply) => drop(reply.send(Err(why()))),
+                Call::Plain(reply) | Call::Signal(reply) => drop(reply.send(Err(why()))),
                 Call::Terminate(reply) => drop(reply.send(Ended { killed: 0, left: 0 })),
                 Call::Report => {}
             }

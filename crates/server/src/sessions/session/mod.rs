@@ -149,6 +149,8 @@ pub(crate) struct Snapshot {
     pub(crate) view: SessionView,
     /// The command that was asked about.
     pub(crate) command: Option<CommandView>,
+    /// From here on all output is a full-screen program's paint.
+    pub(crate) paint_from: Option<u64>,
     /// Where nobody's output begins while nothing runs.
     pub(crate) background_from: u64,
     /// Viewers may be given bytes up to here.
@@ -170,6 +172,7 @@ enum Call {
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     },
     Plain(oneshot::Sender<Result<(), ActionError>>),
+    Signal(oneshot::Sender<Result<(), ActionError>>),
     Terminate(oneshot::Sender<Ended>),
     Report,
 }
@@ -219,13 +222,15 @@ pub(crate) struct Session {
     state: Option<State>,
     /// When something was painted or the state changed.
     moved_at: Instant,
+    /// From here on all output is paint: the alternate screen was on, and still is.
+    paint_from: Option<u64>,
     /// The waits have not been told of the state yet.
     is_state_unheeded: bool,
     /// When the editor was first seen to have the terminal although a command runs.
     editor_since: Option<Instant>,
     reported_at: Option<Instant>,
     marker_missed_at: Option<Instant>,
-    /// Requests to type that have not been done: what the kernel said before says nothing about after.
+    /// Requests to type or to signal that have not been done: what the kernel said before says nothing about after.
     typing: usize,
     waiters: Vec<Waiter>,
     prompt_waiters: Vec<oneshot::Sender<()>>,
@@ -275,6 +280,7 @@ impl Session {
             tail,
             state: None,
             moved_at: Instant::now(),
+            paint_from: None,
             is_state_unheeded: false,
             editor_since: None,
             reported_at: None,

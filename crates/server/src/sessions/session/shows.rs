@@ -108,6 +108,7 @@ impl Session {
             command: command
                 .and_then(|id| self.ledger.command(id))
                 .map(|c| snapshot::command_view(&self.shared.id, c, self.ledger.scanner.position())),
+            paint_from: self.paint_from,
             background_from: self.ledger.background_from,
             shown_to: self.ledger.scanner.held_from(),
         }
