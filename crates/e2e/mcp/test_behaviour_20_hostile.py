@@ -6,6 +6,7 @@ Afterwards a command's end is right, or the answer says that it is a guess and l
 import os
 import shutil
 
+import far
 import pytest
 from desk import within
 
@@ -178,3 +179,45 @@ async def test_another_user_is_served_as_input(desk):
     said = await desk.terminal("id -un", is_input=True, wait_for="^nobody\n.*\\$ ", timeout=10)
     assert "nobody" in said.output.splitlines()
     assert (await desk.terminal("exit 6", is_input=True, timeout=10)).exit == 6
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user without a password")
+async def test_what_another_user_is_asked_is_told(desk):
+    # It runs in a session of its own, so that it is in no group of this terminal, and reads it all the same (su(1)).
+    with within(1):
+        asked = await desk.terminal("su -s /bin/sh nobody -c 'read n; echo got $n; sleep 60'", timeout=15)
+    assert (asked.is_running, asked.wants) == (True, "input"), asked.text
+    answered = await desk.terminal("Jo", is_input=True, wait_for="got Jo")
+    assert (answered.is_running, answered.wants) == (True, None), answered.text
+    with within(0.5):
+        interrupted = await desk.terminal("C-c", timeout=15)
+    assert not interrupted.is_running
+    assert (await desk.terminal("echo ok")).text == "ok\n[exit 0]"
+
+
+@far.needs_sshd
+async def test_a_shell_far_away_says_what_can_be_known_and_gives_back(desk):
+    with far.machine(desk.root) as ssh:
+        with within(1):
+            started = await desk.terminal(f"{ssh} -t \"PS1='far> ' bash --norc --noprofile\"", timeout=15)
+        assert (started.wants, started.output) == ("input", "far> "), started.text
+        assert (await desk.terminal("echo near")).is_error
+        asked = await desk.terminal("read -p 'name? ' n; echo got $n", is_input=True, timeout=15)
+        assert (asked.wants, asked.last_line) == ("input", "name? ")
+        assert (await desk.terminal("Jo", is_input=True, timeout=15)).output.splitlines() == ["Jo", "got Jo", "far> "]
+        sleeps = await desk.terminal("sleep 60", is_input=True, timeout=0.3)
+        assert (sleeps.is_running, sleeps.wants) == (True, None)
+        with within(0.4):
+            interrupted = await desk.terminal("C-c")
+        assert (interrupted.wants, interrupted.last_line) == ("input", "far> ")
+        ended = await desk.terminal("exit 6", is_input=True, timeout=15)
+        assert (ended.exit, (await desk.terminal("echo near")).text) == (6, "near\n[exit 0]")
+
+
+@far.needs_sshd
+async def test_a_password_for_a_machine_far_away_is_asked_for_and_can_be_refused(desk):
+    with far.machine(desk.root) as ssh:
+        with within(1):
+            asked = await desk.terminal(f"{ssh} -o PubkeyAuthentication=no -o PreferredAuthentications=password true")
+        assert asked.wants == "a password", asked.text
+        assert (await desk.terminal("C-c")).exit == 130

@@ -174,8 +174,15 @@ impl Sampler {
         if process::blocked(group, &self.tty) == Blocked::Reads {
             return (Foreground::Reads, group);
         }
+        let mut stats: Vec<process::Stat> = Vec::new();
         let all = process::descendants(std::process::id(), MEMBERS_MAX).into_iter().filter_map(process::stat);
-        let stats: Vec<process::Stat> = all.filter(|s| s.pgrp == group && s.state != b'Z').collect();
+        for s in all.filter(|s| s.state != b'Z') {
+            // A child in a session of its own (`su -c`, `setsid -w`) is subject to no job control and reads all the
+            // same. Parents come before their children.
+            if s.pgrp == group || s.session != shell && stats.iter().any(|parent| parent.pid == s.ppid) {
+                stats.push(s);
+            }
+        }
         // A parent that waits for a stopped child goes on no more than the child does.
         let mut works = stats.iter().filter(|s| !stats.iter().any(|child| child.ppid == s.pid));
         let is_stopped = if stats.is_empty() { process::is_stopped(shell) } else { works.all(|s| s.state == b'T') };
