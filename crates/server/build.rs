@@ -18,13 +18,15 @@ fn main() {
     } else {
         (host, "")
     };
-    // Beside the other profiles' folders and shared by them: the holder is the same in all.
+    // Tests may kill the holder of a debug build at named points; a release has no such thing.
+    let features = if var("PROFILE") == "debug" { "faults" } else { "" };
+    // Beside the other profiles' folders and shared by them: only the feature differs.
     let out = PathBuf::from(var("OUT_DIR"));
     let target_dir = out.ancestors().nth(4).unwrap_or(&out).join("holder-build");
     let status = Command::new(var("CARGO"))
         .current_dir(&root)
         .args(["build", "--quiet", "--package", "holder", "--bin", "ptyd-holder", "--profile", "holder"])
-        .args(["--target", &target, "--target-dir"])
+        .args(["--features", features, "--target", &target, "--target-dir"])
         .arg(&target_dir)
         .env("RUSTFLAGS", flags)
         // The outer cargo's (or clippy's) own settings are not for this build.

@@ -181,6 +181,11 @@ impl Server {
         running.child.wait().expect("ours to wait for");
     }
 
+    /// Whether it was killed or stopped, and not started again.
+    pub fn is_down(&self) -> bool {
+        self.state().running.is_none()
+    }
+
     /// The same after a time in which it must not end by itself.
     pub fn kill9_after(&self, time: Duration) {
         assert!(!self.pid().ends_within(time), "it ended by itself");

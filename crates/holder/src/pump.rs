@@ -7,6 +7,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
+use sys::fault;
 
 /// A pipe when nothing happens: one page. Large pipes exhaust a per-user kernel budget (pipe(7)).
 const PIPE_IDLE_BYTES: usize = 4 << 10;
@@ -65,12 +66,18 @@ impl Pump {
             if let Err(e) = self.empty_into(journal) {
                 return Turn::Full(e);
             }
+            if moved > 0 {
+                fault::point("written");
+            }
             if moved >= TURN_BYTES_MAX {
                 return Turn::More;
             }
             match self.fill_from(leader) {
                 Ok(0) => return Turn::HungUp,
-                Ok(n) => moved += n,
+                Ok(n) => {
+                    moved += n;
+                    fault::point("read");
+                }
                 Err(Errno::AGAIN | Errno::INTR) => return Turn::Drained,
                 // The follower was closed by everyone: end of file on a terminal is EIO (Linux, tty_io.c).
                 Err(Errno::IO) => return Turn::HungUp,

@@ -1,9 +1,10 @@
 //! Crashes: the server is killed again and again, replaced, and its holders are killed; no byte and no code is lost.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use api::{CommandExecution, CommandStatus, SessionStatus};
-use e2e::{Random, Server, Session, count, eventually, seq};
+use e2e::{Home, PATIENCE, Random, Server, Session, Start, count, eventually, seq};
 
 use crate::boundaries::join_all;
 use crate::descendants::holder;
@@ -87,6 +88,68 @@ async fn a_command_that_began_before_a_kill_gives_its_result_after() {
     assert_eq!((done.exit_code, done.output.as_deref()), (Some(0), Some("name? John\ngot John\n")));
 }
 
+/// A server that dies, or whose holders die, at a named point while a file is there; only a debug build does.
+fn doomed(point: &str) -> (Server, PathBuf) {
+    let home = Home::make();
+    let file = home.file("doom");
+    let fault = format!("{point}:{}", file.display()).into();
+    (Server::start_in(home, Start { env: vec![("PTYD_FAULT", fault)], ..Start::default() }), file)
+}
+
+#[tokio::test]
+async fn a_server_that_dies_before_it_indexes_or_while_it_adopts_loses_nothing() {
+    for point in ["index", "adopt"] {
+        let (server, doom) = doomed(point);
+        let shells = join_all((0..4).map(async |_| server.session().await)).await;
+        let printing =
+            join_all(shells.iter().enumerate().map(async |(number, shell)| shell.begin(&printer(number)).await)).await;
+        std::fs::write(&doom, "").expect("written");
+        if point == "adopt" {
+            server.kill9();
+        }
+        for _ in 0..3 {
+            // The first time it runs; then it dies of the same again and again.
+            if server.is_down() {
+                server.launch();
+            }
+            assert!(server.pid().ends_within(PATIENCE), "it dies at {point}");
+            server.kill9();
+        }
+        std::fs::remove_file(&doom).expect("there");
+        server.again();
+        std::fs::write(server.home().file("stop"), "").expect("written");
+        for (number, (shell, printing)) in shells.iter().zip(&printing).enumerate() {
+            check(&server, number, shell, printing).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_holder_that_dies_between_reading_and_telling_leaves_a_journal_that_is_read_to_its_last_byte() {
+    for point in ["read", "written"] {
+        let (server, doom) = doomed(point);
+        let shell = server.session().await;
+        let printing = shell.run_until(&printer(0), "^100$").await;
+        std::fs::write(&doom, "").expect("written");
+        let session = eventually("it is seen", async || {
+            Some(shell.look().await).filter(|session| session.status == SessionStatus::Terminated)
+        })
+        .await;
+        assert!(session.exit.is_some_and(|exit| exit.reason.contains("holder")), "{point}");
+        let file = std::fs::read(&session.log_file).expect("there");
+        // The next server tries out for itself how a terminal is read.
+        std::fs::remove_file(&doom).expect("there");
+        server.kill9();
+        server.again();
+        assert!(shell.journal().await == file, "{point}: every byte of the file can be read");
+        let printed = file.get(usize::try_from(printing.start_offset).expect("small")..).expect("it has begun");
+        let lines = printed.iter().filter(|byte| **byte == b'\n').count();
+        assert!(lines > 0 && seq(lines + 1).starts_with(printed), "{point}: what was printed, without a gap");
+        assert_eq!(server.session().await.gives("echo on").await, (0, "on\n".to_owned()));
+        std::fs::write(server.home().file("stop"), "").expect("written");
+    }
+}
+
 #[tokio::test]
 async fn an_upgrade_ends_nothing() {
     let server = Server::start();
@@ -142,7 +205,7 @@ async fn a_holder_that_dies_while_no_server_runs_is_noticed_by_the_next() {
     let (holds, runs) = (holder(&shell).await, e2e::Pid::new(shell.look().await.pid.expect("it lives")));
     server.kill9();
     holds.kill();
-    assert!(holds.ends_within(e2e::PATIENCE));
+    assert!(holds.ends_within(PATIENCE));
     server.again();
     let session = eventually("it is seen", async || {
         Some(shell.look().await).filter(|session| session.status == SessionStatus::Terminated)

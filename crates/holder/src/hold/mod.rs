@@ -43,9 +43,8 @@ const DATAGRAMS_MAX: usize = 4096;
 const DATAGRAM_BYTES_MAX: usize = 8192;
 /// How often a full disk is tried again.
 const FULL_RETRY_US: u64 = 200_000;
-/// How many turns of the pump take everything that a terminal holds (tty_buffer.c, n_tty.c); what comes after them is
-/// the flood of somebody who was left behind.
-const LAST_TURNS_MAX: usize = 4;
+/// More than a terminal holds (tty_buffer.c, n_tty.c): what comes after it is the flood of somebody who was left behind.
+const LAST_BYTES_MAX: u64 = 1 << 20;
 /// How often a hung-up terminal is looked at again: a daemon may open it once more.
 const HUNG_UP_RETRY_US: u64 = 200_000;
 /// How often a waiting command looks whether the line editor has the terminal yet; there is no event for that.
@@ -422,11 +421,8 @@ impl Holder {
     /// Takes everything that the terminal holds; false when the journal does not take all of it now, and nobody has
     /// asked for the session's end, so that the end must wait for room.
     fn takes_the_rest(&mut self, now: u64) -> bool {
-        for _ in 0..LAST_TURNS_MAX {
-            if self.pump_once(now) != Turn::More {
-                break;
-            }
-        }
+        let enough = self.journal.end().plus(LAST_BYTES_MAX);
+        while self.pump_once(now) == Turn::More && self.journal.end() < enough {}
         !self.is_full || self.is_end_asked
     }
 

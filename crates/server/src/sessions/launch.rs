@@ -73,6 +73,7 @@ pub(crate) fn start(image: &Image, folder: &Path, spec: &Spec) -> io::Result<(Un
         .arg0("ptyd-holder")
         .arg(folder)
         .env_clear()
+        .envs(sys::fault::passed_on())
         .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
         .stdout(Stdio::null())
         .stderr(log)

@@ -319,6 +319,7 @@ impl Manager {
                             // The history was lost, and the actor keeps the newest commands only.
                             let _ = tokio::task::spawn_blocking(move || drop(manager.record(&id))).await;
                         }
+                        sys::fault::point("adopt");
                     });
                 }
                 Err(_) if known.get(id.as_str()) == Some(&true) => {}

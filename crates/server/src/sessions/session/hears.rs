@@ -118,6 +118,7 @@ impl Session {
                 let now_us = micros(SystemTime::now());
                 self.ledger.note_time(at, now_us);
                 self.last_activity_us = now_us;
+                sys::fault::point("index");
                 self.ledger.bytes(bytes, &mut news);
                 self.on_output(at, bytes, &news);
                 self.on_news(news);
