@@ -11,9 +11,13 @@ use std::fs;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Python packages for a checkout that has no requirements of its own yet.
 const PYTEST: &str = "pytest==8.4.2\n";
+
+/// What is run again with random read sizes: what finds ends, text and screens in the bytes.
+const IN_PIECES: [&str; 4] = ["boundaries::", "delivery::", "output::", "programs::"];
 
 /// What to run.
 #[derive(PartialEq, Eq, Debug)]
@@ -51,6 +55,9 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     rig.make_venv(&requirements)?;
 
     let mut results = vec![("rust", rig.rust()), ("shell scripts", rig.shell_scripts())];
+    if options.filter.is_none() {
+        results.push(("in random pieces", rig.in_random_pieces()));
+    }
     let suites = [("shell integration", "shell-integration/tests"), ("mcp", "crates/e2e/mcp")];
     for (name, folder) in suites {
         if root.join(folder).is_dir() {
@@ -121,6 +128,19 @@ impl Rig<'_> {
         cargo.arg("--").args(self.filter());
         let examples = suite::run_if_any(&mut cargo, Runner::Libtest)?;
         Ok(tests.plus(Count { not_run: 0, ..examples }))
+    }
+
+    /// The end-to-end tests about ends and output once more, while holders read their terminals in pieces of any size.
+    fn in_random_pieces(&self) -> Result<Count> {
+        let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros());
+        // To repeat a failure: the same variable and the same command.
+        println!("PTYD_TEST_READ_SIZES={seed}");
+        let mut cargo = workspace::cargo(self.root);
+        self.home.apply(&mut cargo);
+        self.mark(&mut cargo);
+        cargo.env("PTYD_TEST_READ_SIZES", seed.to_string());
+        cargo.args(["test", "--no-fail-fast", "--package", "e2e", "--test", "it", "--"]).args(IN_PIECES);
+        self.suite("in random pieces", &mut cargo, Runner::Libtest)
     }
 
     /// A cargo for the tests of all crates, or for those of the crate that the filter names.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// Variables that are passed on; everything else of the caller's environment stays outside.
-const PASSED: [&str; 2] = ["PATH", "LLVM_PROFILE_FILE"];
+const PASSED: [&str; 3] = ["PATH", "LLVM_PROFILE_FILE", "PTYD_TEST_READ_SIZES"];
 
 /// The folder and the environment that goes with it.
 #[derive(Debug)]

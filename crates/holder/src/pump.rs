@@ -7,7 +7,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
-use sys::fault;
+use sys::fault::{self, ReadSizes};
 
 /// A pipe when nothing happens: one page. Large pipes exhaust a per-user kernel budget (pipe(7)).
 const PIPE_IDLE_BYTES: usize = 4 << 10;
@@ -42,6 +42,7 @@ enum Way {
 #[derive(Debug)]
 pub(crate) struct Pump {
     way: Way,
+    sizes: ReadSizes,
     /// Set when splice was refused on the way, so that the holder can record it.
     pub(crate) refused: Option<Errno>,
 }
@@ -56,7 +57,7 @@ impl Pump {
             }
             None => Way::Copy { buffer: Vec::new(), from: 0 },
         };
-        Self { way, refused: None }
+        Self { way, sizes: ReadSizes::of_environment(), refused: None }
     }
 
     /// Moves up to a turn's worth of bytes.
@@ -69,7 +70,7 @@ impl Pump {
             if moved > 0 {
                 fault::point("written");
             }
-            if moved >= TURN_BYTES_MAX {
+            if moved >= TURN_BYTES_MAX || moved > 0 && self.sizes.are_random() {
                 return Turn::More;
             }
             match self.fill_from(leader) {
@@ -110,7 +111,8 @@ impl Pump {
     fn fill_from(&mut self, leader: BorrowedFd<'_>) -> Result<usize, Errno> {
         match &mut self.way {
             Way::Splice { write, inside, size, .. } => {
-                let n = splice(leader, None, &*write, None, *size, SpliceFlags::NONBLOCK | SpliceFlags::MOVE)?;
+                let most = self.sizes.next(*size);
+                let n = splice(leader, None, &*write, None, most, SpliceFlags::NONBLOCK | SpliceFlags::MOVE)?;
                 *inside += n;
                 if n >= *size && *size < PIPE_FLOOD_BYTES {
                     *size = fcntl_setpipe_size(&*write, PIPE_FLOOD_BYTES).unwrap_or(*size);
@@ -118,7 +120,7 @@ impl Pump {
                 Ok(n)
             }
             Way::Copy { buffer, from } => {
-                buffer.resize(BUFFER_BYTES, 0);
+                buffer.resize(self.sizes.next(BUFFER_BYTES), 0);
                 let read = rustix::io::read(leader, &mut buffer[..]);
                 // Nothing was read into the rest, or into all of it after an error: it is not output.
                 buffer.truncate(read.unwrap_or(0));
@@ -199,12 +201,15 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn both_ways_carry_the_same_bytes() {
-        for may_splice in [true, false] {
+    fn both_ways_carry_the_same_bytes_in_pieces_of_any_size() {
+        for (may_splice, is_random) in [(true, false), (false, false), (true, true), (false, true)] {
             let dir = tempfile::tempdir().unwrap();
             let pty = sys::pty::Pty::open(80, 24).unwrap();
             let mut journal = journal::Writer::create(dir.path(), journal::Retention::UNLIMITED).unwrap();
             let mut pump = Pump::new(may_splice);
+            if is_random {
+                pump.sizes = ReadSizes::seeded(7);
+            }
             let sample: Vec<u8> = (0..200_000u32).map(|i| b' ' + (i % 90) as u8).collect();
             let writer = std::thread::spawn({
                 let sample = sample.clone();
@@ -220,12 +225,18 @@ mod tests {
             loop {
                 let mut fds = [rustix::event::PollFd::new(&pty.leader, rustix::event::PollFlags::IN)];
                 rustix::event::poll(&mut fds, None).unwrap();
-                if pump.turn(pty.leader.as_fd(), &mut journal) == Turn::HungUp {
+                let before = journal.end();
+                let turn = pump.turn(pty.leader.as_fd(), &mut journal);
+                assert!(!is_random || journal.end().since(before) <= 4096, "one piece is one turn");
+                if turn == Turn::HungUp {
                     break;
                 }
             }
             writer.join().unwrap();
-            assert!(std::fs::read(dir.path().join("journal")).unwrap() == sample, "splice: {may_splice}");
+            assert!(
+                std::fs::read(dir.path().join("journal")).unwrap() == sample,
+                "splice: {may_splice}, random: {is_random}"
+            );
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a test may do to a process from outside: let it die at a named point.
+//! What a test may do to a process from outside: let it die at a named point, and let it read in small pieces.
 //!
 //! Nothing of it is in a release: without debug assertions and without the feature `faults` every function here is empty.
 
@@ -7,6 +7,10 @@ use std::path::Path;
 
 /// `<point>:<file>`: a process that comes to this point while the file is there kills itself.
 const FAULT: &str = "PTYD_FAULT";
+/// A seed: a terminal is read in pieces of 1 to 4,096 bytes.
+const READ_SIZES: &str = "PTYD_TEST_READ_SIZES";
+/// The largest of those pieces.
+const READ_BYTES_MAX: u64 = 4096;
 
 /// Whether this build heeds tests.
 const IS_HEEDED: bool = cfg!(any(debug_assertions, feature = "faults"));
@@ -16,7 +20,7 @@ pub fn passed_on() -> Vec<(&'static str, OsString)> {
     if !IS_HEEDED {
         return Vec::new();
     }
-    [FAULT].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))).collect()
+    [FAULT, READ_SIZES].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))).collect()
 }
 
 /// Dies by KILL, as from outside, when a test wants the process dead here.
@@ -28,5 +32,52 @@ pub fn point(name: &str) {
     if fault.split_once(':').is_some_and(|(point, file)| point == name && Path::new(file).exists()) {
         // It cannot fail for ourselves, and does not return.
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    }
+}
+
+/// How much of a terminal is read at once: what there is, or so much as a test wants.
+#[derive(Debug)]
+pub struct ReadSizes(Option<u64>);
+
+impl ReadSizes {
+    /// As the environment says.
+    pub fn of_environment() -> Self {
+        let seed = if IS_HEEDED { std::env::var(READ_SIZES).ok() } else { None };
+        Self(seed.and_then(|seed| seed.parse().ok()))
+    }
+
+    /// Random ones, the same for the same seed.
+    pub fn seeded(seed: u64) -> Self {
+        Self(Some(seed))
+    }
+
+    /// Whether each piece is to be told on its own.
+    pub fn are_random(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// How much is read next, where so much could be.
+    pub fn next(&mut self, most: usize) -> usize {
+        let Some(state) = &mut self.0 else { return most };
+        // Knuth's linear congruential generator (MMIX); its upper bits are the random ones.
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // Small ones as often as large ones, because they cut the most.
+        let bytes = 1 + (*state >> 33) % READ_BYTES_MAX;
+        let bytes = if *state >> 63 == 0 { bytes } else { 1 + bytes % 16 };
+        most.min(usize::try_from(bytes).unwrap_or(most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_within_their_bounds_and_the_same_for_the_same_seed() {
+        let mut sizes = [ReadSizes::seeded(7), ReadSizes::seeded(7)];
+        let [ones, others] = sizes.each_mut().map(|s| (0..10_000).map(|_| s.next(100_000)).collect::<Vec<_>>());
+        assert_eq!(ones, others);
+        assert_eq!((ones.iter().min(), ones.iter().all(|n| *n <= 4096)), (Some(&1), true));
+        assert_eq!(ReadSizes(None).next(100_000), 100_000);
     }
 }
