@@ -141,8 +141,10 @@ impl Session {
         self.editor_since = None;
         // The kernel's word about the time before this output is out of date; it speaks again when things are quiet.
         let now = Instant::now();
-        self.moved_at = now;
         let paints = self.ledger.scanner.modes().alt_screen;
+        if paints || self.paint_from.is_some() {
+            self.painted_at = Some(now);
+        }
         self.paint_from = paints.then(|| self.paint_from.unwrap_or(at + bytes.len() as u64));
         for item in news {
             if let News::Started(id) = item {
@@ -232,7 +234,10 @@ impl Session {
         if self.typing > 0 {
             return;
         }
-        (self.state, self.moved_at) = (Some(state), Instant::now());
+        self.state = Some(state);
+        if self.ledger.scanner.modes().alt_screen {
+            self.painted_at = Some(Instant::now());
+        }
         self.heed_typed_command();
         self.refuse_pending();
         let editor_has_it = state.foreground == wire::Foreground::Editor && self.ledger.current.is_some();

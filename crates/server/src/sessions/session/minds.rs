@@ -75,10 +75,7 @@ impl Session {
     pub(super) fn on_report_overdue(&mut self) {
         if self.ledger.still_inside {
             // The shell reported that the command itself uses the line editor.
-            self.editor_since = None;
-            if let Some(ended_by) = self.pause() {
-                self.finish_where(Waiter::heeds_pauses, ended_by);
-            }
+            (self.editor_since, self.is_state_unheeded) = (None, true);
             return;
         }
         self.editor_since = None;

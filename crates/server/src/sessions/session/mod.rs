@@ -220,8 +220,8 @@ pub(crate) struct Session {
     /// How far the session may be read; the receivers follow it.
     tail: watch::Sender<Tail>,
     state: Option<State>,
-    /// When something was painted or the state changed.
-    moved_at: Instant,
+    /// When a full-screen program last painted, left, or did something else than before.
+    painted_at: Option<Instant>,
     /// From here on all output is paint: the alternate screen was on, and still is.
     paint_from: Option<u64>,
     /// The waits have not been told of the state yet.
@@ -279,7 +279,7 @@ impl Session {
             mailbox,
             tail,
             state: None,
-            moved_at: Instant::now(),
+            painted_at: None,
             paint_from: None,
             is_state_unheeded: false,
             editor_since: None,

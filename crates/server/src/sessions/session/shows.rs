@@ -66,27 +66,24 @@ impl Session {
         }
     }
 
-    /// When a full-screen program may be believed to wait for a key: it also looks for keys between two strokes of paint
-    /// and while it leaves.
+    /// When a program that has the whole screen, or has just left it, may be believed to wait for a key: it also looks
+    /// for keys between two strokes of paint and while it leaves.
     pub(super) fn screen_settles_at(&self) -> Option<Instant> {
-        (self.foreground() == Foreground::Fullscreen).then(|| self.moved_at + limits::SCREEN_SETTLES)
+        self.painted_at.map(|at| at + limits::SCREEN_SETTLES)
     }
 
     /// Why the waits end now that end when the program wants something.
     pub(super) fn pause(&self) -> Option<EndedBy> {
-        if self.typing > 0 || self.editor_since.is_some() {
+        let is_unsettled = self.screen_settles_at().is_some_and(|at| Instant::now() < at);
+        if self.typing > 0 || self.editor_since.is_some() || is_unsettled {
             return None;
         }
         let is_idle = self.ledger.current.is_none() && self.ledger.prompt_seen;
         match self.foreground() {
             Foreground::InputWanted | Foreground::PasswordWanted => Some(EndedBy::InputWanted),
             Foreground::Stopped if !is_idle => Some(EndedBy::Stopped),
-            Foreground::Fullscreen => {
-                let is_settled = self.screen_settles_at().is_some_and(|at| Instant::now() >= at);
-                let asks = self.state.is_some_and(|s| self.asks(s));
-                (asks && is_settled).then_some(EndedBy::InputWanted)
-            }
-            Foreground::Stopped | Foreground::Idle | Foreground::Running => None,
+            Foreground::Fullscreen if self.state.is_some_and(|s| self.asks(s)) => Some(EndedBy::InputWanted),
+            Foreground::Fullscreen | Foreground::Stopped | Foreground::Idle | Foreground::Running => None,
         }
     }
 
