@@ -42,7 +42,8 @@ pub(crate) struct Prompt {
     /// The report key was pressed for the running command: an R of the shell's is about that.
     is_asked: bool,
     keys: VecDeque<(Key, u64)>,
-    /// Somebody has typed since the last prompt.
+    /// Something was typed since the last command was handed over: by a person at the prompt, or for a program that may
+    /// have left it to the prompt.
     is_touched: bool,
 }
 
@@ -111,7 +112,6 @@ impl Prompt {
                     Shell::Running(run) if id != Some(run) && !is_answer_to_report_key => {}
                     Shell::Starting | Shell::Ready | Shell::Typed | Shell::Running(_) => {
                         self.shell = Shell::Ready;
-                        self.is_touched = false;
                     }
                 }
             }
@@ -119,7 +119,7 @@ impl Prompt {
         }
     }
 
-    /// Whether somebody has typed since the last prompt.
+    /// Whether the editor may be in a search, a count or a half key.
     pub(crate) fn is_touched(&self) -> bool {
         self.is_touched
     }
@@ -127,6 +127,11 @@ impl Prompt {
     /// The report key was pressed.
     pub(crate) fn asked(&mut self) {
         self.is_asked = true;
+    }
+
+    /// Notes what was typed by nobody: an answer to a program's query.
+    pub(crate) fn touch(&mut self) {
+        self.is_touched = true;
     }
 
     /// Notes what was typed by hand: a line that was ended may run anything.
@@ -147,6 +152,7 @@ impl Prompt {
     pub(crate) fn begin(&mut self, id: u32) {
         self.last_id = id;
         self.is_asked = false;
+        self.is_touched = false;
         self.shell = Shell::Running(id);
     }
 

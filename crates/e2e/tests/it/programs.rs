@@ -92,6 +92,20 @@ async fn an_editor_is_a_screen_that_keys_drive() {
 }
 
 #[tokio::test]
+async fn answers_that_nobody_has_read_spoil_no_later_command() {
+    let server = Server::start();
+    let shell = server.session().await;
+    // As vim does, which may be gone before it has read them; ESC P starts a search in the line editor.
+    for modes in ["stty raw -echo", "true"] {
+        for i in 0..5 {
+            let asks = r"for i in {1..20}; do printf '\eP+q6b32\e\\'; done";
+            shell.run(&format!("{modes}; {asks}; stty sane")).await;
+            assert_eq!(shell.gives(&format!("echo after {i}")).await, (0, format!("after {i}\n")), "{modes}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_pager_waits_and_leaves_no_paint() {
     let server = Server::start();
     let shell = server.session().await;

@@ -54,7 +54,13 @@ const COALESCE_US: u64 = 1_500;
 /// A report is announced together with its marker, which is on its way through the terminal.
 const MARKER_US: u64 = 500;
 /// So many of the newest bytes are looked at for a marker that came together with its report: what follows it is a prompt.
-const MARKER_SOUGHT_BYTES: usize = 512;
+const MARKER_SOUGHT_BYTES: usize = 4096;
+/// For so long an answer to a query waits for the one who asked to read without echo; no longer, for not all do.
+const ANSWER_PATIENCE_US: u64 = 100_000;
+/// How often it is looked whether the one who asked is ready; there is no event for that.
+const ANSWER_RETRY_US: u64 = 1_000;
+/// So many answers wait.
+const ANSWERS_MAX: usize = 256;
 /// For this long after a key everything that the shell shows is announced at once.
 const TYPING_US: u64 = 100_000;
 /// After this long without output the pump gives its memory back.
@@ -112,6 +118,12 @@ struct Holder {
     is_over: bool,
     published: Tail,
     answered: Offset,
+    /// Answers to queries, where each query ended, and until when the one who asked may get ready.
+    answers: VecDeque<(Offset, u64, Vec<u8>)>,
+    /// What was written before this was written before the newest prompt.
+    prompt_at: Offset,
+    /// Where the journal ended when this turn began.
+    turn_from: Offset,
     /// When to try the terminal again after the disk was full or the terminal hung up.
     retry_at: Option<u64>,
     is_full: bool,
@@ -174,6 +186,9 @@ pub fn run(folder: &Path) -> io::Result<()> {
         is_over: false,
         published: Tail::default(),
         answered: Offset::ZERO,
+        answers: VecDeque::new(),
+        prompt_at: Offset::ZERO,
+        turn_from: Offset::ZERO,
         retry_at: None,
         is_full: false,
         has_more: false,
@@ -273,12 +288,14 @@ impl Holder {
         let ready = self.wait_for_something()?;
         let now = time::monotonic_us();
         self.greet();
+        self.turn_from = self.journal.end();
         self.move_bytes(now);
         self.drain_attestation(now);
         if ready.signals || self.exit.is_some() {
             self.reap(now);
         }
         self.type_on(now);
+        self.type_answers(now);
         self.start_waiting_command(now);
         self.look(now);
         self.serve_clients(&ready, now);
@@ -301,6 +318,7 @@ impl Holder {
             self.sampler.next_at(),
             self.keyboard.next_at(),
             self.waiting.as_ref().map(|_| now + READY_RETRY_US),
+            self.answers.front().map(|_| now + ANSWER_RETRY_US),
             self.ending.as_ref().map(Ending::next_at),
             // What is ending is looked at often: its end is waited for.
             self.ending.as_ref().map(|_| now + 5_000),
@@ -461,8 +479,10 @@ impl Holder {
             let bytes = buffer.get(..datagram.len).unwrap_or_default();
             if let Some(report) = self.prompt.datagram(bytes) {
                 if self.prompt.shell == Shell::Ready {
-                    self.has_marker = self.just_moved_marker_of(&report);
-                    self.expects_marker = (!self.has_marker).then(|| self.journal.end());
+                    let marker = self.just_moved_marker_of(&report);
+                    self.prompt_at = marker.unwrap_or(self.journal.end());
+                    self.has_marker = marker.is_some();
+                    self.expects_marker = (!self.has_marker).then_some(self.prompt_at);
                     self.idle_until = 0;
                 }
                 self.held.push_back((time::wall_us(), report));
@@ -473,11 +493,14 @@ impl Holder {
         }
     }
 
-    /// Whether the marker came faster than its report was drained: the bytes of this turn were moved before.
-    fn just_moved_marker_of(&self, report: &[u8]) -> bool {
-        let nonce = report.split(|b| *b == b';').nth(2).unwrap_or_default();
+    /// Where the marker is, if it came faster than its report was drained: the bytes of this turn were moved before.
+    fn just_moved_marker_of(&self, report: &[u8]) -> Option<Offset> {
+        let nonce = report.split(|b| *b == b';').nth(2).filter(|nonce| !nonce.is_empty())?;
+        let moved = (self.journal.end().0 - self.turn_from.0).min(MARKER_SOUGHT_BYTES as u64);
         let mut newest = [0; MARKER_SOUGHT_BYTES];
-        self.journal.newest(&mut newest).is_ok_and(|newest| newest.windows(nonce.len().max(1)).any(|w| w == nonce))
+        let newest = self.journal.newest(newest.get_mut(..moved as usize)?).ok()?;
+        let at = newest.windows(nonce.len()).rposition(|w| w == nonce)?;
+        Some(Offset(self.journal.end().0 - newest.len() as u64 + at as u64))
     }
 
     fn attestation_is_hung_up(&self) -> bool {

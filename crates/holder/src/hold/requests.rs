@@ -38,7 +38,7 @@ impl Holder {
             }
             ToHolder::Resize { seq, cols, rows } => self.resize((id, seq), cols, rows),
             ToHolder::Signal { seq, target, signo } => self.signal((id, seq), target, signo, now),
-            ToHolder::Answer { query, bytes } => self.answer_query(query, &bytes),
+            ToHolder::Answer { query, bytes } => self.answer_query(query, bytes, now),
             ToHolder::Terminate { seq, signo, grace_ms } => {
                 self.end(Some((id, seq)), EndReason::ASKED, signo, u64::from(grace_ms) * 1000, now);
             }
@@ -250,14 +250,32 @@ impl Holder {
     }
 
     /// A query is answered once, whichever server answers it.
-    pub(super) fn answer_query(&mut self, query: Offset, bytes: &[u8]) {
+    pub(super) fn answer_query(&mut self, query: Offset, bytes: Vec<u8>, now: u64) {
         if query <= self.answered || self.exit.is_some() {
             return;
         }
         self.answered = query;
         self.note(&Record::Answered { query });
-        // An answer that does not fit is lost, as it would be on a real terminal.
-        let _ = rustix::io::write(&self.leader, bytes);
+        self.answers.push_back((query, now + ANSWER_PATIENCE_US, bytes));
+        self.type_answers(now);
+    }
+
+    /// Types what programs wait to be told. What was asked before the newest prompt came was asked by a program that is
+    /// gone, and the line editor would take the answer for keys. So while the kernel itself would echo an answer, which
+    /// nobody wants who asks, it waits a little for the one who asked to be ready, or for that prompt.
+    pub(super) fn type_answers(&mut self, now: u64) {
+        while let Some((query, until, bytes)) = self.answers.front() {
+            let is_echoed = pty::modes(self.leader.as_fd()).is_ok_and(|m| m.canonical && m.echo);
+            if *query > self.prompt_at {
+                if is_echoed && now < *until && self.answers.len() < ANSWERS_MAX {
+                    return;
+                }
+                // An answer that does not fit is lost, as it would be on a real terminal.
+                let _ = rustix::io::write(&self.leader, bytes);
+                self.prompt.touch();
+            }
+            self.answers.pop_front();
+        }
     }
 
     pub(super) fn press_report_key(&mut self, from: (u64, u32)) {
