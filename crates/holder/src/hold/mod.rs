@@ -9,6 +9,7 @@
 mod requests;
 
 use std::collections::VecDeque;
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
@@ -144,69 +145,46 @@ pub fn run(folder: &Path) -> io::Result<()> {
     prepare_process()?;
     let spec = Spec::load(folder)?;
     limit_open_files(spec.open_files);
-    let events = EventsWriter::create(folder)?;
-    let retention = match spec.journal_bytes_max {
-        0 => Retention::UNLIMITED,
-        n => Retention::newest(n),
-    };
-    let journal = journal::Writer::create(folder, retention)?;
-    let listener = socket::listen_in(folder, SOCKET_FILE)?;
-    listener.set_nonblocking(true)?;
-    // In memory: a full disk must not keep a command from running, and truncating a file on a disk costs more than all
-    // else that a command needs here.
-    let command_file = std::fs::File::from(rustix::fs::memfd_create("command", rustix::fs::MemfdFlags::CLOEXEC)?);
-    let attestation = socket::Attestation::pair()?;
-    let secret = secret()?;
+    // Before the shell is there, so that its end cannot be missed.
+    let signals = signal::descriptor(&[signal::TERM, signal::CHLD])?;
+    let server = server_on_standard_input()?;
     let terminal = pty::Pty::open(spec.cols, spec.rows)?;
-    let greeting = greeting(&secret, &command_file, spec.attests);
-    let mut holder = Holder {
-        leader: terminal.leader,
-        attestation: attestation.ours,
-        is_unattested: false,
-        greeting,
-        signals: signal::descriptor(&[signal::TERM, signal::CHLD])?,
-        listener,
-        clients: Vec::new(),
-        next_client: 1,
-        journal,
-        events,
-        held: VecDeque::new(),
-        pump: Pump::new(spec.may_splice),
-        prompt: Prompt::new(secret),
-        keyboard: Keyboard::default(),
-        sampler: Sampler::new(&terminal.path),
-        command_file,
-        waiting: None,
-        shell_pid: 0,
-        exit: None,
-        ending: None,
-        enders: Vec::new(),
-        is_end_asked: false,
-        is_exit_delayed: false,
-        is_over: false,
-        published: Tail::default(),
-        answered: Offset::ZERO,
-        answers: VecDeque::new(),
-        prompt_at: Offset::ZERO,
-        turn_from: Offset::ZERO,
-        retry_at: None,
-        is_full: false,
-        has_more: false,
-        quiet_at: None,
-        announce_by: None,
-        expects_marker: None,
-        has_marker: false,
-        typed_at: 0,
-        idle_until: 0,
-        spec,
-    };
-    holder.adopt_standard_input()?;
-    holder.start_shell(terminal.follower, attestation.theirs)?;
+    let attestation = socket::Attestation::pair()?;
+    // A shell takes longer to start than all that it needs from us, so it goes first.
+    let (shell_pid, server) = start_shell(&spec, terminal.follower, attestation.theirs, server)?;
+    let parts = (spec, signals, server, terminal.leader, attestation.ours);
+    let mut holder = Holder::of_shell(shell_pid, folder, &terminal.path, parts).inspect_err(|_| {
+        // It would have nobody to hold it.
+        let _ = signal::send(shell_pid.cast_signed(), signal::KILL);
+    })?;
     while !holder.is_over {
         holder.turn()?;
     }
     holder.farewell(folder);
     Ok(())
+}
+
+/// The server that started us is our first client; its connection must not stay open twice.
+fn server_on_standard_input() -> io::Result<Client> {
+    // Close-on-exec: a program that inherited it could speak to the server in our name.
+    let stream = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?);
+    let null = std::fs::File::open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    Client::new(0, stream, true)
+}
+
+/// Starts the shell, or tells the server why that is not possible.
+fn start_shell(spec: &Spec, follower: OwnedFd, theirs: OwnedFd, mut server: Client) -> io::Result<(u32, Client)> {
+    let program = spawn::Program::new(&spec.program, &spec.argv, &spec.env, &spec.cwd, spec.umask)?;
+    let extra = spec.attests.then(|| (theirs.as_fd(), ATTESTATION_FD));
+    match spawn::on_terminal(&program, follower.as_fd(), extra) {
+        Ok(pid) => Ok((pid, server)),
+        Err(e) => {
+            let value = u64::from(e.step as u8) << 32 | u64::from(e.errno.unsigned_abs());
+            server.send(&FromHolder::Done { seq: 0, status: Status::Failed, value });
+            Err(io::Error::from_raw_os_error(e.errno))
+        }
+    }
 }
 
 /// Its own session, so that no terminal's hang-up and no group's signal reaches it; the reaper of its descendants.
@@ -250,38 +228,74 @@ fn greeting(secret: &[u8], command_file: &std::fs::File, attests: bool) -> VecDe
 }
 
 impl Holder {
-    /// The server that started us is our first client; its connection must not stay open twice.
-    fn adopt_standard_input(&mut self) -> io::Result<()> {
-        // Close-on-exec: a program that inherited it could speak to the server in our name.
-        let stream = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?);
-        let null = std::fs::File::open("/dev/null")?;
-        rustix::stdio::dup2_stdin(&null)?;
-        self.clients.push(Client::new(0, stream, true)?);
-        Ok(())
-    }
-
-    fn start_shell(&mut self, follower: OwnedFd, theirs: OwnedFd) -> io::Result<()> {
-        let s = &self.spec;
-        let program = spawn::Program::new(&s.program, &s.argv, &s.env, &s.cwd, s.umask)?;
-        let extra = s.attests.then(|| (theirs.as_fd(), ATTESTATION_FD));
-        match spawn::on_terminal(&program, follower.as_fd(), extra) {
-            Ok(pid) => {
-                self.shell_pid = pid;
-                let (cols, rows) = (self.spec.cols, self.spec.rows);
-                let started = Record::Started { holder_pid: std::process::id(), shell_pid: pid, cols, rows };
-                self.events.record(time::wall_us(), Offset::ZERO, &started)?;
-                self.published = Tail { journal: Offset::ZERO, events: self.events.end() };
-                self.sampler.stir(time::monotonic_us());
-                let hello = self.hello();
-                self.each_attached(|c| c.send(&hello));
-                Ok(())
-            }
-            Err(e) => {
-                let value = u64::from(e.step as u8) << 32 | u64::from(e.errno.unsigned_abs());
-                self.each_attached(|c| c.send(&FromHolder::Done { seq: 0, status: Status::Failed, value }));
-                Err(io::Error::from_raw_os_error(e.errno))
-            }
-        }
+    fn of_shell(
+        shell_pid: u32,
+        folder: &Path,
+        path: &CStr,
+        (spec, signals, server, leader, attestation): (Spec, OwnedFd, Client, OwnedFd, OwnedFd),
+    ) -> io::Result<Self> {
+        let events = EventsWriter::create(folder)?;
+        let retention = match spec.journal_bytes_max {
+            0 => Retention::UNLIMITED,
+            n => Retention::newest(n),
+        };
+        let journal = journal::Writer::create(folder, retention)?;
+        let listener = socket::listen_in(folder, SOCKET_FILE)?;
+        listener.set_nonblocking(true)?;
+        // In memory: a full disk must not keep a command from running, and truncating a file on a disk costs more than
+        // all else that a command needs here.
+        let command_file = std::fs::File::from(rustix::fs::memfd_create("command", rustix::fs::MemfdFlags::CLOEXEC)?);
+        let secret = secret()?;
+        let greeting = greeting(&secret, &command_file, spec.attests);
+        let mut holder = Self {
+            leader,
+            attestation,
+            is_unattested: false,
+            greeting,
+            signals,
+            listener,
+            clients: vec![server],
+            next_client: 1,
+            journal,
+            events,
+            held: VecDeque::new(),
+            pump: Pump::new(spec.may_splice),
+            prompt: Prompt::new(secret),
+            keyboard: Keyboard::default(),
+            sampler: Sampler::new(path),
+            command_file,
+            waiting: None,
+            shell_pid,
+            exit: None,
+            ending: None,
+            enders: Vec::new(),
+            is_end_asked: false,
+            is_exit_delayed: false,
+            is_over: false,
+            published: Tail::default(),
+            answered: Offset::ZERO,
+            answers: VecDeque::new(),
+            prompt_at: Offset::ZERO,
+            turn_from: Offset::ZERO,
+            retry_at: None,
+            is_full: false,
+            has_more: false,
+            quiet_at: None,
+            announce_by: None,
+            expects_marker: None,
+            has_marker: false,
+            typed_at: 0,
+            idle_until: 0,
+            spec,
+        };
+        let (cols, rows) = (holder.spec.cols, holder.spec.rows);
+        let started = Record::Started { holder_pid: std::process::id(), shell_pid, cols, rows };
+        holder.events.record(time::wall_us(), Offset::ZERO, &started)?;
+        holder.published = Tail { journal: Offset::ZERO, events: holder.events.end() };
+        holder.sampler.stir(time::monotonic_us());
+        let hello = holder.hello();
+        holder.each_attached(|c| c.send(&hello));
+        Ok(holder)
     }
 
     fn turn(&mut self) -> io::Result<()> {
