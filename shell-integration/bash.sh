@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2317 # What stands behind `return` is evaluated when it is needed.
 #
 # Makes one interactive bash (5.0 or later) attest the ends of its commands to the holder and take commands as data.
 #
@@ -21,9 +22,10 @@ fi
 # The secret and the path come over the socket and not in the environment, which any child and `ps e` could read. This
 # must stay before the user's files: they may do anything, a `read` from the terminal included.
 if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
+  builtin mapfile -d $'\f' -t __ptyd_parts <"${BASH_SOURCE[0]}" && ((${#__ptyd_parts[@]} == 2)) &&
   IFS= read -r -u 97 __ptyd_secret 2>/dev/null && IFS= read -r -u 97 __ptyd_file; then
   declare +x __ptyd_secret __ptyd_file
-  readonly __ptyd_secret __ptyd_file
+  readonly __ptyd_secret __ptyd_file __ptyd_parts
 
   # What PROMPT_COMMAND begins with. Redirecting the group hides the trace of `set -x`, the call itself included. `&& :`
   # keeps a status that is not zero from ending a `set -e` shell or firing an ERR trap, yet passes it on to what the
@@ -168,91 +170,13 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     if [[ $- == *[aeux]* || -z ${__ptyd_usual-} || ${#staged[@]} -ne 3 || ${staged[0]} -le __ptyd_taken ||
       $1 -gt $((__ptyd_line + 1)) || ${PROMPT_COMMAND-} != "$__ptyd_prompt"* ||
       ${staged[2]} == *[\|\&\)\\[:space:]] || ${staged[2]} == *['#<']* || ${staged[2]} == *function* ]]; then
-      __ptyd_load_carefully "$1"
+      __ptyd_seldom __ptyd_load_carefully "$1"
       return
     fi
     [[ ${HISTCONTROL-} == *ignore[sb]* ]] || __ptyd_hide_line
     __ptyd_id=${staged[0]} __ptyd_taken=${staged[0]} __ptyd_mark=$'\e]7337;C;'${staged[1]}$'\a' \
       __ptyd_text=${staged[2]}$__ptyd_telling READLINE_LINE=" $__ptyd_evaluating" \
       READLINE_POINT=${#__ptyd_evaluating} __ptyd_usual=()
-  }
-
-  # The same whatever the shell's state and the text are; `status` and `staged` are the loader's.
-  # $2 is the shell's options where __ptyd_load_quietly has dealt with them.
-  __ptyd_load_carefully() {
-    local id line
-    if [[ $- == *[aeux]* && -z ${2-} ]]; then
-      __ptyd_load_quietly "$1"
-      return
-    fi
-    [[ ${#staged[@]} -ge 2 && ${staged[0]} == [0-9]* ]] || return 0
-    id=${staged[0]}
-    # A key that a person pressed by accident finds a command that was taken before.
-    ((id > __ptyd_taken)) || return 0
-    if [[ ${PROMPT_COMMAND-} != "$__ptyd_prompt"* ]]; then
-      __ptyd_install
-    elif ((${1:-1} > ${__ptyd_line:-0} + 1)); then
-      # The editor is one line ahead of the prompt; more means a continuation line (PS2) of what a person has begun.
-      __ptyd_say_running "$id"
-      return 0
-    fi
-    # The last command's end was never reported, else the hook had done this.
-    ((__ptyd_id == 0)) || __ptyd_restore
-    __ptyd_id=$id __ptyd_text=${staged[2]-}
-    # These alone can make the capture behind them a part of themselves: a here-document, an operator, a function head.
-    # (Behind an operator or a head there may be comments.)
-    if [[ $__ptyd_text == *[\|\&\)\\[:space:]] || $__ptyd_text == *'#'* || $__ptyd_text == *'<<'* ||
-      $__ptyd_text == *function* || ${2-} == *e* || __ptyd_is_5_0 -ne 0 ]]; then
-      __ptyd_examine "${2-}"
-    fi
-    __ptyd_text+=$__ptyd_telling
-    [[ ${2-} != *x* ]] || __ptyd_text=$'{ set -x; } 2>/dev/null\n'$__ptyd_text
-    line=$__ptyd_evaluating
-    # $? survives from the last command by itself. PIPESTATUS does not, but only a text that names it can tell.
-    [[ $__ptyd_last != *' '* || $__ptyd_text != *PIPESTATUS* ]] || __ptyd_repeat_pipestatus
-    # History keeps what people type. `set +o history` is no way: switching it on again reads HISTFILE once more.
-    # So the line begins with a space and, where the user's setting does not do so already, that keeps it out.
-    [[ ${HISTCONTROL-} == *ignore[sb]* ]] || __ptyd_hide_line
-    # PS0 is printed after the line was accepted and before it runs, without a fork and without a command of its own; but
-    # on stderr, and only if it was ours when the prompt was made.
-    __ptyd_mark=$'\e]7337;C;'${staged[1]}$'\a'
-    if [[ ${PS0-} != "$__ptyd_ps0"* || -n ${__ptyd_stderr_gone-} || $BASHOPTS != *promptvars* ]]; then
-      line="{ __ptyd_begin && :; } 2>/dev/null; $line"
-    fi
-    __ptyd_taken=$id
-    READLINE_LINE=" $line" READLINE_POINT=$((${#line} + 1))
-  }
-
-  # The same under options that would show it, end it or export what it assigns.
-  __ptyd_load_quietly() {
-    local options=$-
-    # Not put back on return: the trace of our line would show the whole text. The text itself turns it on again.
-    set +x
-    local -
-    set +aeu
-    __ptyd_load_carefully "$1" "$options"
-    # Nothing was taken, so nothing will turn it on again but the hook.
-    [[ $options != *x* || -n $READLINE_LINE ]] || __ptyd_xtrace=(x)
-  }
-
-  # Refuses a text that is incomplete, before it runs; $1 is the shell's options. Only here a round trip forks.
-  __ptyd_examine() {
-    [[ $__ptyd_text == *'<<'* || $1 == *e* || __ptyd_is_5_0 -ne 0 || $__ptyd_text =~ $__ptyd_dangling ]] || return 0
-    __ptyd_check
-    case $? in
-      3) __ptyd_flags=i __ptyd_text='__ptyd_refuse && :' ;;
-      # A syntax error is left to `eval`, since an option that the text itself sets may make it none. But under `set -e`
-      # a failing `eval` would end the shell, where a typed error does not.
-      2) [[ $1 != *e* ]] || __ptyd_flags=n __ptyd_text='__ptyd_refuse && :' ;;
-    esac
-  }
-
-  # Makes the line begin with a pipeline that ends as the last command's did; `line` and `status` are the loader's.
-  __ptyd_repeat_pipestatus() {
-    local again="__ptyd_pass ${__ptyd_last// / | __ptyd_pass }"
-    # `&& :` for the reason given with PROMPT_COMMAND; but a `:` that runs would be the new PIPESTATUS.
-    ((status == 0)) || again+=' && :'
-    line="$again; $line"
   }
 
   __ptyd_hide_line() {
@@ -267,93 +191,40 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     __ptyd_histcontrol=()
   }
 
-  # $1 is the id of the command that was not taken, or that is running.
-  __ptyd_say_running() {
-    builtin printf 'R;%s;%s;%s\0' "$__ptyd_secret" "${SRANDOM:-$RANDOM$RANDOM}${EPOCHREALTIME//[!0-9]/}" "$1" >&97
+  # Calls a function that is seldom needed, with $? as it is. Those are read only then, from what stands behind `return`.
+  __ptyd_seldom() {
+    # shellcheck disable=SC2319 # Whatever it is of.
+    local status_before=$?
+    declare -F "$1" >/dev/null || __ptyd_read_on
+    __ptyd_pass "$status_before"
+    "$@"
   }
+
+  # As they were meant, whatever the user has set by now.
+  __ptyd_read_on() {
+    local - options=$BASHOPTS
+    set +aeux
+    builtin shopt -u expand_aliases
+    builtin shopt -s interactive_comments
+    builtin eval "${__ptyd_parts[1]}"
+    [[ $options != *expand_aliases* ]] || builtin shopt -s expand_aliases
+    [[ $options == *interactive_comments* ]] || builtin shopt -u interactive_comments
+  } 2>/dev/null
 
   # One element of a pipeline that has to end as an earlier one did.
   __ptyd_pass() { return "$1"; }
-
-  # Prints the start marker where PS0 cannot, and passes $? on.
-  __ptyd_begin() {
-    local status=$?
-    builtin printf '%s' "$__ptyd_mark" >/dev/tty
-    return "$status"
-  }
-
-  # Asks a bash that executes nothing: 0 complete, 2 a syntax error, 3 incomplete. Says on the terminal what it said.
-  __ptyd_parses() (
-    options=()
-    shopt -q extglob && options=(-O extglob)
-    said=$({ builtin read -rd '' _ && builtin read -rd '' _ && LC_ALL=C BASH_ENV='' exec "$BASH" "${options[@]}" -n; } <"$__ptyd_file" 2>&1)
-    [[ -n $said ]] || exit 0
-    builtin printf '%s\n' "$said"
-    [[ $said != *' unexpected end of file'* && $said != *' unexpected EOF while'* && $said != *' here-document at line '* ]] || exit 3
-    exit 2
-  )
-
-  # The same in silence and without job control, which would hand the terminal over under the line editor.
-  __ptyd_check() {
-    local -
-    set +m
-    __ptyd_parses >/dev/null
-  }
-
-  # Stands in for a text that was refused: what bash said about it, and the status that bash gives for it.
-  __ptyd_refuse() {
-    __ptyd_parses >&2
-    return 2
-  }
 
   # Behind `eval`: gives the line the status of the command.
   __ptyd_finish() {
     local status=$?
     [[ -n ${__ptyd_end-} && -t 2 && -z ${__ptyd_stderr_gone-} && ${PROMPT_COMMAND-} == "$__ptyd_prompt"* ]] ||
-      __ptyd_finish_otherwise
+      __ptyd_seldom __ptyd_finish_otherwise
     return "${__ptyd_end[0]-$status}"
   }
 
-  # `status` is the caller's.
-  __ptyd_finish_otherwise() {
-    [[ -n ${__ptyd_end-} ]] || __ptyd_explain "$status"
-    status=${__ptyd_end[0]}
-    # Readline's echo goes to stderr, and so does PS0.
-    if [[ -t 2 ]]; then __ptyd_stderr_gone=(); else __ptyd_stderr_gone=(1); fi
-    # The command may have lost the hook (PROMPT_COMMAND=); where it cannot be put back, the end is told from here.
-    [[ ${PROMPT_COMMAND-} == "$__ptyd_prompt"* ]] || __ptyd_install || __ptyd_hook "$__ptyd_line"
-  }
-
-  # Finds out why there was no capture: the text has a syntax error, which may be that it is incomplete.
-  __ptyd_explain() {
-    local -
-    set +aeux
-    __ptyd_end=("$1" "$1") __ptyd_flags+=n
-    __ptyd_check
-    if (($? == 3)); then __ptyd_flags+=i; fi
-  }
-
-  # Key 2 (bind -x): says how things stand when the holder misses a report. Stdin is the command that the shell ran last.
-  __ptyd_report() {
-    local status=$? last=()
-    # Not `read`: its delimiter is one variable of the process, and the `read -e` that this may interrupt uses it too.
-    builtin mapfile -d '' last
-    # With the hook in place an end would have been told, so this is a `read -e` inside a command. Without it, what the
-    # shell ran last tells.
-    if [[ ${PROMPT_COMMAND-} == "$__ptyd_prompt"* || __ptyd_id -ne 0 && -z ${__ptyd_end-} &&
-      (${#FUNCNAME[@]} -gt 1 || ${last-} == *read*) ]]; then
-      __ptyd_say_running "$__ptyd_id"
-    else
-      __ptyd_install
-      __ptyd_pass "$status"
-      __ptyd_hook "$1" l
-    fi
-  }
-
   readonly -f __ptyd_tell __ptyd_look_closer __ptyd_hook __ptyd_restore __ptyd_claim_ps0 __ptyd_tell_path \
-    __ptyd_install __ptyd_no_hook __ptyd_load __ptyd_load_carefully __ptyd_load_quietly __ptyd_examine \
-    __ptyd_repeat_pipestatus __ptyd_hide_line __ptyd_show_line __ptyd_say_running __ptyd_pass __ptyd_begin \
-    __ptyd_parses __ptyd_check __ptyd_refuse __ptyd_finish __ptyd_finish_otherwise __ptyd_explain __ptyd_report
+    __ptyd_install __ptyd_no_hook __ptyd_load __ptyd_hide_line __ptyd_show_line __ptyd_seldom __ptyd_read_on \
+    __ptyd_pass __ptyd_finish
   readonly __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_is_5_0
 
   # Before the user's files, so that the keys are there even if an error in them ends all of bash's startup.
@@ -361,7 +232,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     # shellcheck disable=SC2016 # The editor runs it.
     bind -m "$__ptyd_keymap" -x '"\e\x1f":{ __ptyd_load "$LINENO" && :; } 2>/dev/null'
     # shellcheck disable=SC2016
-    bind -m "$__ptyd_keymap" -x '"\e[7338~":{ __ptyd_report "$LINENO" && :; } 2>/dev/null <<<"$BASH_COMMAND"'
+    bind -m "$__ptyd_keymap" -x '"\e[7338~":{ __ptyd_seldom __ptyd_report "$LINENO" && :; } 2>/dev/null <<<"$BASH_COMMAND"'
     bind -m "$__ptyd_keymap" '"\e\x1e":accept-line'
   done
   unset __ptyd_keymap
@@ -386,3 +257,159 @@ fi
 if declare -F __ptyd_install >/dev/null; then
   __ptyd_install || __ptyd_hook "$LINENO" l
 fi
+
+# bash parses what stands behind this, and behind the form feed, only when it is needed: a shell starts a good deal sooner.
+return
+
+# The same whatever the shell's state and the text are; `status` and `staged` are the loader's.
+# $2 is the shell's options where __ptyd_load_quietly has dealt with them.
+__ptyd_load_carefully() {
+  local id line
+  if [[ $- == *[aeux]* && -z ${2-} ]]; then
+    __ptyd_load_quietly "$1"
+    return
+  fi
+  [[ ${#staged[@]} -ge 2 && ${staged[0]} == [0-9]* ]] || return 0
+  id=${staged[0]}
+  # A key that a person pressed by accident finds a command that was taken before.
+  ((id > __ptyd_taken)) || return 0
+  if [[ ${PROMPT_COMMAND-} != "$__ptyd_prompt"* ]]; then
+    __ptyd_install
+  elif ((${1:-1} > ${__ptyd_line:-0} + 1)); then
+    # The editor is one line ahead of the prompt; more means a continuation line (PS2) of what a person has begun.
+    __ptyd_say_running "$id"
+    return 0
+  fi
+  # The last command's end was never reported, else the hook had done this.
+  ((__ptyd_id == 0)) || __ptyd_restore
+  __ptyd_id=$id __ptyd_text=${staged[2]-}
+  # These alone can make the capture behind them a part of themselves: a here-document, an operator, a function head.
+  # (Behind an operator or a head there may be comments.)
+  if [[ $__ptyd_text == *[\|\&\)\\[:space:]] || $__ptyd_text == *'#'* || $__ptyd_text == *'<<'* ||
+    $__ptyd_text == *function* || ${2-} == *e* || __ptyd_is_5_0 -ne 0 ]]; then
+    __ptyd_examine "${2-}"
+  fi
+  __ptyd_text+=$__ptyd_telling
+  [[ ${2-} != *x* ]] || __ptyd_text=$'{ set -x; } 2>/dev/null\n'$__ptyd_text
+  line=$__ptyd_evaluating
+  # $? survives from the last command by itself. PIPESTATUS does not, but only a text that names it can tell.
+  [[ $__ptyd_last != *' '* || $__ptyd_text != *PIPESTATUS* ]] || __ptyd_repeat_pipestatus
+  # History keeps what people type. `set +o history` is no way: switching it on again reads HISTFILE once more.
+  # So the line begins with a space and, where the user's setting does not do so already, that keeps it out.
+  [[ ${HISTCONTROL-} == *ignore[sb]* ]] || __ptyd_hide_line
+  # PS0 is printed after the line was accepted and before it runs, without a fork and without a command of its own; but
+  # on stderr, and only if it was ours when the prompt was made.
+  __ptyd_mark=$'\e]7337;C;'${staged[1]}$'\a'
+  if [[ ${PS0-} != "$__ptyd_ps0"* || -n ${__ptyd_stderr_gone-} || $BASHOPTS != *promptvars* ]]; then
+    line="{ __ptyd_begin && :; } 2>/dev/null; $line"
+  fi
+  __ptyd_taken=$id
+  READLINE_LINE=" $line" READLINE_POINT=$((${#line} + 1))
+}
+
+# The same under options that would show it, end it or export what it assigns.
+__ptyd_load_quietly() {
+  local options=$-
+  # Not put back on return: the trace of our line would show the whole text. The text itself turns it on again.
+  set +x
+  local -
+  set +aeu
+  __ptyd_load_carefully "$1" "$options"
+  # Nothing was taken, so nothing will turn it on again but the hook.
+  [[ $options != *x* || -n $READLINE_LINE ]] || __ptyd_xtrace=(x)
+}
+
+# Refuses a text that is incomplete, before it runs; $1 is the shell's options. Only here a round trip forks.
+__ptyd_examine() {
+  [[ $__ptyd_text == *'<<'* || $1 == *e* || __ptyd_is_5_0 -ne 0 || $__ptyd_text =~ $__ptyd_dangling ]] || return 0
+  __ptyd_check
+  case $? in
+    3) __ptyd_flags=i __ptyd_text='__ptyd_refuse && :' ;;
+    # A syntax error is left to `eval`, since an option that the text itself sets may make it none. But under `set -e`
+    # a failing `eval` would end the shell, where a typed error does not.
+    2) [[ $1 != *e* ]] || __ptyd_flags=n __ptyd_text='__ptyd_refuse && :' ;;
+  esac
+}
+
+# Makes the line begin with a pipeline that ends as the last command's did; `line` and `status` are the loader's.
+__ptyd_repeat_pipestatus() {
+  local again="__ptyd_pass ${__ptyd_last// / | __ptyd_pass }"
+  # `&& :` for the reason given with PROMPT_COMMAND; but a `:` that runs would be the new PIPESTATUS.
+  ((status == 0)) || again+=' && :'
+  line="$again; $line"
+}
+
+# $1 is the id of the command that was not taken, or that is running.
+__ptyd_say_running() {
+  builtin printf 'R;%s;%s;%s\0' "$__ptyd_secret" "${SRANDOM:-$RANDOM$RANDOM}${EPOCHREALTIME//[!0-9]/}" "$1" >&97
+}
+
+# Prints the start marker where PS0 cannot, and passes $? on.
+__ptyd_begin() {
+  local status=$?
+  builtin printf '%s' "$__ptyd_mark" >/dev/tty
+  return "$status"
+}
+
+# Asks a bash that executes nothing: 0 complete, 2 a syntax error, 3 incomplete. Says on the terminal what it said.
+__ptyd_parses() (
+  options=()
+  shopt -q extglob && options=(-O extglob)
+  said=$({ builtin read -rd '' _ && builtin read -rd '' _ && LC_ALL=C BASH_ENV='' exec "$BASH" "${options[@]}" -n; } <"$__ptyd_file" 2>&1)
+  [[ -n $said ]] || exit 0
+  builtin printf '%s\n' "$said"
+  [[ $said != *' unexpected end of file'* && $said != *' unexpected EOF while'* && $said != *' here-document at line '* ]] || exit 3
+  exit 2
+)
+
+# The same in silence and without job control, which would hand the terminal over under the line editor.
+__ptyd_check() {
+  local -
+  set +m
+  __ptyd_parses >/dev/null
+}
+
+# Stands in for a text that was refused: what bash said about it, and the status that bash gives for it.
+__ptyd_refuse() {
+  __ptyd_parses >&2
+  return 2
+}
+
+# `status` is the caller's.
+__ptyd_finish_otherwise() {
+  [[ -n ${__ptyd_end-} ]] || __ptyd_explain "$status"
+  status=${__ptyd_end[0]}
+  # Readline's echo goes to stderr, and so does PS0.
+  if [[ -t 2 ]]; then __ptyd_stderr_gone=(); else __ptyd_stderr_gone=(1); fi
+  # The command may have lost the hook (PROMPT_COMMAND=); where it cannot be put back, the end is told from here.
+  [[ ${PROMPT_COMMAND-} == "$__ptyd_prompt"* ]] || __ptyd_install || __ptyd_hook "$__ptyd_line"
+}
+
+# Finds out why there was no capture: the text has a syntax error, which may be that it is incomplete.
+__ptyd_explain() {
+  local -
+  set +aeux
+  __ptyd_end=("$1" "$1") __ptyd_flags+=n
+  __ptyd_check
+  if (($? == 3)); then __ptyd_flags+=i; fi
+}
+
+# Key 2 (bind -x): says how things stand when the holder misses a report. Stdin is the command that the shell ran last.
+__ptyd_report() {
+  local status=$? last=()
+  # Not `read`: its delimiter is one variable of the process, and the `read -e` that this may interrupt uses it too.
+  builtin mapfile -d '' last
+  # With the hook in place an end would have been told, so this is a `read -e` inside a command. Without it, what the
+  # shell ran last tells.
+  if [[ ${PROMPT_COMMAND-} == "$__ptyd_prompt"* || __ptyd_id -ne 0 && -z ${__ptyd_end-} &&
+    (${#FUNCNAME[@]} -gt 2 || ${last-} == *read*) ]]; then
+    __ptyd_say_running "$__ptyd_id"
+  else
+    __ptyd_install
+    __ptyd_pass "$status"
+    __ptyd_hook "$1" l
+  fi
+}
+
+readonly -f __ptyd_load_carefully __ptyd_load_quietly __ptyd_examine __ptyd_repeat_pipestatus __ptyd_say_running \
+  __ptyd_begin __ptyd_parses __ptyd_check __ptyd_refuse __ptyd_finish_otherwise __ptyd_explain __ptyd_report
