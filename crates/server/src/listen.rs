@@ -164,7 +164,8 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
 /// Every route behind the one guard; refusals of the guard too become problem documents.
 pub(crate) fn app(dispatcher: Dispatcher, guard: Guard, authority: &str) -> Router {
     rest::router(Rest::new(dispatcher.clone(), authority))
-        .merge(stdio::router(dispatcher))
+        .merge(stdio::router(dispatcher.clone()))
+        .merge(crate::mcp::http_router(dispatcher))
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(async || "ok\n"))
         .fallback(rest::no_route)
@@ -263,7 +264,12 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let app = app_in(dir.path()).await;
         let table = rest::routes().into_iter().map(|(method, path, _)| (method, path));
-        let others = [(Method::GET, stdio::PATH), (Method::GET, "/nowhere"), (Method::PUT, "/terminals")];
+        let others = [
+            (Method::GET, stdio::PATH),
+            (Method::POST, "/mcp"),
+            (Method::GET, "/nowhere"),
+            (Method::PUT, "/terminals"),
+        ];
         let mut walked = 0;
         for (method, path) in table.chain(others) {
             let path = path.replace("{session}", "s0-aaaaaaaaaa").replace("{command}", "c1");
@@ -279,7 +285,7 @@ mod tests {
             }
             walked += 1;
         }
-        assert_eq!(walked, 16);
+        assert_eq!(walked, 17);
         // What was started on the way lives in a process of its own.
         let mine = Door::Unix { peer: Some(1_000) };
         let list = ask(&app, mine, &Method::GET, "/terminals", None).await.into_body();

@@ -1,0 +1,117 @@
+"""The same tools over streamable HTTP, with the official SDK, in both eras of the protocol."""
+
+import json
+import signal
+import subprocess
+from contextlib import asynccontextmanager
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from desk import PTYD, Agent
+
+ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
+
+
+@pytest.fixture
+async def served(machine):
+    """A server that was started by hand, its address and its token."""
+    server = subprocess.Popen(
+        [PTYD, "serve", "--listen", "127.0.0.1:0"], env=machine.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    try:
+        # The first line is printed once it listens.
+        assert server.stdout.readline()
+        address = (machine.state / "listen").read_text().strip().removeprefix("http://")
+        machine.url, machine.token = f"http://{address}/mcp", (machine.state / "token").read_text().strip()
+        yield machine
+        async with agent_of(machine) as agent:
+            for row in (await agent.call("list_terminal_sessions")).structured["terminals"]:
+                await agent.call("terminate_terminal_session", session_id=row["id"], force=True)
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait()
+        server.stdout.close()
+
+
+@asynccontextmanager
+async def agent_of(machine, mode="auto"):
+    """A client of the server at this desk."""
+    headers = {"Authorization": f"Bearer {machine.token}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=90) as http:
+        async with Client(streamable_http_client(machine.url, http_client=http), mode=mode) as client:
+            yield Agent(client, 0)
+
+
+@ERAS
+async def test_an_agent_works_over_http_as_over_stdio(served, mode):
+    async with agent_of(served, mode) as agent:
+        session = await agent.session(cwd=str(served.project))
+        assert (await session.run("cd /tmp; false")).exit == 1
+        assert (await session.run("pwd")).output == "/tmp"
+        asked = await session.run("read -p 'name? ' n; echo got:$n")
+        assert (asked.is_running, asked.wants) == (True, "input")
+        assert (await session.type("John\n")).last_line == "got:John"
+
+
+@ERAS
+async def test_the_one_tool_shell_over_http_names_the_way_to_a_session(served, mode):
+    async with agent_of(served, mode) as agent:
+        refused = await agent.terminal("true")
+        assert (refused.is_error, "start_terminal_session" in refused.text) == (True, True)
+        session = await agent.session()
+        assert (await agent.terminal("echo hi", session_id=session.id)).output == "hi"
+
+
+async def test_a_session_outlives_the_client_that_started_it(served):
+    async with agent_of(served) as agent:
+        id = (await agent.session()).id
+        assert (await agent.at(id).run("x=kept")).exit == 0
+    async with agent_of(served) as agent:
+        assert (await agent.at(id).run("echo $x")).output == "kept"
+
+
+async def test_progress_comes_while_a_call_waits(served):
+    told = []
+
+    async def on_progress(*progress):
+        told.append(progress)
+
+    async with agent_of(served) as agent:
+        session = await agent.session()
+        answer = await agent.call(
+            "execute_in_terminal", session_id=session.id, command="read -t 1 </dev/zero -N 1; echo done", on_progress=on_progress
+        )
+        assert (answer.output, len(told) >= 1) == ("done", True)
+
+
+async def test_whoever_may_not_come_in_does_not(served):
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    right = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream"}
+    async with httpx2.AsyncClient() as http:
+
+        async def status(**headers):
+            return (await http.post(served.url, content=json.dumps(hello), headers={"Content-Type": "application/json"} | headers)).status_code
+
+        assert await status(**right) == 200
+        assert await status(**right | {"Authorization": "Bearer wrong"}) == 401
+        assert await status(Accept=right["Accept"]) == 401
+        assert await status(**right | {"Origin": "https://example.com"}) == 403
+        assert await status(**right | {"Host": "example.com"}) == 403
+        assert await status(**right | {"Origin": "http://localhost:3000"}) == 200
+
+
+async def test_a_wait_whose_client_goes_leaves_the_program_running(served):
+    async with agent_of(served) as agent:
+        session = await agent.session()
+        await session.run("trap 'echo interrupted' INT; read -p 'go? ' x; echo $x", timeout=1)
+    async with httpx2.AsyncClient() as http:
+        call = {"name": "get_terminal_output", "arguments": {"session_id": session.id, "wait_for": "never", "timeout": 50}}
+        body = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": call}
+        headers = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream"}
+        with pytest.raises(httpx2.ReadTimeout):
+            await http.post(served.url, json=body, headers=headers, timeout=0.5)
+    async with agent_of(served) as agent:
+        assert (await agent.at(session.id).type("on\n")).last_line == "on"

@@ -1,0 +1,55 @@
+//! `/mcp`: the same door over streamable HTTP, for both eras of the protocol.
+//!
+//! Every request stands for itself. The protocol's own sessions are not made, so none can end and take something along:
+//! a terminal session is an explicit handle, and the caller is whoever [`crate::guard`] found.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::extract::{Extension, Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+
+use super::{Door, ToolSet};
+use crate::action::ClientContext;
+use crate::dispatch::Dispatcher;
+use crate::identity::Principal;
+use crate::limits::BODY_BYTES_MAX;
+
+/// The route.
+pub(crate) const PATH: &str = "/mcp";
+
+/// One door for each principal: it remembers what was said, and the next request goes on from there.
+#[derive(Clone)]
+struct Doors {
+    dispatcher: Dispatcher,
+    of: Arc<Mutex<HashMap<String, Door>>>,
+}
+
+/// The route's handler. POST carries a message; rmcp refuses the rest with what it allows.
+pub(crate) fn router(dispatcher: Dispatcher) -> Router {
+    Router::new().route(PATH, any(serve)).with_state(Doors { dispatcher, of: Arc::default() })
+}
+
+async fn serve(State(doors): State<Doors>, Extension(who): Extension<Principal>, request: Request) -> Response {
+    let door = doors.of(who);
+    // Host and Origin were checked with everything else; a second list here could only differ.
+    let config = StreamableHttpServerConfig::default()
+        .disable_allowed_hosts()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_max_request_body_bytes(BODY_BYTES_MAX);
+    let service = StreamableHttpService::new(move || Ok(door.clone()), Arc::<NeverSessionManager>::default(), config);
+    service.handle(request).await.into_response()
+}
+
+impl Doors {
+    fn of(&self, who: Principal) -> Door {
+        let mut doors = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        let make = || Door::new(self.dispatcher.clone(), who.clone(), ClientContext::default(), ToolSet::All);
+        doors.entry(who.name.clone()).or_insert_with(make).clone()
+    }
+}
