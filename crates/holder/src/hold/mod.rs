@@ -316,7 +316,7 @@ impl Holder {
         self.go_on_ending(now);
         self.publish(now);
         // Waking the server for what it cannot use yet would take the processor that the marker's way needs.
-        let may_wait = now < self.idle_until || self.expects_marker.is_some();
+        let may_wait = now < self.idle_until || self.expects_marker.is_some() && self.held.is_empty();
         for client in self.clients.iter_mut().filter(|c| !(may_wait && c.is_held())) {
             client.flush();
         }
