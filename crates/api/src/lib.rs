@@ -9,6 +9,7 @@ mod error;
 mod input;
 mod output;
 mod session;
+mod ticket;
 
 pub use command::{CommandExecution, CommandList, CommandStatus, EndedBy, ExecuteRequest, OutputFormat};
 pub use error::{ErrorCode, Problem};
@@ -18,3 +19,4 @@ pub use session::{
     Boundary, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, ResourceUsage, SessionList,
     SessionStatus, TerminalSession, Terminated,
 };
+pub use ticket::{Ticket, TicketRequest, TicketScope};

@@ -201,6 +201,8 @@ pub struct Exit {
 pub struct Connection {
     /// The session's REST resource; output and input are below it.
     pub url: String,
+    /// Its WebSocket; docs/websocket.md says how to speak.
+    pub socket: String,
     /// The command that attaches a person's terminal.
     pub attach: String,
 }

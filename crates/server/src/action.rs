@@ -11,6 +11,8 @@ use regex::Regex;
 
 use crate::identity::Detach;
 use crate::ids::{CommandId, SessionId};
+pub use crate::sessions::Feed;
+pub use crate::viewing::{Piece, SessionEvent, TicketView, Watching};
 
 /// One request.
 #[derive(Debug, Clone)]
@@ -54,6 +56,29 @@ pub enum Action {
     },
     /// Type at the terminal. → [`Outcome::Report`]
     Input(Input),
+    /// Type bytes for a viewer, who waits for nothing. → [`Outcome::Typed`]
+    Type {
+        /// Which session.
+        session: SessionId,
+        /// What to type, as it is.
+        bytes: Vec<u8>,
+        /// The same key again is not typed again.
+        key: String,
+    },
+    /// Follow a session as it is shown. → [`Outcome::Watching`]
+    Watch {
+        /// Which session.
+        session: SessionId,
+        /// From this offset; without it from where the output ends now.
+        since: Option<u64>,
+    },
+    /// A ticket with which a browser comes in, once. → [`Outcome::Ticket`]
+    Ticket {
+        /// For which session.
+        session: SessionId,
+        /// Whether it may type and resize, too.
+        may_write: bool,
+    },
     /// Send a signal. → [`Outcome::Session`]
     Signal {
         /// Which session.
@@ -309,6 +334,12 @@ pub enum Outcome {
     Terminated(TerminatedView),
     /// The one-tool shell's answer.
     Terminal(Box<TerminalView>),
+    /// How many bytes were typed.
+    Typed(usize),
+    /// A viewer's place in a session.
+    Watching(Box<Watching>),
+    /// A ticket.
+    Ticket(TicketView),
 }
 
 /// A session's life: terminal-management.md §3.4.1.

@@ -8,6 +8,7 @@ use std::time::Instant;
 use crate::action::{Action, ActionError, Outcome};
 use crate::identity::Principal;
 use crate::sessions::Manager;
+use crate::tickets::Tickets;
 
 /// A cheap handle that the doors hold.
 #[derive(Debug, Clone)]
@@ -32,6 +33,11 @@ impl Dispatcher {
             Err(e) => tracing::info!(action = name, who = %who.name, ms, error = %e, "not done"),
         }
         result
+    }
+
+    /// Where the guard looks tickets up.
+    pub(crate) fn tickets(&self) -> Arc<Tickets> {
+        Arc::clone(&self.manager.tickets)
     }
 
     /// The server stops, and does nothing for anybody any more.
@@ -61,6 +67,9 @@ fn name(action: &Action) -> &'static str {
         Action::Commands { .. } => "commands",
         Action::Command { .. } => "command",
         Action::Input(_) => "input",
+        Action::Type { .. } => "type",
+        Action::Watch { .. } => "watch",
+        Action::Ticket { .. } => "ticket",
         Action::Signal { .. } => "signal",
         Action::Wait { .. } => "wait",
         Action::Output(_) => "output",

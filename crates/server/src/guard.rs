@@ -13,8 +13,9 @@ use axum::http::{HeaderMap, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::identity::Principal;
+use crate::identity::{Grant, Principal};
 use crate::rest::error::Refusal;
+use crate::tickets::Tickets;
 use crate::token::Token;
 
 /// The routes that tell nothing but that the server lives.
@@ -32,11 +33,20 @@ pub(crate) enum Door {
     },
 }
 
+/// Who came in, and what a ticket limits it to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Admitted {
+    who: Principal,
+    grant: Option<Grant>,
+}
+
 /// What the layer compares with.
 #[derive(Debug)]
 pub(crate) struct Guard {
     /// The bearer token.
     pub(crate) token: Token,
+    /// The tickets that stand for it, once each, at a socket.
+    pub(crate) tickets: Arc<Tickets>,
     /// The user that the server runs as.
     pub(crate) uid: u32,
 }
@@ -50,9 +60,12 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
         None => Err(Refusal::new(ErrorCode::Internal, "the connection has no door")),
     };
     match admitted {
-        Ok(principal) => {
-            if let Some(principal) = principal {
-                request.extensions_mut().insert(principal);
+        Ok(admitted) => {
+            if let Some(Admitted { who, grant }) = admitted {
+                request.extensions_mut().insert(who);
+                if let Some(grant) = grant {
+                    request.extensions_mut().insert(grant);
+                }
             }
             next.run(request).await
         }
@@ -62,7 +75,7 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
 
 impl Guard {
     /// `None` for the open routes, which need nobody.
-    fn over_tcp(&self, headers: &HeaderMap, uri: &Uri) -> Result<Option<Principal>, Refusal> {
+    fn over_tcp(&self, headers: &HeaderMap, uri: &Uri) -> Result<Option<Admitted>, Refusal> {
         let host = match headers.get(header::HOST) {
             Some(value) => value.to_str().ok(),
             None => uri.authority().map(|a| a.as_str()),
@@ -80,19 +93,44 @@ impl Guard {
         }
         let shown = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).and_then(bearer);
         if shown.is_some_and(|t| self.token.is(t)) {
-            return Ok(Some(Principal::local()));
+            return Ok(Some(Admitted { who: Principal::local(), grant: None }));
+        }
+        if let Some((session, shown)) = ticket(headers, uri) {
+            return self.by_ticket(session, shown);
         }
         let help =
             "send `Authorization: Bearer <token>`; the token is in the file `token` of the server's state directory";
         Err(Refusal::new(ErrorCode::Unauthorized, help))
     }
 
-    fn over_unix(&self, peer: Option<u32>) -> Result<Option<Principal>, Refusal> {
+    /// A ticket is used up even where it does not fit.
+    fn by_ticket(&self, session: &str, shown: &str) -> Result<Option<Admitted>, Refusal> {
+        let Some(grant) = self.tickets.redeem(shown) else {
+            let help = "the ticket is unknown, used or too old; ask for a new one with POST /tickets";
+            return Err(Refusal::new(ErrorCode::Unauthorized, help));
+        };
+        if grant.session.as_str() != session {
+            return Err(Refusal::new(ErrorCode::Forbidden, "the ticket is for another session"));
+        }
+        Ok(Some(Admitted { who: grant.who.clone(), grant: Some(grant) }))
+    }
+
+    fn over_unix(&self, peer: Option<u32>) -> Result<Option<Admitted>, Refusal> {
         if peer.is_some_and(|uid| uid == self.uid || uid == 0) {
-            return Ok(Some(Principal::local()));
+            return Ok(Some(Admitted { who: Principal::local(), grant: None }));
         }
         Err(Refusal::new(ErrorCode::Forbidden, "this socket is for the user that runs the server"))
     }
+}
+
+/// The session and the ticket of a request for a socket: browsers can set no header there, only the address and the names of
+/// sub-protocols.
+fn ticket<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<(&'a str, &'a str)> {
+    let session = uri.path().strip_prefix("/terminals/")?.strip_suffix("/socket")?;
+    let in_query = || uri.query()?.split('&').find_map(|pair| pair.strip_prefix("ticket="));
+    let mut offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|v| v.to_str().ok());
+    let in_names = || offered.find_map(|v| v.split(',').find_map(|name| name.trim().strip_prefix("ptyd.ticket.")));
+    in_query().or_else(in_names).map(|shown| (session, shown))
 }
 
 /// The token of an `Authorization` value; the scheme is case-insensitive (RFC 9110 §11.1).
@@ -123,7 +161,7 @@ mod tests {
     use axum::http::HeaderValue;
 
     fn guard() -> Guard {
-        Guard { token: Token::given("right").expect("valid"), uid: 1_000 }
+        Guard { token: Token::given("right").expect("valid"), tickets: Arc::default(), uid: 1_000 }
     }
 
     fn over_tcp(path: &str, headers: &[(header::HeaderName, &str)]) -> Result<bool, ErrorCode> {
@@ -174,6 +212,37 @@ mod tests {
             let refused = of(&[host.clone(), token.clone(), (header::ORIGIN, origin)]);
             assert_eq!(refused, Err(ErrorCode::OriginRefused), "{origin}");
         }
+    }
+
+    #[test]
+    fn a_ticket_opens_the_socket_of_its_session_once_and_nothing_else() {
+        let guard = guard();
+        let session = crate::ids::SessionId::parse("s0-aaaaaaaaaa").expect("an id");
+        let who = Principal { name: "me".to_owned(), is_admin: false };
+        let grant = Grant { who: who.clone(), session, may_write: false };
+        let fresh = || guard.tickets.issue(grant.clone()).expect("room");
+        let of = |path: String, names: &str, origin: &str| {
+            let mut map = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static("localhost"))]);
+            map.insert(header::SEC_WEBSOCKET_PROTOCOL, names.parse().expect("a header"));
+            map.insert(header::ORIGIN, origin.parse().expect("a header"));
+            guard.over_tcp(&map, &path.parse().expect("a path")).map_err(|r| r.code)
+        };
+        let (own, page) = ("/terminals/s0-aaaaaaaaaa/socket", "http://localhost:5173");
+        let expected = Ok(Some(Admitted { who, grant: Some(grant.clone()) }));
+        let ticket = fresh();
+        let by_query = || of(format!("{own}?since=0&ticket={ticket}"), "ptyd.v1", page);
+        assert_eq!([by_query(), by_query()], [expected.clone(), Err(ErrorCode::Unauthorized)]);
+        let ticket = format!("ptyd.v1, ptyd.ticket.{}", fresh());
+        let by_name = || of(own.to_owned(), &ticket, page);
+        assert_eq!([by_name(), by_name()], [expected, Err(ErrorCode::Unauthorized)]);
+        let ticket = fresh();
+        let foreign = of(format!("{own}?ticket={ticket}"), "ptyd.v1", "http://evil.example");
+        assert_eq!(foreign, Err(ErrorCode::OriginRefused));
+        let other = of(format!("/terminals/s0-bbbbbbbbbb/socket?ticket={ticket}"), "ptyd.v1", page);
+        assert_eq!(other, Err(ErrorCode::Forbidden));
+        assert_eq!(of(format!("{own}?ticket={ticket}"), "ptyd.v1", page), Err(ErrorCode::Unauthorized));
+        let rest = of(format!("/terminals?ticket={}", fresh()), "ptyd.v1", page);
+        assert_eq!(rest, Err(ErrorCode::Unauthorized));
     }
 
     #[test]

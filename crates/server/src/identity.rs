@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::ids::SessionId;
+
 /// A caller. Sessions belong to a principal by name; an admin sees and may set others'.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
@@ -16,6 +18,17 @@ impl Principal {
     pub fn local() -> Self {
         Self { name: user_name().unwrap_or_else(|| "local".to_owned()), is_admin: true }
     }
+}
+
+/// What a ticket allows: one socket of one session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// Who asked for the ticket, and acts by it.
+    pub who: Principal,
+    /// The session.
+    pub session: SessionId,
+    /// Whether its holder may type and resize, too.
+    pub may_write: bool,
 }
 
 /// The name of the user that this process runs as (passwd(5)); the environment may say something else.

@@ -20,7 +20,10 @@ pub mod sessions;
 mod shell;
 mod stdio;
 mod store;
+mod tickets;
 mod token;
+mod viewing;
+pub mod ws;
 
 pub use config::Config;
 pub use holder::splice_works;

@@ -80,6 +80,35 @@ pub const DETACH_GRACE: Duration = Duration::from_secs(600);
 /// Connections that are open at once on one listener; each costs a descriptor and tens of KiB, and a session rarely has
 /// more than one client.
 pub const CONNECTIONS_MAX: usize = 2_048;
+/// Viewers of one session; each costs a connection, of which there are not many more.
+pub const VIEWERS_MAX: usize = 1_500;
+/// Events of a session that viewers who were away can still be told: a hundred bytes each, and a command in some.
+pub const EVENTS_KEPT: usize = 64;
+/// Journal bytes that a viewer may have been sent and not have parsed: terminals in browsers parse some MB a second, and
+/// a key's echo waits behind all of it.
+pub const WINDOW_BYTES: u64 = 256 << 10;
+/// A viewer that was stopped by its window, or by its connection, and is this far behind is shown the present instead.
+pub const BEHIND_BYTES_MAX: u64 = 512 << 10;
+/// How often a viewer is brought to the present at most: a screen is drawn from all that it skips.
+pub const SNAPSHOT_EVERY: Duration = Duration::from_millis(250);
+/// Journal bytes in one frame; a connection keeps the room for the largest that it has sent.
+pub const FRAME_BYTES: usize = 16 << 10;
+/// What a WebSocket reads and writes at once when nothing larger is asked of it.
+pub const SOCKET_BUFFER_BYTES: usize = 4 << 10;
+/// One message of a viewer; a longer paste is several.
+pub const MESSAGE_BYTES_MAX: usize = 256 << 10;
+/// Inputs of one viewer that may wait for the program to read; then its connection waits, too.
+pub const INPUTS_WAITING_MAX: usize = 16;
+/// How often a viewer is asked whether it is there.
+pub const PING_EVERY: Duration = Duration::from_secs(15);
+/// And how long it may take to answer.
+pub const PONG_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the other side of a socket that is closed may take to say so, too.
+pub const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
+/// How long a ticket is good: a page asks for it and connects.
+pub const TICKET_LIFETIME: Duration = Duration::from_secs(30);
+/// Tickets that were not used yet; a user opens a few windows at once, not a thousand.
+pub const TICKETS_MAX: usize = 1_024;
 /// How long a request's head may take to come, and how long a connection may be idle before it: whoever says nothing, or
 /// a byte now and then, must not hold a place for ever, and a client that asks every 20 s is not to connect again each time.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);

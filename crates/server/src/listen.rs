@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::serve::Listener;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
@@ -26,11 +27,12 @@ use crate::connections::{self, Bounds};
 use crate::dispatch::Dispatcher;
 use crate::guard::{Door, Guard, check};
 use crate::premises::{lock, private_dir, unix_listener};
-use crate::rest::error::label;
+use crate::rest::error::{Refusal, label};
 use crate::rest::{self, Rest};
 use crate::sessions::Manager;
 use crate::stdio;
 use crate::token::Token;
+use crate::ws::{self, Visits};
 
 /// What a socket's path may have at most: sockaddr_un holds 108 bytes with the NUL (unix(7)).
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
@@ -132,8 +134,10 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     let unix = unix_listener(&config.socket)?;
     let manager = Manager::start(&config).await?;
 
-    let guard = Guard { token, uid: own_uid().map_err(ServeError::at(&config.socket))? };
-    let app = app(Dispatcher::new(Arc::clone(&manager)), guard, &address.to_string());
+    let dispatcher = Dispatcher::new(Arc::clone(&manager));
+    let guard = Guard { token, tickets: dispatcher.tickets(), uid: own_uid().map_err(ServeError::at(&config.socket))? };
+    let visits = Visits::new();
+    let app = app(dispatcher, guard, &visits, &address.to_string());
     let chosen = config.state_dir.join("listen");
     fs::write(&chosen, format!("{address}\n")).map_err(ServeError::at(&chosen))?;
 
@@ -151,7 +155,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     }
     tracing::info!("stopping; sessions live on");
     let _ = stopping.send(true);
-    let last = async { tokio::join!(manager.stop(), serving) };
+    let last = async { tokio::join!(manager.stop(), serving, visits.closed()) };
     if tokio::time::timeout(LAST_ANSWERS, last).await.is_err() {
         tracing::info!("some connections did not end in time");
     }
@@ -162,10 +166,11 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
 }
 
 /// Every route behind the one guard; refusals of the guard too become problem documents.
-pub(crate) fn app(dispatcher: Dispatcher, guard: Guard, authority: &str) -> Router {
+pub(crate) fn app(dispatcher: Dispatcher, guard: Guard, visits: &Visits, authority: &str) -> Router {
     rest::router(Rest::new(dispatcher.clone(), authority))
         .merge(stdio::router(dispatcher.clone()))
-        .merge(crate::mcp::http_router(dispatcher))
+        .merge(crate::mcp::http_router(dispatcher.clone()))
+        .merge(ws::router(dispatcher, visits, |code, why| Refusal::new(code, why).into_response()))
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(async || "ok\n"))
         .fallback(rest::no_route)
@@ -233,8 +238,9 @@ mod tests {
         let config = config(dir);
         private_dir(&config.state_dir).expect("a directory");
         let manager = Manager::start(&config).await.expect("a manager");
-        let guard = Guard { token: Token::given("right").expect("valid"), uid: 1_000 };
-        app(Dispatcher::new(manager), guard, "127.0.0.1:1")
+        let dispatcher = Dispatcher::new(manager);
+        let guard = Guard { token: Token::given("right").expect("valid"), tickets: dispatcher.tickets(), uid: 1_000 };
+        app(dispatcher, guard, &Visits::new(), "127.0.0.1:1")
     }
 
     async fn ask(app: &Router, door: Door, method: &Method, path: &str, token: Option<&str>) -> Response {
@@ -267,6 +273,7 @@ mod tests {
         let others = [
             (Method::GET, stdio::PATH),
             (Method::POST, "/mcp"),
+            (Method::GET, ws::PATH),
             (Method::GET, "/nowhere"),
             (Method::PUT, "/terminals"),
         ];
@@ -285,7 +292,7 @@ mod tests {
             }
             walked += 1;
         }
-        assert_eq!(walked, 17);
+        assert_eq!(walked, 19);
         // What was started on the way lives in a process of its own.
         let mine = Door::Unix { peer: Some(1_000) };
         let list = ask(&app, mine, &Method::GET, "/terminals", None).await.into_body();

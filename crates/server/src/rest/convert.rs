@@ -53,6 +53,7 @@ pub(super) fn session(view: action::SessionView, authority: &str) -> TerminalSes
     TerminalSession {
         connection: api::Connection {
             url: format!("http://{authority}/terminals/{}", view.id),
+            socket: format!("ws://{authority}/terminals/{}/socket", view.id),
             attach: format!("ptyd attach {}", view.id),
         },
         id: view.id.to_string(),

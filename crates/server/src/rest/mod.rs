@@ -14,6 +14,7 @@ mod extract;
 mod input;
 mod output;
 mod sessions;
+mod tickets;
 
 use std::sync::Arc;
 
@@ -64,6 +65,7 @@ pub(crate) fn routes() -> Vec<Route> {
         (Method::POST, "/terminals/{session}/wait", post(input::wait)),
         (Method::GET, "/terminals/{session}/output", get(output::output)),
         (Method::GET, "/terminals/{session}/screen", get(output::screen)),
+        (Method::POST, "/tickets", post(tickets::create)),
     ]
 }
 
@@ -97,6 +99,9 @@ fn unexpected(outcome: &Outcome) -> Refusal {
         Outcome::Screen(_) => "a screen",
         Outcome::Terminated(_) => "an end",
         Outcome::Terminal(_) => "a terminal call",
+        Outcome::Typed(_) => "what was typed",
+        Outcome::Watching(_) => "a viewer's place",
+        Outcome::Ticket(_) => "a ticket",
     };
     Refusal::new(ErrorCode::Internal, format!("the action was answered with {kind}"))
 }

@@ -9,8 +9,9 @@ use std::time::{Duration, SystemTime};
 use holder::spec::Spec;
 use holder::wire::{FromHolder, PROTOCOL, Status, Tail, ToHolder};
 use journal::EventsReader;
-use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, oneshot, watch};
 
+use super::feed::Published;
 use super::ledger::micros;
 use super::link::Link;
 use super::past::{self, Past};
@@ -23,6 +24,7 @@ use crate::ids::SessionId;
 use crate::limits;
 use crate::shell::Integration;
 use crate::store::{SessionRow, Store};
+use crate::tickets::Tickets;
 
 /// This node: the only one until there is a cluster.
 pub(super) const NODE: u16 = 0;
@@ -43,9 +45,12 @@ pub(super) struct Handle {
     pub(super) shared: Arc<Shared>,
     mailbox: mpsc::Sender<Request>,
     pub(super) tail: watch::Receiver<Tail>,
+    pub(super) feed: watch::Receiver<Published>,
     stopping: watch::Receiver<bool>,
     /// One permit for each open wait.
     waits: Arc<Semaphore>,
+    /// One permit for each viewer.
+    viewers: Arc<Semaphore>,
 }
 
 impl Handle {
@@ -62,6 +67,15 @@ impl Handle {
             what: "the number of open waits on this session",
             limit: limits::WAITS_MAX as u64,
             hint: "let some of them end, or ask without waiting",
+        })
+    }
+
+    /// A viewer's place, for as long as it is held.
+    pub(super) fn viewer_permit(&self) -> Result<OwnedSemaphorePermit, ActionError> {
+        Arc::clone(&self.viewers).try_acquire_owned().map_err(|_| ActionError::Limit {
+            what: "the number of viewers of this session",
+            limit: limits::VIEWERS_MAX as u64,
+            hint: "close one that is not looked at",
         })
     }
 
@@ -114,6 +128,8 @@ pub struct Manager {
     /// One creation with an idempotency key at a time, and one default session for each client.
     pub(super) creating: tokio::sync::Mutex<()>,
     store: Arc<Store>,
+    /// One-time tickets for browsers.
+    pub(crate) tickets: Arc<Tickets>,
     /// Set when the server stops.
     stopping: watch::Sender<bool>,
 }
@@ -150,6 +166,7 @@ impl Manager {
             keys: Mutex::default(),
             creating: tokio::sync::Mutex::default(),
             store: Arc::new(store),
+            tickets: Arc::default(),
             stopping: watch::Sender::new(false),
             folder,
         });
@@ -198,6 +215,9 @@ impl Manager {
             Action::Command { session, command, budget } => {
                 self.command(who, &session, command, budget).await.map(|r| Outcome::Report(Box::new(r)))
             }
+            Action::Type { session, bytes, key } => self.types(who, &session, bytes, &key).await.map(Outcome::Typed),
+            Action::Watch { session, since } => self.watch(who, &session, since).await,
+            Action::Ticket { session, may_write } => self.ticket(who, session, may_write).await,
             Action::Input(input) => self.input(who, input).await.map(|r| Outcome::Report(Box::new(r))),
             Action::Wait { session, wait, budget } => {
                 self.wait(who, &session, wait, None, budget).await.map(|r| Outcome::Report(Box::new(r)))
@@ -266,13 +286,16 @@ impl Manager {
         let events = EventsReader::open(&folder).map_err(unreadable)?;
         let (mailbox, requests) = mpsc::channel(limits::MAILBOX_MAX);
         let (tail_sender, tail) = watch::channel(Tail::default());
-        let session = Session::new(Arc::clone(&shared), link, events, requests, tail_sender, early);
+        let (feed_sender, feed) = watch::channel(Published::default());
+        let session = Session::new(Arc::clone(&shared), link, events, requests, (tail_sender, feed_sender), early);
         let handle = Handle {
             shared: Arc::clone(&shared),
             mailbox,
             tail,
+            feed,
             stopping: self.stopping.subscribe(),
             waits: Arc::new(Semaphore::new(limits::WAITS_MAX)),
+            viewers: Arc::new(Semaphore::new(limits::VIEWERS_MAX)),
         };
         locked(&self.live).insert(id.clone(), handle.clone());
         if let (true, Some(client)) = (shared.meta.is_default, &shared.meta.client) {

@@ -1,11 +1,12 @@
 //! Sessions: their manager, the actor of each, and how the past ones are read.
 //!
 //! `session.rs` owns one live session's state; `ledger.rs` replays the ground state; `launch.rs` starts and finds
-//! holders; `manager.rs` keeps the handles; `reports.rs` turns what an actor says into what a caller sees; `desk.rs` is
-//! the one-tool shell.
+//! holders; `manager.rs` keeps the handles; `reports.rs` turns what an actor says into what a caller sees; `feed.rs` is what
+//! a viewer is shown; `desk.rs` is the one-tool shell.
 
 mod create;
 mod desk;
+mod feed;
 mod launch;
 mod ledger;
 mod link;
@@ -19,8 +20,10 @@ mod tape;
 #[cfg(test)]
 mod tests;
 mod view;
+mod viewing;
 mod wait;
 
+pub use feed::Feed;
 pub use manager::Manager;
 
 /// The variable by which a session's processes are known.

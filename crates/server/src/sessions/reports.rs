@@ -457,7 +457,7 @@ fn check_command(text: &str) -> Result<(), ActionError> {
 
 /// A caller's key as the holder's fixed-size one. The same key with another body must not be taken for the same request,
 /// so half of it is the body's.
-fn key_of(key: Option<&str>, body: &[u8]) -> Key {
+pub(super) fn key_of(key: Option<&str>, body: &[u8]) -> Key {
     let Some(key) = key else { return NO_KEY };
     let mut bytes = NO_KEY;
     bytes[..8].copy_from_slice(&fnv(key.as_bytes()).to_le_bytes());
@@ -465,7 +465,7 @@ fn key_of(key: Option<&str>, body: &[u8]) -> Key {
     bytes
 }
 
-fn with_key(error: ActionError, key: Option<&str>) -> ActionError {
+pub(super) fn with_key(error: ActionError, key: Option<&str>) -> ActionError {
     match (error, key) {
         (ActionError::KeyReused { .. }, Some(key)) => ActionError::KeyReused { key: key.to_owned() },
         (error, _) => error,

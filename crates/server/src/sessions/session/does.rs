@@ -42,6 +42,7 @@ impl Session {
                 self.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
             }
             Request::Screen(reply) => drop(reply.send(self.screen_view())),
+            Request::Picture(reply) => self.pictures.push(reply),
             Request::Shown(reply) => {
                 let markers = self.ledger.markers.iter().copied().collect();
                 let has_exited = self.ledger.exit.is_some();

@@ -71,8 +71,11 @@ impl Session {
             }
         }
         let (cols, rows) = (self.ledger.cols, self.ledger.rows);
-        if let (true, Some((screen, _))) = ((cols, rows) != size, &mut self.screen) {
-            screen.resize(cols, rows);
+        if (cols, rows) != size {
+            self.note(self.ledger.scanner.held_from(), SessionEvent::Resized { cols, rows });
+            if let Some((screen, _)) = &mut self.screen {
+                screen.resize(cols, rows);
+            }
         }
         self.on_news(news);
         if let Some(to) = output_to {
@@ -171,7 +174,10 @@ impl Session {
     pub(super) fn on_news(&mut self, news: Vec<News>) {
         for item in news {
             match item {
-                News::Started(id) => self.tell_started(|waits_for| waits_for == id),
+                News::Started(id) => {
+                    self.note_start(id);
+                    self.tell_started(|waits_for| waits_for == id);
+                }
                 News::Ended(id) => self.on_command_end(id),
                 News::Prompt => self.on_prompt(),
                 News::Query { query, to } => self.on_query(&query, to),

@@ -112,7 +112,8 @@ impl Session {
     }
 
     /// Into the history; what has ended there is found again after this actor has gone.
-    pub(super) fn put_on_record(&self, id: u32) {
+    pub(super) fn put_on_record(&mut self, id: u32) {
+        self.note_end(id);
         if let Some(command) = self.ledger.command(id) {
             self.shared.store.put_command(snapshot::history_row(&self.shared.id, command));
         }
@@ -125,11 +126,13 @@ impl Session {
             return;
         }
         self.exit_told = true;
-        let reason = snapshot::exit_of(&self.ledger).map_or_else(String::new, |e| e.reason);
+        let exit = snapshot::exit_of(&self.ledger);
+        let reason = exit.as_ref().map_or_else(String::new, |e| e.reason.clone());
         let now_us = self.ledger.exit.map_or(0, |(_, _, us)| us);
         if let Some(id) = self.ledger.end_current(CommandStatus::Terminated, &reason, Boundary::Attested, now_us) {
             self.put_on_record(id);
         }
+        self.note(self.ledger.scanner.held_from(), SessionEvent::Exited(exit));
         self.finish_where(|_| true, EndedBy::Exited);
         self.tell_started(|_| true);
         for pending in std::mem::take(&mut self.pending) {
@@ -161,6 +164,7 @@ impl Session {
                 Boundary::Attested,
                 micros(SystemTime::now()),
             );
+            self.note(self.ledger.scanner.held_from(), SessionEvent::Exited(snapshot::exit_of(&self.ledger)));
             self.finish_where(|_| true, EndedBy::Exited);
         }
         self.tell_enders(Ended { killed: 0, left: 0 });

@@ -10,6 +10,7 @@ mod does;
 mod hears;
 mod minds;
 mod shows;
+mod tells;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ use terminal::Screen;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
+use super::feed::{Noted, Published};
 use super::ledger::{Ledger, News, micros, time};
 use super::link::Link;
 use super::meta::Meta;
@@ -30,8 +32,8 @@ use super::snapshot;
 use super::tape::{Step, Tape};
 use super::wait::Waiter;
 use crate::action::{
-    ActionError, Boundary, CommandStatus, CommandView, EndedBy, Foreground, InputBytes, ScreenView, SessionStatus,
-    SessionView, Wait,
+    ActionError, Boundary, CommandStatus, CommandView, EndedBy, Foreground, InputBytes, ScreenView, SessionEvent,
+    SessionStatus, SessionView, Wait,
 };
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
@@ -79,6 +81,8 @@ pub(crate) enum Request {
         reply: oneshot::Sender<Ended>,
     },
     Screen(oneshot::Sender<ScreenView>),
+    /// The screen for a viewer that goes on from there; drawn in turns.
+    Picture(oneshot::Sender<Pictured>),
     /// How far viewers may see, and which markers in it are attested.
     Shown(oneshot::Sender<Shown>),
     /// Where the journal was at this time.
@@ -106,6 +110,16 @@ pub(crate) struct Shown {
     pub(crate) markers: Vec<(u64, u64)>,
     /// The shell has gone, and its holder is clearing up.
     pub(crate) has_exited: bool,
+}
+
+/// A screen, and what a viewer that goes on from there has seen with it.
+#[derive(Debug)]
+pub(crate) struct Pictured {
+    pub(crate) screen: ScreenView,
+    /// Cells.
+    pub(crate) rows: u16,
+    /// How many events there were before it.
+    pub(crate) count: u64,
 }
 
 /// A command that waits for the shell's first prompt.
@@ -219,6 +233,12 @@ pub(crate) struct Session {
     mailbox: mpsc::Receiver<Request>,
     /// How far the session may be read; the receivers follow it.
     tail: watch::Sender<Tail>,
+    /// What viewers follow.
+    feed: watch::Sender<Published>,
+    /// Events that are about to be published.
+    notes: Vec<Noted>,
+    /// Viewers that wait for the screen.
+    pictures: Vec<oneshot::Sender<Pictured>>,
     state: Option<State>,
     /// When a full-screen program last painted, left, or did something else than before.
     painted_at: Option<Instant>,
@@ -258,7 +278,7 @@ impl Session {
         link: Link,
         events: EventsReader,
         mailbox: mpsc::Receiver<Request>,
-        tail: watch::Sender<Tail>,
+        (tail, feed): (watch::Sender<Tail>, watch::Sender<Published>),
         early: Vec<FromHolder>,
     ) -> Self {
         let first = shared.reader.first().map_or(0, |o| o.0);
@@ -278,6 +298,9 @@ impl Session {
             ledger,
             mailbox,
             tail,
+            feed,
+            notes: Vec::new(),
+            pictures: Vec::new(),
             state: None,
             painted_at: None,
             paint_from: None,
@@ -318,6 +341,8 @@ impl Session {
                 self.heed_exit();
             }
             self.heed_state();
+            self.publish();
+            self.draw_some();
             match self.next_event(&mut everyone).await {
                 Event::Asked(request) => self.on_request(request),
                 Event::Frames(frames) => self.frames.extend(frames),
@@ -347,12 +372,14 @@ impl Session {
                 break;
             }
         }
+        self.publish();
         self
     }
 
     async fn next_event(&mut self, everyone: &mut watch::Receiver<bool>) -> Event {
         let wake = self.next_wake();
-        let (is_behind, is_replaying, has_frames) = (self.is_behind, self.is_replaying, !self.frames.is_empty());
+        let (is_replaying, has_frames) = (self.is_replaying, !self.frames.is_empty());
+        let has_work = self.is_behind || has_frames || !self.pictures.is_empty();
         tokio::select! {
             biased;
             frames = self.link.receive(), if !has_frames => frames.map_or(Event::HolderGone, Event::Frames),
@@ -360,7 +387,7 @@ impl Session {
             _ = everyone.changed() => Event::Everyone,
             () = sleep_until(wake) => Event::Time,
             // Unread output is the least urgent of all: what is asked and what the holder says comes first.
-            () = std::future::ready(()), if is_behind || has_frames => Event::Time,
+            () = std::future::ready(()), if has_work => Event::Time,
         }
     }
 

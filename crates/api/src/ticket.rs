@@ -1,0 +1,36 @@
+//! Tickets for browsers: asked for with a token, shown once in its stead.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `POST /tickets`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TicketRequest {
+    /// The session whose socket it is for.
+    pub session: String,
+    /// What its holder may do there.
+    #[serde(default)]
+    pub scope: TicketScope,
+}
+
+/// What the holder of a ticket may do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TicketScope {
+    /// Look.
+    #[default]
+    Read,
+    /// Look, type and resize.
+    Write,
+}
+
+/// The answer. It has no `Debug`, so that it stands in no log.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Ticket {
+    /// Good once: as `?ticket=…`, or as the sub-protocol `ptyd.ticket.…` beside `ptyd.v1`.
+    pub ticket: String,
+    /// For so many seconds.
+    pub expires_in: u64,
+}

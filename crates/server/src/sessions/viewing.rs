@@ -1,0 +1,73 @@
+//! What a viewer asks for: a place in a session's output, keys typed at it, a ticket for a browser.
+
+use std::sync::Arc;
+
+use super::feed::Feed;
+use super::manager::{Found, Manager};
+use super::reports::{key_of, with_key};
+use super::session::Request;
+use crate::action::{ActionError, InputBytes, Outcome, SessionEvent, TicketView, Watching};
+use crate::identity::{Grant, Principal};
+use crate::ids::SessionId;
+use crate::limits;
+
+impl Manager {
+    /// A viewer's place, live or in what is left of a session that has ended.
+    pub(super) async fn watch(
+        &self,
+        who: &Principal,
+        id: &SessionId,
+        since: Option<u64>,
+    ) -> Result<Outcome, ActionError> {
+        let (session, end, feed) = match self.find(who, id).await? {
+            Found::Live(handle) => {
+                let place = handle.viewer_permit()?;
+                // The actor answers once it has read what happened before this server.
+                let snapshot = handle.ask(Request::Look).await?;
+                (snapshot.view, snapshot.shown_to, Feed::live(handle, since, place))
+            }
+            Found::Past(past) => {
+                let (view, end) = (past.view(), past.ledger.scanner.position());
+                let exit = SessionEvent::Exited(view.exit.clone());
+                let feed = Feed::past(Arc::clone(&past.shared), since, end, exit);
+                (view, end, feed)
+            }
+        };
+        if let Some(at) = since.filter(|at| *at > end) {
+            let problem = format!("{at} is behind the end of the output, {end}");
+            return Err(ActionError::Invalid { field: "since", problem });
+        }
+        Ok(Outcome::Watching(Box::new(Watching { session, feed })))
+    }
+
+    /// Types for a viewer. Unlike an agent's input it waits for nothing and moves no cursor of its principal's.
+    pub(super) async fn types(
+        &self,
+        who: &Principal,
+        id: &SessionId,
+        bytes: Vec<u8>,
+        name: &str,
+    ) -> Result<usize, ActionError> {
+        if bytes.len() > limits::INPUT_BYTES_MAX {
+            let problem = format!("{} bytes; at most {} at once", bytes.len(), limits::INPUT_BYTES_MAX);
+            return Err(ActionError::Invalid { field: "input", problem });
+        }
+        let handle = self.live(who, id).await?;
+        let key = key_of(Some(name), &bytes);
+        let bytes = InputBytes::Raw(bytes);
+        let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret: false, wait: None, typed }).await?;
+        typed.map(|t| t.accepted).map_err(|e| with_key(e, Some(name)))
+    }
+
+    /// A ticket for a session that the caller may see.
+    pub(super) async fn ticket(
+        &self,
+        who: &Principal,
+        session: SessionId,
+        may_write: bool,
+    ) -> Result<Outcome, ActionError> {
+        self.find(who, &session).await?;
+        let ticket = self.tickets.issue(Grant { who: who.clone(), session, may_write })?;
+        Ok(Outcome::Ticket(TicketView { ticket, lifetime: limits::TICKET_LIFETIME }))
+    }
+}

@@ -1,0 +1,116 @@
+//! Events as JSON texts. Names and values are those of REST's data models; docs/websocket.md lists them.
+
+use std::time::{Duration, SystemTime};
+
+use api::ErrorCode;
+use serde_json::{Value, json};
+
+use crate::action::{
+    Boundary, CommandStatus, CommandView, Foreground, SessionEvent, SessionExit, SessionStatus, SessionView,
+};
+use crate::limits;
+
+/// The first text: how things stand, and how the visit works.
+pub(super) fn attached(view: &SessionView, at: u64, client: &str, may_write: bool) -> Value {
+    let status = match view.status {
+        SessionStatus::Creating => "creating",
+        SessionStatus::Running => "running",
+        SessionStatus::Terminated => "terminated",
+    };
+    json!({
+        "event": "control",
+        "session": view.id.as_str(),
+        "status": status,
+        "client": client,
+        "mayWrite": may_write,
+        "offset": at,
+        "firstOffset": view.first_offset,
+        "endOffset": view.end_offset,
+        "dimensions": { "cols": view.cols, "rows": view.rows },
+        "foreground": foreground(view.foreground),
+        "currentCommand": view.current_command.map(|id| id.to_string()),
+        "windowBytes": limits::WINDOW_BYTES,
+    })
+}
+
+pub(super) fn render(event: &SessionEvent) -> Value {
+    match event {
+        SessionEvent::Started(view) => json!({ "event": "command.started", "command": command(view) }),
+        SessionEvent::Completed(view) => json!({ "event": "command.completed", "command": command(view) }),
+        SessionEvent::Foreground(now) => json!({ "event": "foreground", "foreground": foreground(*now) }),
+        SessionEvent::Resized { cols, rows } => {
+            json!({ "event": "resize", "dimensions": { "cols": cols, "rows": rows } })
+        }
+        SessionEvent::Exited(how) => json!({ "event": "exit", "exit": how.as_ref().map(exit) }),
+        SessionEvent::Missed(events) => json!({ "event": "control", "missedEvents": events }),
+    }
+}
+
+/// Something that the visitor asked for was not done; `seq` names the input, if it was one.
+pub(super) fn error(code: ErrorCode, detail: &str, seq: Option<u64>) -> Value {
+    json!({ "event": "error", "code": code.as_str(), "detail": detail, "seq": seq })
+}
+
+fn command(view: &CommandView) -> Value {
+    let status = match view.status {
+        CommandStatus::Running => "running",
+        CommandStatus::Completed => "completed",
+        CommandStatus::Failed => "failed",
+        CommandStatus::Terminated => "terminated",
+    };
+    let boundary = match view.boundary {
+        Boundary::Attested => "attested",
+        Boundary::Heuristic => "heuristic",
+    };
+    let lasted = view.completed_at.and_then(|end| end.duration_since(view.started_at).ok());
+    let mut value = json!({
+        "id": view.id.to_string(),
+        "sessionId": view.session.as_str(),
+        "command": view.command,
+        "status": status,
+        "startedAt": time(view.started_at),
+        "startOffset": view.start_offset,
+        "outputSize": view.output_size,
+        "boundary": boundary,
+    });
+    let known = [
+        ("completedAt", view.completed_at.map(|at| time(at).into())),
+        ("exitCode", view.exit_code.map(Value::from)),
+        ("signal", view.signal.map(|signo| sys::signal::name(signo).into())),
+        ("pipestatus", (!view.pipestatus.is_empty()).then(|| view.pipestatus.clone().into())),
+        ("error", view.error.clone().map(Value::from)),
+        ("endOffset", view.end_offset.map(Value::from)),
+        ("cwd", view.cwd.as_ref().map(|path| path.to_string_lossy().into())),
+        ("durationMs", lasted.map(|lasted| millis(lasted).into())),
+    ];
+    for (name, known) in known {
+        if let Some(known) = known {
+            value[name] = known;
+        }
+    }
+    value
+}
+
+fn exit(exit: &SessionExit) -> Value {
+    let signal = exit.signal.map(sys::signal::name);
+    json!({ "exitCode": exit.code, "signal": signal, "reason": exit.reason, "at": time(exit.at) })
+}
+
+fn foreground(now: Foreground) -> &'static str {
+    match now {
+        Foreground::Idle => "idle",
+        Foreground::Running => "running",
+        Foreground::InputWanted => "input_wanted",
+        Foreground::PasswordWanted => "password_wanted",
+        Foreground::Fullscreen => "fullscreen",
+        Foreground::Stopped => "stopped",
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn time(at: SystemTime) -> String {
+    jiff::Timestamp::try_from(at).map_or_else(|_| String::new(), |stamp| stamp.to_string())
+}

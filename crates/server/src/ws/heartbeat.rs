@@ -1,0 +1,70 @@
+//! Whether the other side is there: asked when it has been silent, and believed gone when it does not answer.
+
+use tokio::time::Instant;
+
+use crate::limits::{PING_EVERY, PONG_PATIENCE};
+
+/// What is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    /// Ask.
+    Ping,
+    /// It is gone.
+    Dead,
+    /// Nothing yet.
+    Nothing,
+}
+
+/// One connection's pulse. Any message is a sign of life, so only the silent are asked.
+#[derive(Debug)]
+pub(super) struct Heartbeat {
+    ping_at: Instant,
+    /// Asked, and to be answered until then.
+    answer_until: Option<Instant>,
+}
+
+impl Heartbeat {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { ping_at: now + PING_EVERY, answer_until: None }
+    }
+
+    /// Something came.
+    pub(super) fn alive(&mut self) {
+        self.answer_until = None;
+    }
+
+    /// When to look again.
+    pub(super) fn next_at(&self) -> Instant {
+        self.answer_until.unwrap_or(self.ping_at)
+    }
+
+    /// What is due now; a ping counts as sent.
+    pub(super) fn due(&mut self, now: Instant) -> Due {
+        if self.answer_until.is_some_and(|until| now >= until) {
+            return Due::Dead;
+        }
+        if self.answer_until.is_none() && now >= self.ping_at {
+            (self.ping_at, self.answer_until) = (now + PING_EVERY, Some(now + PONG_PATIENCE));
+            return Due::Ping;
+        }
+        Due::Nothing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_visitor_is_asked_every_15_s_and_gone_after_10_s_without_an_answer() {
+        let start = Instant::now();
+        let at = |s: u64| start + Duration::from_secs(s);
+        let mut pulse = Heartbeat::new(start);
+        assert_eq!((pulse.next_at(), pulse.due(at(14))), (at(15), Due::Nothing));
+        assert_eq!((pulse.due(at(15)), pulse.next_at()), (Due::Ping, at(25)));
+        pulse.alive();
+        assert_eq!((pulse.due(at(29)), pulse.due(at(30))), (Due::Nothing, Due::Ping));
+        assert_eq!([pulse.due(at(39)), pulse.due(at(40))], [Due::Nothing, Due::Dead]);
+    }
+}

@@ -1,0 +1,105 @@
+//! What a visitor asks for in the address.
+
+use serde::Deserialize;
+
+/// A client's own name for itself; longer than any UUID is only noise.
+const CLIENT_CHARS_MAX: usize = 64;
+
+/// How bytes travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// In frames that say which range of the journal they stand for.
+    Framed,
+    /// As they are, both ways.
+    Raw,
+}
+
+/// A checked query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Query {
+    pub(super) mode: Mode,
+    /// Go on at this offset instead of a snapshot.
+    pub(super) since: Option<u64>,
+    /// Who numbers its input, over all of its connections.
+    pub(super) client: Option<String>,
+    /// Every byte that is kept, however far behind.
+    pub(super) wants_all: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Given {
+    mode: Option<String>,
+    since: Option<String>,
+    client: Option<String>,
+    behind: Option<String>,
+    /// The guard has looked at it already.
+    #[serde(rename = "ticket")]
+    _ticket: Option<String>,
+}
+
+impl Query {
+    /// Reads a query string; the problem names the field, and never repeats a ticket.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let uri = format!("/?{text}").parse().map_err(|_| "query: cannot be read".to_owned())?;
+        let given = axum::extract::Query::<Given>::try_from_uri(&uri)
+            .map_err(|_| "query: may hold mode, since, client, behind and ticket, each once".to_owned())?;
+        let axum::extract::Query(given) = given;
+        let mode = match given.mode.as_deref() {
+            None => Mode::Framed,
+            Some("raw") => Mode::Raw,
+            Some(_) => return Err("mode: must be raw, or left out".to_owned()),
+        };
+        let since = given.since.as_deref().map(offset).transpose()?;
+        let is_name = |c: &String| {
+            (1..=CLIENT_CHARS_MAX).contains(&c.len())
+                && c.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        };
+        if given.client.as_ref().is_some_and(|c| !is_name(c)) {
+            return Err(format!(
+                "client: must be 1 to {CLIENT_CHARS_MAX} letters, digits, dots, dashes and underscores"
+            ));
+        }
+        let wants_all = match given.behind.as_deref() {
+            None | Some("skip") => false,
+            Some("all") => true,
+            Some(_) => return Err("behind: must be skip or all".to_owned()),
+        };
+        Ok(Self { mode, since, client: given.client, wants_all })
+    }
+}
+
+/// `o:4711` or `4711`.
+fn offset(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix("o:").unwrap_or(text);
+    let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    let number = is_number.then(|| digits.parse().ok()).flatten();
+    number.ok_or_else(|| "since: must be o:<offset>".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_checked_field_by_field() {
+        let plain = Query { mode: Mode::Framed, since: None, client: None, wants_all: false };
+        assert_eq!(Query::parse(""), Ok(plain.clone()));
+        assert_eq!(Query::parse("ticket=secret&behind=skip"), Ok(plain.clone()));
+        let all = Query { since: Some(7), client: Some("a-1".to_owned()), wants_all: true, ..plain.clone() };
+        assert_eq!(Query::parse("since=o:7&client=a-1&behind=all"), Ok(all));
+        assert_eq!(Query::parse("mode=raw&since=7"), Ok(Query { mode: Mode::Raw, since: Some(7), ..plain }));
+        for (bad, field) in [
+            ("mode=x", "mode"),
+            ("since=last", "since"),
+            ("since=o:-1", "since"),
+            ("client=", "client"),
+            ("client=a%20b", "client"),
+            ("behind=x", "behind"),
+            ("ticket=secret&nothing=1", "query"),
+        ] {
+            let problem = Query::parse(bad).expect_err(bad);
+            assert!(problem.starts_with(field) && !problem.contains("secret"), "{problem}");
+        }
+    }
+}
