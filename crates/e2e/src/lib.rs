@@ -13,6 +13,7 @@ mod processes;
 mod random;
 mod server;
 mod session;
+mod socket;
 
 pub use binary::Binary;
 pub use eventually::{PATIENCE, eventually};
@@ -24,6 +25,7 @@ pub use processes::{Footprint, Pid, footprint, marked, with_descendants};
 pub use random::Random;
 pub use server::{Server, Start};
 pub use session::{Session, seq};
+pub use socket::{Heard, Socket};
 
 /// Whether there is time for the long counts (`cargo xtask test --full`, `cargo xtask soak`).
 pub fn is_full() -> bool {

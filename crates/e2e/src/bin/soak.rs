@@ -9,8 +9,8 @@ use anyhow::{Context, Result, ensure};
 use e2e::Binary;
 
 /// The tests whose counts are worth the time.
-const SUBJECTS: [&str; 6] =
-    ["crash::", "leaks::", "isolation::", "output::huge", "signals::a_flood", "waiting::a_long"];
+const SUBJECTS: [&str; 7] =
+    ["crash::", "leaks::", "isolation::", "output::huge", "signals::a_flood", "socket::", "waiting::a_long"];
 
 fn main() -> ExitCode {
     match soak() {

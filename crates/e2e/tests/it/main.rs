@@ -18,4 +18,5 @@ mod programs;
 mod resize;
 mod rest;
 mod signals;
+mod socket;
 mod waiting;
