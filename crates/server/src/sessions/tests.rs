@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Manager;
 use super::session::Request;
-use crate::action::{Action, ActionError, Create, Execute, Outcome, Terminate, Wait};
+use crate::action::{Action, ActionError, Create, Execute, Outcome, Piece, SessionEvent, Terminate, Wait};
 use crate::config::Config;
 use crate::identity::Principal;
 use crate::ids::SessionId;
@@ -143,4 +143,51 @@ async fn a_tilde_is_the_home_of_the_session() {
     let homeless = Create { base_env: Some(Arc::default()), cwd: Some("~".into()), ..Create::default() };
     let refused = manager.create(&me(), &homeless).await;
     assert!(matches!(refused, Err(ActionError::Invalid { field: "cwd", .. })), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_viewer_is_told_what_is_no_longer_kept_output_and_events() {
+    const LINES: usize = 500_000;
+    let dir = tempfile::tempdir().expect("a directory");
+    let few = Config { journal_bytes_max: 1 << 20, ..config(dir.path()) };
+    let manager = Manager::start(&few).await.expect("a manager");
+    let session = manager.create(&me(), &wish(dir.path())).await.expect("a session").id;
+    let watch = Action::Watch { session: session.clone(), since: Some(0) };
+    let Outcome::Watching(watching) = manager.act(&me(), watch).await.expect("alive") else {
+        panic!("another outcome")
+    };
+    let mut feed = watching.feed;
+    for _ in 0..limits::EVENTS_KEPT {
+        run(&manager, &session, "true").await;
+    }
+    run(&manager, &session, &format!("seq 1 {LINES}")).await;
+    let view = manager.show(&me(), &session).await.expect("alive");
+    assert!(view.first_offset > 0);
+    let (mut missed, mut gap, mut at, mut shown) = (0, None, 0, Vec::new());
+    while at < view.end_offset {
+        match feed.next(limits::FRAME_BYTES).await.expect("alive") {
+            Piece::Event(event) => {
+                if let SessionEvent::Missed(events) = *event {
+                    missed += events;
+                }
+            }
+            Piece::Gap { from, to } => {
+                // Events that lie in it are told between its parts.
+                assert_eq!((from, shown.len()), (at, 0), "in one stretch, before everything that is kept");
+                (gap, at) = (Some(to), to);
+            }
+            Piece::Data { from, to, bytes } => {
+                assert_eq!(from, at);
+                at = to;
+                shown.extend(bytes);
+            }
+            other @ (Piece::Snapshot { .. } | Piece::Over) => panic!("{other:?}"),
+        }
+    }
+    assert!(missed >= limits::EVENTS_KEPT as u64, "{missed} events");
+    assert_eq!(gap, Some(view.first_offset));
+    assert!(String::from_utf8_lossy(&shown).contains(&format!("\r\n{LINES}\r\n")));
+    let end = Terminate { session, force: true, signo: None };
+    manager.terminate(&me(), &end).await.expect("it ends");
+    while !matches!(feed.next(limits::FRAME_BYTES).await.expect("it has ended"), Piece::Over) {}
 }
