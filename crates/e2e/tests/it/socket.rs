@@ -41,25 +41,28 @@ async fn every_byte_comes_once_over_any_number_of_disconnects() {
     let server = Server::start();
     let shell = server.session().await;
     let lines = count(300_000, 12_000_000);
-    let flood = shell.begin(&format!("seq 1 {lines}")).await;
+    shell.begin(&format!("seq 1 {lines}")).await;
     let (mut at, mut seen, mut connections) = (0, Vec::new(), 0);
     loop {
-        let done = shell.command(&flood.id).await.end_offset;
-        if done.is_some_and(|end| at >= end) {
+        let now = shell.look().await;
+        let end = now.current_command.is_none().then_some(now.journal.end_offset);
+        if end.is_some_and(|end| at >= end) {
             break;
         }
         let mut socket = Socket::visit(&server, &shell.id, &format!("?since=o:{at}&behind=all")).await;
         connections += 1;
         for _ in 0..=random.below(8) {
             let heard = socket.next().await;
-            if let Heard::Data(from, to, bytes) = heard {
-                assert_eq!(from, at, "no gap and no duplicate");
-                seen.extend(bytes);
-                at = to;
+            if let Heard::Data(from, to, bytes) = &heard {
+                assert_eq!(*from, at, "no gap and no duplicate");
+                seen.extend_from_slice(bytes);
+                at = *to;
                 if random.below(2) == 0 {
                     socket.parsed(at).await;
                 }
-            } else if matches!(&heard, Heard::Event(value) if value["event"] == "command.completed") {
+            }
+            let is_over = matches!(&heard, Heard::Event(value) if value["event"] == "command.completed");
+            if end.map_or(is_over, |end| at >= end) {
                 break;
             }
         }
@@ -68,7 +71,6 @@ async fn every_byte_comes_once_over_any_number_of_disconnects() {
     let mut socket = Socket::visit(&server, &shell.id, &format!("?since=o:{at}&behind=all")).await;
     seen.extend(read_to(&mut socket, at, end(&shell).await).await);
     assert!(seen == shown(&shell).await, "the journal without markers, byte for byte");
-    assert!(seen.windows(7).any(|w| w == b"299999\n" || w == b"99999\r\n"));
     println!("{connections} connections, {} bytes", seen.len());
 }
 
@@ -86,14 +88,14 @@ async fn a_stalled_viewer_costs_little_slows_nobody_and_is_shown_the_present() {
     }
     let mut keen = Socket::visit(&server, &shell.id, &format!("?since={}&behind=all", firsts[0])).await;
     let before = footprint(server.pid()).resident_bytes;
-    let lines = count(500_000, 10_000_000);
+    let lines = count(500_000, 2_000_000);
     let done = shell.run(&format!("seq 1 {lines}")).await;
     assert_eq!((done.exit_code, done.output_size), (Some(0), seq(lines).len() as u64));
     let grown = footprint(server.pid()).resident_bytes.saturating_sub(before);
     println!("{STALLED} stalled viewers: {} KiB in all", grown >> 10);
     assert!(grown < (STALLED as u64) << 20, "grown by {} KiB", grown >> 10);
     let whole = read_to(&mut keen, firsts[0], done.end_offset.expect("it ended")).await;
-    assert!(whole.windows(20_000).any(|w| seq(lines).starts_with(w)), "a keen one has seen it");
+    assert!(whole.ends_with(&seq(lines)), "a keen one has seen it");
     for (socket, first) in stalled.iter_mut().zip(firsts) {
         // It gets what the window holds, and then nothing until it says that it was parsed.
         let mut at = first;

@@ -1,10 +1,11 @@
 //! `cargo xtask bench`: what a terminal behind ptyd costs, against the same thing on a bare PTY in the same run.
 //!
 //! Ratios are what counts: a machine is fast or slow, and both sides of a ratio were on it, in turns. Prints a table,
-//! writes `target/bench.json`, and fails only with `--check`.
+//! writes `target/bench.json`, and fails only with `--check`. With `viewers` only what is behind a WebSocket is measured.
 
 mod bare;
 mod figures;
+mod viewers;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -52,6 +53,10 @@ fn main() -> ExitCode {
 fn measure() -> Result<Figures> {
     let binary = Binary::built_for_measuring()?;
     let mut figures = Figures::default();
+    if std::env::args().any(|arg| arg == "viewers") {
+        viewers::measure(binary, &mut figures)?;
+        return Ok(figures);
+    }
     let server = Server::start_with(binary.clone(), Home::make(), Start::default());
     let mut rest = Rest::connect(&server)?;
     round_trip(&server, &mut rest, &mut figures)?;
@@ -59,9 +64,11 @@ fn measure() -> Result<Figures> {
     flood(&server, &mut rest, &mut figures)?;
     drop(server);
     // Memory is that of a server which has done nothing else.
-    let server = Server::start_with(binary, Home::make(), Start::default());
+    let server = Server::start_with(binary.clone(), Home::make(), Start::default());
     let mut rest = Rest::connect(&server)?;
     idleness(&server, &mut rest, &mut figures)?;
+    drop(server);
+    viewers::measure(binary, &mut figures)?;
     let own = std::env::current_exe()?;
     let target = own.ancestors().nth(2).context("a target directory")?;
     std::fs::write(target.join("bench.json"), figures.json().to_string() + "\n")?;
