@@ -13,7 +13,10 @@ mod session;
 pub use command::{CommandExecution, CommandList, CommandStatus, EndedBy, ExecuteRequest, OutputFormat};
 pub use error::{ErrorCode, Problem};
 pub use input::{InputRequest, NumberOrName, SignalRequest, WaitAnswer, WaitRequest};
-pub use output::{Cursor, Gap, Omitted, Output, OutputQuery, OutputView, Screen, ScreenFormat};
+pub use output::{
+    Cursor, Gap, Match, Omitted, Output, OutputKind, OutputQuery, OutputView, Screen, ScreenFormat, SearchAnswer,
+    SearchQuery,
+};
 pub use session::{
     Boundary, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, ResourceUsage, SessionList,
     SessionStatus, TerminalSession, Terminated,

@@ -11,6 +11,7 @@ use regex::Regex;
 
 use crate::identity::Detach;
 use crate::ids::{CommandId, SessionId};
+pub use crate::reading::{FoundView, MatchView, OutputKind, Search};
 
 /// One request.
 #[derive(Debug, Clone)]
@@ -74,6 +75,8 @@ pub enum Action {
     },
     /// Read output from a position on. → [`Outcome::Output`]
     Output(ReadOutput),
+    /// Look for lines in the output. → [`Outcome::Found`]
+    Search(Search),
     /// The screen as it is now. → [`Outcome::Screen`]
     Screen(SessionId),
     /// The one-tool shell: this client's own default session. → [`Outcome::Terminal`]
@@ -303,6 +306,8 @@ pub enum Outcome {
     Report(Box<Report>),
     /// Output.
     Output(OutputView),
+    /// Lines that match.
+    Found(FoundView),
     /// The screen.
     Screen(ScreenView),
     /// The session has ended.

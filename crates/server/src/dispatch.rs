@@ -64,6 +64,7 @@ fn name(action: &Action) -> &'static str {
         Action::Signal { .. } => "signal",
         Action::Wait { .. } => "wait",
         Action::Output(_) => "output",
+        Action::Search(_) => "search",
         Action::Screen(_) => "screen",
         Action::Terminal(_) => "terminal",
     }

@@ -82,3 +82,12 @@ pub const CONNECTIONS_MAX: usize = 2_048;
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// A request body: a command of 1 MiB in JSON escapes.
 pub const BODY_BYTES_MAX: usize = 8 << 20;
+/// Matches that one search gives at most: each is a line, and a longer list is read in pages.
+pub const SEARCH_MATCHES_MAX: usize = 1_000;
+/// Characters of a matching line that are given: more is read at its offset.
+pub const SEARCH_LINE_CHARS_MAX: usize = 1_000;
+/// Commands that one search tells apart; each costs its place and its first words. A search over more goes on behind them.
+pub const SEARCH_COMMANDS_MAX: usize = 20_000;
+/// Threads that read a whole journal for somebody (a search, a recording) at once; others wait for their turn. Each has
+/// some hundred KiB, and the disk has one head.
+pub const WHOLE_READS_MAX: usize = 8;

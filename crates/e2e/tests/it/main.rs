@@ -17,5 +17,6 @@ mod output;
 mod programs;
 mod resize;
 mod rest;
+mod search;
 mod signals;
 mod waiting;

@@ -13,6 +13,7 @@ pub(crate) mod error;
 mod extract;
 mod input;
 mod output;
+mod search;
 mod sessions;
 
 use std::sync::Arc;
@@ -64,6 +65,7 @@ pub(crate) fn routes() -> Vec<Route> {
         (Method::POST, "/terminals/{session}/wait", post(input::wait)),
         (Method::GET, "/terminals/{session}/output", get(output::output)),
         (Method::GET, "/terminals/{session}/screen", get(output::screen)),
+        (Method::GET, "/terminals/{session}/search", get(search::search)),
     ]
 }
 
@@ -94,6 +96,7 @@ fn unexpected(outcome: &Outcome) -> Refusal {
         Outcome::Commands(..) => "commands",
         Outcome::Report(_) => "a report",
         Outcome::Output(_) => "output",
+        Outcome::Found(_) => "matches",
         Outcome::Screen(_) => "a screen",
         Outcome::Terminated(_) => "an end",
         Outcome::Terminal(_) => "a terminal call",

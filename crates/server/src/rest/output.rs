@@ -61,7 +61,7 @@ fn to_read(session: SessionId, query: api::OutputQuery, view: View) -> Result<Re
 }
 
 /// `o:4711`, `4711`, a time, or `last`.
-fn to_since(text: &str) -> Result<Since, Refusal> {
+pub(super) fn to_since(text: &str) -> Result<Since, Refusal> {
     if text == "last" {
         return Ok(Since::Last);
     }

@@ -113,6 +113,8 @@ pub struct Manager {
     pub(super) keys: Mutex<HashMap<String, SessionId>>,
     /// One creation with an idempotency key at a time, and one default session for each client.
     pub(super) creating: tokio::sync::Mutex<()>,
+    /// One permit for each thread that reads a whole journal.
+    pub(super) whole_reads: Arc<Semaphore>,
     store: Arc<Store>,
     /// Set when the server stops.
     stopping: watch::Sender<bool>,
@@ -149,6 +151,7 @@ impl Manager {
             defaults: Mutex::default(),
             keys: Mutex::default(),
             creating: tokio::sync::Mutex::default(),
+            whole_reads: Arc::new(Semaphore::new(limits::WHOLE_READS_MAX)),
             store: Arc::new(store),
             stopping: watch::Sender::new(false),
             folder,
@@ -203,6 +206,7 @@ impl Manager {
                 self.wait(who, &session, wait, None, budget).await.map(|r| Outcome::Report(Box::new(r)))
             }
             Action::Output(read) => self.output(who, &read).await.map(Outcome::Output),
+            Action::Search(search) => self.search(who, search).await.map(Outcome::Found),
             Action::Screen(session) => {
                 let handle = self.live(who, &session).await?;
                 handle.ask(Request::Screen).await.map(Outcome::Screen)

@@ -203,7 +203,7 @@ impl Manager {
     }
 
     /// Asks the history, on a thread that may block.
-    async fn history<T: Send + 'static>(
+    pub(super) async fn history<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&Store) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, ActionError> {
@@ -310,24 +310,40 @@ impl Manager {
         found: &Found,
         read: &ReadOutput,
     ) -> Result<(u64, Option<u64>), ActionError> {
-        Ok(match &read.since {
-            Since::First => (0, None),
-            Since::Offset(at) => (*at, None),
-            Since::Last => (self.cursor(who, &read.session).unwrap_or(0), None),
-            Since::Time(when) => {
-                let at = match found {
-                    Found::Live(handle) => handle.ask(|reply| Request::At(*when, reply)).await?,
-                    Found::Past(past) => past.ledger.offset_at(*when),
-                };
-                (at, None)
-            }
-            Since::Command(id) => {
-                let report = Box::pin(self.command(who, &read.session, *id, 1)).await?;
-                let command = report
-                    .command
-                    .ok_or_else(|| ActionError::NoCommand { session: read.session.clone(), id: id.to_string() })?;
-                (command.start_offset, command.end_offset)
-            }
+        let Since::Command(id) = &read.since else {
+            return Ok((self.since(who, found, &read.session, &read.since).await?, None));
+        };
+        let command = self.known_command(who, &read.session, *id).await?;
+        Ok((command.start_offset, command.end_offset))
+    }
+
+    async fn known_command(
+        &self,
+        who: &Principal,
+        session: &SessionId,
+        id: CommandId,
+    ) -> Result<CommandView, ActionError> {
+        let report = Box::pin(self.command(who, session, id, 1)).await?;
+        report.command.ok_or_else(|| ActionError::NoCommand { session: session.clone(), id: id.to_string() })
+    }
+
+    /// A position as an offset.
+    pub(super) async fn since(
+        &self,
+        who: &Principal,
+        found: &Found,
+        session: &SessionId,
+        since: &Since,
+    ) -> Result<u64, ActionError> {
+        Ok(match since {
+            Since::First => 0,
+            Since::Offset(at) => *at,
+            Since::Last => self.cursor(who, session).unwrap_or(0),
+            Since::Time(when) => match found {
+                Found::Live(handle) => handle.ask(|reply| Request::At(*when, reply)).await?,
+                Found::Past(past) => past.ledger.offset_at(*when),
+            },
+            Since::Command(id) => self.known_command(who, session, *id).await?.start_offset,
         })
     }
 

@@ -265,6 +265,15 @@ fn show_commands(bytes: &mut Vec<u8>, from: u64, echoes: &Echoes) {
     *bytes = shown;
 }
 
+/// A line of text at a prompt, with the command as it was given where the editor showed the loader's line.
+pub(super) fn as_given<'a>(line: &'a str, given: &str) -> std::borrow::Cow<'a, str> {
+    let loader = LOADER_LINES.iter().filter_map(|l| std::str::from_utf8(l).ok()).find(|l| line.contains(l));
+    match loader {
+        Some(loader) => line.replacen(loader, given.trim_end().lines().next().unwrap_or_default(), 1).into(),
+        None => line.into(),
+    }
+}
+
 /// Takes the prompt, which is the unfinished last line, from output that came while the shell was idle.
 pub(crate) fn without_prompt(text: &mut TextView) {
     let last = if text.omitted.is_some() { &mut text.tail } else { &mut text.head };
