@@ -11,7 +11,7 @@ use regex::Regex;
 
 use crate::identity::Detach;
 use crate::ids::{CommandId, SessionId};
-pub use crate::reading::{FoundView, MatchView, OutputKind, Search};
+pub use crate::reading::{CastVersion, FoundView, MatchView, OutputKind, Recording, Search};
 
 /// One request.
 #[derive(Debug, Clone)]
@@ -77,6 +77,8 @@ pub enum Action {
     Output(ReadOutput),
     /// Look for lines in the output. → [`Outcome::Found`]
     Search(Search),
+    /// The session as an asciicast. → [`Outcome::Recording`]
+    Recording(SessionId, CastVersion),
     /// The screen as it is now. → [`Outcome::Screen`]
     Screen(SessionId),
     /// The one-tool shell: this client's own default session. → [`Outcome::Terminal`]
@@ -308,6 +310,8 @@ pub enum Outcome {
     Output(OutputView),
     /// Lines that match.
     Found(FoundView),
+    /// A recording that is yet to be read.
+    Recording(Recording),
     /// The screen.
     Screen(ScreenView),
     /// The session has ended.

@@ -65,6 +65,7 @@ fn name(action: &Action) -> &'static str {
         Action::Wait { .. } => "wait",
         Action::Output(_) => "output",
         Action::Search(_) => "search",
+        Action::Recording(..) => "recording",
         Action::Screen(_) => "screen",
         Action::Terminal(_) => "terminal",
     }

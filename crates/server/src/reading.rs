@@ -1,5 +1,8 @@
 //! What can be asked of a whole journal, and what is answered: a part of [`crate::action`], which is where it is taken from.
 
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use regex::Regex;
 
 use crate::action::Since;
@@ -59,4 +62,41 @@ pub struct MatchView {
     pub text: String,
     /// Whose output it is, when it is a command's.
     pub command: Option<CommandId>,
+}
+
+/// A version of the asciicast format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CastVersion {
+    /// Times since the beginning.
+    V2,
+    /// Times since the event before.
+    V3,
+}
+
+/// Something long that is read a page at a time, when its reader has taken the one before.
+pub trait Pages: Send {
+    /// The next page; none at the end. It blocks on files.
+    fn next(&mut self) -> io::Result<Option<Vec<u8>>>;
+}
+
+/// Pages on their way to the one who reads them.
+#[derive(Clone)]
+pub struct Recording(Arc<Mutex<Option<Box<dyn Pages>>>>);
+
+impl Recording {
+    /// These pages.
+    pub fn new(pages: impl Pages + 'static) -> Self {
+        Self(Arc::new(Mutex::new(Some(Box::new(pages)))))
+    }
+
+    /// Gives them to the first who asks.
+    pub fn take(&self) -> Option<Box<dyn Pages>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl std::fmt::Debug for Recording {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Recording")
+    }
 }

@@ -15,6 +15,7 @@ mod isolation;
 mod leaks;
 mod output;
 mod programs;
+mod recording;
 mod resize;
 mod rest;
 mod search;

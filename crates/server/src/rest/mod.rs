@@ -13,8 +13,10 @@ pub(crate) mod error;
 mod extract;
 mod input;
 mod output;
+mod recording;
 mod search;
 mod sessions;
+mod stream;
 
 use std::sync::Arc;
 
@@ -66,6 +68,7 @@ pub(crate) fn routes() -> Vec<Route> {
         (Method::GET, "/terminals/{session}/output", get(output::output)),
         (Method::GET, "/terminals/{session}/screen", get(output::screen)),
         (Method::GET, "/terminals/{session}/search", get(search::search)),
+        (Method::GET, "/terminals/{session}/recording", get(recording::recording)),
     ]
 }
 
@@ -97,6 +100,7 @@ fn unexpected(outcome: &Outcome) -> Refusal {
         Outcome::Report(_) => "a report",
         Outcome::Output(_) => "output",
         Outcome::Found(_) => "matches",
+        Outcome::Recording(_) => "a recording",
         Outcome::Screen(_) => "a screen",
         Outcome::Terminated(_) => "an end",
         Outcome::Terminal(_) => "a terminal call",

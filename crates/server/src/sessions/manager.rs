@@ -207,6 +207,7 @@ impl Manager {
             }
             Action::Output(read) => self.output(who, &read).await.map(Outcome::Output),
             Action::Search(search) => self.search(who, search).await.map(Outcome::Found),
+            Action::Recording(session, version) => self.recording(who, &session, version).await.map(Outcome::Recording),
             Action::Screen(session) => {
                 let handle = self.live(who, &session).await?;
                 handle.ask(Request::Screen).await.map(Outcome::Screen)

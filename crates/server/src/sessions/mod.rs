@@ -12,6 +12,7 @@ mod link;
 mod manager;
 mod meta;
 mod past;
+mod recording;
 mod reports;
 mod search;
 mod seek;

@@ -279,7 +279,14 @@ impl Manager {
             let is_final = shown.is_none();
             let (end, markers) = match shown {
                 Some(shown) => (shown.to, shown.markers),
-                None => (ledger_end.unwrap_or(shared.reader.len().unwrap_or_default().0), Vec::new()),
+                None => {
+                    let end = ledger_end.unwrap_or(shared.reader.len().unwrap_or_default().0);
+                    let markers = match self.find(who, &read.session).await {
+                        Ok(Found::Past(past)) => past.ledger.markers.iter().copied().collect(),
+                        Ok(Found::Live(_)) | Err(_) => Vec::new(),
+                    };
+                    (end, markers)
+                }
             };
             let end = bound.map_or(end, |b| b.min(end));
             if end > from || is_final || read.wait.is_zero() || tokio::time::Instant::now() >= deadline {

@@ -1,14 +1,20 @@
-//! Finds the range of a search and whose output stands in it, and has it searched on a thread that may block.
+//! What reads a whole journal: finds the range of a search and whose output stands in it, and how far a recording goes.
+//! The reading itself is done on threads that may block.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
+use super::ledger::micros;
 use super::manager::{Found, Manager};
+use super::recording::{Extent, Recorder};
 use super::search::{self, Wanted};
 use super::session::Request;
-use crate::action::{ActionError, CommandView, FoundView, MatchView, OutputKind, Search, Since};
+use crate::action::{
+    ActionError, CastVersion, CommandView, FoundView, MatchView, OutputKind, Recording, Search, Since,
+};
 use crate::identity::Principal;
-use crate::ids::CommandId;
+use crate::ids::{CommandId, SessionId};
 use crate::limits;
 use crate::store::Place;
 
@@ -87,6 +93,32 @@ impl Manager {
             gap: (asked < from).then_some((asked, from)),
             has_more: hits.is_full || to < end,
         })
+    }
+
+    /// A recording up to now.
+    pub(super) async fn recording(
+        &self,
+        who: &Principal,
+        session: &SessionId,
+        version: CastVersion,
+    ) -> Result<Recording, ActionError> {
+        let (shared, extent) = match self.find(who, session).await? {
+            Found::Live(handle) => {
+                let marks = handle.ask(Request::Times).await?;
+                let shown = handle.ask(Request::Shown).await?;
+                let events_end = handle.tail.borrow().events;
+                let extent = Extent { events_end, end: shown.to, marks, end_us: micros(SystemTime::now()) };
+                (Arc::clone(&handle.shared), extent)
+            }
+            Found::Past(past) => {
+                let (end, end_us) = (past.ledger.scanner.position(), past.ended_us());
+                let marks = past.ledger.times.clone();
+                (Arc::clone(&past.shared), Extent { events_end: u64::MAX, end, marks, end_us })
+            }
+        };
+        let recorder = tokio::task::spawn_blocking(move || Recorder::new(shared, version, extent));
+        let recorder = recorder.await.map_err(|e| ActionError::Internal { why: e.to_string() })?;
+        recorder.map(Recording::new).map_err(|e| ActionError::Internal { why: format!("the journal: {e}") })
     }
 
     /// The commands with output in a range, and how far they are known: the rest is for the next search.
