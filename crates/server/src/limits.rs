@@ -91,3 +91,7 @@ pub const SEARCH_COMMANDS_MAX: usize = 20_000;
 /// Threads that read a whole journal for somebody (a search, a recording) at once; others wait for their turn. Each has
 /// some hundred KiB, and the disk has one head.
 pub const WHOLE_READS_MAX: usize = 8;
+/// Journal bytes in one server-sent event: what a slow client costs, and still few events for a flood.
+pub const EVENT_BYTES_MAX: usize = 64 << 10;
+/// The longest silence on a stream of events: proxies and phones give a connection up after 20 s to 60 s.
+pub const HEARTBEAT: Duration = Duration::from_secs(15);

@@ -10,6 +10,7 @@ mod crash;
 mod delivery;
 mod descendants;
 mod disk;
+mod events;
 mod hostile;
 mod isolation;
 mod leaks;

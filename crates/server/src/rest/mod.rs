@@ -10,6 +10,7 @@
 mod commands;
 mod convert;
 pub(crate) mod error;
+mod events;
 mod extract;
 mod input;
 mod output;

@@ -263,6 +263,7 @@ impl Manager {
             Found::Past(_) => None,
         };
         let deadline = tokio::time::Instant::now() + read.wait;
+        let mut has_caught_up = false;
         loop {
             let shown = match &handle {
                 Some(live) => match live.ask(Request::Shown).await {
@@ -288,6 +289,10 @@ impl Manager {
                     (end, markers)
                 }
             };
+            if let (true, false, Some(live)) = (from > end, std::mem::replace(&mut has_caught_up, true), &handle) {
+                catch_up(live, from).await;
+                continue;
+            }
             let end = bound.map_or(end, |b| b.min(end));
             if end > from || is_final || read.wait.is_zero() || tokio::time::Instant::now() >= deadline {
                 let echoes = match &handle {
@@ -409,6 +414,19 @@ impl Manager {
             }
         }
         Ok(view)
+    }
+}
+
+/// A server that has just begun has not read all that the one before had shown; waits until this one has come so far,
+/// if there is so much. Each question costs a turn, in which some output is read.
+pub(super) async fn catch_up(live: &Handle, to: u64) {
+    let mut reached = None;
+    while to <= live.tail.borrow().journal.0 {
+        match live.ask(Request::Shown).await {
+            Ok(shown) if shown.to < to && reached != Some(shown.to) => reached = Some(shown.to),
+            // What cannot be read is waited for by nobody.
+            Ok(_) | Err(_) => return,
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use super::ledger::micros;
 use super::manager::{Found, Manager};
 use super::recording::{Extent, Recorder};
+use super::reports::catch_up;
 use super::search::{self, Wanted};
 use super::session::Request;
 use crate::action::{
@@ -41,6 +42,8 @@ impl Manager {
         let found = self.find(who, &wish.session).await?;
         let (shared, end, recent, is_growing) = match &found {
             Found::Live(handle) => {
+                let tail = handle.tail.borrow().journal.0;
+                catch_up(handle, tail).await;
                 let (snapshot, recent) = handle.ask(Request::Commands).await?;
                 (Arc::clone(&handle.shared), snapshot.shown_to, recent, true)
             }
@@ -104,6 +107,8 @@ impl Manager {
     ) -> Result<Recording, ActionError> {
         let (shared, extent) = match self.find(who, session).await? {
             Found::Live(handle) => {
+                let tail = handle.tail.borrow().journal.0;
+                catch_up(&handle, tail).await;
                 let marks = handle.ask(Request::Times).await?;
                 let shown = handle.ask(Request::Shown).await?;
                 let events_end = handle.tail.borrow().events;
