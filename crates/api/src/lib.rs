@@ -4,12 +4,14 @@
 //! durations are seconds with fractions, offsets are bytes of a session's journal. Requests refuse fields that they do
 //! not know, so that a misspelt option is an error and not a silent default.
 
+mod batch;
 mod command;
 mod error;
 mod input;
 mod output;
 mod session;
 
+pub use batch::{BatchAnswer, BatchRequest, Method, Operation, OperationAnswer};
 pub use command::{CommandExecution, CommandList, CommandStatus, EndedBy, ExecuteRequest, OutputFormat};
 pub use error::{ErrorCode, Problem};
 pub use input::{InputRequest, NumberOrName, SignalRequest, WaitAnswer, WaitRequest};

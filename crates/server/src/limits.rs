@@ -95,3 +95,7 @@ pub const WHOLE_READS_MAX: usize = 8;
 pub const EVENT_BYTES_MAX: usize = 64 << 10;
 /// The longest silence on a stream of events: proxies and phones give a connection up after 20 s to 60 s.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Operations in one batch: they are done one after the other, and the client waits for all.
+pub const BATCH_OPERATIONS_MAX: usize = 64;
+/// What the answers of one batch may hold together: they are in memory until the last is there.
+pub const BATCH_ANSWER_BYTES_MAX: usize = 16 << 20;

@@ -7,6 +7,7 @@
 //! [`Action`]: crate::action::Action
 //! [`Outcome`]: crate::action::Outcome
 
+mod batch;
 mod commands;
 mod convert;
 pub(crate) mod error;
@@ -55,6 +56,7 @@ pub(crate) type Route = (Method, &'static str, MethodRouter<Rest>);
 /// Every route of this door. The documentation and the tests read it too, so a route cannot be there without them.
 pub(crate) fn routes() -> Vec<Route> {
     vec![
+        (Method::POST, batch::PATH, post(batch::batch)),
         (Method::POST, "/terminals", post(sessions::create)),
         (Method::GET, "/terminals", get(sessions::list)),
         (Method::GET, "/terminals/{session}", get(sessions::show)),
@@ -75,7 +77,11 @@ pub(crate) fn routes() -> Vec<Route> {
 
 /// The table as a router.
 pub(crate) fn router(rest: Rest) -> Router {
-    routes().into_iter().fold(Router::new(), |router, (_, path, handler)| router.route(path, handler)).with_state(rest)
+    router_of(routes().into_iter(), rest)
+}
+
+fn router_of(routes: impl Iterator<Item = Route>, rest: Rest) -> Router {
+    routes.fold(Router::new(), |router, (_, path, handler)| router.route(path, handler)).with_state(rest)
 }
 
 /// What is in no table.
