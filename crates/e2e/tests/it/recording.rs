@@ -107,10 +107,14 @@ async fn a_recording_holds_every_byte_and_plays_to_the_same_screen() {
             }
         }
         let [two, three] = casts;
-        let kinds = |cast: &Cast| cast.events.iter().map(|e| (e.1.clone(), e.2.clone())).collect::<Vec<_>>();
-        let mut three = kinds(&three);
-        let exit = three.pop_if(|(kind, _)| kind == "x");
-        assert!(kinds(&two) == three, "both versions tell the same");
+        // How the bytes are cut depends on what is known of when they came, and that may be thinned out meanwhile.
+        let others = |cast: &Cast| {
+            let others = cast.events.iter().filter(|e| e.1 != "o");
+            others.map(|e| (e.1.clone(), e.2.clone())).collect::<Vec<_>>()
+        };
+        let mut told = others(&three);
+        let exit = told.pop_if(|(kind, _)| kind == "x");
+        assert_eq!((two.output(), others(&two)), (three.output(), told), "both versions tell the same");
         exit
     };
     let screen = trimmed(shell.screen().await);

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 use journal::{Event, EventsReader, Offset, Read, Record};
-use terminal::{Boundaries, Boundary, Found, Nonce, Scanner};
+use terminal::{Boundaries, Boundary, Found, MarkerKind, Nonce, Scanner};
 
 use super::session::Shared;
 use super::tape::{Step, Tape};
@@ -33,6 +33,9 @@ pub(super) struct Extent {
     pub(super) end_us: u64,
 }
 
+/// What a marker says: that this command's output begins, or the prompt behind it.
+type Begins = (MarkerKind, u32);
+
 /// The recording as it is being read.
 pub(super) struct Recorder {
     shared: Arc<Shared>,
@@ -45,10 +48,14 @@ pub(super) struct Recorder {
     at: u64,
     /// Bytes that were read and not recorded, because a marker may begin in them, and where they begin.
     held: (u64, Vec<u8>),
-    /// What is left out of them, and whether a command's output begins behind it.
-    hidden: VecDeque<(std::ops::Range<u64>, bool)>,
-    /// The command that was handed over, and the prompt in which the editor shows it.
-    handed: Option<(String, Vec<u8>)>,
+    /// What is left out of them, and whether a command's output begins behind it, or a prompt.
+    hidden: VecDeque<(std::ops::Range<u64>, Option<Begins>)>,
+    /// The commands that were handed over and have not begun: several, when the journal is behind the events.
+    handed: VecDeque<(u32, String)>,
+    /// The prompt in which the editor shows the first of them.
+    prompt: Vec<u8>,
+    /// A command's output is being read.
+    in_command: bool,
     /// The beginning of a character.
     character: Vec<u8>,
     /// New sizes, where and when.
@@ -76,7 +83,9 @@ impl Recorder {
             at: first,
             held: (first, Vec::new()),
             hidden: VecDeque::new(),
-            handed: None,
+            handed: VecDeque::new(),
+            prompt: Vec::new(),
+            in_command: false,
             character: Vec::new(),
             resizes: VecDeque::new(),
             witness: (0, begun_us),
@@ -131,8 +140,7 @@ impl Recorder {
         }
         let lost = match event.record() {
             Some(Record::Accepted { id, nonce, text, .. }) => {
-                self.hand_out(event.time_us);
-                self.handed = Some((String::from_utf8_lossy(text).into_owned(), Vec::new()));
+                self.handed.push_back((id, String::from_utf8_lossy(text).into_owned()));
                 Nonce::parse(nonce.to_string().as_bytes())
                     .and_then(|nonce| self.boundaries.record(terminal::Record::Started { nonce, id }))
             }
@@ -189,12 +197,16 @@ impl Recorder {
     fn bytes(&mut self, bytes: &[u8], us: u64) {
         let Self { scanner, boundaries, hidden, .. } = self;
         scanner.feed(bytes, &mut |found| match found {
-            Found::Query { from, to, .. } => hidden.push_back((from..to, false)),
+            Found::Query { from, to, .. } => hidden.push_back((from..to, None)),
             Found::Marker { kind, nonce, from, to } => {
                 let found = boundaries.marker(kind, &nonce, from, to);
-                if !found.is_empty() {
-                    let is_start = found.iter().any(|b| matches!(b, Boundary::Started { .. }));
-                    hidden.push_back((from..to, is_start));
+                // Its own boundary is the last; those before it lost their markers.
+                if let Some(own) = found.last() {
+                    let id = match own {
+                        Boundary::Started { id, .. } => *id,
+                        Boundary::Ended { end, .. } => end.id,
+                    };
+                    hidden.push_back((from..to, Some((kind, id))));
                 }
             }
         });
@@ -209,14 +221,32 @@ impl Recorder {
             let shown_to = hidden.as_ref().map_or(to, |(range, _)| range.start);
             let shown = self.take(shown_to);
             self.show(shown, us);
-            if let Some((range, is_start)) = hidden {
+            if let Some((range, hidden_by)) = hidden {
                 self.hidden.pop_front();
                 self.take(range.end);
-                if is_start {
-                    self.hand_out(us);
+                if let Some((kind, id)) = hidden_by {
+                    self.boundary(kind, id, us);
                 }
             }
         }
+    }
+
+    /// The shell said that a command begins, or that a prompt does.
+    fn boundary(&mut self, kind: MarkerKind, id: u32, us: u64) {
+        let is_next = |next: Option<&(u32, String)>| next.is_some_and(|(next, _)| *next == id);
+        if kind == MarkerKind::Start {
+            while self.handed.front().is_some_and(|(next, _)| *next < id) {
+                self.handed.pop_front();
+            }
+        }
+        // A command that ends and never began has ended at its prompt. What ends otherwise was in nobody's prompt.
+        if is_next(self.handed.front()) {
+            self.hand_out(us);
+        } else {
+            let prompt = std::mem::take(&mut self.prompt);
+            self.print(&prompt, us);
+        }
+        self.in_command = kind == MarkerKind::Start;
     }
 
     fn take(&mut self, to: u64) -> Vec<u8> {
@@ -226,21 +256,21 @@ impl Recorder {
     }
 
     fn show(&mut self, bytes: Vec<u8>, us: u64) {
-        match &mut self.handed {
-            Some((_, prompt)) => {
-                prompt.extend(bytes);
-                if prompt.len() > PROMPT_BYTES_MAX {
-                    self.hand_out(us);
-                }
-            }
-            None => self.print(&bytes, us),
+        if self.handed.is_empty() || self.in_command {
+            return self.print(&bytes, us);
+        }
+        self.prompt.extend(bytes);
+        if self.prompt.len() > PROMPT_BYTES_MAX {
+            self.hand_out(us);
         }
     }
 
     /// The prompt is over: the command is shown as it was given.
     fn hand_out(&mut self, us: u64) {
-        if let Some((given, prompt)) = self.handed.take() {
-            self.print(&view::prompt_as_given(&prompt, &given), us);
+        let prompt = std::mem::take(&mut self.prompt);
+        match self.handed.pop_front() {
+            Some((_, given)) => self.print(&view::prompt_as_given(&prompt, &given), us),
+            None => self.print(&prompt, us),
         }
     }
 
@@ -264,7 +294,8 @@ impl Recorder {
             && offset <= self.at
         {
             self.resizes.pop_front();
-            self.hand_out(us);
+            let prompt = std::mem::take(&mut self.prompt);
+            self.print(&prompt, us);
             self.tell(us, "r", &format!("{cols}x{rows}"));
         }
     }

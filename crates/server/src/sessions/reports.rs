@@ -254,7 +254,7 @@ impl Manager {
             Found::Past(past) => (Arc::clone(&past.shared), Some(past.ledger.scanner.position())),
         };
         let (from, bound) = self.position(who, &found, read).await?;
-        let past_echoes = match &found {
+        let mut past_echoes = match &found {
             Found::Live(_) => view::Echoes::new(),
             Found::Past(past) => echoes(past.commands()),
         };
@@ -283,7 +283,10 @@ impl Manager {
                 None => {
                     let end = ledger_end.unwrap_or(shared.reader.len().unwrap_or_default().0);
                     let markers = match self.find(who, &read.session).await {
-                        Ok(Found::Past(past)) => past.ledger.markers.iter().copied().collect(),
+                        Ok(Found::Past(past)) => {
+                            (handle, past_echoes) = (None, echoes(past.commands()));
+                            past.ledger.markers.iter().copied().collect()
+                        }
                         Ok(Found::Live(_)) | Err(_) => Vec::new(),
                     };
                     (end, markers)
