@@ -4,6 +4,7 @@
 //! durations are seconds with fractions, offsets are bytes of a session's journal. Requests refuse fields that they do
 //! not know, so that a misspelt option is an error and not a silent default.
 
+mod batch;
 mod command;
 mod error;
 mod input;
@@ -11,10 +12,14 @@ mod output;
 mod session;
 mod ticket;
 
+pub use batch::{BatchAnswer, BatchRequest, Method, Operation, OperationAnswer};
 pub use command::{CommandExecution, CommandList, CommandStatus, EndedBy, ExecuteRequest, OutputFormat};
 pub use error::{ErrorCode, Problem};
 pub use input::{InputRequest, NumberOrName, SignalRequest, WaitAnswer, WaitRequest};
-pub use output::{Cursor, Gap, Omitted, Output, OutputQuery, OutputView, Screen, ScreenFormat};
+pub use output::{
+    Cursor, Gap, Match, Omitted, Output, OutputKind, OutputQuery, OutputView, Screen, ScreenFormat, SearchAnswer,
+    SearchQuery,
+};
 pub use session::{
     Boundary, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, ResourceUsage, SessionList,
     SessionStatus, TerminalSession, Terminated,

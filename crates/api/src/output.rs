@@ -79,6 +79,70 @@ pub struct Output {
     pub is_final: bool,
 }
 
+/// The query of `GET …/search`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SearchQuery {
+    /// The regular expression that a line of the text must match.
+    pub q: String,
+    /// `o:<offset>`, an offset, an RFC 3339 time, or `last`; the default is the oldest byte that is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Only the output of this command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_id: Option<String>,
+    /// Only output of this kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<OutputKind>,
+    /// At most this many matches; the default is 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+}
+
+/// Whose output it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputKind {
+    /// A command's.
+    Command,
+    /// What came while no command ran: prompts, and what jobs in the background printed then.
+    Background,
+}
+
+/// What a search came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SearchAnswer {
+    /// The lines that match, in order.
+    pub matches: Vec<Match>,
+    /// Where to search on: behind the last match when `more`, else behind all output that was searched.
+    pub next_offset: u64,
+    /// Behind the newest byte.
+    pub end_offset: u64,
+    /// How many lines were looked at.
+    pub lines: u64,
+    /// There is more to be searched, from `nextOffset` on.
+    pub more: bool,
+    /// Bytes that are gone between `since` and what was searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap: Option<Gap>,
+}
+
+/// A line that matches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Match {
+    /// Where the line begins in the journal; of a line that was written over, where what it became was printed.
+    pub offset: u64,
+    /// Its number, counted from 1 in what was searched.
+    pub line: u64,
+    /// The line as a person would see it, at most 1,000 characters of it.
+    pub text: String,
+    /// The command whose output it is; absent for what came while none ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_id: Option<String>,
+}
+
 /// Bytes that are gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Gap {

@@ -13,6 +13,7 @@ mod logs;
 mod machine;
 mod paths;
 mod run;
+mod search;
 mod serve;
 mod sessions;
 mod shim;
@@ -57,6 +58,8 @@ enum Command {
     Send(sessions::SendOptions),
     /// Print a session's output
     Logs(logs::LogsOptions),
+    /// Search a session's output
+    Search(search::SearchOptions),
     /// End sessions
     Kill(sessions::KillOptions),
     /// Check whether everything works here, and say what to do where it does not
@@ -88,6 +91,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Attach(options) => talk(attach::attach(&Client::unix(&paths.socket), &options)),
         Command::Send(options) => talk(sessions::send(&Client::unix(&paths.socket), &options)),
         Command::Logs(options) => talk(logs::logs(&Client::unix(&paths.socket), &options)),
+        Command::Search(options) => talk(search::search(&Client::unix(&paths.socket), &options)),
         Command::Kill(options) => talk(sessions::kill(&Client::unix(&paths.socket), &options)),
         Command::Doctor(options) => talk(doctor::doctor(&paths, &options)),
         Command::Schema => {

@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 use api::{
     CommandExecution, CommandList, CreateRequest, Dimensions, ErrorCode, ExecuteRequest, InputRequest, Output,
-    OutputQuery, Problem, Screen, SessionList, SignalRequest, TerminalSession, Terminated, WaitAnswer, WaitRequest,
+    OutputQuery, Problem, Screen, SearchAnswer, SearchQuery, SessionList, SignalRequest, TerminalSession, Terminated,
+    WaitAnswer, WaitRequest,
 };
 use connection::{Answer, Pool};
 use hyper::Method;
@@ -167,6 +168,11 @@ impl Client {
     /// `GET …/output`.
     pub async fn output(&self, session: &str, query: &OutputQuery) -> Result<Output, ClientError> {
         self.json(get(format!("/terminals/{}/output?{}", escaped(session), query_of(query)?))).await
+    }
+
+    /// `GET …/search`.
+    pub async fn search(&self, session: &str, query: &SearchQuery) -> Result<SearchAnswer, ClientError> {
+        self.json(get(format!("/terminals/{}/search?{}", escaped(session), query_of(query)?))).await
     }
 
     /// `GET …/screen`.

@@ -86,6 +86,18 @@ impl Connection {
         self.send(method, path, &[("Host", "localhost")], body)
     }
 
+    /// The next part of a chunked body; none at its end (RFC 9112 §7.1).
+    fn part(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let broken = || io::Error::new(io::ErrorKind::UnexpectedEof, "the body broke off");
+        let mut line = String::new();
+        self.reader.read_line(&mut line)?;
+        let length = usize::from_str_radix(line.trim_end(), 16).map_err(|_| broken())?;
+        let mut part = vec![0; length + 2];
+        self.reader.read_exact(&mut part)?;
+        part.truncate(length);
+        Ok((length > 0).then_some(part))
+    }
+
     fn reply(&mut self) -> io::Result<Reply> {
         let broken = || io::Error::new(io::ErrorKind::InvalidData, "not an HTTP answer with a length");
         let mut line = String::new();
@@ -101,6 +113,12 @@ impl Connection {
             }
         }
         let mut reply = Reply { status, headers, body: Vec::new() };
+        if reply.header("transfer-encoding") == Some("chunked") {
+            while let Some(part) = self.part()? {
+                reply.body.extend(part);
+            }
+            return Ok(reply);
+        }
         let length = reply.header("content-length").and_then(|word| word.parse().ok()).ok_or_else(broken)?;
         reply.body.resize(length, 0);
         self.reader.read_exact(&mut reply.body)?;

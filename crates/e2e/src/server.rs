@@ -116,6 +116,11 @@ impl Server {
         Connection::unix(&self.home.socket()).expect("it listens")
     }
 
+    /// A bare connection to the Unix socket, for bytes as they are on the wire.
+    pub fn wire(&self) -> std::os::unix::net::UnixStream {
+        std::os::unix::net::UnixStream::connect(self.home.socket()).expect("it listens")
+    }
+
     /// A session with everything at its default.
     pub async fn session(&self) -> Session {
         self.session_with(CreateRequest::default()).await

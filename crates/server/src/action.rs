@@ -11,6 +11,7 @@ use regex::Regex;
 
 use crate::identity::Detach;
 use crate::ids::{CommandId, SessionId};
+pub use crate::reading::{CastVersion, FoundView, MatchView, OutputKind, Recording, Search};
 pub use crate::sessions::Feed;
 pub use crate::viewing::{Piece, SessionEvent, TicketView, Watching};
 
@@ -99,6 +100,10 @@ pub enum Action {
     },
     /// Read output from a position on. → [`Outcome::Output`]
     Output(ReadOutput),
+    /// Look for lines in the output. → [`Outcome::Found`]
+    Search(Search),
+    /// The session as an asciicast. → [`Outcome::Recording`]
+    Recording(SessionId, CastVersion),
     /// The screen as it is now. → [`Outcome::Screen`]
     Screen(SessionId),
     /// The one-tool shell: this client's own default session. → [`Outcome::Terminal`]
@@ -328,6 +333,10 @@ pub enum Outcome {
     Report(Box<Report>),
     /// Output.
     Output(OutputView),
+    /// Lines that match.
+    Found(FoundView),
+    /// A recording that is yet to be read.
+    Recording(Recording),
     /// The screen.
     Screen(ScreenView),
     /// The session has ended.

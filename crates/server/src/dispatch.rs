@@ -73,6 +73,8 @@ fn name(action: &Action) -> &'static str {
         Action::Signal { .. } => "signal",
         Action::Wait { .. } => "wait",
         Action::Output(_) => "output",
+        Action::Search(_) => "search",
+        Action::Recording(..) => "recording",
         Action::Screen(_) => "screen",
         Action::Terminal(_) => "terminal",
     }

@@ -15,6 +15,7 @@ pub mod limits;
 pub mod listen;
 pub mod mcp;
 mod premises;
+mod reading;
 pub mod rest;
 pub mod sessions;
 mod shell;

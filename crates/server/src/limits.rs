@@ -114,3 +114,20 @@ pub const TICKETS_MAX: usize = 1_024;
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// A request body: a command of 1 MiB in JSON escapes.
 pub const BODY_BYTES_MAX: usize = 8 << 20;
+/// Matches that one search gives at most: each is a line, and a longer list is read in pages.
+pub const SEARCH_MATCHES_MAX: usize = 1_000;
+/// Characters of a matching line that are given: more is read at its offset.
+pub const SEARCH_LINE_CHARS_MAX: usize = 1_000;
+/// Commands that one search tells apart; each costs its place and its first words. A search over more goes on behind them.
+pub const SEARCH_COMMANDS_MAX: usize = 20_000;
+/// Threads that read a whole journal for somebody (a search, a recording) at once; others wait for their turn. Each has
+/// some hundred KiB, and the disk has one head.
+pub const WHOLE_READS_MAX: usize = 8;
+/// Journal bytes in one server-sent event: what a slow client costs, and still few events for a flood.
+pub const EVENT_BYTES_MAX: usize = 64 << 10;
+/// The longest silence on a stream of events: proxies and phones give a connection up after 20 s to 60 s.
+pub const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Operations in one batch: they are done one after the other, and the client waits for all.
+pub const BATCH_OPERATIONS_MAX: usize = 64;
+/// What the answers of one batch may hold together: they are in memory until the last is there.
+pub const BATCH_ANSWER_BYTES_MAX: usize = 16 << 20;

@@ -168,6 +168,30 @@ impl Store {
         Ok((rows.collect::<rusqlite::Result<_>>()?, usize::try_from(total).unwrap_or(0)))
     }
 
+    /// The places and first words of commands with output in a range, oldest first: at most `limit`, but those that are
+    /// to be left out.
+    pub(crate) fn places(
+        &self,
+        session: &str,
+        left_out: &[u32],
+        (from, to): (u64, u64),
+        limit: usize,
+    ) -> rusqlite::Result<Vec<Place>> {
+        let left_out = serde_json::to_string(left_out).expect("invariant: numbers are JSON");
+        let connection = self.reads.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut query = connection.prepare_cached(
+            "SELECT id, start_offset, end_offset, substr(command, 1, 200) FROM commands
+             WHERE session = ?1 AND id NOT IN (SELECT value FROM json_each(?2)) AND end_offset >= ?3 AND start_offset < ?4
+             ORDER BY start_offset, id LIMIT ?5",
+        )?;
+        let place = |r: &rusqlite::Row<'_>| {
+            let (start, end) = (r.get::<_, i64>(1)?.unsigned_abs(), r.get::<_, i64>(2)?.unsigned_abs());
+            Ok((r.get(0)?, start, Some(end), r.get(3)?))
+        };
+        let range = [from, to].map(|at| i64::try_from(at).unwrap_or(i64::MAX));
+        query.query_map(params![session, left_out, range[0], range[1], limit as i64], place)?.collect()
+    }
+
     /// One command of the history.
     pub(crate) fn command(&self, session: &str, id: u32) -> rusqlite::Result<Option<HistoryRow>> {
         let connection = self.reads.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -180,6 +204,9 @@ impl Store {
             .optional()
     }
 }
+
+/// A command's id, where its output begins and ends (if it has), and its first words.
+pub(crate) type Place = (u32, u64, Option<u64>, String);
 
 /// Closing waits for the last rows: the next server opens the same file.
 impl Drop for Store {

@@ -306,3 +306,46 @@ fn what_serve_prints_can_be_pasted() {
     let headers = [("Host", "127.0.0.1"), ("Authorization", bearer.trim_start_matches("Authorization: "))];
     assert_eq!(http.send("POST", "/terminals", &headers, "{}").expect("an answer").status, 201);
 }
+
+#[test]
+fn the_operations_of_a_batch_are_done_in_order_each_with_its_own_status() {
+    let server = Server::start();
+    let http = &mut server.connect();
+    let (_, made) = ask(http, "POST", "/terminals", &json!({}));
+    let path = format!("/terminals/{}", made["id"].as_str().expect("an id"));
+    let run =
+        |command: &str| json!({ "method": "POST", "path": format!("{path}/execute"), "body": { "command": command } });
+    let operations = json!([
+        run("X=1"),
+        run("echo $X; (exit 3)"),
+        { "method": "GET", "path": format!("{path}/commands/c9") },
+        { "method": "GET", "path": format!("{path}/screen?format=text") },
+        { "method": "POST", "path": format!("{path}/resize"), "body": { "cols": 0, "rows": 1 } },
+        { "method": "GET", "path": "/readyz" },
+        { "method": "DELETE", "path": format!("{path}?force=true") },
+        run("true"),
+    ]);
+    let (status, answer) = ask(http, "POST", "/batch", &json!({ "operations": operations }));
+    let responses = answer["responses"].as_array().expect("a list");
+    let statuses: Vec<_> = responses.iter().map(|r| r["status"].as_u64().expect("a status")).collect();
+    assert_eq!((status, statuses), (200, vec![200, 200, 404, 200, 422, 404, 200, 410]), "{answer}");
+    assert_eq!((&responses[1]["body"]["output"], &responses[1]["body"]["exitCode"]), (&json!("1\n"), &json!(3)));
+    assert_eq!(responses[4]["body"]["field"], "cols");
+    assert!(responses[3]["body"].is_string(), "{answer}");
+    assert!(responses[2]["body"]["requestId"].as_str().is_some_and(|id| id.ends_with(".2")), "{answer}");
+
+    let many: Vec<_> = (0..65).map(|_| json!({ "method": "POST", "path": "/terminals" })).collect();
+    let create = json!({ "method": "POST", "path": "/terminals" });
+    let wrong = [
+        (json!({ "operations": [] }), "operations"),
+        (json!({ "operations": many }), "operations"),
+        (json!({ "operations": [create, { "method": "POST", "path": "/batch" }] }), "operations[1].path"),
+        (json!({ "operations": [create, { "method": "PUT", "path": "/terminals" }] }), "operations[1].method"),
+        (json!({ "operations": [create, { "method": "GET", "path": "terminals" }] }), "operations[1].path"),
+    ];
+    for (body, field) in wrong {
+        let reply = http.ask("POST", "/batch", &body.to_string()).expect("an answer");
+        assert_eq!(reply.problem(), (422, "invalid_field".to_owned(), field.to_owned()), "{body}");
+    }
+    assert_eq!(ask(http, "GET", "/terminals", &Value::Null).1["total"], 0, "nothing was done");
+}

@@ -71,8 +71,12 @@ impl IntoResponse for Refusal {
 }
 
 /// The outermost layer: every answer carries `x-request-id`, and every refusal becomes a problem document.
-pub(crate) async fn label(request: Request, next: Next) -> Response {
+pub(crate) async fn label(mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers());
+    // What does several things for one request names them after it.
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        request.headers_mut().insert(REQUEST_ID, value);
+    }
     let mut response = next.run(request).await;
     if let Some(refusal) = response.extensions_mut().remove::<Refusal>() {
         let code = refusal.code;

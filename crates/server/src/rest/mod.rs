@@ -7,13 +7,18 @@
 //! [`Action`]: crate::action::Action
 //! [`Outcome`]: crate::action::Outcome
 
+mod batch;
 mod commands;
 mod convert;
 pub(crate) mod error;
+mod events;
 mod extract;
 mod input;
 mod output;
+mod recording;
+mod search;
 mod sessions;
+mod stream;
 mod tickets;
 
 use std::sync::Arc;
@@ -52,6 +57,7 @@ pub(crate) type Route = (Method, &'static str, MethodRouter<Rest>);
 /// Every route of this door. The documentation and the tests read it too, so a route cannot be there without them.
 pub(crate) fn routes() -> Vec<Route> {
     vec![
+        (Method::POST, batch::PATH, post(batch::batch)),
         (Method::POST, "/terminals", post(sessions::create)),
         (Method::GET, "/terminals", get(sessions::list)),
         (Method::GET, "/terminals/{session}", get(sessions::show)),
@@ -66,12 +72,18 @@ pub(crate) fn routes() -> Vec<Route> {
         (Method::GET, "/terminals/{session}/output", get(output::output)),
         (Method::GET, "/terminals/{session}/screen", get(output::screen)),
         (Method::POST, "/tickets", post(tickets::create)),
+        (Method::GET, "/terminals/{session}/search", get(search::search)),
+        (Method::GET, "/terminals/{session}/recording", get(recording::recording)),
     ]
 }
 
 /// The table as a router.
 pub(crate) fn router(rest: Rest) -> Router {
-    routes().into_iter().fold(Router::new(), |router, (_, path, handler)| router.route(path, handler)).with_state(rest)
+    router_of(routes().into_iter(), rest)
+}
+
+fn router_of(routes: impl Iterator<Item = Route>, rest: Rest) -> Router {
+    routes.fold(Router::new(), |router, (_, path, handler)| router.route(path, handler)).with_state(rest)
 }
 
 /// What is in no table.
@@ -96,6 +108,8 @@ fn unexpected(outcome: &Outcome) -> Refusal {
         Outcome::Commands(..) => "commands",
         Outcome::Report(_) => "a report",
         Outcome::Output(_) => "output",
+        Outcome::Found(_) => "matches",
+        Outcome::Recording(_) => "a recording",
         Outcome::Screen(_) => "a screen",
         Outcome::Terminated(_) => "an end",
         Outcome::Terminal(_) => "a terminal call",

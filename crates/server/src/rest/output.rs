@@ -4,13 +4,13 @@ use std::time::{Duration, SystemTime};
 
 use axum::Json;
 use axum::extract::{Extension, State};
-use axum::http::{HeaderName, header};
+use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
 use super::error::Refusal;
 use super::extract::{self, Params, Session};
-use super::{Rest, convert, unexpected};
+use super::{Rest, convert, events, unexpected};
 use crate::action::{Action, Outcome, ReadOutput, ScreenView, Since, View};
 use crate::identity::Principal;
 use crate::ids::{CommandId, SessionId};
@@ -26,15 +26,31 @@ pub(super) async fn output(
     Extension(who): Extension<Principal>,
     Session(session): Session,
     Params(query): Params<api::OutputQuery>,
-) -> Result<Json<api::Output>, Refusal> {
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let wants_events = events::are_wanted(&headers);
     let view = match query.view.unwrap_or_default() {
         api::OutputView::Text => View::Text,
         api::OutputView::Raw => View::Raw,
         api::OutputView::Stream => View::Stream,
-        api::OutputView::Screen => return screen_as_output(&rest, &who, session).await,
+        api::OutputView::Screen if wants_events => {
+            return Err(Refusal::field("view", "only text, raw and stream can be followed as events"));
+        }
+        api::OutputView::Screen => return Ok(screen_as_output(&rest, &who, session).await?.into_response()),
     };
+    if wants_events {
+        if query.command_id.is_some() || query.max_lines.is_some() {
+            let field = if query.command_id.is_some() { "commandId" } else { "maxLines" };
+            return Err(Refusal::field(field, "does not go with events, which are all output from a position on"));
+        }
+        let resumed = events::resumed(&headers)?;
+        let is_resumed = resumed.is_some();
+        let mut read = to_read(session, query, view)?;
+        read.since = resumed.unwrap_or(read.since);
+        return events::follow(rest, who, read, is_resumed).await;
+    }
     match rest.act(&who, Action::Output(to_read(session, query, view)?)).await? {
-        Outcome::Output(view) => Ok(Json(convert::output(view))),
+        Outcome::Output(view) => Ok(Json(convert::output(view)).into_response()),
         other => Err(unexpected(&other)),
     }
 }
@@ -61,7 +77,7 @@ fn to_read(session: SessionId, query: api::OutputQuery, view: View) -> Result<Re
 }
 
 /// `o:4711`, `4711`, a time, or `last`.
-fn to_since(text: &str) -> Result<Since, Refusal> {
+pub(super) fn to_since(text: &str) -> Result<Since, Refusal> {
     if text == "last" {
         return Ok(Since::Last);
     }

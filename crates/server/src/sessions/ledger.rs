@@ -356,13 +356,13 @@ impl Ledger {
         self.times.iter().find(|(_, t)| *t >= us).map_or(end, |(offset, _)| *offset)
     }
 
-    /// Notes when the journal was how long; thinned to one in ten milliseconds and a bounded number.
+    /// Notes when the journal was how long; thinned to the first and the last in ten milliseconds and a bounded number.
     pub(crate) fn note_time(&mut self, offset: u64, us: u64) {
         /// About 40 KiB at most, and a position by time is a convenience: the cursor is the exact way.
         const TIMES_KEPT: usize = 1024;
         const STEP_US: u64 = 10_000;
-        if self.times.back().is_some_and(|(_, t)| us < t + STEP_US) {
-            return;
+        if self.times.len() > 1 && self.times.get(self.times.len() - 2).is_some_and(|(_, t)| us < t + STEP_US) {
+            self.times.pop_back();
         }
         if self.times.len() == TIMES_KEPT {
             let mut keep = false;

@@ -127,6 +127,8 @@ pub struct Manager {
     pub(super) keys: Mutex<HashMap<String, SessionId>>,
     /// One creation with an idempotency key at a time, and one default session for each client.
     pub(super) creating: tokio::sync::Mutex<()>,
+    /// One permit for each thread that reads a whole journal.
+    pub(super) whole_reads: Arc<Semaphore>,
     store: Arc<Store>,
     /// One-time tickets for browsers.
     pub(crate) tickets: Arc<Tickets>,
@@ -165,6 +167,7 @@ impl Manager {
             defaults: Mutex::default(),
             keys: Mutex::default(),
             creating: tokio::sync::Mutex::default(),
+            whole_reads: Arc::new(Semaphore::new(limits::WHOLE_READS_MAX)),
             store: Arc::new(store),
             tickets: Arc::default(),
             stopping: watch::Sender::new(false),
@@ -223,6 +226,8 @@ impl Manager {
                 self.wait(who, &session, wait, None, budget).await.map(|r| Outcome::Report(Box::new(r)))
             }
             Action::Output(read) => self.output(who, &read).await.map(Outcome::Output),
+            Action::Search(search) => self.search(who, search).await.map(Outcome::Found),
+            Action::Recording(session, version) => self.recording(who, &session, version).await.map(Outcome::Recording),
             Action::Screen(session) => {
                 let handle = self.live(who, &session).await?;
                 handle.ask(Request::Screen).await.map(Outcome::Screen)

@@ -2,7 +2,7 @@
 //!
 //! `session.rs` owns one live session's state; `ledger.rs` replays the ground state; `launch.rs` starts and finds
 //! holders; `manager.rs` keeps the handles; `reports.rs` turns what an actor says into what a caller sees; `feed.rs` is what
-//! a viewer is shown; `desk.rs` is the one-tool shell.
+//! a viewer is shown; `desk.rs` is the one-tool shell; `seek.rs` asks `search.rs` for lines of the text.
 
 mod create;
 mod desk;
@@ -13,7 +13,10 @@ mod link;
 mod manager;
 mod meta;
 mod past;
+mod recording;
 mod reports;
+mod search;
+mod seek;
 mod session;
 mod snapshot;
 mod tape;

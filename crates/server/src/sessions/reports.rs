@@ -209,7 +209,7 @@ impl Manager {
     }
 
     /// Asks the history, on a thread that may block.
-    async fn history<T: Send + 'static>(
+    pub(super) async fn history<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&Store) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, ActionError> {
@@ -260,7 +260,7 @@ impl Manager {
             Found::Past(past) => (Arc::clone(&past.shared), Some(past.ledger.scanner.position())),
         };
         let (from, bound) = self.position(who, &found, read).await?;
-        let past_echoes = match &found {
+        let mut past_echoes = match &found {
             Found::Live(_) => view::Echoes::new(),
             Found::Past(past) => echoes(past.commands()),
         };
@@ -269,6 +269,7 @@ impl Manager {
             Found::Past(_) => None,
         };
         let deadline = tokio::time::Instant::now() + read.wait;
+        let mut has_caught_up = false;
         loop {
             let shown = match &handle {
                 Some(live) => match live.ask(Request::Shown).await {
@@ -285,8 +286,22 @@ impl Manager {
             let is_final = shown.is_none();
             let (end, markers) = match shown {
                 Some(shown) => (shown.to, shown.markers),
-                None => (ledger_end.unwrap_or(shared.reader.len().unwrap_or_default().0), Vec::new()),
+                None => {
+                    let end = ledger_end.unwrap_or(shared.reader.len().unwrap_or_default().0);
+                    let markers = match self.find(who, &read.session).await {
+                        Ok(Found::Past(past)) => {
+                            (handle, past_echoes) = (None, echoes(past.commands()));
+                            past.ledger.markers.iter().copied().collect()
+                        }
+                        Ok(Found::Live(_)) | Err(_) => Vec::new(),
+                    };
+                    (end, markers)
+                }
             };
+            if let (true, false, Some(live)) = (from > end, std::mem::replace(&mut has_caught_up, true), &handle) {
+                catch_up(live, from).await;
+                continue;
+            }
             let end = bound.map_or(end, |b| b.min(end));
             if end > from || is_final || read.wait.is_zero() || tokio::time::Instant::now() >= deadline {
                 let echoes = match &handle {
@@ -316,24 +331,40 @@ impl Manager {
         found: &Found,
         read: &ReadOutput,
     ) -> Result<(u64, Option<u64>), ActionError> {
-        Ok(match &read.since {
-            Since::First => (0, None),
-            Since::Offset(at) => (*at, None),
-            Since::Last => (self.cursor(who, &read.session).unwrap_or(0), None),
-            Since::Time(when) => {
-                let at = match found {
-                    Found::Live(handle) => handle.ask(|reply| Request::At(*when, reply)).await?,
-                    Found::Past(past) => past.ledger.offset_at(*when),
-                };
-                (at, None)
-            }
-            Since::Command(id) => {
-                let report = Box::pin(self.command(who, &read.session, *id, 1)).await?;
-                let command = report
-                    .command
-                    .ok_or_else(|| ActionError::NoCommand { session: read.session.clone(), id: id.to_string() })?;
-                (command.start_offset, command.end_offset)
-            }
+        let Since::Command(id) = &read.since else {
+            return Ok((self.since(who, found, &read.session, &read.since).await?, None));
+        };
+        let command = self.known_command(who, &read.session, *id).await?;
+        Ok((command.start_offset, command.end_offset))
+    }
+
+    async fn known_command(
+        &self,
+        who: &Principal,
+        session: &SessionId,
+        id: CommandId,
+    ) -> Result<CommandView, ActionError> {
+        let report = Box::pin(self.command(who, session, id, 1)).await?;
+        report.command.ok_or_else(|| ActionError::NoCommand { session: session.clone(), id: id.to_string() })
+    }
+
+    /// A position as an offset.
+    pub(super) async fn since(
+        &self,
+        who: &Principal,
+        found: &Found,
+        session: &SessionId,
+        since: &Since,
+    ) -> Result<u64, ActionError> {
+        Ok(match since {
+            Since::First => 0,
+            Since::Offset(at) => *at,
+            Since::Last => self.cursor(who, session).unwrap_or(0),
+            Since::Time(when) => match found {
+                Found::Live(handle) => handle.ask(|reply| Request::At(*when, reply)).await?,
+                Found::Past(past) => past.ledger.offset_at(*when),
+            },
+            Since::Command(id) => self.known_command(who, session, *id).await?.start_offset,
         })
     }
 
@@ -392,6 +423,19 @@ impl Manager {
             }
         }
         Ok(view)
+    }
+}
+
+/// A server that has just begun has not read all that the one before had shown; waits until this one has come so far,
+/// if there is so much. Each question costs a turn, in which some output is read.
+pub(super) async fn catch_up(live: &Handle, to: u64) {
+    let mut reached = None;
+    while to <= live.tail.borrow().journal.0 {
+        match live.ask(Request::Shown).await {
+            Ok(shown) if shown.to < to && reached != Some(shown.to) => reached = Some(shown.to),
+            // What cannot be read is waited for by nobody.
+            Ok(_) | Err(_) => return,
+        }
     }
 }
 

@@ -206,9 +206,11 @@ pub(crate) fn stream(slice: &Slice, is_attested: impl Fn(u64, u64) -> bool, echo
     let parts = terminal::strip(&mut scanner, &slice.bytes, &mut is_ours);
     let mut out = Vec::with_capacity(slice.bytes.len());
     for part in parts {
-        out.extend_from_slice(part.bytes);
+        // Where a line stands is counted with what is taken out.
+        let mut bytes = part.bytes.to_vec();
+        show_commands(&mut bytes, part.from, echoes);
+        out.extend(bytes);
     }
-    show_commands(&mut out, slice.from, echoes);
     out
 }
 
@@ -263,6 +265,22 @@ fn show_commands(bytes: &mut Vec<u8>, from: u64, echoes: &Echoes) {
     }
     shown.extend_from_slice(rest);
     *bytes = shown;
+}
+
+/// A line of text at a prompt, with the command as it was given where the editor showed the loader's line.
+pub(super) fn as_given<'a>(line: &'a str, given: &str) -> std::borrow::Cow<'a, str> {
+    let loader = LOADER_LINES.iter().filter_map(|l| std::str::from_utf8(l).ok()).find(|l| line.contains(l));
+    match loader {
+        Some(loader) => line.replacen(loader, given.trim_end().lines().next().unwrap_or_default(), 1).into(),
+        None => line.into(),
+    }
+}
+
+/// A prompt's bytes, with the command as it was given where the editor showed the loader's line.
+pub(super) fn prompt_as_given(prompt: &[u8], given: &str) -> Vec<u8> {
+    let mut bytes = prompt.to_vec();
+    show_commands(&mut bytes, 0, &vec![(0..u64::MAX, given.to_owned())]);
+    bytes
 }
 
 /// Takes the prompt, which is the unfinished last line, from output that came while the shell was idle.

@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session};
 use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read};
-use crate::action::{Action, CommandView, Outcome, OutputView, ReadOutput, SessionView, Since, View, Wait};
+use crate::action::{Action, CommandView, Outcome, OutputView, ReadOutput, Search, SessionView, Since, View, Wait};
 use crate::ids::{CommandId, SessionId};
-use crate::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT, READ_BYTES_MAX, RENDER_BYTES_MAX};
+use crate::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT, READ_BYTES_MAX, RENDER_BYTES_MAX, SEARCH_MATCHES_MAX};
 use crate::mcp::{found, schema, text};
 
 pub(super) const NAME: &str = "get_terminal_output";
@@ -105,15 +105,25 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
         return whole_command(call, &id, command, arguments.max_lines).await;
     }
     let shown = show(call, &id).await?;
+    if let Some(pattern) = search {
+        let since = match (since, looked_from) {
+            (Some(Since::Last), Some(from)) => Since::Offset(from),
+            (Some(since), _) => since,
+            (None, _) => Since::First,
+        };
+        let limit = if arguments.max_lines == 0 { found::MATCHES_DEFAULT } else { arguments.max_lines as usize };
+        let limit = limit.min(SEARCH_MATCHES_MAX);
+        let wish = Search { session: id, since, command, kind: None, pattern, limit };
+        return match call.act(Action::Search(wish)).await? {
+            Outcome::Found(view) => Ok(found::shown(call, &shown, &view)),
+            other => Err(mismatch(other)),
+        };
+    }
     let range = match (since, looked_from) {
         // Looking for the pattern has moved `last` already, so the answer begins where that look began.
-        (Some(Since::Last), Some(from)) => Range { since: Since::Offset(from), limit: READ_BYTES_MAX, end: None },
+        (Some(Since::Last), Some(from)) => Range { since: Since::Offset(from), limit: READ_BYTES_MAX },
         (since, _) => range(call, &shown, since, command, view).await?,
     };
-    if let Some(search) = search {
-        let max = if arguments.max_lines == 0 { found::MATCHES_DEFAULT } else { arguments.max_lines as usize };
-        return found::search(call, &shown, range.since, range.end, &search, max).await;
-    }
     let lines_max = Some(arguments.max_lines as usize).filter(|n| *n > 0);
     let output = output(call, &id, range.since, view, range.limit, lines_max).await?;
     call.note(&shown);
@@ -127,8 +137,6 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
 struct Range {
     since: Since,
     limit: usize,
-    /// Where a command's output ends, when one was named.
-    end: Option<u64>,
 }
 
 /// The range of an answer: sequential pages from a position, the newest part when there is none.
@@ -148,18 +156,18 @@ async fn range(
     Ok(match (since, bounds) {
         (Some(Since::Offset(from)), Some((_, end))) => {
             let left = usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX);
-            Range { since: Since::Offset(from), limit: page.min(left), end: Some(end) }
+            Range { since: Since::Offset(from), limit: page.min(left) }
         }
         (_, Some((start, end))) => {
             let all = usize::try_from(end - start).unwrap_or(usize::MAX);
-            Range { since: Since::Offset(start), limit: page.min(all), end: Some(end) }
+            Range { since: Since::Offset(start), limit: page.min(all) }
         }
-        (Some(since @ (Since::Offset(_) | Since::First)), None) => Range { since, limit: page, end: None },
-        (Some(since), None) => Range { since, limit: if view == View::Raw { page } else { READ_BYTES_MAX }, end: None },
+        (Some(since @ (Since::Offset(_) | Since::First)), None) => Range { since, limit: page },
+        (Some(since), None) => Range { since, limit: if view == View::Raw { page } else { READ_BYTES_MAX } },
         (None, None) => {
             let window = if view == View::Raw { page as u64 } else { RENDER_BYTES_MAX };
             let from = shown.first_offset.max(shown.end_offset.saturating_sub(window));
-            Range { since: Since::Offset(from), limit: READ_BYTES_MAX, end: None }
+            Range { since: Since::Offset(from), limit: READ_BYTES_MAX }
         }
     })
 }

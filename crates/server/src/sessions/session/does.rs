@@ -49,6 +49,7 @@ impl Session {
                 let _ = reply.send(Shown { to: self.ledger.scanner.held_from(), markers, has_exited });
             }
             Request::At(when, reply) => drop(reply.send(self.ledger.offset_at(when))),
+            Request::Times(reply) => drop(reply.send(self.ledger.times.clone())),
             Request::Usage(reply) => drop(reply.send(self.usage.read(self.ledger.holder_pid))),
             Request::Prompt(reply) => {
                 if self.ledger.prompt_seen || self.ledger.exit.is_some() || self.is_heuristic {

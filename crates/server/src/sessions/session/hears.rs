@@ -119,7 +119,9 @@ impl Session {
             Ok(Read::Bytes(n)) => {
                 let bytes = &buffer[..n];
                 let now_us = micros(SystemTime::now());
+                // The first of these bytes came no earlier, and the last no later.
                 self.ledger.note_time(at, now_us);
+                self.ledger.note_time(at + n as u64, now_us);
                 self.last_activity_us = now_us;
                 sys::fault::point("index");
                 self.ledger.bytes(bytes, &mut news);

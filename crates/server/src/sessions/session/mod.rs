@@ -87,6 +87,8 @@ pub(crate) enum Request {
     Shown(oneshot::Sender<Shown>),
     /// Where the journal was at this time.
     At(SystemTime, oneshot::Sender<u64>),
+    /// Offsets, and when the journal had come that far.
+    Times(oneshot::Sender<VecDeque<(u64, u64)>>),
     Usage(oneshot::Sender<crate::action::Usage>),
     Prompt(oneshot::Sender<()>),
 }

@@ -1,0 +1,75 @@
+//! `ptyd search`: lines of a session's text that match, all of them, in pages.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use api::{OutputKind, SearchQuery};
+use clap::{Args, ValueEnum};
+use client::Client;
+
+use crate::exit::Failure;
+use crate::sessions;
+
+/// The options of `search`.
+#[derive(Debug, Args)]
+pub struct SearchOptions {
+    /// An id, a unique part of its beginning, or a name
+    session: String,
+    /// The regular expression that a line must match
+    pattern: String,
+    /// Only in the output of this command, such as c7
+    #[arg(long)]
+    command: Option<String>,
+    /// Only in output of this kind
+    #[arg(long, value_enum)]
+    kind: Option<Kind>,
+    /// From here on: o:<offset>, an RFC 3339 time, or last
+    #[arg(long)]
+    since: Option<String>,
+    /// Print each match as one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Kind {
+    Command,
+    Background,
+}
+
+/// Matches that are asked for at once.
+const PAGE: u64 = 1_000;
+
+/// Prints them, each with the command whose output it is.
+pub async fn search(client: &Client, options: &SearchOptions) -> Result<ExitCode, Failure> {
+    let session = sessions::find(client, &options.session).await?;
+    let mut query = SearchQuery {
+        q: options.pattern.clone(),
+        since: options.since.clone(),
+        command_id: options.command.clone(),
+        kind: options.kind.map(|kind| match kind {
+            Kind::Command => OutputKind::Command,
+            Kind::Background => OutputKind::Background,
+        }),
+        limit: Some(PAGE),
+    };
+    let mut out = io::stdout().lock();
+    loop {
+        let answer = client.search(&session.id, &query).await?;
+        if let Some(gap) = answer.gap {
+            eprintln!("ptyd: {} bytes are not kept any more", gap.to - gap.from);
+        }
+        for found in &answer.matches {
+            if options.json {
+                writeln!(out, "{}", serde_json::to_string(found).map_err(Failure::new)?)?;
+            } else {
+                writeln!(out, "{}: {}", found.command_id.as_deref().unwrap_or("-"), found.text)?;
+            }
+        }
+        out.flush()?;
+        if !answer.more {
+            return Ok(ExitCode::SUCCESS);
+        }
+        query.since = Some(format!("o:{}", answer.next_offset));
+    }
+}

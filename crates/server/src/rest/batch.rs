@@ -1,0 +1,104 @@
+//! `POST /batch`: several operations in one request, done in order, each answered with its own status.
+//!
+//! An operation goes the way of a request of its own, behind the guard that the batch has passed. What is wrong with the
+//! batch itself is said before anything is done.
+
+use axum::Json;
+use axum::body::{Body as HttpBody, to_bytes};
+use axum::extract::{Extension, Request, State};
+use axum::http::{HeaderMap, Method, Uri, header};
+use axum::middleware::from_fn;
+use axum::response::Response;
+use tower::ServiceExt;
+
+use super::Rest;
+use super::error::{REQUEST_ID, Refusal, label};
+use super::extract::Body;
+use crate::identity::Principal;
+use crate::limits;
+
+pub(super) async fn batch(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+    headers: HeaderMap,
+    Body(body): Body<api::BatchRequest>,
+) -> Result<Json<api::BatchAnswer>, Refusal> {
+    let count = body.operations.len();
+    if !(1..=limits::BATCH_OPERATIONS_MAX).contains(&count) {
+        let problem = format!("{count} is not within 1 to {}", limits::BATCH_OPERATIONS_MAX);
+        return Err(Refusal::field("operations", problem));
+    }
+    let batch_id = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
+    let requests = body.operations.into_iter().enumerate().map(|(i, one)| request(i, one, &who, batch_id));
+    let requests: Vec<Request> = requests.collect::<Result<_, _>>()?;
+    let router = super::router_of(super::routes().into_iter().filter(|(_, path, _)| *path != PATH), rest)
+        .fallback(super::no_route)
+        .method_not_allowed_fallback(super::no_method)
+        .layer(from_fn(label));
+    let (mut responses, mut bytes) = (Vec::with_capacity(count), 0);
+    for (i, request) in requests.into_iter().enumerate() {
+        let id = format!("{batch_id}.{i}");
+        if bytes > limits::BATCH_ANSWER_BYTES_MAX {
+            responses
+                .push(refused("not done: the answers before it are as much as one batch gives; send it again", &id));
+            continue;
+        }
+        let response = match router.clone().oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        };
+        responses.push(answer(response, &mut bytes, &id).await);
+    }
+    Ok(Json(api::BatchAnswer { responses }))
+}
+
+/// This route itself, which no batch holds.
+pub(super) const PATH: &str = "/batch";
+
+fn request(i: usize, one: api::Operation, who: &Principal, batch_id: &str) -> Result<Request, Refusal> {
+    let at = |field: &str| format!("operations[{i}].{field}");
+    let method = match one.method {
+        api::Method::Get => Method::GET,
+        api::Method::Post => Method::POST,
+        api::Method::Delete => Method::DELETE,
+    };
+    let uri: Uri = one.path.parse().map_err(|_| Refusal::field(at("path"), "is no path"))?;
+    if uri.scheme().is_some() || !uri.path().starts_with('/') {
+        return Err(Refusal::field(at("path"), "must begin with a slash"));
+    }
+    if uri.path() == PATH {
+        return Err(Refusal::field(at("path"), "a batch cannot hold another one"));
+    }
+    let body = one.body.map_or_else(HttpBody::empty, |body| HttpBody::from(body.to_string()));
+    let mut request = Request::builder().method(method).uri(uri);
+    if let Some(key) = one.idempotency_key {
+        request = request.header("idempotency-key", key);
+    }
+    let request = request.header(REQUEST_ID, format!("{batch_id}.{i}"));
+    let request = request.extension(who.clone()).body(body);
+    request.map_err(|_| Refusal::field(at("idempotencyKey"), "must be visible ASCII characters"))
+}
+
+async fn answer(response: Response, bytes: &mut usize, id: &str) -> api::OperationAnswer {
+    let status = response.status().as_u16();
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let (is_json, is_text) = (kind.ends_with("json"), kind.starts_with("text/"));
+    let Ok(body) = to_bytes(response.into_body(), limits::BATCH_ANSWER_BYTES_MAX).await else {
+        *bytes += limits::BATCH_ANSWER_BYTES_MAX;
+        return refused("done, but its answer is more than one batch gives; ask for it on its own", id);
+    };
+    *bytes += body.len();
+    let body = match is_json.then(|| serde_json::from_slice(&body)) {
+        Some(Ok(json)) => Some(json),
+        Some(Err(_)) | None if body.is_empty() => None,
+        Some(Err(_)) | None if is_text => Some(String::from_utf8_lossy(&body).into_owned().into()),
+        Some(Err(_)) | None => Some(super::convert::base64(&body).into()),
+    };
+    api::OperationAnswer { status, body }
+}
+
+fn refused(why: &str, id: &str) -> api::OperationAnswer {
+    let code = api::ErrorCode::LimitReached;
+    let problem = api::Problem::new(code, why.to_owned(), None, id.to_owned());
+    api::OperationAnswer { status: code.http_status(), body: serde_json::to_value(problem).ok() }
+}

@@ -1,0 +1,44 @@
+//! `…/recording`: the session as an asciicast, read from its journal while it is sent.
+
+use axum::body::Body;
+use axum::extract::{Extension, State};
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+
+use super::error::Refusal;
+use super::extract::{Params, Session};
+use super::{Rest, stream, unexpected};
+use crate::action::{Action, CastVersion, Outcome};
+use crate::identity::Principal;
+
+/// The query of `GET …/recording`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RecordingQuery {
+    version: Option<u64>,
+}
+
+pub(super) async fn recording(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+    Session(session): Session,
+    Params(query): Params<RecordingQuery>,
+) -> Result<Response, Refusal> {
+    let version = match query.version {
+        None | Some(2) => CastVersion::V2,
+        Some(3) => CastVersion::V3,
+        Some(other) => return Err(Refusal::field("version", format!("{other} is neither 2 nor 3"))),
+    };
+    let pages = match rest.act(&who, Action::Recording(session, version)).await? {
+        Outcome::Recording(recording) => recording.take(),
+        other => return Err(unexpected(&other)),
+    };
+    let body = pages.map_or_else(Body::empty, |pages| {
+        stream::body(pages, async |mut pages| {
+            let (page, pages) = tokio::task::spawn_blocking(move || (pages.next(), pages)).await?;
+            Ok(page?.map(|page| (page.into(), pages)))
+        })
+    });
+    Ok(([(header::CONTENT_TYPE, "application/x-asciicast")], body).into_response())
+}

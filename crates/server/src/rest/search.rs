@@ -1,0 +1,64 @@
+//! `…/search`: lines of the text that match.
+
+use axum::Json;
+use axum::extract::{Extension, State};
+
+use super::error::Refusal;
+use super::extract::{self, Params, Session};
+use super::output::to_since;
+use super::{Rest, unexpected};
+use crate::action::{Action, FoundView, Outcome, OutputKind, Search, Since};
+use crate::identity::Principal;
+use crate::ids::{CommandId, SessionId};
+use crate::limits;
+
+/// Matches in one answer unless more are asked for.
+const MATCHES: usize = 100;
+
+pub(super) async fn search(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+    Session(session): Session,
+    Params(query): Params<api::SearchQuery>,
+) -> Result<Json<api::SearchAnswer>, Refusal> {
+    match rest.act(&who, Action::Search(to_search(session, &query)?)).await? {
+        Outcome::Found(view) => Ok(Json(answer(view))),
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn to_search(session: SessionId, query: &api::SearchQuery) -> Result<Search, Refusal> {
+    let command = query
+        .command_id
+        .as_deref()
+        .map(|id| CommandId::parse(id).ok_or_else(|| Refusal::field("commandId", "must be an id such as c7")));
+    let pattern = extract::pattern("q", Some(&query.q))?;
+    Ok(Search {
+        session,
+        since: query.since.as_deref().map_or(Ok(Since::First), to_since)?,
+        command: command.transpose()?,
+        kind: query.kind.map(|kind| match kind {
+            api::OutputKind::Command => OutputKind::Command,
+            api::OutputKind::Background => OutputKind::Background,
+        }),
+        pattern: pattern.ok_or_else(|| Refusal::field("q", "must be a regular expression"))?,
+        limit: extract::count("limit", query.limit, MATCHES, 1, limits::SEARCH_MATCHES_MAX)?,
+    })
+}
+
+fn answer(view: FoundView) -> api::SearchAnswer {
+    let matches = view.matches.into_iter().map(|m| api::Match {
+        offset: m.offset,
+        line: m.line,
+        text: m.text,
+        command_id: m.command.map(|id| id.to_string()),
+    });
+    api::SearchAnswer {
+        matches: matches.collect(),
+        next_offset: view.next,
+        end_offset: view.end,
+        lines: view.lines,
+        more: view.has_more,
+        gap: view.gap.map(|(from, to)| api::Gap { from, to }),
+    }
+}

@@ -1,0 +1,343 @@
+//! A session as an asciicast, version 2 or 3: read from the journal a page at a time, by whoever plays or stores it.
+//!
+//! The journal has no times of its own. What is printed is stamped with the first moment at which it is known to have
+//! been there: never earlier than it was, and at the latest with the next event. Our markers and the questions that
+//! ptyd answers are left out, and what was typed is not in it at all, so a password cannot be.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use journal::{Event, EventsReader, Offset, Read, Record};
+use terminal::{Boundaries, Boundary, Found, MarkerKind, Nonce, Scanner};
+
+use super::session::Shared;
+use super::tape::{Step, Tape};
+use super::view;
+use crate::reading::{CastVersion, Pages};
+
+/// Journal bytes that become one event of the recording at most.
+const CHUNK_BYTES: usize = 64 << 10;
+/// A page is given when it has this size.
+const PAGE_BYTES: usize = 64 << 10;
+/// The stretch in which the editor shows a command that it was handed; more is no prompt.
+const PROMPT_BYTES_MAX: usize = 64 << 10;
+
+/// How far to record, and what is known of when.
+pub(super) struct Extent {
+    pub(super) events_end: u64,
+    pub(super) end: u64,
+    /// Offsets, and when the journal had come that far.
+    pub(super) marks: VecDeque<(u64, u64)>,
+    /// When it had come to its end.
+    pub(super) end_us: u64,
+}
+
+/// What a marker says: that this command's output begins, or the prompt behind it.
+type Begins = (MarkerKind, u32);
+
+/// The recording as it is being read.
+pub(super) struct Recorder {
+    shared: Arc<Shared>,
+    tape: Tape,
+    version: CastVersion,
+    extent: Extent,
+    scanner: Scanner,
+    boundaries: Boundaries,
+    /// The journal was read up to here.
+    at: u64,
+    /// Bytes that were read and not recorded, because a marker may begin in them, and where they begin.
+    held: (u64, Vec<u8>),
+    /// What is left out of them, and whether a command's output begins behind it, or a prompt.
+    hidden: VecDeque<(std::ops::Range<u64>, Option<Begins>)>,
+    /// The commands that were handed over and have not begun: several, when the journal is behind the events.
+    handed: VecDeque<(u32, String)>,
+    /// The prompt in which the editor shows the first of them.
+    prompt: Vec<u8>,
+    /// A command's output is being read.
+    in_command: bool,
+    /// The beginning of a character.
+    character: Vec<u8>,
+    /// New sizes, where and when.
+    resizes: VecDeque<(u64, u64, (u16, u16))>,
+    /// When the newest event was written that is known to have come behind the bytes that are read.
+    witness: (u64, u64),
+    exit: Option<(u64, i32)>,
+    begun_us: u64,
+    told_us: u64,
+    page: Vec<u8>,
+    is_over: bool,
+}
+
+impl Recorder {
+    pub(super) fn new(shared: Arc<Shared>, version: CastVersion, extent: Extent) -> io::Result<Self> {
+        let first = shared.reader.first()?.0.min(extent.end);
+        let tape = Tape::new(EventsReader::open(&shared.folder)?);
+        let begun_us = shared.meta.created_us;
+        let mut recorder = Self {
+            tape,
+            version,
+            extent,
+            scanner: Scanner::new(first),
+            boundaries: Boundaries::new(),
+            at: first,
+            held: (first, Vec::new()),
+            hidden: VecDeque::new(),
+            handed: VecDeque::new(),
+            prompt: Vec::new(),
+            in_command: false,
+            character: Vec::new(),
+            resizes: VecDeque::new(),
+            witness: (0, begun_us),
+            exit: None,
+            begun_us,
+            told_us: begun_us,
+            page: Vec::new(),
+            is_over: false,
+            shared,
+        };
+        recorder.header();
+        Ok(recorder)
+    }
+
+    fn header(&mut self) {
+        let spec = &self.shared.spec;
+        let env = |name: &str| {
+            let value = spec.env.iter().find_map(|v| v.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+            value.map(|v| String::from_utf8_lossy(v).into_owned())
+        };
+        let shell = String::from_utf8_lossy(&spec.program).into_owned();
+        let (timestamp, term) = (self.begun_us / 1_000_000, env("TERM").unwrap_or_default());
+        let mut header = match self.version {
+            CastVersion::V2 => serde_json::json!({ "version": 2, "width": spec.cols, "height": spec.rows,
+                "timestamp": timestamp, "env": { "SHELL": shell, "TERM": term } }),
+            CastVersion::V3 => serde_json::json!({ "version": 3, "timestamp": timestamp,
+                "term": { "cols": spec.cols, "rows": spec.rows, "type": term }, "env": { "SHELL": shell } }),
+        };
+        if let Some(name) = &self.shared.meta.name {
+            header["title"] = name.as_str().into();
+        }
+        self.page.extend(header.to_string().into_bytes());
+        self.page.push(b'\n');
+    }
+
+    /// One line of the recording.
+    fn tell(&mut self, us: u64, code: &str, data: &str) {
+        let us = us.max(self.told_us);
+        let time = match self.version {
+            CastVersion::V2 => us - self.begun_us,
+            CastVersion::V3 => us - self.told_us,
+        };
+        self.told_us = us;
+        let data = serde_json::Value::from(data);
+        let line = format!("[{}.{:06}, \"{code}\", {data}]\n", time / 1_000_000, time % 1_000_000);
+        self.page.extend(line.into_bytes());
+    }
+
+    fn event(&mut self, event: &Event) {
+        if event.offset.0 > self.witness.0 || event.offset.0 == 0 {
+            self.witness = (event.offset.0, event.time_us);
+        }
+        let lost = match event.record() {
+            Some(Record::Accepted { id, nonce, text, .. }) => {
+                self.handed.push_back((id, String::from_utf8_lossy(text).into_owned()));
+                Nonce::parse(nonce.to_string().as_bytes())
+                    .and_then(|nonce| self.boundaries.record(terminal::Record::Started { nonce, id }))
+            }
+            Some(Record::Attested { report }) => {
+                terminal::parse_record(report).and_then(|record| self.boundaries.record(record))
+            }
+            Some(Record::Resized { cols, rows }) => {
+                self.resizes.push_back((event.offset.0, event.time_us, (cols, rows)));
+                None
+            }
+            Some(Record::Exited { wait_status, .. }) => {
+                self.exit = Some((event.time_us, wait_status));
+                None
+            }
+            _ => None,
+        };
+        // A record that is given up has no marker, so nothing is left out for it.
+        drop(lost);
+    }
+
+    /// Reads some output, up to here at most; false when there is none.
+    fn output(&mut self, to: u64, otherwise_us: u64) -> io::Result<bool> {
+        let mut to = to.min(self.at + CHUNK_BYTES as u64);
+        if let Some((offset, ..)) = self.resizes.iter().find(|(offset, ..)| *offset > self.at) {
+            to = to.min(*offset);
+        }
+        while self.extent.marks.front().is_some_and(|(offset, _)| *offset <= self.at) {
+            self.extent.marks.pop_front();
+        }
+        let us = match self.extent.marks.front() {
+            Some((offset, us)) if *offset < to => {
+                to = *offset;
+                (*us).min(otherwise_us)
+            }
+            Some((_, us)) => (*us).min(otherwise_us),
+            None => otherwise_us,
+        };
+        let mut buffer = vec![0; usize::try_from(to - self.at).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES)];
+        match self.shared.reader.read(Offset(self.at), Offset(to), &mut buffer)? {
+            Read::Bytes(n) => {
+                self.bytes(&buffer[..n], us);
+                self.at += n as u64;
+            }
+            Read::Gap { to, .. } => {
+                self.at = to.0;
+                (self.scanner, self.held) = (Scanner::new(to.0), (to.0, Vec::new()));
+                self.hidden.clear();
+            }
+            Read::End => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn bytes(&mut self, bytes: &[u8], us: u64) {
+        let Self { scanner, boundaries, hidden, .. } = self;
+        scanner.feed(bytes, &mut |found| match found {
+            Found::Query { from, to, .. } => hidden.push_back((from..to, None)),
+            Found::Marker { kind, nonce, from, to } => {
+                let found = boundaries.marker(kind, &nonce, from, to);
+                // Its own boundary is the last; those before it lost their markers.
+                if let Some(own) = found.last() {
+                    let id = match own {
+                        Boundary::Started { id, .. } => *id,
+                        Boundary::Ended { end, .. } => end.id,
+                    };
+                    hidden.push_back((from..to, Some((kind, id))));
+                }
+            }
+        });
+        self.held.1.extend_from_slice(bytes);
+        self.let_go(self.scanner.held_from(), us);
+    }
+
+    /// Records what is held up to here.
+    fn let_go(&mut self, to: u64, us: u64) {
+        while self.held.0 < to {
+            let hidden = self.hidden.front().filter(|(range, _)| range.end <= to).cloned();
+            let shown_to = hidden.as_ref().map_or(to, |(range, _)| range.start);
+            let shown = self.take(shown_to);
+            self.show(shown, us);
+            if let Some((range, hidden_by)) = hidden {
+                self.hidden.pop_front();
+                self.take(range.end);
+                if let Some((kind, id)) = hidden_by {
+                    self.boundary(kind, id, us);
+                }
+            }
+        }
+    }
+
+    /// The shell said that a command begins, or that a prompt does.
+    fn boundary(&mut self, kind: MarkerKind, id: u32, us: u64) {
+        let is_next = |next: Option<&(u32, String)>| next.is_some_and(|(next, _)| *next == id);
+        if kind == MarkerKind::Start {
+            while self.handed.front().is_some_and(|(next, _)| *next < id) {
+                self.handed.pop_front();
+            }
+        }
+        // A command that ends and never began has ended at its prompt. What ends otherwise was in nobody's prompt.
+        if is_next(self.handed.front()) {
+            self.hand_out(us);
+        } else {
+            let prompt = std::mem::take(&mut self.prompt);
+            self.print(&prompt, us);
+        }
+        self.in_command = kind == MarkerKind::Start;
+    }
+
+    fn take(&mut self, to: u64) -> Vec<u8> {
+        let n = usize::try_from(to - self.held.0).unwrap_or(usize::MAX).min(self.held.1.len());
+        self.held.0 = to;
+        self.held.1.drain(..n).collect()
+    }
+
+    fn show(&mut self, bytes: Vec<u8>, us: u64) {
+        if self.handed.is_empty() || self.in_command {
+            return self.print(&bytes, us);
+        }
+        self.prompt.extend(bytes);
+        if self.prompt.len() > PROMPT_BYTES_MAX {
+            self.hand_out(us);
+        }
+    }
+
+    /// The prompt is over: the command is shown as it was given.
+    fn hand_out(&mut self, us: u64) {
+        let prompt = std::mem::take(&mut self.prompt);
+        match self.handed.pop_front() {
+            Some((_, given)) => self.print(&view::prompt_as_given(&prompt, &given), us),
+            None => self.print(&prompt, us),
+        }
+    }
+
+    /// The format is text: a character is put together first, and what is none becomes U+FFFD.
+    fn print(&mut self, bytes: &[u8], us: u64) {
+        let mut all = std::mem::take(&mut self.character);
+        all.extend_from_slice(bytes);
+        let unfinished = all.utf8_chunks().last().map_or(0, |chunk| {
+            let rest = chunk.invalid();
+            let is_beginning = std::str::from_utf8(rest).is_err_and(|e| e.error_len().is_none());
+            if is_beginning { rest.len() } else { 0 }
+        });
+        self.character = all.split_off(all.len() - unfinished);
+        if !all.is_empty() {
+            self.tell(us, "o", &String::from_utf8_lossy(&all));
+        }
+    }
+
+    fn resize_due(&mut self) {
+        while let Some((offset, us, (cols, rows))) = self.resizes.front().copied()
+            && offset <= self.at
+        {
+            self.resizes.pop_front();
+            let prompt = std::mem::take(&mut self.prompt);
+            self.print(&prompt, us);
+            self.tell(us, "r", &format!("{cols}x{rows}"));
+        }
+    }
+
+    fn end(&mut self) {
+        let us = self.extent.end_us;
+        self.let_go(self.at, us);
+        self.hand_out(us);
+        let rest = std::mem::take(&mut self.character);
+        if !rest.is_empty() {
+            self.tell(us, "o", &String::from_utf8_lossy(&rest));
+        }
+        if let (CastVersion::V3, Some((us, status))) = (self.version, self.exit) {
+            let code = if status & 0x7f == 0 { status >> 8 & 0xff } else { 128 + (status & 0x7f) };
+            self.tell(us, "x", &code.to_string());
+        }
+        self.is_over = true;
+    }
+}
+
+impl Pages for Recorder {
+    fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        while self.page.len() < PAGE_BYTES && !self.is_over {
+            self.resize_due();
+            match self.tape.next(self.extent.events_end, self.at, self.extent.end)? {
+                Step::Event(event) => self.event(&event),
+                Step::OutputTo(to) => {
+                    if !self.output(to, self.witness.1)? {
+                        // A journal that ends before its events say holds up none of them.
+                        self.at = self.at.max(to);
+                    }
+                }
+                Step::AllOutput => {
+                    let is_last = self.at >= self.extent.end;
+                    let us = if self.witness.0 >= self.extent.end { self.witness.1 } else { self.extent.end_us };
+                    if is_last || !self.output(self.extent.end, us)? {
+                        self.end();
+                    }
+                }
+            }
+        }
+        let page = std::mem::take(&mut self.page);
+        Ok((!page.is_empty()).then_some(page))
+    }
+}

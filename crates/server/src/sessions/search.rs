@@ -1,0 +1,328 @@
+//! Searching what a session has shown: lines of clean text that match, and where in the journal each was printed.
+//!
+//! The text is the one that a reader of the output gets, rendered a block at a time: memory is bounded whatever the
+//! journal's size, and a command's output is never mixed with what stands around it. A place is only told when it was
+//! looked at: the line there reads as the match does, or what ends with it does.
+
+use std::io;
+
+use journal::Reader;
+use regex::Regex;
+use terminal::{Scanner, Transcript};
+
+use super::view;
+use crate::limits;
+
+/// Journal bytes that are rendered at once. Large enough that most of the time is spent in the text, small enough that a
+/// place inside can be found by rendering parts again.
+const BLOCK_BYTES: u64 = 64 << 10;
+
+/// A stretch of output: one command's, or what nobody's command printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub(super) from: u64,
+    pub(super) to: u64,
+    pub(super) command: Option<u32>,
+    /// The command that is given at the prompt in which this ends.
+    pub(super) given: Option<String>,
+}
+
+/// What to look for.
+pub(super) struct Wanted<'a> {
+    pub(super) pattern: &'a Regex,
+    pub(super) matches_max: usize,
+    pub(super) cols: u16,
+    /// The last line may still grow.
+    pub(super) is_growing: bool,
+}
+
+/// A line that matches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Hit {
+    /// Where the line is in the journal.
+    pub(super) offset: u64,
+    /// Counted from 1 in what was searched.
+    pub(super) line: u64,
+    pub(super) text: String,
+    pub(super) command: Option<u32>,
+}
+
+/// What a search came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Hits {
+    pub(super) hits: Vec<Hit>,
+    /// How many lines were looked at.
+    pub(super) lines: u64,
+    /// Where to go on.
+    pub(super) next: u64,
+    /// As many as were asked for were found; more may follow.
+    pub(super) is_full: bool,
+}
+
+/// Looks through the stretches in order. Everything is read, so it is done on a thread that may block; `is_given_up` is
+/// asked now and then.
+pub(super) fn search(
+    reader: &Reader,
+    segments: &[Segment],
+    wanted: &Wanted<'_>,
+    is_given_up: &dyn Fn() -> bool,
+) -> io::Result<Hits> {
+    let mut hits = Hits { next: segments.first().map_or(0, |s| s.from), ..Hits::default() };
+    for (i, segment) in segments.iter().enumerate() {
+        let is_last = i + 1 == segments.len();
+        search_segment(reader, segment, is_last, wanted, &mut hits, is_given_up)?;
+        if hits.is_full || is_given_up() {
+            break;
+        }
+    }
+    Ok(hits)
+}
+
+fn search_segment(
+    reader: &Reader,
+    segment: &Segment,
+    is_last: bool,
+    wanted: &Wanted<'_>,
+    hits: &mut Hits,
+    is_given_up: &dyn Fn() -> bool,
+) -> io::Result<()> {
+    let mut scanner = Scanner::new(segment.from);
+    let mut at = segment.from;
+    hits.next = at;
+    while at < segment.to && !is_given_up() {
+        let mut slice = view::read(reader, at, segment.to.min(at + BLOCK_BYTES))?;
+        if slice.bytes.is_empty() {
+            break;
+        }
+        let reached = slice.from + slice.bytes.len() as u64;
+        if reached < segment.to {
+            // A block ends with a line, or, where there is none, with a character.
+            let whole = slice.bytes.iter().rposition(|b| *b == b'\n').map_or(slice.bytes.len(), |i| i + 1);
+            slice.bytes.truncate(whole);
+        }
+        let block = Block { bytes: &slice.bytes, cols: wanted.cols, in_paint: scanner.modes().alt_screen };
+        at = slice.from + slice.bytes.len() as u64;
+        let is_end = is_last && at >= segment.to;
+        search_block(&block, slice.from, segment, is_end, wanted, hits);
+        if hits.is_full {
+            return Ok(());
+        }
+        scanner.feed(&slice.bytes, &mut |_| {});
+    }
+    Ok(())
+}
+
+/// Some lines of output.
+struct Block<'a> {
+    bytes: &'a [u8],
+    cols: u16,
+    /// It begins inside of what a full-screen program paints, which is nobody's text.
+    in_paint: bool,
+}
+
+impl Block<'_> {
+    fn render(&self, bytes: &[u8]) -> String {
+        let mut transcript = Transcript::new(self.cols);
+        if self.in_paint {
+            transcript.feed(b"\x1b[?1049h");
+        }
+        transcript.feed(bytes);
+        transcript.finish().text
+    }
+
+    /// Where the output's own line begins that made this line of the text what it is, and where that line ends.
+    fn place(&self, starts: &[usize], index: usize, line: &str) -> (usize, usize) {
+        let end = |i: usize| starts.get(i + 1).copied().unwrap_or(self.bytes.len());
+        let reads = |text: &str, nth: usize| text.lines().nth(nth) == Some(line);
+        // Where nothing was written over, lines are lines.
+        if let Some(from) = starts.get(index)
+            && reads(&self.render(&self.bytes[*from..end(index)]), 0)
+        {
+            return (*from, end(index));
+        }
+        let (mut without, mut with) = (0, starts.len());
+        while with - without > 1 {
+            let middle = without + (with - without) / 2;
+            if reads(&self.render(&self.bytes[..starts[middle]]), index) { with = middle } else { without = middle }
+        }
+        (starts.get(with - 1).copied().unwrap_or(0), end(with - 1))
+    }
+}
+
+fn search_block(block: &Block<'_>, from: u64, segment: &Segment, is_end: bool, wanted: &Wanted<'_>, hits: &mut Hits) {
+    let text = block.render(block.bytes);
+    let mut starts = Vec::new();
+    let mut is_open_matched = false;
+    for (index, line) in text.lines().enumerate() {
+        hits.lines += 1;
+        let shown = match &segment.given {
+            Some(given) => view::as_given(line, given),
+            None => line.into(),
+        };
+        if !wanted.pattern.is_match(&shown) {
+            continue;
+        }
+        if starts.is_empty() {
+            starts.push(0);
+            starts
+                .extend(memchr::memchr_iter(b'\n', block.bytes).map(|at| at + 1).filter(|at| *at < block.bytes.len()));
+        }
+        let (begin, end) = block.place(&starts, index, line);
+        hits.hits.push(Hit {
+            offset: from + begin as u64,
+            line: hits.lines,
+            text: shown.chars().take(limits::SEARCH_LINE_CHARS_MAX).collect(),
+            command: segment.command,
+        });
+        hits.next = from + end as u64;
+        is_open_matched = end == block.bytes.len();
+        if hits.hits.len() >= wanted.matches_max {
+            hits.is_full = true;
+            return;
+        }
+    }
+    hits.next = from + block.bytes.len() as u64;
+    if is_end && wanted.is_growing && !is_open_matched && block.bytes.last() != Some(&b'\n') {
+        // The rest of the last line may make it match, so it is looked at again.
+        let whole = memchr::memrchr(b'\n', block.bytes).map_or(0, |i| i + 1);
+        hits.next = from + whole as u64;
+    }
+}
+
+/// The stretches of a range: commands' output and what lies between, in order. Commands are in the order in which they
+/// ran and do not overlap; one that runs has no end yet.
+pub(super) fn segments(commands: &[(u32, u64, Option<u64>, String)], from: u64, to: u64) -> Vec<Segment> {
+    let mut all = Vec::new();
+    let mut at = from;
+    let mut push = |from: u64, to: u64, command, given| {
+        if from < to {
+            all.push(Segment { from, to, command, given });
+        }
+    };
+    for (id, start, end, text) in commands {
+        if end.is_some_and(|end| end < from) || *start > to {
+            continue;
+        }
+        let (start, end) = ((*start).clamp(at, to.max(at)), end.unwrap_or(u64::MAX).min(to));
+        push(at, start, None, Some(text.clone()));
+        push(start, end, Some(*id), None);
+        at = at.max(end.max(start));
+    }
+    push(at, to, None, None);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    /// A journal with this in it, as a holder writes one.
+    fn journal(bytes: &[u8]) -> (tempfile::TempDir, Reader) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut events = journal::EventsWriter::create(dir.path()).expect("events");
+        events.release().expect("released");
+        let mut file = std::fs::File::create(dir.path().join(journal::JOURNAL_FILE)).expect("a journal");
+        file.write_all(bytes).expect("written");
+        let reader = Reader::open(dir.path()).expect("readable");
+        (dir, reader)
+    }
+
+    fn find(bytes: &[u8], pattern: &str, matches_max: usize) -> Hits {
+        let (_dir, reader) = journal(bytes);
+        let pattern = Regex::new(pattern).expect("valid");
+        let wanted = Wanted { pattern: &pattern, matches_max, cols: 80, is_growing: true };
+        let whole = [Segment { from: 0, to: bytes.len() as u64, command: Some(1), given: None }];
+        search(&reader, &whole, &wanted, &|| false).expect("readable")
+    }
+
+    fn hit(offset: usize, line: u64, text: &str) -> Hit {
+        Hit { offset: offset as u64, line, text: text.to_owned(), command: Some(1) }
+    }
+
+    #[test]
+    fn a_line_is_found_where_it_was_printed() {
+        let found = find(b"one\r\n\x1b[31mtwo\x1b[0m\r\nthree\r\ntw", "t[wh]", 10);
+        assert_eq!(found.hits, [hit(5, 2, "two"), hit(19, 3, "three"), hit(26, 4, "tw")]);
+        assert_eq!((found.lines, found.next, found.is_full), (4, 28, false));
+    }
+
+    #[test]
+    fn a_line_that_was_written_over_is_found_as_it_stands_in_the_end() {
+        let output = b"first\r\nwaiting\r\nlast\r\n\x1b[2A\x1b[Kdone\r\n\x1b[Bafter\r\n";
+        assert_eq!(find(output, "waiting", 10).hits, []);
+        // The line that the cursor went back to was made by what was printed last.
+        assert_eq!(find(output, "done|after", 10).hits, [hit(22, 2, "done"), hit(35, 4, "after")]);
+        let progress = b"10 %\r50 %\r100 %\r\nok\r\n";
+        assert_eq!(find(progress, "%", 10).hits, [hit(0, 1, "100 %")]);
+    }
+
+    #[test]
+    fn what_a_full_screen_program_paints_is_not_found_in_any_block() {
+        let mut output = b"before\r\n\x1b[?1049h".to_vec();
+        for _ in 0..10_000 {
+            output.extend(b"paint needle paint\r\n");
+        }
+        output.extend(b"\x1b[?1049lneedle\r\n");
+        let found = find(&output, "needle", 10);
+        assert_eq!(found.hits.len(), 1, "{:?}", found.hits.first());
+        assert_eq!(found.hits[0].text, "needle");
+    }
+
+    #[test]
+    fn a_search_that_is_full_goes_on_behind_its_last_match_and_finds_every_line_once() {
+        let mut output = Vec::new();
+        for number in 0..30_000 {
+            output.extend(format!("line {number}\r\n").into_bytes());
+        }
+        let (_dir, reader) = journal(&output);
+        let pattern = Regex::new("7$").expect("valid");
+        let wanted = Wanted { pattern: &pattern, matches_max: 700, cols: 80, is_growing: false };
+        let (mut from, mut texts) = (0, Vec::new());
+        loop {
+            let rest = [Segment { from, to: output.len() as u64, command: None, given: None }];
+            let found = search(&reader, &rest, &wanted, &|| false).expect("readable");
+            for hit in &found.hits {
+                let at = usize::try_from(hit.offset).expect("small");
+                assert!(output[at..].starts_with(format!("{}\r\n", hit.text).as_bytes()), "{hit:?}");
+            }
+            texts.extend(found.hits.into_iter().map(|h| h.text));
+            from = found.next;
+            if !found.is_full {
+                break;
+            }
+        }
+        let expected: Vec<String> = (0..30_000).filter(|n| n % 10 == 7).map(|n| format!("line {n}")).collect();
+        assert!(texts == expected, "{} lines", texts.len());
+        assert_eq!(from, output.len() as u64);
+    }
+
+    #[test]
+    fn an_unfinished_line_is_looked_at_again_when_it_may_still_come_to_match() {
+        assert_eq!(find(b"ready\r\nlisten", "listening", 10).next, 7);
+        assert_eq!(find(b"ready\r\nlisten", "listen", 10).next, 13);
+    }
+
+    #[test]
+    fn a_range_is_the_commands_in_it_and_what_lies_between() {
+        let command = |id: u32, start, end, text: &str| (id, start, end, text.to_owned());
+        let all = [command(1, 10, Some(20), "a"), command(2, 30, Some(30), "b"), command(3, 40, None, "c")];
+        let shown = |from, to| -> Vec<_> {
+            let segments = segments(&all, from, to).into_iter();
+            segments.map(|s| (s.from, s.to, s.command, s.given)).collect()
+        };
+        let given = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            shown(0, 50),
+            [
+                (0, 10, None, given("a")),
+                (10, 20, Some(1), None),
+                (20, 30, None, given("b")),
+                (30, 40, None, given("c")),
+                (40, 50, Some(3), None)
+            ]
+        );
+        assert_eq!(shown(15, 35), [(15, 20, Some(1), None), (20, 30, None, given("b")), (30, 35, None, None)]);
+        assert_eq!(shown(45, 50), [(45, 50, Some(3), None)]);
+    }
+}

@@ -1,0 +1,154 @@
+//! What reads a whole journal: finds the range of a search and whose output stands in it, and how far a recording goes.
+//! The reading itself is done on threads that may block.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use super::ledger::micros;
+use super::manager::{Found, Manager};
+use super::recording::{Extent, Recorder};
+use super::reports::catch_up;
+use super::search::{self, Wanted};
+use super::session::Request;
+use crate::action::{
+    ActionError, CastVersion, CommandView, FoundView, MatchView, OutputKind, Recording, Search, Since,
+};
+use crate::identity::Principal;
+use crate::ids::{CommandId, SessionId};
+use crate::limits;
+use crate::store::Place;
+
+/// Tells the thread that nobody waits for it any more.
+#[derive(Debug, Default)]
+pub(super) struct GivenUp(Arc<AtomicBool>);
+
+impl GivenUp {
+    /// What the thread asks.
+    pub(super) fn asks(&self) -> impl Fn() -> bool + Send + 'static {
+        let flag = Arc::clone(&self.0);
+        move || flag.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Manager {
+    pub(super) async fn search(&self, who: &Principal, wish: Search) -> Result<FoundView, ActionError> {
+        let found = self.find(who, &wish.session).await?;
+        let (shared, end, recent, is_growing) = match &found {
+            Found::Live(handle) => {
+                let tail = handle.tail.borrow().journal.0;
+                catch_up(handle, tail).await;
+                let (snapshot, recent) = handle.ask(Request::Commands).await?;
+                (Arc::clone(&handle.shared), snapshot.shown_to, recent, true)
+            }
+            Found::Past(past) => (Arc::clone(&past.shared), past.ledger.scanner.position(), past.commands(), false),
+        };
+        let asked = self.since(who, &found, &wish.session, &wish.since).await?;
+        if asked > end && !matches!(wish.since, Since::Last) {
+            let problem = format!("o:{asked} is behind the end of the output, o:{end}");
+            return Err(ActionError::Invalid { field: "since", problem });
+        }
+        let failed = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
+        let from = asked.max(shared.reader.first().map_err(failed)?.0).min(end);
+        let (commands, to) = self.places(&wish, recent, (from, end)).await?;
+        if let Some(id) = wish.command
+            && !commands.iter().any(|c| c.0 == id.0)
+        {
+            // It is an error to ask for one that is not there, and none that its output is not in the range.
+            Box::pin(self.command(who, &wish.session, id, 0)).await?;
+        }
+        let mut segments = search::segments(&commands, from, to);
+        segments.retain(|s| {
+            wish.command.is_none_or(|id| s.command == Some(id.0))
+                && wish.kind.is_none_or(|kind| (kind == OutputKind::Command) == s.command.is_some())
+        });
+        let permit = Arc::clone(&self.whole_reads).acquire_owned().await;
+        let given_up = GivenUp::default();
+        let is_given_up = given_up.asks();
+        let cols = shared.spec.cols;
+        let reaches_end = segments.last().is_some_and(|s| s.to == end);
+        let hits = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let is_growing = is_growing && reaches_end;
+            let wanted = Wanted { pattern: &wish.pattern, matches_max: wish.limit, cols, is_growing };
+            search::search(&shared.reader, &segments, &wanted, &is_given_up)
+        });
+        let hits = hits.await.map_err(|e| ActionError::Internal { why: e.to_string() })?.map_err(failed)?;
+        drop(given_up);
+        let found = hits.hits.into_iter().map(|h| MatchView {
+            offset: h.offset,
+            line: h.line,
+            text: h.text,
+            command: h.command.map(CommandId),
+        });
+        Ok(FoundView {
+            matches: found.collect(),
+            lines: hits.lines,
+            // Behind what was searched there may be output of another kind, which need not be looked at again.
+            next: if hits.is_full || (is_growing && reaches_end) { hits.next } else { to },
+            end,
+            gap: (asked < from).then_some((asked, from)),
+            has_more: hits.is_full || to < end,
+        })
+    }
+
+    /// A recording up to now.
+    pub(super) async fn recording(
+        &self,
+        who: &Principal,
+        session: &SessionId,
+        version: CastVersion,
+    ) -> Result<Recording, ActionError> {
+        let (shared, extent) = match self.find(who, session).await? {
+            Found::Live(handle) => {
+                let tail = handle.tail.borrow().journal.0;
+                catch_up(&handle, tail).await;
+                let marks = handle.ask(Request::Times).await?;
+                let shown = handle.ask(Request::Shown).await?;
+                let events_end = handle.tail.borrow().events;
+                let extent = Extent { events_end, end: shown.to, marks, end_us: micros(SystemTime::now()) };
+                (Arc::clone(&handle.shared), extent)
+            }
+            Found::Past(past) => {
+                let (end, end_us) = (past.ledger.scanner.position(), past.ended_us());
+                let marks = past.ledger.times.clone();
+                (Arc::clone(&past.shared), Extent { events_end: u64::MAX, end, marks, end_us })
+            }
+        };
+        let recorder = tokio::task::spawn_blocking(move || Recorder::new(shared, version, extent));
+        let recorder = recorder.await.map_err(|e| ActionError::Internal { why: e.to_string() })?;
+        recorder.map(Recording::new).map_err(|e| ActionError::Internal { why: format!("the journal: {e}") })
+    }
+
+    /// The commands with output in a range, and how far they are known: the rest is for the next search.
+    async fn places(
+        &self,
+        wish: &Search,
+        recent: Vec<CommandView>,
+        (from, to): (u64, u64),
+    ) -> Result<(Vec<Place>, u64), ActionError> {
+        let newest: Vec<u32> = recent.iter().map(|c| c.id.0).collect();
+        let id = wish.session.as_str().to_owned();
+        let mut places = self
+            .history(move |store| {
+                store.flush();
+                store.places(&id, &newest, (from, to), limits::SEARCH_COMMANDS_MAX)
+            })
+            .await?;
+        if places.len() == limits::SEARCH_COMMANDS_MAX {
+            let known_to = places.last().and_then(|p| p.2).unwrap_or(to);
+            return Ok((places, known_to.min(to)));
+        }
+        let is_in_range = |c: &CommandView| c.start_offset < to && c.end_offset.is_none_or(|end| end >= from);
+        let recent = recent.into_iter().filter(is_in_range);
+        places.extend(recent.map(|c| (c.id.0, c.start_offset, c.end_offset, c.command)));
+        places.sort_by_key(|p| (p.1, p.0));
+        Ok((places, to))
+    }
+}
