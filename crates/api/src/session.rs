@@ -203,6 +203,8 @@ pub struct Connection {
     pub url: String,
     /// Its WebSocket; docs/websocket.md says how to speak.
     pub socket: String,
+    /// MCP over HTTP, where the tools take the session's id.
+    pub mcp: String,
     /// The command that attaches a person's terminal.
     pub attach: String,
 }

@@ -263,7 +263,7 @@ mod tests {
             "createdAt": "", "lastActivity": "", "dimensions": {"cols": 80, "rows": 24},
             "resourceUsage": {"cpu": 0.0, "memory": 0.0, "processes": 0}, "foreground": "idle",
             "boundary": "attested", "journal": {"firstOffset": 0, "endOffset": 0}, "logFile": "",
-            "connection": {"url": "", "attach": ""}
+            "connection": {"url": "", "socket": "", "mcp": "", "attach": ""}
         }))
         .expect("a session")
     }
