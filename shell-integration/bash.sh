@@ -176,7 +176,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     [[ ${HISTCONTROL-} == *ignore[sb]* ]] || __ptyd_hide_line
     __ptyd_id=${staged[0]} __ptyd_taken=${staged[0]} __ptyd_mark=$'\e]7337;C;'${staged[1]}$'\a' \
       __ptyd_text=${staged[2]}$__ptyd_telling READLINE_LINE=" $__ptyd_evaluating" \
-      READLINE_POINT=${#__ptyd_evaluating} __ptyd_usual=()
+      READLINE_POINT=$((${#__ptyd_evaluating} + 1)) __ptyd_usual=()
   }
 
   __ptyd_hide_line() {

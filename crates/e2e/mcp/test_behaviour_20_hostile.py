@@ -221,3 +221,20 @@ async def test_a_password_for_a_machine_far_away_is_asked_for_and_can_be_refused
             asked = await desk.terminal(f"{ssh} -o PubkeyAuthentication=no -o PreferredAuthentications=password true")
         assert asked.wants == "a password", asked.text
         assert (await desk.terminal("C-c")).exit == 130
+
+
+@pytest.mark.parametrize("ahead", ["if true", '"unclosed'])
+async def test_an_unfinished_line_that_was_typed_ahead_is_cleared_as_advised(desk, ahead):
+    assert (await desk.terminal("sleep 0.5", timeout=0.1)).is_running
+    await desk.terminal(ahead, is_input=True, timeout=5)
+    refused = await desk.terminal("echo lost", timeout=2)
+    assert "lost\n" not in refused.text
+    await desk.terminal("C-c", timeout=5)
+    assert [(await desk.terminal(f"echo {i}")).text for i in range(2)] == ["0\n[exit 0]", "1\n[exit 0]"]
+
+
+async def test_a_command_without_a_pipeline_tells_nothing_of_an_earlier_one(desk):
+    for text in ("sleep 0.1 &", "f() { :; }", "for i in; do :; done", "case a in b) ;; esac"):
+        assert (await desk.terminal("false")).exit == 1
+        assert (await desk.terminal(text)).fact("pipestatus") is None, text
+    assert (await desk.terminal("false | true")).fact("pipestatus") == "1|0"

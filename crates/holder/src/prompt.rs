@@ -41,6 +41,8 @@ pub(crate) struct Prompt {
     last_id: u32,
     /// The report key was pressed for the running command: an R of the shell's is about that.
     is_asked: bool,
+    /// A prompt came that was not the running command's: a refusal that comes behind it leaves the shell at that prompt.
+    has_prompted: bool,
     keys: VecDeque<(Key, u64)>,
     /// Something was typed since the last command was handed over: by a person at the prompt, or for a program that may
     /// have left it to the prompt.
@@ -56,6 +58,7 @@ impl Prompt {
             dropped: 0,
             last_id: 0,
             is_asked: false,
+            has_prompted: false,
             keys: VecDeque::new(),
             is_touched: false,
         }
@@ -105,11 +108,14 @@ impl Prompt {
         match (kind, self.shell) {
             // Key and continuation line crossed: the shell refused the command, and a person's line is unfinished.
             // The same when it was asked and knows of no such command.
-            (Some(b"R"), Shell::Running(run)) if id != Some(run) || !self.is_asked => self.shell = Shell::Typed,
+            (Some(b"R"), Shell::Running(run)) if id != Some(run) || !self.is_asked => {
+                self.shell = if self.has_prompted { Shell::Ready } else { Shell::Typed };
+            }
             (Some(b"D"), shell) => {
                 let is_answer_to_report_key = fields.nth(2).is_some_and(|flags| flags.contains(&b'l'));
                 match shell {
-                    Shell::Running(run) if id != Some(run) && !is_answer_to_report_key => {}
+                    // Lines that were typed ahead end before our keys are read.
+                    Shell::Running(run) if id != Some(run) && !is_answer_to_report_key => self.has_prompted = true,
                     Shell::Starting | Shell::Ready | Shell::Typed | Shell::Running(_) => {
                         self.shell = Shell::Ready;
                     }
@@ -152,6 +158,7 @@ impl Prompt {
     pub(crate) fn begin(&mut self, id: u32) {
         self.last_id = id;
         self.is_asked = false;
+        self.has_prompted = false;
         self.is_touched = false;
         self.shell = Shell::Running(id);
     }

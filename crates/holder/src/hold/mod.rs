@@ -492,7 +492,7 @@ impl Holder {
             }
             let bytes = buffer.get(..datagram.len).unwrap_or_default();
             if let Some(report) = self.prompt.datagram(bytes) {
-                if self.prompt.shell == Shell::Ready {
+                if self.prompt.shell == Shell::Ready && report.starts_with(b"D") {
                     let marker = self.just_moved_marker_of(&report);
                     self.prompt_at = marker.unwrap_or(self.journal.end());
                     self.has_marker = marker.is_some();
@@ -509,7 +509,8 @@ impl Holder {
 
     /// Where the marker is, if it came faster than its report was drained: the bytes of this turn were moved before.
     fn just_moved_marker_of(&self, report: &[u8]) -> Option<Offset> {
-        let nonce = report.split(|b| *b == b';').nth(2).filter(|nonce| !nonce.is_empty())?;
+        // A PATH may hold anything, a record of another kind has no marker.
+        let nonce = report.strip_prefix(b"D;;")?.split(|b| *b == b';').next().filter(|nonce| !nonce.is_empty())?;
         let moved = (self.journal.end().0 - self.turn_from.0).min(MARKER_SOUGHT_BYTES as u64);
         let mut newest = [0; MARKER_SOUGHT_BYTES];
         let newest = self.journal.newest(newest.get_mut(..moved as usize)?).ok()?;

@@ -98,6 +98,8 @@ pub(crate) struct Ledger {
     pub(crate) times: VecDeque<(u64, u64)>,
     /// The newest `R` report: the shell's editor is in use *inside* a command.
     pub(crate) still_inside: bool,
+    /// What was typed at the prompt is not a whole line yet; the shell reads on.
+    pub(crate) line_is_unfinished: bool,
     /// Queries up to here were answered.
     pub(crate) answered: u64,
     /// Where the last boundary was: bytes from here on are nobody's command (while none runs).
@@ -129,6 +131,7 @@ impl Ledger {
             markers: VecDeque::new(),
             times: VecDeque::new(),
             still_inside: false,
+            line_is_unfinished: false,
             answered: 0,
             background_from: first,
         }
@@ -198,6 +201,7 @@ impl Ledger {
         if report.starts_with(b"R;") {
             self.still_inside = self.current.and_then(|id| self.command(id)).is_some_and(|c| c.start.is_some());
             if !self.still_inside {
+                self.line_is_unfinished = true;
                 let why = "not run: a line that somebody has begun to type at the prompt is unfinished; C-c clears it";
                 if let Some(id) = self.end_current(CommandStatus::Failed, why, Boundary::Attested, event.time_us) {
                     news.push(News::Ended(id));
@@ -275,6 +279,7 @@ impl Ledger {
             }
             Found::Ended { end, output_end, at, .. } => {
                 self.prompt_seen = true;
+                self.line_is_unfinished = false;
                 self.background_from = at;
                 let cwd = PathBuf::from(std::ffi::OsString::from_vec(end.cwd));
                 self.cwd = Some(cwd.clone());
@@ -306,7 +311,9 @@ impl Ledger {
                     time_us,
                     status,
                     exit: (!lost).then_some(end.exit),
-                    pipestatus: end.pipestatus,
+                    // bash leaves PIPESTATUS as it was for what runs no pipeline (`sleep 1 &`, a function's definition): one
+                    // element that differs is an earlier command's.
+                    pipestatus: if end.pipestatus.len() == 1 { vec![end.exit] } else { end.pipestatus },
                     cwd: Some(cwd),
                     error,
                     boundary: Boundary::Attested,

@@ -345,6 +345,7 @@ impl Session {
             Status::Ended => Err(self.ended_error()),
             Status::KeyReused => Err(key_reused()),
             Status::Typed => {
+                self.ledger.line_is_unfinished = true;
                 Err(self.not_ready("somebody has typed at the prompt and the line has not ended; C-c clears it"))
             }
             Status::NotReady => Err(self.not_ready(&self.why_not_ready())),

@@ -30,7 +30,7 @@ impl Session {
 
     /// The rules of when a question is a question.
     pub(crate) fn foreground(&self) -> Foreground {
-        let idle = self.ledger.current.is_none() && self.ledger.prompt_seen;
+        let idle = self.ledger.current.is_none() && self.ledger.prompt_seen && !self.ledger.line_is_unfinished;
         if idle {
             return if self.has_stopped_job { Foreground::Stopped } else { Foreground::Idle };
         }
