@@ -20,7 +20,7 @@ use crate::identity::Principal;
 use crate::limits::BODY_BYTES_MAX;
 
 /// The route.
-pub(crate) const PATH: &str = "/mcp";
+const PATH: &str = "/mcp";
 
 /// One door for each principal: it remembers what was said, and the next request goes on from there.
 #[derive(Clone)]

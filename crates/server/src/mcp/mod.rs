@@ -24,5 +24,5 @@ mod tools;
 
 pub use door::{Door, tools_schema};
 pub use hello::ToolSet;
-pub(crate) use http::{PATH as HTTP_PATH, router as http_router};
+pub(crate) use http::router as http_router;
 pub use stdio::serve_stdio;

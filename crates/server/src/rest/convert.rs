@@ -54,7 +54,7 @@ pub(super) fn session(view: action::SessionView, authority: &str) -> TerminalSes
         connection: api::Connection {
             url: format!("http://{authority}/terminals/{}", view.id),
             socket: format!("ws://{authority}/terminals/{}/socket", view.id),
-            mcp: format!("http://{authority}{}", crate::mcp::HTTP_PATH),
+            mcp: format!("http://{authority}/mcp"),
             attach: format!("ptyd attach {}", view.id),
         },
         id: view.id.to_string(),
