@@ -98,7 +98,8 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
       local -
       set +aeux
     fi
-    __ptyd_line=$1
+    # The editor is one line ahead of the prompt.
+    __ptyd_line=$(($1 + 1))
     if [[ -n ${__ptyd_end-} ]]; then
       status=${__ptyd_end[0]} pipestatus=${__ptyd_end[1]}
     elif ((__ptyd_id)); then
@@ -115,7 +116,8 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     [[ ${PS0-} == "$__ptyd_ps0"* || -n ${2-} ]] || __ptyd_claim_ps0
     # Looked at here, where nobody waits, for __ptyd_load.
     [[ ${PS0-} != "$__ptyd_ps0"* || $BASHOPTS != *promptvars* || -n ${__ptyd_stderr_gone-} || $__ptyd_last == *' '* ||
-      __ptyd_is_5_0 -ne 0 ]] || __ptyd_usual=(1)
+      __ptyd_is_5_0 -ne 0 ]] || __ptyd_usual=(yes)
+    [[ -z ${__ptyd_usual-} || ${HISTCONTROL-} == *ignore[sb]* || ${HISTCONTROL@a} == *r* ]] || __ptyd_usual=(hide)
     return "$status"
   }
 
@@ -168,12 +170,12 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     # Not `$(<file)`: inside bind -x that breaks bash 5.2's parser.
     builtin mapfile -d '' -t staged <"$__ptyd_file"
     if [[ $- == *[aeux]* || -z ${__ptyd_usual-} || ${#staged[@]} -ne 3 || ${staged[0]} -le __ptyd_taken ||
-      $1 -gt $((__ptyd_line + 1)) || ${PROMPT_COMMAND-} != "$__ptyd_prompt"* ||
+      $1 -gt $__ptyd_line || ${PROMPT_COMMAND-} != "$__ptyd_prompt"* ||
       ${staged[2]} == *[\|\&\)\\[:space:]] || ${staged[2]} == *['#<']* || ${staged[2]} == *function* ]]; then
       __ptyd_seldom __ptyd_load_carefully "$1"
       return
     fi
-    [[ ${HISTCONTROL-} == *ignore[sb]* ]] || __ptyd_hide_line
+    [[ $__ptyd_usual != hide ]] || __ptyd_histcontrol=("${HISTCONTROL-}") HISTCONTROL=ignorespace
     __ptyd_id=${staged[0]} __ptyd_taken=${staged[0]} __ptyd_mark=$'\e]7337;C;'${staged[1]}$'\a' \
       __ptyd_text=${staged[2]}$__ptyd_telling READLINE_LINE=" $__ptyd_evaluating" \
       READLINE_POINT=$((${#__ptyd_evaluating} + 1)) __ptyd_usual=()
@@ -275,7 +277,7 @@ __ptyd_load_carefully() {
   ((id > __ptyd_taken)) || return 0
   if [[ ${PROMPT_COMMAND-} != "$__ptyd_prompt"* ]]; then
     __ptyd_install
-  elif ((${1:-1} > ${__ptyd_line:-0} + 1)); then
+  elif ((${1:-1} > ${__ptyd_line:-1})); then
     # The editor is one line ahead of the prompt; more means a continuation line (PS2) of what a person has begun.
     __ptyd_say_running "$id"
     return 0
@@ -382,7 +384,7 @@ __ptyd_finish_otherwise() {
   # Readline's echo goes to stderr, and so does PS0.
   if [[ -t 2 ]]; then __ptyd_stderr_gone=(); else __ptyd_stderr_gone=(1); fi
   # The command may have lost the hook (PROMPT_COMMAND=); where it cannot be put back, the end is told from here.
-  [[ ${PROMPT_COMMAND-} == "$__ptyd_prompt"* ]] || __ptyd_install || __ptyd_hook "$__ptyd_line"
+  [[ ${PROMPT_COMMAND-} == "$__ptyd_prompt"* ]] || __ptyd_install || __ptyd_hook "$((__ptyd_line - 1))"
 }
 
 # Finds out why there was no capture: the text has a syntax error, which may be that it is incomplete.
