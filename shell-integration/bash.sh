@@ -48,18 +48,19 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   # the careful direction, for a parser decides then.
   __ptyd_dangling='([[:space:]]|\\)*'
   __ptyd_dangling="(\\|&?|&&|\\($__ptyd_dangling\\)|function[[:space:]][^[:space:]]+)$__ptyd_dangling(#.*)?\$"
-  # The text to evaluate, the command's id (0: none is running), its flags, its end ($? and then PIPESTATUS), its start
-  # marker, the PIPESTATUS of the one before, the user's HISTCONTROL while ours is set, whether to turn `set -x` on again,
-  # whether stderr left the terminal, the line number at the last prompt and the PATH last told. Arrays where an
-  # assignment may happen under `set -a`, for bash does not export them.
+  # The text to evaluate, the command's id (0: none is running), its flags, its end ($?, PIPESTATUS, nonce, `told`), its start
+  # marker, the PIPESTATUS of the one before, the user's HISTCONTROL while ours is set, whether nothing at the last prompt was
+  # unusual (`yes`, or `hide`: but for the history), whether to turn `set -x` on again, whether stderr left the terminal, the
+  # line number that the editor has after the last prompt and the PATH last told. Arrays where an assignment may happen
+  # under `set -a`, for bash does not export them.
   __ptyd_text='' __ptyd_id=0 __ptyd_taken=0 __ptyd_flags='' __ptyd_end=() __ptyd_mark='' __ptyd_last='' __ptyd_histcontrol=()
   __ptyd_usual=() __ptyd_xtrace=() __ptyd_stderr_gone=() __ptyd_line=0 __ptyd_path=$'\1'
   # bash 5.0 has no SRANDOM, runs only the first prompt command, and ends when a text for `eval` ends early.
   __ptyd_is_5_0=$((BASH_VERSINFO[0] == 5 && BASH_VERSINFO[1] == 0))
-  declare +x __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_text __ptyd_id __ptyd_taken __ptyd_flags __ptyd_mark __ptyd_last \
-    __ptyd_line __ptyd_path __ptyd_is_5_0
+  declare +x __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_text __ptyd_id __ptyd_taken \
+    __ptyd_flags __ptyd_mark __ptyd_last __ptyd_line __ptyd_path __ptyd_is_5_0
 
-  # bash copies the body of a function for each call. So what a round trip always runs (hook, load, capture, finish) is
+  # bash copies the body of a function for each call. So what a round trip always runs (load, tell, finish, hook) is
   # kept short, and what it seldom needs is a function of its own, even where only one place calls it.
 
   # Tells an end, record and marker. It stands behind every text and runs only when that was run to its end; or $1 and $2
@@ -260,7 +261,7 @@ if declare -F __ptyd_install >/dev/null; then
   __ptyd_install || __ptyd_hook "$LINENO" l
 fi
 
-# bash parses what stands behind this, and behind the form feed, only when it is needed: a shell starts a good deal sooner.
+# bash parses what stands behind this, and behind the form feed, only when it is needed.
 return
 
 # The same whatever the shell's state and the text are; `status` and `staged` are the loader's.

@@ -90,3 +90,17 @@ impl fmt::Debug for TicketView {
         f.write_str("TicketView(…)")
     }
 }
+
+impl Foreground {
+    /// Its name, the same at every door.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Running => "running",
+            Self::InputWanted => "input_wanted",
+            Self::PasswordWanted => "password_wanted",
+            Self::Fullscreen => "fullscreen",
+            Self::Stopped => "stopped",
+        }
+    }
+}

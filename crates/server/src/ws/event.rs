@@ -5,9 +5,7 @@ use std::time::{Duration, SystemTime};
 use api::ErrorCode;
 use serde_json::{Value, json};
 
-use crate::action::{
-    Boundary, CommandStatus, CommandView, Foreground, SessionEvent, SessionExit, SessionStatus, SessionView,
-};
+use crate::action::{Boundary, CommandStatus, CommandView, SessionEvent, SessionExit, SessionStatus, SessionView};
 use crate::limits;
 
 /// The first text: how things stand, and how the visit works.
@@ -27,7 +25,7 @@ pub(super) fn attached(view: &SessionView, at: u64, client: &str, may_write: boo
         "firstOffset": view.first_offset,
         "endOffset": view.end_offset,
         "dimensions": { "cols": view.cols, "rows": view.rows },
-        "foreground": foreground(view.foreground),
+        "foreground": view.foreground.name(),
         "currentCommand": view.current_command.map(|id| id.to_string()),
         "windowBytes": limits::WINDOW_BYTES,
     })
@@ -37,7 +35,7 @@ pub(super) fn render(event: &SessionEvent) -> Value {
     match event {
         SessionEvent::Started(view) => json!({ "event": "command.started", "command": command(view) }),
         SessionEvent::Completed(view) => json!({ "event": "command.completed", "command": command(view) }),
-        SessionEvent::Foreground(now) => json!({ "event": "foreground", "foreground": foreground(*now) }),
+        SessionEvent::Foreground(now) => json!({ "event": "foreground", "foreground": now.name() }),
         SessionEvent::Resized { cols, rows } => {
             json!({ "event": "resize", "dimensions": { "cols": cols, "rows": rows } })
         }
@@ -94,17 +92,6 @@ fn command(view: &CommandView) -> Value {
 fn exit(exit: &SessionExit) -> Value {
     let signal = exit.signal.map(sys::signal::name);
     json!({ "exitCode": exit.code, "signal": signal, "reason": exit.reason, "at": time(exit.at) })
-}
-
-fn foreground(now: Foreground) -> &'static str {
-    match now {
-        Foreground::Idle => "idle",
-        Foreground::Running => "running",
-        Foreground::InputWanted => "input_wanted",
-        Foreground::PasswordWanted => "password_wanted",
-        Foreground::Fullscreen => "fullscreen",
-        Foreground::Stopped => "stopped",
-    }
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
-use crate::action::{Foreground, SessionStatus, SessionView};
+use crate::action::{SessionStatus, SessionView};
 use crate::mcp::text::{Facts, plain, quoted};
 
 /// `s0-… · running · wants input · bash · pid 4711 · cwd /app · name "build"`.
@@ -13,7 +13,7 @@ pub(super) fn line(session: &SessionView) -> String {
     facts.add(session.id.as_str());
     facts.add(status(session.status));
     if session.status != SessionStatus::Terminated {
-        facts.add(foreground(session.foreground).replace('_', " "));
+        facts.add(session.foreground.name().replace('_', " "));
     }
     if let Some(command) = session.current_command {
         facts.add(format!("command {command}"));
@@ -42,7 +42,7 @@ pub(super) fn summary(session: &SessionView) -> Value {
         "lastActivity": time(session.last_activity),
     });
     if session.status != SessionStatus::Terminated {
-        summary["foreground"] = foreground(session.foreground).into();
+        summary["foreground"] = session.foreground.name().into();
     }
     if let Some(command) = session.current_command {
         summary["currentCommand"] = command.to_string().into();
@@ -61,17 +61,6 @@ pub(super) fn status(status: SessionStatus) -> &'static str {
         SessionStatus::Creating => "creating",
         SessionStatus::Running => "running",
         SessionStatus::Terminated => "terminated",
-    }
-}
-
-fn foreground(foreground: Foreground) -> &'static str {
-    match foreground {
-        Foreground::Idle => "idle",
-        Foreground::Running => "running",
-        Foreground::InputWanted => "input_wanted",
-        Foreground::PasswordWanted => "password_wanted",
-        Foreground::Fullscreen => "fullscreen",
-        Foreground::Stopped => "stopped",
     }
 }
 
