@@ -1,0 +1,118 @@
+//! Why an action was not done.
+
+use crate::ids::{CommandId, SessionId};
+
+/// Why an action was not done. Every message says what to do next.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ActionError {
+    /// No such session for this caller.
+    #[error("no session {id}{}", live_list(.live))]
+    NoSession {
+        /// What was asked for.
+        id: String,
+        /// Sessions that the caller could have meant.
+        live: Vec<String>,
+    },
+    /// No such command.
+    #[error("no command {id} in session {session}; GET /terminals/{session}/commands lists them")]
+    NoCommand {
+        /// The session.
+        session: SessionId,
+        /// What was asked for.
+        id: String,
+    },
+    /// A field is wrong.
+    #[error("{field}: {problem}")]
+    Invalid {
+        /// The field's name as the client wrote it.
+        field: &'static str,
+        /// What is wrong and what is right.
+        problem: String,
+    },
+    /// A command runs.
+    #[error(
+        "not run: session {session} is busy with command {command} ({text}); wait for it, send it input, or interrupt it (C-c)"
+    )]
+    Busy {
+        /// The session.
+        session: SessionId,
+        /// The command.
+        command: CommandId,
+        /// The first words of its text.
+        text: String,
+    },
+    /// The shell does not show its prompt.
+    #[error("not run: the shell of session {session} is not at its prompt: {why}")]
+    NotReady {
+        /// The session.
+        session: SessionId,
+        /// What it does instead, and what helps.
+        why: String,
+    },
+    /// Input without a program that could read it.
+    #[error("nothing runs in session {session} that could read input; run a command first")]
+    NothingRuns {
+        /// The session.
+        session: SessionId,
+    },
+    /// The session has ended.
+    #[error("session {session} has ended ({reason}); its output can still be read; start a new one")]
+    Ended {
+        /// The session.
+        session: SessionId,
+        /// How.
+        reason: String,
+    },
+    /// The program does not read its input.
+    #[error("only {accepted} of {offered} bytes were taken: the program does not read; nothing more was sent")]
+    Stalled {
+        /// Taken.
+        accepted: usize,
+        /// Offered.
+        offered: usize,
+    },
+    /// The caller may not.
+    #[error("not allowed: {why}")]
+    Denied {
+        /// Why, and who may.
+        why: String,
+    },
+    /// A bound was reached.
+    #[error("{what} is at its limit of {limit}; {hint}")]
+    Limit {
+        /// Of what.
+        what: &'static str,
+        /// The bound.
+        limit: u64,
+        /// What helps.
+        hint: &'static str,
+    },
+    /// The same idempotency key with another body.
+    #[error("idempotency key {key:?} was used before with another request; use a new key")]
+    KeyReused {
+        /// The key.
+        key: String,
+    },
+    /// The session could not be started.
+    #[error("the session could not be started: {why}")]
+    Start {
+        /// Why.
+        why: String,
+    },
+    /// The server is stopping.
+    #[error("the server is restarting; nothing is lost; ask again in a moment")]
+    Restarting,
+    /// Our fault.
+    #[error("internal error: {why}")]
+    Internal {
+        /// What the log says too.
+        why: String,
+    },
+}
+
+fn live_list(live: &[String]) -> String {
+    match live {
+        [] => "; there is none; start one with start_terminal_session (POST /terminals)".to_owned(),
+        some => format!("; live: {}", some.join(", ")),
+    }
+}

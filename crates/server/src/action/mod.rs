@@ -1,0 +1,142 @@
+//! Everything that can be asked of ptyd, and everything that it can answer: the program's whole interface.
+//!
+//! The doors (`rest/`, `mcp/`) only parse into an [`Action`] and render an [`Outcome`]; nothing in here knows HTTP or
+//! JSON. Durations and offsets are real types, text is already what a person would see.
+
+mod answers;
+mod asks;
+mod error;
+
+pub use answers::*;
+pub use asks::*;
+pub use error::ActionError;
+
+use crate::ids::{CommandId, SessionId};
+pub use crate::reading::{CastVersion, FoundView, MatchView, OutputKind, Recording, Search};
+pub use crate::sessions::Feed;
+pub use crate::viewing::{Piece, SessionEvent, TicketView, Watching};
+
+/// One request.
+#[derive(Debug, Clone)]
+pub enum Action {
+    /// Start a session. → [`Outcome::Session`]
+    Create(Create),
+    /// Sessions that the caller may see. → [`Outcome::Sessions`]
+    List(List),
+    /// One session. → [`Outcome::Session`]
+    Show(SessionId),
+    /// End a session. → [`Outcome::Terminated`]
+    Terminate(Terminate),
+    /// Change a terminal's size. → [`Outcome::Session`]
+    Resize {
+        /// Which session.
+        session: SessionId,
+        /// Cells, 1 to [`crate::limits::COLS_MAX`].
+        cols: u16,
+        /// Cells, 1 to [`crate::limits::ROWS_MAX`].
+        rows: u16,
+    },
+    /// Run a command in the session's shell. → [`Outcome::Report`]
+    Execute(Execute),
+    /// The commands of a session, oldest first. → [`Outcome::Commands`]
+    Commands {
+        /// Which session.
+        session: SessionId,
+        /// At most this many.
+        limit: usize,
+        /// Skip this many.
+        offset: usize,
+    },
+    /// One command with its output so far. → [`Outcome::Report`]
+    Command {
+        /// Which session.
+        session: SessionId,
+        /// Which command.
+        command: CommandId,
+        /// How many characters of output to give at most.
+        budget: usize,
+    },
+    /// Type at the terminal. → [`Outcome::Report`]
+    Input(Input),
+    /// Type bytes for a viewer, who waits for nothing. → [`Outcome::Typed`]
+    Type {
+        /// Which session.
+        session: SessionId,
+        /// What to type, as it is.
+        bytes: Vec<u8>,
+        /// The same key again is not typed again.
+        key: String,
+    },
+    /// Follow a session as it is shown. → [`Outcome::Watching`]
+    Watch {
+        /// Which session.
+        session: SessionId,
+        /// From this offset; without it from where the output ends now.
+        since: Option<u64>,
+    },
+    /// A ticket with which a browser comes in, once. → [`Outcome::Ticket`]
+    Ticket {
+        /// For which session.
+        session: SessionId,
+        /// Whether it may type and resize, too.
+        may_write: bool,
+    },
+    /// Send a signal. → [`Outcome::Session`]
+    Signal {
+        /// Which session.
+        session: SessionId,
+        /// Whom to.
+        target: SignalTarget,
+        /// Its number.
+        signo: i32,
+    },
+    /// Wait for something to happen. → [`Outcome::Report`]
+    Wait {
+        /// Which session.
+        session: SessionId,
+        /// What for, and how long.
+        wait: Wait,
+        /// How many characters of output to give at most.
+        budget: usize,
+    },
+    /// Read output from a position on. → [`Outcome::Output`]
+    Output(ReadOutput),
+    /// Look for lines in the output. → [`Outcome::Found`]
+    Search(Search),
+    /// The session as an asciicast. → [`Outcome::Recording`]
+    Recording(SessionId, CastVersion),
+    /// The screen as it is now. → [`Outcome::Screen`]
+    Screen(SessionId),
+    /// The one-tool shell: this client's own default session. → [`Outcome::Terminal`]
+    Terminal(TerminalCall),
+}
+/// One answer.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// A session.
+    Session(Box<SessionView>),
+    /// Some sessions, and how many there are in all.
+    Sessions(Vec<SessionView>, usize),
+    /// Some commands, and how many there are in all.
+    Commands(Vec<CommandView>, usize),
+    /// What a wait came to.
+    Report(Box<Report>),
+    /// Output.
+    Output(OutputView),
+    /// Lines that match.
+    Found(FoundView),
+    /// A recording that is yet to be read.
+    Recording(Recording),
+    /// The screen.
+    Screen(ScreenView),
+    /// The session has ended.
+    Terminated(TerminatedView),
+    /// The one-tool shell's answer.
+    Terminal(Box<TerminalView>),
+    /// How many bytes were typed.
+    Typed(usize),
+    /// A viewer's place in a session.
+    Watching(Box<Watching>),
+    /// A ticket.
+    Ticket(TicketView),
+}
