@@ -11,6 +11,7 @@ mod input;
 mod output;
 mod session;
 mod ticket;
+mod token;
 
 pub use batch::{BatchAnswer, BatchRequest, Method, Operation, OperationAnswer};
 pub use command::{CommandExecution, CommandList, CommandStatus, EndedBy, ExecuteRequest, OutputFormat};
@@ -25,3 +26,4 @@ pub use session::{
     SessionStatus, TerminalSession, Terminated,
 };
 pub use ticket::{Ticket, TicketRequest, TicketScope};
+pub use token::{NewToken, TokenInfo, TokenList, TokenRequest, TokenScope};

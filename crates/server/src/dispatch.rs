@@ -9,6 +9,7 @@ use crate::action::{Action, ActionError, Outcome};
 use crate::identity::Principal;
 use crate::sessions::Manager;
 use crate::tickets::Tickets;
+use crate::tokens::Tokens;
 
 /// A cheap handle that the doors hold.
 #[derive(Debug, Clone)]
@@ -24,9 +25,21 @@ impl Dispatcher {
 
     /// Does one action for one caller.
     pub async fn dispatch(&self, who: &Principal, action: Action) -> Result<Outcome, ActionError> {
-        let name = name(&action);
+        let (name, needs) = (name(&action), action.needs());
         let begun = Instant::now();
-        let result = self.manager.act(who, action).await;
+        let result = if who.scope < needs {
+            let why = format!("{name} needs a token of scope {}, and this one's is {}", needs.name(), who.scope.name());
+            Err(ActionError::Denied { why })
+        } else if who.pass.is_some() {
+            // Whoever waits is not let in any more the moment its token is taken back.
+            tokio::select! {
+                biased;
+                () = who.shut_out() => Err(ActionError::ShutOut),
+                result = self.manager.act(who, action) => result,
+            }
+        } else {
+            self.manager.act(who, action).await
+        };
         let ms = begun.elapsed().as_millis();
         match &result {
             Ok(_) => tracing::debug!(action = name, who = %who.name, ms, "done"),
@@ -38,6 +51,11 @@ impl Dispatcher {
     /// Where the guard looks tickets up.
     pub(crate) fn tickets(&self) -> Arc<Tickets> {
         Arc::clone(&self.manager.tickets)
+    }
+
+    /// Where the guard looks named tokens up.
+    pub(crate) fn tokens(&self) -> Arc<Tokens> {
+        Arc::clone(&self.manager.tokens)
     }
 
     /// The server stops, and does nothing for anybody any more.
@@ -77,5 +95,8 @@ fn name(action: &Action) -> &'static str {
         Action::Recording(..) => "recording",
         Action::Screen(_) => "screen",
         Action::Terminal(_) => "terminal",
+        Action::Tokens => "tokens",
+        Action::MakeToken { .. } => "make token",
+        Action::RevokeToken { .. } => "revoke token",
     }
 }

@@ -13,10 +13,12 @@ use axum::http::{HeaderMap, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::action::ActionError;
 use crate::identity::{Grant, Principal};
 use crate::rest::error::Refusal;
 use crate::tickets::Tickets;
 use crate::token::Token;
+use crate::tokens::Tokens;
 
 /// The routes that tell nothing but that the server lives.
 pub(crate) const OPEN: [&str; 2] = ["/livez", "/readyz"];
@@ -43,8 +45,10 @@ struct Admitted {
 /// What the layer compares with.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    /// The bearer token.
+    /// The bearer token of the user that runs the server.
     pub(crate) token: Token,
+    /// The named ones.
+    pub(crate) tokens: Arc<Tokens>,
     /// The tickets that stand for it, once each, at a socket.
     pub(crate) tickets: Arc<Tickets>,
     /// The user that the server runs as.
@@ -92,8 +96,13 @@ impl Guard {
             return Ok(None);
         }
         let shown = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).and_then(bearer);
-        if shown.is_some_and(|t| self.token.is(t)) {
-            return Ok(Some(Admitted { who: Principal::local(), grant: None }));
+        if let Some(shown) = shown {
+            if self.token.is(shown) {
+                return Ok(Some(Admitted { who: Principal::local(), grant: None }));
+            }
+            if let Some(who) = self.tokens.find(shown) {
+                return Ok(Some(Admitted { who, grant: None }));
+            }
         }
         if let Some((session, shown)) = ticket(headers, uri) {
             return self.by_ticket(session, shown);
@@ -109,6 +118,9 @@ impl Guard {
             let help = "the ticket is unknown, used or too old; ask for a new one with POST /tickets";
             return Err(Refusal::new(ErrorCode::Unauthorized, help));
         };
+        if grant.who.is_shut_out() {
+            return Err(Refusal::from(ActionError::ShutOut));
+        }
         if grant.session.as_str() != session {
             return Err(Refusal::new(ErrorCode::Forbidden, "the ticket is for another session"));
         }
@@ -158,10 +170,17 @@ fn is_port(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::Scope;
     use axum::http::HeaderValue;
 
     fn guard() -> Guard {
-        Guard { token: Token::given("right").expect("valid"), tickets: Arc::default(), uid: 1_000 }
+        let tokens = Tokens::open("/nowhere/tokens.json".as_ref()).expect("none yet");
+        Guard {
+            token: Token::given("right").expect("valid"),
+            tokens: Arc::new(tokens),
+            tickets: Arc::default(),
+            uid: 1_000,
+        }
     }
 
     fn over_tcp(path: &str, headers: &[(header::HeaderName, &str)]) -> Result<bool, ErrorCode> {
@@ -218,7 +237,7 @@ mod tests {
     fn a_ticket_opens_the_socket_of_its_session_once_and_nothing_else() {
         let guard = guard();
         let session = crate::ids::SessionId::parse("s0-aaaaaaaaaa").expect("an id");
-        let who = Principal { name: "me".to_owned(), is_admin: false };
+        let who = Principal { name: "me".to_owned(), scope: Scope::Write, pass: None };
         let grant = Grant { who: who.clone(), session, may_write: false };
         let fresh = || guard.tickets.issue(grant.clone()).expect("room");
         let of = |path: String, names: &str, origin: &str| {

@@ -23,6 +23,7 @@ mod stdio;
 mod store;
 mod tickets;
 mod token;
+mod tokens;
 mod viewing;
 pub mod ws;
 

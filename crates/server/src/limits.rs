@@ -109,6 +109,13 @@ pub const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
 pub const TICKET_LIFETIME: Duration = Duration::from_secs(30);
 /// Tickets that were not used yet; a user opens a few windows at once, not a thousand.
 pub const TICKETS_MAX: usize = 1_024;
+/// Named tokens: one for each agent or program that is let in; each request that shows none of the server's own is compared
+/// with all of them.
+pub const TOKENS_MAX: usize = 1_000;
+/// A token's name, which stands in paths, in logs and in every session that it starts.
+pub const TOKEN_NAME_CHARS_MAX: usize = 64;
+/// The longest life of a token that is to expire: whoever wants more wants one that does not.
+pub const TOKEN_LIFETIME_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 /// How long a request's head may take to come, and how long a connection may be idle before it: whoever says nothing, or
 /// a byte now and then, must not hold a place for ever, and a client that asks every 20 s is not to connect again each time.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);

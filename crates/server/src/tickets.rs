@@ -68,12 +68,12 @@ fn forget_old(open: &mut VecDeque<(Instant, String, Grant)>, now: Instant) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::Principal;
+    use crate::identity::{Principal, Scope};
     use crate::ids::SessionId;
 
     fn grant() -> Grant {
         let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
-        Grant { who: Principal { name: "me".to_owned(), is_admin: false }, session, may_write: true }
+        Grant { who: Principal { name: "me".to_owned(), scope: Scope::Write, pass: None }, session, may_write: true }
     }
 
     #[test]

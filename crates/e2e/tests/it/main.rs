@@ -22,4 +22,5 @@ mod rest;
 mod search;
 mod signals;
 mod socket;
+mod tokens;
 mod waiting;

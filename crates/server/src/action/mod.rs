@@ -7,10 +7,13 @@ mod answers;
 mod asks;
 mod error;
 
+use std::time::Duration;
+
 pub use answers::*;
 pub use asks::*;
 pub use error::ActionError;
 
+use crate::identity::Scope;
 use crate::ids::{CommandId, SessionId};
 pub use crate::reading::{CastVersion, FoundView, MatchView, OutputKind, Recording, Search};
 pub use crate::sessions::Feed;
@@ -109,7 +112,55 @@ pub enum Action {
     Screen(SessionId),
     /// The one-tool shell: this client's own default session. → [`Outcome::Terminal`]
     Terminal(TerminalCall),
+    /// The named tokens. → [`Outcome::Tokens`]
+    Tokens,
+    /// Make a token. → [`Outcome::FreshToken`]
+    MakeToken {
+        /// Its name, and the owner of what is started with it.
+        name: String,
+        /// What it allows.
+        scope: Scope,
+        /// How long it is good, if not until it is revoked.
+        lifetime: Option<Duration>,
+    },
+    /// Take a token back. → [`Outcome::Token`]
+    RevokeToken {
+        /// Its name.
+        name: String,
+    },
 }
+
+impl Action {
+    /// What a caller must be allowed in order to ask for this.
+    pub fn needs(&self) -> Scope {
+        match self {
+            Self::List(_)
+            | Self::Show(_)
+            | Self::Commands { .. }
+            | Self::Command { .. }
+            | Self::Watch { .. }
+            | Self::Wait { .. }
+            | Self::Output(_)
+            | Self::Search(_)
+            | Self::Recording(..)
+            | Self::Screen(_)
+            // A ticket does no more than who asked for it.
+            | Self::Ticket { may_write: false, .. } => Scope::Read,
+            Self::Create(_)
+            | Self::Terminate(_)
+            | Self::Resize { .. }
+            | Self::Execute(_)
+            | Self::Input(_)
+            | Self::Type { .. }
+            | Self::Ticket { may_write: true, .. }
+            | Self::Signal { .. }
+            // Even a look starts a shell where there is none.
+            | Self::Terminal(_) => Scope::Write,
+            Self::Tokens | Self::MakeToken { .. } | Self::RevokeToken { .. } => Scope::Admin,
+        }
+    }
+}
+
 /// One answer.
 #[derive(Debug, Clone)]
 pub enum Outcome {
@@ -139,4 +190,10 @@ pub enum Outcome {
     Watching(Box<Watching>),
     /// A ticket.
     Ticket(TicketView),
+    /// The named tokens.
+    Tokens(Vec<TokenView>),
+    /// A token, this once.
+    FreshToken(FreshToken),
+    /// The token that was revoked.
+    Token(TokenView),
 }

@@ -50,6 +50,8 @@ impl From<ActionError> for Refusal {
             ActionError::Ended { .. } => (ErrorCode::SessionEnded, None),
             ActionError::Stalled { .. } => (ErrorCode::InputStalled, None),
             ActionError::Denied { .. } => (ErrorCode::Forbidden, None),
+            ActionError::ShutOut => (ErrorCode::Unauthorized, None),
+            ActionError::NoToken { .. } => (ErrorCode::TokenNotFound, None),
             ActionError::Limit { .. } => (ErrorCode::LimitReached, None),
             ActionError::KeyReused { .. } => (ErrorCode::KeyReused, None),
             ActionError::Start { .. } => (ErrorCode::StartFailed, None),

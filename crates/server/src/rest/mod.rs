@@ -20,6 +20,7 @@ mod search;
 mod sessions;
 mod stream;
 mod tickets;
+mod tokens;
 
 use std::sync::Arc;
 
@@ -72,6 +73,9 @@ pub(crate) fn routes() -> Vec<Route> {
         (Method::GET, "/terminals/{session}/output", get(output::output)),
         (Method::GET, "/terminals/{session}/screen", get(output::screen)),
         (Method::POST, "/tickets", post(tickets::create)),
+        (Method::POST, "/tokens", post(tokens::create)),
+        (Method::GET, "/tokens", get(tokens::list)),
+        (Method::DELETE, "/tokens/{token}", delete(tokens::revoke)),
         (Method::GET, "/terminals/{session}/search", get(search::search)),
         (Method::GET, "/terminals/{session}/recording", get(recording::recording)),
     ]
@@ -116,6 +120,9 @@ fn unexpected(outcome: &Outcome) -> Refusal {
         Outcome::Typed(_) => "what was typed",
         Outcome::Watching(_) => "a viewer's place",
         Outcome::Ticket(_) => "a ticket",
+        Outcome::Tokens(_) => "tokens",
+        Outcome::FreshToken(_) => "a fresh token",
+        Outcome::Token(_) => "a token",
     };
     Refusal::new(ErrorCode::Internal, format!("the action was answered with {kind}"))
 }

@@ -51,7 +51,7 @@ impl Manager {
         // Without a key two creations are two sessions; with one, the second must find the first.
         let guard = if wish.key.is_some() { Some(self.creating.lock().await) } else { None };
         if let Some(key) = &wish.key {
-            let earlier = locked(&self.keys).get(key).cloned();
+            let earlier = locked(&self.keys).get(&(self.owner(who, wish)?, key.clone())).cloned();
             let found = match &earlier {
                 Some(id) => self.find(who, id).await,
                 None => Err(ActionError::NoSession { id: String::new(), live: Vec::new() }),
@@ -146,7 +146,7 @@ impl Manager {
 
     fn owner(&self, who: &Principal, wish: &Create) -> Result<String, ActionError> {
         match &wish.owner {
-            Some(owner) if *owner != who.name && !who.is_admin => {
+            Some(owner) if *owner != who.name && !who.is_admin() => {
                 Err(ActionError::Denied { why: "only an admin starts sessions for others; leave owner out".to_owned() })
             }
             Some(owner) => checked_name(Some(owner)).map(|o| o.unwrap_or_else(|| who.name.clone())),

@@ -25,6 +25,7 @@ use crate::limits;
 use crate::shell::Integration;
 use crate::store::{SessionRow, Store};
 use crate::tickets::Tickets;
+use crate::tokens::Tokens;
 
 /// This node: the only one until there is a cluster.
 pub(super) const NODE: u16 = 0;
@@ -123,8 +124,8 @@ pub struct Manager {
     clients: Mutex<HashMap<String, u64>>,
     /// The default session that each stdio client had last.
     defaults: Mutex<HashMap<String, SessionId>>,
-    /// The session that each idempotency key created, for as long as its folder is kept.
-    pub(super) keys: Mutex<HashMap<String, SessionId>>,
+    /// The session that each owner's idempotency key created, for as long as its folder is kept.
+    pub(super) keys: Mutex<HashMap<(String, String), SessionId>>,
     /// One creation with an idempotency key at a time, and one default session for each client.
     pub(super) creating: tokio::sync::Mutex<()>,
     /// One permit for each thread that reads a whole journal.
@@ -132,6 +133,8 @@ pub struct Manager {
     store: Arc<Store>,
     /// One-time tickets for browsers.
     pub(crate) tickets: Arc<Tickets>,
+    /// Named tokens.
+    pub(crate) tokens: Arc<Tokens>,
     /// Set when the server stops.
     stopping: watch::Sender<bool>,
 }
@@ -170,6 +173,9 @@ impl Manager {
             whole_reads: Arc::new(Semaphore::new(limits::WHOLE_READS_MAX)),
             store: Arc::new(store),
             tickets: Arc::default(),
+            tokens: Arc::new(
+                Tokens::open(&config.state_dir.join("tokens.json")).map_err(|e| failed("the named tokens", &e))?,
+            ),
             stopping: watch::Sender::new(false),
             folder,
         });
@@ -233,6 +239,19 @@ impl Manager {
                 handle.ask(Request::Screen).await.map(Outcome::Screen)
             }
             Action::Terminal(call) => self.terminal(who, call).await.map(|t| Outcome::Terminal(Box::new(t))),
+            Action::Tokens => Ok(Outcome::Tokens(self.tokens.list())),
+            Action::MakeToken { name, scope, lifetime } => {
+                let tokens = Arc::clone(&self.tokens);
+                let made = on_disk(move || tokens.make(&name, scope, lifetime)).await?;
+                tracing::info!(by = %who.name, token = %made.view.name, scope = scope.name(), "a token was made");
+                Ok(Outcome::FreshToken(made))
+            }
+            Action::RevokeToken { name } => {
+                let tokens = Arc::clone(&self.tokens);
+                let revoked = on_disk(move || tokens.revoke(&name)).await?;
+                tracing::info!(by = %who.name, token = %revoked.name, "a token was revoked");
+                Ok(Outcome::Token(revoked))
+            }
         }
     }
 
@@ -328,7 +347,7 @@ impl Manager {
 
     async fn adopt_all(self: &Arc<Self>) {
         let rows = self.store.sessions().unwrap_or_default();
-        let keyed = |row: &SessionRow| Some((row.key.clone()?, SessionId::parse(&row.id).ok()?));
+        let keyed = |row: &SessionRow| Some(((row.owner.clone(), row.key.clone()?), SessionId::parse(&row.id).ok()?));
         locked(&self.keys).extend(rows.iter().filter_map(keyed));
         let known: HashMap<String, bool> = rows.into_iter().map(|r| (r.id, r.ended_us.is_some())).collect();
         let mut adopting = tokio::task::JoinSet::new();
@@ -391,7 +410,7 @@ impl Manager {
 
     fn remember_key(&self, shared: &Shared) {
         if let Some(key) = &shared.meta.key {
-            locked(&self.keys).insert(key.clone(), shared.id.clone());
+            locked(&self.keys).insert((shared.meta.owner.clone(), key.clone()), shared.id.clone());
         }
     }
 
@@ -519,7 +538,7 @@ impl Manager {
             let has_ended = |r: &&SessionRow| r.ended_us.is_some() || clearing_up.contains(&r.id);
             let ids = rows.iter().filter(has_ended).filter(|r| !live.contains(&r.id));
             let ids: Vec<SessionId> = ids.filter_map(|r| SessionId::parse(&r.id).ok()).collect();
-            let mine = |row: &SessionRow| who.is_admin || row.owner == who.name;
+            let mine = |row: &SessionRow| who.is_admin() || row.owner == who.name;
             let visible: Vec<SessionId> =
                 ids.into_iter().filter(|id| rows.iter().any(|r| r.id == id.as_str() && mine(r))).collect();
             let total = visible.len();
@@ -656,8 +675,16 @@ fn with_log(folder: &std::path::Path, why: &str) -> String {
     if last.is_empty() || why.contains(':') { why.to_owned() } else { format!("{why} ({last})") }
 }
 
+/// Does what waits for the disk where it holds nobody up, and to its end even when its caller goes.
+async fn on_disk<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ActionError> + Send + 'static,
+) -> Result<T, ActionError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|e| Err(ActionError::Internal { why: e.to_string() }))
+}
+
 fn may_see(who: &Principal, shared: &Shared) -> bool {
-    who.is_admin || shared.meta.owner == who.name
+    who.is_admin() || shared.meta.owner == who.name
 }
 
 fn row(shared: &Shared, ended_us: Option<u64>) -> SessionRow {

@@ -9,7 +9,7 @@ use super::Manager;
 use super::session::Request;
 use crate::action::{Action, ActionError, Create, Execute, Outcome, Piece, SessionEvent, Terminate, Wait};
 use crate::config::Config;
-use crate::identity::Principal;
+use crate::identity::{Principal, Scope};
 use crate::ids::SessionId;
 use crate::limits;
 
@@ -32,7 +32,7 @@ fn wish(home: &Path) -> Create {
 }
 
 fn me() -> Principal {
-    Principal { name: "me".to_owned(), is_admin: true }
+    Principal { name: "me".to_owned(), scope: Scope::Admin, pass: None }
 }
 
 /// On one thread, so that whatever does not yield keeps everybody else waiting.

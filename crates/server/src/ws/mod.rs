@@ -25,7 +25,7 @@ use axum::routing::get;
 use tokio::sync::watch;
 
 use crate::dispatch::Dispatcher;
-use crate::identity::{Grant, Principal};
+use crate::identity::{Grant, Principal, Scope};
 use crate::ids::SessionId;
 use crate::limits;
 use query::{Mode, Query};
@@ -104,7 +104,7 @@ async fn enter(
             "protocol: offer the sub-protocol ptyd.v1, or ask for ?mode=raw",
         );
     }
-    let may_write = grant.is_none_or(|Extension(grant)| grant.may_write);
+    let may_write = who.scope >= Scope::Write && grant.is_none_or(|Extension(grant)| grant.may_write);
     let open = door.open.subscribe();
     let dispatcher = door.dispatcher;
     upgrade.on_upgrade(async move |socket| {
