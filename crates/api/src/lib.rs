@@ -8,6 +8,7 @@ mod batch;
 mod command;
 mod error;
 mod input;
+mod limits;
 mod output;
 mod session;
 mod ticket;
@@ -17,6 +18,7 @@ pub use batch::{BatchAnswer, BatchRequest, Method, Operation, OperationAnswer};
 pub use command::{CommandExecution, CommandList, CommandStatus, EndedBy, ExecuteRequest, OutputFormat};
 pub use error::{ErrorCode, Problem};
 pub use input::{InputRequest, NumberOrName, SignalRequest, WaitAnswer, WaitRequest};
+pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
 pub use output::{
     Cursor, Gap, Match, Omitted, Output, OutputKind, OutputQuery, OutputView, Screen, ScreenFormat, SearchAnswer,
     SearchQuery,

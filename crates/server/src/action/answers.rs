@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use super::View;
+use super::{KeptLimit, Limit, LimitHit, View};
 use crate::identity::Scope;
 use crate::ids::{CommandId, SessionId};
 
@@ -92,6 +92,10 @@ pub struct SessionView {
     pub python: Option<PathBuf>,
     /// The file that holds every byte of output.
     pub log_file: PathBuf,
+    /// What it may use.
+    pub limits: Vec<KeptLimit>,
+    /// The limits that it ran into, the newest ones.
+    pub limits_hit: Vec<LimitHit>,
 }
 
 /// How a session ended.
@@ -164,6 +168,8 @@ pub struct CommandView {
     pub cwd: Option<PathBuf>,
     /// How sure its end is.
     pub boundary: Boundary,
+    /// The limits that it ran into.
+    pub limits_hit: Vec<Limit>,
 }
 
 /// Why a wait is over.

@@ -6,12 +6,14 @@
 mod answers;
 mod asks;
 mod error;
+mod limits;
 
 use std::time::Duration;
 
 pub use answers::*;
 pub use asks::*;
 pub use error::ActionError;
+pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
 
 use crate::identity::Scope;
 use crate::ids::{CommandId, SessionId};
@@ -181,7 +183,7 @@ pub enum Outcome {
     /// The screen.
     Screen(ScreenView),
     /// The session has ended.
-    Terminated(TerminatedView),
+    Terminated(Box<TerminatedView>),
     /// The one-tool shell's answer.
     Terminal(Box<TerminalView>),
     /// How many bytes were typed.
