@@ -6,6 +6,16 @@ use std::time::Duration;
 pub const SESSIONS_MAX: usize = 2_000;
 /// The same for one owner, so that one cannot starve the others.
 pub const SESSIONS_PER_OWNER_MAX: usize = 1_000;
+/// The shortest life that a session can be given, by age or by inactivity: below, it is only a way to lose what one does.
+pub const LIFETIME_MIN: Duration = Duration::from_millis(100);
+/// And the longest: a year, after which nobody remembers.
+pub const LIFETIME_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
+/// Ended sessions can be read for so long.
+pub const RETENTION_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
+/// And so much room on the disk they may take together; the oldest go first.
+pub const RETENTION_BYTES: u64 = 10 << 30;
+/// How often it is looked whether some are to go: a folder is not looked at more often than it is worth.
+pub const RETENTION_EVERY: Duration = Duration::from_secs(600);
 /// A command's text; the loader takes it in one read, and no shell script is longer.
 pub const COMMAND_BYTES_MAX: usize = 1 << 20;
 /// One input; what does not fit the kernel's buffer waits in the holder.

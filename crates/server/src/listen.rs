@@ -133,6 +133,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     let address = tcp.local_addr().map_err(cannot)?;
     let unix = unix_listener(&config.socket)?;
     let manager = Manager::start(&config).await?;
+    manager.keep_tidy();
 
     let dispatcher = Dispatcher::new(Arc::clone(&manager));
     let uid = own_uid().map_err(ServeError::at(&config.socket))?;
@@ -225,14 +226,8 @@ mod tests {
     use tower::ServiceExt;
 
     fn config(dir: &Path) -> Config {
-        Config {
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            socket: dir.join("run/ptyd.sock"),
-            state_dir: dir.join("state"),
-            token: Some("right".into()),
-            journal_bytes_max: crate::limits::JOURNAL_BYTES_MAX,
-            soft_timeout: crate::limits::SOFT_TIMEOUT,
-        }
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        Config { token: Some("right".into()), ..Config::of(listen, dir.join("run/ptyd.sock"), dir.join("state")) }
     }
 
     async fn app_in(dir: &Path) -> Router {

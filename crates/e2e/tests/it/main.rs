@@ -14,6 +14,7 @@ mod events;
 mod hostile;
 mod isolation;
 mod leaks;
+mod life;
 mod limits;
 mod output;
 mod programs;

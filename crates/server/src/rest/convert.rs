@@ -50,6 +50,8 @@ fn rounded(value: f64) -> f64 {
 
 pub(super) fn session(view: action::SessionView, authority: &str) -> TerminalSession {
     let (cwd, cwd_base64) = path(&view.cwd);
+    let value = |limit| view.limits.iter().find(|kept| kept.limit == limit).map(|kept| kept.value);
+    let (inactivity_timeout, max_age) = (value(action::Limit::InactivityTimeout), value(action::Limit::MaxAge));
     TerminalSession {
         connection: api::Connection {
             url: format!("http://{authority}/terminals/{}", view.id),
@@ -87,6 +89,8 @@ pub(super) fn session(view: action::SessionView, authority: &str) -> TerminalSes
         trouble: view.trouble,
         python: view.python.map(|p| path(&p).0),
         log_file: path(&view.log_file).0,
+        inactivity_timeout,
+        max_age,
         limits: view.limits.iter().map(kept_limit).collect(),
         limits_hit: view.limits_hit.iter().map(limit_hit).collect(),
     }
@@ -100,6 +104,8 @@ fn limit(limit: action::Limit) -> api::Limit {
         action::Limit::OpenFiles => api::Limit::OpenFiles,
         action::Limit::OutputMb => api::Limit::OutputMb,
         action::Limit::CommandSeconds => api::Limit::CommandSeconds,
+        action::Limit::InactivityTimeout => api::Limit::InactivityTimeout,
+        action::Limit::MaxAge => api::Limit::MaxAge,
     }
 }
 

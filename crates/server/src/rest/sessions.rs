@@ -66,11 +66,24 @@ fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Re
         name: body.name,
         owner: body.owner,
         keeps_descendants: body.on_end == api::OnEnd::Keep,
-        limits: body.limits.map(to_limits).transpose()?.unwrap_or_default(),
+        limits: Limits {
+            inactivity: lifetime("inactivityTimeout", body.inactivity_timeout)?,
+            max_age: lifetime("maxAge", body.max_age)?,
+            ..body.limits.map(to_limits).transpose()?.unwrap_or_default()
+        },
         key,
         // What only a stdio client has.
         ..Create::default()
     })
+}
+
+/// Seconds, with fractions; zero is none.
+fn lifetime(field: &'static str, value: Option<f64>) -> Result<Option<Duration>, Refusal> {
+    let (least, most) = (limits::LIFETIME_MIN, limits::LIFETIME_MAX);
+    let Some(value) = value else { return Ok(None) };
+    let given = Duration::try_from_secs_f64(value).ok().filter(|d| d.is_zero() || (least..=most).contains(d));
+    let problem = || format!("{value} is neither 0 nor within {} to {} seconds", least.as_secs_f64(), most.as_secs());
+    given.map(Some).ok_or_else(|| Refusal::field(field, problem()))
 }
 
 /// Each within its bounds; docs/rest.md and the document name them.
@@ -99,6 +112,7 @@ fn to_limits(limits: api::Limits) -> Result<Limits, Refusal> {
         open_files: whole("limits.openFiles", limits.open_files, 32, 1 << 20)?,
         output: real("limits.outputMb", limits.output_mb, MEGABYTES_MAX)?.map(|mb| (mb * f64::from(1 << 20)) as u64),
         command_time: seconds("limits.commandSeconds", limits.command_seconds)?,
+        ..Limits::default()
     })
 }
 

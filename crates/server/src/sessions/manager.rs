@@ -15,6 +15,7 @@ use super::feed::Published;
 use super::ledger::micros;
 use super::link::Link;
 use super::past::{self, Past};
+use super::retention::Retention;
 use super::session::{Ended, Request, Session, Shared, Snapshot};
 use super::{bounds, create, launch, launch::Image, snapshot};
 use crate::action::{Action, ActionError, List, Outcome, SessionStatus, SessionView, Terminate, TerminatedView};
@@ -31,10 +32,6 @@ use crate::tokens::Tokens;
 pub(super) const NODE: u16 = 0;
 /// Ended sessions whose story is kept in memory, because they are often asked about again at once.
 const PASTS_KEPT: usize = 4;
-/// Ended sessions are kept this long.
-const PAST_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
-/// And at most this many of them.
-const PASTS_MAX: usize = 10_000;
 /// The reason of a session that ended while it was asked.
 const JUST_ENDED: &str = "it has just ended";
 /// How long a holder may take to greet.
@@ -116,6 +113,13 @@ pub struct Manager {
     pub(super) umask: u32,
     pub(super) journal_bytes_max: u64,
     pub(super) soft_timeout: Duration,
+    /// How long a session may be inactive, and how old it may become, where it is not said.
+    pub(super) lifetime: (Option<Duration>, Option<Duration>),
+    pub(super) retention: Retention,
+    /// How many sessions may live, in all and of one owner.
+    places: (usize, usize),
+    /// The sessions that are being started, and their owners: they have their places already.
+    starting: Mutex<HashMap<SessionId, String>>,
     live: Mutex<HashMap<SessionId, Handle>>,
     pasts: Mutex<VecDeque<Arc<Past>>>,
     /// Where each caller stopped reading each session.
@@ -137,6 +141,18 @@ pub struct Manager {
     pub(crate) tokens: Arc<Tokens>,
     /// Set when the server stops.
     stopping: watch::Sender<bool>,
+}
+
+/// The place of a session that is being started, until it lives or does not.
+struct Place<'a> {
+    manager: &'a Manager,
+    id: SessionId,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        locked(&self.manager.starting).remove(&self.id);
+    }
 }
 
 /// A poisoned lock only means that another request failed half-way through one expression.
@@ -163,6 +179,10 @@ impl Manager {
             umask: current_umask(),
             journal_bytes_max: config.journal_bytes_max,
             soft_timeout: config.soft_timeout,
+            lifetime: (config.inactivity_timeout, config.max_age),
+            retention: Retention { age: config.retention_age, bytes: config.retention_bytes },
+            places: (config.sessions_max, config.sessions_per_owner_max),
+            starting: Mutex::default(),
             live: Mutex::default(),
             pasts: Mutex::default(),
             cursors: Mutex::default(),
@@ -180,7 +200,6 @@ impl Manager {
             folder,
         });
         manager.adopt_all().await;
-        manager.tidy();
         Ok(manager)
     }
 
@@ -264,20 +283,31 @@ impl Manager {
         let _ = tokio::time::timeout(limits::CREATE_WAIT, handle.ask(Request::Prompt)).await;
     }
 
-    pub(super) async fn launch(self: &Arc<Self>, id: &SessionId, spec: &Spec) -> Result<Handle, ActionError> {
-        let owner = super::meta::Meta::decode(&spec.meta).owner;
-        let (all, owned) = {
-            let live = locked(&self.live);
-            (live.len(), live.values().filter(|h| h.shared.meta.owner == owner).count())
-        };
-        for (what, count, limit) in [
-            ("the number of sessions", all, limits::SESSIONS_MAX),
-            ("this owner's number of sessions", owned, limits::SESSIONS_PER_OWNER_MAX),
-        ] {
+    /// A place among the sessions that may live: several that are started at once do not share the last one.
+    fn place(&self, id: &SessionId, owner: String) -> Result<Place<'_>, ActionError> {
+        let mut starting = locked(&self.starting);
+        let live = locked(&self.live);
+        // One that has just been started is in both.
+        let fresh = starting.iter().filter(|(id, _)| !live.contains_key(id)).map(|(_, owner)| owner.as_str());
+        let owners = fresh.chain(live.values().map(|h| h.shared.meta.owner.as_str()));
+        let (all, owned) = owners.fold((0, 0), |(all, owned), o| (all + 1, owned + usize::from(o == owner)));
+        let (all_max, owned_max) = self.places;
+        for (what, count, limit) in
+            [("the number of live sessions", all, all_max), ("this owner's number of live sessions", owned, owned_max)]
+        {
             if count >= limit {
-                return Err(ActionError::Limit { what, limit: limit as u64, hint: "terminate one that is not needed" });
+                let hint =
+                    "terminate one that is not needed (DELETE /terminals/{id}, ptyd kill), or start them with a maxAge";
+                return Err(ActionError::Limit { what, limit: limit as u64, hint });
             }
         }
+        starting.insert(id.clone(), owner);
+        drop((live, starting));
+        Ok(Place { manager: self, id: id.clone() })
+    }
+
+    pub(super) async fn launch(self: &Arc<Self>, id: &SessionId, spec: &Spec) -> Result<Handle, ActionError> {
+        let _place = self.place(id, super::meta::Meta::decode(&spec.meta).owner)?;
         let folder = self.folder.join(id.as_str());
         bounds::make(spec, id).map_err(|e| ActionError::Start { why: format!("its control group: {e}") })?;
         let result = match launch::start(&self.image, &folder, spec) {
@@ -419,29 +449,25 @@ impl Manager {
         }
     }
 
-    /// Removes the oldest ended sessions.
-    fn tidy(&self) {
-        self.store.flush();
-        let too_old = micros(SystemTime::now().checked_sub(PAST_AGE_MAX).unwrap_or(SystemTime::UNIX_EPOCH));
-        let ended: Vec<SessionRow> =
-            self.store.sessions().unwrap_or_default().into_iter().filter(|r| r.ended_us.is_some()).collect();
-        let surplus = ended.len().saturating_sub(PASTS_MAX);
-        for (i, row) in ended.iter().enumerate() {
-            let is_gone = row.ended_us.is_some_and(|us| us < too_old) || i < surplus;
-            if let (true, Ok(id)) = (is_gone, SessionId::parse(&row.id)) {
-                let _ = std::fs::remove_dir_all(self.folder.join(id.as_str()));
-                locked(&self.keys).retain(|_, session| *session != id);
-                self.store.forget(&row.id);
-            }
-        }
-    }
-
     fn folders(&self) -> Vec<SessionId> {
         let entries = std::fs::read_dir(&self.folder).map(Iterator::flatten).into_iter().flatten();
         entries.filter_map(|e| e.file_name().to_str().and_then(|n| SessionId::parse(n).ok())).collect()
     }
 
     // ---- finding ----
+
+    pub(super) fn folder(&self) -> &std::path::Path {
+        &self.folder
+    }
+
+    pub(super) fn is_live(&self, id: &SessionId) -> bool {
+        locked(&self.live).contains_key(id)
+    }
+
+    /// Its folder is gone.
+    pub(super) fn forget_past(&self, id: &SessionId) {
+        locked(&self.pasts).retain(|past| past.shared.id != *id);
+    }
 
     pub(super) fn handles(&self) -> Vec<Handle> {
         locked(&self.live).values().cloned().collect()

@@ -16,6 +16,7 @@ mod meta;
 mod past;
 mod recording;
 mod reports;
+mod retention;
 mod search;
 mod seek;
 mod session;

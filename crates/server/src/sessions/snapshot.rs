@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::ledger::{Command, Hit, Ledger, time};
 use super::session::Shared;
 use crate::action::{
-    Boundary, CommandStatus, CommandView, Foreground, LimitHit, SessionExit, SessionStatus, SessionView, Usage,
+    Boundary, CommandStatus, CommandView, Foreground, Limit, LimitHit, SessionExit, SessionStatus, SessionView, Usage,
 };
 use crate::ids::{CommandId, SessionId};
 use crate::store::HistoryRow;
@@ -122,7 +122,12 @@ pub(crate) fn exit_of(ledger: &Ledger) -> Option<SessionExit> {
         (None, Some(signo)) => format!("the shell was killed by {}", sys::signal::name(signo)),
         (None, None) => "the shell ended".to_owned(),
     };
-    let reason = if ledger.ending.is_some() { format!("terminated on request; {how}") } else { how };
+    let is_over = |limit: &Limit| matches!(limit, Limit::InactivityTimeout | Limit::MaxAge);
+    let reason = match (&ledger.ending, ledger.hits.iter().map(|h| h.limit).find(is_over)) {
+        (Some(_), Some(limit)) => format!("it reached its {}; {how}", limit.name()),
+        (Some(_), None) => format!("terminated on request; {how}"),
+        (None, _) => how,
+    };
     Some(SessionExit { code, signal, reason, at: time(us) })
 }
 

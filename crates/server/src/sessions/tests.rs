@@ -14,14 +14,7 @@ use crate::ids::SessionId;
 use crate::limits;
 
 fn config(dir: &Path) -> Config {
-    Config {
-        listen: ([127, 0, 0, 1], 0).into(),
-        socket: dir.join("ptyd.sock"),
-        state_dir: dir.to_owned(),
-        token: None,
-        journal_bytes_max: limits::JOURNAL_BYTES_MAX,
-        soft_timeout: limits::SOFT_TIMEOUT,
-    }
+    Config::of(([127, 0, 0, 1], 0).into(), dir.join("ptyd.sock"), dir.to_owned())
 }
 
 /// A session whose start-up files are nobody's.

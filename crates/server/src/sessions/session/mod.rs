@@ -8,6 +8,7 @@
 
 mod does;
 mod hears;
+mod life;
 mod minds;
 mod shows;
 mod stops;
@@ -269,6 +270,7 @@ pub(crate) struct Session {
     pub(crate) usage: snapshot::UsageMeter,
     /// What it may use, where that is limited.
     stops: Option<Box<stops::Stops>>,
+    life: life::Life,
     /// The last command was stopped by `^Z` and its job is still there.
     has_stopped_job: bool,
     holder_gone: bool,
@@ -290,6 +292,7 @@ impl Session {
         let ledger = Ledger::new(first, shared.spec.cols, shared.spec.rows);
         let is_heuristic = !shared.spec.attests;
         let stops = stops::Stops::of(&shared);
+        let life = life::Life::of(&shared);
         Self {
             shared,
             link,
@@ -324,9 +327,10 @@ impl Session {
             next_seq: 1,
             screen: None,
             is_heuristic,
-            last_activity_us: micros(SystemTime::now()),
+            last_activity_us: 0,
             usage: snapshot::UsageMeter::default(),
             stops,
+            life,
             has_stopped_job: false,
             holder_gone: false,
             exit_told: false,
@@ -409,7 +413,10 @@ impl Session {
         let typed = self.typed_command_at();
         let screen = self.screen_settles_at().filter(|_| self.is_state_unheeded && !self.has_unread());
         let stops = self.stops.as_ref().and_then(|s| s.next_at());
-        [waits, editor, report, marker, start, pending, typed, screen, stops].into_iter().flatten().min()
+        [waits, editor, report, marker, start, pending, typed, screen, stops, self.life.next_at()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 
