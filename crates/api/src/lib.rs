@@ -7,6 +7,7 @@
 mod batch;
 mod command;
 mod error;
+mod event;
 mod input;
 mod limits;
 mod output;
@@ -17,6 +18,7 @@ mod token;
 pub use batch::{BatchAnswer, BatchRequest, Method, Operation, OperationAnswer};
 pub use command::{CommandExecution, CommandList, CommandStatus, EndedBy, ExecuteRequest, OutputFormat};
 pub use error::{ErrorCode, Problem};
+pub use event::{Event, EventKind};
 pub use input::{InputRequest, NumberOrName, SignalRequest, WaitAnswer, WaitRequest};
 pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
 pub use output::{

@@ -95,6 +95,7 @@ fn name(action: &Action) -> &'static str {
         Action::Recording(..) => "recording",
         Action::Screen(_) => "screen",
         Action::Terminal(_) => "terminal",
+        Action::Events(_) => "events",
         Action::Tokens => "tokens",
         Action::MakeToken { .. } => "make token",
         Action::RevokeToken { .. } => "revoke token",

@@ -8,6 +8,7 @@ pub mod config;
 mod connections;
 pub mod dispatch;
 mod guard;
+mod happenings;
 pub mod identity;
 pub mod ids;
 pub mod keys;

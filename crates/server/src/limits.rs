@@ -142,6 +142,10 @@ pub const SEARCH_COMMANDS_MAX: usize = 20_000;
 pub const WHOLE_READS_MAX: usize = 8;
 /// Journal bytes in one server-sent event: what a slow client costs, and still few events for a flood.
 pub const EVENT_BYTES_MAX: usize = 64 << 10;
+/// Events of all sessions that are kept for those who follow them: some minutes of a busy server, a few hundred bytes each.
+pub const EVENTS_OF_ALL_KEPT: usize = 4_096;
+/// Events of all sessions in one part of a stream.
+pub const EVENTS_READ_MAX: usize = 256;
 /// The longest silence on a stream of events: proxies and phones give a connection up after 20 s to 60 s.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Operations in one batch: they are done one after the other, and the client waits for all.

@@ -16,6 +16,7 @@ mod isolation;
 mod leaks;
 mod life;
 mod limits;
+mod news;
 mod output;
 mod programs;
 mod recording;

@@ -15,6 +15,7 @@ pub use asks::*;
 pub use error::ActionError;
 pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
 
+pub use crate::happenings::{EventsView, Happened, Happening, Place, ReadEvents};
 use crate::identity::Scope;
 use crate::ids::{CommandId, SessionId};
 pub use crate::reading::{CastVersion, FoundView, MatchView, OutputKind, Recording, Search};
@@ -114,6 +115,8 @@ pub enum Action {
     Screen(SessionId),
     /// The one-tool shell: this client's own default session. → [`Outcome::Terminal`]
     Terminal(TerminalCall),
+    /// What happens in all sessions that the caller may see. → [`Outcome::Events`]
+    Events(ReadEvents),
     /// The named tokens. → [`Outcome::Tokens`]
     Tokens,
     /// Make a token. → [`Outcome::FreshToken`]
@@ -145,6 +148,7 @@ impl Action {
             | Self::Output(_)
             | Self::Search(_)
             | Self::Recording(..)
+            | Self::Events(_)
             | Self::Screen(_)
             // A ticket does no more than who asked for it.
             | Self::Ticket { may_write: false, .. } => Scope::Read,
@@ -192,6 +196,8 @@ pub enum Outcome {
     Watching(Box<Watching>),
     /// A ticket.
     Ticket(TicketView),
+    /// What happened.
+    Events(EventsView),
     /// The named tokens.
     Tokens(Vec<TokenView>),
     /// A token, this once.

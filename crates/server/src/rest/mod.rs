@@ -14,6 +14,7 @@ pub(crate) mod error;
 mod events;
 mod extract;
 mod input;
+mod news;
 mod output;
 mod recording;
 mod search;
@@ -73,6 +74,7 @@ pub(crate) fn routes() -> Vec<Route> {
         (Method::GET, "/terminals/{session}/output", get(output::output)),
         (Method::GET, "/terminals/{session}/screen", get(output::screen)),
         (Method::POST, "/tickets", post(tickets::create)),
+        (Method::GET, news::PATH, get(news::follow)),
         (Method::POST, "/tokens", post(tokens::create)),
         (Method::GET, "/tokens", get(tokens::list)),
         (Method::DELETE, "/tokens/{token}", delete(tokens::revoke)),
@@ -120,6 +122,7 @@ fn unexpected(outcome: &Outcome) -> Refusal {
         Outcome::Typed(_) => "what was typed",
         Outcome::Watching(_) => "a viewer's place",
         Outcome::Ticket(_) => "a ticket",
+        Outcome::Events(_) => "events",
         Outcome::Tokens(_) => "tokens",
         Outcome::FreshToken(_) => "a fresh token",
         Outcome::Token(_) => "a token",

@@ -11,6 +11,7 @@ use holder::wire::{FromHolder, PROTOCOL, Status, Tail, ToHolder};
 use journal::EventsReader;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, oneshot, watch};
 
+use super::bulletin::Bulletin;
 use super::feed::Published;
 use super::ledger::micros;
 use super::link::Link;
@@ -18,7 +19,10 @@ use super::past::{self, Past};
 use super::retention::Retention;
 use super::session::{Ended, Request, Session, Shared, Snapshot};
 use super::{bounds, create, launch, launch::Image, snapshot};
-use crate::action::{Action, ActionError, List, Outcome, SessionStatus, SessionView, Terminate, TerminatedView};
+use crate::action::{
+    Action, ActionError, EventsView, Happened, List, Outcome, ReadEvents, SessionStatus, SessionView, Terminate,
+    TerminatedView,
+};
 use crate::config::Config;
 use crate::identity::{Detach, Principal};
 use crate::ids::SessionId;
@@ -137,6 +141,8 @@ pub struct Manager {
     store: Arc<Store>,
     /// One-time tickets for browsers.
     pub(crate) tickets: Arc<Tickets>,
+    /// What happens in all sessions.
+    bulletin: Arc<Bulletin>,
     /// Named tokens.
     pub(crate) tokens: Arc<Tokens>,
     /// Set when the server stops.
@@ -193,6 +199,7 @@ impl Manager {
             whole_reads: Arc::new(Semaphore::new(limits::WHOLE_READS_MAX)),
             store: Arc::new(store),
             tickets: Arc::default(),
+            bulletin: Arc::default(),
             tokens: Arc::new(
                 Tokens::open(&config.state_dir.join("tokens.json")).map_err(|e| failed("the named tokens", &e))?,
             ),
@@ -260,6 +267,7 @@ impl Manager {
                 handle.ask(Request::Screen).await.map(Outcome::Screen)
             }
             Action::Terminal(call) => self.terminal(who, call).await.map(|t| Outcome::Terminal(Box::new(t))),
+            Action::Events(read) => self.events(who, read).await.map(Outcome::Events),
             Action::Tokens => Ok(Outcome::Tokens(self.tokens.list())),
             Action::MakeToken { name, scope, lifetime } => {
                 let tokens = Arc::clone(&self.tokens);
@@ -321,6 +329,9 @@ impl Manager {
                 } else {
                     tokio::spawn(launch::reap(holder));
                 }
+                if let Ok(handle) = &taken {
+                    self.bulletin.tell(&handle.shared, Happened::Created);
+                }
                 taken
             }
             Err(e) => Err(ActionError::Start { why: e.to_string() }),
@@ -345,7 +356,15 @@ impl Manager {
         let (mailbox, requests) = mpsc::channel(limits::MAILBOX_MAX);
         let (tail_sender, tail) = watch::channel(Tail::default());
         let (feed_sender, feed) = watch::channel(Published::default());
-        let session = Session::new(Arc::clone(&shared), link, events, requests, (tail_sender, feed_sender), early);
+        let session = Session::new(
+            Arc::clone(&shared),
+            link,
+            events,
+            requests,
+            (tail_sender, feed_sender),
+            early,
+            Arc::clone(&self.bulletin),
+        );
         let handle = Handle {
             shared: Arc::clone(&shared),
             mailbox,
@@ -592,6 +611,26 @@ impl Manager {
         views.sort_by(|a, b| a.created_at.cmp(&b.created_at).then_with(|| a.id.cmp(&b.id)));
         let total = views.len();
         Ok(Outcome::Sessions(views.into_iter().skip(list.offset).take(list.limit).collect(), total))
+    }
+
+    /// What happened behind a place; waits for something that the caller may see.
+    async fn events(&self, who: &Principal, read: ReadEvents) -> Result<EventsView, ActionError> {
+        let until = tokio::time::Instant::now() + read.wait;
+        let mut stopping = self.stopping.subscribe();
+        let mut view = self.bulletin.since(who, read.since);
+        loop {
+            if *stopping.borrow() {
+                return Err(ActionError::Restarting);
+            }
+            if !view.events.is_empty() || view.is_gap || read.wait.is_zero() {
+                return Ok(view);
+            }
+            tokio::select! {
+                () = self.bulletin.moved(view.next) => view = self.bulletin.since(who, Some(view.next)),
+                () = tokio::time::sleep_until(until) => return Ok(view),
+                _ = stopping.changed() => {}
+            }
+        }
     }
 
     pub(super) fn cursor(&self, who: &Principal, id: &SessionId) -> Option<u64> {

@@ -5,6 +5,7 @@
 //! a viewer is shown; `desk.rs` is the one-tool shell; `seek.rs` asks `search.rs` for lines of the text.
 
 mod bounds;
+mod bulletin;
 mod create;
 mod desk;
 mod feed;

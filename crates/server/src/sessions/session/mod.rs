@@ -26,6 +26,7 @@ use terminal::Screen;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
+use super::bulletin::Bulletin;
 use super::feed::{Noted, Published};
 use super::ledger::{Ledger, News, micros, time};
 use super::link::Link;
@@ -271,6 +272,8 @@ pub(crate) struct Session {
     /// What it may use, where that is limited.
     stops: Option<Box<stops::Stops>>,
     life: life::Life,
+    /// Where those who follow all sessions look.
+    bulletin: Arc<Bulletin>,
     /// The last command was stopped by `^Z` and its job is still there.
     has_stopped_job: bool,
     holder_gone: bool,
@@ -287,6 +290,7 @@ impl Session {
         mailbox: mpsc::Receiver<Request>,
         (tail, feed): (watch::Sender<Tail>, watch::Sender<Published>),
         early: Vec<FromHolder>,
+        bulletin: Arc<Bulletin>,
     ) -> Self {
         let first = shared.reader.first().map_or(0, |o| o.0);
         let ledger = Ledger::new(first, shared.spec.cols, shared.spec.rows);
@@ -331,6 +335,7 @@ impl Session {
             usage: snapshot::UsageMeter::default(),
             stops,
             life,
+            bulletin,
             has_stopped_job: false,
             holder_gone: false,
             exit_told: false,
