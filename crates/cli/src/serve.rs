@@ -41,6 +41,9 @@ pub struct ServeOptions {
     /// Ended sessions take so much room together, the oldest are removed first [default: 10 GiB]
     #[arg(long, env = "PTYD_RETENTION_BYTES", value_name = "BYTES")]
     retention_bytes: Option<u64>,
+    /// Log calls that take longer, where their callers did not ask to wait [default: 2]
+    #[arg(long, env = "PTYD_SLOW_CALL", value_name = "SECONDS", value_parser = slow_call)]
+    slow_call: Option<Duration>,
     /// Sessions that may live at once [default: 2000]
     #[arg(long, env = "PTYD_SESSIONS_MAX", value_name = "COUNT")]
     sessions_max: Option<usize>,
@@ -54,6 +57,10 @@ pub struct ServeOptions {
 
 fn soft_timeout(text: &str) -> Result<Duration, String> {
     seconds(text, server::limits::SOFT_TIMEOUT_MIN, server::limits::TIMEOUT_MAX)
+}
+
+fn slow_call(text: &str) -> Result<Duration, String> {
+    seconds(text, Duration::ZERO, server::limits::TIMEOUT_MAX)
 }
 
 fn lifetime(text: &str) -> Result<Duration, String> {
@@ -86,6 +93,7 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
         max_age: options.max_age,
         retention_age: options.retention_age.map_or(defaults.retention_age, Duration::from_secs),
         retention_bytes: options.retention_bytes.unwrap_or(defaults.retention_bytes),
+        slow_call: options.slow_call.unwrap_or(defaults.slow_call),
         sessions_max: options.sessions_max.unwrap_or(defaults.sessions_max),
         sessions_per_owner_max: options.sessions_per_owner_max.unwrap_or(defaults.sessions_per_owner_max),
         ..defaults

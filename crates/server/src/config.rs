@@ -30,6 +30,8 @@ pub struct Config {
     pub retention_age: Duration,
     /// How many bytes on the disk they may take together.
     pub retention_bytes: u64,
+    /// A call that takes longer is logged, where its caller did not ask to wait.
+    pub slow_call: Duration,
     /// Sessions that are alive at once, in all.
     pub sessions_max: usize,
     /// The same for one owner.
@@ -50,6 +52,7 @@ impl Config {
             max_age: None,
             retention_age: limits::RETENTION_AGE,
             retention_bytes: limits::RETENTION_BYTES,
+            slow_call: limits::SLOW_CALL,
             sessions_max: limits::SESSIONS_MAX,
             sessions_per_owner_max: limits::SESSIONS_PER_OWNER_MAX,
         }

@@ -3,10 +3,11 @@
 //! Dropping the future that [`Dispatcher::dispatch`] returns cancels the *wait*, never the program.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::action::{Action, ActionError, Outcome};
 use crate::identity::Principal;
+use crate::metrics::Metrics;
 use crate::sessions::Manager;
 use crate::tickets::Tickets;
 use crate::tokens::Tokens;
@@ -15,17 +16,20 @@ use crate::tokens::Tokens;
 #[derive(Debug, Clone)]
 pub struct Dispatcher {
     manager: Arc<Manager>,
+    /// What takes longer is logged, where nobody asked to wait.
+    slow: Duration,
 }
 
 impl Dispatcher {
     /// The road to this manager's sessions.
     pub fn new(manager: Arc<Manager>) -> Self {
-        Self { manager }
+        let slow = manager.slow_call;
+        Self { manager, slow }
     }
 
     /// Does one action for one caller.
     pub async fn dispatch(&self, who: &Principal, action: Action) -> Result<Outcome, ActionError> {
-        let (name, needs) = (name(&action), action.needs());
+        let (name, needs, waits) = (name(&action), action.needs(), action.waits());
         let begun = Instant::now();
         let result = if who.scope < needs {
             let why = format!("{name} needs a token of scope {}, and this one's is {}", needs.name(), who.scope.name());
@@ -40,7 +44,12 @@ impl Dispatcher {
         } else {
             self.manager.act(who, action).await
         };
-        let ms = begun.elapsed().as_millis();
+        let took = begun.elapsed();
+        let ms = took.as_millis();
+        if took >= self.slow && !waits {
+            // The request's id stands before it.
+            tracing::warn!(action = name, who = %who.name, ms, "slow");
+        }
         match &result {
             Ok(_) => tracing::debug!(action = name, who = %who.name, ms, "done"),
             Err(e) => tracing::info!(action = name, who = %who.name, ms, error = %e, "not done"),
@@ -56,6 +65,16 @@ impl Dispatcher {
     /// Where the guard looks named tokens up.
     pub(crate) fn tokens(&self) -> Arc<Tokens> {
         Arc::clone(&self.manager.tokens)
+    }
+
+    /// What is counted.
+    pub(crate) fn metrics(&self) -> Arc<Metrics> {
+        self.manager.metrics()
+    }
+
+    /// How many sessions there are, by state.
+    pub(crate) async fn counts(&self) -> [(&'static str, usize); 2] {
+        self.manager.counts().await
     }
 
     /// The server stops, and does nothing for anybody any more.

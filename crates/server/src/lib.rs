@@ -15,6 +15,7 @@ pub mod keys;
 pub mod limits;
 pub mod listen;
 pub mod mcp;
+mod metrics;
 mod premises;
 mod reading;
 pub mod rest;

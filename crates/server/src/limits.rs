@@ -10,6 +10,8 @@ pub const SESSIONS_PER_OWNER_MAX: usize = 1_000;
 pub const LIFETIME_MIN: Duration = Duration::from_millis(100);
 /// And the longest: a year, after which nobody remembers.
 pub const LIFETIME_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
+/// A call that takes longer is logged: nothing that is done at once takes so long on a machine that keeps up.
+pub const SLOW_CALL: Duration = Duration::from_secs(2);
 /// Ended sessions can be read for so long.
 pub const RETENTION_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 /// And so much room on the disk they may take together; the oldest go first.

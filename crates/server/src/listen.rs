@@ -26,6 +26,7 @@ use crate::config::Config;
 use crate::connections::{self, Bounds};
 use crate::dispatch::Dispatcher;
 use crate::guard::{Door, Guard, check};
+use crate::metrics::{self, Scraped, measure};
 use crate::premises::{lock, private_dir, unix_listener};
 use crate::rest::error::{Refusal, label};
 use crate::rest::{self, Rest};
@@ -169,16 +170,20 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
 
 /// Every route behind the one guard; refusals of the guard too become problem documents.
 pub(crate) fn app(dispatcher: Dispatcher, guard: Guard, visits: &Visits, authority: &str) -> Router {
+    let metrics = dispatcher.metrics();
+    let scraped = Scraped { dispatcher: dispatcher.clone(), visits: visits.clone() };
     rest::router(Rest::new(dispatcher.clone(), authority))
         .merge(stdio::router(dispatcher.clone()))
         .merge(crate::mcp::http_router(dispatcher.clone()))
         .merge(ws::router(dispatcher, visits, |code, why| Refusal::new(code, why).into_response()))
+        .merge(Router::new().route(metrics::PATH, get(metrics::serve)).with_state(scraped))
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(async || "ok\n"))
         .fallback(rest::no_route)
         .method_not_allowed_fallback(rest::no_method)
         .layer(from_fn_with_state(Arc::new(guard), check))
         .layer(from_fn(label))
+        .layer(from_fn_with_state(metrics, measure))
 }
 
 /// A TCP listener whose connections send small answers at once (TCP_NODELAY).
@@ -290,6 +295,7 @@ mod tests {
             (Method::GET, stdio::PATH),
             (Method::POST, "/mcp"),
             (Method::GET, ws::PATH),
+            (Method::GET, metrics::PATH),
             (Method::GET, "/nowhere"),
             (Method::PUT, "/terminals"),
         ];
@@ -308,7 +314,7 @@ mod tests {
             }
             walked += 1;
         }
-        assert_eq!(walked, rest::routes().len() + 5);
+        assert_eq!(walked, rest::routes().len() + 6);
         // What was started on the way lives in a process of its own.
         let mine = Door::Unix { peer: Some(1_000) };
         let list = ask(&app, mine, &Method::GET, "/terminals", None).await.into_body();

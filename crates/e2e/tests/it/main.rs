@@ -16,6 +16,7 @@ mod isolation;
 mod leaks;
 mod life;
 mod limits;
+mod metrics;
 mod news;
 mod output;
 mod programs;

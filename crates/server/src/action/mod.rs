@@ -136,6 +136,33 @@ pub enum Action {
 }
 
 impl Action {
+    /// Whether its caller asks to wait for something that takes its own time.
+    pub fn waits(&self) -> bool {
+        match self {
+            Self::Execute(execute) => execute.wait.is_some(),
+            Self::Input(input) => input.wait.is_some(),
+            Self::Output(read) => !read.wait.is_zero(),
+            Self::Events(read) => !read.wait.is_zero(),
+            // Programs get time to leave, or to read.
+            Self::Wait { .. } | Self::Terminal(_) | Self::Terminate(_) | Self::Type { .. } => true,
+            Self::Create(_)
+            | Self::List(_)
+            | Self::Show(_)
+            | Self::Resize { .. }
+            | Self::Commands { .. }
+            | Self::Command { .. }
+            | Self::Watch { .. }
+            | Self::Ticket { .. }
+            | Self::Signal { .. }
+            | Self::Search(_)
+            | Self::Recording(..)
+            | Self::Screen(_)
+            | Self::Tokens
+            | Self::MakeToken { .. }
+            | Self::RevokeToken { .. } => false,
+        }
+    }
+
     /// What a caller must be allowed in order to ask for this.
     pub fn needs(&self) -> Scope {
         match self {

@@ -9,11 +9,12 @@ use std::time::SystemTime;
 
 use tokio::sync::watch;
 
-use super::manager::locked;
+use super::manager::{Manager, locked};
 use super::session::Shared;
-use crate::action::{EventsView, Happened, Happening, Place};
+use crate::action::{ActionError, EventsView, Happened, Happening, Place, ReadEvents};
 use crate::identity::Principal;
 use crate::limits::{EVENTS_OF_ALL_KEPT, EVENTS_READ_MAX};
+use crate::metrics::Metrics;
 
 /// The ring.
 #[derive(Debug)]
@@ -23,19 +24,27 @@ pub(crate) struct Bulletin {
     ring: Mutex<VecDeque<Arc<Happening>>>,
     /// How many there have been.
     count: watch::Sender<u64>,
+    /// Counts it all, and what else is to be counted in a session.
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Default for Bulletin {
     fn default() -> Self {
         let mut bytes = [0u8; 4];
         getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
-        Self { server: u32::from_ne_bytes(bytes), ring: Mutex::default(), count: watch::Sender::new(0) }
+        Self {
+            server: u32::from_ne_bytes(bytes),
+            ring: Mutex::default(),
+            count: watch::Sender::new(0),
+            metrics: Arc::default(),
+        }
     }
 }
 
 impl Bulletin {
     /// Something happened in a session.
     pub(crate) fn tell(&self, shared: &Shared, what: Happened) {
+        self.metrics.happened(&what);
         let mut ring = locked(&self.ring);
         let number = *self.count.borrow() + 1;
         if ring.len() == EVENTS_OF_ALL_KEPT {
@@ -70,6 +79,28 @@ impl Bulletin {
         let mut count = self.count.subscribe();
         // The sender lives as long as this.
         let _ = count.wait_for(|count| *count > place.number).await;
+    }
+}
+
+impl Manager {
+    /// What happened behind a place; waits for something that the caller may see.
+    pub(super) async fn events(&self, who: &Principal, read: ReadEvents) -> Result<EventsView, ActionError> {
+        let until = tokio::time::Instant::now() + read.wait;
+        let mut stopping = self.stopping.subscribe();
+        let mut view = self.bulletin.since(who, read.since);
+        loop {
+            if *stopping.borrow() {
+                return Err(ActionError::Restarting);
+            }
+            if !view.events.is_empty() || view.is_gap || read.wait.is_zero() {
+                return Ok(view);
+            }
+            tokio::select! {
+                () = self.bulletin.moved(view.next) => view = self.bulletin.since(who, Some(view.next)),
+                () = tokio::time::sleep_until(until) => return Ok(view),
+                _ = stopping.changed() => {}
+            }
+        }
     }
 }
 

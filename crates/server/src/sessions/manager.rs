@@ -20,13 +20,13 @@ use super::retention::Retention;
 use super::session::{Ended, Request, Session, Shared, Snapshot};
 use super::{bounds, create, launch, launch::Image, snapshot};
 use crate::action::{
-    Action, ActionError, EventsView, Happened, List, Outcome, ReadEvents, SessionStatus, SessionView, Terminate,
-    TerminatedView,
+    Action, ActionError, Happened, List, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
 };
 use crate::config::Config;
 use crate::identity::{Detach, Principal};
 use crate::ids::SessionId;
 use crate::limits;
+use crate::metrics::Metrics;
 use crate::shell::Integration;
 use crate::store::{SessionRow, Store};
 use crate::tickets::Tickets;
@@ -117,14 +117,16 @@ pub struct Manager {
     pub(super) umask: u32,
     pub(super) journal_bytes_max: u64,
     pub(super) soft_timeout: Duration,
+    /// What takes longer is logged.
+    pub(crate) slow_call: Duration,
     /// How long a session may be inactive, and how old it may become, where it is not said.
     pub(super) lifetime: (Option<Duration>, Option<Duration>),
     pub(super) retention: Retention,
     /// How many sessions may live, in all and of one owner.
-    places: (usize, usize),
+    pub(super) places: (usize, usize),
     /// The sessions that are being started, and their owners: they have their places already.
-    starting: Mutex<HashMap<SessionId, String>>,
-    live: Mutex<HashMap<SessionId, Handle>>,
+    pub(super) starting: Mutex<HashMap<SessionId, String>>,
+    pub(super) live: Mutex<HashMap<SessionId, Handle>>,
     pasts: Mutex<VecDeque<Arc<Past>>>,
     /// Where each caller stopped reading each session.
     cursors: Mutex<HashMap<(String, SessionId), u64>>,
@@ -142,23 +144,11 @@ pub struct Manager {
     /// One-time tickets for browsers.
     pub(crate) tickets: Arc<Tickets>,
     /// What happens in all sessions.
-    bulletin: Arc<Bulletin>,
+    pub(super) bulletin: Arc<Bulletin>,
     /// Named tokens.
     pub(crate) tokens: Arc<Tokens>,
     /// Set when the server stops.
-    stopping: watch::Sender<bool>,
-}
-
-/// The place of a session that is being started, until it lives or does not.
-struct Place<'a> {
-    manager: &'a Manager,
-    id: SessionId,
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        locked(&self.manager.starting).remove(&self.id);
-    }
+    pub(super) stopping: watch::Sender<bool>,
 }
 
 /// A poisoned lock only means that another request failed half-way through one expression.
@@ -185,6 +175,7 @@ impl Manager {
             umask: current_umask(),
             journal_bytes_max: config.journal_bytes_max,
             soft_timeout: config.soft_timeout,
+            slow_call: config.slow_call,
             lifetime: (config.inactivity_timeout, config.max_age),
             retention: Retention { age: config.retention_age, bytes: config.retention_bytes },
             places: (config.sessions_max, config.sessions_per_owner_max),
@@ -291,29 +282,6 @@ impl Manager {
         let _ = tokio::time::timeout(limits::CREATE_WAIT, handle.ask(Request::Prompt)).await;
     }
 
-    /// A place among the sessions that may live: several that are started at once do not share the last one.
-    fn place(&self, id: &SessionId, owner: String) -> Result<Place<'_>, ActionError> {
-        let mut starting = locked(&self.starting);
-        let live = locked(&self.live);
-        // One that has just been started is in both.
-        let fresh = starting.iter().filter(|(id, _)| !live.contains_key(id)).map(|(_, owner)| owner.as_str());
-        let owners = fresh.chain(live.values().map(|h| h.shared.meta.owner.as_str()));
-        let (all, owned) = owners.fold((0, 0), |(all, owned), o| (all + 1, owned + usize::from(o == owner)));
-        let (all_max, owned_max) = self.places;
-        for (what, count, limit) in
-            [("the number of live sessions", all, all_max), ("this owner's number of live sessions", owned, owned_max)]
-        {
-            if count >= limit {
-                let hint =
-                    "terminate one that is not needed (DELETE /terminals/{id}, ptyd kill), or start them with a maxAge";
-                return Err(ActionError::Limit { what, limit: limit as u64, hint });
-            }
-        }
-        starting.insert(id.clone(), owner);
-        drop((live, starting));
-        Ok(Place { manager: self, id: id.clone() })
-    }
-
     pub(super) async fn launch(self: &Arc<Self>, id: &SessionId, spec: &Spec) -> Result<Handle, ActionError> {
         let _place = self.place(id, super::meta::Meta::decode(&spec.meta).owner)?;
         let folder = self.folder.join(id.as_str());
@@ -414,7 +382,9 @@ impl Manager {
                     adopting.spawn(async move {
                         let mut link = Link::new(stream);
                         link.send(&ToHolder::Hello { protocol: PROTOCOL, attaches: true });
-                        if let Err(e) = manager.take_on(&id, folder, link).await {
+                        let taken = manager.take_on(&id, folder, link).await;
+                        manager.bulletin.metrics.adopted(taken.is_ok());
+                        if let Err(e) = taken {
                             tracing::warn!(session = %id, error = %e, "not adopted");
                         } else if !is_known {
                             // The history was lost, and the actor keeps the newest commands only.
@@ -477,6 +447,23 @@ impl Manager {
 
     pub(super) fn folder(&self) -> &std::path::Path {
         &self.folder
+    }
+
+    /// How many sessions live, and how many have ended and are kept.
+    pub(crate) async fn counts(&self) -> [(&'static str, usize); 2] {
+        let live = locked(&self.live).len();
+        let store = Arc::clone(&self.store);
+        let ended = tokio::task::spawn_blocking(move || {
+            store.flush();
+            store.ended()
+        });
+        let ended = ended.await;
+        [("live", live), ("ended", ended.ok().and_then(Result::ok).unwrap_or(0))]
+    }
+
+    /// What is counted.
+    pub(crate) fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.bulletin.metrics)
     }
 
     pub(super) fn is_live(&self, id: &SessionId) -> bool {
@@ -611,26 +598,6 @@ impl Manager {
         views.sort_by(|a, b| a.created_at.cmp(&b.created_at).then_with(|| a.id.cmp(&b.id)));
         let total = views.len();
         Ok(Outcome::Sessions(views.into_iter().skip(list.offset).take(list.limit).collect(), total))
-    }
-
-    /// What happened behind a place; waits for something that the caller may see.
-    async fn events(&self, who: &Principal, read: ReadEvents) -> Result<EventsView, ActionError> {
-        let until = tokio::time::Instant::now() + read.wait;
-        let mut stopping = self.stopping.subscribe();
-        let mut view = self.bulletin.since(who, read.since);
-        loop {
-            if *stopping.borrow() {
-                return Err(ActionError::Restarting);
-            }
-            if !view.events.is_empty() || view.is_gap || read.wait.is_zero() {
-                return Ok(view);
-            }
-            tokio::select! {
-                () = self.bulletin.moved(view.next) => view = self.bulletin.since(who, Some(view.next)),
-                () = tokio::time::sleep_until(until) => return Ok(view),
-                _ = stopping.changed() => {}
-            }
-        }
     }
 
     pub(super) fn cursor(&self, who: &Principal, id: &SessionId) -> Option<u64> {

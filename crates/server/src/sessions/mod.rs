@@ -15,6 +15,7 @@ mod link;
 mod manager;
 mod meta;
 mod past;
+mod places;
 mod recording;
 mod reports;
 mod retention;

@@ -40,13 +40,18 @@ pub const PROTOCOL: &str = "ptyd.v1";
 pub type Refuse = fn(ErrorCode, &str) -> Response;
 
 /// The sockets that are open, for a server that stops and lets them say why.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Visits(watch::Sender<()>);
 
 impl Visits {
     /// None yet.
     pub fn new() -> Self {
         Self(watch::Sender::new(()))
+    }
+
+    /// How many are open.
+    pub fn count(&self) -> usize {
+        self.0.receiver_count()
     }
 
     /// Waits until every socket is closed.

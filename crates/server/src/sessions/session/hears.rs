@@ -128,6 +128,7 @@ impl Session {
                 self.ledger.note_time(at, now_us);
                 self.ledger.note_time(at + n as u64, now_us);
                 if !self.is_replaying {
+                    self.bulletin.metrics.read(n);
                     self.last_activity_us = now_us;
                     self.life.touch();
                 }

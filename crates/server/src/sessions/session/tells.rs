@@ -76,7 +76,10 @@ impl Session {
             SessionEvent::Foreground(now @ (Foreground::InputWanted | Foreground::PasswordWanted)) => {
                 Happened::Wanted(*now)
             }
-            SessionEvent::Exited(exit) => Happened::Terminated(exit.clone()),
+            SessionEvent::Exited(exit) => {
+                self.bulletin.metrics.dropped(self.ledger.dropped_records);
+                Happened::Terminated(exit.clone())
+            }
             SessionEvent::LimitHit(hit) => Happened::LimitHit(*hit),
             SessionEvent::Foreground(_) | SessionEvent::Resized { .. } | SessionEvent::Missed(_) => return,
         };
