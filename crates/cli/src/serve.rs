@@ -44,6 +44,12 @@ pub struct ServeOptions {
     /// Log calls that take longer, where their callers did not ask to wait [default: 2]
     #[arg(long, env = "PTYD_SLOW_CALL", value_name = "SECONDS", value_parser = slow_call)]
     slow_call: Option<Duration>,
+    /// Requests a second of one principal over HTTP; 0 is no limit [default: 5000]
+    #[arg(long, env = "PTYD_REQUESTS_PER_SECOND", value_name = "COUNT")]
+    requests_per_second: Option<u32>,
+    /// Requests a second without a good token, at each listener; 0 is no limit [default: 20]
+    #[arg(long, env = "PTYD_FAILURES_PER_SECOND", value_name = "COUNT")]
+    failures_per_second: Option<u32>,
     /// Sessions that may live at once [default: 2000]
     #[arg(long, env = "PTYD_SESSIONS_MAX", value_name = "COUNT")]
     sessions_max: Option<usize>,
@@ -94,6 +100,8 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
         retention_age: options.retention_age.map_or(defaults.retention_age, Duration::from_secs),
         retention_bytes: options.retention_bytes.unwrap_or(defaults.retention_bytes),
         slow_call: options.slow_call.unwrap_or(defaults.slow_call),
+        requests_per_second: options.requests_per_second.unwrap_or(defaults.requests_per_second),
+        failures_per_second: options.failures_per_second.unwrap_or(defaults.failures_per_second),
         sessions_max: options.sessions_max.unwrap_or(defaults.sessions_max),
         sessions_per_owner_max: options.sessions_per_owner_max.unwrap_or(defaults.sessions_per_owner_max),
         ..defaults

@@ -32,6 +32,10 @@ pub struct Config {
     pub retention_bytes: u64,
     /// A call that takes longer is logged, where its caller did not ask to wait.
     pub slow_call: Duration,
+    /// Requests a second of one principal; 0 is no limit.
+    pub requests_per_second: u32,
+    /// Requests a second without a good token, at one listener; 0 is no limit.
+    pub failures_per_second: u32,
     /// Sessions that are alive at once, in all.
     pub sessions_max: usize,
     /// The same for one owner.
@@ -53,6 +57,8 @@ impl Config {
             retention_age: limits::RETENTION_AGE,
             retention_bytes: limits::RETENTION_BYTES,
             slow_call: limits::SLOW_CALL,
+            requests_per_second: limits::REQUESTS_PER_SECOND,
+            failures_per_second: limits::FAILURES_PER_SECOND,
             sessions_max: limits::SESSIONS_MAX,
             sessions_per_owner_max: limits::SESSIONS_PER_OWNER_MAX,
         }

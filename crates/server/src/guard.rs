@@ -6,6 +6,7 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use api::ErrorCode;
 use axum::extract::{ConnectInfo, Request, State};
@@ -14,7 +15,11 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::action::ActionError;
+use crate::config::Config;
+use crate::dispatch::Dispatcher;
 use crate::identity::{Grant, Principal};
+use crate::limits;
+use crate::rates::{Buckets, Rate};
 use crate::rest::error::Refusal;
 use crate::tickets::Tickets;
 use crate::token::Token;
@@ -53,6 +58,44 @@ pub(crate) struct Guard {
     pub(crate) tickets: Arc<Tickets>,
     /// The user that the server runs as.
     pub(crate) uid: u32,
+    /// How often each principal may ask.
+    pub(crate) asked: Buckets<String>,
+    /// How often one may come without a good token, by listener.
+    pub(crate) failed: Buckets<bool>,
+}
+
+impl Guard {
+    /// With the server's own tokens and tickets, and rates as configured.
+    pub(crate) fn new(token: Token, dispatcher: &Dispatcher, uid: u32, config: &Config) -> Self {
+        let rate = |count: u32, seconds: u32| Rate::per_second(count, count.saturating_mul(seconds));
+        Self {
+            token,
+            tokens: dispatcher.tokens(),
+            tickets: dispatcher.tickets(),
+            uid,
+            asked: Buckets::new(rate(config.requests_per_second, limits::REQUESTS_BURST_SECONDS)),
+            failed: Buckets::new(rate(config.failures_per_second, limits::FAILURES_BURST_SECONDS)),
+        }
+    }
+
+    /// Whoever comes too often is told when to come again.
+    fn paced(
+        &self,
+        door: Option<Door>,
+        admitted: Result<Option<Admitted>, Refusal>,
+    ) -> Result<Option<Admitted>, (Refusal, Option<u64>)> {
+        let (taken, why) = match &admitted {
+            Ok(Some(Admitted { who, .. })) => (self.asked.take(who.name.clone(), Instant::now()), "requests"),
+            // Open routes tell nothing, and cost no more than to say so.
+            Ok(None) => (Ok(()), ""),
+            Err(_) => (self.failed.take(door == Some(Door::Tcp), Instant::now()), "requests without a good token"),
+        };
+        let Err(wait) = taken else { return admitted.map_err(|refusal| (refusal, None)) };
+        // At least the whole seconds that the header can say.
+        let seconds = wait.as_secs() + 1;
+        let help = format!("too many {why}; ask again in {seconds} s");
+        Err((Refusal::new(ErrorCode::RateLimited, help), Some(seconds)))
+    }
 }
 
 /// The layer.
@@ -63,7 +106,7 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
         Some(Door::Unix { peer }) => guard.over_unix(peer),
         None => Err(Refusal::new(ErrorCode::Internal, "the connection has no door")),
     };
-    match admitted {
+    match guard.paced(door, admitted) {
         Ok(admitted) => {
             if let Some(Admitted { who, grant }) = admitted {
                 request.extensions_mut().insert(who);
@@ -73,7 +116,11 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
             }
             next.run(request).await
         }
-        Err(refusal) => refusal.into_response(),
+        Err((refusal, retry_after)) => {
+            let mut response = refusal.into_response();
+            response.headers_mut().extend(retry_after.map(|seconds| (header::RETRY_AFTER, seconds.into())));
+            response
+        }
     }
 }
 
@@ -180,6 +227,8 @@ mod tests {
             tokens: Arc::new(tokens),
             tickets: Arc::default(),
             uid: 1_000,
+            asked: Buckets::new(None),
+            failed: Buckets::new(None),
         }
     }
 

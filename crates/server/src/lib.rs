@@ -17,6 +17,7 @@ pub mod listen;
 pub mod mcp;
 mod metrics;
 mod premises;
+mod rates;
 mod reading;
 pub mod rest;
 pub mod sessions;

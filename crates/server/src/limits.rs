@@ -121,6 +121,16 @@ pub const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
 pub const TICKET_LIFETIME: Duration = Duration::from_secs(30);
 /// Tickets that were not used yet; a user opens a few windows at once, not a thousand.
 pub const TICKETS_MAX: usize = 1_024;
+/// Requests a second of one principal, over HTTP: an agent that does nothing but ask comes to some hundreds, and a machine of
+/// two cores answers a few times more than this.
+pub const REQUESTS_PER_SECOND: u32 = 5_000;
+/// Seconds of that which may come at once: a program that starts two hundred sessions does so in one go.
+pub const REQUESTS_BURST_SECONDS: u32 = 4;
+/// Requests a second with a wrong token or none, at one listener, that are told so; further ones are told to wait. A right
+/// token is looked for all the same.
+pub const FAILURES_PER_SECOND: u32 = 20;
+/// Seconds of that which may come at once: a program whose token was revoked asks in several places.
+pub const FAILURES_BURST_SECONDS: u32 = 10;
 /// Named tokens: one for each agent or program that is let in; each request that shows none of the server's own is compared
 /// with all of them.
 pub const TOKENS_MAX: usize = 1_000;

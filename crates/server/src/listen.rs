@@ -138,7 +138,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
 
     let dispatcher = Dispatcher::new(Arc::clone(&manager));
     let uid = own_uid().map_err(ServeError::at(&config.socket))?;
-    let guard = Guard { token, tokens: dispatcher.tokens(), tickets: dispatcher.tickets(), uid };
+    let guard = Guard::new(token, &dispatcher, uid, &config);
     let visits = Visits::new();
     let app = app(dispatcher, guard, &visits, &address.to_string());
     let chosen = config.state_dir.join("listen");
@@ -240,12 +240,7 @@ mod tests {
         private_dir(&config.state_dir).expect("a directory");
         let manager = Manager::start(&config).await.expect("a manager");
         let dispatcher = Dispatcher::new(manager);
-        let guard = Guard {
-            token: Token::given("right").expect("valid"),
-            tokens: dispatcher.tokens(),
-            tickets: dispatcher.tickets(),
-            uid: 1_000,
-        };
+        let guard = Guard::new(Token::given("right").expect("valid"), &dispatcher, 1_000, &config);
         app(dispatcher, guard, &Visits::new(), "127.0.0.1:1")
     }
 

@@ -149,3 +149,26 @@ async fn tokens_are_made_listed_and_revoked_on_the_command_line() {
     assert_eq!(ptyd(&["token", "ls"]), (String::new(), Some(0)));
     assert_eq!(code(Client::tcp(server.address(), made.trim_end()).list(None).await), Some(ErrorCode::Unauthorized));
 }
+
+#[tokio::test]
+async fn whoever_asks_too_often_is_told_when_to_ask_again_and_keeps_nobody_else_out() {
+    let env = vec![("PTYD_REQUESTS_PER_SECOND", "2".into()), ("PTYD_FAILURES_PER_SECOND", "1".into())];
+    let server = Server::start_as(e2e::Start { env, ..e2e::Start::default() });
+    let good = token(&server, "busy", TokenScope::Read).await;
+    let other = token(&server, "calm", TokenScope::Read).await;
+    let mut connection = e2e::Connection::tcp(server.address()).expect("it listens");
+    let mut ask = |token: &str, path: &str| {
+        let bearer = format!("Bearer {token}");
+        let headers = [("Host", "localhost"), ("Authorization", bearer.as_str())];
+        connection.send("GET", path, &headers, "").expect("an answer")
+    };
+    let answers: Vec<_> = (0..12).map(|_| ask(&good, "/terminals")).collect();
+    let refused = answers.iter().find(|a| a.status == 429).expect("one too many");
+    assert!(answers.iter().filter(|a| a.status == 200).count() >= 8);
+    assert_eq!((refused.problem().1.as_str(), refused.header("retry-after")), ("rate_limited", Some("1")));
+    assert_eq!([ask(&other, "/terminals").status, ask("", "/livez").status], [200, 200]);
+    // A wrong token is told so, and then to wait; a right one comes in all the same.
+    let statuses: Vec<u16> = (0..15).map(|_| ask("wrong", "/terminals").status).collect();
+    assert_eq!((statuses[0], statuses[14]), (401, 429));
+    assert_eq!(ask(&other, "/terminals").status, 200);
+}
