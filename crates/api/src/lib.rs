@@ -10,6 +10,7 @@ mod error;
 mod input;
 mod limits;
 mod output;
+mod process;
 mod session;
 mod ticket;
 
@@ -22,8 +23,9 @@ pub use output::{
     Cursor, Gap, Match, Omitted, Output, OutputKind, OutputQuery, OutputView, Screen, ScreenFormat, SearchAnswer,
     SearchQuery,
 };
+pub use process::{Process, ProcessList, ProcessState, Receiver, SentSignal, SignalList};
 pub use session::{
-    Boundary, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, ResourceUsage, SessionList,
-    SessionStatus, TerminalSession, Terminated,
+    Boundary, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, ResourceUsage, SessionAction,
+    SessionList, SessionStatus, TerminalSession, Terminated,
 };
 pub use ticket::{Ticket, TicketRequest, TicketScope};

@@ -16,6 +16,7 @@ mod isolation;
 mod leaks;
 mod limits;
 mod output;
+mod processes;
 mod programs;
 mod recording;
 mod resize;

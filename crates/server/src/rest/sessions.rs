@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::error::Refusal;
 use super::extract::{self, Body, Key, Params, Session};
-use super::{Rest, convert, unexpected};
+use super::{Rest, actions, convert, unexpected};
 use crate::action::{Action, Create, Limits, List, Outcome, SessionStatus, Terminate};
 use crate::identity::Principal;
 use crate::limits;
@@ -67,6 +67,7 @@ fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Re
         owner: body.owner,
         keeps_descendants: body.on_end == api::OnEnd::Keep,
         limits: body.limits.map(to_limits).transpose()?.unwrap_or_default(),
+        reactions: actions::reactions(body.actions)?,
         key,
         // What only a stdio client has.
         ..Create::default()
@@ -165,11 +166,12 @@ pub(super) async fn session(
 
 /// The query of `DELETE /terminals/{session}`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct TerminateQuery {
     #[serde(default)]
     force: bool,
     signal: Option<String>,
+    grace_seconds: Option<f64>,
 }
 
 pub(super) async fn terminate(
@@ -179,7 +181,8 @@ pub(super) async fn terminate(
     Params(query): Params<TerminateQuery>,
 ) -> Result<Json<api::Terminated>, Refusal> {
     let signo = query.signal.map(|s| extract::signal("signal", &s)).transpose()?;
-    match rest.act(&who, Action::Terminate(Terminate { session, force: query.force, signo })).await? {
+    let grace = query.grace_seconds.map(grace).transpose()?;
+    match rest.act(&who, Action::Terminate(Terminate { session, force: query.force, signo, grace })).await? {
         Outcome::Terminated(view) => Ok(Json(api::Terminated {
             session: convert::session(view.session, &rest.authority),
             killed: view.killed,
@@ -188,6 +191,14 @@ pub(super) async fn terminate(
         })),
         other => Err(unexpected(&other)),
     }
+}
+
+fn grace(seconds: f64) -> Result<Duration, Refusal> {
+    let most = limits::GRACE_MAX.as_secs_f64();
+    let is_fine = (0.0..=most).contains(&seconds);
+    is_fine
+        .then(|| Duration::from_secs_f64(seconds))
+        .ok_or_else(|| Refusal::field("graceSeconds", format!("{seconds} is not from 0 to {most}")))
 }
 
 pub(super) async fn resize(
