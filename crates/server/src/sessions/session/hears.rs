@@ -291,7 +291,9 @@ impl Session {
                     self.state = None;
                 }
                 if status == Status::NoProcess {
-                    self.ledger.signals_on_their_way.pop_front();
+                    // It will not be recorded.
+                    let gone = u32::try_from(value).unwrap_or(0).cast_signed();
+                    self.ledger.signals_on_their_way.retain(|sent| sent.target != gone);
                 }
                 let _ = reply.send(self.plain_result(status, value));
             }
