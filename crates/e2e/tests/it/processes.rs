@@ -10,12 +10,12 @@ async fn processes(server: &Server, shell: &Session) -> Vec<Process> {
     server.client().processes(&shell.id).await.expect("known").processes
 }
 
-/// Waits until as many processes of this name are there.
+/// Waits until as many processes of this name are there and at rest.
 async fn named(server: &Server, shell: &Session, name: &str, count: usize) -> Vec<Process> {
     eventually("they run", async || {
         let mut all = processes(server, shell).await;
         all.retain(|process| process.name == name);
-        (all.len() == count).then_some(all)
+        (all.len() == count && all.iter().all(|p| p.state == ProcessState::Sleeping)).then_some(all)
     })
     .await
 }
@@ -48,7 +48,6 @@ async fn what_a_process_uses_is_told_and_so_is_what_has_ended() {
     let server = Server::start();
     let shell = server.session().await;
     let burner = shell.begin("bash -c 'while :; do :; done'").await;
-    named(&server, &shell, "bash", 2).await;
     let busy = eventually("it is busy", async || {
         let all = processes(&server, &shell).await;
         all.into_iter().find(|p| p.command_line.contains("while") && p.cpu > 20.0 && p.cpu_seconds > 0.1)
