@@ -10,18 +10,22 @@ mod error;
 mod input;
 mod output;
 mod session;
+mod socket;
 mod ticket;
 
 pub use batch::{BatchAnswer, BatchRequest, Method, Operation, OperationAnswer};
-pub use command::{CommandExecution, CommandList, CommandStatus, EndedBy, ExecuteRequest, OutputFormat};
+pub use command::{
+    CommandExecution, CommandList, CommandListQuery, CommandQuery, CommandStatus, EndedBy, ExecuteRequest, OutputFormat,
+};
 pub use error::{ErrorCode, Problem};
 pub use input::{InputRequest, NumberOrName, SignalRequest, WaitAnswer, WaitRequest};
 pub use output::{
-    Cursor, Gap, Match, Omitted, Output, OutputKind, OutputQuery, OutputView, Screen, ScreenFormat, SearchAnswer,
-    SearchQuery,
+    Cursor, Gap, Match, Omitted, Output, OutputKind, OutputQuery, OutputView, RecordingQuery, Screen, ScreenFormat,
+    ScreenQuery, SearchAnswer, SearchQuery,
 };
 pub use session::{
     Boundary, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, ResourceUsage, SessionList,
-    SessionStatus, TerminalSession, Terminated,
+    SessionListQuery, SessionStatus, TerminalSession, TerminateQuery, Terminated,
 };
-pub use ticket::{Ticket, TicketRequest, TicketScope};
+pub use socket::SocketQuery;
+pub use ticket::{Ticket, TicketPage, TicketRequest, TicketScope};
