@@ -8,6 +8,7 @@ mod batch;
 mod command;
 mod error;
 mod input;
+mod limits;
 mod output;
 mod session;
 mod socket;
@@ -19,6 +20,7 @@ pub use command::{
 };
 pub use error::{ErrorCode, Problem};
 pub use input::{InputRequest, NumberOrName, SignalRequest, WaitAnswer, WaitRequest};
+pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
 pub use output::{
     Cursor, Gap, Match, Omitted, Output, OutputKind, OutputQuery, OutputView, RecordingQuery, Screen, ScreenFormat,
     ScreenQuery, SearchAnswer, SearchQuery,

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::limits::{KeptLimit, LimitHit, Limits};
+
 /// `POST /terminals`: everything has a default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -36,6 +38,9 @@ pub struct CreateRequest {
     /// What happens to background processes when the session ends.
     #[serde(skip_serializing_if = "OnEnd::is_kill")]
     pub on_end: OnEnd,
+    /// What it may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
 }
 
 /// What happens to background processes when the session ends.
@@ -160,6 +165,12 @@ pub struct TerminalSession {
     pub python: Option<String>,
     /// The file that holds every byte of output.
     pub log_file: String,
+    /// What it may use, and who keeps it within that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<KeptLimit>,
+    /// The limits that it ran into, the newest ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits_hit: Vec<LimitHit>,
     /// Where to connect to.
     pub connection: Connection,
 }

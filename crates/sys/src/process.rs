@@ -31,6 +31,8 @@ pub struct Stat {
     pub session: u32,
     /// User and system time together, in clock ticks (1/100 s).
     pub cpu_ticks: u64,
+    /// The same of its children that have ended and were waited for.
+    pub reaped_ticks: u64,
     /// When it started, in clock ticks since boot: with the pid this names a process for ever.
     pub start_ticks: u64,
     /// Resident memory in pages.
@@ -55,6 +57,7 @@ pub fn stat(pid: u32) -> Option<Stat> {
         pgrp: u32::try_from(number(2)?).ok()?,
         session: u32::try_from(number(3)?).ok()?,
         cpu_ticks: number(11)? + number(12)?,
+        reaped_ticks: number(13)? + number(14)?,
         start_ticks: number(19)?,
         rss_pages: number(21)?,
     })

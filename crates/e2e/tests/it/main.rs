@@ -16,6 +16,7 @@ mod hostile;
 mod isolation;
 mod kinds;
 mod leaks;
+mod limits;
 mod output;
 mod programs;
 mod recording;

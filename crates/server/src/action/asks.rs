@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use regex::Regex;
 
-use super::{OutputKind, SessionStatus};
+use super::{Limits, OutputKind, SessionStatus};
 use crate::identity::Detach;
 use crate::ids::{CommandId, SessionId};
 
@@ -42,6 +42,8 @@ pub struct Create {
     pub client: Option<String>,
     /// What its going means for the session.
     pub detach: Detach,
+    /// What it may use.
+    pub limits: Limits,
     /// It is that client's default session, the one of the `terminal` tool.
     pub is_default: bool,
     /// The same key again answers with the same session.

@@ -6,10 +6,12 @@
 mod answers;
 mod asks;
 mod error;
+mod limits;
 
 pub use answers::*;
 pub use asks::*;
 pub use error::ActionError;
+pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
 
 use crate::identity::Place;
 use crate::ids::{CommandId, SessionId};
@@ -111,6 +113,7 @@ pub enum Action {
     /// The one-tool shell: this client's own default session. → [`Outcome::Terminal`]
     Terminal(TerminalCall),
 }
+
 /// One answer.
 #[derive(Debug, Clone)]
 pub enum Outcome {
@@ -131,7 +134,7 @@ pub enum Outcome {
     /// The screen.
     Screen(ScreenView),
     /// The session has ended.
-    Terminated(TerminatedView),
+    Terminated(Box<TerminatedView>),
     /// The one-tool shell's answer.
     Terminal(Box<TerminalView>),
     /// How many bytes were typed.

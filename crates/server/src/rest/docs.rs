@@ -137,9 +137,8 @@ impl Page {
             let (name, about) = (escaped(name), marked(text(&field["description"])));
             self.put(format_args!("<tr><td><code>{name}</code><td>{}{need}<td>{about}", kind(field)));
         }
-        let meanings = schema["x-enum-descriptions"].as_array().into_iter().flatten();
-        for (word, meaning) in schema["enum"].as_array().into_iter().flatten().zip(meanings) {
-            let (word, meaning) = (escaped(text(word)), marked(text(meaning)));
+        for (i, word) in schema["enum"].as_array().into_iter().flatten().enumerate() {
+            let (word, meaning) = (escaped(text(word)), marked(text(&schema["x-enum-descriptions"][i])));
             self.put(format_args!("<tr><td><code>{word}</code><td>{meaning}"));
         }
         self.put(format_args!("</table>"));

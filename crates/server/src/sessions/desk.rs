@@ -106,7 +106,7 @@ impl Manager {
         if let Some(old) = self.last_default(&client).await {
             let how = reason(&old.view());
             let id = SessionId::random(NODE);
-            let spec = create::again(&old.shared.spec, &old.shared.meta, &id);
+            let spec = create::again(&old.shared.spec, &old.shared.meta, &id)?;
             let handle = self.launch(&id, &spec).await?;
             drop(guard);
             self.first_prompt(&handle).await;
@@ -127,7 +127,7 @@ impl Manager {
         guard: tokio::sync::MutexGuard<'_, ()>,
     ) -> Result<(Handle, Option<Fresh>), ActionError> {
         let id = SessionId::random(NODE);
-        let spec = create::again(&old.shared.spec, &old.shared.meta, &id);
+        let spec = create::again(&old.shared.spec, &old.shared.meta, &id)?;
         let handle = self.launch(&id, &spec).await?;
         drop(guard);
         self.first_prompt(&handle).await;
@@ -139,7 +139,7 @@ impl Manager {
         let lost = handle_command(old).await;
         self.end(old, sys::signal::KILL).await?;
         let id = SessionId::random(NODE);
-        let spec = create::again(&old.shared.spec, &old.shared.meta, &id);
+        let spec = create::again(&old.shared.spec, &old.shared.meta, &id)?;
         let handle = self.launch(&id, &spec).await?;
         self.first_prompt(&handle).await;
         Ok((handle, lost))

@@ -12,13 +12,15 @@ use holder::wire::Key;
 use journal::{Event, Record};
 use terminal::{Boundaries, Boundary as Found, Query, Scanner};
 
-use crate::action::{Boundary, CommandStatus};
+use crate::action::{Boundary, CommandStatus, Limit};
 use crate::limits::COMMANDS_IN_MEMORY;
 
 /// A command's text in memory; the whole of it is in the events.
 const TEXT_CHARS_KEPT: usize = 4096;
 /// Attested markers that are remembered for the stream view; an older one in it does no harm to a terminal.
 const MARKERS_KEPT: usize = 512;
+/// Limits that were hit, of which the newest are remembered.
+const HITS_KEPT: usize = 64;
 
 /// One command.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +34,19 @@ pub(crate) struct Command {
     /// The first byte of its output, once its marker came.
     pub(crate) start: Option<u64>,
     pub(crate) end: Option<End>,
+    /// The limits that it ran into.
+    pub(crate) limits_hit: Vec<Limit>,
+}
+
+/// A limit that was hit while this command ran, 0 for none: when first, and how often.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Hit {
+    pub(crate) limit: Limit,
+    pub(crate) command: u32,
+    pub(crate) at_us: u64,
+    pub(crate) count: u64,
+    /// It is among the events, whose time counts.
+    pub(crate) is_recorded: bool,
 }
 
 /// How and where a command ended.
@@ -104,6 +119,8 @@ pub(crate) struct Ledger {
     pub(crate) answered: u64,
     /// Where the last boundary was: bytes from here on are nobody's command (while none runs).
     pub(crate) background_from: u64,
+    /// The newest limits that were hit.
+    pub(crate) hits: VecDeque<Hit>,
 }
 
 impl Ledger {
@@ -134,6 +151,7 @@ impl Ledger {
             line_is_unfinished: false,
             answered: 0,
             background_from: first,
+            hits: VecDeque::new(),
         }
     }
 
@@ -165,7 +183,30 @@ impl Ledger {
             }
             Some(Record::Ending { text, .. }) => self.ending = Some(String::from_utf8_lossy(text).into_owned()),
             Some(Record::Answered { query }) => self.answered = self.answered.max(query.0),
+            Some(Record::Limited { limit, command, count }) => {
+                if let Some(limit) = Limit::of_code(limit) {
+                    self.hit(Hit { limit, command, at_us: event.time_us, count, is_recorded: true });
+                }
+            }
             Some(Record::Input { .. } | Record::Retained { .. } | Record::Signalled { .. }) | None => {}
+        }
+    }
+
+    /// A limit was hit; known again when it comes back from the events.
+    pub(crate) fn hit(&mut self, new: Hit) {
+        if let Some(hit) = self.hits.iter_mut().find(|h| (h.limit, h.command) == (new.limit, new.command)) {
+            hit.count = hit.count.max(new.count);
+            if !std::mem::replace(&mut hit.is_recorded, new.is_recorded) {
+                hit.at_us = new.at_us;
+            }
+            return;
+        }
+        if self.hits.len() == HITS_KEPT {
+            self.hits.pop_front();
+        }
+        self.hits.push_back(new);
+        if let Some(command) = self.command_mut(new.command) {
+            command.limits_hit.push(new.limit);
         }
     }
 
@@ -186,6 +227,7 @@ impl Ledger {
             accepted_at: event.offset.0,
             start: None,
             end: None,
+            limits_hit: Vec::new(),
         });
     }
 

@@ -16,7 +16,7 @@ use super::ledger::micros;
 use super::link::Link;
 use super::past::{self, Past};
 use super::session::{Ended, Request, Session, Shared, Snapshot};
-use super::{create, launch, launch::Image, snapshot};
+use super::{bounds, create, launch, launch::Image, snapshot};
 use crate::action::{Action, ActionError, List, Outcome, SessionStatus, SessionView, Terminate, TerminatedView};
 use crate::config::Config;
 use crate::identity::{Detach, Principal};
@@ -205,7 +205,9 @@ impl Manager {
             Action::Create(wish) => Ok(Outcome::Session(Box::new(self.create(who, &wish).await?))),
             Action::List(list) => self.list(who, &list).await,
             Action::Show(id) => Ok(Outcome::Session(Box::new(self.show(who, &id).await?))),
-            Action::Terminate(terminate) => self.terminate(who, &terminate).await.map(Outcome::Terminated),
+            Action::Terminate(terminate) => {
+                self.terminate(who, &terminate).await.map(|ended| Outcome::Terminated(Box::new(ended)))
+            }
             Action::Resize { session, cols, rows } => {
                 let handle = self.live(who, &session).await?;
                 let (cols, rows) = create::checked_size(Some(cols), Some(rows))?;
@@ -258,6 +260,7 @@ impl Manager {
             }
         }
         let folder = self.folder.join(id.as_str());
+        bounds::make(spec, id).map_err(|e| ActionError::Start { why: format!("its control group: {e}") })?;
         let result = match launch::start(&self.image, &folder, spec) {
             Ok((stream, mut holder)) => {
                 let taken = self.take_on(id, folder.clone(), Link::new(stream)).await;
@@ -274,6 +277,7 @@ impl Manager {
             Err(e) => Err(ActionError::Start { why: e.to_string() }),
         };
         if result.is_err() {
+            bounds::remove(spec);
             let _ = std::fs::remove_dir_all(&folder);
         }
         result
@@ -319,6 +323,7 @@ impl Manager {
 
     fn actor_ended(&self, session: &Session) {
         if session.is_over() {
+            bounds::remove(&session.shared.spec);
             let ended_us = session.ledger.exit.map_or_else(|| micros(SystemTime::now()), |(_, _, us)| us);
             self.store.put_session(row(&session.shared, Some(ended_us)));
         }
@@ -643,6 +648,8 @@ fn start_failure(value: u64) -> String {
         2 => "taking the terminal",
         3 => "placing descriptors",
         4 => "entering the working directory",
+        6 => "joining its control group",
+        7 => "setting its limits",
         _ => "executing the shell",
     };
     let errno = i32::try_from(value & 0xffff_ffff).unwrap_or(0);

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::action::Limits;
 use crate::identity::Detach;
 
 /// The part of a spec that a holder does not read.
@@ -27,6 +28,8 @@ pub(crate) struct Meta {
     pub(crate) key: Option<String>,
     /// What was asked for with that key, as a name for it.
     pub(crate) asked: Option<u64>,
+    /// What it may use.
+    pub(crate) limits: Limits,
 }
 
 impl Meta {
@@ -55,6 +58,11 @@ mod tests {
     #[test]
     fn values_of_secret_looking_names_are_not_shown() {
         let meta = Meta {
+            limits: Limits {
+                memory: Some(1 << 28),
+                cpu: Some(std::time::Duration::from_millis(1_500)),
+                ..Limits::default()
+            },
             env: vec![("API_KEY".into(), "x".into()), ("github_token".into(), "y".into()), ("A".into(), "z".into())],
             ..Meta::default()
         };

@@ -599,6 +599,7 @@ fn from_history(session: &SessionView, row: crate::store::HistoryRow) -> Command
         exit_code: row.exit,
         signal: row.exit.and_then(sys::signal::of_exit_code),
         pipestatus: Vec::new(),
+        limits_hit: Vec::new(),
         error: None,
         start_offset: row.start_offset,
         end_offset: Some(row.end_offset),

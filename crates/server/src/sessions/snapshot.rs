@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::ledger::{Command, Ledger, time};
+use super::ledger::{Command, Hit, Ledger, time};
 use super::session::Shared;
-use crate::action::{Boundary, CommandStatus, CommandView, Foreground, SessionExit, SessionStatus, SessionView, Usage};
+use crate::action::{
+    Boundary, CommandStatus, CommandView, Foreground, LimitHit, SessionExit, SessionStatus, SessionView, Usage,
+};
 use crate::ids::{CommandId, SessionId};
 use crate::store::HistoryRow;
 
@@ -48,6 +50,8 @@ pub(crate) fn session_view(
         trouble: ledger.trouble.clone(),
         python: ledger.python.clone(),
         log_file: super::view::log_file(&shared.folder),
+        limits: super::bounds::kept(&shared.spec, &shared.meta.limits),
+        limits_hit: ledger.hits.iter().map(limit_hit).collect(),
     }
 }
 
@@ -75,7 +79,13 @@ pub(crate) fn command_view(session: &SessionId, c: &Command, journal_end: u64) -
         output_size: end.map_or(journal_end, |e| e.at).saturating_sub(c.output_from()),
         cwd: end.and_then(|e| e.cwd.clone()),
         boundary: end.map_or(Boundary::Attested, |e| e.boundary),
+        limits_hit: c.limits_hit.clone(),
     }
+}
+
+fn limit_hit(hit: &Hit) -> LimitHit {
+    let command = (hit.command > 0).then_some(CommandId(hit.command));
+    LimitHit { limit: hit.limit, command, at: time(hit.at_us), count: hit.count }
 }
 
 /// The row of a command in the history.
@@ -151,7 +161,9 @@ impl UsageMeter {
         }
         let stats: Vec<_> =
             sys::process::descendants(holder_pid, TREE_MAX).into_iter().filter_map(sys::process::stat).collect();
-        let ticks: u64 = stats.iter().map(|s| s.cpu_ticks).sum();
+        // What has ended and was waited for is in its parent's account, orphans in the holder's.
+        let orphans = sys::process::stat(holder_pid).map_or(0, |s| s.reaped_ticks);
+        let ticks = orphans + stats.iter().map(|s| s.cpu_ticks + s.reaped_ticks).sum::<u64>();
         let pages: u64 = stats.iter().map(|s| s.rss_pages).sum();
         let now = Instant::now();
         let cpu_percent = self.last.map_or(0.0, |(then, before)| {

@@ -154,6 +154,7 @@ impl Session {
             accepted_at: at,
             start: None,
             end: None,
+            limits_hit: Vec::new(),
         });
         let (typed, _) = oneshot::channel();
         let bytes = format!("{}\n", text.trim_end()).into_bytes();

@@ -202,6 +202,7 @@ impl Session {
 
     pub(super) fn on_command_end(&mut self, id: u32) {
         self.state = None;
+        self.end_limits(id);
         self.tell_started(|waits_for| waits_for == id);
         self.put_on_record(id);
         self.has_stopped_job = self

@@ -43,6 +43,7 @@ impl Session {
         }
         self.heed_typed_command();
         self.refuse_pending();
+        self.heed_limits();
     }
 
     /// Ends the waits that a new state ends. What a state means depends on what was written before it was told, so

@@ -10,6 +10,7 @@ mod does;
 mod hears;
 mod minds;
 mod shows;
+mod stops;
 mod tells;
 
 use std::collections::{HashMap, VecDeque};
@@ -266,6 +267,8 @@ pub(crate) struct Session {
     is_heuristic: bool,
     last_activity_us: u64,
     pub(crate) usage: snapshot::UsageMeter,
+    /// What it may use, where that is limited.
+    stops: Option<Box<stops::Stops>>,
     /// The last command was stopped by `^Z` and its job is still there.
     has_stopped_job: bool,
     holder_gone: bool,
@@ -286,6 +289,7 @@ impl Session {
         let first = shared.reader.first().map_or(0, |o| o.0);
         let ledger = Ledger::new(first, shared.spec.cols, shared.spec.rows);
         let is_heuristic = !shared.spec.attests;
+        let stops = stops::Stops::of(&shared);
         Self {
             shared,
             link,
@@ -322,6 +326,7 @@ impl Session {
             is_heuristic,
             last_activity_us: micros(SystemTime::now()),
             usage: snapshot::UsageMeter::default(),
+            stops,
             has_stopped_job: false,
             holder_gone: false,
             exit_told: false,
@@ -403,7 +408,8 @@ impl Session {
         // A typed command is looked at again when it is old enough to have begun.
         let typed = self.typed_command_at();
         let screen = self.screen_settles_at().filter(|_| self.is_state_unheeded && !self.has_unread());
-        [waits, editor, report, marker, start, pending, typed, screen].into_iter().flatten().min()
+        let stops = self.stops.as_ref().and_then(|s| s.next_at());
+        [waits, editor, report, marker, start, pending, typed, screen, stops].into_iter().flatten().min()
     }
 }
 
