@@ -9,7 +9,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 FULL = bool(os.environ.get("PTYD_TEST_FULL"))
 # Enough for each operation to succeed; the long run finds what is rare.
-EXAMPLES = 1_000 if FULL else 25
+EXAMPLES = 500 if FULL else 40
 # What the fuzzer cannot do: it speaks no WebSocket, and has the document from where it would ask for it.
 DONE_AT_BEST = {"openSocket": {426}, "getOpenapi": None}
 

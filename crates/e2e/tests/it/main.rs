@@ -11,6 +11,7 @@ mod delivery;
 mod descendants;
 mod disk;
 mod docs;
+mod edges;
 mod events;
 mod hostile;
 mod isolation;

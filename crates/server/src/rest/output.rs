@@ -28,6 +28,7 @@ pub(super) async fn output(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let wants_events = events::are_wanted(&headers);
+    let resumed = events::resumed(&headers)?;
     let view = match query.view.unwrap_or_default() {
         api::OutputView::Text => View::Text,
         api::OutputView::Raw => View::Raw,
@@ -48,7 +49,6 @@ pub(super) async fn output(
             let field = if query.command_id.is_some() { "commandId" } else { "maxLines" };
             return Err(Refusal::field(field, "does not go with events, which are all output from a position on"));
         }
-        let resumed = events::resumed(&headers)?;
         let is_resumed = resumed.is_some();
         let mut read = to_read(session, query, view)?;
         read.since = resumed.unwrap_or(read.since);
