@@ -38,7 +38,11 @@ const NEEDS: [Need; 11] = [
     },
     Need { probe: Probe::Program("strace"), package: "strace", why: "tests count system calls" },
     Need { probe: Probe::Program("ps"), package: "procps", why: "tests look for processes that were left" },
-    Need { probe: Probe::Program("npm"), package: "npm", why: "a real program that asks questions: npm init" },
+    Need {
+        probe: Probe::Program("npm"),
+        package: "npm",
+        why: "npm init asks questions, and a generator of clients is an npm package",
+    },
     Need { probe: Probe::Program("shellcheck"), package: "shellcheck", why: "the shell scripts are linted" },
 ];
 
