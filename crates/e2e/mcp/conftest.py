@@ -3,6 +3,9 @@
 Only here a desk is made and cleared; a process that is left behind fails the test that left it.
 """
 
+import signal
+import subprocess
+
 import pytest
 
 from desk import PTYD, Desk
@@ -39,3 +42,23 @@ async def desk(machine):
         machine.agent = agent
         yield machine
         await machine.end_sessions()
+
+
+@pytest.fixture
+async def served(machine):
+    """A server that was started by hand, its address and its token."""
+    server = subprocess.Popen(
+        [PTYD, "serve", "--listen", "127.0.0.1:0"], env=machine.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    try:
+        # The first line is printed once it listens.
+        assert server.stdout.readline()
+        address = (machine.state / "listen").read_text().strip().removeprefix("http://")
+        machine.url, machine.token = f"http://{address}/mcp", (machine.state / "token").read_text().strip()
+        yield machine
+        async with machine.another_agent() as machine.agent:
+            await machine.end_sessions()
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait()
+        server.stdout.close()
