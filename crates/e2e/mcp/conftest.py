@@ -3,12 +3,13 @@
 Only here a desk is made and cleared; a process that is left behind fails the test that left it.
 """
 
+import asyncio
 import signal
 import subprocess
 
 import pytest
 
-from desk import PTYD, Desk
+from desk import PTYD, Desk, Lines, within
 
 
 def pytest_configure():
@@ -50,6 +51,7 @@ async def served(machine):
     server = subprocess.Popen(
         [PTYD, "serve", "--listen", "127.0.0.1:0"], env=machine.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
+    machine.process = server
     try:
         # The first line is printed once it listens.
         assert server.stdout.readline()
@@ -62,3 +64,18 @@ async def served(machine):
         server.send_signal(signal.SIGTERM)
         server.wait()
         server.stdout.close()
+
+
+@pytest.fixture
+async def lines(machine):
+    """A machine's `ptyd mcp` in raw lines, which leaves nothing behind and says nothing besides."""
+    process = await asyncio.create_subprocess_exec(
+        PTYD, "mcp", "--detach", "0", env=machine.env, cwd=machine.project, stdin=-1, stdout=-1, stderr=-1, limit=1 << 24
+    )
+    yield Lines(process)
+    process.stdin.close()
+    with within(0.2):
+        assert await process.wait() == 0
+    await machine.detached()
+    # Standard output carries nothing but the protocol, standard error nothing while all is well.
+    assert (await process.stdout.read(), await process.stderr.read()) == (b"", b"")

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from desk import PTYD, REPOSITORY, within
+from test_protocol import TOOLS
 
 CLIENTS = REPOSITORY / "crates/e2e/clients"
 TARGET = PTYD.parents[1]
@@ -83,17 +84,6 @@ def shown(answer: dict) -> tuple[bool, str]:
     facts = re.sub(r"\bs0-\w{10}\b", "SESSION", _OF_THIS_RUN.sub("", facts))
     return bool(answer.get("isError")), output + newline + facts
 
-
-TOOLS = [
-    "execute_in_terminal",
-    "get_terminal_output",
-    "list_terminal_sessions",
-    "resize_terminal",
-    "send_input_to_terminal",
-    "start_terminal_session",
-    "terminal",
-    "terminate_terminal_session",
-]
 
 # Each call to the session that was started, and the answer.
 DIALOGUE = [

@@ -17,6 +17,7 @@ mod road;
 mod schema;
 mod shown;
 mod stdio;
+mod subscriptions;
 #[cfg(test)]
 mod tests;
 mod text;
