@@ -14,6 +14,7 @@ mod events;
 mod hostile;
 mod isolation;
 mod leaks;
+mod load;
 mod output;
 mod programs;
 mod recording;
