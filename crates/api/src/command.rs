@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Boundary, Foreground, Omitted, Screen};
+use crate::{Boundary, Foreground, Limit, Omitted, Screen};
 
 /// `POST …/execute`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -119,6 +119,9 @@ pub struct CommandExecution {
     pub duration_ms: Option<u64>,
     /// How sure its end is.
     pub boundary: Boundary,
+    /// The limits that it ran into.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits_hit: Vec<Limit>,
     /// Its output as text, within `maxChars`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,

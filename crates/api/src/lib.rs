@@ -8,7 +8,9 @@ mod batch;
 mod command;
 mod error;
 mod input;
+mod limits;
 mod output;
+mod process;
 mod session;
 mod ticket;
 
@@ -16,12 +18,14 @@ pub use batch::{BatchAnswer, BatchRequest, Method, Operation, OperationAnswer};
 pub use command::{CommandExecution, CommandList, CommandStatus, EndedBy, ExecuteRequest, OutputFormat};
 pub use error::{ErrorCode, Problem};
 pub use input::{InputRequest, NumberOrName, SignalRequest, WaitAnswer, WaitRequest};
+pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
 pub use output::{
     Cursor, Gap, Match, Omitted, Output, OutputKind, OutputQuery, OutputView, Screen, ScreenFormat, SearchAnswer,
     SearchQuery,
 };
+pub use process::{Process, ProcessList, ProcessState, Receiver, SentSignal, SignalList};
 pub use session::{
-    Boundary, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, ResourceUsage, SessionList,
-    SessionStatus, TerminalSession, Terminated,
+    Boundary, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, ResourceUsage, SessionAction,
+    SessionList, SessionStatus, TerminalSession, Terminated,
 };
 pub use ticket::{Ticket, TicketRequest, TicketScope};

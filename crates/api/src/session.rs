@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::NumberOrName;
+use crate::limits::{KeptLimit, LimitHit, Limits};
+
 /// `POST /terminals`: everything has a default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -33,6 +36,28 @@ pub struct CreateRequest {
     /// What happens to background processes when the session ends.
     #[serde(skip_serializing_if = "OnEnd::is_kill")]
     pub on_end: OnEnd,
+    /// What it may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+    /// What `POST …/actions/{name}` does, by name: an application's own ways to be told something, such as `reload`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub actions: BTreeMap<String, SessionAction>,
+}
+
+/// What is done under a name: exactly one of these.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SessionAction {
+    /// A signal to the foreground, by name or number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<NumberOrName>,
+    /// Keys to press.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Vec<String>>,
+    /// A command to run; it is not waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 /// What happens to background processes when the session ends.
@@ -155,6 +180,12 @@ pub struct TerminalSession {
     pub python: Option<String>,
     /// The file that holds every byte of output.
     pub log_file: String,
+    /// What it may use, and who keeps it within that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<KeptLimit>,
+    /// The limits that it ran into, the newest ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits_hit: Vec<LimitHit>,
     /// Where to connect to.
     pub connection: Connection,
 }

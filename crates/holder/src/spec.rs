@@ -38,6 +38,12 @@ pub struct Spec {
     pub meta: Vec<u8>,
     /// The soft limit of open files for the shell (the server raises its own); 0 leaves it.
     pub open_files: u64,
+    /// The `cgroup.procs` files of the control groups that the shell joins.
+    pub groups: Vec<Vec<u8>>,
+    /// The hard limit of open files for the shell; 0 leaves it.
+    pub open_files_max: u64,
+    /// The hard limit of each process's address space in bytes; 0 leaves it.
+    pub address_space_max: u64,
 }
 
 impl Spec {
@@ -60,12 +66,13 @@ impl Spec {
         e.bytes(self.session.as_bytes()).bytes(&self.program).list(&self.argv).list(&self.env).bytes(&self.cwd);
         e.u32(self.umask).u16(self.cols).u16(self.rows).bool(self.attests).u64(self.journal_bytes_max);
         e.bool(self.may_splice).bool(self.keeps_descendants).bytes(&self.meta).u64(self.open_files);
+        e.list(&self.groups).u64(self.open_files_max).u64(self.address_space_max);
         e.take()
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
         let mut d = Decoder::new(bytes);
-        Some(Self {
+        let spec = Self {
             session: String::from_utf8(d.bytes()?.to_vec()).ok()?,
             program: d.bytes()?.to_vec(),
             argv: d.list()?,
@@ -80,7 +87,13 @@ impl Spec {
             keeps_descendants: d.bool()?,
             meta: d.bytes()?.to_vec(),
             open_files: d.u64()?,
-        })
+            ..Self::default()
+        };
+        // Before limits there was nothing more.
+        if d.is_empty() {
+            return Some(spec);
+        }
+        Some(Self { groups: d.list()?, open_files_max: d.u64()?, address_space_max: d.u64()?, ..spec })
     }
 }
 
@@ -106,9 +119,16 @@ mod tests {
             keeps_descendants: false,
             meta: b"{}".to_vec(),
             open_files: 1024,
+            groups: vec![b"/sys/fs/cgroup/pids/ptyd/s0-abc/cgroup.procs".to_vec()],
+            open_files_max: 64,
+            address_space_max: 1 << 30,
         };
         let bytes = spec.encode();
-        assert_eq!(Spec::decode(&bytes), Some(spec));
+        assert_eq!(Spec::decode(&bytes), Some(spec.clone()));
+        let without = Spec { groups: Vec::new(), open_files_max: 0, address_space_max: 0, ..spec };
+        let older = without.encode();
+        let older = older.get(..older.len() - 4 - 16).unwrap();
+        assert_eq!(Spec::decode(older), Some(without), "what an earlier version wrote");
         assert_eq!(Spec::decode(bytes.get(..bytes.len() - 1).unwrap()), None);
     }
 }

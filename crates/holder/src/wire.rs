@@ -91,6 +91,15 @@ pub enum ToHolder {
         /// Comes back in the answer.
         seq: u32,
     },
+    /// The session ran into a limit: keep that on record.
+    Limited {
+        /// The limit's number, which only servers understand.
+        limit: u8,
+        /// The command that ran then, 0 for none.
+        command: u32,
+        /// How often that happened, in all.
+        count: u64,
+    },
     /// Are you there?
     Ping {
         /// Comes back in the answer.
@@ -237,6 +246,7 @@ mod kind {
     pub const TERMINATE: u8 = 0x15;
     pub const REPORT: u8 = 0x16;
     pub const PING: u8 = 0x17;
+    pub const LIMITED: u8 = 0x18;
     pub const FROM_HELLO: u8 = 0x82;
     pub const TAIL: u8 = 0x83;
     pub const STATE: u8 = 0x84;
@@ -269,6 +279,7 @@ impl ToHolder {
                 e.u8(kind::TERMINATE).u32(*seq).u32(signo.unsigned_abs()).u32(*grace_ms)
             }
             Self::Report { seq } => e.u8(kind::REPORT).u32(*seq),
+            Self::Limited { limit, command, count } => e.u8(kind::LIMITED).u8(*limit).u32(*command).u64(*count),
             Self::Ping { seq } => e.u8(kind::PING).u32(*seq),
         };
         e.take()
@@ -305,6 +316,7 @@ impl ToHolder {
                 Self::Terminate { seq: d.u32()?, signo: i32::try_from(d.u32()?).ok()?, grace_ms: d.u32()? }
             }
             kind::REPORT => Self::Report { seq: d.u32()? },
+            kind::LIMITED => Self::Limited { limit: d.u8()?, command: d.u32()?, count: d.u64()? },
             kind::PING => Self::Ping { seq: d.u32()? },
             _ => return None,
         })
@@ -572,6 +584,10 @@ impl<'a> Decoder<'a> {
         (0..n).map(|_| self.bytes().map(<[u8]>::to_vec)).collect()
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.0)
     }
@@ -597,6 +613,7 @@ mod tests {
             ToHolder::Terminate { seq: 5, signo: 1, grace_ms: 1000 },
             ToHolder::Report { seq: 6 },
             ToHolder::Ping { seq: 7 },
+            ToHolder::Limited { limit: 1, command: 2, count: 1 << 40 },
         ];
         let stream: Vec<u8> = to.iter().flat_map(ToHolder::encode).collect();
         for cut in [1, 2, 3, 7, 1000] {

@@ -32,6 +32,8 @@ impl Kind {
     pub const RETAINED: Self = Self(10);
     /// A signal was sent.
     pub const SIGNALLED: Self = Self(11);
+    /// The session ran into one of its limits.
+    pub const LIMITED: Self = Self(12);
 
     /// Whether this may be among the last words of a session, for which room is kept when the disk is full.
     #[must_use]
@@ -94,6 +96,8 @@ pub enum Record<'a> {
     Retained { first: Offset },
     /// Signal `signo` was sent to `target`, with what result.
     Signalled { target: i32, signo: i32, errno: i32 },
+    /// Limit number `limit` was hit so many times in all while this command ran, 0 for none.
+    Limited { limit: u8, command: u32, count: u64 },
 }
 
 impl<'a> Record<'a> {
@@ -112,6 +116,7 @@ impl<'a> Record<'a> {
             Self::Ending { .. } => Kind::ENDING,
             Self::Retained { .. } => Kind::RETAINED,
             Self::Signalled { .. } => Kind::SIGNALLED,
+            Self::Limited { .. } => Kind::LIMITED,
         }
     }
 
@@ -147,6 +152,9 @@ impl<'a> Record<'a> {
             Self::Retained { first } => (fixed.with(&first.0.to_le_bytes()), &[]),
             Self::Signalled { target, signo, errno } => {
                 (fixed.with(&target.to_le_bytes()).with(&signo.to_le_bytes()).with(&errno.to_le_bytes()), &[])
+            }
+            Self::Limited { limit, command, count } => {
+                (fixed.with(&[limit]).with(&command.to_le_bytes()).with(&count.to_le_bytes()), &[])
             }
         }
     }
@@ -195,6 +203,11 @@ impl<'a> Record<'a> {
                 target: i32::from_le_bytes(fields.take()?),
                 signo: i32::from_le_bytes(fields.take()?),
                 errno: i32::from_le_bytes(fields.take()?),
+            },
+            Kind::LIMITED => Self::Limited {
+                limit: u8::from_le_bytes(fields.take()?),
+                command: u32::from_le_bytes(fields.take()?),
+                count: u64::from_le_bytes(fields.take()?),
             },
             _ => return None,
         })

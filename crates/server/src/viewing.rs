@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::action::{CommandView, Foreground, SessionExit, SessionView};
+use crate::action::{CommandView, Foreground, LimitHit, SessionExit, SessionView};
 use crate::sessions::Feed;
 
 /// A viewer's place in a session: how things stand, and where the pieces come from.
@@ -71,6 +71,8 @@ pub enum SessionEvent {
     },
     /// The shell has ended; some of its last output may still come.
     Exited(Option<SessionExit>),
+    /// The session ran into a limit.
+    LimitHit(LimitHit),
     /// So many events are no longer kept.
     Missed(u64),
 }

@@ -4,6 +4,7 @@
 //! decides nothing: it gives typed, narrow access to what the kernel offers (Linux; the edge is here so that
 //! another system can come).
 
+pub mod cgroup;
 pub mod fault;
 pub mod process;
 pub mod pty;

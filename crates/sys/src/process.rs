@@ -29,8 +29,12 @@ pub struct Stat {
     pub pgrp: u32,
     /// The session.
     pub session: u32,
+    /// The foreground process group of its terminal, if it has one.
+    pub foreground_group: Option<u32>,
     /// User and system time together, in clock ticks (1/100 s).
     pub cpu_ticks: u64,
+    /// The same of its children that have ended and were waited for.
+    pub reaped_ticks: u64,
     /// When it started, in clock ticks since boot: with the pid this names a process for ever.
     pub start_ticks: u64,
     /// Resident memory in pages.
@@ -54,7 +58,9 @@ pub fn stat(pid: u32) -> Option<Stat> {
         ppid: u32::try_from(number(1)?).ok()?,
         pgrp: u32::try_from(number(2)?).ok()?,
         session: u32::try_from(number(3)?).ok()?,
+        foreground_group: number(5).and_then(|group| u32::try_from(group).ok()),
         cpu_ticks: number(11)? + number(12)?,
+        reaped_ticks: number(13)? + number(14)?,
         start_ticks: number(19)?,
         rss_pages: number(21)?,
     })

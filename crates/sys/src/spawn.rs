@@ -1,6 +1,7 @@
 //! Starts the shell on its terminal: fork, then code that never returns, with an error pipe for what goes wrong.
 
 use std::ffi::{CString, NulError};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
@@ -22,6 +23,19 @@ pub enum Step {
     Directory = 4,
     /// execve(2).
     Exec = 5,
+    /// Joining a control group.
+    Group = 6,
+    /// setrlimit(2).
+    Limit = 7,
+}
+
+/// What a process may be kept within by setrlimit(2), itself and each of its children.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    /// Descriptors, `RLIMIT_NOFILE`.
+    OpenFiles,
+    /// Bytes of address space, `RLIMIT_AS`.
+    AddressSpace,
 }
 
 /// Why the shell could not be started.
@@ -41,13 +55,22 @@ pub struct Program {
     envp: Vec<CString>,
     cwd: CString,
     umask: u32,
+    limits: Vec<(Resource, u64)>,
+    groups: Vec<File>,
 }
 
 impl Program {
     /// Refuses arguments that hold a NUL byte, which execve(2) cannot carry.
     pub fn new(path: &[u8], argv: &[Vec<u8>], env: &[Vec<u8>], cwd: &[u8], umask: u32) -> Result<Self, NulError> {
         let all = |list: &[Vec<u8>]| list.iter().map(|a| CString::new(a.as_slice())).collect::<Result<Vec<_>, _>>();
-        Ok(Self { path: CString::new(path)?, argv: all(argv)?, envp: all(env)?, cwd: CString::new(cwd)?, umask })
+        let (path, argv, envp, cwd) = (CString::new(path)?, all(argv)?, all(env)?, CString::new(cwd)?);
+        Ok(Self { path, argv, envp, cwd, umask, limits: Vec::new(), groups: Vec::new() })
+    }
+
+    /// Keeps it within limits, soft and hard, and puts it into the groups whose `cgroup.procs` files these are.
+    pub fn bounded(mut self, limits: Vec<(Resource, u64)>, groups: Vec<File>) -> Self {
+        (self.limits, self.groups) = (limits, groups);
+        self
     }
 }
 
@@ -64,6 +87,8 @@ pub fn on_terminal(
     argv.push(std::ptr::null());
     let mut envp: Vec<*const libc::c_char> = program.envp.iter().map(|a| a.as_ptr()).collect();
     envp.push(std::ptr::null());
+    let limits: Vec<_> = program.limits.iter().map(|(resource, value)| (resource.number(), *value)).collect();
+    let groups: Vec<RawFd> = program.groups.iter().map(AsRawFd::as_raw_fd).collect();
     let (errors, report) =
         pipe_with(PipeFlags::CLOEXEC).map_err(|e| SpawnError { step: Step::Descriptors, errno: e.raw_os_error() })?;
     let plan = Plan {
@@ -75,6 +100,8 @@ pub fn on_terminal(
         follower: follower.as_raw_fd(),
         extra: extra.map(|(fd, at)| (fd.as_raw_fd(), at)),
         report: report.as_raw_fd(),
+        limits: &limits,
+        groups: &groups,
     };
     // SAFETY: the process is single-threaded (the caller's contract), so the child may run ordinary code; it only
     // makes system calls on memory prepared above and never returns (`become_program` is `-> !`).
@@ -97,6 +124,8 @@ pub fn on_terminal(
                         2 => Step::Terminal,
                         3 => Step::Descriptors,
                         4 => Step::Directory,
+                        6 => Step::Group,
+                        7 => Step::Limit,
                         _ => Step::Exec,
                     };
                     Err(SpawnError { step, errno: i32::from_ne_bytes([note[1], note[2], note[3], note[4]]) })
@@ -107,8 +136,22 @@ pub fn on_terminal(
     }
 }
 
+impl Resource {
+    fn number(self) -> RlimitResource {
+        match self {
+            Self::OpenFiles => libc::RLIMIT_NOFILE,
+            Self::AddressSpace => libc::RLIMIT_AS,
+        }
+    }
+}
+
+#[cfg(target_env = "gnu")]
+type RlimitResource = libc::__rlimit_resource_t;
+#[cfg(not(target_env = "gnu"))]
+type RlimitResource = libc::c_int;
+
 /// Plain pointers and numbers: all that the child touches.
-struct Plan {
+struct Plan<'a> {
     path: *const libc::c_char,
     argv: *const *const libc::c_char,
     envp: *const *const libc::c_char,
@@ -117,6 +160,8 @@ struct Plan {
     follower: RawFd,
     extra: Option<(RawFd, RawFd)>,
     report: RawFd,
+    limits: &'a [(RlimitResource, u64)],
+    groups: &'a [RawFd],
 }
 
 fn last_errno() -> i32 {
@@ -127,7 +172,7 @@ fn last_errno() -> i32 {
 ///
 /// # Safety
 /// Must be called in a freshly forked child with pointers that are valid in it.
-unsafe fn become_program(plan: &Plan) -> ! {
+unsafe fn become_program(plan: &Plan<'_>) -> ! {
     // SAFETY: every call is async-signal-safe and works on the plan's valid pointers or on locals; `sigset_t` may be
     // zeroed before sigemptyset initialises it.
     unsafe {
@@ -157,6 +202,18 @@ unsafe fn become_program(plan: &Plan) -> ! {
         for standard in 0..3 {
             if libc::dup2(plan.follower, standard) == -1 {
                 fail(report, Step::Descriptors);
+            }
+        }
+        for group in plan.groups {
+            // Zero is whoever writes it.
+            if libc::write(*group, c"0".as_ptr().cast(), 1) != 1 {
+                fail(report, Step::Group);
+            }
+        }
+        for (resource, value) in plan.limits {
+            let both = libc::rlimit { rlim_cur: *value as libc::rlim_t, rlim_max: *value as libc::rlim_t };
+            if libc::setrlimit(*resource, &both) == -1 {
+                fail(report, Step::Limit);
             }
         }
         libc::umask(plan.umask as libc::mode_t);
@@ -190,6 +247,20 @@ mod tests {
 
     fn program(path: &str, cwd: &str) -> Program {
         Program::new(path.as_bytes(), &[path.as_bytes().to_vec()], &[], cwd.as_bytes(), 0o022).expect("no NUL inside")
+    }
+
+    #[test]
+    fn a_limit_that_cannot_be_set_and_a_group_that_cannot_be_joined_are_told_apart() {
+        let pty = Pty::open(80, 24).expect("a pty");
+        let of = |limits, groups| {
+            let program = program("/bin/true", "/").bounded(limits, groups);
+            on_terminal(&program, pty.follower.as_fd(), None).map_err(|e| (e.step, e.errno))
+        };
+        // Above what the system allows anybody (sysctl fs.nr_open).
+        assert_eq!(of(vec![(Resource::OpenFiles, u64::MAX - 1)], Vec::new()), Err((Step::Limit, libc::EPERM)));
+        let full = File::options().write(true).open("/dev/full").expect("there");
+        assert_eq!(of(Vec::new(), vec![full]), Err((Step::Group, libc::ENOSPC)));
+        assert!(of(vec![(Resource::OpenFiles, 64)], Vec::new()).is_ok());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -175,16 +176,37 @@ fn server_on_standard_input() -> io::Result<Client> {
 
 /// Starts the shell, or tells the server why that is not possible.
 fn start_shell(spec: &Spec, follower: OwnedFd, theirs: OwnedFd, mut server: Client) -> io::Result<(u32, Client)> {
-    let program = spawn::Program::new(&spec.program, &spec.argv, &spec.env, &spec.cwd, spec.umask)?;
+    let program = match bounded(spec) {
+        Ok(program) => program,
+        Err(e) => {
+            let errno = e.raw_os_error().unwrap_or(0).unsigned_abs();
+            server.send(&not_started(spawn::Step::Group, errno));
+            return Err(e);
+        }
+    };
     let extra = spec.attests.then(|| (theirs.as_fd(), ATTESTATION_FD));
     match spawn::on_terminal(&program, follower.as_fd(), extra) {
         Ok(pid) => Ok((pid, server)),
         Err(e) => {
-            let value = u64::from(e.step as u8) << 32 | u64::from(e.errno.unsigned_abs());
-            server.send(&FromHolder::Done { seq: 0, status: Status::Failed, value });
+            server.send(&not_started(e.step, e.errno.unsigned_abs()));
             Err(io::Error::from_raw_os_error(e.errno))
         }
     }
+}
+
+/// The shell with everything that bounds it.
+fn bounded(spec: &Spec) -> io::Result<spawn::Program> {
+    let program = spawn::Program::new(&spec.program, &spec.argv, &spec.env, &spec.cwd, spec.umask)?;
+    let join = |door: &Vec<u8>| std::fs::File::options().write(true).open(Path::new(std::ffi::OsStr::from_bytes(door)));
+    let groups = spec.groups.iter().map(join).collect::<io::Result<_>>()?;
+    let limits =
+        [(spawn::Resource::OpenFiles, spec.open_files_max), (spawn::Resource::AddressSpace, spec.address_space_max)];
+    Ok(program.bounded(limits.into_iter().filter(|(_, most)| *most > 0).collect(), groups))
+}
+
+/// The frame that says why there is no shell.
+fn not_started(step: spawn::Step, errno: u32) -> FromHolder {
+    FromHolder::Done { seq: 0, status: Status::Failed, value: u64::from(step as u8) << 32 | u64::from(errno) }
 }
 
 /// Its own session, so that no terminal's hang-up and no group's signal reaches it; the reaper of its descendants.

@@ -43,6 +43,10 @@ impl Holder {
                 self.end(Some((id, seq)), EndReason::ASKED, signo, u64::from(grace_ms) * 1000, now);
             }
             ToHolder::Report { seq } => self.press_report_key((id, seq)),
+            ToHolder::Limited { limit, command, count } => {
+                self.note(&Record::Limited { limit, command, count });
+                self.stir(now);
+            }
             ToHolder::Ping { seq } => self.answer((id, seq), Status::Ok, 0),
         }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use super::View;
+use super::{KeptLimit, Limit, LimitHit, View};
 use crate::ids::{CommandId, SessionId};
 
 /// A session's life: terminal-management.md §3.4.1.
@@ -90,6 +90,10 @@ pub struct SessionView {
     pub python: Option<PathBuf>,
     /// The file that holds every byte of output.
     pub log_file: PathBuf,
+    /// What it may use.
+    pub limits: Vec<KeptLimit>,
+    /// The limits that it ran into, the newest ones.
+    pub limits_hit: Vec<LimitHit>,
 }
 
 /// How a session ended.
@@ -162,6 +166,8 @@ pub struct CommandView {
     pub cwd: Option<PathBuf>,
     /// How sure its end is.
     pub boundary: Boundary,
+    /// The limits that it ran into.
+    pub limits_hit: Vec<Limit>,
 }
 
 /// Why a wait is over.

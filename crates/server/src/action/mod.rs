@@ -6,10 +6,14 @@
 mod answers;
 mod asks;
 mod error;
+mod limits;
+mod processes;
 
 pub use answers::*;
 pub use asks::*;
 pub use error::ActionError;
+pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
+pub use processes::{ProcessState, ProcessView, Receiver, SignalView};
 
 use crate::ids::{CommandId, SessionId};
 pub use crate::reading::{CastVersion, FoundView, MatchView, OutputKind, Recording, Search};
@@ -90,6 +94,19 @@ pub enum Action {
         /// Its number.
         signo: i32,
     },
+    /// Do what the session has under a name. → [`Outcome::Report`]
+    React {
+        /// Which session.
+        session: SessionId,
+        /// The name.
+        name: String,
+        /// The same key again is not done again.
+        key: Option<String>,
+    },
+    /// The processes of a session. → [`Outcome::Processes`]
+    Processes(SessionId),
+    /// The signals that were sent in a session. → [`Outcome::Signals`]
+    Signals(SessionId),
     /// Wait for something to happen. → [`Outcome::Report`]
     Wait {
         /// Which session.
@@ -110,6 +127,7 @@ pub enum Action {
     /// The one-tool shell: this client's own default session. → [`Outcome::Terminal`]
     Terminal(TerminalCall),
 }
+
 /// One answer.
 #[derive(Debug, Clone)]
 pub enum Outcome {
@@ -130,9 +148,13 @@ pub enum Outcome {
     /// The screen.
     Screen(ScreenView),
     /// The session has ended.
-    Terminated(TerminatedView),
+    Terminated(Box<TerminatedView>),
     /// The one-tool shell's answer.
     Terminal(Box<TerminalView>),
+    /// Processes, parents before children.
+    Processes(Vec<ProcessView>),
+    /// Signals, oldest first.
+    Signals(Vec<SignalView>),
     /// How many bytes were typed.
     Typed(usize),
     /// A viewer's place in a session.

@@ -181,6 +181,8 @@ pub(super) fn session() -> SessionView {
         trouble: None,
         python: Some(PathBuf::from("/usr/bin/python3")),
         log_file: PathBuf::from("/state/sessions/s0/journal"),
+        limits: Vec::new(),
+        limits_hit: Vec::new(),
     }
 }
 
@@ -196,6 +198,7 @@ pub(super) fn command() -> CommandView {
         exit_code: Some(0),
         signal: None,
         pipestatus: vec![0],
+        limits_hit: Vec::new(),
         error: None,
         start_offset: 10,
         end_offset: Some(20),

@@ -158,6 +158,7 @@ async fn changes(feed: &mut Feed) -> Result<bool, ActionError> {
                 SessionEvent::Started(_)
                 | SessionEvent::Completed(_)
                 | SessionEvent::Foreground(_)
+                | SessionEvent::LimitHit(_)
                 | SessionEvent::Missed(_) => {}
             },
         }

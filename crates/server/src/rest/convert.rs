@@ -44,7 +44,7 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// One decimal: a percentage with sixteen digits tells nobody more.
-fn rounded(value: f64) -> f64 {
+pub(super) fn rounded(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
@@ -87,7 +87,34 @@ pub(super) fn session(view: action::SessionView, authority: &str) -> TerminalSes
         trouble: view.trouble,
         python: view.python.map(|p| path(&p).0),
         log_file: path(&view.log_file).0,
+        limits: view.limits.iter().map(kept_limit).collect(),
+        limits_hit: view.limits_hit.iter().map(limit_hit).collect(),
     }
+}
+
+fn limit(limit: action::Limit) -> api::Limit {
+    match limit {
+        action::Limit::CpuSeconds => api::Limit::CpuSeconds,
+        action::Limit::MemoryMb => api::Limit::MemoryMb,
+        action::Limit::Processes => api::Limit::Processes,
+        action::Limit::OpenFiles => api::Limit::OpenFiles,
+        action::Limit::OutputMb => api::Limit::OutputMb,
+        action::Limit::CommandSeconds => api::Limit::CommandSeconds,
+    }
+}
+
+fn kept_limit(kept: &action::KeptLimit) -> api::KeptLimit {
+    let kept_by = match kept.keeper {
+        action::Keeper::ControlGroup => api::Keeper::Cgroup,
+        action::Keeper::ResourceLimit => api::Keeper::Rlimit,
+        action::Keeper::Server => api::Keeper::Server,
+    };
+    api::KeptLimit { limit: limit(kept.limit), value: kept.value, kept_by }
+}
+
+fn limit_hit(hit: &action::LimitHit) -> api::LimitHit {
+    let command_id = hit.command.map(|id| id.to_string());
+    api::LimitHit { limit: limit(hit.limit), command_id, at: time(hit.at), count: hit.count }
 }
 
 /// A command without output.
@@ -112,6 +139,7 @@ pub(super) fn command(view: action::CommandView) -> CommandExecution {
         cwd_base64,
         duration_ms: ran.map(millis),
         boundary: boundary(view.boundary),
+        limits_hit: view.limits_hit.into_iter().map(limit).collect(),
         output: None,
         output_base64: None,
         next_offset: None,

@@ -7,6 +7,7 @@
 //! [`Action`]: crate::action::Action
 //! [`Outcome`]: crate::action::Outcome
 
+mod actions;
 mod batch;
 mod commands;
 mod convert;
@@ -15,6 +16,7 @@ mod events;
 mod extract;
 mod input;
 mod output;
+mod processes;
 mod recording;
 mod search;
 mod sessions;
@@ -68,6 +70,9 @@ pub(crate) fn routes() -> Vec<Route> {
         (Method::GET, "/terminals/{session}/commands/{command}", get(commands::show)),
         (Method::POST, "/terminals/{session}/input", post(input::input)),
         (Method::POST, "/terminals/{session}/signal", post(input::signal)),
+        (Method::POST, "/terminals/{session}/actions/{action}", post(actions::react)),
+        (Method::GET, "/terminals/{session}/signals", get(processes::signals)),
+        (Method::GET, "/terminals/{session}/processes", get(processes::list)),
         (Method::POST, "/terminals/{session}/wait", post(input::wait)),
         (Method::GET, "/terminals/{session}/output", get(output::output)),
         (Method::GET, "/terminals/{session}/screen", get(output::screen)),
@@ -113,6 +118,8 @@ fn unexpected(outcome: &Outcome) -> Refusal {
         Outcome::Screen(_) => "a screen",
         Outcome::Terminated(_) => "an end",
         Outcome::Terminal(_) => "a terminal call",
+        Outcome::Processes(_) => "processes",
+        Outcome::Signals(_) => "signals",
         Outcome::Typed(_) => "what was typed",
         Outcome::Watching(_) => "a viewer's place",
         Outcome::Ticket(_) => "a ticket",

@@ -1,6 +1,7 @@
 //! `/terminals`: sessions are created, listed, looked at, resized and ended.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Extension, State};
@@ -10,8 +11,8 @@ use serde::Deserialize;
 
 use super::error::Refusal;
 use super::extract::{self, Body, Key, Params, Session};
-use super::{Rest, convert, unexpected};
-use crate::action::{Action, Create, List, Outcome, SessionStatus, Terminate};
+use super::{Rest, actions, convert, unexpected};
+use crate::action::{Action, Create, Limits, List, Outcome, SessionStatus, Terminate};
 use crate::identity::Principal;
 use crate::limits;
 
@@ -65,9 +66,40 @@ fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Re
         name: body.name,
         owner: body.owner,
         keeps_descendants: body.on_end == api::OnEnd::Keep,
+        limits: body.limits.map(to_limits).transpose()?.unwrap_or_default(),
+        reactions: actions::reactions(body.actions)?,
         key,
         // What only a stdio client has.
         ..Create::default()
+    })
+}
+
+/// Each within its bounds; docs/rest.md and the document name them.
+fn to_limits(limits: api::Limits) -> Result<Limits, Refusal> {
+    /// A year.
+    const SECONDS_MAX: f64 = 31_536_000.0;
+    /// 16 TiB.
+    const MEGABYTES_MAX: f64 = 16_777_216.0;
+    let real = |field: &'static str, value: Option<f64>, max: f64| match value {
+        Some(value) if !(0.01..=max).contains(&value) => {
+            Err(Refusal::field(field, format!("{value} is not from 0.01 to {max}")))
+        }
+        value => Ok(value),
+    };
+    let whole = |field: &'static str, value: Option<u64>, min: u64, max: u64| match value {
+        Some(value) if !(min..=max).contains(&value) => {
+            Err(Refusal::field(field, format!("{value} is not from {min} to {max}")))
+        }
+        value => Ok(value),
+    };
+    let seconds = |field, value| Ok::<_, Refusal>(real(field, value, SECONDS_MAX)?.map(Duration::from_secs_f64));
+    Ok(Limits {
+        cpu: seconds("limits.cpuSeconds", limits.cpu_seconds)?,
+        memory: whole("limits.memoryMb", limits.memory_mb, 8, 1 << 24)?.map(|mb| mb << 20),
+        processes: whole("limits.processes", limits.processes, 2, 1 << 22)?,
+        open_files: whole("limits.openFiles", limits.open_files, 32, 1 << 20)?,
+        output: real("limits.outputMb", limits.output_mb, MEGABYTES_MAX)?.map(|mb| (mb * f64::from(1 << 20)) as u64),
+        command_time: seconds("limits.commandSeconds", limits.command_seconds)?,
     })
 }
 
@@ -134,11 +166,12 @@ pub(super) async fn session(
 
 /// The query of `DELETE /terminals/{session}`.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct TerminateQuery {
     #[serde(default)]
     force: bool,
     signal: Option<String>,
+    grace_seconds: Option<f64>,
 }
 
 pub(super) async fn terminate(
@@ -148,7 +181,8 @@ pub(super) async fn terminate(
     Params(query): Params<TerminateQuery>,
 ) -> Result<Json<api::Terminated>, Refusal> {
     let signo = query.signal.map(|s| extract::signal("signal", &s)).transpose()?;
-    match rest.act(&who, Action::Terminate(Terminate { session, force: query.force, signo })).await? {
+    let grace = query.grace_seconds.map(grace).transpose()?;
+    match rest.act(&who, Action::Terminate(Terminate { session, force: query.force, signo, grace })).await? {
         Outcome::Terminated(view) => Ok(Json(api::Terminated {
             session: convert::session(view.session, &rest.authority),
             killed: view.killed,
@@ -157,6 +191,14 @@ pub(super) async fn terminate(
         })),
         other => Err(unexpected(&other)),
     }
+}
+
+fn grace(seconds: f64) -> Result<Duration, Refusal> {
+    let most = limits::GRACE_MAX.as_secs_f64();
+    let is_fine = (0.0..=most).contains(&seconds);
+    is_fine
+        .then(|| Duration::from_secs_f64(seconds))
+        .ok_or_else(|| Refusal::field("graceSeconds", format!("{seconds} is not from 0 to {most}")))
 }
 
 pub(super) async fn resize(

@@ -8,12 +8,12 @@ use std::time::SystemTime;
 
 use holder::spec::Spec;
 
-use super::TAG;
 use super::ledger::micros;
 use super::manager::{Found, Handle, Manager, NODE, locked};
 use super::meta::Meta;
 use super::reports::fnv;
-use crate::action::{ActionError, Create, SessionView};
+use super::{TAG, bounds};
+use crate::action::{ActionError, Create, Limits, SessionView};
 use crate::identity::Principal;
 use crate::ids::SessionId;
 use crate::limits;
@@ -125,8 +125,10 @@ impl Manager {
             is_default: wish.is_default,
             key: wish.key.clone(),
             asked: wish.key.is_some().then(|| asked_for(wish)),
+            limits: wish.limits,
+            reactions: wish.reactions.clone(),
         };
-        Ok(Spec {
+        let mut spec = Spec {
             session: id.to_string(),
             program: shell.program.into_os_string().into_vec(),
             argv: shell.argv,
@@ -141,7 +143,10 @@ impl Manager {
             keeps_descendants: wish.keeps_descendants,
             meta: meta.encode(),
             open_files: self.open_files,
-        })
+            ..Spec::default()
+        };
+        bounds::plan(&mut spec, id, &wish.limits)?;
+        Ok(spec)
     }
 
     fn owner(&self, who: &Principal, wish: &Create) -> Result<String, ActionError> {
@@ -156,7 +161,7 @@ impl Manager {
 }
 
 /// The same session once more, fresh: the original directory, environment and size under a new id.
-pub(super) fn again(old: &Spec, meta: &Meta, id: &SessionId) -> Spec {
+pub(super) fn again(old: &Spec, meta: &Meta, id: &SessionId) -> Result<Spec, ActionError> {
     let tag = format!("{TAG}=");
     let mut spec = old.clone();
     spec.session = id.to_string();
@@ -167,7 +172,8 @@ pub(super) fn again(old: &Spec, meta: &Meta, id: &SessionId) -> Spec {
     }
     let meta = Meta { created_us: micros(SystemTime::now()), key: None, asked: None, ..meta.clone() };
     spec.meta = meta.encode();
-    spec
+    bounds::plan(&mut spec, id, &meta.limits)?;
+    Ok(spec)
 }
 
 /// A name for what a caller asked for, by which the same request is known again, also by a later version: its own words
@@ -175,7 +181,12 @@ pub(super) fn again(old: &Spec, meta: &Meta, id: &SessionId) -> Spec {
 fn asked_for(wish: &Create) -> u64 {
     let size = (wish.cols, wish.rows);
     let words = (&wish.shell, wish.login, &wish.cwd, &wish.env, size, &wish.name, &wish.owner, wish.keeps_descendants);
-    fnv(format!("{words:?}").as_bytes())
+    let mut words = format!("{words:?}");
+    // Keys that earlier versions remember are of requests without these.
+    if (wish.limits, wish.reactions.len()) != (Limits::default(), 0) {
+        words.push_str(&format!("{:?}{:?}", wish.limits, wish.reactions));
+    }
+    fnv(words.as_bytes())
 }
 
 fn base_environment(wish: &Create) -> Vec<(Vec<u8>, Vec<u8>)> {

@@ -106,7 +106,7 @@ impl Manager {
         if let Some(old) = self.last_default(&client).await {
             let how = reason(&old.view());
             let id = SessionId::random(NODE);
-            let spec = create::again(&old.shared.spec, &old.shared.meta, &id);
+            let spec = create::again(&old.shared.spec, &old.shared.meta, &id)?;
             let handle = self.launch(&id, &spec).await?;
             drop(guard);
             self.first_prompt(&handle).await;
@@ -127,7 +127,7 @@ impl Manager {
         guard: tokio::sync::MutexGuard<'_, ()>,
     ) -> Result<(Handle, Option<Fresh>), ActionError> {
         let id = SessionId::random(NODE);
-        let spec = create::again(&old.shared.spec, &old.shared.meta, &id);
+        let spec = create::again(&old.shared.spec, &old.shared.meta, &id)?;
         let handle = self.launch(&id, &spec).await?;
         drop(guard);
         self.first_prompt(&handle).await;
@@ -137,9 +137,9 @@ impl Manager {
     /// Ends what runs and starts the same shell afresh; gives the command that was lost.
     async fn reset(self: &Arc<Self>, old: &Handle) -> Result<(Handle, Option<String>), ActionError> {
         let lost = handle_command(old).await;
-        self.end(old, sys::signal::KILL).await?;
+        self.end(old, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
         let id = SessionId::random(NODE);
-        let spec = create::again(&old.shared.spec, &old.shared.meta, &id);
+        let spec = create::again(&old.shared.spec, &old.shared.meta, &id)?;
         let handle = self.launch(&id, &spec).await?;
         self.first_prompt(&handle).await;
         Ok((handle, lost))

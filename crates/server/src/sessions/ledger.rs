@@ -12,13 +12,18 @@ use holder::wire::Key;
 use journal::{Event, Record};
 use terminal::{Boundaries, Boundary as Found, Query, Scanner};
 
-use crate::action::{Boundary, CommandStatus};
+use super::processes::Identity;
+use crate::action::{Boundary, CommandStatus, Limit};
 use crate::limits::COMMANDS_IN_MEMORY;
 
 /// A command's text in memory; the whole of it is in the events.
 const TEXT_CHARS_KEPT: usize = 4096;
 /// Attested markers that are remembered for the stream view; an older one in it does no harm to a terminal.
 const MARKERS_KEPT: usize = 512;
+/// Limits that were hit, of which the newest are remembered.
+const HITS_KEPT: usize = 64;
+/// Signals that were sent, of which the newest are remembered.
+const SIGNALS_KEPT: usize = 64;
 
 /// One command.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +37,31 @@ pub(crate) struct Command {
     /// The first byte of its output, once its marker came.
     pub(crate) start: Option<u64>,
     pub(crate) end: Option<End>,
+    /// The limits that it ran into.
+    pub(crate) limits_hit: Vec<Limit>,
+}
+
+/// A limit that was hit while this command ran, 0 for none: when first, and how often.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Hit {
+    pub(crate) limit: Limit,
+    pub(crate) command: u32,
+    pub(crate) at_us: u64,
+    pub(crate) count: u64,
+    /// It is among the events, whose time counts.
+    pub(crate) is_recorded: bool,
+}
+
+/// A signal that was sent.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Sent {
+    /// 0 for the foreground, -1 for the session, else a process.
+    pub(crate) target: i32,
+    pub(crate) signo: i32,
+    pub(crate) errno: i32,
+    pub(crate) at_us: u64,
+    /// Who got it, with names, where this server sent it.
+    pub(crate) receivers: Vec<(Identity, String)>,
 }
 
 /// How and where a command ended.
@@ -104,6 +134,12 @@ pub(crate) struct Ledger {
     pub(crate) answered: u64,
     /// Where the last boundary was: bytes from here on are nobody's command (while none runs).
     pub(crate) background_from: u64,
+    /// The newest limits that were hit.
+    pub(crate) hits: VecDeque<Hit>,
+    /// The newest signals that were sent.
+    pub(crate) signals: VecDeque<Sent>,
+    /// Those that the holder has not recorded yet: it does so after they were asked for.
+    pub(crate) signals_on_their_way: VecDeque<Sent>,
 }
 
 impl Ledger {
@@ -134,6 +170,9 @@ impl Ledger {
             line_is_unfinished: false,
             answered: 0,
             background_from: first,
+            hits: VecDeque::new(),
+            signals: VecDeque::new(),
+            signals_on_their_way: VecDeque::new(),
         }
     }
 
@@ -165,7 +204,39 @@ impl Ledger {
             }
             Some(Record::Ending { text, .. }) => self.ending = Some(String::from_utf8_lossy(text).into_owned()),
             Some(Record::Answered { query }) => self.answered = self.answered.max(query.0),
-            Some(Record::Input { .. } | Record::Retained { .. } | Record::Signalled { .. }) | None => {}
+            Some(Record::Limited { limit, command, count }) => {
+                if let Some(limit) = Limit::of_code(limit) {
+                    self.hit(Hit { limit, command, at_us: event.time_us, count, is_recorded: true });
+                }
+            }
+            Some(Record::Signalled { target, signo, errno }) => {
+                if self.signals.len() == SIGNALS_KEPT {
+                    self.signals.pop_front();
+                }
+                let expected = self.signals_on_their_way.iter().position(|s| (s.target, s.signo) == (target, signo));
+                let receivers = expected.and_then(|at| self.signals_on_their_way.remove(at)).map(|s| s.receivers);
+                let receivers = receivers.unwrap_or_default();
+                self.signals.push_back(Sent { target, signo, errno, at_us: event.time_us, receivers });
+            }
+            Some(Record::Input { .. } | Record::Retained { .. }) | None => {}
+        }
+    }
+
+    /// A limit was hit; known again when it comes back from the events.
+    pub(crate) fn hit(&mut self, new: Hit) {
+        if let Some(hit) = self.hits.iter_mut().find(|h| (h.limit, h.command) == (new.limit, new.command)) {
+            hit.count = hit.count.max(new.count);
+            if !std::mem::replace(&mut hit.is_recorded, new.is_recorded) {
+                hit.at_us = new.at_us;
+            }
+            return;
+        }
+        if self.hits.len() == HITS_KEPT {
+            self.hits.pop_front();
+        }
+        self.hits.push_back(new);
+        if let Some(command) = self.command_mut(new.command) {
+            command.limits_hit.push(new.limit);
         }
     }
 
@@ -186,6 +257,7 @@ impl Ledger {
             accepted_at: event.offset.0,
             start: None,
             end: None,
+            limits_hit: Vec::new(),
         });
     }
 

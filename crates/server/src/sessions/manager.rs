@@ -16,7 +16,7 @@ use super::ledger::micros;
 use super::link::Link;
 use super::past::{self, Past};
 use super::session::{Ended, Request, Session, Shared, Snapshot};
-use super::{create, launch, launch::Image, snapshot};
+use super::{bounds, create, launch, launch::Image, snapshot};
 use crate::action::{Action, ActionError, List, Outcome, SessionStatus, SessionView, Terminate, TerminatedView};
 use crate::config::Config;
 use crate::identity::{Detach, Principal};
@@ -205,7 +205,9 @@ impl Manager {
             Action::Create(wish) => Ok(Outcome::Session(Box::new(self.create(who, &wish).await?))),
             Action::List(list) => self.list(who, &list).await,
             Action::Show(id) => Ok(Outcome::Session(Box::new(self.show(who, &id).await?))),
-            Action::Terminate(terminate) => self.terminate(who, &terminate).await.map(Outcome::Terminated),
+            Action::Terminate(terminate) => {
+                self.terminate(who, &terminate).await.map(|ended| Outcome::Terminated(Box::new(ended)))
+            }
             Action::Resize { session, cols, rows } => {
                 let handle = self.live(who, &session).await?;
                 let (cols, rows) = create::checked_size(Some(cols), Some(rows))?;
@@ -213,6 +215,11 @@ impl Manager {
                 Ok(Outcome::Session(Box::new(self.live_view(&handle).await?)))
             }
             Action::Signal { session, target, signo } => self.signal(who, &session, target, signo).await,
+            Action::React { session, name, key } => {
+                self.react(who, session, &name, key).await.map(|r| Outcome::Report(Box::new(r)))
+            }
+            Action::Processes(session) => self.processes(who, &session).await.map(Outcome::Processes),
+            Action::Signals(session) => self.signals(who, &session).await.map(Outcome::Signals),
             Action::Execute(execute) => self.execute(who, execute).await.map(|r| Outcome::Report(Box::new(r))),
             Action::Commands { session, limit, offset } => self.commands(who, &session, limit, offset).await,
             Action::Command { session, command, budget } => {
@@ -258,6 +265,7 @@ impl Manager {
             }
         }
         let folder = self.folder.join(id.as_str());
+        bounds::make(spec, id).map_err(|e| ActionError::Start { why: format!("its control group: {e}") })?;
         let result = match launch::start(&self.image, &folder, spec) {
             Ok((stream, mut holder)) => {
                 let taken = self.take_on(id, folder.clone(), Link::new(stream)).await;
@@ -274,6 +282,7 @@ impl Manager {
             Err(e) => Err(ActionError::Start { why: e.to_string() }),
         };
         if result.is_err() {
+            bounds::remove(spec);
             let _ = std::fs::remove_dir_all(&folder);
         }
         result
@@ -319,6 +328,7 @@ impl Manager {
 
     fn actor_ended(&self, session: &Session) {
         if session.is_over() {
+            bounds::remove(&session.shared.spec);
             let ended_us = session.ledger.exit.map_or_else(|| micros(SystemTime::now()), |(_, _, us)| us);
             self.store.put_session(row(&session.shared, Some(ended_us)));
         }
@@ -569,7 +579,7 @@ impl Manager {
             Found::Past(past) => Ok(TerminatedView { session: past.view(), killed: 0, left: 0, was_over: true }),
             Found::Live(handle) => {
                 let signo = if wish.force { sys::signal::KILL } else { wish.signo.unwrap_or(sys::signal::HUP) };
-                let ended = self.end(&handle, signo).await?;
+                let ended = self.end(&handle, signo, wish.grace.unwrap_or(limits::TERMINATE_GRACE)).await?;
                 let session = match self.find(who, &wish.session).await? {
                     Found::Past(past) => past.view(),
                     Found::Live(handle) => self.live_view(&handle).await?,
@@ -580,8 +590,8 @@ impl Manager {
     }
 
     /// Ends a session and waits until nothing of it is left and its actor has put it on record.
-    pub(super) async fn end(&self, handle: &Handle, signo: i32) -> Result<Ended, ActionError> {
-        let grace_ms = u32::try_from(limits::TERMINATE_GRACE.as_millis()).unwrap_or(u32::MAX);
+    pub(super) async fn end(&self, handle: &Handle, signo: i32, grace: Duration) -> Result<Ended, ActionError> {
+        let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
         let asked = handle.ask(|reply| Request::Terminate { signo, grace_ms, reply }).await;
         if self.is_stopping() {
             return Err(ActionError::Restarting);
@@ -609,7 +619,7 @@ impl Manager {
             locked(&manager.defaults).remove(&client);
             for handle in manager.handles().into_iter().filter(|h| h.shared.meta.client.as_ref() == Some(&client)) {
                 tracing::info!(session = %handle.shared.id, "its client has gone");
-                let _ = manager.end(&handle, sys::signal::HUP).await;
+                let _ = manager.end(&handle, sys::signal::HUP, limits::TERMINATE_GRACE).await;
             }
         });
     }
@@ -643,6 +653,8 @@ fn start_failure(value: u64) -> String {
         2 => "taking the terminal",
         3 => "placing descriptors",
         4 => "entering the working directory",
+        6 => "joining its control group",
+        7 => "setting its limits",
         _ => "executing the shell",
     };
     let errno = i32::try_from(value & 0xffff_ffff).unwrap_or(0);

@@ -1,8 +1,11 @@
 //! What only the server knows about a session; kept in the session's own folder, inside the spec, so that the folder
 //! alone is enough to bring everything back.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+use crate::action::{Limits, Reaction};
 use crate::identity::Detach;
 
 /// The part of a spec that a holder does not read.
@@ -27,6 +30,10 @@ pub(crate) struct Meta {
     pub(crate) key: Option<String>,
     /// What was asked for with that key, as a name for it.
     pub(crate) asked: Option<u64>,
+    /// What it may use.
+    pub(crate) limits: Limits,
+    /// What can be asked of it by a name.
+    pub(crate) reactions: BTreeMap<String, Reaction>,
 }
 
 impl Meta {
@@ -55,6 +62,11 @@ mod tests {
     #[test]
     fn values_of_secret_looking_names_are_not_shown() {
         let meta = Meta {
+            limits: Limits {
+                memory: Some(1 << 28),
+                cpu: Some(std::time::Duration::from_millis(1_500)),
+                ..Limits::default()
+            },
             env: vec![("API_KEY".into(), "x".into()), ("github_token".into(), "y".into()), ("A".into(), "z".into())],
             ..Meta::default()
         };

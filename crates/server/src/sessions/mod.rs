@@ -4,6 +4,7 @@
 //! holders; `manager.rs` keeps the handles; `reports.rs` turns what an actor says into what a caller sees; `feed.rs` is what
 //! a viewer is shown; `desk.rs` is the one-tool shell; `seek.rs` asks `search.rs` for lines of the text.
 
+mod bounds;
 mod create;
 mod desk;
 mod feed;
@@ -13,6 +14,7 @@ mod link;
 mod manager;
 mod meta;
 mod past;
+mod processes;
 mod recording;
 mod reports;
 mod search;

@@ -40,6 +40,11 @@ pub(super) fn render(event: &SessionEvent) -> Value {
             json!({ "event": "resize", "dimensions": { "cols": cols, "rows": rows } })
         }
         SessionEvent::Exited(how) => json!({ "event": "exit", "exit": how.as_ref().map(exit) }),
+        SessionEvent::LimitHit(hit) => json!({
+            "event": "limit",
+            "limit": hit.limit.name(),
+            "commandId": hit.command.map(|id| id.to_string()),
+        }),
         SessionEvent::Missed(events) => json!({ "event": "control", "missedEvents": events }),
     }
 }

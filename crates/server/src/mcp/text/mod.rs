@@ -126,6 +126,7 @@ fn state(facts: &mut Facts, report: &Report, telling: &Telling<'_>) {
         Some(command) if command.status == CommandStatus::Running => running(facts, report, command, telling),
         Some(command) => {
             ended(facts, command, telling);
+            limits_hit(facts, command, &report.session);
             if report.session.foreground == Foreground::Stopped {
                 facts.add("stopped; fg resumes it");
             }
@@ -197,6 +198,14 @@ fn ended(facts: &mut Facts, command: &CommandView, telling: &Telling<'_>) {
     }
     if telling.names_command {
         facts.add(format!("command {}", command.id));
+    }
+}
+
+/// Why a command that did nothing wrong may have ended badly.
+fn limits_hit(facts: &mut Facts, command: &CommandView, session: &SessionView) {
+    for hit in &command.limits_hit {
+        let value = session.limits.iter().find(|kept| kept.limit == *hit).map_or(0.0, |kept| kept.value);
+        facts.add(format!("hit its limit {} {value}", hit.name()));
     }
 }
 

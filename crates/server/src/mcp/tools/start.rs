@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::resize::cells;
 use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read, session};
-use crate::action::{Action, Create, Outcome};
+use crate::action::{Action, Create, Limits, Outcome};
 use crate::limits::{COLS_DEFAULT, COLS_MAX, ROWS_DEFAULT, ROWS_MAX};
 use crate::mcp::{schema, text};
 
@@ -108,6 +108,8 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
         name: given(arguments.name),
         owner: given(arguments.owner),
         keeps_descendants: false,
+        limits: Limits::default(),
+        reactions: BTreeMap::new(),
         client: client.client.clone(),
         detach: client.detach,
         is_default: false,

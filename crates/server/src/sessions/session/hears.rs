@@ -202,6 +202,7 @@ impl Session {
 
     pub(super) fn on_command_end(&mut self, id: u32) {
         self.state = None;
+        self.end_limits(id);
         self.tell_started(|waits_for| waits_for == id);
         self.put_on_record(id);
         self.has_stopped_job = self
@@ -284,9 +285,16 @@ impl Session {
                 let value = if is_signal && status == Status::Ok { offered as u64 } else { value };
                 self.on_typed(status, value, wait, from, offered, typed);
             }
-            Some(Call::Signal(reply)) => {
-                self.typing = self.typing.saturating_sub(1);
-                self.state = None;
+            Some(Call::Signal { is_foreground, reply }) => {
+                if is_foreground {
+                    self.typing = self.typing.saturating_sub(1);
+                    self.state = None;
+                }
+                if status == Status::NoProcess {
+                    // It will not be recorded.
+                    let gone = u32::try_from(value).unwrap_or(0).cast_signed();
+                    self.ledger.signals_on_their_way.retain(|sent| sent.target != gone);
+                }
                 let _ = reply.send(self.plain_result(status, value));
             }
             Some(Call::Plain(reply)) => {

@@ -10,6 +10,7 @@ mod does;
 mod hears;
 mod minds;
 mod shows;
+mod stops;
 mod tells;
 
 use std::collections::{HashMap, VecDeque};
@@ -28,12 +29,13 @@ use super::feed::{Noted, Published};
 use super::ledger::{Ledger, News, micros, time};
 use super::link::Link;
 use super::meta::Meta;
+use super::processes::{Identity, Meter};
 use super::snapshot;
 use super::tape::{Step, Tape};
 use super::wait::Waiter;
 use crate::action::{
-    ActionError, Boundary, CommandStatus, CommandView, EndedBy, Foreground, InputBytes, ScreenView, SessionEvent,
-    SessionStatus, SessionView, Wait,
+    ActionError, Boundary, CommandStatus, CommandView, EndedBy, Foreground, InputBytes, ProcessView, ScreenView,
+    SessionEvent, SessionStatus, SessionView, SignalView, Wait,
 };
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
@@ -90,6 +92,8 @@ pub(crate) enum Request {
     /// Offsets, and when the journal had come that far.
     Times(oneshot::Sender<VecDeque<(u64, u64)>>),
     Usage(oneshot::Sender<crate::action::Usage>),
+    Processes(oneshot::Sender<Vec<ProcessView>>),
+    Signals(oneshot::Sender<Vec<SignalView>>),
     Prompt(oneshot::Sender<()>),
 }
 
@@ -188,7 +192,10 @@ enum Call {
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     },
     Plain(oneshot::Sender<Result<(), ActionError>>),
-    Signal(oneshot::Sender<Result<(), ActionError>>),
+    Signal {
+        is_foreground: bool,
+        reply: oneshot::Sender<Result<(), ActionError>>,
+    },
     Terminate(oneshot::Sender<Ended>),
     Report,
 }
@@ -265,7 +272,9 @@ pub(crate) struct Session {
     screen: Option<(Screen, u64)>,
     is_heuristic: bool,
     last_activity_us: u64,
-    pub(crate) usage: snapshot::UsageMeter,
+    meter: Meter,
+    /// What it may use, where that is limited.
+    stops: Option<Box<stops::Stops>>,
     /// The last command was stopped by `^Z` and its job is still there.
     has_stopped_job: bool,
     holder_gone: bool,
@@ -286,6 +295,7 @@ impl Session {
         let first = shared.reader.first().map_or(0, |o| o.0);
         let ledger = Ledger::new(first, shared.spec.cols, shared.spec.rows);
         let is_heuristic = !shared.spec.attests;
+        let stops = stops::Stops::of(&shared);
         Self {
             shared,
             link,
@@ -321,7 +331,8 @@ impl Session {
             screen: None,
             is_heuristic,
             last_activity_us: micros(SystemTime::now()),
-            usage: snapshot::UsageMeter::default(),
+            meter: Meter::default(),
+            stops,
             has_stopped_job: false,
             holder_gone: false,
             exit_told: false,
@@ -403,7 +414,8 @@ impl Session {
         // A typed command is looked at again when it is old enough to have begun.
         let typed = self.typed_command_at();
         let screen = self.screen_settles_at().filter(|_| self.is_state_unheeded && !self.has_unread());
-        [waits, editor, report, marker, start, pending, typed, screen].into_iter().flatten().min()
+        let stops = self.stops.as_ref().and_then(|s| s.next_at());
+        [waits, editor, report, marker, start, pending, typed, screen, stops].into_iter().flatten().min()
     }
 }
 

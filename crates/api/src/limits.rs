@@ -1,0 +1,87 @@
+//! What a session may use, on the wire.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a session may use; what is left out is not limited. A limit that cannot be kept on this machine is refused.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Limits {
+    /// Seconds on processors that all processes but the shell may use from the start of one command to the start of the
+    /// next; what goes beyond is ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.01, max = 31_536_000.0))]
+    pub cpu_seconds: Option<f64>,
+    /// MiB of memory: of all processes together where a control group can be made, else of each one's address space.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 8, max = 16_777_216))]
+    pub memory_mb: Option<u64>,
+    /// Processes and threads at once, the shell included; a fork beyond that fails. It needs a control group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 2, max = 4_194_304))]
+    pub processes: Option<u64>,
+    /// Descriptors that each process may have open (`RLIMIT_NOFILE`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 32, max = 1_048_576))]
+    pub open_files: Option<u64>,
+    /// MiB that one command may print; then it is ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.01, max = 16_777_216.0))]
+    pub output_mb: Option<f64>,
+    /// Seconds that one command may run; then it is ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.01, max = 31_536_000.0))]
+    pub command_seconds: Option<f64>,
+}
+
+/// The name of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs, reason = "the fields of `Limits` say it")]
+pub enum Limit {
+    CpuSeconds,
+    MemoryMb,
+    Processes,
+    OpenFiles,
+    OutputMb,
+    CommandSeconds,
+}
+
+/// Who keeps a session within a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Keeper {
+    /// The kernel, for all processes together.
+    Cgroup,
+    /// The kernel, for each process by itself.
+    Rlimit,
+    /// The server, while it runs.
+    Server,
+}
+
+/// A limit that is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptLimit {
+    /// Which.
+    pub limit: Limit,
+    /// In its own unit.
+    pub value: f64,
+    /// By whom.
+    pub kept_by: Keeper,
+}
+
+/// A limit that was hit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LimitHit {
+    /// Which.
+    pub limit: Limit,
+    /// The command that ran then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_id: Option<String>,
+    /// When it was seen first; RFC 3339.
+    pub at: String,
+    /// How often: processes killed for `memoryMb`, forks refused for `processes`.
+    pub count: u64,
+}

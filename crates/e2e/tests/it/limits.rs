@@ -1,0 +1,226 @@
+//! Limits: what goes beyond one is stopped and said, and nobody else notices.
+
+use std::time::{Duration, Instant};
+
+use api::{CommandExecution, CommandStatus, CreateRequest, ErrorCode, Keeper, Limit, Limits, SessionStatus};
+use e2e::{Server, Session, eventually, marked};
+
+use crate::boundaries::join_all;
+
+async fn limited(server: &Server, limits: Limits) -> Session {
+    server.session_with(CreateRequest { limits: Some(limits), ..Default::default() }).await
+}
+
+/// The session lives, and its record names the limit and the command.
+async fn check_hit(shell: &Session, done: &CommandExecution, limit: Limit) {
+    assert_eq!((done.status, &done.limits_hit), (CommandStatus::Completed, &vec![limit]), "{done:?}");
+    let session = shell.look().await;
+    let hits: Vec<_> = session.limits_hit.iter().map(|hit| (hit.limit, hit.command_id.clone())).collect();
+    assert_eq!((session.status, hits), (SessionStatus::Running, vec![(limit, Some(done.id.clone()))]));
+    assert_eq!(shell.gives("echo alive").await, (0, "alive\n".to_owned()));
+}
+
+/// Whether the kernel keeps it for all processes together; where it cannot, that is printed.
+async fn in_group(shell: &Session, limit: Limit) -> bool {
+    let kept = shell.look().await.limits.into_iter().find(|kept| kept.limit == limit).expect("asked for");
+    let is_group = kept.kept_by == Keeper::Cgroup;
+    if !is_group {
+        println!("no control group can be made here: {limit:?} is kept by {:?}", kept.kept_by);
+    }
+    is_group
+}
+
+/// How long the slowest of some commands in another session takes.
+async fn slowest_of_another(shell: &Session) -> Duration {
+    let mut slowest = Duration::ZERO;
+    for _ in 0..20 {
+        let begun = Instant::now();
+        assert_eq!(shell.run("true").await.exit_code, Some(0));
+        slowest = slowest.max(begun.elapsed());
+    }
+    slowest
+}
+
+#[tokio::test]
+async fn a_command_that_runs_too_long_is_ended_and_what_ran_before_it_is_not() {
+    let server = Server::start();
+    let shell = limited(&server, Limits { command_seconds: Some(0.5), ..Limits::default() }).await;
+    shell.gives("sleep 771 & echo $! > before").await;
+    let begun = Instant::now();
+    let done = shell.run("sleep 772").await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!([Some(130), Some(143)].contains(&done.exit_code), "{done:?}");
+    check_hit(&shell, &done, Limit::CommandSeconds).await;
+    assert_eq!(shell.gives("kill -0 $(< before) && echo it lives").await, (0, "it lives\n".to_owned()));
+    // One that heeds neither INT nor TERM, with a child that does not either.
+    let done = shell.run("(trap '' INT TERM; sleep 773; sleep 774)").await;
+    assert_eq!((done.exit_code, done.limits_hit), (Some(137), vec![Limit::CommandSeconds]));
+    // The shell itself: there is no other way out of this.
+    let done = shell.run("trap '' INT; while :; do :; done").await;
+    assert_eq!((done.status, done.limits_hit), (CommandStatus::Terminated, vec![Limit::CommandSeconds]));
+    assert_eq!(shell.look().await.status, SessionStatus::Terminated);
+}
+
+#[tokio::test]
+async fn a_command_that_prints_too_much_is_ended() {
+    let server = Server::start();
+    let shell = limited(&server, Limits { output_mb: Some(1.0), ..Limits::default() }).await;
+    let done = shell.run("yes").await;
+    assert!([Some(130), Some(143)].contains(&done.exit_code), "{:?}", done.exit_code);
+    assert!(done.output_size > 1 << 20, "{}", done.output_size);
+    check_hit(&shell, &done, Limit::OutputMb).await;
+    // Each command has its own measure.
+    for _ in 0..3 {
+        let done = shell.run("head -c 600000 /dev/zero | tr '\\0' x").await;
+        assert_eq!((done.exit_code, done.limits_hit), (Some(0), Vec::new()));
+    }
+}
+
+#[tokio::test]
+async fn a_burner_is_ended_in_the_foreground_and_in_the_background() {
+    let server = Server::start();
+    let shell = limited(&server, Limits { cpu_seconds: Some(0.3), ..Limits::default() }).await;
+    let done = shell.run("while :; do :; done").await;
+    assert_eq!(done.exit_code, Some(130), "the shell itself is only interrupted");
+    check_hit(&shell, &done, Limit::CpuSeconds).await;
+    let done = shell.run("sh -c 'while :; do :; done'").await;
+    assert_eq!(done.limits_hit, [Limit::CpuSeconds]);
+    // Many short ones use it up as well as a long one.
+    let done = shell.run("while :; do /bin/true; done").await;
+    assert_eq!(done.limits_hit, [Limit::CpuSeconds]);
+    assert_eq!(shell.gives("sh -c 'trap \"\" TERM; while :; do :; done' & echo $! > burner").await.0, 0);
+    let burner = std::fs::read_to_string(server.home().file("burner")).expect("written");
+    let burner = e2e::Pid::new(burner.trim().parse().expect("a pid"));
+    assert!(burner.ends_within(Duration::from_secs(30)));
+    let hits =
+        eventually("it is on record", async || Some(shell.look().await.limits_hit).filter(|hits| hits.len() >= 4))
+            .await;
+    assert!(hits.iter().all(|hit| hit.limit == Limit::CpuSeconds), "{hits:?}");
+    assert_eq!(shell.gives("echo alive").await, (0, "alive\n".to_owned()));
+}
+
+#[tokio::test]
+async fn a_memory_hog_is_killed_and_its_shell_is_not() {
+    let server = Server::start();
+    let (shell, other) =
+        (limited(&server, Limits { memory_mb: Some(64), ..Limits::default() }).await, server.session().await);
+    // tail keeps the newest line, and there is only one.
+    let hog = shell.begin("head -c 400M /dev/zero | tail").await;
+    let slowest = slowest_of_another(&other).await;
+    let done = shell.end_of(&hog).await;
+    assert!(slowest < Duration::from_secs(1), "{slowest:?}");
+    if in_group(&shell, Limit::MemoryMb).await {
+        assert_eq!(done.exit_code, Some(137));
+        check_hit(&shell, &done, Limit::MemoryMb).await;
+    } else {
+        assert_eq!(done.exit_code, Some(1));
+    }
+    assert_eq!(shell.gives("echo alive").await, (0, "alive\n".to_owned()));
+}
+
+#[tokio::test]
+async fn a_fork_bomb_stays_small_and_leaves_nothing() {
+    let server = Server::start();
+    let other = server.session().await;
+    let limits = Limits { processes: Some(40), ..Limits::default() };
+    let request = CreateRequest { limits: Some(limits), ..Default::default() };
+    let shell = match server.client().create(&request, None).await {
+        Ok(session) => Session::new(std::sync::Arc::clone(server.client()), session.id),
+        Err(e) => {
+            assert_eq!(e.code(), Some(ErrorCode::InvalidField), "{e}");
+            return println!("no control group can be made here, and the limit is refused: {e}");
+        }
+    };
+    shell.begin("bomb() { bomb | bomb & }; bomb").await;
+    let hits =
+        eventually("forks are refused", async || Some(shell.look().await.limits_hit).filter(|hits| !hits.is_empty()))
+            .await;
+    assert!(hits.iter().all(|hit| hit.limit == Limit::Processes && hit.count > 0), "{hits:?}");
+    let slowest = slowest_of_another(&other).await;
+    assert!(slowest < Duration::from_secs(1), "{slowest:?}");
+    assert!(marked(server.home().path()).len() < 60);
+    let ended = shell.ends().await;
+    assert_eq!((ended.left, ended.session.status), (0, SessionStatus::Terminated), "{ended:?}");
+}
+
+#[tokio::test]
+async fn open_files_are_limited_for_good() {
+    let server = Server::start();
+    let shell = limited(&server, Limits { open_files: Some(64), ..Limits::default() }).await;
+    assert_eq!(shell.gives("ulimit -Sn; ulimit -Hn").await, (0, "64\n64\n".to_owned()));
+    let opens = "import os; [os.dup(0) for _ in range(100)]";
+    assert_ne!(shell.run(&format!("python3 -c '{opens}'")).await.exit_code, Some(0));
+}
+
+#[tokio::test]
+async fn what_a_session_ran_into_is_known_to_the_next_server_and_still_kept() {
+    let server = Server::start();
+    let limits = Limits { command_seconds: Some(0.4), cpu_seconds: Some(1_000.0), ..Limits::default() };
+    let shell = limited(&server, limits).await;
+    let done = shell.run("sleep 775").await;
+    let before = shell.look().await;
+    let running = shell.begin("sleep 776").await;
+    server.kill9();
+    server.again();
+    let again = shell.command(&done.id).await;
+    assert_eq!((again.exit_code, again.limits_hit), (done.exit_code, vec![Limit::CommandSeconds]));
+    let ended = shell.end_of(&running).await;
+    assert_eq!(ended.limits_hit, [Limit::CommandSeconds], "{ended:?}");
+    let after = shell.look().await;
+    assert_eq!(after.limits, before.limits);
+    assert_eq!(after.limits_hit.first(), before.limits_hit.first());
+    shell.ends().await;
+    let past = shell.look().await;
+    assert_eq!((past.limits, past.limits_hit.len()), (before.limits, 2));
+}
+
+#[tokio::test]
+async fn a_group_goes_with_its_session() {
+    let server = Server::start();
+    let limits = Limits { memory_mb: Some(512), processes: Some(200), ..Limits::default() };
+    let made = join_all((0..4).map(async |_| server.client().create(&limited_request(limits), None).await)).await;
+    let groups = |id: &str| -> Vec<_> {
+        let mut folders = vec![std::path::PathBuf::from("/sys/fs/cgroup")];
+        let mut found = Vec::new();
+        while let Some(folder) = folders.pop() {
+            let inside = std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
+            let (ours, others): (Vec<_>, Vec<_>) =
+                inside.filter(|path| path.is_dir()).partition(|path| path.ends_with(id));
+            found.extend(ours);
+            folders.extend(others);
+        }
+        found
+    };
+    for session in made.into_iter().flatten() {
+        let shell = Session::new(std::sync::Arc::clone(server.client()), session.id.clone());
+        assert_eq!(shell.gives("echo $((6 * 7))").await, (0, "42\n".to_owned()));
+        assert!(!groups(&session.id).is_empty());
+        shell.ends().await;
+        eventually("its group is gone", async || groups(&session.id).is_empty().then_some(())).await;
+    }
+}
+
+fn limited_request(limits: Limits) -> CreateRequest {
+    CreateRequest { limits: Some(limits), ..Default::default() }
+}
+
+#[tokio::test]
+async fn a_limit_out_of_its_range_is_refused_by_name() {
+    let server = Server::start();
+    let refusal = async |limits: Limits| {
+        let refused = server.client().create(&limited_request(limits), None).await.expect_err("out of range");
+        (refused.code(), refused.to_string())
+    };
+    for (limits, field) in [
+        (Limits { cpu_seconds: Some(0.0), ..Limits::default() }, "limits.cpuSeconds"),
+        (Limits { memory_mb: Some(1), ..Limits::default() }, "limits.memoryMb"),
+        (Limits { processes: Some(1), ..Limits::default() }, "limits.processes"),
+        (Limits { open_files: Some(3), ..Limits::default() }, "limits.openFiles"),
+        (Limits { output_mb: Some(-1.0), ..Limits::default() }, "limits.outputMb"),
+        (Limits { command_seconds: Some(1e12), ..Limits::default() }, "limits.commandSeconds"),
+    ] {
+        let (code, text) = refusal(limits).await;
+        assert_eq!(code, Some(ErrorCode::InvalidField));
+        assert!(text.contains(field), "{text}");
+    }
+}
