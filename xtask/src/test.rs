@@ -19,6 +19,9 @@ const PYTEST: &str = "pytest==8.4.2\n";
 /// What is run again with random read sizes: what finds ends, text and screens in the bytes.
 const IN_PIECES: [&str; 4] = ["boundaries::", "delivery::", "output::", "programs::"];
 
+/// The one test that needs packages of npm.
+const CONFORMANCE: &str = "mcp::conformance::with_what_it_asks_for_the_suite_passes_but_for_what_the_page_explains";
+
 /// What to run.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Options {
@@ -61,6 +64,7 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     if options.filter.is_none() {
         results.push(("in random pieces", rig.in_random_pieces()));
     }
+    results.push(("conformance", rig.conformance()));
     let suites = [("shell integration", "shell-integration/tests"), ("mcp", "crates/e2e/mcp")];
     for (name, folder) in suites {
         if root.join(folder).is_dir() {
@@ -211,12 +215,25 @@ impl Rig<'_> {
         Ok(count)
     }
 
-    /// Tells the tests which binary to test, and whether there is time.
+    /// Tells the tests which binary to test, where packages of npm are, and whether there is time.
     fn mark(&self, command: &mut Command) {
-        command.env("PTYD_BIN", &self.binary);
+        command.env("PTYD_BIN", &self.binary).env("PTYD_TEST_NPM", self.target.join("npm/node_modules"));
         if self.options.is_full {
             command.env("PTYD_TEST_FULL", "1");
         }
+    }
+
+    /// MCP's own suite against the door with what the suite asks for by name, which is in a test of the server only.
+    fn conformance(&self) -> Result<Count> {
+        // Two filters are either of them for libtest.
+        if !self.options.filter.as_ref().is_none_or(|filter| CONFORMANCE.contains(filter.as_str())) {
+            return Ok(Count::default());
+        }
+        let mut cargo = workspace::cargo(self.root);
+        self.home.apply(&mut cargo);
+        self.mark(&mut cargo);
+        cargo.args(["test", "--package", "server", "--lib", CONFORMANCE, "--", "--ignored", "--exact"]);
+        self.suite("conformance", &mut cargo, Runner::Libtest)
     }
 
     /// A page with a terminal, in a real browser.

@@ -20,7 +20,7 @@ PAGE = REPOSITORY / "docs/mcp-conformance.md"
 
 def explained(revision: str) -> dict[str, int]:
     """The scenarios of the page that do not pass for a revision, each with the number of checks that fail."""
-    rows = re.findall(r"^\| (\S+) \| `([\w-]+)` \| (\d+) \| .+ \|$", PAGE.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| (\S+) \| `([\w-]+)` \| (\d+) \| \d+ \| .+ \|$", PAGE.read_text(), re.MULTILINE)
     return {scenario: int(checks) for of, scenario, checks in rows if of == revision}
 
 
