@@ -41,7 +41,7 @@ const NEEDS: [Need; 12] = [
     Need {
         probe: Probe::Program("npm"),
         package: "npm",
-        why: "a real program that asks questions: npm init; and it brings other MCP clients",
+        why: "npm init asks questions, and a generator of clients and other MCP clients are npm packages",
     },
     Need { probe: Probe::Program("chromium"), package: "chromium", why: "a real browser, for a page with a terminal" },
     Need { probe: Probe::Program("shellcheck"), package: "shellcheck", why: "the shell scripts are linted" },

@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Python packages for a checkout that has no requirements of its own yet.
-const PYTEST: &str = "pytest==8.4.2\n";
+/// The suites in Python, which share one folder of packages.
+const IN_PYTHON: [(&str, &str); 3] =
+    [("shell integration", "shell-integration/tests"), ("mcp", "crates/e2e/mcp"), ("rest", "crates/e2e/rest")];
 
 /// What is run again with random read sizes: what finds ends, text and screens in the bytes.
 const IN_PIECES: [&str; 4] = ["boundaries::", "delivery::", "output::", "programs::"];
@@ -53,9 +54,7 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
 
     println!("== build");
     workspace::succeed(workspace::cargo(root).args(["build", "--workspace"])).context("nothing was tested")?;
-    let requirements = root.join("crates/e2e/mcp/requirements.txt");
-    let requirements = if requirements.exists() { fs::read_to_string(requirements)? } else { PYTEST.to_owned() };
-    rig.make_venv("venv", &requirements)?;
+    rig.make_venv("venv", &requirements(root)?)?;
     // The two major versions of the Python SDK exclude each other.
     rig.make_venv("venv-mcp1", &fs::read_to_string(root.join("crates/e2e/clients/requirements.txt"))?)?;
     rig.make_npm()?;
@@ -65,12 +64,9 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
         results.push(("in random pieces", rig.in_random_pieces()));
     }
     results.push(("conformance", rig.conformance()));
-    let suites = [("shell integration", "shell-integration/tests"), ("mcp", "crates/e2e/mcp")];
-    for (name, folder) in suites {
+    for (name, folder) in IN_PYTHON {
         if root.join(folder).is_dir() {
             results.push((name, rig.python(folder)));
-        } else if name == "mcp" {
-            println!("no MCP suite yet");
         } else {
             println!("{folder} is missing, and with it a suite");
             results.push((name, Ok(Count::BROKEN)));
@@ -78,6 +74,13 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     }
     results.push(("browser", rig.browser()));
     summarise(options, results)
+}
+
+/// What the suites in Python need, each pinned in its own file.
+fn requirements(root: &Path) -> Result<String> {
+    let files = IN_PYTHON.iter().map(|(_, folder)| root.join(folder).join("requirements.txt"));
+    let texts: Vec<String> = files.filter(|file| file.exists()).map(fs::read_to_string).collect::<Result<_, _>>()?;
+    Ok(texts.concat())
 }
 
 fn summarise(options: &Options, results: Vec<(&str, Result<Count>)>) -> Result<()> {

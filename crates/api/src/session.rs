@@ -14,12 +14,14 @@ use crate::limits::{KeptLimit, LimitHit, Limits};
 pub struct CreateRequest {
     /// A name (`bash`) or a path; the default is the user's bash.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
     pub shell: Option<String>,
     /// As a login shell.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub login: bool,
     /// The absolute path of the directory in which it starts.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^/"))]
     pub cwd: Option<String>,
     /// Variables on top of the server's environment.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -27,8 +29,9 @@ pub struct CreateRequest {
     /// The size; the default is 120 × 40.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dimensions: Option<Dimensions>,
-    /// For people.
+    /// For people; without control characters.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 100))]
     pub name: Option<String>,
     /// Whose it is; only an admin may name somebody else.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,8 +85,10 @@ impl OnEnd {
 #[serde(deny_unknown_fields)]
 pub struct Dimensions {
     /// Columns, 1 to 1,000.
+    #[schemars(range(min = 1, max = 1_000))]
     pub cols: u16,
     /// Rows, 1 to 1,000.
+    #[schemars(range(min = 1, max = 1_000))]
     pub rows: u16,
 }
 
@@ -238,6 +243,42 @@ pub struct Connection {
     pub mcp: String,
     /// The command that attaches a person's terminal.
     pub attach: String,
+}
+
+/// The query of `GET /terminals`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SessionListQuery {
+    /// Only this owner's; only an admin sees those of somebody else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Only those in this state; without it all but the terminated ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<SessionStatus>,
+    /// At most this many; the default is 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000))]
+    pub limit: Option<u64>,
+    /// Skip this many of the oldest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 9_007_199_254_740_992_u64))]
+    pub offset: Option<u64>,
+}
+
+/// The query of `DELETE /terminals/{sessionId}`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TerminateQuery {
+    /// At once, with KILL.
+    #[serde(default)]
+    pub force: bool,
+    /// The first signal, by name or number, instead of HUP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// Seconds to wait after the first signal, and after TERM; the default is 1.5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 60.0))]
+    pub grace_seconds: Option<f64>,
 }
 
 /// `GET /terminals`.

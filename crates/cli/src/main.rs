@@ -64,9 +64,22 @@ enum Command {
     Kill(sessions::KillOptions),
     /// Check whether everything works here, and say what to do where it does not
     Doctor(doctor::DoctorOptions),
-    /// Print the schema of the MCP tools
+    /// Print what is published of the interfaces
     #[command(hide = true)]
-    Schema,
+    Schema {
+        /// Of which
+        #[arg(default_value = "tools")]
+        of: Schema,
+    },
+}
+
+/// What is published.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Schema {
+    /// The MCP tools
+    Tools,
+    /// The OpenAPI document of REST
+    Openapi,
 }
 
 fn main() -> ExitCode {
@@ -94,8 +107,11 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Search(options) => talk(search::search(&Client::unix(&paths.socket), &options)),
         Command::Kill(options) => talk(sessions::kill(&Client::unix(&paths.socket), &options)),
         Command::Doctor(options) => talk(doctor::doctor(&paths, &options)),
-        Command::Schema => {
-            println!("{:#}", server::mcp::tools_schema());
+        Command::Schema { of } => {
+            match of {
+                Schema::Tools => println!("{:#}", server::mcp::tools_schema()),
+                Schema::Openapi => println!("{:#}", server::rest::document()),
+            }
             Ok(ExitCode::SUCCESS)
         }
     }

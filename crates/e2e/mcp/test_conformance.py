@@ -12,7 +12,7 @@ from collections import defaultdict
 import pytest
 
 from desk import REPOSITORY
-from test_clients import CLIENTS, NODE, NPM
+from test_other_clients import CLIENTS, NODE, NPM
 
 SUITE = NPM / "@modelcontextprotocol/conformance/dist/index.js"
 PAGE = REPOSITORY / "docs/mcp-conformance.md"

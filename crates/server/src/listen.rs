@@ -269,7 +269,7 @@ mod tests {
     async fn no_route_answers_without_a_token_but_the_two_open_ones() {
         let dir = tempfile::tempdir().expect("a directory");
         let app = app_in(dir.path()).await;
-        let table = rest::routes().into_iter().map(|(method, path, _)| (method, path));
+        let table = rest::routes().into_iter().map(|route| (route.method, route.path));
         let others = [
             (Method::GET, stdio::PATH),
             (Method::POST, "/mcp"),

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use regex::Regex;
 
-use super::{Limits, SessionStatus};
+use super::{Limits, OutputKind, SessionStatus};
 use crate::identity::Detach;
 use crate::ids::{CommandId, SessionId};
 
@@ -144,6 +144,14 @@ pub struct Wait {
     pub timeout: Duration,
 }
 
+impl Wait {
+    /// What the caller asked for in its own words, by which the same request is known again; what the server adds to them (the
+    /// silence of the one-tool shell) may be another in the next one.
+    pub(crate) fn words(&self) -> (Option<&str>, bool, Duration) {
+        (self.pattern.as_ref().map(Regex::as_str), self.input_wanted, self.timeout)
+    }
+}
+
 /// Output to read.
 #[derive(Debug, Clone)]
 pub struct ReadOutput {
@@ -151,6 +159,8 @@ pub struct ReadOutput {
     pub session: SessionId,
     /// From where.
     pub since: Since,
+    /// Only the next stretch of output of this kind.
+    pub kind: Option<OutputKind>,
     /// In which form.
     pub view: View,
     /// At most this many bytes of the journal.

@@ -15,6 +15,7 @@ pub use error::ActionError;
 pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
 pub use processes::{ProcessState, ProcessView, Receiver, SignalView};
 
+use crate::identity::Place;
 use crate::ids::{CommandId, SessionId};
 pub use crate::reading::{CastVersion, FoundView, MatchView, OutputKind, Recording, Search};
 pub use crate::sessions::Feed;
@@ -80,9 +81,9 @@ pub enum Action {
     },
     /// A ticket with which a browser comes in, once. → [`Outcome::Ticket`]
     Ticket {
-        /// For which session.
-        session: SessionId,
-        /// Whether it may type and resize, too.
+        /// For which socket or page.
+        place: Place,
+        /// Whether it may type and resize there, too.
         may_write: bool,
     },
     /// Send a signal. → [`Outcome::Session`]

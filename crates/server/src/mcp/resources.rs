@@ -89,6 +89,7 @@ async fn transcript(door: &Door, id: SessionId, uri: &str) -> Result<String, Err
     let read = ReadOutput {
         session: id,
         since: Since::Offset(from),
+        kind: None,
         view: View::Text,
         limit: usize::try_from(TRANSCRIPT_BYTES).unwrap_or(usize::MAX),
         lines_max: None,

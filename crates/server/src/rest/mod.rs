@@ -11,16 +11,19 @@ mod actions;
 mod batch;
 mod commands;
 mod convert;
+mod docs;
 pub(crate) mod error;
 mod events;
 mod extract;
 mod input;
+mod openapi;
 mod output;
 mod processes;
 mod recording;
 mod search;
 mod sessions;
 mod stream;
+mod table;
 mod tickets;
 
 use std::sync::Arc;
@@ -28,12 +31,14 @@ use std::sync::Arc;
 use api::ErrorCode;
 use axum::Router;
 use axum::http::Method;
-use axum::routing::{MethodRouter, delete, get, post};
 
 use crate::action::{Action, Outcome};
 use crate::dispatch::Dispatcher;
 use crate::identity::Principal;
+pub(crate) use docs::PAGE as DOCS;
 use error::Refusal;
+pub use openapi::document;
+pub(crate) use table::{Route, routes};
 
 /// What every handler holds.
 #[derive(Debug, Clone)]
@@ -53,42 +58,13 @@ impl Rest {
     }
 }
 
-/// One line of the table: the method, the path, and what answers.
-pub(crate) type Route = (Method, &'static str, MethodRouter<Rest>);
-
-/// Every route of this door. The documentation and the tests read it too, so a route cannot be there without them.
-pub(crate) fn routes() -> Vec<Route> {
-    vec![
-        (Method::POST, batch::PATH, post(batch::batch)),
-        (Method::POST, "/terminals", post(sessions::create)),
-        (Method::GET, "/terminals", get(sessions::list)),
-        (Method::GET, "/terminals/{session}", get(sessions::show)),
-        (Method::DELETE, "/terminals/{session}", delete(sessions::terminate)),
-        (Method::POST, "/terminals/{session}/resize", post(sessions::resize)),
-        (Method::POST, "/terminals/{session}/execute", post(commands::execute)),
-        (Method::GET, "/terminals/{session}/commands", get(commands::list)),
-        (Method::GET, "/terminals/{session}/commands/{command}", get(commands::show)),
-        (Method::POST, "/terminals/{session}/input", post(input::input)),
-        (Method::POST, "/terminals/{session}/signal", post(input::signal)),
-        (Method::POST, "/terminals/{session}/actions/{action}", post(actions::react)),
-        (Method::GET, "/terminals/{session}/signals", get(processes::signals)),
-        (Method::GET, "/terminals/{session}/processes", get(processes::list)),
-        (Method::POST, "/terminals/{session}/wait", post(input::wait)),
-        (Method::GET, "/terminals/{session}/output", get(output::output)),
-        (Method::GET, "/terminals/{session}/screen", get(output::screen)),
-        (Method::POST, "/tickets", post(tickets::create)),
-        (Method::GET, "/terminals/{session}/search", get(search::search)),
-        (Method::GET, "/terminals/{session}/recording", get(recording::recording)),
-    ]
-}
-
 /// The table as a router.
 pub(crate) fn router(rest: Rest) -> Router {
     router_of(routes().into_iter(), rest)
 }
 
 fn router_of(routes: impl Iterator<Item = Route>, rest: Rest) -> Router {
-    routes.fold(Router::new(), |router, (_, path, handler)| router.route(path, handler)).with_state(rest)
+    routes.fold(Router::new(), |router, route| router.route(route.path, route.handler)).with_state(rest)
 }
 
 /// What is in no table.

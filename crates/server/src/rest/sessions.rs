@@ -7,7 +7,6 @@ use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
 
 use super::error::Refusal;
 use super::extract::{self, Body, Key, Params, Session};
@@ -107,20 +106,10 @@ fn is_name(name: &str) -> bool {
     (1..=limits::NAME_CHARS_MAX).contains(&name.chars().count()) && !name.contains(char::is_control)
 }
 
-/// The query of `GET /terminals`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct ListQuery {
-    owner: Option<String>,
-    status: Option<api::SessionStatus>,
-    limit: Option<u64>,
-    offset: Option<u64>,
-}
-
 pub(super) async fn list(
     State(rest): State<Rest>,
     Extension(who): Extension<Principal>,
-    Params(query): Params<ListQuery>,
+    Params(query): Params<api::SessionListQuery>,
 ) -> Result<Json<api::SessionList>, Refusal> {
     let status = query.status.map(|status| match status {
         api::SessionStatus::Creating => SessionStatus::Creating,
@@ -164,21 +153,11 @@ pub(super) async fn session(
     }
 }
 
-/// The query of `DELETE /terminals/{session}`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct TerminateQuery {
-    #[serde(default)]
-    force: bool,
-    signal: Option<String>,
-    grace_seconds: Option<f64>,
-}
-
 pub(super) async fn terminate(
     State(rest): State<Rest>,
     Extension(who): Extension<Principal>,
     Session(session): Session,
-    Params(query): Params<TerminateQuery>,
+    Params(query): Params<api::TerminateQuery>,
 ) -> Result<Json<api::Terminated>, Refusal> {
     let signo = query.signal.map(|s| extract::signal("signal", &s)).transpose()?;
     let grace = query.grace_seconds.map(grace).transpose()?;

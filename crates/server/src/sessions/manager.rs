@@ -227,7 +227,7 @@ impl Manager {
             }
             Action::Type { session, bytes, key } => self.types(who, &session, bytes, &key).await.map(Outcome::Typed),
             Action::Watch { session, since } => self.watch(who, &session, since).await,
-            Action::Ticket { session, may_write } => self.ticket(who, session, may_write).await,
+            Action::Ticket { place, may_write } => self.ticket(who, place, may_write).await,
             Action::Input(input) => self.input(who, input).await.map(|r| Outcome::Report(Box::new(r))),
             Action::Wait { session, wait, budget } => {
                 self.wait(who, &session, wait, None, budget).await.map(|r| Outcome::Report(Box::new(r)))
