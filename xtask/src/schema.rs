@@ -4,37 +4,49 @@
 use crate::workspace;
 use anyhow::{Context as _, Result, bail};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const TOOLS: &str = "schema/mcp-tools.json";
+/// The files, and what the binary is asked for to get each.
+const FILES: [(&str, &str); 2] = [("schema/mcp-tools.json", "tools"), ("schema/openapi.json", "openapi")];
 
 /// Writes what the binary says.
 pub fn write(root: &Path) -> Result<()> {
     fs::create_dir_all(root.join("schema"))?;
-    fs::write(root.join(TOOLS), generated(root)?).with_context(|| format!("cannot write {TOOLS}"))?;
-    println!("schema: wrote {TOOLS}");
+    let binary = built(root)?;
+    for (file, word) in FILES {
+        fs::write(root.join(file), generated(root, &binary, word)?).with_context(|| format!("cannot write {file}"))?;
+        println!("schema: wrote {file}");
+    }
     Ok(())
 }
 
 /// Compares what is committed with what the binary says.
 pub fn check(root: &Path) -> Result<()> {
-    let generated = generated(root)?;
-    let committed = fs::read_to_string(root.join(TOOLS))
-        .with_context(|| format!("cannot read {TOOLS}: make it with `cargo xtask schema`"))?;
-    if let Some(difference) = first_difference(&committed, &generated) {
-        bail!("{TOOLS} is not what the binary serves: run `cargo xtask schema` and look at the change\n{difference}");
+    let binary = built(root)?;
+    for (file, word) in FILES {
+        let generated = generated(root, &binary, word)?;
+        let committed = fs::read_to_string(root.join(file))
+            .with_context(|| format!("cannot read {file}: make it with `cargo xtask schema`"))?;
+        if let Some(difference) = first_difference(&committed, &generated) {
+            bail!(
+                "{file} is not what the binary serves: run `cargo xtask schema` and look at the change\n{difference}"
+            );
+        }
     }
     println!("schema: ok");
     Ok(())
 }
 
+fn built(root: &Path) -> Result<PathBuf> {
+    workspace::succeed(workspace::cargo(root).args(["build", "--quiet", "--package", "cli"]))?;
+    Ok(workspace::target_dir(root)?.join("debug/ptyd"))
+}
+
 /// The document as it was printed: parsing and printing it here could change the order of its names, which depends on
 /// what else is in the build.
-fn generated(root: &Path) -> Result<String> {
-    workspace::succeed(workspace::cargo(root).args(["build", "--quiet", "--package", "cli"]))?;
-    let binary = workspace::target_dir(root)?.join("debug/ptyd");
-    let text = workspace::printed(Command::new(binary).arg("schema").current_dir(root))?;
+fn generated(root: &Path, binary: &Path, word: &str) -> Result<String> {
+    let text = workspace::printed(Command::new(binary).args(["schema", word]).current_dir(root))?;
     serde_json::from_str::<serde_json::Value>(&text).context("`ptyd schema` printed something that is not JSON")?;
     Ok(format!("{}\n", text.trim_end()))
 }

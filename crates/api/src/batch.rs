@@ -9,6 +9,7 @@ use serde_json::Value;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BatchRequest {
     /// What to do, in this order; at most 64.
+    #[schemars(length(min = 1, max = 64))]
     pub operations: Vec<Operation>,
 }
 
@@ -25,6 +26,7 @@ pub struct Operation {
     pub body: Option<Value>,
     /// The operation's `Idempotency-Key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 200))]
     pub idempotency_key: Option<String>,
 }
 

@@ -9,19 +9,23 @@ use crate::{Boundary, Foreground, Limit, Omitted, Screen};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecuteRequest {
-    /// The text, at most 1 MiB.
+    /// The text, at most 1 MiB; no NUL, which no shell takes.
+    #[schemars(length(max = 1_048_576))]
     pub command: String,
     /// Seconds to wait for it at most; the default is 30. The command goes on afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 86_400.0))]
     pub timeout: Option<f64>,
     /// `false` answers as soon as the command is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_for_completion: Option<bool>,
     /// A regular expression whose match in the output ends the wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 4_096))]
     pub wait_for: Option<String>,
     /// How many characters of output to answer with at most; the default is 30,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1_000_000))]
     pub max_chars: Option<u64>,
 }
 
@@ -155,6 +159,40 @@ pub struct CommandExecution {
     /// The screen, when a program paints it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub screen: Option<Screen>,
+}
+
+/// The query of `GET …/commands`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CommandListQuery {
+    /// At most this many; the default is 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000))]
+    pub limit: Option<u64>,
+    /// Skip this many of the oldest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 9_007_199_254_740_992_u64))]
+    pub offset: Option<u64>,
+}
+
+/// The query of `GET …/commands/{commandId}`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CommandQuery {
+    /// The form of the output; the default is text.
+    #[serde(default)]
+    pub format: OutputFormat,
+    /// Text: how many characters of output to answer with at most; the default is 30,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1_000_000))]
+    pub max_chars: Option<u64>,
+    /// Raw: from this offset of the journal on; the default is the command's first byte.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// Raw: at most this many bytes; the default is 4 MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 4_194_304))]
+    pub limit: Option<u64>,
 }
 
 /// `GET …/commands`.

@@ -9,14 +9,17 @@ use crate::{CommandExecution, EndedBy, Foreground, Omitted, Screen, SessionStatu
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct InputRequest {
-    /// Text.
+    /// Text, at most 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1_048_576))]
     pub input: Option<String>,
-    /// Bytes.
+    /// Bytes as base64, at most 1 MiB of them.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1_398_104), extend("contentEncoding" = "base64"))]
     pub input_base64: Option<String>,
     /// Named keys, such as `C-c`, `Up`, `Enter`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1_000))]
     pub keys: Option<Vec<String>>,
     /// Press Enter after it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -26,12 +29,15 @@ pub struct InputRequest {
     pub secret: bool,
     /// A regular expression whose match in the new output ends the wait.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 4_096))]
     pub wait_for: Option<String>,
     /// Seconds to wait at most. Without this and `waitFor` the answer comes once the input is typed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 86_400.0))]
     pub timeout: Option<f64>,
     /// How many characters of output to answer with at most; the default is 30,000.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1_000_000))]
     pub max_chars: Option<u64>,
 }
 
@@ -62,18 +68,22 @@ pub enum NumberOrName {
 pub struct WaitRequest {
     /// A regular expression that matches the output since the wait began.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 4_096))]
     pub wait_for: Option<String>,
     /// The program wants input.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub input_wanted: bool,
     /// No new output for this many milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 86_400_000))]
     pub quiet_ms: Option<u64>,
     /// Seconds at most; the default is 30.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 86_400.0))]
     pub timeout: Option<f64>,
     /// How many characters of output to answer with at most; the default is 30,000.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1_000_000))]
     pub max_chars: Option<u64>,
 }
 

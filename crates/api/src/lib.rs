@@ -11,23 +11,29 @@ mod event;
 mod input;
 mod limits;
 mod output;
+mod process;
 mod session;
+mod socket;
 mod ticket;
 mod token;
 
 pub use batch::{BatchAnswer, BatchRequest, Method, Operation, OperationAnswer};
-pub use command::{CommandExecution, CommandList, CommandStatus, EndedBy, ExecuteRequest, OutputFormat};
+pub use command::{
+    CommandExecution, CommandList, CommandListQuery, CommandQuery, CommandStatus, EndedBy, ExecuteRequest, OutputFormat,
+};
 pub use error::{ErrorCode, Problem};
 pub use event::{Event, EventKind};
 pub use input::{InputRequest, NumberOrName, SignalRequest, WaitAnswer, WaitRequest};
 pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
 pub use output::{
-    Cursor, Gap, Match, Omitted, Output, OutputKind, OutputQuery, OutputView, Screen, ScreenFormat, SearchAnswer,
-    SearchQuery,
+    Cursor, Gap, Match, Omitted, Output, OutputKind, OutputQuery, OutputView, RecordingQuery, Screen, ScreenFormat,
+    ScreenQuery, SearchAnswer, SearchQuery,
 };
+pub use process::{Process, ProcessList, ProcessState, Receiver, SentSignal, SignalList};
 pub use session::{
-    Boundary, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, ResourceUsage, SessionList,
-    SessionStatus, TerminalSession, Terminated,
+    Boundary, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, ResourceUsage, SessionAction,
+    SessionList, SessionListQuery, SessionStatus, TerminalSession, TerminateQuery, Terminated,
 };
-pub use ticket::{Ticket, TicketRequest, TicketScope};
+pub use socket::SocketQuery;
+pub use ticket::{Ticket, TicketPage, TicketRequest, TicketScope};
 pub use token::{NewToken, TokenInfo, TokenList, TokenRequest, TokenScope};

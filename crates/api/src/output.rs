@@ -9,24 +9,33 @@ use serde::{Deserialize, Serialize};
 pub struct OutputQuery {
     /// `o:<offset>`, an offset, an RFC 3339 time, or `last`; the default is the oldest byte that is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(last|(o:)?[0-9]+|[0-9]{4}-.+)$"))]
     pub since: Option<String>,
     /// Only the output of this command.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^c[0-9]+$"))]
     pub command_id: Option<String>,
-    /// At most this many bytes of the journal.
+    /// Only output of this kind: each answer is its next stretch, and the one behind it is asked for from `nextOffset` on.
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<OutputKind>,
+    /// At most this many bytes of the journal; the default is 1 MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 4_194_304))]
     pub limit: Option<u64>,
     /// The form; the default is text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub view: Option<OutputView>,
     /// Wait this long for at least one new byte.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 86_400_000))]
     pub wait_ms: Option<u64>,
     /// Keep only this many newest lines (text).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub max_lines: Option<u64>,
     /// How many characters of text to answer with at most; the default is 30,000.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 1_000_000))]
     pub max_chars: Option<u64>,
 }
 
@@ -84,18 +93,22 @@ pub struct Output {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SearchQuery {
     /// The regular expression that a line of the text must match.
+    #[schemars(length(max = 4_096))]
     pub q: String,
     /// `o:<offset>`, an offset, an RFC 3339 time, or `last`; the default is the oldest byte that is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^(last|(o:)?[0-9]+|[0-9]{4}-.+)$"))]
     pub since: Option<String>,
     /// Only the output of this command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^c[0-9]+$"))]
     pub command_id: Option<String>,
     /// Only output of this kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<OutputKind>,
     /// At most this many matches; the default is 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000))]
     pub limit: Option<u64>,
 }
 
@@ -166,6 +179,25 @@ pub struct Omitted {
     pub from_offset: u64,
     /// Where they end.
     pub to_offset: u64,
+}
+
+/// The query of `GET …/recording`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RecordingQuery {
+    /// The version of the asciicast format: 2 (the default) or 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 2, max = 3))]
+    pub version: Option<u64>,
+}
+
+/// The query of `GET …/screen`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ScreenQuery {
+    /// The form; the default is JSON.
+    #[serde(default)]
+    pub format: ScreenFormat,
 }
 
 /// The form of `GET …/screen`.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::NumberOrName;
 use crate::limits::{KeptLimit, LimitHit, Limits};
 
 /// `POST /terminals`: everything has a default.
@@ -13,12 +14,14 @@ use crate::limits::{KeptLimit, LimitHit, Limits};
 pub struct CreateRequest {
     /// A name (`bash`) or a path; the default is the user's bash.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
     pub shell: Option<String>,
     /// As a login shell.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub login: bool,
     /// The absolute path of the directory in which it starts.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^/"))]
     pub cwd: Option<String>,
     /// Variables on top of the server's environment.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -26,8 +29,9 @@ pub struct CreateRequest {
     /// The size; the default is 120 × 40.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dimensions: Option<Dimensions>,
-    /// For people.
+    /// For people; without control characters.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 100))]
     pub name: Option<String>,
     /// Whose it is; only an admin may name somebody else.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,6 +50,25 @@ pub struct CreateRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 31_622_400))]
     pub max_age: Option<f64>,
+    /// What `POST …/actions/{name}` does, by name: an application's own ways to be told something, such as `reload`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub actions: BTreeMap<String, SessionAction>,
+}
+
+/// What is done under a name: exactly one of these.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SessionAction {
+    /// A signal to the foreground, by name or number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<NumberOrName>,
+    /// Keys to press.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Vec<String>>,
+    /// A command to run; it is not waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 /// What happens to background processes when the session ends.
@@ -70,8 +93,10 @@ impl OnEnd {
 #[serde(deny_unknown_fields)]
 pub struct Dimensions {
     /// Columns, 1 to 1,000.
+    #[schemars(range(min = 1, max = 1_000))]
     pub cols: u16,
     /// Rows, 1 to 1,000.
+    #[schemars(range(min = 1, max = 1_000))]
     pub rows: u16,
 }
 
@@ -232,6 +257,42 @@ pub struct Connection {
     pub mcp: String,
     /// The command that attaches a person's terminal.
     pub attach: String,
+}
+
+/// The query of `GET /terminals`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SessionListQuery {
+    /// Only this owner's; only an admin sees those of somebody else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Only those in this state; without it all but the terminated ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<SessionStatus>,
+    /// At most this many; the default is 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000))]
+    pub limit: Option<u64>,
+    /// Skip this many of the oldest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 9_007_199_254_740_992_u64))]
+    pub offset: Option<u64>,
+}
+
+/// The query of `DELETE /terminals/{sessionId}`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TerminateQuery {
+    /// At once, with KILL.
+    #[serde(default)]
+    pub force: bool,
+    /// The first signal, by name or number, instead of HUP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// Seconds to wait after the first signal, and after TERM; the default is 1.5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 60.0))]
+    pub grace_seconds: Option<f64>,
 }
 
 /// `GET /terminals`.

@@ -3,15 +3,28 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `POST /tickets`.
+/// `POST /tickets`: exactly one of `session` and `page`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TicketRequest {
     /// The session whose socket it is for.
-    pub session: String,
-    /// What its holder may do there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 200))]
+    pub session: Option<String>,
+    /// The page that it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<TicketPage>,
+    /// What its holder may do at the socket.
     #[serde(default)]
     pub scope: TicketScope,
+}
+
+/// A page that is entered by a ticket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TicketPage {
+    /// `GET /docs`.
+    Docs,
 }
 
 /// What the holder of a ticket may do.
@@ -29,7 +42,7 @@ pub enum TicketScope {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ticket {
-    /// Good once: as `?ticket=…`, or as the sub-protocol `ptyd.ticket.…` beside `ptyd.v1`.
+    /// Good once: as `?ticket=…`, or at a socket as the sub-protocol `ptyd.ticket.…` beside `ptyd.v1`.
     pub ticket: String,
     /// For so many seconds.
     pub expires_in: u64,

@@ -8,12 +8,14 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TokenRequest {
     /// Its name, and the owner of the sessions that are started with it: letters, digits, `-`, `_` and `.`, 64 at most.
+    #[schemars(regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"))]
     pub name: String,
     /// What it allows.
     #[serde(default)]
     pub scope: TokenScope,
     /// For how many seconds it is good; without it until it is revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.001, max = 316_224_000.0))]
     pub expires_in: Option<f64>,
 }
 

@@ -67,9 +67,22 @@ enum Command {
     Token(token::TokenOptions),
     /// Check whether everything works here, and say what to do where it does not
     Doctor(doctor::DoctorOptions),
-    /// Print the schema of the MCP tools
+    /// Print what is published of the interfaces
     #[command(hide = true)]
-    Schema,
+    Schema {
+        /// Of which
+        #[arg(default_value = "tools")]
+        of: Schema,
+    },
+}
+
+/// What is published.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Schema {
+    /// The MCP tools
+    Tools,
+    /// The OpenAPI document of REST
+    Openapi,
 }
 
 fn main() -> ExitCode {
@@ -99,8 +112,11 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Token(options) if options.makes() => talk(token::token(&started(&paths)?, &options)),
         Command::Token(options) => talk(token::token(&Client::unix(&paths.socket), &options)),
         Command::Doctor(options) => talk(doctor::doctor(&paths, &options)),
-        Command::Schema => {
-            println!("{:#}", server::mcp::tools_schema());
+        Command::Schema { of } => {
+            match of {
+                Schema::Tools => println!("{:#}", server::mcp::tools_schema()),
+                Schema::Openapi => println!("{:#}", server::rest::document()),
+            }
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -107,6 +107,11 @@ pub async fn run(client: &Client, paths: &Paths, options: &RunOptions) -> Result
 }
 
 impl Runner<'_> {
+    /// Another key for another request: one key stands for one.
+    fn session_key(&self) -> String {
+        format!("{}-session", self.key)
+    }
+
     fn patience(&self) -> Patience {
         Patience::that_starts(self.paths)
     }
@@ -114,7 +119,7 @@ impl Runner<'_> {
     /// A session of our own.
     async fn made(&self, request: &CreateRequest, leaving: &mut Leaving) -> Result<TerminalSession, Failure> {
         let mut patience = self.patience();
-        let making = patience.ask(async || self.client.create(request, Some(&self.key)).await);
+        let making = patience.ask(async || self.client.create(request, Some(&self.session_key())).await);
         tokio::pin!(making);
         tokio::select! {
             made = &mut making => return made,

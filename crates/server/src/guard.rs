@@ -17,9 +17,10 @@ use axum::response::{IntoResponse, Response};
 use crate::action::ActionError;
 use crate::config::Config;
 use crate::dispatch::Dispatcher;
-use crate::identity::{Grant, Principal};
+use crate::identity::{Grant, Place, Principal};
 use crate::limits;
 use crate::rates::{Buckets, Rate};
+use crate::rest::DOCS;
 use crate::rest::error::Refusal;
 use crate::tickets::Tickets;
 use crate::token::Token;
@@ -54,7 +55,7 @@ pub(crate) struct Guard {
     pub(crate) token: Token,
     /// The named ones.
     pub(crate) tokens: Arc<Tokens>,
-    /// The tickets that stand for it, once each, at a socket.
+    /// The tickets that stand for it, once each, at a socket or the docs.
     pub(crate) tickets: Arc<Tickets>,
     /// The user that the server runs as.
     pub(crate) uid: u32,
@@ -151,8 +152,8 @@ impl Guard {
                 return Ok(Some(Admitted { who, grant: None }));
             }
         }
-        if let Some((session, shown)) = ticket(headers, uri) {
-            return self.by_ticket(session, shown);
+        if let Some((entrance, shown)) = ticket(headers, uri) {
+            return self.by_ticket(entrance, shown);
         }
         let help =
             "send `Authorization: Bearer <token>`; the token is in the file `token` of the server's state directory";
@@ -160,7 +161,7 @@ impl Guard {
     }
 
     /// A ticket is used up even where it does not fit.
-    fn by_ticket(&self, session: &str, shown: &str) -> Result<Option<Admitted>, Refusal> {
+    fn by_ticket(&self, entrance: Entrance<'_>, shown: &str) -> Result<Option<Admitted>, Refusal> {
         let Some(grant) = self.tickets.redeem(shown) else {
             let help = "the ticket is unknown, used or too old; ask for a new one with POST /tickets";
             return Err(Refusal::new(ErrorCode::Unauthorized, help));
@@ -168,8 +169,13 @@ impl Guard {
         if grant.who.is_shut_out() {
             return Err(Refusal::from(ActionError::ShutOut));
         }
-        if grant.session.as_str() != session {
-            return Err(Refusal::new(ErrorCode::Forbidden, "the ticket is for another session"));
+        let fits = match (&grant.place, entrance) {
+            (Place::Socket(session), Entrance::Socket(named)) => session.as_str() == named,
+            (Place::Docs, Entrance::Docs) => true,
+            (Place::Socket(_), Entrance::Docs) | (Place::Docs, Entrance::Socket(_)) => false,
+        };
+        if !fits {
+            return Err(Refusal::new(ErrorCode::Forbidden, "the ticket is for another session or page"));
         }
         Ok(Some(Admitted { who: grant.who.clone(), grant: Some(grant) }))
     }
@@ -182,14 +188,22 @@ impl Guard {
     }
 }
 
-/// The session and the ticket of a request for a socket: browsers can set no header there, only the address and the names of
-/// sub-protocols.
-fn ticket<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<(&'a str, &'a str)> {
-    let session = uri.path().strip_prefix("/terminals/")?.strip_suffix("/socket")?;
+/// Where a ticket is taken; a socket by its session as the address names it.
+#[derive(Debug, Clone, Copy)]
+enum Entrance<'a> {
+    Socket(&'a str),
+    Docs,
+}
+
+/// The place and the ticket of a request for a socket or the docs: browsers can set no header there, only the address and,
+/// at a socket, the names of sub-protocols.
+fn ticket<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<(Entrance<'a>, &'a str)> {
+    let socket = || uri.path().strip_prefix("/terminals/")?.strip_suffix("/socket").map(Entrance::Socket);
+    let entrance = if uri.path() == DOCS { Entrance::Docs } else { socket()? };
     let in_query = || uri.query()?.split('&').find_map(|pair| pair.strip_prefix("ticket="));
     let mut offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|v| v.to_str().ok());
     let in_names = || offered.find_map(|v| v.split(',').find_map(|name| name.trim().strip_prefix("ptyd.ticket.")));
-    in_query().or_else(in_names).map(|shown| (session, shown))
+    in_query().or_else(in_names).map(|shown| (entrance, shown))
 }
 
 /// The token of an `Authorization` value; the scheme is case-insensitive (RFC 9110 §11.1).
@@ -287,7 +301,7 @@ mod tests {
         let guard = guard();
         let session = crate::ids::SessionId::parse("s0-aaaaaaaaaa").expect("an id");
         let who = Principal { name: "me".to_owned(), scope: Scope::Write, pass: None };
-        let grant = Grant { who: who.clone(), session, may_write: false };
+        let grant = Grant { who: who.clone(), place: Place::Socket(session), may_write: false };
         let fresh = || guard.tickets.issue(grant.clone()).expect("room");
         let of = |path: String, names: &str, origin: &str| {
             let mut map = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static("localhost"))]);
@@ -311,6 +325,28 @@ mod tests {
         assert_eq!(of(format!("{own}?ticket={ticket}"), "ptyd.v1", page), Err(ErrorCode::Unauthorized));
         let rest = of(format!("/terminals?ticket={}", fresh()), "ptyd.v1", page);
         assert_eq!(rest, Err(ErrorCode::Unauthorized));
+        let docs = of(format!("/docs?ticket={}", fresh()), "", page);
+        assert_eq!(docs, Err(ErrorCode::Forbidden));
+    }
+
+    #[test]
+    fn a_ticket_for_the_docs_opens_them_once_and_no_socket() {
+        let guard = guard();
+        let who = Principal { name: "me".to_owned(), scope: Scope::Write, pass: None };
+        let grant = Grant { who: who.clone(), place: Place::Docs, may_write: true };
+        let fresh = || guard.tickets.issue(grant.clone()).expect("room");
+        let of = |path: String| {
+            let map = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static("localhost"))]);
+            guard.over_tcp(&map, &path.parse().expect("a path")).map_err(|r| r.code)
+        };
+        let docs = format!("/docs?ticket={}", fresh());
+        let admitted = Admitted { who, grant: Some(grant.clone()) };
+        assert_eq!([of(docs.clone()), of(docs)], [Ok(Some(admitted)), Err(ErrorCode::Unauthorized)]);
+        let socket = of(format!("/terminals/s0-aaaaaaaaaa/socket?ticket={}", fresh()));
+        assert_eq!(socket, Err(ErrorCode::Forbidden));
+        for other in ["/docs/", "/openapi.json", "/terminals"] {
+            assert_eq!(of(format!("{other}?ticket={}", fresh())), Err(ErrorCode::Unauthorized), "{other}");
+        }
     }
 
     #[test]

@@ -10,20 +10,20 @@ use crate::ids::SessionId;
 
 /// A place among the events of one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct EventPlace {
     /// Which server it is in.
     pub server: u32,
     /// Behind the event of this number.
     pub number: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for EventPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:08x}-{}", self.server, self.number)
     }
 }
 
-impl FromStr for Place {
+impl FromStr for EventPlace {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -37,7 +37,7 @@ impl FromStr for Place {
 #[derive(Debug, Clone, Copy)]
 pub struct ReadEvents {
     /// From where; without it from now on.
-    pub since: Option<Place>,
+    pub since: Option<EventPlace>,
     /// Wait this long for one.
     pub wait: Duration,
 }
@@ -50,7 +50,7 @@ pub struct EventsView {
     /// What came right behind the place is no longer kept.
     pub is_gap: bool,
     /// Where to go on.
-    pub next: Place,
+    pub next: EventPlace,
 }
 
 /// Something that happened.

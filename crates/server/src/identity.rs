@@ -116,14 +116,23 @@ impl PartialEq for Pass {
 
 impl Eq for Pass {}
 
-/// What a ticket allows: one socket of one session.
+/// Where a ticket lets its holder in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// The socket of one session.
+    Socket(SessionId),
+    /// The documentation page, which tells nothing about sessions.
+    Docs,
+}
+
+/// What a ticket allows: one visit to one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     /// Who asked for the ticket, and acts by it.
     pub who: Principal,
-    /// The session.
-    pub session: SessionId,
-    /// Whether its holder may type and resize, too.
+    /// Where to.
+    pub place: Place,
+    /// Whether its holder may type and resize there, too.
     pub may_write: bool,
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 pub const SESSIONS_MAX: usize = 2_000;
 /// The same for one owner, so that one cannot starve the others.
 pub const SESSIONS_PER_OWNER_MAX: usize = 1_000;
-/// The shortest life that a session can be given, by age or by inactivity: below, it is only a way to lose what one does.
+/// The shortest life that all sessions can be given, by age or by inactivity: below, it is only a way to lose what one does.
 pub const LIFETIME_MIN: Duration = Duration::from_millis(100);
 /// And the longest: a year, after which nobody remembers.
 pub const LIFETIME_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
@@ -60,6 +60,10 @@ pub const START_WAIT: Duration = Duration::from_millis(500);
 pub const INPUT_PATIENCE: Duration = Duration::from_millis(1_500);
 /// HUP, then this, TERM, then this, KILL: five seconds in all are promised (BEHAVIOUR 6).
 pub const TERMINATE_GRACE: Duration = Duration::from_millis(1_500);
+/// The longest grace that can be asked for.
+pub const GRACE_MAX: Duration = Duration::from_secs(60);
+/// Actions of one session, and the characters of an action's name.
+pub const ACTIONS_MAX: usize = 64;
 /// The line editor of the shell has the terminal although a command runs: after this the shell is asked to report.
 pub const EDITOR_SUSPICION: Duration = Duration::from_millis(60);
 /// A full-screen program is believed to wait for a key when nothing was painted for this long: vim looks for its
@@ -164,3 +168,7 @@ pub const HEARTBEAT: Duration = Duration::from_secs(15);
 pub const BATCH_OPERATIONS_MAX: usize = 64;
 /// What the answers of one batch may hold together: they are in memory until the last is there.
 pub const BATCH_ANSWER_BYTES_MAX: usize = 16 << 20;
+/// Resources that one MCP client follows at once: the list names 200, and nobody watches all of them.
+pub const SUBSCRIPTIONS_MAX: usize = 100;
+/// The least time between two words about one resource: a client reads it again for each.
+pub const SUBSCRIPTION_PAUSE: Duration = Duration::from_millis(250);

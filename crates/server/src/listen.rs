@@ -285,7 +285,7 @@ mod tests {
     async fn no_route_answers_without_a_token_but_the_two_open_ones() {
         let dir = tempfile::tempdir().expect("a directory");
         let app = app_in(dir.path()).await;
-        let table = rest::routes().into_iter().map(|(method, path, _)| (method, path));
+        let table = rest::routes().into_iter().map(|route| (route.method, route.path));
         let others = [
             (Method::GET, stdio::PATH),
             (Method::POST, "/mcp"),
@@ -340,6 +340,7 @@ mod tests {
             ("POST", "/terminals/{session}/execute") => (r#"{"command":"true"}"#, 403),
             ("POST", "/terminals/{session}/input") => (r#"{"input":"x"}"#, 403),
             ("POST", "/terminals/{session}/signal") => (r#"{"signal":"INT"}"#, 403),
+            ("POST", "/terminals/{session}/actions/{action}") => ("", 403),
             ("POST", "/tickets") => (r#"{"session":"ID","scope":"write"}"#, 403),
             ("POST", "/tokens") => (r#"{"name":"mine","scope":"admin"}"#, 403),
             ("DELETE", "/terminals/{session}" | "/tokens/{token}") => ("", 403),
@@ -379,9 +380,13 @@ mod tests {
             }
         }
         let before = state().await;
-        for (method, path, _) in rest::routes() {
+        for rest::Route { method, path, .. } in rest::routes() {
             let (body, status) = sent_with_a_read_token(&method, path, &id);
-            let place = path.replace("{session}", &id).replace("{command}", "c99").replace("{token}", "eye");
+            let place = path
+                .replace("{session}", &id)
+                .replace("{command}", "c99")
+                .replace("{token}", "eye")
+                .replace("{action}", "reload");
             let answer = ask_with(&app, &method, &place, &token, &body).await;
             assert_eq!(answer.status(), status, "{method} {path}");
             if path == "/batch" {

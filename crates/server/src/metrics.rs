@@ -25,6 +25,8 @@ use crate::ws::Visits;
 
 /// The route.
 pub(crate) const PATH: &str = "/metrics";
+/// The form of its text.
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Upper bounds in seconds: most answers take less than a millisecond, and waits of up to a minute are usual.
 const BUCKETS: [f64; 11] = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 20.0, 60.0];
 
@@ -187,7 +189,7 @@ pub(crate) async fn serve(State(scraped): State<Scraped>) -> impl IntoResponse {
     }
     metrics.sockets.set(i64::try_from(scraped.visits.count()).unwrap_or(i64::MAX));
     metrics.look_at_process();
-    ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], metrics.text())
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], metrics.text())
 }
 
 /// The layer that measures every answer by its route's template and the class of its status.

@@ -1,6 +1,6 @@
-//! One-time tickets: the way in for browsers, which can set no header on a WebSocket.
+//! One-time tickets: the way in for browsers, which can set no header on a WebSocket or for a page.
 //!
-//! A ticket is good once, for a short time and for one session. Nothing in here puts it into a log or an error.
+//! A ticket is good once, for a short time and for one place. Nothing in here puts it into a log or an error.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -68,12 +68,16 @@ fn forget_old(open: &mut VecDeque<(Instant, String, Grant)>, now: Instant) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::{Principal, Scope};
+    use crate::identity::{Place, Principal, Scope};
     use crate::ids::SessionId;
 
     fn grant() -> Grant {
         let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
-        Grant { who: Principal { name: "me".to_owned(), scope: Scope::Write, pass: None }, session, may_write: true }
+        Grant {
+            who: Principal { name: "me".to_owned(), scope: Scope::Write, pass: None },
+            place: Place::Socket(session),
+            may_write: true,
+        }
     }
 
     #[test]

@@ -240,7 +240,8 @@ fn the_same_idempotency_key_runs_once_and_never_another_command() {
     let http = &mut server.connect();
     let file = server.home().file("count");
     let keyed = |http: &mut Connection, path: &str, body: &Value| {
-        let reply = http.send("POST", path, &[("Host", "localhost"), ("Idempotency-Key", "k1")], &body.to_string());
+        let key = if path.ends_with("/terminals") { "k0" } else { "k1" };
+        let reply = http.send("POST", path, &[("Host", "localhost"), ("Idempotency-Key", key)], &body.to_string());
         reply.expect("an answer")
     };
     let made = keyed(http, "/terminals", &json!({ "name": "one" })).json();
@@ -254,8 +255,31 @@ fn the_same_idempotency_key_runs_once_and_never_another_command() {
     let second = keyed(http, &path, &append).json();
     assert_eq!([&second["id"], &second["exitCode"]], [&first["id"], &json!(0)]);
     assert_eq!(std::fs::read_to_string(&file).expect("written"), "once\n");
-    let other = keyed(http, &path, &json!({ "command": "echo other" }));
-    assert_eq!(other.problem(), (422, "key_reused".to_owned(), String::new()));
+    let reused = (422, "key_reused".to_owned(), String::new());
+    let mut others = vec![json!({ "command": "echo other" })];
+    for (name, value) in [("timeout", json!(5)), ("waitFor", json!("once")), ("waitForCompletion", json!(false))] {
+        let mut other = append.clone();
+        other[name] = value;
+        others.push(other);
+    }
+    for other in others {
+        assert_eq!(keyed(http, &path, &other).problem(), reused, "{other}");
+    }
+    let input = path.replace("/execute", "/input");
+    assert_eq!(keyed(http, &input, &json!({ "input": "x" })).problem(), reused, "an input is another request");
+}
+
+#[test]
+fn a_key_that_started_a_session_is_refused_for_a_command_and_for_input() {
+    let server = Server::start();
+    let http = &mut server.connect();
+    let headers = [("Host", "localhost"), ("Idempotency-Key", "k1")];
+    let made = http.send("POST", "/terminals", &headers, "{}").expect("an answer").json();
+    let path = format!("/terminals/{}", made["id"].as_str().expect("an id"));
+    for (word, body) in [("execute", r#"{"command":"true"}"#), ("input", r#"{"input":"x"}"#)] {
+        let reply = http.send("POST", &format!("{path}/{word}"), &headers, body).expect("an answer");
+        assert_eq!(reply.problem(), (422, "key_reused".to_owned(), String::new()), "{word}");
+    }
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! What an action carries: each kind of request with its parameters.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use regex::Regex;
 
-use super::{Limits, SessionStatus};
+use super::{Limits, OutputKind, SessionStatus};
 use crate::identity::Detach;
 use crate::ids::{CommandId, SessionId};
 
@@ -44,6 +45,8 @@ pub struct Create {
     pub detach: Detach,
     /// What it may use.
     pub limits: Limits,
+    /// What can be asked of it by a name.
+    pub reactions: BTreeMap<String, Reaction>,
     /// It is that client's default session, the one of the `terminal` tool.
     pub is_default: bool,
     /// The same key again answers with the same session.
@@ -72,6 +75,19 @@ pub struct Terminate {
     pub force: bool,
     /// The first signal instead of HUP.
     pub signo: Option<i32>,
+    /// How long to wait after it, and after TERM, instead of [`crate::limits::TERMINATE_GRACE`].
+    pub grace: Option<Duration>,
+}
+
+/// What is done when its name is asked for: an application's own way to be told something.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Reaction {
+    /// A signal to the foreground.
+    Signal(i32),
+    /// Keys, by name.
+    Keys(Vec<String>),
+    /// A command.
+    Command(String),
 }
 
 /// A command to run.
@@ -128,6 +144,14 @@ pub struct Wait {
     pub timeout: Duration,
 }
 
+impl Wait {
+    /// What the caller asked for in its own words, by which the same request is known again; what the server adds to them (the
+    /// silence of the one-tool shell) may be another in the next one.
+    pub(crate) fn words(&self) -> (Option<&str>, bool, Duration) {
+        (self.pattern.as_ref().map(Regex::as_str), self.input_wanted, self.timeout)
+    }
+}
+
 /// Output to read.
 #[derive(Debug, Clone)]
 pub struct ReadOutput {
@@ -135,6 +159,8 @@ pub struct ReadOutput {
     pub session: SessionId,
     /// From where.
     pub since: Since,
+    /// Only the next stretch of output of this kind.
+    pub kind: Option<OutputKind>,
     /// In which form.
     pub view: View,
     /// At most this many bytes of the journal.

@@ -7,6 +7,7 @@ mod answers;
 mod asks;
 mod error;
 mod limits;
+mod processes;
 
 use std::time::Duration;
 
@@ -14,9 +15,10 @@ pub use answers::*;
 pub use asks::*;
 pub use error::ActionError;
 pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
+pub use processes::{ProcessState, ProcessView, Receiver, SignalView};
 
-pub use crate::happenings::{EventsView, Happened, Happening, Place, ReadEvents};
-use crate::identity::Scope;
+pub use crate::happenings::{EventPlace, EventsView, Happened, Happening, ReadEvents};
+use crate::identity::{Place, Scope};
 use crate::ids::{CommandId, SessionId};
 pub use crate::reading::{CastVersion, FoundView, MatchView, OutputKind, Recording, Search};
 pub use crate::sessions::Feed;
@@ -82,9 +84,9 @@ pub enum Action {
     },
     /// A ticket with which a browser comes in, once. → [`Outcome::Ticket`]
     Ticket {
-        /// For which session.
-        session: SessionId,
-        /// Whether it may type and resize, too.
+        /// For which socket or page.
+        place: Place,
+        /// Whether it may type and resize there, too.
         may_write: bool,
     },
     /// Send a signal. → [`Outcome::Session`]
@@ -96,6 +98,19 @@ pub enum Action {
         /// Its number.
         signo: i32,
     },
+    /// Do what the session has under a name. → [`Outcome::Report`]
+    React {
+        /// Which session.
+        session: SessionId,
+        /// The name.
+        name: String,
+        /// The same key again is not done again.
+        key: Option<String>,
+    },
+    /// The processes of a session. → [`Outcome::Processes`]
+    Processes(SessionId),
+    /// The signals that were sent in a session. → [`Outcome::Signals`]
+    Signals(SessionId),
     /// Wait for something to happen. → [`Outcome::Report`]
     Wait {
         /// Which session.
@@ -154,6 +169,9 @@ impl Action {
             | Self::Watch { .. }
             | Self::Ticket { .. }
             | Self::Signal { .. }
+            | Self::React { .. }
+            | Self::Processes(_)
+            | Self::Signals(_)
             | Self::Search(_)
             | Self::Recording(..)
             | Self::Screen(_)
@@ -176,6 +194,8 @@ impl Action {
             | Self::Search(_)
             | Self::Recording(..)
             | Self::Events(_)
+            | Self::Processes(_)
+            | Self::Signals(_)
             | Self::Screen(_)
             // A ticket does no more than who asked for it.
             | Self::Ticket { may_write: false, .. } => Scope::Read,
@@ -187,6 +207,7 @@ impl Action {
             | Self::Type { .. }
             | Self::Ticket { may_write: true, .. }
             | Self::Signal { .. }
+            | Self::React { .. }
             // Even a look starts a shell where there is none.
             | Self::Terminal(_) => Scope::Write,
             Self::Tokens | Self::MakeToken { .. } | Self::RevokeToken { .. } => Scope::Admin,
@@ -217,6 +238,10 @@ pub enum Outcome {
     Terminated(Box<TerminatedView>),
     /// The one-tool shell's answer.
     Terminal(Box<TerminalView>),
+    /// Processes, parents before children.
+    Processes(Vec<ProcessView>),
+    /// Signals, oldest first.
+    Signals(Vec<SignalView>),
     /// How many bytes were typed.
     Typed(usize),
     /// A viewer's place in a session.

@@ -32,13 +32,11 @@ pub(super) async fn batch(
     let requests = body.operations.into_iter().enumerate().map(|(i, one)| request(i, one, &who, batch_id));
     let requests: Vec<Request> = requests.collect::<Result<_, _>>()?;
     // A stream without an end would be an answer without one.
-    let router = super::router_of(
-        super::routes().into_iter().filter(|(_, path, _)| ![PATH, super::news::PATH].contains(path)),
-        rest,
-    )
-    .fallback(super::no_route)
-    .method_not_allowed_fallback(super::no_method)
-    .layer(from_fn(label));
+    let held = super::routes().into_iter().filter(|route| ![PATH, super::news::PATH].contains(&route.path));
+    let router = super::router_of(held, rest)
+        .fallback(super::no_route)
+        .method_not_allowed_fallback(super::no_method)
+        .layer(from_fn(label));
     let (mut responses, mut bytes) = (Vec::with_capacity(count), 0);
     for (i, request) in requests.into_iter().enumerate() {
         let id = format!("{batch_id}.{i}");

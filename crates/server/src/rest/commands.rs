@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
-use serde::Deserialize;
 
 use super::error::Refusal;
 use super::extract::{self, Body, Command, Key, Params, Session};
@@ -55,19 +54,11 @@ fn to_execute(session: SessionId, body: api::ExecuteRequest, key: Option<String>
     Ok(Execute { session, command: body.command, wait, key, budget: extract::budget(body.max_chars)? })
 }
 
-/// The query of `GET …/commands`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ListQuery {
-    limit: Option<u64>,
-    offset: Option<u64>,
-}
-
 pub(super) async fn list(
     State(rest): State<Rest>,
     Extension(who): Extension<Principal>,
     Session(session): Session,
-    Params(query): Params<ListQuery>,
+    Params(query): Params<api::CommandListQuery>,
 ) -> Result<Json<api::CommandList>, Refusal> {
     let (limit, offset) = sessions::page(query.limit, query.offset)?;
     match rest.act(&who, Action::Commands { session, limit, offset }).await? {
@@ -78,26 +69,12 @@ pub(super) async fn list(
     }
 }
 
-/// The query of `GET …/commands/{command}`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct ShowQuery {
-    #[serde(default)]
-    format: api::OutputFormat,
-    /// Text: how many characters of output at most.
-    max_chars: Option<u64>,
-    /// Raw: from this offset of the journal on; the default is the command's first byte.
-    offset: Option<u64>,
-    /// Raw: at most this many bytes.
-    limit: Option<u64>,
-}
-
 pub(super) async fn show(
     State(rest): State<Rest>,
     Extension(who): Extension<Principal>,
     Session(session): Session,
     Command(command): Command,
-    Params(query): Params<ShowQuery>,
+    Params(query): Params<api::CommandQuery>,
 ) -> Result<Json<api::CommandExecution>, Refusal> {
     let budget = match query.format {
         api::OutputFormat::Text => extract::budget(query.max_chars)?,
@@ -141,6 +118,7 @@ async fn add_bytes(
         let read = ReadOutput {
             session,
             since: Since::Offset(start),
+            kind: None,
             view: View::Raw,
             limit,
             lines_max: None,

@@ -98,6 +98,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Session {
     }
 }
 
+/// The name of an action in the path; the session knows which there are.
+#[derive(Debug)]
+pub(super) struct ActionName(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for ActionName {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        Ok(Self(segment(parts, state, "action").await))
+    }
+}
+
 /// The command that the path names.
 #[derive(Debug)]
 pub(super) struct Command(pub(super) CommandId);
@@ -129,7 +141,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Key {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
         let Some(value) = parts.headers.get(IDEMPOTENCY_KEY) else { return Ok(Self(None)) };
-        let key = value.to_str().ok().filter(|k| (1..=KEY_CHARS_MAX).contains(&k.len()));
+        let key = value
+            .to_str()
+            .ok()
+            .filter(|k| (1..=KEY_CHARS_MAX).contains(&k.len()) && k.bytes().all(|b| b.is_ascii_graphic()));
         key.map(|k| Self(Some(k.to_owned()))).ok_or_else(|| {
             Refusal::field("Idempotency-Key", format!("must be 1 to {KEY_CHARS_MAX} visible ASCII characters"))
         })

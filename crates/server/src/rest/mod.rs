@@ -7,19 +7,24 @@
 //! [`Action`]: crate::action::Action
 //! [`Outcome`]: crate::action::Outcome
 
+mod actions;
 mod batch;
 mod commands;
 mod convert;
+mod docs;
 pub(crate) mod error;
 mod events;
 mod extract;
 mod input;
 mod news;
+mod openapi;
 mod output;
+mod processes;
 mod recording;
 mod search;
 mod sessions;
 mod stream;
+mod table;
 mod tickets;
 mod tokens;
 
@@ -28,12 +33,14 @@ use std::sync::Arc;
 use api::ErrorCode;
 use axum::Router;
 use axum::http::Method;
-use axum::routing::{MethodRouter, delete, get, post};
 
 use crate::action::{Action, Outcome};
 use crate::dispatch::Dispatcher;
 use crate::identity::Principal;
+pub(crate) use docs::PAGE as DOCS;
 use error::Refusal;
+pub use openapi::document;
+pub(crate) use table::{Route, routes};
 
 /// What every handler holds.
 #[derive(Debug, Clone)]
@@ -53,43 +60,13 @@ impl Rest {
     }
 }
 
-/// One line of the table: the method, the path, and what answers.
-pub(crate) type Route = (Method, &'static str, MethodRouter<Rest>);
-
-/// Every route of this door. The documentation and the tests read it too, so a route cannot be there without them.
-pub(crate) fn routes() -> Vec<Route> {
-    vec![
-        (Method::POST, batch::PATH, post(batch::batch)),
-        (Method::POST, "/terminals", post(sessions::create)),
-        (Method::GET, "/terminals", get(sessions::list)),
-        (Method::GET, "/terminals/{session}", get(sessions::show)),
-        (Method::DELETE, "/terminals/{session}", delete(sessions::terminate)),
-        (Method::POST, "/terminals/{session}/resize", post(sessions::resize)),
-        (Method::POST, "/terminals/{session}/execute", post(commands::execute)),
-        (Method::GET, "/terminals/{session}/commands", get(commands::list)),
-        (Method::GET, "/terminals/{session}/commands/{command}", get(commands::show)),
-        (Method::POST, "/terminals/{session}/input", post(input::input)),
-        (Method::POST, "/terminals/{session}/signal", post(input::signal)),
-        (Method::POST, "/terminals/{session}/wait", post(input::wait)),
-        (Method::GET, "/terminals/{session}/output", get(output::output)),
-        (Method::GET, "/terminals/{session}/screen", get(output::screen)),
-        (Method::POST, "/tickets", post(tickets::create)),
-        (Method::GET, news::PATH, get(news::follow)),
-        (Method::POST, "/tokens", post(tokens::create)),
-        (Method::GET, "/tokens", get(tokens::list)),
-        (Method::DELETE, "/tokens/{token}", delete(tokens::revoke)),
-        (Method::GET, "/terminals/{session}/search", get(search::search)),
-        (Method::GET, "/terminals/{session}/recording", get(recording::recording)),
-    ]
-}
-
 /// The table as a router.
 pub(crate) fn router(rest: Rest) -> Router {
     router_of(routes().into_iter(), rest)
 }
 
 fn router_of(routes: impl Iterator<Item = Route>, rest: Rest) -> Router {
-    routes.fold(Router::new(), |router, (_, path, handler)| router.route(path, handler)).with_state(rest)
+    routes.fold(Router::new(), |router, route| router.route(route.path, route.handler)).with_state(rest)
 }
 
 /// What is in no table.
@@ -119,6 +96,8 @@ fn unexpected(outcome: &Outcome) -> Refusal {
         Outcome::Screen(_) => "a screen",
         Outcome::Terminated(_) => "an end",
         Outcome::Terminal(_) => "a terminal call",
+        Outcome::Processes(_) => "processes",
+        Outcome::Signals(_) => "signals",
         Outcome::Typed(_) => "what was typed",
         Outcome::Watching(_) => "a viewer's place",
         Outcome::Ticket(_) => "a ticket",

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use super::error::Refusal;
 use super::events::{LAST_EVENT_ID, RETRY};
 use super::{Rest, convert, stream, unexpected};
-use crate::action::{Action, EventsView, Happened, Happening, Outcome, Place, ReadEvents};
+use crate::action::{Action, EventPlace, EventsView, Happened, Happening, Outcome, ReadEvents};
 use crate::identity::Principal;
 use crate::limits;
 
@@ -31,7 +31,7 @@ pub(super) async fn follow(
     Extension(who): Extension<Principal>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let since = headers.get(LAST_EVENT_ID).map(|id| id.to_str().ok().and_then(|id| id.parse::<Place>().ok()));
+    let since = headers.get(LAST_EVENT_ID).map(|id| id.to_str().ok().and_then(|id| id.parse::<EventPlace>().ok()));
     if since == Some(None) {
         return Err(Refusal::field("Last-Event-ID", "must be the id of an event of this stream"));
     }
@@ -75,7 +75,7 @@ impl Following {
             push(&mut text, None, &gap);
         }
         for happening in &view.events {
-            let place = Place { number: happening.number, ..view.next };
+            let place = EventPlace { number: happening.number, ..view.next };
             push(&mut text, Some(place), &event(happening));
         }
         if text.is_empty() {
@@ -86,7 +86,7 @@ impl Following {
     }
 }
 
-fn push(text: &mut String, place: Option<Place>, event: &api::Event) {
+fn push(text: &mut String, place: Option<EventPlace>, event: &api::Event) {
     let data = serde_json::to_string(event).expect("invariant: an event is plain data");
     let id = place.map(|place| format!("id: {place}\n")).unwrap_or_default();
     text.push_str(&format!("{id}event: {}\ndata: {data}\n\n", event.event.name()));

@@ -6,7 +6,6 @@ use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
 
 use super::error::Refusal;
 use super::extract::{self, Params, Session};
@@ -29,6 +28,7 @@ pub(super) async fn output(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let wants_events = events::are_wanted(&headers);
+    let resumed = events::resumed(&headers)?;
     let view = match query.view.unwrap_or_default() {
         api::OutputView::Text => View::Text,
         api::OutputView::Raw => View::Raw,
@@ -36,14 +36,19 @@ pub(super) async fn output(
         api::OutputView::Screen if wants_events => {
             return Err(Refusal::field("view", "only text, raw and stream can be followed as events"));
         }
+        api::OutputView::Screen if query.kind.is_some() => {
+            return Err(Refusal::field("kind", "does not go with the screen, which shows everything"));
+        }
         api::OutputView::Screen => return Ok(screen_as_output(&rest, &who, session).await?.into_response()),
     };
+    if query.kind.is_some() && query.command_id.is_some() {
+        return Err(Refusal::field("kind", "only one of kind and commandId can be given"));
+    }
     if wants_events {
         if query.command_id.is_some() || query.max_lines.is_some() {
             let field = if query.command_id.is_some() { "commandId" } else { "maxLines" };
             return Err(Refusal::field(field, "does not go with events, which are all output from a position on"));
         }
-        let resumed = events::resumed(&headers)?;
         let is_resumed = resumed.is_some();
         let mut read = to_read(session, query, view)?;
         read.since = resumed.unwrap_or(read.since);
@@ -68,6 +73,7 @@ fn to_read(session: SessionId, query: api::OutputQuery, view: View) -> Result<Re
     Ok(ReadOutput {
         session,
         since,
+        kind: query.kind.map(super::search::to_kind),
         view,
         limit: extract::count("limit", query.limit, LIMIT, 1, limits::READ_BYTES_MAX)?,
         lines_max: lines,
@@ -97,6 +103,7 @@ async fn screen_as_output(rest: &Rest, who: &Principal, session: SessionId) -> R
     let read = ReadOutput {
         session,
         since: Since::Offset(screen.at),
+        kind: None,
         view: View::Raw,
         limit: 1,
         lines_max: None,
@@ -133,14 +140,6 @@ fn text_of(screen: &ScreenView) -> String {
     screen.rows.join("\n").trim_end_matches('\n').to_owned()
 }
 
-/// The query of `GET …/screen`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ScreenQuery {
-    #[serde(default)]
-    format: api::ScreenFormat,
-}
-
 /// The offset up to which the output is in a screen that is not sent as JSON.
 const OFFSET: HeaderName = HeaderName::from_static("x-ptyd-offset");
 
@@ -148,7 +147,7 @@ pub(super) async fn screen(
     State(rest): State<Rest>,
     Extension(who): Extension<Principal>,
     Session(session): Session,
-    Params(query): Params<ScreenQuery>,
+    Params(query): Params<api::ScreenQuery>,
 ) -> Result<Response, Refusal> {
     let view = take_screen(&rest, &who, session).await?;
     let offset = (OFFSET, view.at.to_string());

@@ -4,7 +4,6 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
 
 use super::error::Refusal;
 use super::extract::{Params, Session};
@@ -12,18 +11,11 @@ use super::{Rest, stream, unexpected};
 use crate::action::{Action, CastVersion, Outcome};
 use crate::identity::Principal;
 
-/// The query of `GET …/recording`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RecordingQuery {
-    version: Option<u64>,
-}
-
 pub(super) async fn recording(
     State(rest): State<Rest>,
     Extension(who): Extension<Principal>,
     Session(session): Session,
-    Params(query): Params<RecordingQuery>,
+    Params(query): Params<api::RecordingQuery>,
 ) -> Result<Response, Refusal> {
     let version = match query.version {
         None | Some(2) => CastVersion::V2,

@@ -37,13 +37,17 @@ fn to_search(session: SessionId, query: &api::SearchQuery) -> Result<Search, Ref
         session,
         since: query.since.as_deref().map_or(Ok(Since::First), to_since)?,
         command: command.transpose()?,
-        kind: query.kind.map(|kind| match kind {
-            api::OutputKind::Command => OutputKind::Command,
-            api::OutputKind::Background => OutputKind::Background,
-        }),
+        kind: query.kind.map(to_kind),
         pattern: pattern.ok_or_else(|| Refusal::field("q", "must be a regular expression"))?,
         limit: extract::count("limit", query.limit, MATCHES, 1, limits::SEARCH_MATCHES_MAX)?,
     })
+}
+
+pub(super) fn to_kind(kind: api::OutputKind) -> OutputKind {
+    match kind {
+        api::OutputKind::Command => OutputKind::Command,
+        api::OutputKind::Background => OutputKind::Background,
+    }
 }
 
 fn answer(view: FoundView) -> api::SearchAnswer {

@@ -7,11 +7,10 @@ use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
 
 use super::error::Refusal;
 use super::extract::{self, Body, Key, Params, Session};
-use super::{Rest, convert, unexpected};
+use super::{Rest, actions, convert, unexpected};
 use crate::action::{Action, Create, Limits, List, Outcome, SessionStatus, Terminate};
 use crate::identity::Principal;
 use crate::limits;
@@ -71,6 +70,7 @@ fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Re
             max_age: lifetime("maxAge", body.max_age)?,
             ..body.limits.map(to_limits).transpose()?.unwrap_or_default()
         },
+        reactions: actions::reactions(body.actions)?,
         key,
         // What only a stdio client has.
         ..Create::default()
@@ -79,11 +79,14 @@ fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Re
 
 /// Seconds, with fractions; zero is none.
 fn lifetime(field: &'static str, value: Option<f64>) -> Result<Option<Duration>, Refusal> {
-    let (least, most) = (limits::LIFETIME_MIN, limits::LIFETIME_MAX);
     let Some(value) = value else { return Ok(None) };
-    let given = Duration::try_from_secs_f64(value).ok().filter(|d| d.is_zero() || (least..=most).contains(d));
-    let problem = || format!("{value} is neither 0 nor within {} to {} seconds", least.as_secs_f64(), most.as_secs());
-    given.map(Some).ok_or_else(|| Refusal::field(field, problem()))
+    let most = limits::LIFETIME_MAX.as_secs_f64();
+    if !(0.0..=most).contains(&value) {
+        return Err(Refusal::field(field, format!("{value} is not within 0 to {most} seconds")));
+    }
+    // However little was asked for, it is no session that lives for ever.
+    let least = if value > 0.0 { Duration::from_millis(1) } else { Duration::ZERO };
+    Ok(Some(Duration::from_secs_f64(value).max(least)))
 }
 
 /// Each within its bounds; docs/rest.md and the document name them.
@@ -120,20 +123,10 @@ fn is_name(name: &str) -> bool {
     (1..=limits::NAME_CHARS_MAX).contains(&name.chars().count()) && !name.contains(char::is_control)
 }
 
-/// The query of `GET /terminals`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct ListQuery {
-    owner: Option<String>,
-    status: Option<api::SessionStatus>,
-    limit: Option<u64>,
-    offset: Option<u64>,
-}
-
 pub(super) async fn list(
     State(rest): State<Rest>,
     Extension(who): Extension<Principal>,
-    Params(query): Params<ListQuery>,
+    Params(query): Params<api::SessionListQuery>,
 ) -> Result<Json<api::SessionList>, Refusal> {
     let status = query.status.map(|status| match status {
         api::SessionStatus::Creating => SessionStatus::Creating,
@@ -177,23 +170,15 @@ pub(super) async fn session(
     }
 }
 
-/// The query of `DELETE /terminals/{session}`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct TerminateQuery {
-    #[serde(default)]
-    force: bool,
-    signal: Option<String>,
-}
-
 pub(super) async fn terminate(
     State(rest): State<Rest>,
     Extension(who): Extension<Principal>,
     Session(session): Session,
-    Params(query): Params<TerminateQuery>,
+    Params(query): Params<api::TerminateQuery>,
 ) -> Result<Json<api::Terminated>, Refusal> {
     let signo = query.signal.map(|s| extract::signal("signal", &s)).transpose()?;
-    match rest.act(&who, Action::Terminate(Terminate { session, force: query.force, signo })).await? {
+    let grace = query.grace_seconds.map(grace).transpose()?;
+    match rest.act(&who, Action::Terminate(Terminate { session, force: query.force, signo, grace })).await? {
         Outcome::Terminated(view) => Ok(Json(api::Terminated {
             session: convert::session(view.session, &rest.authority),
             killed: view.killed,
@@ -202,6 +187,14 @@ pub(super) async fn terminate(
         })),
         other => Err(unexpected(&other)),
     }
+}
+
+fn grace(seconds: f64) -> Result<Duration, Refusal> {
+    let most = limits::GRACE_MAX.as_secs_f64();
+    let is_fine = (0.0..=most).contains(&seconds);
+    is_fine
+        .then(|| Duration::from_secs_f64(seconds))
+        .ok_or_else(|| Refusal::field("graceSeconds", format!("{seconds} is not from 0 to {most}")))
 }
 
 pub(super) async fn resize(

@@ -1,4 +1,4 @@
-//! `POST /tickets`: the way in for a browser's WebSocket, which cannot show a token.
+//! `POST /tickets`: the way in for a browser, whose sockets and pages cannot show a token.
 
 use axum::Json;
 use axum::extract::{Extension, State};
@@ -9,7 +9,7 @@ use super::error::Refusal;
 use super::extract::Body;
 use super::{Rest, unexpected};
 use crate::action::{Action, Outcome};
-use crate::identity::Principal;
+use crate::identity::{Place, Principal};
 use crate::ids::SessionId;
 
 pub(super) async fn create(
@@ -17,9 +17,16 @@ pub(super) async fn create(
     Extension(who): Extension<Principal>,
     Body(body): Body<api::TicketRequest>,
 ) -> Result<Response, Refusal> {
-    let session = SessionId::parse(&body.session).map_err(|_| Refusal::field("session", "must be a session's id"))?;
+    let place = match (body.session, body.page) {
+        (Some(session), None) => {
+            Place::Socket(SessionId::parse(&session).map_err(|_| Refusal::field("session", "must be a session's id"))?)
+        }
+        (None, Some(api::TicketPage::Docs)) => Place::Docs,
+        (None, None) => return Err(Refusal::field("session", "one of session and page is needed")),
+        (Some(_), Some(_)) => return Err(Refusal::field("page", "only one of session and page can be given")),
+    };
     let may_write = body.scope == api::TicketScope::Write;
-    match rest.act(&who, Action::Ticket { session, may_write }).await? {
+    match rest.act(&who, Action::Ticket { place, may_write }).await? {
         Outcome::Ticket(made) => {
             let ticket = api::Ticket { ticket: made.ticket, expires_in: made.lifetime.as_secs() };
             Ok((StatusCode::CREATED, [(header::CACHE_CONTROL, "no-store")], Json(ticket)).into_response())

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::manager::{Manager, locked};
 use super::session::Shared;
-use crate::action::{ActionError, EventsView, Happened, Happening, Place, ReadEvents};
+use crate::action::{ActionError, EventPlace, EventsView, Happened, Happening, ReadEvents};
 use crate::identity::Principal;
 use crate::limits::{EVENTS_OF_ALL_KEPT, EVENTS_READ_MAX};
 use crate::metrics::Metrics;
@@ -56,7 +56,7 @@ impl Bulletin {
     }
 
     /// What comes behind a place, as far as this caller may see it; without a place only where it would begin.
-    pub(crate) fn since(&self, who: &Principal, place: Option<Place>) -> EventsView {
+    pub(crate) fn since(&self, who: &Principal, place: Option<EventPlace>) -> EventsView {
         let ring = locked(&self.ring);
         let count = *self.count.borrow();
         let first = ring.front().map_or(count + 1, |h| h.number);
@@ -71,11 +71,11 @@ impl Bulletin {
         let new = ring.iter().skip_while(|h| h.number <= from);
         let events: Vec<_> = new.filter(visible).take(EVENTS_READ_MAX).cloned().collect();
         let number = if events.len() == EVENTS_READ_MAX { events.last().map_or(count, |h| h.number) } else { count };
-        EventsView { events, is_gap, next: Place { server: self.server, number } }
+        EventsView { events, is_gap, next: EventPlace { server: self.server, number } }
     }
 
     /// Waits until something has happened behind this place.
-    pub(crate) async fn moved(&self, place: Place) {
+    pub(crate) async fn moved(&self, place: EventPlace) {
         let mut count = self.count.subscribe();
         // The sender lives as long as this.
         let _ = count.wait_for(|count| *count > place.number).await;
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!((numbers(&read), read.is_gap, read.next.number), (vec![1, 3], false, 3));
         assert_eq!(numbers(&bulletin.since(&who("ann"), Some(read.next))), [0u64; 0]);
         // Another server's place, and one that was never given.
-        for strange in [Place { server: !begin.server, number: 1 }, Place { number: 99, ..begin }] {
+        for strange in [EventPlace { server: !begin.server, number: 1 }, EventPlace { number: 99, ..begin }] {
             assert!(bulletin.since(&who("ann"), Some(strange)).is_gap);
         }
         (0..EVENTS_OF_ALL_KEPT).for_each(|_| tell("ann"));

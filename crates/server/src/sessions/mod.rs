@@ -16,6 +16,7 @@ mod manager;
 mod meta;
 mod past;
 mod places;
+mod processes;
 mod recording;
 mod reports;
 mod retention;

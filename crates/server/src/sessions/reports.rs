@@ -6,13 +6,13 @@ use std::time::Duration;
 use holder::wire::{Key, NO_KEY, Target};
 use journal::Reader;
 
-use super::manager::{Found, Handle, Manager, reason};
+use super::manager::{Found, Handle, Manager, locked, reason};
 use super::past::Past;
 use super::session::{Finished, Request, Shared, Snapshot};
 use super::view;
 use crate::action::{
-    ActionError, CommandView, EndedBy, Execute, Foreground, Input, Outcome, OutputView, ReadOutput, Report,
-    SessionView, SignalTarget, Since, TextView, View, Wait,
+    ActionError, CommandView, EndedBy, Execute, Foreground, Input, InputBytes, Outcome, OutputView, ProcessView,
+    Reaction, ReadOutput, Report, SessionView, SignalTarget, SignalView, Since, TextView, View, Wait,
 };
 use crate::identity::Principal;
 use crate::ids::{CommandId, SessionId};
@@ -29,7 +29,9 @@ impl Manager {
         check_command(&wish.command)?;
         let handle = self.live(who, &wish.session).await?;
         let _permit = wish.wait.as_ref().map(|_| handle.wait_permit()).transpose()?;
-        let key = key_of(wish.key.as_deref(), wish.command.as_bytes());
+        self.not_a_creates(who, wish.key.as_deref()).await?;
+        let words = format!("{:?}", (&wish.command, wish.wait.as_ref().map(Wait::words), wish.budget));
+        let key = key_of(wish.key.as_deref(), words.as_bytes());
         let patience = wish.wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, |w| w.timeout);
         let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
         let (text, wait) = (wish.command.into_bytes(), wish.wait);
@@ -54,14 +56,16 @@ impl Manager {
 
     pub(super) async fn input(&self, who: &Principal, wish: Input) -> Result<Report, ActionError> {
         let handle = self.live(who, &wish.session).await?;
-        if let crate::action::InputBytes::Raw(bytes) = &wish.bytes
+        if let InputBytes::Raw(bytes) = &wish.bytes
             && bytes.len() > limits::INPUT_BYTES_MAX
         {
             let problem = format!("{} bytes; at most {} at once", bytes.len(), limits::INPUT_BYTES_MAX);
             return Err(ActionError::Invalid { field: "input", problem });
         }
         let _permit = wish.wait.as_ref().map(|_| handle.wait_permit()).transpose()?;
-        let key = key_of(wish.key.as_deref(), format!("{:?}", wish.bytes).as_bytes());
+        self.not_a_creates(who, wish.key.as_deref()).await?;
+        let words = format!("{:?}", (&wish.bytes, wish.is_secret, wish.wait.as_ref().map(Wait::words), wish.budget));
+        let key = key_of(wish.key.as_deref(), words.as_bytes());
         let Input { bytes, is_secret, wait, .. } = wish;
         let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, wait, typed }).await?;
         let typed = typed.map_err(|e| with_key(e, wish.key.as_deref()))?;
@@ -117,6 +121,72 @@ impl Manager {
         };
         handle.ask(|reply| Request::Signal { target, signo, reply }).await??;
         Ok(Outcome::Session(Box::new(self.live_view(&handle).await?)))
+    }
+
+    /// Does what the session has under this name.
+    pub(super) async fn react(
+        &self,
+        who: &Principal,
+        session: SessionId,
+        name: &str,
+        key: Option<String>,
+    ) -> Result<Report, ActionError> {
+        let budget = limits::BUDGET_CHARS;
+        let handle = self.live(who, &session).await?;
+        let known = &handle.shared.meta.reactions;
+        match known.get(name).cloned() {
+            Some(Reaction::Command(command)) => {
+                self.execute(who, Execute { session, command, wait: None, key, budget }).await
+            }
+            Some(Reaction::Keys(names)) => {
+                let keys = names.iter().map(|name| crate::keys::parse(name)).collect::<Result<Vec<_>, _>>();
+                let bytes = InputBytes::Keys(keys.map_err(|why| ActionError::Internal { why })?.concat());
+                self.input(who, Input { session, bytes, is_secret: false, wait: None, key, budget }).await
+            }
+            Some(Reaction::Signal(signo)) => {
+                self.signal(who, &session, SignalTarget::Foreground, signo).await?;
+                let wait = Wait { pattern: None, input_wanted: false, quiet: None, timeout: Duration::ZERO };
+                self.wait(who, &session, wait, None, budget).await
+            }
+            None => {
+                let all: Vec<&str> = known.keys().map(String::as_str).collect();
+                let problem = match all.as_slice() {
+                    [] => "this session has none; they are given when it is started".to_owned(),
+                    all => format!("this session has {}", all.join(", ")),
+                };
+                Err(ActionError::Invalid { field: "action", problem })
+            }
+        }
+    }
+
+    /// None are left of a session that has ended.
+    pub(super) async fn processes(
+        &self,
+        who: &Principal,
+        session: &SessionId,
+    ) -> Result<Vec<ProcessView>, ActionError> {
+        match self.find(who, session).await? {
+            Found::Live(handle) => handle.ask(Request::Processes).await,
+            Found::Past(_) => Ok(Vec::new()),
+        }
+    }
+
+    pub(super) async fn signals(&self, who: &Principal, session: &SessionId) -> Result<Vec<SignalView>, ActionError> {
+        match self.find(who, session).await? {
+            Found::Live(handle) => handle.ask(Request::Signals).await,
+            Found::Past(past) => Ok(super::snapshot::signal_views(&past.ledger)),
+        }
+    }
+
+    /// A key that has started a session is used up for everything else: that is another request.
+    async fn not_a_creates(&self, who: &Principal, key: Option<&str>) -> Result<(), ActionError> {
+        let Some(key) = key else { return Ok(()) };
+        let Some(session) = locked(&self.keys).get(&(who.name.clone(), key.to_owned())).cloned() else { return Ok(()) };
+        match self.find(who, &session).await {
+            Ok(_) => Err(ActionError::KeyReused { key: key.to_owned() }),
+            // Somebody else's keys are none of this caller's business.
+            Err(_) => Ok(()),
+        }
     }
 
     /// A wait that is over, with the output that belongs to it.
@@ -260,9 +330,9 @@ impl Manager {
             Found::Past(past) => (Arc::clone(&past.shared), Some(past.ledger.scanner.position())),
         };
         let (from, bound) = self.position(who, &found, read).await?;
-        let mut past_echoes = match &found {
-            Found::Live(_) => view::Echoes::new(),
-            Found::Past(past) => echoes(past.commands()),
+        let mut past_commands = match &found {
+            Found::Live(_) => Vec::new(),
+            Found::Past(past) => past.commands(),
         };
         let mut handle = match found {
             Found::Live(handle) => Some(handle),
@@ -270,6 +340,7 @@ impl Manager {
         };
         let deadline = tokio::time::Instant::now() + read.wait;
         let mut has_caught_up = false;
+        let is_filtered = read.kind.is_some() || matches!(read.since, Since::Command(_));
         loop {
             let shown = match &handle {
                 Some(live) => match live.ask(Request::Shown).await {
@@ -290,7 +361,7 @@ impl Manager {
                     let end = ledger_end.unwrap_or(shared.reader.len().unwrap_or_default().0);
                     let markers = match self.find(who, &read.session).await {
                         Ok(Found::Past(past)) => {
-                            (handle, past_echoes) = (None, echoes(past.commands()));
+                            (handle, past_commands) = (None, past.commands());
                             past.ledger.markers.iter().copied().collect()
                         }
                         Ok(Found::Live(_)) | Err(_) => Vec::new(),
@@ -302,21 +373,41 @@ impl Manager {
                 catch_up(live, from).await;
                 continue;
             }
-            let end = bound.map_or(end, |b| b.min(end));
-            if end > from || is_final || read.wait.is_zero() || tokio::time::Instant::now() >= deadline {
-                let echoes = match &handle {
-                    Some(live) if read.view != View::Raw => {
-                        live.ask(Request::Commands).await.map(|(_, c)| echoes(c)).unwrap_or_default()
-                    }
-                    _ => past_echoes,
-                };
-                let view = self.output_view(&shared, read, (from, end), &markers, echoes, is_final).await?;
+            let commands = match &handle {
+                Some(live) if read.view != View::Raw || is_filtered => match live.ask(Request::Commands).await {
+                    Ok((_, commands)) => commands,
+                    // Whose output it is must be known; the actor has gone, and the next turn finds it in the records.
+                    Err(_) if is_filtered && !is_final => continue,
+                    Err(error) if is_filtered => return Err(error),
+                    Err(_) => Vec::new(),
+                },
+                Some(_) => Vec::new(),
+                None => past_commands.clone(),
+            };
+            // A command that ran when it was asked for may have ended meanwhile, and what follows is not its output.
+            let bound = bound.or_else(|| match &read.since {
+                Since::Command(id) => commands.iter().find(|c| c.id == *id).and_then(|c| c.end_offset),
+                Since::First | Since::Offset(_) | Since::Time(_) | Since::Last => None,
+            });
+            let (shown, end) = (end, bound.map_or(end, |b| b.min(end)));
+            let is_all = is_final || bound.is_some_and(|b| from >= b);
+            let (start, stop) = match read.kind {
+                Some(kind) if from <= end => self.stretch(&read.session, kind, &commands, (from, end)).await?,
+                Some(_) | None => (from, end),
+            };
+            if stop > start || is_all || read.wait.is_zero() || tokio::time::Instant::now() >= deadline {
+                let ends = is_final && stop == end;
+                let mut view = self.output_view(&shared, read, (start, stop), &markers, echoes(commands), ends).await?;
+                if start > from && view.first > from {
+                    view.gap = Some((from, view.from.min(view.first)));
+                }
+                view.end = end;
                 self.set_cursor(who, &read.session, view.next);
                 return Ok(view);
             }
             if let Some(live) = &mut handle {
                 live.tail.mark_unchanged();
-                if live.ask(Request::Shown).await.is_ok_and(|shown| shown.to > from) {
+                if live.ask(Request::Shown).await.is_ok_and(|now| now.to > shown.max(from)) {
                     continue;
                 }
                 let _ = tokio::time::timeout_at(deadline, live.tail.changed()).await;

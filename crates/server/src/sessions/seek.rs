@@ -56,7 +56,7 @@ impl Manager {
         }
         let failed = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
         let from = asked.max(shared.reader.first().map_err(failed)?.0).min(end);
-        let (commands, to) = self.places(&wish, recent, (from, end)).await?;
+        let (commands, to) = self.places(&wish.session, recent, (from, end)).await?;
         if let Some(id) = wish.command
             && !commands.iter().any(|c| c.0 == id.0)
         {
@@ -126,15 +126,29 @@ impl Manager {
         recorder.map(Recording::new).map_err(|e| ActionError::Internal { why: format!("the journal: {e}") })
     }
 
+    /// The first stretch of output of a kind in a range; an empty one at its end where there is none.
+    pub(super) async fn stretch(
+        &self,
+        session: &SessionId,
+        kind: OutputKind,
+        recent: &[CommandView],
+        (from, end): (u64, u64),
+    ) -> Result<(u64, u64), ActionError> {
+        let (commands, known_to) = self.places(session, recent.to_vec(), (from, end)).await?;
+        let segments = search::segments(&commands, from, known_to);
+        let first = segments.into_iter().find(|s| (kind == OutputKind::Command) == s.command.is_some());
+        Ok(first.map_or((known_to, known_to), |s| (s.from, s.to)))
+    }
+
     /// The commands with output in a range, and how far they are known: the rest is for the next search.
     async fn places(
         &self,
-        wish: &Search,
+        session: &SessionId,
         recent: Vec<CommandView>,
         (from, to): (u64, u64),
     ) -> Result<(Vec<Place>, u64), ActionError> {
         let newest: Vec<u32> = recent.iter().map(|c| c.id.0).collect();
-        let id = wish.session.as_str().to_owned();
+        let id = session.as_str().to_owned();
         let mut places = self
             .history(move |store| {
                 store.flush();

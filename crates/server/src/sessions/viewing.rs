@@ -7,7 +7,7 @@ use super::manager::{Found, Manager};
 use super::reports::{key_of, with_key};
 use super::session::Request;
 use crate::action::{ActionError, InputBytes, Outcome, SessionEvent, TicketView, Watching};
-use crate::identity::{Grant, Principal};
+use crate::identity::{Grant, Place, Principal};
 use crate::ids::SessionId;
 use crate::limits;
 
@@ -59,15 +59,13 @@ impl Manager {
         typed.map(|t| t.accepted).map_err(|e| with_key(e, Some(name)))
     }
 
-    /// A ticket for a session that the caller may see.
-    pub(super) async fn ticket(
-        &self,
-        who: &Principal,
-        session: SessionId,
-        may_write: bool,
-    ) -> Result<Outcome, ActionError> {
-        self.find(who, &session).await?;
-        let ticket = self.tickets.issue(Grant { who: who.clone(), session, may_write })?;
+    /// A ticket for the docs, or for a session that the caller may see.
+    pub(super) async fn ticket(&self, who: &Principal, place: Place, may_write: bool) -> Result<Outcome, ActionError> {
+        match &place {
+            Place::Socket(session) => drop(self.find(who, session).await?),
+            Place::Docs => {}
+        }
+        let ticket = self.tickets.issue(Grant { who: who.clone(), place, may_write })?;
         Ok(Outcome::Ticket(TicketView { ticket, lifetime: limits::TICKET_LIFETIME }))
     }
 }

@@ -1,7 +1,5 @@
 //! What a visitor asks for in the address.
 
-use serde::Deserialize;
-
 /// A client's own name for itself; longer than any UUID is only noise.
 const CLIENT_CHARS_MAX: usize = 64;
 
@@ -26,23 +24,11 @@ pub(super) struct Query {
     pub(super) wants_all: bool,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Given {
-    mode: Option<String>,
-    since: Option<String>,
-    client: Option<String>,
-    behind: Option<String>,
-    /// The guard has looked at it already.
-    #[serde(rename = "ticket")]
-    _ticket: Option<String>,
-}
-
 impl Query {
     /// Reads a query string; the problem names the field, and never repeats a ticket.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let uri = format!("/?{text}").parse().map_err(|_| "query: cannot be read".to_owned())?;
-        let given = axum::extract::Query::<Given>::try_from_uri(&uri)
+        let given = axum::extract::Query::<api::SocketQuery>::try_from_uri(&uri)
             .map_err(|_| "query: may hold mode, since, client, behind and ticket, each once".to_owned())?;
         let axum::extract::Query(given) = given;
         let mode = match given.mode.as_deref() {

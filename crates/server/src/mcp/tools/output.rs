@@ -278,8 +278,16 @@ pub(in crate::mcp) async fn output(
     limit: usize,
     lines_max: Option<usize>,
 ) -> Result<OutputView, Refusal> {
-    let read =
-        ReadOutput { session: id.clone(), since, view, limit, lines_max, wait: Duration::ZERO, budget: BUDGET_CHARS };
+    let read = ReadOutput {
+        session: id.clone(),
+        since,
+        kind: None,
+        view,
+        limit,
+        lines_max,
+        wait: Duration::ZERO,
+        budget: BUDGET_CHARS,
+    };
     match call.act(Action::Output(read)).await? {
         Outcome::Output(view) => Ok(view),
         other => Err(mismatch(other)),

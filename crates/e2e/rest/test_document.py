@@ -1,0 +1,46 @@
+"""The OpenAPI document is true: the server does nothing else, on any operation, whatever is asked."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+FULL = bool(os.environ.get("PTYD_TEST_FULL"))
+# Enough for each operation to succeed; the long run finds what is rare.
+EXAMPLES = 500 if FULL else 40
+# What the fuzzer cannot do: it speaks no WebSocket, and has the document from where it would ask for it.
+DONE_AT_BEST = {"openSocket": {426}, "getOpenapi": None}
+
+
+def test_the_document_that_is_served_is_the_committed_one(server):
+    status, headers, text = server.ask("GET", "/openapi.json")
+    assert (status, headers["content-type"]) == (200, "application/json")
+    assert json.loads(text) == json.loads((HERE.parents[2] / "schema/openapi.json").read_text())
+
+
+def test_the_server_answers_nothing_but_what_the_document_says(server, tmp_path):
+    """To repeat a failure of the long run: PTYD_FUZZ_SEED with the seed that it printed."""
+    seed = os.environ.get("PTYD_FUZZ_SEED") or (str(int.from_bytes(os.urandom(4))) if FULL else "1")
+    print(f"PTYD_FUZZ_SEED={seed}")
+    seen = tmp_path / "seen.json"
+    fuzz = {"PTYD_FUZZ_URL": server.url, "PTYD_FUZZ_TOKEN": server.token, "PTYD_FUZZ_SEEN": str(seen), "PTYD_FUZZ_SEED": seed}
+    fuzz |= {"SCHEMATHESIS_HOOKS": "fuzz_hooks", "PYTHONPATH": str(HERE)}
+    command = [
+        Path(sys.executable).with_name("schemathesis"), "--config-file", HERE / "schemathesis.toml", "run",
+        f"{server.url}/openapi.json", "--header", f"Authorization: Bearer {server.token}", "--url", server.url,
+        "--phases", "examples,coverage,fuzzing", "--checks", "all", "--max-examples", str(EXAMPLES), "--seed", seed,
+        "--continue-on-failure", "--warnings", "off", "--no-color", "--request-timeout", "20",
+        "--suppress-health-check", "all",
+    ]  # fmt: skip
+    run = subprocess.run(command, cwd=tmp_path, env=os.environ | fuzz, capture_output=True, text=True)
+    assert run.returncode == 0, (run.stdout + run.stderr)[-20_000:]
+    document = json.loads(server.ask("GET", "/openapi.json")[2])
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            name = operation["operationId"]
+            statuses = {int(status) for status in json.loads(seen.read_text()).get(name, {})}
+            done = DONE_AT_BEST.get(name, {int(s) for s in operation["responses"] if s.startswith("2")})
+            assert done is None or statuses & done, f"{name} was never done: {statuses}"
+    assert server.ask("GET", "/readyz")[0] == 200

@@ -1,0 +1,121 @@
+"""Every field of every answer in the document is shown by some answer, and every answer is what the document says."""
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+SHELL = {"shell": "/bin/bash", "env": {"PATH": "/usr/bin:/bin"}}
+
+# What no quiet machine shows, and the tests that do.
+ELSEWHERE = {
+    "Gap.from": "a_viewer_is_told_what_is_no_longer_kept_output_and_events",
+    "Gap.to": "a_viewer_is_told_what_is_no_longer_kept_output_and_events",
+    "Output.gap": "a_reader_that_races_with_retention_sees_bytes_or_gaps_and_never_zeros",
+    "SearchAnswer.gap": "a_reader_that_races_with_retention_sees_bytes_or_gaps_and_never_zeros",
+    "TerminalSession.trouble": "a_full_disk_stops_the_program_and_room_lets_it_go_on",
+}
+
+
+class Witness:
+    """Asks, checks each answer against its schema, and remembers which fields it has seen."""
+
+    def __init__(self, server, document):
+        self.server, self.document, self.seen = server, document, set()
+
+    def ask(self, method, template, body=None, query="", **parts):
+        path = template.format(**parts) + query
+        status, headers, text = self.server.ask(method, path, body)
+        answer = self.document["paths"][template][method.lower()]["responses"][str(status)]
+        kind = headers["content-type"]
+        schema = answer["content"][kind]["schema"]
+        value = json.loads(text) if kind.endswith("json") else text
+        whole = schema | {"components": self.document["components"]}
+        jsonschema_rs.validator_for(whole).validate(value)
+        self.look(schema, value)
+        return value
+
+    def look(self, schema, value):
+        """Walks a value along its schema."""
+        if name := schema.get("$ref", "").rpartition("/")[2]:
+            schema = self.document["components"]["schemas"][name]
+        for field, inner in schema.get("properties", {}).items():
+            if isinstance(value, dict) and field in value:
+                self.seen.add(f"{name}.{field}")
+                self.look(inner, value[field])
+        for item in value if isinstance(value, list) else []:
+            self.look(schema.get("items", {}), item)
+
+
+def fields_of_answers(document):
+    """The fields of every schema that an answer may hold."""
+    fields, names = set(), set()
+    open_ = re.findall(r"schemas/(\w+)", json.dumps([o["responses"] for p in document["paths"].values() for o in p.values()]))
+    while open_:
+        if (name := open_.pop()) not in names:
+            names.add(name)
+            schema = document["components"]["schemas"][name]
+            fields |= {f"{name}.{field}" for field in schema.get("properties", {})}
+            open_ += re.findall(r"schemas/(\w+)", json.dumps(schema))
+    return fields
+
+
+@pytest.fixture
+def witness(server):
+    return Witness(server, json.loads(server.ask("GET", "/openapi.json")[2]))
+
+
+def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witness):
+    ask, of = witness.ask, "/terminals/{sessionId}"
+    session = ask("POST", "/terminals", SHELL | {"name": "witness", "limits": {"openFiles": 512, "outputMb": 1}})
+    at = {"sessionId": session["id"]}
+
+    def run(command, **wish):
+        return ask("POST", f"{of}/execute", {"command": command} | wish, **at)
+
+    # A directory that is no text, a signal, a pattern, bytes that are no text, and more output than was asked for.
+    run(f"mkdir -p {witness.server.home}/$'d\\xff' && cd {witness.server.home}/$'d\\xff'")
+    run("bash -c 'kill -9 $$' | cat; bash -c 'kill -9 $$'")
+    run("printf 'a\\xffb\\n'; read x", waitFor="a")
+    ask("POST", f"{of}/input", {"input": "x", "endWithNewline": True, "waitFor": "x", "timeout": 10}, **at)
+    long = run("for i in {1..2000}; do echo line $i; done", maxChars=200)
+    ask("GET", f"{of}/commands/{{commandId}}", query="?format=raw&limit=10", commandId=long["id"], **at)
+    ask("GET", f"{of}/output", query=f"?commandId={long['id']}&maxChars=200", **at)
+    ask("GET", f"{of}/output", query="?view=raw&limit=10", **at)
+    ask("GET", f"{of}/search", query="?q=^line", **at)
+    ask("GET", of, **at)
+    # A program that has the whole screen, typed at and waited for.
+    painter = "printf '\\e[?1049h\\e[2Jpaint'; read x; printf '\\e[?1049l'"
+    assert run(painter, timeout=5)["foreground"] == "fullscreen"
+    assert ask("GET", of, **at)["currentCommand"]
+    ask("GET", f"{of}/screen", **at)
+    ask("POST", f"{of}/wait", {"waitFor": "paint", "timeout": 5, "maxChars": 1}, **at)
+    ask("POST", f"{of}/signal", {"signal": "INT"}, **at)
+    ask("POST", f"{of}/wait", {"timeout": 5}, **at)
+    run("for i in {1..2000}; do echo line $i; done; read x", timeout=5, waitFor="line 2000")
+    ask("POST", f"{of}/input", {"input": "x", "endWithNewline": True, "timeout": 5, "maxChars": 0}, **at)
+    # A limit that is hit, and a command that cannot be.
+    run("while :; do echo 0123456789012345678901234567890123456789012345678901234567890; done", timeout=20)
+    run("if", timeout=5)
+    ask("GET", f"{of}/commands", **at)
+    ask("POST", "/batch", {"operations": [{"method": "GET", "path": f"/terminals/{session['id']}"}]})
+    ask("POST", "/tickets", {"session": session["id"], "scope": "write"})
+    ask("POST", f"{of}/resize", {"cols": 0, "rows": 1}, **at)
+    ask("GET", "/terminals", query="?limit=1")
+    ended = ask("DELETE", of, query="?force=true", **at)
+    assert ended["session"]["exit"]["signal"] == "KILL"
+    second = ask("POST", "/terminals", SHELL)
+    ask("POST", f"{of}/execute", {"command": "exit 3"}, sessionId=second["id"])
+    ask("DELETE", of, sessionId=second["id"])
+
+    unseen = fields_of_answers(witness.document) - witness.seen
+    assert unseen == set(ELSEWHERE), f"not shown: {unseen - set(ELSEWHERE)}; shown after all: {set(ELSEWHERE) - unseen}"
+
+
+def test_what_is_shown_elsewhere_is_tested_there():
+    texts = "".join(path.read_text() for path in ROOT.glob("crates/**/*.rs") if "target" not in path.parts)
+    missing = {name for name in ELSEWHERE.values() if f"fn {name}(" not in texts}
+    assert missing == set()

@@ -1,0 +1,163 @@
+//! The edges of the contract that no other subject holds: how a start is told, lists, positions, variables, what a session
+//! uses, and what is over a limit.
+
+use std::process::Command;
+
+use e2e::{Connection, Server, eventually};
+use serde_json::{Value, json};
+
+fn ask(http: &mut Connection, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let reply = http.ask(method, path, &body).expect("an answer");
+    (reply.status, reply.json())
+}
+
+fn start(http: &mut Connection, wish: &Value) -> (String, Value) {
+    let (status, made) = ask(http, "POST", "/terminals", wish);
+    assert_eq!(status, 201, "{made}");
+    (format!("/terminals/{}", made["id"].as_str().expect("an id")), made)
+}
+
+#[test]
+fn a_session_that_starts_slowly_is_creating_and_a_command_waits_for_its_prompt() {
+    let server = Server::start();
+    let http = &mut server.connect();
+    let gate = server.home().file("gate");
+    assert!(Command::new("mkfifo").arg(&gate).status().expect("mkfifo").success());
+    std::fs::write(server.home().path().join(".bashrc"), format!("read -r _ < {}\n", gate.display())).expect("written");
+    let (path, made) = start(http, &json!({}));
+    assert_eq!((&made["status"], made["connection"]["socket"].is_string()), (&json!("creating"), true));
+    let early =
+        http.ask("POST", &format!("{path}/execute"), r#"{"command":"true","timeout":0.05}"#).expect("an answer");
+    assert_eq!(early.problem(), (409, "session_not_ready".to_owned(), String::new()));
+    let other = &mut server.connect();
+    let done = std::thread::scope(|scope| {
+        let running =
+            scope.spawn(|| ask(other, "POST", &format!("{path}/execute"), &json!({ "command": "echo late" })));
+        std::fs::write(&gate, "go\n").expect("somebody reads");
+        running.join().expect("an answer")
+    });
+    assert_eq!((done.0, &done.1["output"]), (200, &json!("late\n")));
+    assert_eq!(ask(http, "GET", &path, &Value::Null).1["status"], "running");
+}
+
+#[test]
+fn lists_are_oldest_first_in_pages_with_the_whole_count() {
+    let server = Server::start();
+    let http = &mut server.connect();
+    let names: Vec<String> = (0..5).map(|i| format!("n{i}")).collect();
+    let paths: Vec<String> = names.iter().map(|name| start(http, &json!({ "name": name })).0).collect();
+    let mut page = |query: &str| {
+        let (status, list) = ask(http, "GET", &format!("/terminals?{query}"), &Value::Null);
+        assert_eq!(status, 200, "{list}");
+        let rows = list["terminals"].as_array().expect("a list").clone();
+        (
+            rows.iter().map(|row| row["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>(),
+            list["total"].clone(),
+        )
+    };
+    assert_eq!(page(""), (names.clone(), json!(5)));
+    assert_eq!(page("limit=2&offset=1"), (names[1..3].to_vec(), json!(5)));
+    assert_eq!(page("limit=2&offset=4"), (names[4..].to_vec(), json!(5)));
+    assert_eq!(page("offset=9"), (vec![], json!(5)));
+    assert_eq!(page("owner=nobody-else"), (vec![], json!(0)));
+    assert_eq!(page("status=terminated"), (vec![], json!(0)));
+    let http = &mut server.connect();
+    ask(http, "DELETE", &format!("{}?force=true", paths[2]), &Value::Null);
+    let (_, ended) = ask(http, "GET", "/terminals?status=terminated", &Value::Null);
+    assert_eq!((&ended["total"], &ended["terminals"][0]["name"]), (&json!(1), &json!("n2")));
+    for text in ["one", "two", "three"] {
+        ask(http, "POST", &format!("{}/execute", paths[0]), &json!({ "command": format!("echo {text}") }));
+    }
+    let (_, commands) = ask(http, "GET", &format!("{}/commands?limit=1&offset=1", paths[0]), &Value::Null);
+    assert_eq!((&commands["total"], &commands["commands"][0]["command"]), (&json!(3), &json!("echo two")));
+}
+
+#[test]
+fn a_position_is_an_offset_a_time_or_where_this_caller_stopped() {
+    let server = Server::start();
+    let http = &mut server.connect();
+    let (path, _) = start(http, &json!({}));
+    let mut run = |text: &str| {
+        let (_, done) = ask(http, "POST", &format!("{path}/execute"), &json!({ "command": text }));
+        (done["startOffset"].as_u64().expect("an offset"), done["completedAt"].as_str().expect("a time").to_owned())
+    };
+    run("echo one");
+    let (second, _) = run("echo two");
+    let http = &mut server.connect();
+    let read = |http: &mut Connection, query: &str| {
+        let (status, output) = ask(http, "GET", &format!("{path}/output?{query}"), &Value::Null);
+        assert_eq!(status, 200, "{output}");
+        (output["text"].as_str().expect("text").to_owned(), output["nextOffset"].clone())
+    };
+    let (all, _) = read(http, "");
+    assert!(all.contains("one\n") && all.contains("two\n"), "{all}");
+    for form in [format!("since=o:{second}"), format!("since={second}")] {
+        assert!(read(http, &form).0.starts_with("two\n"), "{form}");
+    }
+    // The prompt behind it may still be coming; what was read is not read again.
+    let (rest, _) = read(http, "since=last");
+    assert!(!rest.contains("two\n"), "{rest}");
+    ask(http, "POST", &format!("{path}/execute"), &json!({ "command": "echo three", "waitForCompletion": false }));
+    let (news, _) = read(http, "since=last&waitMs=20000");
+    assert!(!news.contains("two\n"), "{news}");
+    let since_long_ago = read(http, "since=2020-01-01T00:00:00Z").0;
+    assert_eq!(since_long_ago.lines().filter(|line| *line == "one").count(), 1, "{since_long_ago}");
+    assert_eq!(read(http, "since=2100-01-01T00:00:00Z").0, "", "nothing came after that");
+    let refused = http.ask("GET", &format!("{path}/output?since=o:99999999"), "").expect("an answer");
+    assert_eq!(refused.problem(), (422, "invalid_field".to_owned(), "since".to_owned()));
+}
+
+#[test]
+fn the_newest_lines_are_kept_and_the_others_counted() {
+    let server = Server::start();
+    let http = &mut server.connect();
+    let (path, _) = start(http, &json!({}));
+    ask(http, "POST", &format!("{path}/execute"), &json!({ "command": "printf '%s\\n' 1 2 3 4 5" }));
+    let (_, output) = ask(http, "GET", &format!("{path}/output?commandId=c1&maxLines=2"), &Value::Null);
+    let text = output["text"].as_str().expect("text");
+    assert!(text.ends_with("4\n5\n") && !text.contains("3\n"), "{text:?}");
+    assert_eq!(output["omitted"]["bytes"], 9, "{output}");
+}
+
+#[test]
+fn the_variables_are_shown_without_secrets_and_the_session_has_them() {
+    let server = Server::start();
+    let http = &mut server.connect();
+    let (path, made) =
+        start(http, &json!({ "env": { "PLAIN": "seen", "API_TOKEN": "hidden", "DB_PASSWORD": "hidden" } }));
+    let shown = json!({ "PLAIN": "seen", "API_TOKEN": "***", "DB_PASSWORD": "***" });
+    assert_eq!(made["env"], shown);
+    assert_eq!(ask(http, "GET", &path, &Value::Null).1["env"], shown);
+    let wish = json!({ "command": "[ $API_TOKEN = hidden ]" });
+    assert_eq!(ask(http, "POST", &format!("{path}/execute"), &wish).1["exitCode"], 0);
+    assert!(!server.logged().contains("hidden"));
+}
+
+#[tokio::test]
+async fn what_a_session_uses_is_that_of_its_whole_tree_and_its_activity_is_told() {
+    let server = Server::start();
+    let http = &mut server.connect();
+    let (path, made) = start(http, &json!({}));
+    let wish = json!({ "command": "sleep 1000 & (sleep 1000 & wait) & sleep 1000 &" });
+    ask(http, "POST", &format!("{path}/execute"), &wish);
+    let now = eventually("the shell, its three jobs and the grandchild", async || {
+        let (_, now) = ask(&mut server.connect(), "GET", &path, &Value::Null);
+        (now["resourceUsage"]["processes"].as_u64() == Some(5)).then_some(now)
+    })
+    .await;
+    assert!(now["lastActivity"].as_str() > made["lastActivity"].as_str(), "{now}");
+    // A look is no activity.
+    assert_eq!(ask(http, "GET", &path, &Value::Null).1["lastActivity"], now["lastActivity"]);
+}
+
+#[test]
+fn what_is_over_a_limit_is_told_to_be_worth_trying_again() {
+    let server = Server::start();
+    let http = &mut server.connect();
+    for _ in 0..1_024 {
+        assert_eq!(ask(http, "POST", "/tickets", &json!({ "page": "docs" })).0, 201);
+    }
+    let refused = http.ask("POST", "/tickets", r#"{"page":"docs"}"#).expect("an answer");
+    assert_eq!(refused.problem(), (429, "limit_reached".to_owned(), String::new()));
+}

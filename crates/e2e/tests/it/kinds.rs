@@ -1,0 +1,126 @@
+//! Output by kind and by command: what a read, a long poll and a stream of events give, and what they refuse.
+
+use api::{ErrorCode, Output, OutputKind, OutputQuery};
+use e2e::Server;
+
+fn query(kind: OutputKind) -> OutputQuery {
+    OutputQuery { kind: Some(kind), ..OutputQuery::default() }
+}
+
+#[tokio::test]
+async fn stretches_of_both_kinds_are_all_the_output_and_each_has_only_its_own() {
+    let server = Server::start();
+    let shell = server.session().await;
+    for word in ["one", "two", "three"] {
+        shell.gives(&format!("echo {word}")).await;
+    }
+    let mut stretches = Vec::new();
+    let mut texts = [Vec::new(), Vec::new()];
+    for (i, kind) in [OutputKind::Command, OutputKind::Background].into_iter().enumerate() {
+        let mut since = Some("o:0".to_owned());
+        while let Some(from) = since.take() {
+            let output = shell.output(&OutputQuery { since: Some(from), ..query(kind) }).await;
+            if output.from_offset < output.next_offset {
+                stretches.push((output.from_offset, output.next_offset));
+                texts[i].push(output.text.expect("text"));
+                since = Some(format!("o:{}", output.next_offset));
+            }
+        }
+    }
+    assert_eq!(texts[0], ["one\n", "two\n", "three\n"]);
+    let prompts = texts[1].concat();
+    assert!(prompts.contains("echo three") && !prompts.lines().any(|line| line == "three"), "{prompts:?}");
+    stretches.sort_unstable();
+    let end = shell.output(&OutputQuery::default()).await.end_offset;
+    let (mut at, mut marks) = (0, 0);
+    for (from, to) in stretches {
+        marks += usize::from(from != at);
+        at = to;
+    }
+    assert_eq!((at, marks), (end, 0), "nothing is left out and nothing is in both");
+    shell.ends().await;
+    let ended = shell.output(&query(OutputKind::Command)).await;
+    assert_eq!((ended.text.as_deref(), ended.is_final), (Some("one\n"), false), "the ended session tells the same");
+}
+
+#[tokio::test]
+async fn a_long_poll_for_a_kind_waits_for_output_of_that_kind() {
+    let server = Server::start();
+    let shell = server.session().await;
+    shell.gives("echo before").await;
+    let end = shell.output(&OutputQuery::default()).await.end_offset;
+    let since = Some(format!("o:{end}"));
+    let waiting = OutputQuery { since: since.clone(), wait_ms: Some(20_000), ..query(OutputKind::Command) };
+    let other = shell.clone();
+    let (found, _) = tokio::join!(shell.output(&waiting), async {
+        // What is typed at the prompt is no command's output, and must not end the wait.
+        other.gives("echo after").await
+    });
+    assert_eq!(found.text.as_deref(), Some("after\n"));
+    let silent = OutputQuery { since, wait_ms: Some(100), ..query(OutputKind::Command) };
+    let ended = shell.output(&OutputQuery { since: Some(format!("o:{}", found.next_offset)), ..silent }).await;
+    assert_eq!((ended.text.as_deref(), ended.from_offset), (Some(""), ended.end_offset));
+}
+
+#[tokio::test]
+async fn a_long_poll_for_a_command_gives_nothing_of_what_follows_it() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let quiet = shell.begin("read answer; true").await;
+    let of_command =
+        OutputQuery { command_id: Some(quiet.id.clone()), wait_ms: Some(20_000), ..OutputQuery::default() };
+    let other = shell.clone();
+    let (found, _) = tokio::join!(shell.output(&of_command), other.types("secret"));
+    let whole = shell.output(&OutputQuery { wait_ms: None, ..of_command.clone() }).await;
+    let done = shell.command(&quiet.id).await;
+    assert!(found.next_offset <= done.end_offset.expect("it has ended"), "{found:?}");
+    assert_eq!((whole.text, Some(whole.next_offset)), (Some("secret\n".to_owned()), done.end_offset));
+    // A command without output has nothing to wait for once it has ended.
+    let silent = shell.run("true").await;
+    let begun = std::time::Instant::now();
+    let nothing = shell.output(&OutputQuery { command_id: Some(silent.id), ..of_command }).await;
+    assert_eq!((nothing.text.as_deref(), nothing.from_offset == nothing.next_offset), (Some(""), true));
+    assert!(begun.elapsed().as_secs() < 5, "it was waited for nothing");
+}
+
+#[tokio::test]
+async fn filters_that_do_not_go_together_are_refused_by_field() {
+    let server = Server::start();
+    let shell = server.session().await;
+    shell.gives("true").await;
+    let http = &mut server.connect();
+    let at = format!("/terminals/{}/output", shell.id);
+    let events = [("Host", "localhost"), ("Accept", "text/event-stream")];
+    let refused = |field: &str| (422, ErrorCode::InvalidField.as_str().to_owned(), field.to_owned());
+    for (query, headers, field) in [
+        ("kind=command&commandId=c1", &events[..1], "kind"),
+        ("kind=command&view=screen", &events[..1], "kind"),
+        ("since=o:0&commandId=c1", &events[..1], "since"),
+        ("kind=stdout", &events[..1], "kind"),
+        ("commandId=c1", &events[..], "commandId"),
+        ("maxLines=1", &events[..], "maxLines"),
+        ("view=screen", &events[..], "view"),
+    ] {
+        let reply = http.send("GET", &format!("{at}?{query}"), headers, "").expect("an answer");
+        assert_eq!(reply.problem(), refused(field), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_of_events_keeps_to_its_kind() {
+    let server = Server::start();
+    let shell = server.session().await;
+    shell.gives("echo one").await;
+    shell.gives("echo two").await;
+    shell.ends().await;
+    let http = &mut server.connect();
+    let path = format!("/terminals/{}/output?kind=command", shell.id);
+    let headers = [("Host", "localhost"), ("Accept", "text/event-stream")];
+    let reply = http.send("GET", &path, &headers, "").expect("an answer");
+    let body = String::from_utf8(reply.body).expect("text");
+    let outputs = body.lines().filter_map(|line| line.strip_prefix("data: "));
+    let outputs: Vec<Output> = outputs.map(|data| serde_json::from_str(data).expect("an output")).collect();
+    let texts: Vec<_> = outputs.iter().map(|output| output.text.clone().unwrap_or_default()).collect();
+    assert_eq!(texts, ["one\n", "two\n", ""], "and then the end");
+    assert_eq!(outputs.iter().map(|output| output.is_final).collect::<Vec<_>>(), [false, false, true]);
+}

@@ -1,0 +1,58 @@
+//! What the other doors of the same address serve, described here so that one document has everything.
+//!
+//! `/mcp/stdio` is not in it: it is no interface but a part of `ptyd mcp`, and only on the Unix socket.
+
+use api::ErrorCode;
+use axum::http::Method;
+use serde_json::{Map, Value, json};
+
+use super::operation::{Content, Operation, Tag};
+
+pub(super) fn operations() -> [(Method, &'static str, Operation); 5] {
+    let say = |id, summary| Operation::new(id, Tag::Server, summary);
+    [
+        (
+            Method::GET,
+            "/terminals/{session}/socket",
+            Operation::new("openSocket", Tag::Output, "Show a session live")
+                .details(
+                    "A WebSocket with the sub-protocol `ptyd.v1`: binary frames carry bytes with their offsets, text frames \
+                     events and what the viewer asks for. docs/websocket.md describes it. A session that is not there \
+                     is told by the close code 4404.",
+                )
+                .query::<api::SocketQuery>()
+                .empty(101, "The connection is a WebSocket from now on.")
+                .refuses(&[ErrorCode::UpgradeRequired]),
+        ),
+        (
+            Method::POST,
+            "/mcp",
+            say("postMcp", "Speak MCP")
+                .details(
+                    "Streamable HTTP of the Model Context Protocol, whose own specification describes the messages \
+                     and how they are refused.",
+                )
+                .body::<Map<String, Value>>(json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }))
+                .needed()
+                .json::<Map<String, Value>>(200, "The answer to a message.")
+                .or("text/event-stream", Content::Text)
+                .foreign()
+                .empty(202, "It was no request, and needs no answer.")
+                .empty(400, "Refused, in plain words.")
+                .empty(406, "`Accept` must name application/json and text/event-stream.")
+                .empty(413, "The message is too large.")
+                .empty(415, "It is no message of the protocol."),
+        ),
+        (
+            Method::GET,
+            "/metrics",
+            say("getMetrics", "Counters for an operator")
+                .details("No label names a session, an owner or a command.")
+                .text(200, "The text that Prometheus reads.", "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        ),
+        (Method::GET, "/livez", say("getLivez", "Whether the server lives").text(200, "It does.", PLAIN).open()),
+        (Method::GET, "/readyz", say("getReadyz", "Whether it can be asked").text(200, "It can.", PLAIN).open()),
+    ]
+}
+
+const PLAIN: &str = "text/plain; charset=utf-8";

@@ -1,0 +1,415 @@
+//! The OpenAPI 3.1 document, made of the table of routes and of the types on the wire.
+//!
+//! OpenAPI 3.1 speaks JSON Schema 2020-12, as `schemars` does, so the types are their own documentation; nothing is written
+//! down a second time (docs/decisions/0016). What an answer never holds (null) is not in the schema of an answer.
+
+mod elsewhere;
+mod operation;
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use api::ErrorCode;
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use super::table::routes;
+use operation::{Answer, Header};
+pub(super) use operation::{Content, Operation, Tag};
+
+const ABOUT: &str = "Real terminals for AI agents: shells that stay alive, whose commands end exactly. JSON over HTTP/1.1 on \
+loopback with a bearer token, and on the Unix socket without one. Bodies are camelCase, times RFC 3339, time-outs seconds \
+with fractions, offsets bytes of a session's journal. A request refuses fields that it does not know. Every answer carries \
+`x-request-id`; every refusal is a problem document (RFC 9457) with a code of a closed list, `x-codes` says which. A HEAD \
+is answered as a GET is, without its body. What is no HTTP/1.1 at all is refused before it is a request.";
+
+/// The document as it is served and committed.
+pub fn document() -> &'static Value {
+    static DOCUMENT: LazyLock<Value> = LazyLock::new(make);
+    &DOCUMENT
+}
+
+fn make() -> Value {
+    let mut schemas = Schemas::new();
+    let mut paths = Map::new();
+    let table = routes().into_iter().map(|route| (route.method, route.path, route.operation));
+    for (method, path, operation) in table.chain(elsewhere::operations()) {
+        // The names of a path's parts, as the contract has them.
+        let path = path.replace("{session}", "{sessionId}").replace("{command}", "{commandId}");
+        let item = paths.entry(path.as_str()).or_insert_with(|| json!({}));
+        item[method.as_str().to_ascii_lowercase()] = describe(&operation, &path, &mut schemas);
+    }
+    let tags: Vec<Value> =
+        Tag::ALL.iter().map(|(_, name, about)| json!({ "name": name, "description": about })).collect();
+    schemas.answers.subschema_for::<api::Problem>();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "ptyd",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": ABOUT,
+            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+        },
+        "servers": [{ "url": "http://127.0.0.1:7893", "description": "A server with its default address." }],
+        "security": [{ "bearer": [] }],
+        "tags": tags,
+        "paths": paths,
+        "components": {
+            "schemas": schemas.all(),
+            "headers": { "RequestId": {
+                "description": "Names the request in the server's log; a client's own short one is echoed.",
+                "schema": { "type": "string" },
+            } },
+            "securitySchemes": { "bearer": {
+                "type": "http", "scheme": "bearer",
+                "description": "The token in the file `token` of the server's state directory.",
+            } },
+        },
+    })
+}
+
+/// The schemas of what comes in and of what goes out: a field with a default may be left out only on the way in.
+struct Schemas {
+    requests: SchemaGenerator,
+    answers: SchemaGenerator,
+}
+
+impl Schemas {
+    fn new() -> Self {
+        let mut settings = SchemaSettings::draft2020_12();
+        settings.definitions_path = "/components/schemas".into();
+        settings.meta_schema = None;
+        let requests = settings.clone().for_deserialize().into_generator();
+        Self { requests, answers: settings.for_serialize().into_generator() }
+    }
+
+    fn all(mut self) -> Map<String, Value> {
+        let (mut all, mut answers) = (self.requests.take_definitions(true), self.answers.take_definitions(true));
+        all.values_mut().for_each(without_null_defaults);
+        all.values_mut().for_each(plain_enum);
+        for (name, mut schema) in std::mem::take(&mut answers) {
+            without_nulls(&mut schema);
+            plain_enum(&mut schema);
+            let same = all.insert(name.clone(), schema.clone()).is_none_or(|request| request == schema);
+            assert!(same, "invariant: {name} is one and the same in requests and answers");
+        }
+        all
+    }
+}
+
+fn describe(operation: &Operation, path: &str, schemas: &mut Schemas) -> Value {
+    let mut refusals = operation.refusals.clone();
+    refusals.extend([ErrorCode::HostRefused, ErrorCode::OriginRefused]);
+    if !operation.is_open {
+        refusals.extend([
+            ErrorCode::Unauthorized,
+            ErrorCode::Forbidden,
+            ErrorCode::LimitReached,
+            ErrorCode::RateLimited,
+        ]);
+        refusals.extend([ErrorCode::Internal, ErrorCode::ServerRestarting]);
+    }
+    let mut parameters = Vec::new();
+    for (name, about, pattern, code) in [
+        ("sessionId", "The session.", "^[a-z0-9]+-[a-z0-9]+$", ErrorCode::SessionNotFound),
+        ("commandId", "The command.", "^c[0-9]+$", ErrorCode::CommandNotFound),
+        ("token", "Its name.", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", ErrorCode::TokenNotFound),
+        ("action", "Its name.", "^[A-Za-z0-9_.-]{1,64}$", ErrorCode::InvalidField),
+    ] {
+        if path.contains(&format!("{{{name}}}")) {
+            let schema = json!({ "type": "string", "pattern": pattern });
+            parameters
+                .push(json!({ "name": name, "in": "path", "required": true, "description": about, "schema": schema }));
+            refusals.push(code);
+        }
+    }
+    if let Some(query) = operation.query {
+        parameters.extend(in_query(query(&mut schemas.requests).to_value()));
+    }
+    for Header { name, about, pattern } in &operation.headers {
+        let schema = json!({ "type": "string", "pattern": pattern });
+        parameters.push(json!({ "name": name, "in": "header", "description": about, "schema": schema }));
+    }
+    let mut described = json!({
+        "operationId": operation.id,
+        "tags": [operation.tag.name()],
+        "summary": operation.summary,
+        "responses": answers(operation, refusals, schemas),
+    });
+    if !operation.details.is_empty() {
+        described["description"] = operation.details.into();
+    }
+    if !parameters.is_empty() {
+        described["parameters"] = parameters.into();
+    }
+    if let Some(body) = &operation.body {
+        let schema = (body.schema)(&mut schemas.requests).to_value();
+        let content = json!({ "schema": schema, "example": body.example });
+        // No body at all is an empty object, which is enough where every field has a default.
+        let is_required = body.is_needed || is_needed(&content["schema"], &schemas.requests);
+        described["requestBody"] = json!({ "required": is_required, "content": { "application/json": content } });
+    }
+    if operation.is_open {
+        described["security"] = json!([]);
+    }
+    described
+}
+
+fn is_needed(schema: &Value, generator: &SchemaGenerator) -> bool {
+    let name = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next());
+    let definition = name.and_then(|name| generator.definitions().get(name));
+    definition.is_some_and(|schema| schema["required"].as_array().is_some_and(|fields| !fields.is_empty()))
+}
+
+/// The fields of a query as parameters.
+fn in_query(schema: Value) -> Vec<Value> {
+    let required: Vec<&Value> = schema["required"].as_array().into_iter().flatten().collect();
+    let parameter = |(name, schema): (&String, &Value)| {
+        let mut schema = schema.clone();
+        // A query has no null.
+        without_nulls(&mut schema);
+        let about = schema.as_object_mut().and_then(|schema| schema.remove("description")).unwrap_or_default();
+        let is_required = required.iter().any(|r| *r == name);
+        json!({ "name": name, "in": "query", "required": is_required, "description": about, "schema": schema })
+    };
+    schema["properties"].as_object().into_iter().flatten().map(parameter).collect()
+}
+
+fn answers(operation: &Operation, refusals: Vec<ErrorCode>, schemas: &mut Schemas) -> Map<String, Value> {
+    let mut responses = Map::new();
+    let request_id = || json!({ "$ref": "#/components/headers/RequestId" });
+    for Answer { status, about, contents, headers } in &operation.answers {
+        let mut response = json!({ "description": about, "headers": { "X-Request-Id": request_id() } });
+        for (name, about) in headers {
+            response["headers"][*name] = json!({ "description": about, "schema": { "type": "string" } });
+        }
+        for (kind, content) in contents {
+            response["content"][*kind] = match content {
+                Content::Json(make) => json!({ "schema": make(&mut schemas.answers).to_value() }),
+                Content::Text if *kind == "application/json" => json!({ "schema": { "type": "object" } }),
+                Content::Text => json!({ "schema": { "type": "string" } }),
+                Content::Bytes => json!({ "schema": { "type": "string", "format": "binary" } }),
+            };
+        }
+        responses.insert(status.to_string(), response);
+    }
+    let mut by_status = BTreeMap::<u16, Vec<ErrorCode>>::new();
+    for code in refusals {
+        let codes = by_status.entry(code.http_status()).or_default();
+        if !codes.contains(&code) {
+            codes.push(code);
+        }
+    }
+    for (status, codes) in by_status {
+        let words: Vec<String> = codes.iter().map(|code| format!("`{}`: {}.", code.as_str(), code.title())).collect();
+        let names: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
+        let schema = json!({ "$ref": "#/components/schemas/Problem" });
+        let refusal = json!({
+            "description": words.join(" "),
+            "headers": { "X-Request-Id": request_id() },
+            "content": { "application/problem+json": { "schema": schema } },
+            "x-codes": names,
+        });
+        let status = status.to_string();
+        match responses.get_mut(&status) {
+            // A status that is also another door's own.
+            Some(own) => {
+                own["content"]["application/problem+json"] = refusal["content"]["application/problem+json"].clone();
+                own["x-codes"] = refusal["x-codes"].clone();
+            }
+            None => drop(responses.insert(status, refusal)),
+        }
+    }
+    responses
+}
+
+/// Words as a plain `enum`, which every generator of clients knows; what each means goes beside it.
+fn plain_enum(schema: &mut Value) {
+    let Some(words) = schema["oneOf"].as_array().filter(|all| all.iter().all(|one| one["const"].is_string())) else {
+        return;
+    };
+    let of = |field: &str| words.iter().map(|one| one[field].clone()).collect::<Vec<Value>>();
+    let (names, meanings) = (of("const"), of("description"));
+    if let Some(object) = schema.as_object_mut() {
+        object.remove("oneOf");
+        object.insert("type".to_owned(), "string".into());
+        object.insert("enum".to_owned(), names.into());
+        object.insert("x-enum-descriptions".to_owned(), meanings.into());
+    }
+}
+
+fn without_null_defaults(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            if object.get("default").is_some_and(Value::is_null) {
+                object.remove("default");
+            }
+            object.values_mut().for_each(without_null_defaults);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_null_defaults),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Takes the null out of what may be left out: it is left out then, and never null.
+fn without_nulls(schema: &mut Value) {
+    without_null_defaults(schema);
+    take_nulls(schema);
+}
+
+fn take_nulls(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            if let Some(Value::Array(types)) = object.get_mut("type") {
+                types.retain(|t| t != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    object.insert("type".to_owned(), only);
+                }
+            }
+            if let Some(Value::Array(mut any)) = object.remove("anyOf") {
+                any.retain(|one| *one != json!({ "type": "null" }));
+                match any.as_mut_slice() {
+                    [Value::Object(only)] => {
+                        for (name, value) in std::mem::take(only) {
+                            object.entry(name).or_insert(value);
+                        }
+                    }
+                    _ => drop(object.insert("anyOf".to_owned(), any.into())),
+                }
+            }
+            object.values_mut().for_each(take_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(take_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::limits;
+
+    /// All values under a name, at any depth.
+    fn under<'a>(value: &'a Value, name: &str, found: &mut Vec<&'a Value>) {
+        match value {
+            Value::Object(object) => {
+                found.extend(object.get(name));
+                object.values().for_each(|value| under(value, name, found));
+            }
+            Value::Array(items) => items.iter().for_each(|value| under(value, name, found)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    fn operations() -> Vec<(String, String, &'static Value)> {
+        let paths = document()["paths"].as_object().expect("paths");
+        let each = paths.iter().flat_map(|(path, item)| {
+            let methods = item.as_object().expect("methods");
+            methods.iter().map(move |(method, operation)| (method.to_ascii_uppercase(), path.clone(), operation))
+        });
+        each.collect()
+    }
+
+    #[test]
+    fn every_route_is_described_once_and_every_reference_leads_somewhere() {
+        let described: BTreeSet<(String, String)> = operations().into_iter().map(|(m, p, _)| (m, p)).collect();
+        for route in routes() {
+            let path = route.path.replace("{session}", "{sessionId}").replace("{command}", "{commandId}");
+            assert!(described.contains(&(route.method.to_string(), path.clone())), "{} {path}", route.method);
+        }
+        assert_eq!(described.len(), routes().len() + elsewhere::operations().len());
+        let ids: BTreeSet<&str> = operations().iter().filter_map(|(.., o)| o["operationId"].as_str()).collect();
+        assert_eq!(ids.len(), described.len(), "names are not used twice");
+        let mut references = Vec::new();
+        under(document(), "$ref", &mut references);
+        for reference in references {
+            let pointer = reference.as_str().and_then(|r| r.strip_prefix('#')).expect("a reference into the document");
+            assert!(document().pointer(pointer).is_some(), "{pointer}");
+        }
+    }
+
+    #[test]
+    fn every_operation_says_how_it_is_refused_and_every_code_is_somewhere() {
+        let mut known = BTreeSet::new();
+        for (method, path, operation) in operations() {
+            let mut codes = Vec::new();
+            under(&operation["responses"], "x-codes", &mut codes);
+            let codes: Vec<&str> =
+                codes.iter().flat_map(|c| c.as_array().expect("a list")).filter_map(Value::as_str).collect();
+            let is_open = operation["security"] == json!([]);
+            assert_eq!(codes.contains(&"unauthorized"), !is_open, "{method} {path}");
+            assert!(codes.contains(&"host_refused"), "{method} {path}");
+            known.extend(codes);
+        }
+        let unsaid: Vec<&str> = ErrorCode::ALL.iter().map(|c| c.as_str()).filter(|c| !known.contains(c)).collect();
+        assert_eq!(unsaid, ["route_not_found", "method_not_allowed"], "these belong to no operation");
+    }
+
+    #[test]
+    fn an_answer_holds_no_null_and_its_fields_have_words() {
+        let schemas = &document()["components"]["schemas"];
+        for name in ["TerminalSession", "CommandExecution", "WaitAnswer", "Output", "Screen", "Terminated", "Problem"] {
+            let text = schemas[name].to_string();
+            assert!(!text.contains("null"), "{name}: {text}");
+            for (field, schema) in schemas[name]["properties"].as_object().expect("fields") {
+                assert!(schema["description"].is_string(), "{name}.{field} has no description");
+            }
+        }
+    }
+
+    #[test]
+    fn the_bounds_in_the_document_are_those_of_the_server() {
+        let schemas = &document()["components"]["schemas"];
+        let field =
+            |of: &str, name: &str, bound: &str| schemas[of]["properties"][name][bound].as_f64().expect("a bound");
+        let query = |id: &str, name: &str| {
+            let (.., operation) =
+                operations().into_iter().find(|(.., o)| o["operationId"] == id).expect("an operation");
+            let parameters = operation["parameters"].as_array().expect("parameters");
+            parameters.iter().find(|p| p["name"] == name).expect("a parameter")["schema"]["maximum"].as_f64()
+        };
+        let seconds = limits::TIMEOUT_MAX.as_secs_f64();
+        assert_eq!(
+            [
+                field("Dimensions", "cols", "maximum"),
+                field("Dimensions", "rows", "maximum"),
+                field("CreateRequest", "name", "maxLength"),
+                field("ExecuteRequest", "command", "maxLength"),
+                field("InputRequest", "input", "maxLength"),
+                field("BatchRequest", "operations", "maxItems"),
+                field("WaitRequest", "quietMs", "maximum"),
+            ],
+            [
+                f64::from(limits::COLS_MAX),
+                f64::from(limits::ROWS_MAX),
+                limits::NAME_CHARS_MAX as f64,
+                limits::COMMAND_BYTES_MAX as f64,
+                limits::INPUT_BYTES_MAX as f64,
+                limits::BATCH_OPERATIONS_MAX as f64,
+                seconds * 1_000.0,
+            ]
+        );
+        for name in ["ExecuteRequest", "InputRequest", "WaitRequest"] {
+            assert_eq!(field(name, "timeout", "maximum"), seconds, "{name}");
+            assert_eq!(field(name, "maxChars", "maximum"), limits::BUDGET_CHARS_MAX as f64, "{name}");
+        }
+        assert_eq!(
+            [
+                query("getOutput", "limit"),
+                query("getCommand", "limit"),
+                query("searchOutput", "limit"),
+                query("getOutput", "waitMs")
+            ],
+            [
+                Some(limits::READ_BYTES_MAX as f64),
+                Some(limits::READ_BYTES_MAX as f64),
+                Some(limits::SEARCH_MATCHES_MAX as f64),
+                Some(seconds * 1_000.0)
+            ]
+        );
+    }
+}
