@@ -10,6 +10,7 @@ mod error;
 mod input;
 mod limits;
 mod output;
+mod process;
 mod session;
 mod socket;
 mod ticket;
@@ -25,9 +26,10 @@ pub use output::{
     Cursor, Gap, Match, Omitted, Output, OutputKind, OutputQuery, OutputView, RecordingQuery, Screen, ScreenFormat,
     ScreenQuery, SearchAnswer, SearchQuery,
 };
+pub use process::{Process, ProcessList, ProcessState, Receiver, SentSignal, SignalList};
 pub use session::{
-    Boundary, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, ResourceUsage, SessionList,
-    SessionListQuery, SessionStatus, TerminalSession, TerminateQuery, Terminated,
+    Boundary, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, ResourceUsage, SessionAction,
+    SessionList, SessionListQuery, SessionStatus, TerminalSession, TerminateQuery, Terminated,
 };
 pub use socket::SocketQuery;
 pub use ticket::{Ticket, TicketPage, TicketRequest, TicketScope};

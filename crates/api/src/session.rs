@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::NumberOrName;
 use crate::limits::{KeptLimit, LimitHit, Limits};
 
 /// `POST /terminals`: everything has a default.
@@ -41,6 +42,25 @@ pub struct CreateRequest {
     /// What it may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// What `POST …/actions/{name}` does, by name: an application's own ways to be told something, such as `reload`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub actions: BTreeMap<String, SessionAction>,
+}
+
+/// What is done under a name: exactly one of these.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SessionAction {
+    /// A signal to the foreground, by name or number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<NumberOrName>,
+    /// Keys to press.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Vec<String>>,
+    /// A command to run; it is not waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 /// What happens to background processes when the session ends.
@@ -246,7 +266,7 @@ pub struct SessionListQuery {
 }
 
 /// The query of `DELETE /terminals/{sessionId}`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TerminateQuery {
     /// At once, with KILL.
@@ -255,6 +275,10 @@ pub struct TerminateQuery {
     /// The first signal, by name or number, instead of HUP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
+    /// Seconds for the polite signals together, before KILL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 60.0))]
+    pub grace_seconds: Option<f64>,
 }
 
 /// `GET /terminals`.

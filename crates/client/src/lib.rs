@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use api::{
     CommandExecution, CommandList, CreateRequest, Dimensions, ErrorCode, ExecuteRequest, InputRequest, Output,
-    OutputQuery, Problem, Screen, SearchAnswer, SearchQuery, SessionList, SignalRequest, TerminalSession, Terminated,
-    WaitAnswer, WaitRequest,
+    OutputQuery, Problem, ProcessList, Screen, SearchAnswer, SearchQuery, SessionList, SignalList, SignalRequest,
+    TerminalSession, Terminated, WaitAnswer, WaitRequest,
 };
 use connection::{Answer, Pool};
 use hyper::Method;
@@ -158,6 +158,21 @@ impl Client {
     /// `POST …/signal`.
     pub async fn signal(&self, session: &str, body: &SignalRequest) -> Result<TerminalSession, ClientError> {
         self.json(post(format!("/terminals/{}/signal", escaped(session)), body)?).await
+    }
+
+    /// `GET …/signals`.
+    pub async fn signals(&self, session: &str) -> Result<SignalList, ClientError> {
+        self.json(get(format!("/terminals/{}/signals", escaped(session)))).await
+    }
+
+    /// `GET …/processes`.
+    pub async fn processes(&self, session: &str) -> Result<ProcessList, ClientError> {
+        self.json(get(format!("/terminals/{}/processes", escaped(session)))).await
+    }
+
+    /// `POST …/actions/{action}`.
+    pub async fn act(&self, session: &str, action: &str) -> Result<WaitAnswer, ClientError> {
+        self.json(post(format!("/terminals/{}/actions/{}", escaped(session), escaped(action)), &())?).await
     }
 
     /// `POST …/wait`.

@@ -29,6 +29,8 @@ pub struct Stat {
     pub pgrp: u32,
     /// The session.
     pub session: u32,
+    /// The foreground process group of its terminal, if it has one.
+    pub foreground_group: Option<u32>,
     /// User and system time together, in clock ticks (1/100 s).
     pub cpu_ticks: u64,
     /// The same of its children that have ended and were waited for.
@@ -56,6 +58,7 @@ pub fn stat(pid: u32) -> Option<Stat> {
         ppid: u32::try_from(number(1)?).ok()?,
         pgrp: u32::try_from(number(2)?).ok()?,
         session: u32::try_from(number(3)?).ok()?,
+        foreground_group: number(5).and_then(|group| u32::try_from(group).ok()),
         cpu_ticks: number(11)? + number(12)?,
         reaped_ticks: number(13)? + number(14)?,
         start_ticks: number(19)?,

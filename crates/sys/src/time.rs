@@ -12,6 +12,11 @@ pub fn monotonic_us() -> u64 {
     micros(ClockId::Monotonic)
 }
 
+/// Microseconds since the system was started, sleep included (`CLOCK_BOOTTIME`): the clock of process start times.
+pub fn since_boot_us() -> u64 {
+    micros(ClockId::Boottime)
+}
+
 fn micros(clock: ClockId) -> u64 {
     let t = clock_gettime(clock);
     u64::try_from(t.tv_sec).unwrap_or(0) * 1_000_000 + u64::try_from(t.tv_nsec).unwrap_or(0) / 1_000

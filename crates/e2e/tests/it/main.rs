@@ -19,6 +19,7 @@ mod kinds;
 mod leaks;
 mod limits;
 mod output;
+mod processes;
 mod programs;
 mod recording;
 mod resize;

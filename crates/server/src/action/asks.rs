@@ -1,5 +1,6 @@
 //! What an action carries: each kind of request with its parameters.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -44,6 +45,8 @@ pub struct Create {
     pub detach: Detach,
     /// What it may use.
     pub limits: Limits,
+    /// What can be asked of it by a name.
+    pub reactions: BTreeMap<String, Reaction>,
     /// It is that client's default session, the one of the `terminal` tool.
     pub is_default: bool,
     /// The same key again answers with the same session.
@@ -72,6 +75,19 @@ pub struct Terminate {
     pub force: bool,
     /// The first signal instead of HUP.
     pub signo: Option<i32>,
+    /// How long to wait after it, and after TERM, instead of [`crate::limits::TERMINATE_GRACE`].
+    pub grace: Option<Duration>,
+}
+
+/// What is done when its name is asked for: an application's own way to be told something.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Reaction {
+    /// A signal to the foreground.
+    Signal(i32),
+    /// Keys, by name.
+    Keys(Vec<String>),
+    /// A command.
+    Command(String),
 }
 
 /// A command to run.

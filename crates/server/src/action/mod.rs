@@ -7,11 +7,13 @@ mod answers;
 mod asks;
 mod error;
 mod limits;
+mod processes;
 
 pub use answers::*;
 pub use asks::*;
 pub use error::ActionError;
 pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
+pub use processes::{ProcessState, ProcessView, Receiver, SignalView};
 
 use crate::identity::Place;
 use crate::ids::{CommandId, SessionId};
@@ -93,6 +95,19 @@ pub enum Action {
         /// Its number.
         signo: i32,
     },
+    /// Do what the session has under a name. → [`Outcome::Report`]
+    React {
+        /// Which session.
+        session: SessionId,
+        /// The name.
+        name: String,
+        /// The same key again is not done again.
+        key: Option<String>,
+    },
+    /// The processes of a session. → [`Outcome::Processes`]
+    Processes(SessionId),
+    /// The signals that were sent in a session. → [`Outcome::Signals`]
+    Signals(SessionId),
     /// Wait for something to happen. → [`Outcome::Report`]
     Wait {
         /// Which session.
@@ -137,6 +152,10 @@ pub enum Outcome {
     Terminated(Box<TerminatedView>),
     /// The one-tool shell's answer.
     Terminal(Box<TerminalView>),
+    /// Processes, parents before children.
+    Processes(Vec<ProcessView>),
+    /// Signals, oldest first.
+    Signals(Vec<SignalView>),
     /// How many bytes were typed.
     Typed(usize),
     /// A viewer's place in a session.

@@ -44,7 +44,7 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// One decimal: a percentage with sixteen digits tells nobody more.
-fn rounded(value: f64) -> f64 {
+pub(super) fn rounded(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 

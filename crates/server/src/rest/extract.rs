@@ -98,6 +98,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Session {
     }
 }
 
+/// The name of an action in the path; the session knows which there are.
+#[derive(Debug)]
+pub(super) struct ActionName(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for ActionName {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        Ok(Self(segment(parts, state, "action").await))
+    }
+}
+
 /// The command that the path names.
 #[derive(Debug)]
 pub(super) struct Command(pub(super) CommandId);

@@ -17,7 +17,7 @@ use crate::{keys, limits};
 /// in raw mode know no other Enter (for fzf a LF is "down").
 const ENTER: u8 = b'\r';
 /// Keys in one request; more is text.
-const KEYS_MAX: usize = 1_000;
+pub(super) const KEYS_MAX: usize = 1_000;
 
 pub(super) async fn input(
     State(rest): State<Rest>,
@@ -113,7 +113,7 @@ pub(super) async fn wait(
     report(&rest, &who, Action::Wait { session, wait, budget: extract::budget(body.max_chars)? }).await
 }
 
-async fn report(rest: &Rest, who: &Principal, action: Action) -> Result<Json<api::WaitAnswer>, Refusal> {
+pub(super) async fn report(rest: &Rest, who: &Principal, action: Action) -> Result<Json<api::WaitAnswer>, Refusal> {
     match rest.act(who, action).await? {
         Outcome::Report(report) => Ok(Json(convert::wait(*report))),
         other => Err(unexpected(&other)),

@@ -7,6 +7,7 @@
 //! [`Action`]: crate::action::Action
 //! [`Outcome`]: crate::action::Outcome
 
+mod actions;
 mod batch;
 mod commands;
 mod convert;
@@ -17,6 +18,7 @@ mod extract;
 mod input;
 mod openapi;
 mod output;
+mod processes;
 mod recording;
 mod search;
 mod sessions;
@@ -92,6 +94,8 @@ fn unexpected(outcome: &Outcome) -> Refusal {
         Outcome::Screen(_) => "a screen",
         Outcome::Terminated(_) => "an end",
         Outcome::Terminal(_) => "a terminal call",
+        Outcome::Processes(_) => "processes",
+        Outcome::Signals(_) => "signals",
         Outcome::Typed(_) => "what was typed",
         Outcome::Watching(_) => "a viewer's place",
         Outcome::Ticket(_) => "a ticket",

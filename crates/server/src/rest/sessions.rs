@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::error::Refusal;
 use super::extract::{self, Body, Key, Params, Session};
-use super::{Rest, convert, unexpected};
+use super::{Rest, actions, convert, unexpected};
 use crate::action::{Action, Create, Limits, List, Outcome, SessionStatus, Terminate};
 use crate::identity::Principal;
 use crate::limits;
@@ -66,6 +66,7 @@ fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Re
         owner: body.owner,
         keeps_descendants: body.on_end == api::OnEnd::Keep,
         limits: body.limits.map(to_limits).transpose()?.unwrap_or_default(),
+        reactions: actions::reactions(body.actions)?,
         key,
         // What only a stdio client has.
         ..Create::default()
@@ -159,7 +160,8 @@ pub(super) async fn terminate(
     Params(query): Params<api::TerminateQuery>,
 ) -> Result<Json<api::Terminated>, Refusal> {
     let signo = query.signal.map(|s| extract::signal("signal", &s)).transpose()?;
-    match rest.act(&who, Action::Terminate(Terminate { session, force: query.force, signo })).await? {
+    let grace = query.grace_seconds.map(grace).transpose()?;
+    match rest.act(&who, Action::Terminate(Terminate { session, force: query.force, signo, grace })).await? {
         Outcome::Terminated(view) => Ok(Json(api::Terminated {
             session: convert::session(view.session, &rest.authority),
             killed: view.killed,
@@ -168,6 +170,14 @@ pub(super) async fn terminate(
         })),
         other => Err(unexpected(&other)),
     }
+}
+
+fn grace(seconds: f64) -> Result<Duration, Refusal> {
+    let most = limits::GRACE_MAX.as_secs_f64();
+    let is_fine = (0.0..=most).contains(&seconds);
+    is_fine
+        .then(|| Duration::from_secs_f64(seconds))
+        .ok_or_else(|| Refusal::field("graceSeconds", format!("{seconds} is not from 0 to {most}")))
 }
 
 pub(super) async fn resize(

@@ -8,7 +8,7 @@ use axum::routing::{MethodRouter, delete, get, post};
 use serde_json::json;
 
 use super::openapi::{Content, Operation, Tag};
-use super::{Rest, batch, commands, docs, input, output, recording, search, sessions, tickets};
+use super::{Rest, actions, batch, commands, docs, input, output, processes, recording, search, sessions, tickets};
 
 /// One line of the table.
 pub(crate) struct Route {
@@ -144,6 +144,27 @@ fn of_input() -> Vec<Route> {
                 .body::<api::SignalRequest>(json!({ "signal": "INT", "target": "foreground" }))
                 .json::<api::TerminalSession>(200, "The session.")
                 .refuses(&[NothingRuns, SessionEnded]),
+        ),
+        on_get(
+            "/terminals/{session}/signals",
+            get(processes::signals),
+            say("listSignals", "List the signals that were sent")
+                .json::<api::SignalList>(200, "The newest ones, and what became of who got them."),
+        ),
+        on_post(
+            "/terminals/{session}/actions/{action}",
+            post(actions::react),
+            say("runAction", "Do what the session has under a name")
+                .details("The names are given when the session is started. Nothing is waited for.")
+                .keyed()
+                .json::<api::WaitAnswer>(200, "The session after that.")
+                .refuses(&[InputStalled, NothingRuns, SessionBusy, SessionNotReady, SessionEnded]),
+        ),
+        on_get(
+            "/terminals/{session}/processes",
+            get(processes::list),
+            say("listProcesses", "List a session's processes")
+                .json::<api::ProcessList>(200, "Parents before children; none of a session that has ended."),
         ),
         on_post(
             "/terminals/{session}/wait",

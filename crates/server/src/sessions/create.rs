@@ -126,6 +126,7 @@ impl Manager {
             key: wish.key.clone(),
             asked: wish.key.is_some().then(|| asked_for(wish)),
             limits: wish.limits,
+            reactions: wish.reactions.clone(),
         };
         let mut spec = Spec {
             session: id.to_string(),
@@ -181,9 +182,9 @@ fn asked_for(wish: &Create) -> u64 {
     let size = (wish.cols, wish.rows);
     let words = (&wish.shell, wish.login, &wish.cwd, &wish.env, size, &wish.name, &wish.owner, wish.keeps_descendants);
     let mut words = format!("{words:?}");
-    // Keys that earlier versions remember are of requests without limits.
-    if wish.limits != Limits::default() {
-        words.push_str(&format!("{:?}", wish.limits));
+    // Keys that earlier versions remember are of requests without these.
+    if (wish.limits, wish.reactions.len()) != (Limits::default(), 0) {
+        words.push_str(&format!("{:?}{:?}", wish.limits, wish.reactions));
     }
     fnv(words.as_bytes())
 }

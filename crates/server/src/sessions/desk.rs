@@ -137,7 +137,7 @@ impl Manager {
     /// Ends what runs and starts the same shell afresh; gives the command that was lost.
     async fn reset(self: &Arc<Self>, old: &Handle) -> Result<(Handle, Option<String>), ActionError> {
         let lost = handle_command(old).await;
-        self.end(old, sys::signal::KILL).await?;
+        self.end(old, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
         let id = SessionId::random(NODE);
         let spec = create::again(&old.shared.spec, &old.shared.meta, &id)?;
         let handle = self.launch(&id, &spec).await?;

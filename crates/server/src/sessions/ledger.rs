@@ -12,6 +12,7 @@ use holder::wire::Key;
 use journal::{Event, Record};
 use terminal::{Boundaries, Boundary as Found, Query, Scanner};
 
+use super::processes::Identity;
 use crate::action::{Boundary, CommandStatus, Limit};
 use crate::limits::COMMANDS_IN_MEMORY;
 
@@ -21,6 +22,8 @@ const TEXT_CHARS_KEPT: usize = 4096;
 const MARKERS_KEPT: usize = 512;
 /// Limits that were hit, of which the newest are remembered.
 const HITS_KEPT: usize = 64;
+/// Signals that were sent, of which the newest are remembered.
+const SIGNALS_KEPT: usize = 64;
 
 /// One command.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,6 +50,18 @@ pub(crate) struct Hit {
     pub(crate) count: u64,
     /// It is among the events, whose time counts.
     pub(crate) is_recorded: bool,
+}
+
+/// A signal that was sent.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Sent {
+    /// 0 for the foreground, -1 for the session, else a process.
+    pub(crate) target: i32,
+    pub(crate) signo: i32,
+    pub(crate) errno: i32,
+    pub(crate) at_us: u64,
+    /// Who got it, with names, where this server sent it.
+    pub(crate) receivers: Vec<(Identity, String)>,
 }
 
 /// How and where a command ended.
@@ -121,6 +136,10 @@ pub(crate) struct Ledger {
     pub(crate) background_from: u64,
     /// The newest limits that were hit.
     pub(crate) hits: VecDeque<Hit>,
+    /// The newest signals that were sent.
+    pub(crate) signals: VecDeque<Sent>,
+    /// Those that the holder has not recorded yet: it does so after they were asked for.
+    pub(crate) signals_on_their_way: VecDeque<Sent>,
 }
 
 impl Ledger {
@@ -152,6 +171,8 @@ impl Ledger {
             answered: 0,
             background_from: first,
             hits: VecDeque::new(),
+            signals: VecDeque::new(),
+            signals_on_their_way: VecDeque::new(),
         }
     }
 
@@ -188,7 +209,16 @@ impl Ledger {
                     self.hit(Hit { limit, command, at_us: event.time_us, count, is_recorded: true });
                 }
             }
-            Some(Record::Input { .. } | Record::Retained { .. } | Record::Signalled { .. }) | None => {}
+            Some(Record::Signalled { target, signo, errno }) => {
+                if self.signals.len() == SIGNALS_KEPT {
+                    self.signals.pop_front();
+                }
+                let expected = self.signals_on_their_way.iter().position(|s| (s.target, s.signo) == (target, signo));
+                let receivers = expected.and_then(|at| self.signals_on_their_way.remove(at)).map(|s| s.receivers);
+                let receivers = receivers.unwrap_or_default();
+                self.signals.push_back(Sent { target, signo, errno, at_us: event.time_us, receivers });
+            }
+            Some(Record::Input { .. } | Record::Retained { .. }) | None => {}
         }
     }
 

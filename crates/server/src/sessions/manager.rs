@@ -215,6 +215,11 @@ impl Manager {
                 Ok(Outcome::Session(Box::new(self.live_view(&handle).await?)))
             }
             Action::Signal { session, target, signo } => self.signal(who, &session, target, signo).await,
+            Action::React { session, name, key } => {
+                self.react(who, session, &name, key).await.map(|r| Outcome::Report(Box::new(r)))
+            }
+            Action::Processes(session) => self.processes(who, &session).await.map(Outcome::Processes),
+            Action::Signals(session) => self.signals(who, &session).await.map(Outcome::Signals),
             Action::Execute(execute) => self.execute(who, execute).await.map(|r| Outcome::Report(Box::new(r))),
             Action::Commands { session, limit, offset } => self.commands(who, &session, limit, offset).await,
             Action::Command { session, command, budget } => {
@@ -574,7 +579,7 @@ impl Manager {
             Found::Past(past) => Ok(TerminatedView { session: past.view(), killed: 0, left: 0, was_over: true }),
             Found::Live(handle) => {
                 let signo = if wish.force { sys::signal::KILL } else { wish.signo.unwrap_or(sys::signal::HUP) };
-                let ended = self.end(&handle, signo).await?;
+                let ended = self.end(&handle, signo, wish.grace.unwrap_or(limits::TERMINATE_GRACE)).await?;
                 let session = match self.find(who, &wish.session).await? {
                     Found::Past(past) => past.view(),
                     Found::Live(handle) => self.live_view(&handle).await?,
@@ -585,8 +590,8 @@ impl Manager {
     }
 
     /// Ends a session and waits until nothing of it is left and its actor has put it on record.
-    pub(super) async fn end(&self, handle: &Handle, signo: i32) -> Result<Ended, ActionError> {
-        let grace_ms = u32::try_from(limits::TERMINATE_GRACE.as_millis()).unwrap_or(u32::MAX);
+    pub(super) async fn end(&self, handle: &Handle, signo: i32, grace: Duration) -> Result<Ended, ActionError> {
+        let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
         let asked = handle.ask(|reply| Request::Terminate { signo, grace_ms, reply }).await;
         if self.is_stopping() {
             return Err(ActionError::Restarting);
@@ -614,7 +619,7 @@ impl Manager {
             locked(&manager.defaults).remove(&client);
             for handle in manager.handles().into_iter().filter(|h| h.shared.meta.client.as_ref() == Some(&client)) {
                 tracing::info!(session = %handle.shared.id, "its client has gone");
-                let _ = manager.end(&handle, sys::signal::HUP).await;
+                let _ = manager.end(&handle, sys::signal::HUP, limits::TERMINATE_GRACE).await;
             }
         });
     }

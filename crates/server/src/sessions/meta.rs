@@ -1,9 +1,11 @@
 //! What only the server knows about a session; kept in the session's own folder, inside the spec, so that the folder
 //! alone is enough to bring everything back.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::action::Limits;
+use crate::action::{Limits, Reaction};
 use crate::identity::Detach;
 
 /// The part of a spec that a holder does not read.
@@ -30,6 +32,8 @@ pub(crate) struct Meta {
     pub(crate) asked: Option<u64>,
     /// What it may use.
     pub(crate) limits: Limits,
+    /// What can be asked of it by a name.
+    pub(crate) reactions: BTreeMap<String, Reaction>,
 }
 
 impl Meta {

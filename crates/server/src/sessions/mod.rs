@@ -14,6 +14,7 @@ mod link;
 mod manager;
 mod meta;
 mod past;
+mod processes;
 mod recording;
 mod reports;
 mod search;

@@ -11,8 +11,8 @@ use super::past::Past;
 use super::session::{Finished, Request, Shared, Snapshot};
 use super::view;
 use crate::action::{
-    ActionError, CommandView, EndedBy, Execute, Foreground, Input, Outcome, OutputView, ReadOutput, Report,
-    SessionView, SignalTarget, Since, TextView, View, Wait,
+    ActionError, CommandView, EndedBy, Execute, Foreground, Input, InputBytes, Outcome, OutputView, ProcessView,
+    Reaction, ReadOutput, Report, SessionView, SignalTarget, SignalView, Since, TextView, View, Wait,
 };
 use crate::identity::Principal;
 use crate::ids::{CommandId, SessionId};
@@ -56,7 +56,7 @@ impl Manager {
 
     pub(super) async fn input(&self, who: &Principal, wish: Input) -> Result<Report, ActionError> {
         let handle = self.live(who, &wish.session).await?;
-        if let crate::action::InputBytes::Raw(bytes) = &wish.bytes
+        if let InputBytes::Raw(bytes) = &wish.bytes
             && bytes.len() > limits::INPUT_BYTES_MAX
         {
             let problem = format!("{} bytes; at most {} at once", bytes.len(), limits::INPUT_BYTES_MAX);
@@ -131,6 +131,61 @@ impl Manager {
             Ok(_) => Err(ActionError::KeyReused { key: key.to_owned() }),
             // Somebody else's keys are none of this caller's business.
             Err(_) => Ok(()),
+        }
+    }
+
+    /// Does what the session has under this name.
+    pub(super) async fn react(
+        &self,
+        who: &Principal,
+        session: SessionId,
+        name: &str,
+        key: Option<String>,
+    ) -> Result<Report, ActionError> {
+        let budget = limits::BUDGET_CHARS;
+        let handle = self.live(who, &session).await?;
+        let known = &handle.shared.meta.reactions;
+        match known.get(name).cloned() {
+            Some(Reaction::Command(command)) => {
+                self.execute(who, Execute { session, command, wait: None, key, budget }).await
+            }
+            Some(Reaction::Keys(names)) => {
+                let keys = names.iter().map(|name| crate::keys::parse(name)).collect::<Result<Vec<_>, _>>();
+                let bytes = InputBytes::Keys(keys.map_err(|why| ActionError::Internal { why })?.concat());
+                self.input(who, Input { session, bytes, is_secret: false, wait: None, key, budget }).await
+            }
+            Some(Reaction::Signal(signo)) => {
+                self.signal(who, &session, SignalTarget::Foreground, signo).await?;
+                let wait = Wait { pattern: None, input_wanted: false, quiet: None, timeout: Duration::ZERO };
+                self.wait(who, &session, wait, None, budget).await
+            }
+            None => {
+                let all: Vec<&str> = known.keys().map(String::as_str).collect();
+                let problem = match all.as_slice() {
+                    [] => "this session has none; they are given when it is started".to_owned(),
+                    all => format!("this session has {}", all.join(", ")),
+                };
+                Err(ActionError::Invalid { field: "action", problem })
+            }
+        }
+    }
+
+    /// None are left of a session that has ended.
+    pub(super) async fn processes(
+        &self,
+        who: &Principal,
+        session: &SessionId,
+    ) -> Result<Vec<ProcessView>, ActionError> {
+        match self.find(who, session).await? {
+            Found::Live(handle) => handle.ask(Request::Processes).await,
+            Found::Past(_) => Ok(Vec::new()),
+        }
+    }
+
+    pub(super) async fn signals(&self, who: &Principal, session: &SessionId) -> Result<Vec<SignalView>, ActionError> {
+        match self.find(who, session).await? {
+            Found::Live(handle) => handle.ask(Request::Signals).await,
+            Found::Past(past) => Ok(super::snapshot::signal_views(&past.ledger)),
         }
     }
 

@@ -1,20 +1,16 @@
 //! Views of a session and its commands as plain data, from a ledger: the same for live and past ones.
 
 use std::path::PathBuf;
-use std::time::Instant;
 
-use super::ledger::{Command, Hit, Ledger, time};
+use super::ledger::{Command, Hit, Ledger, Sent, time};
+use super::processes;
 use super::session::Shared;
 use crate::action::{
-    Boundary, CommandStatus, CommandView, Foreground, LimitHit, SessionExit, SessionStatus, SessionView, Usage,
+    Boundary, CommandStatus, CommandView, Foreground, LimitHit, Receiver, SessionExit, SessionStatus, SessionView,
+    SignalTarget, SignalView, Usage,
 };
 use crate::ids::{CommandId, SessionId};
 use crate::store::HistoryRow;
-
-/// Linux counts CPU time for /proc in hundredths of a second on every architecture (USER_HZ).
-const TICKS_PER_SECOND: f64 = 100.0;
-/// How many processes of one session are counted.
-const TREE_MAX: usize = 10_000;
 
 pub(crate) fn session_view(
     shared: &Shared,
@@ -83,6 +79,27 @@ pub(crate) fn command_view(session: &SessionId, c: &Command, journal_end: u64) -
     }
 }
 
+/// The signals that were sent, oldest first, and what became of those who got them.
+pub(crate) fn signal_views(ledger: &Ledger) -> Vec<SignalView> {
+    let receiver = |(identity, name): &(processes::Identity, String)| Receiver {
+        pid: identity.0,
+        name: name.clone(),
+        state: processes::state_of(*identity),
+    };
+    let view = |sent: &Sent| SignalView {
+        signo: sent.signo,
+        target: match sent.target {
+            0 => SignalTarget::Foreground,
+            pid if pid > 0 => SignalTarget::Process(pid.unsigned_abs()),
+            _ => SignalTarget::Session,
+        },
+        at: time(sent.at_us),
+        error: (sent.errno != 0).then(|| std::io::Error::from_raw_os_error(sent.errno).to_string()),
+        receivers: sent.receivers.iter().map(receiver).collect(),
+    };
+    ledger.signals.iter().map(view).collect()
+}
+
 fn limit_hit(hit: &Hit) -> LimitHit {
     let command = (hit.command > 0).then_some(CommandId(hit.command));
     LimitHit { limit: hit.limit, command, at: time(hit.at_us), count: hit.count }
@@ -145,35 +162,6 @@ pub(super) fn python_on(path: &[u8]) -> Option<PathBuf> {
 fn bytes_to_path(bytes: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
     PathBuf::from(std::ffi::OsString::from_vec(bytes.to_vec()))
-}
-
-/// Measures what a session's process tree uses; percent is since the last look.
-#[derive(Debug, Default)]
-pub(crate) struct UsageMeter {
-    last: Option<(Instant, u64)>,
-}
-
-impl UsageMeter {
-    /// Reads the tree below the holder, the holder itself left out.
-    pub(crate) fn read(&mut self, holder_pid: u32) -> Usage {
-        if holder_pid == 0 {
-            return Usage::default();
-        }
-        let stats: Vec<_> =
-            sys::process::descendants(holder_pid, TREE_MAX).into_iter().filter_map(sys::process::stat).collect();
-        // What has ended and was waited for is in its parent's account, orphans in the holder's.
-        let orphans = sys::process::stat(holder_pid).map_or(0, |s| s.reaped_ticks);
-        let ticks = orphans + stats.iter().map(|s| s.cpu_ticks + s.reaped_ticks).sum::<u64>();
-        let pages: u64 = stats.iter().map(|s| s.rss_pages).sum();
-        let now = Instant::now();
-        let cpu_percent = self.last.map_or(0.0, |(then, before)| {
-            let seconds = now.duration_since(then).as_secs_f64().max(0.001);
-            ticks.saturating_sub(before) as f64 / TICKS_PER_SECOND / seconds * 100.0
-        });
-        self.last = Some((now, ticks));
-        let memory_mb = pages as f64 * rustix::param::page_size() as f64 / f64::from(1 << 20);
-        Usage { cpu_percent, memory_mb, processes: u32::try_from(stats.len()).unwrap_or(u32::MAX) }
-    }
 }
 
 /// Kills whatever still carries the session's tag in its environment; gives how many there were.

@@ -109,6 +109,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
         owner: given(arguments.owner),
         keeps_descendants: false,
         limits: Limits::default(),
+        reactions: BTreeMap::new(),
         client: client.client.clone(),
         detach: client.detach,
         is_default: false,

@@ -51,8 +51,12 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
             ))
         })?),
     };
-    let action =
-        Action::Terminate(Terminate { session: session(&arguments.session_id)?, force: arguments.force, signo });
+    let action = Action::Terminate(Terminate {
+        session: session(&arguments.session_id)?,
+        force: arguments.force,
+        signo,
+        grace: None,
+    });
     match call.act(action).await? {
         Outcome::Terminated(ended) => {
             let mut facts = text::Facts::default();

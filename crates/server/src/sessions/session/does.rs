@@ -1,5 +1,6 @@
 //! What is asked of the session: run, type, wait, resize, signal, end.
 
+use super::super::ledger::Sent;
 use super::*;
 
 impl Session {
@@ -30,13 +31,12 @@ impl Session {
                 self.call(Call::Plain(reply), |seq| ToHolder::Resize { seq, cols, rows });
             }
             Request::Signal { target, signo, reply } => {
-                let call = if target == Target::Foreground {
+                let is_foreground = target == Target::Foreground;
+                if is_foreground {
                     self.forget_state();
-                    Call::Signal(reply)
-                } else {
-                    Call::Plain(reply)
-                };
-                self.call(call, |seq| ToHolder::Signal { seq, target, signo });
+                }
+                self.ledger.signals_on_their_way.push_back(self.about_to_send(target, signo));
+                self.call(Call::Signal { is_foreground, reply }, |seq| ToHolder::Signal { seq, target, signo });
             }
             Request::Terminate { signo, grace_ms, reply } => {
                 self.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
@@ -50,7 +50,11 @@ impl Session {
             }
             Request::At(when, reply) => drop(reply.send(self.ledger.offset_at(when))),
             Request::Times(reply) => drop(reply.send(self.ledger.times.clone())),
-            Request::Usage(reply) => drop(reply.send(self.usage.read(self.ledger.holder_pid))),
+            Request::Usage(reply) => drop(reply.send(self.meter.usage(self.ledger.holder_pid))),
+            Request::Processes(reply) => {
+                let _ = reply.send(self.meter.list(self.ledger.holder_pid, self.ledger.shell_pid));
+            }
+            Request::Signals(reply) => drop(reply.send(snapshot::signal_views(&self.ledger))),
             Request::Prompt(reply) => {
                 if self.ledger.prompt_seen || self.ledger.exit.is_some() || self.is_heuristic {
                     let _ = reply.send(());
@@ -59,6 +63,24 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// A signal as it will be among the events, with who is about to get it.
+    fn about_to_send(&self, target: Target, signo: i32) -> Sent {
+        let all = super::super::processes::tree(self.ledger.holder_pid);
+        let foreground = all.iter().find(|s| s.pid == self.ledger.shell_pid).and_then(|s| s.foreground_group);
+        let gets = |stat: &sys::process::Stat| match target {
+            Target::Foreground => Some(stat.pgrp) == foreground,
+            Target::Session => true,
+            Target::Process(pid) => stat.pid == pid,
+        };
+        let receivers = all.into_iter().filter(gets).map(|s| ((s.pid, s.start_ticks), s.comm)).collect();
+        let target = match target {
+            Target::Foreground => 0,
+            Target::Session => -1,
+            Target::Process(pid) => pid.cast_signed(),
+        };
+        Sent { target, signo, errno: 0, at_us: 0, receivers }
     }
 
     /// A wait from an earlier position sees what came since.

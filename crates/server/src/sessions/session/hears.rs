@@ -285,9 +285,16 @@ impl Session {
                 let value = if is_signal && status == Status::Ok { offered as u64 } else { value };
                 self.on_typed(status, value, wait, from, offered, typed);
             }
-            Some(Call::Signal(reply)) => {
-                self.typing = self.typing.saturating_sub(1);
-                self.state = None;
+            Some(Call::Signal { is_foreground, reply }) => {
+                if is_foreground {
+                    self.typing = self.typing.saturating_sub(1);
+                    self.state = None;
+                }
+                if status == Status::NoProcess {
+                    // It will not be recorded.
+                    let gone = u32::try_from(value).unwrap_or(0).cast_signed();
+                    self.ledger.signals_on_their_way.retain(|sent| sent.target != gone);
+                }
                 let _ = reply.send(self.plain_result(status, value));
             }
             Some(Call::Plain(reply)) => {

@@ -176,11 +176,12 @@ impl Session {
     /// Nobody will answer what was asked over the old connection.
     pub(super) fn give_up_calls(&mut self, why: impl Fn() -> ActionError) {
         (self.typing, self.reported_at) = (0, None);
+        self.ledger.signals_on_their_way.clear();
         for (_, call) in std::mem::take(&mut self.calls) {
             match call {
                 Call::Run { started, .. } => drop(started.send(Err(why()))),
                 Call::Input { typed, .. } => drop(typed.send(Err(why()))),
-                Call::Plain(reply) | Call::Signal(reply) => drop(reply.send(Err(why()))),
+                Call::Plain(reply) | Call::Signal { reply, .. } => drop(reply.send(Err(why()))),
                 Call::Terminate(reply) => drop(reply.send(Ended { killed: 0, left: 0 })),
                 Call::Report => {}
             }

@@ -29,12 +29,13 @@ use super::feed::{Noted, Published};
 use super::ledger::{Ledger, News, micros, time};
 use super::link::Link;
 use super::meta::Meta;
+use super::processes::{Identity, Meter};
 use super::snapshot;
 use super::tape::{Step, Tape};
 use super::wait::Waiter;
 use crate::action::{
-    ActionError, Boundary, CommandStatus, CommandView, EndedBy, Foreground, InputBytes, ScreenView, SessionEvent,
-    SessionStatus, SessionView, Wait,
+    ActionError, Boundary, CommandStatus, CommandView, EndedBy, Foreground, InputBytes, ProcessView, ScreenView,
+    SessionEvent, SessionStatus, SessionView, SignalView, Wait,
 };
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
@@ -91,6 +92,8 @@ pub(crate) enum Request {
     /// Offsets, and when the journal had come that far.
     Times(oneshot::Sender<VecDeque<(u64, u64)>>),
     Usage(oneshot::Sender<crate::action::Usage>),
+    Processes(oneshot::Sender<Vec<ProcessView>>),
+    Signals(oneshot::Sender<Vec<SignalView>>),
     Prompt(oneshot::Sender<()>),
 }
 
@@ -189,7 +192,10 @@ enum Call {
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     },
     Plain(oneshot::Sender<Result<(), ActionError>>),
-    Signal(oneshot::Sender<Result<(), ActionError>>),
+    Signal {
+        is_foreground: bool,
+        reply: oneshot::Sender<Result<(), ActionError>>,
+    },
     Terminate(oneshot::Sender<Ended>),
     Report,
 }
@@ -266,7 +272,7 @@ pub(crate) struct Session {
     screen: Option<(Screen, u64)>,
     is_heuristic: bool,
     last_activity_us: u64,
-    pub(crate) usage: snapshot::UsageMeter,
+    meter: Meter,
     /// What it may use, where that is limited.
     stops: Option<Box<stops::Stops>>,
     /// The last command was stopped by `^Z` and its job is still there.
@@ -325,7 +331,7 @@ impl Session {
             screen: None,
             is_heuristic,
             last_activity_us: micros(SystemTime::now()),
-            usage: snapshot::UsageMeter::default(),
+            meter: Meter::default(),
             stops,
             has_stopped_job: false,
             holder_gone: false,

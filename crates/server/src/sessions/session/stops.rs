@@ -11,17 +11,14 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::super::ledger::Hit;
+use super::super::processes;
 use super::*;
-use crate::action::{Limit, LimitHit, Limits};
+use crate::action::{Limit, LimitHit, Limits, ProcessState};
 
 /// How often a session that may use only so much is looked at while a command runs.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// And while none does: jobs in the background use something too.
 const LOOK_WHEN_IDLE: Duration = Duration::from_secs(5);
-/// How many processes of one session are looked at.
-const TREE_MAX: usize = 10_000;
-/// Linux counts CPU time for /proc in hundredths of a second on every architecture (USER_HZ).
-const US_PER_TICK: u64 = 10_000;
 
 /// A session's limits, and how far it is from them.
 #[derive(Debug)]
@@ -37,7 +34,7 @@ pub(crate) struct Stops {
     /// How far the ending of what went beyond is, what it is for, and when it goes on.
     ending: Option<(Step, Limit, Instant)>,
     /// What was there when the last command had ended: jobs in the background, which are not the next command's.
-    earlier: HashSet<(u32, u64)>,
+    earlier: HashSet<Identity>,
     look_at: Option<Instant>,
 }
 
@@ -83,7 +80,7 @@ impl Stops {
     /// Kills what was there before the newest command.
     fn kill_earlier(&self) {
         for (pid, start_ticks) in &self.earlier {
-            if sys::process::stat(*pid).is_some_and(|s| s.start_ticks == *start_ticks)
+            if processes::state_of((*pid, *start_ticks)) != ProcessState::Ended
                 && let Ok(pid) = i32::try_from(*pid)
             {
                 let _ = sys::signal::send(pid, sys::signal::KILL);
@@ -158,7 +155,8 @@ impl Session {
         if stops.ending.take().is_some() {
             stops.cpu_from_us = self.cpu_used(&stops);
         }
-        stops.earlier = self.processes().filter(|(pid, _)| *pid != self.ledger.shell_pid).collect();
+        let all = processes::tree(self.ledger.holder_pid).into_iter();
+        stops.earlier = all.filter(|s| s.pid != self.ledger.shell_pid).map(|s| (s.pid, s.start_ticks)).collect();
         self.stops = Some(stops);
     }
 
@@ -167,12 +165,6 @@ impl Session {
         let accepted_us = self.ledger.command(id).map_or(0, |c| c.accepted_us);
         let age = Duration::from_micros(micros(SystemTime::now()).saturating_sub(accepted_us));
         now.checked_sub(age).unwrap_or(now)
-    }
-
-    /// Every process in here with the time of its start, which together name it for ever; parents before children.
-    fn processes(&self) -> impl Iterator<Item = (u32, u64)> {
-        let all = sys::process::descendants(self.ledger.holder_pid, TREE_MAX).into_iter();
-        all.filter_map(|pid| Some((pid, sys::process::stat(pid)?.start_ticks)))
     }
 
     /// What the kernel did since it was looked at last.
@@ -200,11 +192,7 @@ impl Session {
         if stops.counts_cpu_in_group() {
             return stops.group.as_ref().and_then(|group| group.counts().cpu_us).unwrap_or(0);
         }
-        let holder = self.ledger.holder_pid;
-        let of = |pid: u32| sys::process::stat(pid).map_or(0, |s| s.cpu_ticks + s.reaped_ticks);
-        let reaped = sys::process::stat(holder).map_or(0, |s| s.reaped_ticks);
-        let tree: u64 = sys::process::descendants(holder, TREE_MAX).into_iter().map(of).sum();
-        (tree + reaped) * US_PER_TICK
+        processes::cpu_us(self.ledger.holder_pid)
     }
 
     fn exceeded(&mut self, stops: &mut Stops, limit: Limit, now: Instant) {
@@ -246,14 +234,12 @@ impl Session {
     /// A command's own limit is for what it started, and not for what ran before it or comes of that.
     fn signal_those_meant(&self, stops: &Stops, limit: Limit, signo: i32) {
         let mut spared = HashSet::new();
-        for pid in sys::process::descendants(self.ledger.holder_pid, TREE_MAX) {
-            let Some(stat) = sys::process::stat(pid).filter(|s| pid != self.ledger.shell_pid && s.state != b'Z') else {
-                continue;
-            };
-            let is_earlier = stops.earlier.contains(&(pid, stat.start_ticks)) || spared.contains(&stat.ppid);
+        let all = processes::tree(self.ledger.holder_pid).into_iter();
+        for stat in all.filter(|s| s.pid != self.ledger.shell_pid && s.state != b'Z') {
+            let is_earlier = stops.earlier.contains(&(stat.pid, stat.start_ticks)) || spared.contains(&stat.ppid);
             if is_earlier && limit != Limit::CpuSeconds {
-                spared.insert(pid);
-            } else if let Ok(pid) = i32::try_from(pid) {
+                spared.insert(stat.pid);
+            } else if let Ok(pid) = i32::try_from(stat.pid) {
                 // Gone in the meantime is as good as signalled.
                 let _ = sys::signal::send(pid, signo);
             }

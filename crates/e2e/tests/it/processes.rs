@@ -1,0 +1,146 @@
+//! The processes of a session, what they were sent, and the actions that a session has under a name.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use api::{CreateRequest, ErrorCode, NumberOrName, Process, ProcessState, SessionAction, SignalRequest};
+use e2e::{Server, Session, eventually};
+
+async fn processes(server: &Server, shell: &Session) -> Vec<Process> {
+    server.client().processes(&shell.id).await.expect("known").processes
+}
+
+/// Waits until as many processes of this name are there.
+async fn named(server: &Server, shell: &Session, name: &str, count: usize) -> Vec<Process> {
+    eventually("they run", async || {
+        let mut all = processes(server, shell).await;
+        all.retain(|process| process.name == name);
+        (all.len() == count).then_some(all)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_tree_of_a_session_is_told_with_parents_groups_and_states() {
+    let server = Server::start();
+    let shell = server.session().await;
+    shell.run("sleep 811 &").await;
+    shell.begin("bash -c 'sleep 812; :' | sleep 813").await;
+    named(&server, &shell, "sleep", 3).await;
+    let all = processes(&server, &shell).await;
+    let pid = shell.look().await.pid.expect("it lives");
+    let one = |line: &str| all.iter().find(|p| p.command_line == line).unwrap_or_else(|| panic!("{line} in {all:?}"));
+    assert_eq!(all.first().map(|p| (p.pid, p.parent_pid, p.is_foreground)), Some((pid, None, false)));
+    let (job, inner, nested, last) =
+        (one("sleep 811"), one("bash -c sleep 812; :"), one("sleep 812"), one("sleep 813"));
+    assert_eq!([job.parent_pid, inner.parent_pid, last.parent_pid], [Some(pid); 3]);
+    assert_eq!(nested.parent_pid, Some(inner.pid));
+    assert_eq!([inner.process_group, nested.process_group, last.process_group], [inner.pid; 3]);
+    assert_eq!([job, inner, nested, last].map(|p| p.is_foreground), [false, true, true, true]);
+    assert_eq!([job, nested, last].map(|p| p.state), [ProcessState::Sleeping; 3]);
+    assert_eq!(shell.look().await.resource_usage.processes, 5);
+    shell.ends().await;
+    assert_eq!(processes(&server, &shell).await, []);
+}
+
+#[tokio::test]
+async fn what_a_process_uses_is_told_and_so_is_what_has_ended() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let burner = shell.begin("bash -c 'while :; do :; done'").await;
+    named(&server, &shell, "bash", 2).await;
+    let busy = eventually("it is busy", async || {
+        let all = processes(&server, &shell).await;
+        all.into_iter().find(|p| p.command_line.contains("while") && p.cpu > 20.0 && p.cpu_seconds > 0.1)
+    })
+    .await;
+    assert!(busy.memory > 0.5, "{busy:?}");
+    shell.signal("INT").await;
+    shell.end_of(&burner).await;
+    // Time that was used by what has ended belongs to the session's usage all the same.
+    shell.look().await;
+    let short = "for ((i = 0; i < 300; i++)); do /bin/true; done";
+    shell.run(short).await;
+    assert!(shell.look().await.resource_usage.cpu > 20.0);
+}
+
+#[tokio::test]
+async fn every_signal_is_on_record_with_who_got_it_and_what_became_of_them() {
+    let server = Server::start();
+    let shell = server.session().await;
+    shell.begin("sleep 821 | sleep 822").await;
+    let sleeps = named(&server, &shell, "sleep", 2).await;
+    let first = sleeps.first().expect("two").pid;
+    let to = |signal: &str, target| SignalRequest { signal: NumberOrName::Name(signal.to_owned()), target };
+    let target = NumberOrName::Number(first);
+    server.client().signal(&shell.id, &to("STOP", Some(target.clone()))).await.expect("sent");
+    shell.signal("TERM").await;
+    let nobody = server.client().signal(&shell.id, &to("TERM", Some(NumberOrName::Number(1)))).await;
+    assert_eq!(nobody.expect_err("not of this session").code(), Some(ErrorCode::InvalidField));
+    let told = eventually("the second one has ended", async || {
+        let told = server.client().signals(&shell.id).await.expect("known").signals;
+        let ended = told.get(1)?.receivers.iter().filter(|r| r.state == ProcessState::Ended).count();
+        (ended == 1).then_some(told)
+    })
+    .await;
+    let brief: Vec<_> = told.iter().map(|s| (s.signal.as_str(), s.target.clone(), s.receivers.len())).collect();
+    let foreground = NumberOrName::Name("foreground".to_owned());
+    assert_eq!(brief, [("STOP", target, 1), ("TERM", foreground, 2)]);
+    // A stopped process takes TERM when it goes on.
+    let of_first: Vec<_> =
+        told.iter().flat_map(|s| &s.receivers).filter(|r| r.pid == first).map(|r| (r.name.as_str(), r.state)).collect();
+    assert_eq!(of_first, [("sleep", ProcessState::Stopped); 2]);
+    server.kill9();
+    server.again();
+    let again = server.client().signals(&shell.id).await.expect("known").signals;
+    assert_eq!(again.iter().map(|s| s.signal.as_str()).collect::<Vec<_>>(), ["STOP", "TERM"]);
+}
+
+#[tokio::test]
+async fn the_steps_of_an_end_take_as_long_as_is_asked() {
+    let server = Server::start();
+    let shell = server.session().await;
+    shell.run_until("trap '' HUP TERM; bash -c 'trap \"\" HUP TERM; echo deaf; sleep 831; sleep 832'", "deaf").await;
+    let mut connection = server.connect();
+    let path = |query: &str| format!("/terminals/{}?{query}", shell.id);
+    let refused = connection.ask("DELETE", &path("graceSeconds=61"), "").expect("answered");
+    assert_eq!(refused.status, 422);
+    let begun = Instant::now();
+    let ended = connection.ask("DELETE", &path("graceSeconds=0.05&signal=TERM"), "").expect("answered");
+    assert_eq!(ended.status, 200);
+    assert!(begun.elapsed() < Duration::from_millis(1_500), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_session_does_what_it_has_under_a_name() {
+    let server = Server::start();
+    let action = |signal: Option<&str>, keys: Option<&[&str]>, command: Option<&str>| SessionAction {
+        signal: signal.map(|name| NumberOrName::Name(name.to_owned())),
+        keys: keys.map(|keys| keys.iter().map(|key| (*key).to_owned()).collect()),
+        command: command.map(str::to_owned),
+    };
+    let actions = BTreeMap::from([
+        ("reload".to_owned(), action(Some("HUP"), None, None)),
+        ("answer".to_owned(), action(None, Some(&["y", "e", "s", "Enter"]), None)),
+        ("greet".to_owned(), action(None, None, Some("echo hello from here"))),
+    ]);
+    let shell = server.session_with(CreateRequest { actions, ..Default::default() }).await;
+    let greeted = server.client().act(&shell.id, "greet").await.expect("done");
+    let command = greeted.command.expect("it runs one");
+    assert_eq!(shell.end_of(&command).await.output.as_deref(), Some("hello from here\n"));
+    let server_like = shell
+        .run_until("bash -c 'trap \"echo reloaded\" HUP; read -p \"go on? \" a; echo got $a; exit 3'", r"go on\? ")
+        .await;
+    server.client().act(&shell.id, "reload").await.expect("done");
+    server.client().act(&shell.id, "answer").await.expect("done");
+    let done = shell.end_of(&server_like).await;
+    let output = done.output.unwrap_or_default();
+    assert_eq!(
+        (done.exit_code, output.contains("reloaded"), output.contains("got yes")),
+        (Some(3), true, true),
+        "{output}"
+    );
+    let unknown = server.client().act(&shell.id, "nope").await.expect_err("not there");
+    assert_eq!(unknown.code(), Some(ErrorCode::InvalidField));
+    assert!(unknown.to_string().contains("answer, greet, reload"), "{unknown}");
+}

@@ -1,0 +1,123 @@
+//! The processes of a session: who they are, whose children, and what they use.
+//!
+//! Looked up in `/proc` when somebody asks, and at no other time; percentages are since the look before.
+
+use std::collections::HashMap;
+use std::time::{Instant, SystemTime};
+
+use sys::process::Stat;
+
+use super::ledger::{micros, time};
+use crate::action::{ProcessState, ProcessView, Usage};
+
+/// Linux counts CPU time for /proc in hundredths of a second on every architecture (USER_HZ).
+const TICKS_PER_SECOND: f64 = 100.0;
+const US_PER_TICK: u64 = 10_000;
+/// How many processes of one session are looked at.
+const TREE_MAX: usize = 10_000;
+/// A command line in a list; the whole one is in /proc.
+const COMMAND_LINE_CHARS_MAX: usize = 1_000;
+
+/// A process for ever: its id and when it started, in clock ticks since boot.
+pub(crate) type Identity = (u32, u64);
+
+/// What a session's processes used when they were looked at last.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    at: Option<Instant>,
+    /// Of all that ever ran, in clock ticks.
+    total: u64,
+    each: HashMap<Identity, u64>,
+}
+
+impl Meter {
+    /// What all of them use together, the holder left out.
+    pub(crate) fn usage(&mut self, holder_pid: u32) -> Usage {
+        let stats = tree(holder_pid);
+        let elapsed = self.elapsed();
+        let total = ticks(holder_pid, &stats);
+        let cpu_percent = self.at.map_or(0.0, |_| percent(total.saturating_sub(self.total), elapsed));
+        (self.at, self.total) = (Some(Instant::now()), total);
+        let pages: u64 = stats.iter().map(|s| s.rss_pages).sum();
+        Usage { cpu_percent, memory_mb: megabytes(pages), processes: u32::try_from(stats.len()).unwrap_or(u32::MAX) }
+    }
+
+    /// Each of them, parents before children.
+    pub(crate) fn list(&mut self, holder_pid: u32, shell_pid: u32) -> Vec<ProcessView> {
+        let stats = tree(holder_pid);
+        let elapsed = self.elapsed();
+        let boot_us = micros(SystemTime::now()).saturating_sub(sys::time::since_boot_us());
+        let foreground = stats.iter().find(|s| s.pid == shell_pid).and_then(|s| s.foreground_group);
+        let view = |stat: &Stat| {
+            let used = self.each.get(&(stat.pid, stat.start_ticks)).copied();
+            let command_line = sys::process::command_line(stat.pid);
+            ProcessView {
+                pid: stat.pid,
+                // The holder is no process of the session's.
+                parent: Some(stat.ppid).filter(|parent| *parent != holder_pid),
+                group: stat.pgrp,
+                session: stat.session,
+                name: stat.comm.clone(),
+                command_line: command_line.chars().take(COMMAND_LINE_CHARS_MAX).collect(),
+                state: state(stat.state),
+                cpu_percent: used.map_or(0.0, |before| percent(stat.cpu_ticks.saturating_sub(before), elapsed)),
+                cpu_time: std::time::Duration::from_micros(stat.cpu_ticks * US_PER_TICK),
+                memory_mb: megabytes(stat.rss_pages),
+                started_at: time(boot_us + stat.start_ticks * US_PER_TICK),
+                is_foreground: foreground == Some(stat.pgrp),
+            }
+        };
+        let views = stats.iter().map(view).collect();
+        self.each = stats.iter().map(|s| ((s.pid, s.start_ticks), s.cpu_ticks)).collect();
+        (self.at, self.total) = (Some(Instant::now()), ticks(holder_pid, &stats));
+        views
+    }
+
+    fn elapsed(&self) -> f64 {
+        self.at.map_or(f64::INFINITY, |at| at.elapsed().as_secs_f64().max(0.001))
+    }
+}
+
+/// Microseconds on processors, of all that ever ran below this holder.
+pub(crate) fn cpu_us(holder_pid: u32) -> u64 {
+    ticks(holder_pid, &tree(holder_pid)) * US_PER_TICK
+}
+
+/// Every process below the holder, parents before children.
+pub(crate) fn tree(holder_pid: u32) -> Vec<Stat> {
+    if holder_pid == 0 {
+        return Vec::new();
+    }
+    sys::process::descendants(holder_pid, TREE_MAX).into_iter().filter_map(sys::process::stat).collect()
+}
+
+/// What has ended and was waited for is in its parent's account, orphans are in the holder's.
+fn ticks(holder_pid: u32, stats: &[Stat]) -> u64 {
+    let orphans = sys::process::stat(holder_pid).map_or(0, |s| s.reaped_ticks);
+    orphans + stats.iter().map(|s| s.cpu_ticks + s.reaped_ticks).sum::<u64>()
+}
+
+fn percent(ticks: u64, seconds: f64) -> f64 {
+    ticks as f64 / TICKS_PER_SECOND / seconds * 100.0
+}
+
+fn megabytes(pages: u64) -> f64 {
+    pages as f64 * rustix::param::page_size() as f64 / f64::from(1 << 20)
+}
+
+/// What became of a process that was there.
+pub(crate) fn state_of(identity: Identity) -> ProcessState {
+    let stat = sys::process::stat(identity.0).filter(|s| s.start_ticks == identity.1);
+    stat.map_or(ProcessState::Ended, |s| state(s.state))
+}
+
+/// The letters of `/proc/<pid>/stat` (proc(5)).
+fn state(letter: u8) -> ProcessState {
+    match letter {
+        b'R' => ProcessState::Running,
+        b'T' | b't' => ProcessState::Stopped,
+        b'D' => ProcessState::Blocked,
+        b'Z' | b'X' => ProcessState::Ended,
+        _ => ProcessState::Sleeping,
+    }
+}
