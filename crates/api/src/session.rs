@@ -275,7 +275,7 @@ pub struct TerminateQuery {
     /// The first signal, by name or number, instead of HUP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
-    /// Seconds for the polite signals together, before KILL.
+    /// Seconds to wait after the first signal, and after TERM; the default is 1.5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 60.0))]
     pub grace_seconds: Option<f64>,

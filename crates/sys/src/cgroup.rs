@@ -8,6 +8,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::process;
+
 /// The folder of all our groups below our own place in a hierarchy.
 const PARENT: &str = "ptyd";
 /// Where this process goes when its place must become an inner node (version 2, "no internal processes").
@@ -186,12 +188,26 @@ impl Seat {
         inner() || (self.leave() && inner())
     }
 
-    /// Moves this process into a leaf of its own, if it is alone here.
+    /// Moves this process and its like into a leaf, if nobody else is here: what has more than us in it was not delegated
+    /// to us.
     fn leave(&self) -> bool {
-        let procs = fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default();
-        let is_alone = procs.split_ascii_whitespace().eq([std::process::id().to_string().as_str()]);
         let leaf = self.folder.join(OWN_LEAF);
-        is_alone && fs::create_dir_all(&leaf).is_ok() && fs::write(leaf.join("cgroup.procs"), "0").is_ok()
+        // Somebody may be born while the others move.
+        for _ in 0..16 {
+            let members = fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default();
+            let pids: Vec<u32> = members.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+            if pids.is_empty() {
+                return true;
+            }
+            if !pids.iter().all(|pid| is_of_our_kind(*pid)) || fs::create_dir_all(&leaf).is_err() {
+                return false;
+            }
+            for pid in pids {
+                // One that has gone in the meantime need not move.
+                let _ = fs::write(leaf.join("cgroup.procs"), pid.to_string());
+            }
+        }
+        false
     }
 
     fn make(&self, bounds: Bounds) -> io::Result<()> {
@@ -215,6 +231,18 @@ impl Seat {
             (Controller::Cpu | Controller::CpuAccounting, _) => Ok(()),
         }
     }
+}
+
+/// Whether this is a server or a holder, or comes of one.
+fn is_of_our_kind(pid: u32) -> bool {
+    let mut next = Some(pid);
+    while let Some(stat) = next.and_then(process::stat) {
+        if stat.comm.starts_with("ptyd") {
+            return true;
+        }
+        next = Some(stat.ppid).filter(|parent| *parent > 1);
+    }
+    false
 }
 
 /// Our own place for each controller. `mounts` is `/proc/self/mountinfo`, `own` is `/proc/self/cgroup`.

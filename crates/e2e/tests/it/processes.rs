@@ -10,12 +10,12 @@ async fn processes(server: &Server, shell: &Session) -> Vec<Process> {
     server.client().processes(&shell.id).await.expect("known").processes
 }
 
-/// Waits until as many processes of this name are there.
+/// Waits until as many processes of this name are there and at rest.
 async fn named(server: &Server, shell: &Session, name: &str, count: usize) -> Vec<Process> {
     eventually("they run", async || {
         let mut all = processes(server, shell).await;
         all.retain(|process| process.name == name);
-        (all.len() == count).then_some(all)
+        (all.len() == count && all.iter().all(|p| p.state == ProcessState::Sleeping)).then_some(all)
     })
     .await
 }
@@ -48,7 +48,6 @@ async fn what_a_process_uses_is_told_and_so_is_what_has_ended() {
     let server = Server::start();
     let shell = server.session().await;
     let burner = shell.begin("bash -c 'while :; do :; done'").await;
-    named(&server, &shell, "bash", 2).await;
     let busy = eventually("it is busy", async || {
         let all = processes(&server, &shell).await;
         all.into_iter().find(|p| p.command_line.contains("while") && p.cpu > 20.0 && p.cpu_seconds > 0.1)
@@ -68,28 +67,28 @@ async fn what_a_process_uses_is_told_and_so_is_what_has_ended() {
 async fn every_signal_is_on_record_with_who_got_it_and_what_became_of_them() {
     let server = Server::start();
     let shell = server.session().await;
+    shell.run("sleep 823 &").await;
+    let job = named(&server, &shell, "sleep", 1).await.first().expect("one").pid;
     shell.begin("sleep 821 | sleep 822").await;
-    let sleeps = named(&server, &shell, "sleep", 2).await;
-    let first = sleeps.first().expect("two").pid;
+    named(&server, &shell, "sleep", 3).await;
     let to = |signal: &str, target| SignalRequest { signal: NumberOrName::Name(signal.to_owned()), target };
-    let target = NumberOrName::Number(first);
+    let target = NumberOrName::Number(job);
     server.client().signal(&shell.id, &to("STOP", Some(target.clone()))).await.expect("sent");
     shell.signal("TERM").await;
     let nobody = server.client().signal(&shell.id, &to("TERM", Some(NumberOrName::Number(1)))).await;
     assert_eq!(nobody.expect_err("not of this session").code(), Some(ErrorCode::InvalidField));
-    let told = eventually("the second one has ended", async || {
+    let foreground = NumberOrName::Name("foreground".to_owned());
+    let (stopped, ended) = (("sleep".to_owned(), ProcessState::Stopped), ("sleep".to_owned(), ProcessState::Ended));
+    let expected =
+        [("STOP".to_owned(), target, vec![stopped]), ("TERM".to_owned(), foreground, vec![ended.clone(), ended])];
+    eventually("they have done what they were told", async || {
         let told = server.client().signals(&shell.id).await.expect("known").signals;
-        let ended = told.get(1)?.receivers.iter().filter(|r| r.state == ProcessState::Ended).count();
-        (ended == 1).then_some(told)
+        let brief = |s: api::SentSignal| {
+            (s.signal, s.target, s.receivers.into_iter().map(|r| (r.name, r.state)).collect::<Vec<_>>())
+        };
+        (told.into_iter().map(brief).collect::<Vec<_>>() == expected).then_some(())
     })
     .await;
-    let brief: Vec<_> = told.iter().map(|s| (s.signal.as_str(), s.target.clone(), s.receivers.len())).collect();
-    let foreground = NumberOrName::Name("foreground".to_owned());
-    assert_eq!(brief, [("STOP", target, 1), ("TERM", foreground, 2)]);
-    // A stopped process takes TERM when it goes on.
-    let of_first: Vec<_> =
-        told.iter().flat_map(|s| &s.receivers).filter(|r| r.pid == first).map(|r| (r.name.as_str(), r.state)).collect();
-    assert_eq!(of_first, [("sleep", ProcessState::Stopped); 2]);
     server.kill9();
     server.again();
     let again = server.client().signals(&shell.id).await.expect("known").signals;

@@ -149,22 +149,24 @@ fn of_input() -> Vec<Route> {
             "/terminals/{session}/signals",
             get(processes::signals),
             say("listSignals", "List the signals that were sent")
-                .json::<api::SignalList>(200, "The newest ones, and what became of who got them."),
-        ),
-        on_post(
-            "/terminals/{session}/actions/{action}",
-            post(actions::react),
-            say("runAction", "Do what the session has under a name")
-                .details("The names are given when the session is started. Nothing is waited for.")
-                .keyed()
-                .json::<api::WaitAnswer>(200, "The session after that.")
-                .refuses(&[InputStalled, NothingRuns, SessionBusy, SessionNotReady, SessionEnded]),
+                .details("With who got them and what became of those; also of a session that has ended.")
+                .json::<api::SignalList>(200, "The newest signals, oldest first."),
         ),
         on_get(
             "/terminals/{session}/processes",
             get(processes::list),
             say("listProcesses", "List a session's processes")
-                .json::<api::ProcessList>(200, "Parents before children; none of a session that has ended."),
+                .details("Percentages are since the list was asked for last.")
+                .json::<api::ProcessList>(200, "The processes, parents before children."),
+        ),
+        on_post(
+            "/terminals/{session}/actions/{action}",
+            post(actions::react),
+            say("doAction", "Do what the session has under a name")
+                .details("A session is given its actions when it is started. Nothing is waited for.")
+                .keyed()
+                .json::<api::WaitAnswer>(200, "What came of it so far.")
+                .refuses(&[InputStalled, NothingRuns, SessionBusy, SessionNotReady, SessionEnded]),
         ),
         on_post(
             "/terminals/{session}/wait",

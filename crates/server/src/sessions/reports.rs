@@ -123,17 +123,6 @@ impl Manager {
         Ok(Outcome::Session(Box::new(self.live_view(&handle).await?)))
     }
 
-    /// A key that has started a session is used up for everything else: that is another request.
-    async fn not_a_creates(&self, who: &Principal, key: Option<&str>) -> Result<(), ActionError> {
-        let Some(key) = key else { return Ok(()) };
-        let Some(session) = locked(&self.keys).get(key).cloned() else { return Ok(()) };
-        match self.find(who, &session).await {
-            Ok(_) => Err(ActionError::KeyReused { key: key.to_owned() }),
-            // Somebody else's keys are none of this caller's business.
-            Err(_) => Ok(()),
-        }
-    }
-
     /// Does what the session has under this name.
     pub(super) async fn react(
         &self,
@@ -186,6 +175,17 @@ impl Manager {
         match self.find(who, session).await? {
             Found::Live(handle) => handle.ask(Request::Signals).await,
             Found::Past(past) => Ok(super::snapshot::signal_views(&past.ledger)),
+        }
+    }
+
+    /// A key that has started a session is used up for everything else: that is another request.
+    async fn not_a_creates(&self, who: &Principal, key: Option<&str>) -> Result<(), ActionError> {
+        let Some(key) = key else { return Ok(()) };
+        let Some(session) = locked(&self.keys).get(key).cloned() else { return Ok(()) };
+        match self.find(who, &session).await {
+            Ok(_) => Err(ActionError::KeyReused { key: key.to_owned() }),
+            // Somebody else's keys are none of this caller's business.
+            Err(_) => Ok(()),
         }
     }
 

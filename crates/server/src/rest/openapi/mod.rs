@@ -109,7 +109,7 @@ fn describe(operation: &Operation, path: &str, schemas: &mut Schemas) -> Value {
     for (name, about, pattern, code) in [
         ("sessionId", "The session.", "^[a-z0-9]+-[a-z0-9]+$", ErrorCode::SessionNotFound),
         ("commandId", "The command.", "^c[0-9]+$", ErrorCode::CommandNotFound),
-        ("action", "The name.", "^[A-Za-z0-9._-]{1,64}$", ErrorCode::InvalidField),
+        ("action", "Its name.", "^[A-Za-z0-9_.-]{1,64}$", ErrorCode::InvalidField),
     ] {
         if path.contains(&format!("{{{name}}}")) {
             let schema = json!({ "type": "string", "pattern": pattern });
