@@ -16,7 +16,7 @@ struct Need {
     why: &'static str,
 }
 
-const NEEDS: [Need; 11] = [
+const NEEDS: [Need; 12] = [
     Need { probe: Probe::Program("cc"), package: "gcc", why: "it links the programs and compiles the bundled SQLite" },
     Need { probe: Probe::Program("bash"), package: "bash", why: "the tests run real shells" },
     Need {
@@ -41,8 +41,9 @@ const NEEDS: [Need; 11] = [
     Need {
         probe: Probe::Program("npm"),
         package: "npm",
-        why: "npm init asks questions, and a generator of clients is an npm package",
+        why: "npm init asks questions, and a generator of clients and other MCP clients are npm packages",
     },
+    Need { probe: Probe::Program("chromium"), package: "chromium", why: "a real browser, for a page with a terminal" },
     Need { probe: Probe::Program("shellcheck"), package: "shellcheck", why: "the shell scripts are linted" },
 ];
 

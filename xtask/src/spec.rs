@@ -5,7 +5,7 @@ use crate::tree::{TextFile, Violation};
 const SPECIFICATION: &str = "SPECIFICATION.md";
 
 /// Finds the promises that no test keeps. Rows are `| n | promise | number | test |`, the test in backticks: a path as
-/// `crate::module::name`, or `file.py::name`; several where several are needed.
+/// `crate::module::name`, or `file.py::name` or `file.cjs::name`; several where several are needed.
 pub fn check(files: &[TextFile]) -> Vec<Violation> {
     let Some(specification) = files.iter().find(|file| file.path == SPECIFICATION) else {
         return Vec::new();
@@ -56,10 +56,15 @@ fn exists(files: &[TextFile], test: &str) -> bool {
         return false;
     };
     let is_python = place.ends_with(".py");
-    let head = if is_python { format!("def {name}(") } else { format!("fn {name}(") };
+    let is_file = is_python || place.ends_with(".cjs");
+    let head = match (is_python, is_file) {
+        (true, _) => format!("def {name}("),
+        (false, true) => format!("function {name}("),
+        (false, false) => format!("fn {name}("),
+    };
     files.iter().any(|file| {
         let is_there =
-            if is_python { file.path.ends_with(place) } else { file.extension() == "rs" && file.has_part(place) };
+            if is_file { file.path.ends_with(place) } else { file.extension() == "rs" && file.has_part(place) };
         is_there && file.text.contains(&head)
     })
 }
@@ -77,6 +82,7 @@ mod tests {
             file(SPECIFICATION, rows),
             file("crates/journal/tests/events.rs", "#[test]\nfn nothing_is_lost() {}"),
             file("crates/e2e/mcp/test_run.py", "async def test_runs(server):\n    pass"),
+            file("crates/e2e/browser/page.test.cjs", "test(async function a_page_is_shown() {\n});"),
         ];
         check(&files).into_iter().map(|violation| violation.to_string()).collect()
     }
@@ -85,7 +91,8 @@ mod tests {
     fn a_promise_with_a_number_and_an_existing_test_is_kept() {
         let rows = "| n | promise | number | test |\n| --- | --- | --- | --- |\n\
                     | 1 | a | 0 bytes | `journal::events::nothing_is_lost` |\n\
-                    | 2 | b | 200 ms | `test_run.py::test_runs[rest]`, `journal::nothing_is_lost` |\n";
+                    | 2 | b | 200 ms | `test_run.py::test_runs[rest]`, `journal::nothing_is_lost` |\n\
+                    | 3 | c | 1 page | `page.test.cjs::a_page_is_shown` |\n";
         assert_eq!(complaints(rows), [""; 0]);
     }
 

@@ -51,6 +51,8 @@ pub enum Runner {
     Libtest,
     /// `pytest`: one line at the end.
     Pytest,
+    /// `node --test --test-reporter=tap`: a line for each outcome, at the end.
+    Node,
 }
 
 impl Runner {
@@ -68,6 +70,13 @@ impl Runner {
                     not_run: number_before(line, "ignored") + number_before(line, "filtered"),
                 })
                 .fold(Count::default(), Count::plus),
+            Self::Node => {
+                let of = |outcome: &str| {
+                    let mark = format!("# {outcome} ");
+                    lines.clone().filter_map(|line| line.strip_prefix(&mark)?.parse::<u64>().ok()).sum::<u64>()
+                };
+                Count { passed: of("pass"), failed: of("fail") + of("cancelled"), not_run: of("skipped") + of("todo") }
+            }
             Self::Pytest => {
                 // A run of more than a minute has its time a second time, in parentheses.
                 let is_summary = |line: &&str| {
@@ -203,6 +212,14 @@ mod tests {
         assert_eq!(of("12 passed in 3.21s"), count(12, 0, 0));
         assert_eq!(of("== 304 passed, 3 skipped, 1 xfailed in 64.34s (0:01:04) =="), count(305, 0, 3));
         assert_eq!(of("no tests ran in 0.01s"), count(0, 0, 0));
+    }
+
+    #[test]
+    fn what_node_counted_is_read() {
+        let printed =
+            "ok 1 - a\n1..9\n# tests 9\n# pass 4\n# fail 1\n# cancelled 2\n# skipped 1\n# todo 1\n# duration_ms 4.5\n";
+        assert_eq!(Runner::Node.count(printed), count(4, 3, 2));
+        assert_eq!(Runner::Node.count("SyntaxError\n"), count(0, 0, 0));
     }
 
     #[test]

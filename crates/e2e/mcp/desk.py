@@ -5,6 +5,7 @@ waits on a clock: every wait is for an event and has a deadline.
 """
 
 import asyncio
+import json
 import os
 import re
 import select
@@ -171,6 +172,35 @@ class Session:
     async def idle(self) -> None:
         """Waits until the shell is at its prompt."""
         await self.until(lambda summary: summary["foreground"] == "idle")
+
+
+class Lines:
+    """`ptyd mcp` in raw JSON lines."""
+
+    def __init__(self, process):
+        self.process = process
+
+    async def send(self, message):
+        """Sends a message."""
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\n")
+        await self.process.stdin.drain()
+
+    async def next(self):
+        """The next message, whatever it is."""
+        async with asyncio.timeout(CALL_SECONDS):
+            return json.loads(await self.process.stdout.readline())
+
+    async def ask(self, method, params=None, id=1):
+        """Sends a request and takes the next message for its answer."""
+        await self.send({"id": id, "method": method} | ({} if params is None else {"params": params}))
+        return await self.next()
+
+    async def initialize(self, version):
+        """Shakes hands."""
+        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+        answer = await self.ask("initialize", params, id=0)
+        await self.send({"method": "notifications/initialized"})
+        return answer
 
 
 class Desk:

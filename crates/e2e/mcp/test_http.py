@@ -1,8 +1,6 @@
 """The same tools over streamable HTTP, with the official SDK, in both eras of the protocol."""
 
 import json
-import signal
-import subprocess
 from contextlib import asynccontextmanager
 
 import httpx2
@@ -10,30 +8,9 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from desk import PTYD, Agent
+from desk import Agent
 
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
-
-
-@pytest.fixture
-async def served(machine):
-    """A server that was started by hand, its address and its token."""
-    server = subprocess.Popen(
-        [PTYD, "serve", "--listen", "127.0.0.1:0"], env=machine.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
-    try:
-        # The first line is printed once it listens.
-        assert server.stdout.readline()
-        address = (machine.state / "listen").read_text().strip().removeprefix("http://")
-        machine.url, machine.token = f"http://{address}/mcp", (machine.state / "token").read_text().strip()
-        yield machine
-        async with agent_of(machine) as agent:
-            for row in (await agent.call("list_terminal_sessions")).structured["terminals"]:
-                await agent.call("terminate_terminal_session", session_id=row["id"], force=True)
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.wait()
-        server.stdout.close()
 
 
 @asynccontextmanager

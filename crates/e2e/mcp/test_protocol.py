@@ -4,10 +4,9 @@ What the SDK speaks is spoken with the SDK; revisions that it no longer offers a
 """
 
 import asyncio
-import json
 
 import pytest
-from desk import CALL_SECONDS, NOISE, PTYD, within
+from desk import CALL_SECONDS, NOISE, PTYD, Lines, within
 from mcp import MCPError
 
 TOOLS = [
@@ -30,45 +29,6 @@ PARAMETERS = {
     "terminate_terminal_session": ["force", "session_id", "signal"],
     "list_terminal_sessions": ["filter", "limit", "offset"],
 }
-
-
-class Lines:
-    """`ptyd mcp` in raw JSON lines."""
-
-    def __init__(self, process):
-        self.process = process
-
-    async def send(self, message):
-        self.process.stdin.write(json.dumps({"jsonrpc": "2.0"} | message).encode() + b"\n")
-        await self.process.stdin.drain()
-
-    async def next(self):
-        async with asyncio.timeout(CALL_SECONDS):
-            return json.loads(await self.process.stdout.readline())
-
-    async def ask(self, method, params=None, id=1):
-        await self.send({"id": id, "method": method} | ({} if params is None else {"params": params}))
-        return await self.next()
-
-    async def initialize(self, version):
-        params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
-        answer = await self.ask("initialize", params, id=0)
-        await self.send({"method": "notifications/initialized"})
-        return answer
-
-
-@pytest.fixture
-async def lines(machine):
-    process = await asyncio.create_subprocess_exec(
-        PTYD, "mcp", "--detach", "0", env=machine.env, cwd=machine.project, stdin=-1, stdout=-1, stderr=-1, limit=1 << 24
-    )
-    yield Lines(process)
-    process.stdin.close()
-    with within(0.2):
-        assert await process.wait() == 0
-    await machine.detached()
-    # Standard output carries nothing but the protocol, standard error nothing while all is well.
-    assert (await process.stdout.read(), await process.stderr.read()) == (b"", b"")
 
 
 @pytest.mark.parametrize("mode, version", [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")])

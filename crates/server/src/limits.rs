@@ -135,3 +135,7 @@ pub const HEARTBEAT: Duration = Duration::from_secs(15);
 pub const BATCH_OPERATIONS_MAX: usize = 64;
 /// What the answers of one batch may hold together: they are in memory until the last is there.
 pub const BATCH_ANSWER_BYTES_MAX: usize = 16 << 20;
+/// Resources that one MCP client follows at once: the list names 200, and nobody watches all of them.
+pub const SUBSCRIPTIONS_MAX: usize = 100;
+/// The least time between two words about one resource: a client reads it again for each.
+pub const SUBSCRIPTION_PAUSE: Duration = Duration::from_millis(250);

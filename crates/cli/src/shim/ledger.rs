@@ -13,6 +13,8 @@ use serde_json::value::RawValue;
 const OPEN_MAX: usize = 1_024;
 /// Bytes of all of them.
 const OPEN_BYTES_MAX: usize = 64 << 20;
+/// Resources that are followed at once: more than the server allows.
+const SUBSCRIBED_MAX: usize = 256;
 /// How often one request is sent: a request that kills every server must not do so for ever.
 const SENDS_MAX: u32 = 3;
 /// Where the server looks for the number.
@@ -23,8 +25,10 @@ const REQUEST_NUMBER: &str = "ptyd/request";
 pub(super) struct Ledger {
     initialize: Option<Vec<u8>>,
     initialized: Option<Vec<u8>>,
-    /// The handshake was repeated, and this is the id of the answer that the host has had already.
-    swallowed: Option<String>,
+    /// What the host follows, by the name of the resource: the next server has to be told.
+    subscribed: BTreeMap<String, Subscribed>,
+    /// The handshake and subscriptions were repeated, and these are the ids of answers that the host has had already.
+    swallowed: Vec<String>,
     open: BTreeMap<u64, Open>,
     open_bytes: usize,
     number: u64,
@@ -36,6 +40,12 @@ struct Open {
     line: Vec<u8>,
     sends: u32,
     is_initialize: bool,
+}
+
+#[derive(Debug)]
+struct Subscribed {
+    id: String,
+    line: Vec<u8>,
 }
 
 /// What to do with the host's line.
@@ -89,6 +99,7 @@ impl Ledger {
                 if is_initialize {
                     self.initialize = Some(line.clone());
                 }
+                self.note_subscription(&id, method, &line);
                 self.open_bytes += line.len();
                 self.open.insert(self.number, Open { id, line: line.clone(), sends: 1, is_initialize });
             }
@@ -103,6 +114,19 @@ impl Ledger {
             (None, _) => {}
         }
         Outgoing::Send(line)
+    }
+
+    /// Remembers what is followed. More than fits is refused by the server, too.
+    fn note_subscription(&mut self, id: &str, method: &str, line: &[u8]) {
+        let uri = || Some(serde_json::from_slice::<Value>(line).ok()?["params"]["uri"].as_str()?.to_owned());
+        match method {
+            "\"resources/subscribe\"" if self.subscribed.len() < SUBSCRIBED_MAX => {
+                let subscribed = Subscribed { id: id.to_owned(), line: line.to_vec() };
+                self.subscribed.extend(uri().map(|uri| (uri, subscribed)));
+            }
+            "\"resources/unsubscribe\"" => drop(uri().map(|uri| self.subscribed.remove(&uri))),
+            _ => {}
+        }
     }
 
     /// The id, the method as JSON, and the line with its number if it is a tool call; `None` for what is no message.
@@ -124,8 +148,8 @@ impl Ledger {
         let text = std::str::from_utf8(line).unwrap_or_default();
         let Ok(Head { id: Some(id), method: None, .. }) = serde_json::from_str(text) else { return true };
         let Some(id) = key(id) else { return true };
-        if self.swallowed.as_deref() == Some(id.as_str()) {
-            self.swallowed = None;
+        if let Some(at) = self.swallowed.iter().position(|swallowed| *swallowed == id) {
+            self.swallowed.swap_remove(at);
             return false;
         }
         self.close(&id);
@@ -136,13 +160,19 @@ impl Ledger {
     pub fn replay(&mut self) -> (Vec<u8>, Vec<u8>) {
         let (mut lines, mut refusals) = (Vec::new(), Vec::new());
         let is_answered = !self.open.values().any(|open| open.is_initialize);
-        self.swallowed = None;
+        self.swallowed.clear();
         if let (Some(initialize), true) = (&self.initialize, is_answered) {
-            let id = serde_json::from_slice::<Value>(initialize).ok().map(|m| m["id"].to_string());
-            self.swallowed = id;
+            self.swallowed.extend(serde_json::from_slice::<Value>(initialize).ok().map(|m| m["id"].to_string()));
             push(&mut lines, initialize);
             if let Some(initialized) = &self.initialized {
                 push(&mut lines, initialized);
+            }
+        }
+        for Subscribed { id, line } in self.subscribed.values() {
+            // One without an answer is open, and is sent as such.
+            if !self.open.values().any(|open| open.id == *id) {
+                self.swallowed.push(id.clone());
+                push(&mut lines, line);
             }
         }
         self.open.retain(|_, open| {

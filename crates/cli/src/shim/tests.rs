@@ -74,6 +74,25 @@ fn the_next_server_gets_the_handshake_and_what_is_open_and_the_host_does_not_see
 }
 
 #[test]
+fn the_next_server_is_told_what_the_host_follows_and_the_host_does_not_see_the_second_answer() {
+    let mut ledger = Ledger::default();
+    let subscribe = |id: u64, uri: &str| json!({ "id": id, "method": "resources/subscribe", "params": { "uri": uri } });
+    for (id, uri) in [(1, "ptyd://a"), (2, "ptyd://b"), (3, "ptyd://c")] {
+        ledger.outgoing(subscribe(id, uri).to_string().into());
+    }
+    ledger.outgoing(br#"{"id":4,"method":"resources/unsubscribe","params":{"uri":"ptyd://a"}}"#.to_vec());
+    // The third has no answer yet, so its answer is the host's.
+    for id in [1, 2, 4] {
+        assert!(ledger.incoming(json!({ "id": id, "result": {} }).to_string().as_bytes()));
+    }
+    let (lines, refusals) = ledger.replay();
+    let expected = format!("{}\n{}\n", subscribe(2, "ptyd://b"), subscribe(3, "ptyd://c"));
+    assert_eq!((String::from_utf8(lines).expect("text"), refusals), (expected, Vec::new()));
+    assert!(!ledger.incoming(br#"{"id":2,"result":{}}"#));
+    assert!(ledger.incoming(br#"{"id":3,"result":{}}"#));
+}
+
+#[test]
 fn an_open_handshake_is_sent_again_once_and_its_answer_is_the_hosts() {
     let mut ledger = Ledger::default();
     ledger.outgoing(br#"{"id":0,"method":"initialize"}"#.to_vec());

@@ -18,6 +18,7 @@ mod isolation;
 mod kinds;
 mod leaks;
 mod limits;
+mod load;
 mod output;
 mod processes;
 mod programs;

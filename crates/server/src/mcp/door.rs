@@ -7,10 +7,11 @@ use std::sync::Arc;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool as ToolModel,
+    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool as ToolModel, UnsubscribeRequestParams,
 };
-use rmcp::service::{RequestContext, RoleServer};
+use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Value, json};
 
 use super::hello::ToolSet;
@@ -19,6 +20,7 @@ use super::progress;
 use super::resources;
 use super::road::Road;
 use super::shown::Memory;
+use super::subscriptions::{self, Subscriber, Subscriptions};
 use super::tools::{Answer, Call, Refusal, TOOLS, Tool};
 use crate::action::{ActionError, ClientContext};
 use crate::dispatch::Dispatcher;
@@ -39,6 +41,8 @@ pub struct Door {
     pub(super) client: Arc<ClientContext>,
     pub(super) host: Arc<Host>,
     pub(super) memory: Arc<Memory>,
+    /// Of a stdio client before the stateless era; over HTTP there is no stream for them.
+    subscriptions: Option<Arc<Subscriptions>>,
     tools: ToolSet,
 }
 
@@ -56,7 +60,12 @@ impl Door {
 
     pub(super) fn on(road: Arc<dyn Road>, who: Principal, client: ClientContext, tools: ToolSet) -> Self {
         let (who, client) = (Arc::new(who), Arc::new(client));
-        Self { road, who, client, host: Arc::new(Host::here()), memory: Arc::default(), tools }
+        let subscriptions = client.client.is_some().then(Arc::default);
+        Self { road, who, client, host: Arc::new(Host::here()), memory: Arc::default(), subscriptions, tools }
+    }
+
+    fn subscriber(&self) -> Subscriber {
+        Subscriber { road: Arc::clone(&self.road), who: Arc::clone(&self.who) }
     }
 
     /// Whether this caller sees a tool.
@@ -88,10 +97,28 @@ impl Door {
 
 impl ServerHandler for Door {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_prompts()
+            .build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("ptyd", env!("CARGO_PKG_VERSION")).with_title("ptyd terminals"))
             .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut agreed = self.negotiate_initialize(&request)?;
+        if let (None, Some(resources)) = (&self.subscriptions, &mut agreed.capabilities.resources) {
+            resources.subscribe = None;
+        }
+        Ok(agreed)
     }
 
     async fn list_tools(
@@ -151,6 +178,41 @@ impl ServerHandler for Door {
     ) -> Result<ReadResourceResponse, ErrorData> {
         resources::read(self, &request.uri).await.map(Into::into)
     }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        match &self.subscriptions {
+            Some(subscriptions) => subscriptions.begin(self.subscriber(), context.peer, request.uri).await,
+            None => Err(no_stream()),
+        }
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscriptions.as_ref().ok_or_else(no_stream)?.end(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(subscriptions::accepted(requested))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        // The shim of a stdio client sends what is open to the next server.
+        subscriptions::listen(&self.subscriber(), context, self.subscriptions.is_some()).await;
+        Ok(())
+    }
+}
+
+fn no_stream() -> ErrorData {
+    let why = "over HTTP changes are told from 2026-07-28 on, by subscriptions/listen; before that over stdio only";
+    ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, why, None)
 }
 
 fn model(tool: &Tool) -> ToolModel {

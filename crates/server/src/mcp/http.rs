@@ -10,6 +10,7 @@ use axum::Router;
 use axum::extract::{Extension, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use rmcp::handler::server::ServerHandler;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
@@ -35,14 +36,19 @@ pub(crate) fn router(dispatcher: Dispatcher) -> Router {
 }
 
 async fn serve(State(doors): State<Doors>, Extension(who): Extension<Principal>, request: Request) -> Response {
-    let door = doors.of(who);
+    answer(doors.of(who), request).await
+}
+
+/// One request and its answer, by whatever stands behind the door.
+pub(super) async fn answer(handler: impl ServerHandler + Clone, request: Request) -> Response {
     // Host and Origin were checked with everything else; a second list here could only differ.
     let config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_max_request_body_bytes(BODY_BYTES_MAX);
-    let service = StreamableHttpService::new(move || Ok(door.clone()), Arc::<NeverSessionManager>::default(), config);
+    let service =
+        StreamableHttpService::new(move || Ok(handler.clone()), Arc::<NeverSessionManager>::default(), config);
     service.handle(request).await.into_response()
 }
 

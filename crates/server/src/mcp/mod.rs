@@ -3,6 +3,8 @@
 //! It parses into actions and renders outcomes; it owns no session and remembers only what it has said. Both eras of the
 //! protocol are rmcp's; a terminal session is an explicit handle and never the protocol's session.
 
+#[cfg(test)]
+mod conformance;
 mod dialogue;
 mod door;
 mod found;
@@ -17,6 +19,7 @@ mod road;
 mod schema;
 mod shown;
 mod stdio;
+mod subscriptions;
 #[cfg(test)]
 mod tests;
 mod text;

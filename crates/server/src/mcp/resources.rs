@@ -6,6 +6,7 @@ use rmcp::model::{
     ErrorData, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource, ResourceContents,
     ResourceTemplate,
 };
+use serde_json::json;
 
 use super::Door;
 use crate::action::{Action, ActionError, List, Outcome, ReadOutput, Since, View};
@@ -50,19 +51,36 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
 
 /// One of them.
 pub(super) async fn read(door: &Door, uri: &str) -> Result<ReadResourceResult, ErrorData> {
-    let named = uri.strip_prefix(SCHEME).and_then(|rest| rest.split_once('/'));
-    let Some((id, what)) = named.and_then(|(id, what)| Some((SessionId::parse(id).ok()?, what))) else {
-        return Err(unknown(uri));
-    };
+    let Some((id, what)) = named(uri) else { return Err(unknown(uri)) };
     let text = match what {
-        "output" => transcript(door, id, uri).await?,
-        "screen" => match act(door, Action::Screen(id), uri).await? {
+        Part::Output => transcript(door, id, uri).await?,
+        Part::Screen => match act(door, Action::Screen(id), uri).await? {
             Outcome::Screen(screen) => screen.rows.join("\n"),
             _ => return Err(mismatch()),
         },
-        _ => return Err(unknown(uri)),
     };
     Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri)]))
+}
+
+/// What there is of a session.
+enum Part {
+    Output,
+    Screen,
+}
+
+fn named(uri: &str) -> Option<(SessionId, Part)> {
+    let (id, part) = uri.strip_prefix(SCHEME)?.split_once('/')?;
+    let part = match part {
+        "output" => Part::Output,
+        "screen" => Part::Screen,
+        _ => return None,
+    };
+    Some((SessionId::parse(id).ok()?, part))
+}
+
+/// The session behind a resource, if its name is one of ours; whether it is there is another question.
+pub(super) fn session_of(uri: &str) -> Option<SessionId> {
+    named(uri).map(|(id, _)| id)
 }
 
 async fn transcript(door: &Door, id: SessionId, uri: &str) -> Result<String, ErrorData> {
@@ -92,15 +110,21 @@ fn newest(text: &str, chars: usize) -> &str {
 }
 
 async fn act(door: &Door, action: Action, uri: &str) -> Result<Outcome, ErrorData> {
-    door.road.dispatch(&door.who, action).await.map_err(|error| match error {
-        ActionError::NoSession { .. } => unknown(uri),
-        other => ErrorData::internal_error(other.to_string(), None),
-    })
+    door.road.dispatch(&door.who, action).await.map_err(|why| error(why, uri))
 }
 
-fn unknown(uri: &str) -> ErrorData {
-    // rmcp gives it the code of the era that the client speaks.
-    ErrorData::resource_not_found(format!("no resource {uri}; resources/list names them"), None)
+/// What went wrong with a resource.
+pub(super) fn error(why: ActionError, uri: &str) -> ErrorData {
+    if matches!(why, ActionError::NoSession { .. }) {
+        return unknown(uri);
+    }
+    ErrorData::internal_error(why.to_string(), None)
+}
+
+/// There is none of this name. rmcp gives it the code of the era that the client speaks.
+pub(super) fn unknown(uri: &str) -> ErrorData {
+    let why = format!("no resource {uri}; resources/list names them");
+    ErrorData::resource_not_found(why, Some(json!({ "uri": uri })))
 }
 
 fn mismatch() -> ErrorData {

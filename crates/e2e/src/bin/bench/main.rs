@@ -1,10 +1,12 @@
 //! `cargo xtask bench`: what a terminal behind ptyd costs, against the same thing on a bare PTY in the same run.
 //!
 //! Ratios are what counts: a machine is fast or slow, and both sides of a ratio were on it, in turns. Prints a table,
-//! writes `target/bench.json`, and fails only with `--check`. With `viewers` only what is behind a WebSocket is measured.
+//! writes `target/bench.json`, and fails only with `--check`. With `viewers` only what is behind a WebSocket is measured,
+//! with `load [sessions] [commands]` only many sessions at work at once, which is in no other run.
 
 mod bare;
 mod figures;
+mod load;
 mod viewers;
 
 use std::process::ExitCode;
@@ -14,6 +16,7 @@ use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use e2e::{Binary, Connection, Footprint, Home, Mcp, Pid, Server, Start, footprint, with_descendants};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
 use bare::Bare;
@@ -37,6 +40,25 @@ const WATCHED: Duration = Duration::from_secs(5);
 const CHUNK: u64 = 4 << 20;
 
 fn main() -> ExitCode {
+    // Thousands of connections are ours, too.
+    let files = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, maximum: files.maximum });
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(("load", counts)) = args.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return match load::measure(counts) {
+            Ok(is_whole) => {
+                if is_whole {
+                    ExitCode::SUCCESS
+                } else {
+                    ExitCode::FAILURE
+                }
+            }
+            Err(error) => {
+                eprintln!("bench load: {error:#}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     match measure() {
         Ok(figures) => {
             println!("{figures}");

@@ -1,0 +1,255 @@
+// A stock xterm.js in a real browser: it connects, types, is resized, loses its network and comes back to the same screen.
+//
+// The page is served from an origin of its own on loopback, and reaches ptyd through a wire that the test can cut: a
+// browser's own offline mode leaves open WebSockets alone. Nothing here waits for time; every wait has a deadline.
+"use strict";
+
+const assert = require("node:assert/strict");
+const { spawn } = require("node:child_process");
+const { once } = require("node:events");
+const fs = require("node:fs");
+const http = require("node:http");
+const net = require("node:net");
+const os = require("node:os");
+const path = require("node:path");
+const { test, before, after } = require("node:test");
+const { chromium } = require("playwright-core");
+
+const PATIENCE = 30_000;
+const PTYD = process.env.PTYD_BIN ?? path.resolve(__dirname, "../../../target/debug/ptyd");
+const CHROMIUM = process.env.PTYD_TEST_CHROMIUM ?? "/usr/bin/chromium";
+const FILES = {
+  "/": [path.join(__dirname, "page.html"), "text/html"],
+  "/xterm.js": [require.resolve("@xterm/xterm"), "text/javascript"],
+  "/xterm.css": [require.resolve("@xterm/xterm/css/xterm.css"), "text/css"],
+  "/addon-attach.js": [require.resolve("@xterm/addon-attach"), "text/javascript"],
+};
+
+/** A server of its own in a home of its own. */
+class Server {
+  static async start() {
+    const server = new Server();
+    server.home = fs.mkdtempSync(path.join(os.tmpdir(), "ptyd-page-"));
+    const kept = Object.entries(process.env).filter(([name]) => !/^(PTYD_|XDG_|LC_)/.test(name));
+    const env = { ...Object.fromEntries(kept), HOME: server.home, LANG: "C.UTF-8", XDG_STATE_HOME: `${server.home}/state` };
+    env.XDG_RUNTIME_DIR = `${server.home}/run`;
+    fs.mkdirSync(env.XDG_RUNTIME_DIR, { mode: 0o700 });
+    server.process = spawn(PTYD, ["serve", "--listen", "127.0.0.1:0"], { env, stdio: ["ignore", "pipe", "inherit"] });
+    // The first line is printed once it listens.
+    await once(server.process.stdout, "data", { signal: AbortSignal.timeout(PATIENCE) });
+    server.process.stdout.resume();
+    const read = (name) => fs.readFileSync(`${server.home}/state/ptyd/${name}`, "utf8").trim();
+    [server.address, server.token] = [read("listen"), read("token")];
+    return server;
+  }
+
+  async ask(method, where, body) {
+    const headers = { Authorization: `Bearer ${this.token}`, "Content-Type": "application/json" };
+    const signal = AbortSignal.timeout(PATIENCE);
+    const answer = await fetch(`http://${this.address}${where}`, { method, headers, body: body && JSON.stringify(body), signal });
+    const text = await answer.text();
+    assert.ok(answer.ok, `${method} ${where}: ${answer.status} ${text}`);
+    return text;
+  }
+
+  async json(method, where, body) {
+    return JSON.parse((await this.ask(method, where, body)) || "null");
+  }
+
+  /** A session of the size that the page has. */
+  async session() {
+    return (await this.json("POST", "/terminals", { dimensions: { cols: 80, rows: 24 } })).id;
+  }
+
+  async ticket(session) {
+    return (await this.json("POST", "/tickets", { session, scope: "write" })).ticket;
+  }
+
+  async stop() {
+    for (const { id } of (await this.json("GET", "/terminals")).terminals) {
+      await this.ask("DELETE", `/terminals/${id}?force=true`);
+    }
+    this.process.kill("SIGTERM");
+    await once(this.process, "exit");
+    fs.rmSync(this.home, { recursive: true });
+  }
+}
+
+/** A wire between page and server that can be cut; who comes while it is cut is turned away. */
+class Wire {
+  static async to(address) {
+    const wire = new Wire();
+    const [host, port] = address.split(":");
+    const open = new Set();
+    let isCut = false;
+    let left = Infinity;
+    wire.listener = net.createServer((near) => {
+      if (isCut) return void near.destroy();
+      const far = net.connect(Number(port), host);
+      for (const [one, other] of [[near, far], [far, near]]) {
+        open.add(one);
+        one.on("error", () => {}).on("close", () => { open.delete(one); other.destroy(); });
+        one.pipe(other);
+      }
+      far.on("data", (bytes) => {
+        left -= bytes.length;
+        if (left > 0) return;
+        isCut = true;
+        // What has gone through arrives: a reset would take it back, the handshake too.
+        near.destroySoon();
+      });
+    });
+    wire.cut = () => {
+      isCut = true;
+      for (const socket of open) socket.destroy();
+    };
+    // Whole again, for ever or for so many bytes to the page.
+    wire.mend = (bytes = Infinity) => { [isCut, left] = [false, bytes]; };
+    wire.listener.listen(0, "127.0.0.1");
+    await once(wire.listener, "listening");
+    wire.port = wire.listener.address().port;
+    return wire;
+  }
+
+  close() {
+    this.cut();
+    this.listener.close();
+  }
+}
+
+let server, wire, web, browser;
+
+before(async () => {
+  assert.ok(fs.existsSync(CHROMIUM), `${CHROMIUM} is not there: apt-get install chromium, or name another in PTYD_TEST_CHROMIUM`);
+  server = await Server.start();
+  wire = await Wire.to(server.address);
+  web = http.createServer((request, answer) => {
+    const [file, type] = FILES[request.url] ?? [];
+    answer.writeHead(file ? 200 : 404, { "Content-Type": type ?? "text/plain" });
+    answer.end(file && fs.readFileSync(file));
+  });
+  web.listen(0, "127.0.0.1");
+  await once(web, "listening");
+  // Root has no other way to run it, and what it shows is our own page. Its folder for shared memory is small in containers.
+  const args = ["--no-sandbox", "--disable-dev-shm-usage"];
+  browser = await chromium.launch({ executablePath: CHROMIUM, args, timeout: PATIENCE });
+}, { timeout: 60_000 });
+
+after(async () => {
+  await browser?.close();
+  web?.close();
+  wire?.close();
+  await server?.stop();
+}, { timeout: 60_000 });
+
+/** A fresh page with the terminal in it. */
+async function opened() {
+  const page = await browser.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  const wrong = [];
+  page.on("pageerror", (error) => wrong.push(String(error)));
+  await page.goto(`http://127.0.0.1:${web.address().port}/`);
+  return { page, wrong };
+}
+
+/** Waits until the page's terminal shows these words. */
+const shows = (page, words) =>
+  page.waitForFunction((words) => look(terminal, true).lines.some((line) => line.startsWith(words)), words);
+
+/** What was recorded up to now, played to a terminal that was never cut off. */
+async function replayed(page, session, isWhole) {
+  const recording = await server.ask("GET", `/terminals/${session}/recording?version=2`);
+  return page.evaluate(([recording, isWhole]) => replay(recording, isWhole), [recording, isWhole]);
+}
+
+/** The page's terminal and the replay, once the page has everything that the recording has. */
+async function both(page, session, isWhole) {
+  const deadline = Date.now() + PATIENCE;
+  for (;;) {
+    const expected = await replayed(page, session, isWhole);
+    // What xterm.js was given and has not parsed yet comes before this callback.
+    const seen = await page.evaluate(
+      (isWhole) => new Promise((done) => terminal.write("", () => done(look(terminal, isWhole)))), isWhole);
+    const isSame = JSON.stringify(seen) === JSON.stringify(expected);
+    if (isSame || Date.now() > deadline) return { seen, expected };
+  }
+}
+
+test(async function a_stock_terminal_in_a_page_types_is_resized_loses_its_network_and_shows_the_same_screen() {
+  const session = await server.session();
+  const { page, wrong } = await opened();
+  const attach = async () => {
+    const address = `ws://127.0.0.1:${wire.port}/terminals/${session}/socket?mode=raw&ticket=${await server.ticket(session)}`;
+    return page.evaluate((address) => attach(address), address);
+  };
+  // By another client, as if by its keys. Not executed: a recording shows such a command as it was given, and who watches
+  // sees the shell's own line for it.
+  const type = (line, waitFor) =>
+    server.json("POST", `/terminals/${session}/input`, { input: `${line}\n`, waitFor: `(?m)^.*${waitFor}$`, timeout: 10 });
+  assert.equal(await attach(), true);
+  await page.locator(".xterm-helper-textarea").focus();
+  await page.keyboard.type("echo typed-$((40+2))\n");
+  await shows(page, "typed-42");
+
+  await page.evaluate(() => terminal.resize(100, 30));
+  await server.ask("POST", `/terminals/${session}/resize`, { cols: 100, rows: 30 });
+  await page.keyboard.type("stty size\n");
+  await shows(page, "30 100");
+
+  wire.cut();
+  await page.evaluate(() => window.gone);
+  assert.equal(await attach(), false);
+  // What it misses: more than a screen, colours, wide characters, a line that is written over, and an alternate screen.
+  const missed = String.raw`seq 1 500; printf '\e[1;31mred\e[0m \e[48;5;22;3mgreen\e[0m 漢字 e\u0301 \e[38;2;1;2;3mexact\e[0m\n'; printf 'old\rnew\n\e[7minverse\e[0m \e[4mun\dder\e[0m'`;
+  await type(missed, "under");
+  wire.mend();
+  assert.equal(await attach(), true);
+  await page.keyboard.type("echo back-$((40+3))\n");
+  await shows(page, "back-43");
+  const prompt = await both(page, session, false);
+  assert.deepEqual(prompt.seen, prompt.expected);
+
+  // The same in the middle of a full-screen program.
+  const full = String.raw`printf '\e[?1049h\e[2J\e[5;10H\e[44mfull\e[0m\e[?25l'; read -rsn1; printf '\e[?1049l\e[?25hleft\n'`;
+  wire.cut();
+  await page.evaluate(() => window.gone);
+  await type(full, "full");
+  wire.mend();
+  assert.equal(await attach(), true);
+  await shows(page, "         full");
+  const alternate = await both(page, session, false);
+  assert.deepEqual(alternate.seen, alternate.expected);
+  assert.equal(alternate.seen.type, "alternate");
+  await page.keyboard.type("q");
+  await shows(page, "left");
+  const left = await both(page, session, false);
+  assert.deepEqual(left.seen, left.expected);
+  assert.deepEqual(wrong, []);
+  await page.close();
+}, { timeout: 60_000 });
+
+test(async function a_page_that_resumes_by_offset_has_every_line_once_over_any_number_of_cuts() {
+  const session = await server.session();
+  const { page, wrong } = await opened();
+  const resume = async (bytes) => {
+    wire.mend(bytes);
+    const address = `ws://127.0.0.1:${wire.port}/terminals/${session}/socket?ticket=${await server.ticket(session)}`;
+    return page.evaluate((address) => resume(address), address);
+  };
+  const lines = 40_000;
+  await server.json("POST", `/terminals/${session}/input`, { input: `seq 1 ${lines}\n` });
+  for (let cut = 1; cut <= 3; cut++) {
+    // Anywhere in the middle, also of a frame.
+    assert.equal(await resume(20_011), true);
+    await page.evaluate(() => window.gone);
+  }
+  const before = await page.evaluate(() => viewer.at);
+  assert.equal(await resume(), true);
+  const { seen, expected } = await both(page, session, true);
+  assert.deepEqual(seen.lines.filter((line) => /^\d+$/.test(line)), Array.from({ length: lines }, (_, i) => String(i + 1)));
+  assert.deepEqual(seen, expected);
+  assert.ok(before > 0 && before < 260_000, `it was cut in the middle, at ${before}`);
+  assert.deepEqual(await page.evaluate(() => viewer.frames), [], "only bytes, each range after the one before");
+  assert.deepEqual(wrong, []);
+  await page.close();
+}, { timeout: 60_000 });

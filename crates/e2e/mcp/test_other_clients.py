@@ -1,0 +1,132 @@
+"""Clients that others wrote drive the eight tools, over stdio and over HTTP, and each gets the same whole answers.
+
+A client is a program of its own in `crates/e2e/clients`: the SDKs exclude each other in one interpreter. The Inspector
+is asked from its command line, one process for each call.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from desk import PTYD, REPOSITORY, within
+from test_protocol import TOOLS
+
+CLIENTS = REPOSITORY / "crates/e2e/clients"
+TARGET = PTYD.parents[1]
+PYTHON_OF_MCP_1 = os.environ.get("PTYD_TEST_MCP1") or str(TARGET / "venv-mcp1/bin/python")
+NPM = Path(os.environ.get("PTYD_TEST_NPM") or TARGET / "npm/node_modules")
+NODE = next((str(node) for node in NPM.glob("node-linux-*/bin/node")), "node")
+INSPECTOR = NPM / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+
+if not NPM.is_dir():
+    raise pytest.UsageError(f"{NPM} is not there: `cargo xtask test` makes it, or name another in PTYD_TEST_NPM")
+
+PROGRAMS = {
+    "python SDK 1": [PYTHON_OF_MCP_1, CLIENTS / "mcp1.py"],
+    "python SDK 2": [sys.executable, CLIENTS / "mcp2.py"],
+    "fastmcp": [sys.executable, CLIENTS / "fast.py"],
+    "typescript SDK": [NODE, CLIENTS / "typescript.cjs"],
+}
+
+
+@contextmanager
+def driven(client: str, way: dict, machine):
+    """A client at this server; gives the function that asks it."""
+    env = machine.env | {"NODE_PATH": str(NPM), "PYTHONDONTWRITEBYTECODE": "1"}
+    if client == "inspector":
+        yield lambda tool=None, /, **arguments: _inspected(way, env, tool, arguments)
+        return
+    with subprocess.Popen(
+        [*PROGRAMS[client], json.dumps(way)], env=env, cwd=machine.project, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as program:
+
+        def ask(tool=None, /, **arguments):
+            call = {"tool": tool, "arguments": arguments} if tool else {}
+            print(json.dumps(call), file=program.stdin, flush=True)
+            line = program.stdout.readline()
+            assert line, f"{client} has ended at {call}"
+            return json.loads(line)
+
+        yield ask
+        program.stdin.close()
+        assert program.wait(20) == 0
+
+
+def _inspected(way: dict, env: dict, tool: str | None, arguments: dict):
+    call = ["--method", "tools/call", "--tool-name", tool] if tool else ["--method", "tools/list"]
+    for name, value in arguments.items():
+        call += ["--tool-arg", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    if "url" in way:
+        call += ["--transport", "http", "--server-url", way["url"], "--header", f"Authorization: Bearer {way['token']}"]
+    else:
+        words = [word for pair in way["env"].items() for word in ("-e", "=".join(pair))]
+        call += ["--transport", "stdio", *words, "--cwd", way["cwd"], "--", way["command"], *way["args"]]
+    done = subprocess.run([NODE, INSPECTOR, "--cli", *call], env=env, text=True, capture_output=True, timeout=60)
+    assert done.returncode in (0, 5), (done.returncode, done.stdout, done.stderr)
+    answer = json.loads(done.stdout)
+    return answer if tool else sorted(tool["name"] for tool in answer["tools"])
+
+
+# What tells sessions, machines and runs apart; a client that connects anew for each call is told the place each time.
+_OF_THIS_RUN = re.compile(r" · (session|pid|user|host|cwd|python|next|attach:) [^·\]]*[^·\] ]")
+
+
+def shown(answer: dict) -> tuple[bool, str]:
+    """A whole answer as a model reads it, without what differs from run to run."""
+    [block] = answer["content"]
+    output, newline, facts = block["text"].rpartition("\n")
+    facts = re.sub(r"\bs0-\w{10}\b", "SESSION", _OF_THIS_RUN.sub("", facts))
+    return bool(answer.get("isError")), output + newline + facts
+
+
+# Each call to the session that was started, and the answer.
+DIALOGUE = [
+    ("execute_in_terminal", {"command": "echo one; (exit 3)"}, "one\n[exit 3 · command c1]"),
+    ("execute_in_terminal", {"command": "read -p 'Name? ' n; echo got:$n"}, "Name? \n[still running · command c2 · wants input]"),
+    ("send_input_to_terminal", {"input": "Ada\n"}, "Ada\ngot:Ada\n[exit 0 · sent 4 bytes]"),
+    ("resize_terminal", {"cols": 100, "rows": 30}, "[resized · 100×30]"),
+    (
+        "execute_in_terminal",
+        {"command": "stty size; sleep 100", "wait_for": "30 100"},
+        "30 100\n[still running · command c3 · matched \"30 100\"]",
+    ),
+    ("send_input_to_terminal", {"keys": ["C-c"]}, "\n[exit 130 · INT · sent 1 byte]"),
+    ("get_terminal_output", {"command_id": "c1"}, "one\n[exit 3 · command c1]"),
+    ("terminal", {"command": "cd / && false | true"}, "[exit 0 · pipestatus 1|0]"),
+    ("terminal", {"command": "pwd"}, "/\n[exit 0]"),
+    ("terminate_terminal_session", {"force": True}, "[terminated · 1 process ended]"),
+]
+
+# Over stdio a client has a shell of its own, which `terminal` needs no name for.
+OWN_SHELL = [({"command": "cd /; x=kept"}, "[exit 0]"), ({"command": "echo $PWD $x"}, "/ kept\n[exit 0]")]
+
+
+@pytest.mark.parametrize("way", ["stdio", "http"])
+@pytest.mark.parametrize("client", [*PROGRAMS, "inspector"])
+async def test_other_clients_get_the_same_whole_answers(served, client, way):
+    machine = served
+    if way == "http":
+        server = {"url": machine.url, "token": machine.token}
+    else:
+        server = {"command": str(PTYD), "args": ["mcp"], "env": machine.env, "cwd": str(machine.project)}
+    with within(2), driven(client, server, machine) as ask:
+        assert ask() == TOOLS
+        started = ask("start_terminal_session", cwd=str(machine.project), name="work")
+        id = started["structuredContent"]["sessionId"]
+        assert shown(started) == (False, "[running · bash · 120×40]")
+        for tool, arguments, expected in DIALOGUE:
+            assert (tool, *shown(ask(tool, session_id=id, **arguments))) == (tool, False, expected)
+            if tool == "resize_terminal":
+                listed = ask("list_terminal_sessions")["structuredContent"]["terminals"]
+                assert [(t["id"], t["name"], t["status"]) for t in listed] == [(id, "work", "running")]
+        is_error, why = shown(ask("execute_in_terminal", session_id=id, command="echo never"))
+        assert (is_error, why.partition(";")[0]) == (True, "session SESSION has ended (terminated on request")
+        if way == "stdio" and client != "inspector":
+            for arguments, expected in OWN_SHELL:
+                assert shown(ask("terminal", **arguments)) == (False, expected)
