@@ -72,10 +72,14 @@ fn walk(dir: &Path, prefix: &str, files: &mut Vec<TextFile>) -> Result<()> {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
+        // In a second work tree `.git` is a file, too.
+        if MADE.contains(&name.as_str()) {
+            continue;
+        }
         let kind = entry.file_type()?;
         if kind.is_dir() {
             let is_built = prefix.is_empty() && name.starts_with("target");
-            if !is_built && !MADE.contains(&name.as_str()) {
+            if !is_built {
                 walk(&entry.path(), &path, files)?;
             }
         } else if kind.is_file() {

@@ -33,7 +33,7 @@ def ask(method, path, body=None):
 
 
 def start():
-    return ask("POST", "/terminals", {"shell": "/bin/bash"})["id"]
+    return ask("POST", "/terminals", {"shell": "/bin/bash", "actions": {"go": {"signal": "CONT"}}})["id"]
 
 
 def live():
@@ -83,6 +83,8 @@ def before_call(context, case, kwargs):
             path["commandId"] = CHANCE.choice(["c1", "c2"])
         if path and "token" in path and often():
             path["token"] = a_token()
+        if path and "action" in path and often():
+            path["action"] = "go"
         if query and often():
             mend_query(query)
         if isinstance(body, dict) and often():
@@ -90,7 +92,7 @@ def before_call(context, case, kwargs):
         if operation == "postMcp" and often():
             case.headers["Accept"] = "application/json, text/event-stream"
     for values in (query, body):
-        for name, most in [("timeout", 0.2), ("quietMs", 50), ("waitMs", 100)]:
+        for name, most in [("timeout", 0.2), ("graceSeconds", 0.2), ("quietMs", 50), ("waitMs", 100)]:
             shorten(values, name, most)
     if isinstance(body, dict):
         if operation in ("executeCommand", "sendInput", "wait") and body.get("timeout") is None:

@@ -19,6 +19,9 @@ ELSEWHERE = {
     "TerminalSession.trouble": "a_full_disk_stops_the_program_and_room_lets_it_go_on",
 }
 
+# What no test shows yet: the kernel would have to refuse a signal to a process of the session.
+UNTESTED = {"SentSignal.error"}
+
 
 class Witness:
     """Asks, checks each answer against its schema, and remembers which fields it has seen."""
@@ -94,6 +97,10 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     ask("GET", f"{of}/screen", **at)
     ask("POST", f"{of}/wait", {"waitFor": "paint", "timeout": 5, "maxChars": 1}, **at)
     ask("POST", f"{of}/signal", {"signal": "INT"}, **at)
+    run("cat", timeout=0.1)
+    ask("GET", f"{of}/processes", **at)
+    ask("POST", f"{of}/signal", {"signal": "KILL"}, **at)
+    ask("GET", f"{of}/signals", **at)
     ask("POST", f"{of}/wait", {"timeout": 5}, **at)
     run("for i in {1..2000}; do echo line $i; done; read x", timeout=5, waitFor="line 2000")
     ask("POST", f"{of}/input", {"input": "x", "endWithNewline": True, "timeout": 5, "maxChars": 0}, **at)
@@ -115,7 +122,8 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     ask("DELETE", of, sessionId=second["id"])
 
     unseen = fields_of_answers(witness.document) - witness.seen
-    assert unseen == set(ELSEWHERE), f"not shown: {unseen - set(ELSEWHERE)}; shown after all: {set(ELSEWHERE) - unseen}"
+    known = set(ELSEWHERE) | UNTESTED
+    assert unseen == known, f"not shown: {unseen - known}; shown after all: {known - unseen}"
 
 
 def test_what_is_shown_elsewhere_is_tested_there():

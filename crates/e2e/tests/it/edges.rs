@@ -161,3 +161,15 @@ fn what_is_over_a_limit_is_told_to_be_worth_trying_again() {
     let refused = http.ask("POST", "/tickets", r#"{"page":"docs"}"#).expect("an answer");
     assert_eq!(refused.problem(), (429, "limit_reached".to_owned(), String::new()));
 }
+
+#[test]
+fn a_command_that_nobody_waits_for_and_that_ends_its_session_is_no_refusal() {
+    let server = Server::start();
+    let http = &mut server.connect();
+    for _ in 0..30 {
+        let (path, _) = start(http, &json!({}));
+        let wish = json!({ "command": "exit 4", "waitForCompletion": false });
+        let (status, done) = ask(http, "POST", &format!("{path}/execute"), &wish);
+        assert!(matches!(status, 200 | 202) && done["id"] == "c1", "{status} {done}");
+    }
+}

@@ -43,11 +43,22 @@ impl Manager {
                 self.report(&handle, finished, wish.budget).await?
             }
             None => {
-                let (snapshot, all) = handle.ask(Request::Commands).await?;
+                let (view, all) = match handle.ask(Request::Commands).await {
+                    Ok((snapshot, all)) => (snapshot.view, all),
+                    // It has run, and has ended its session already: that is told from the records and is no refusal.
+                    Err(ended @ ActionError::Ended { .. }) => {
+                        let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
+                        match self.find(who, &wish.session).await? {
+                            Found::Past(past) => (past.view(), past.commands()),
+                            Found::Live(_) => return Err(ended),
+                        }
+                    }
+                    Err(other) => return Err(other),
+                };
                 let command = all.into_iter().find(|c| c.id.0 == started.id);
                 let at = command.as_ref().map_or(0, |c| c.start_offset);
                 let output = TextView { from: at, to: at, ..TextView::default() };
-                plain_report(snapshot.view, command, EndedBy::Accepted, output)
+                plain_report(view, command, EndedBy::Accepted, output)
             }
         };
         self.set_cursor(who, &wish.session, report.output.to);
