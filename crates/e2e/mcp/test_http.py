@@ -1,6 +1,7 @@
 """The same tools over streamable HTTP, with the official SDK, in both eras of the protocol."""
 
 import json
+import subprocess
 from contextlib import asynccontextmanager
 
 import httpx2
@@ -8,7 +9,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from desk import Agent
+from desk import PTYD, Agent
 
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
 

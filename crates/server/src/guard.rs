@@ -13,9 +13,11 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use hyper::body::Body as _;
 
 use crate::action::ActionError;
 use crate::config::Config;
+use crate::cut;
 use crate::dispatch::Dispatcher;
 use crate::identity::{Grant, Place, Principal};
 use crate::limits;
@@ -109,13 +111,22 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
     };
     match guard.paced(door, admitted) {
         Ok(admitted) => {
+            let mut shut_out = None;
             if let Some(Admitted { who, grant }) = admitted {
+                shut_out = who.pass.is_some().then(|| who.shut_out());
                 request.extensions_mut().insert(who);
                 if let Some(grant) = grant {
                     request.extensions_mut().insert(grant);
                 }
             }
-            next.run(request).await
+            let response = next.run(request).await;
+            match shut_out {
+                // An answer that is there already is given whole, and may be the one that says so.
+                Some(shut_out) if response.body().size_hint().exact().is_none() => {
+                    response.map(|body| cut::when(shut_out, body))
+                }
+                Some(_) | None => response,
+            }
         }
         Err((refusal, retry_after)) => {
             let mut response = refusal.into_response();

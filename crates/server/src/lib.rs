@@ -6,6 +6,7 @@
 pub mod action;
 pub mod config;
 mod connections;
+mod cut;
 pub mod dispatch;
 mod guard;
 mod happenings;
