@@ -34,6 +34,8 @@ pub enum ErrorCode {
     SessionNotFound,
     /// No such command in this session.
     CommandNotFound,
+    /// No such token.
+    TokenNotFound,
     /// The session has ended.
     SessionEnded,
     /// Another command runs in the session.
@@ -46,6 +48,8 @@ pub enum ErrorCode {
     InputStalled,
     /// A bound was reached.
     LimitReached,
+    /// Too many requests, or too many wrong tokens; `Retry-After` says when to ask again.
+    RateLimited,
     /// The idempotency key was used with another request.
     KeyReused,
     /// The session could not be started.
@@ -58,7 +62,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for documents and tests.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::MalformedBody,
         Self::InvalidField,
         Self::BodyTooLarge,
@@ -71,12 +75,14 @@ impl ErrorCode {
         Self::UpgradeRequired,
         Self::SessionNotFound,
         Self::CommandNotFound,
+        Self::TokenNotFound,
         Self::SessionEnded,
         Self::SessionBusy,
         Self::SessionNotReady,
         Self::NothingRuns,
         Self::InputStalled,
         Self::LimitReached,
+        Self::RateLimited,
         Self::KeyReused,
         Self::StartFailed,
         Self::ServerRestarting,
@@ -89,14 +95,14 @@ impl ErrorCode {
             Self::MalformedBody => 400,
             Self::Unauthorized => 401,
             Self::HostRefused | Self::OriginRefused | Self::Forbidden => 403,
-            Self::RouteNotFound | Self::SessionNotFound | Self::CommandNotFound => 404,
+            Self::RouteNotFound | Self::SessionNotFound | Self::CommandNotFound | Self::TokenNotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::SessionBusy | Self::SessionNotReady | Self::NothingRuns | Self::InputStalled => 409,
             Self::SessionEnded => 410,
             Self::BodyTooLarge => 413,
             Self::InvalidField | Self::KeyReused | Self::StartFailed => 422,
             Self::UpgradeRequired => 426,
-            Self::LimitReached => 429,
+            Self::LimitReached | Self::RateLimited => 429,
             Self::Internal => 500,
             Self::ServerRestarting => 503,
         }
@@ -105,7 +111,11 @@ impl ErrorCode {
     /// Whether the same request may succeed later, with nothing changed by the client.
     pub fn is_retryable(self) -> bool {
         match self {
-            Self::SessionBusy | Self::SessionNotReady | Self::LimitReached | Self::ServerRestarting => true,
+            Self::SessionBusy
+            | Self::SessionNotReady
+            | Self::LimitReached
+            | Self::RateLimited
+            | Self::ServerRestarting => true,
             Self::MalformedBody
             | Self::InvalidField
             | Self::BodyTooLarge
@@ -118,6 +128,7 @@ impl ErrorCode {
             | Self::UpgradeRequired
             | Self::SessionNotFound
             | Self::CommandNotFound
+            | Self::TokenNotFound
             | Self::SessionEnded
             | Self::NothingRuns
             | Self::InputStalled
@@ -144,11 +155,13 @@ impl ErrorCode {
             | Self::UpgradeRequired
             | Self::SessionNotFound
             | Self::CommandNotFound
+            | Self::TokenNotFound
             | Self::SessionEnded
             | Self::SessionBusy
             | Self::SessionNotReady
             | Self::NothingRuns
             | Self::LimitReached
+            | Self::RateLimited
             | Self::KeyReused
             | Self::StartFailed => true,
         }
@@ -169,12 +182,14 @@ impl ErrorCode {
             Self::UpgradeRequired => "An upgrade is needed",
             Self::SessionNotFound => "No such session",
             Self::CommandNotFound => "No such command",
+            Self::TokenNotFound => "No such token",
             Self::SessionEnded => "The session has ended",
             Self::SessionBusy => "The session is busy",
             Self::SessionNotReady => "The shell is not at its prompt",
             Self::NothingRuns => "Nothing runs that could read input",
             Self::InputStalled => "The program does not read its input",
             Self::LimitReached => "A limit is reached",
+            Self::RateLimited => "Too many requests",
             Self::KeyReused => "The idempotency key was used before",
             Self::StartFailed => "The session could not be started",
             Self::ServerRestarting => "The server is restarting",
@@ -197,12 +212,14 @@ impl ErrorCode {
             Self::UpgradeRequired => "upgrade_required",
             Self::SessionNotFound => "session_not_found",
             Self::CommandNotFound => "command_not_found",
+            Self::TokenNotFound => "token_not_found",
             Self::SessionEnded => "session_ended",
             Self::SessionBusy => "session_busy",
             Self::SessionNotReady => "session_not_ready",
             Self::NothingRuns => "nothing_runs",
             Self::InputStalled => "input_stalled",
             Self::LimitReached => "limit_reached",
+            Self::RateLimited => "rate_limited",
             Self::KeyReused => "key_reused",
             Self::StartFailed => "start_failed",
             Self::ServerRestarting => "server_restarting",

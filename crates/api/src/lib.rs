@@ -7,6 +7,7 @@
 mod batch;
 mod command;
 mod error;
+mod event;
 mod input;
 mod limits;
 mod output;
@@ -14,12 +15,14 @@ mod process;
 mod session;
 mod socket;
 mod ticket;
+mod token;
 
 pub use batch::{BatchAnswer, BatchRequest, Method, Operation, OperationAnswer};
 pub use command::{
     CommandExecution, CommandList, CommandListQuery, CommandQuery, CommandStatus, EndedBy, ExecuteRequest, OutputFormat,
 };
 pub use error::{ErrorCode, Problem};
+pub use event::{Event, EventKind};
 pub use input::{InputRequest, NumberOrName, SignalRequest, WaitAnswer, WaitRequest};
 pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
 pub use output::{
@@ -33,3 +36,4 @@ pub use session::{
 };
 pub use socket::SocketQuery;
 pub use ticket::{Ticket, TicketPage, TicketRequest, TicketScope};
+pub use token::{NewToken, TokenInfo, TokenList, TokenRequest, TokenScope};

@@ -45,6 +45,10 @@ pub enum Limit {
     OpenFiles,
     OutputMb,
     CommandSeconds,
+    /// A field of the session itself.
+    InactivityTimeout,
+    /// A field of the session itself.
+    MaxAge,
 }
 
 /// Who keeps a session within a limit.

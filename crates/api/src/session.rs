@@ -42,6 +42,14 @@ pub struct CreateRequest {
     /// What it may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// It ends when it had no input, command or output for so many seconds; 0 is never, whatever the server's default is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 31_622_400))]
+    pub inactivity_timeout: Option<f64>,
+    /// It ends after so many seconds; 0 is never, whatever the server's default is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 31_622_400))]
+    pub max_age: Option<f64>,
     /// What `POST …/actions/{name}` does, by name: an application's own ways to be told something, such as `reload`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
@@ -188,6 +196,12 @@ pub struct TerminalSession {
     /// What it may use, and who keeps it within that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<KeptLimit>,
+    /// It ends when it had no input, command or output for so many seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inactivity_timeout: Option<f64>,
+    /// It ends after so many seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_age: Option<f64>,
     /// The limits that it ran into, the newest ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits_hit: Vec<LimitHit>,

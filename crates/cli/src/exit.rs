@@ -80,12 +80,14 @@ fn of(code: ErrorCode) -> u8 {
         | ErrorCode::MethodNotAllowed
         | ErrorCode::UpgradeRequired
         | ErrorCode::CommandNotFound
+        | ErrorCode::TokenNotFound
         | ErrorCode::SessionEnded
         | ErrorCode::SessionBusy
         | ErrorCode::SessionNotReady
         | ErrorCode::NothingRuns
         | ErrorCode::InputStalled
         | ErrorCode::LimitReached
+        | ErrorCode::RateLimited
         | ErrorCode::KeyReused
         | ErrorCode::StartFailed
         | ErrorCode::Internal => 1,

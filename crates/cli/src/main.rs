@@ -17,6 +17,7 @@ mod search;
 mod serve;
 mod sessions;
 mod shim;
+mod token;
 mod tty;
 
 use std::process::ExitCode;
@@ -62,6 +63,8 @@ enum Command {
     Search(search::SearchOptions),
     /// End sessions
     Kill(sessions::KillOptions),
+    /// Make, list and revoke tokens for agents and programs that come over HTTP
+    Token(token::TokenOptions),
     /// Check whether everything works here, and say what to do where it does not
     Doctor(doctor::DoctorOptions),
     /// Print what is published of the interfaces
@@ -106,6 +109,8 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Logs(options) => talk(logs::logs(&Client::unix(&paths.socket), &options)),
         Command::Search(options) => talk(search::search(&Client::unix(&paths.socket), &options)),
         Command::Kill(options) => talk(sessions::kill(&Client::unix(&paths.socket), &options)),
+        Command::Token(options) if options.makes() => talk(token::token(&started(&paths)?, &options)),
+        Command::Token(options) => talk(token::token(&Client::unix(&paths.socket), &options)),
         Command::Doctor(options) => talk(doctor::doctor(&paths, &options)),
         Command::Schema { of } => {
             match of {

@@ -29,13 +29,51 @@ pub struct ServeOptions {
     /// The terminal tool answers after this long without new output, where a call names no timeout [default: 30]
     #[arg(long, env = "PTYD_SOFT_TIMEOUT", value_name = "SECONDS", value_parser = soft_timeout)]
     soft_timeout: Option<Duration>,
+    /// End a session when it had no input, command or output for so long, unless it is started otherwise [default: never]
+    #[arg(long, env = "PTYD_INACTIVITY_TIMEOUT", value_name = "SECONDS", value_parser = lifetime)]
+    inactivity_timeout: Option<Duration>,
+    /// End a session when it is so old, unless it is started otherwise [default: never]
+    #[arg(long, env = "PTYD_MAX_AGE", value_name = "SECONDS", value_parser = lifetime)]
+    max_age: Option<Duration>,
+    /// Ended sessions can be read for so long [default: 604800, a week]
+    #[arg(long, env = "PTYD_RETENTION_AGE", value_name = "SECONDS")]
+    retention_age: Option<u64>,
+    /// Ended sessions take so much room together, the oldest are removed first [default: 10 GiB]
+    #[arg(long, env = "PTYD_RETENTION_BYTES", value_name = "BYTES")]
+    retention_bytes: Option<u64>,
+    /// Log calls that take longer, where their callers did not ask to wait [default: 2]
+    #[arg(long, env = "PTYD_SLOW_CALL", value_name = "SECONDS", value_parser = slow_call)]
+    slow_call: Option<Duration>,
+    /// Requests a second of one principal over HTTP; 0 is no limit [default: 5000]
+    #[arg(long, env = "PTYD_REQUESTS_PER_SECOND", value_name = "COUNT")]
+    requests_per_second: Option<u32>,
+    /// Requests a second without a good token, at each listener; 0 is no limit [default: 20]
+    #[arg(long, env = "PTYD_FAILURES_PER_SECOND", value_name = "COUNT")]
+    failures_per_second: Option<u32>,
+    /// Sessions that may live at once [default: 2000]
+    #[arg(long, env = "PTYD_SESSIONS_MAX", value_name = "COUNT")]
+    sessions_max: Option<usize>,
+    /// The same for one owner [default: 1000]
+    #[arg(long, env = "PTYD_SESSIONS_PER_OWNER_MAX", value_name = "COUNT")]
+    sessions_per_owner_max: Option<usize>,
     /// Leave the terminal of whoever started it (set by other commands)
     #[arg(long, hide = true)]
     detached: bool,
 }
 
 fn soft_timeout(text: &str) -> Result<Duration, String> {
-    let (least, most) = (server::limits::SOFT_TIMEOUT_MIN, server::limits::TIMEOUT_MAX);
+    seconds(text, server::limits::SOFT_TIMEOUT_MIN, server::limits::TIMEOUT_MAX)
+}
+
+fn slow_call(text: &str) -> Result<Duration, String> {
+    seconds(text, Duration::ZERO, server::limits::TIMEOUT_MAX)
+}
+
+fn lifetime(text: &str) -> Result<Duration, String> {
+    seconds(text, server::limits::LIFETIME_MIN, server::limits::LIFETIME_MAX)
+}
+
+fn seconds(text: &str, least: Duration, most: Duration) -> Result<Duration, String> {
     let given = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     given
         .filter(|t| (least..=most).contains(t))
@@ -50,14 +88,23 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
         let _ = rustix::process::setsid();
     }
     log();
+    let listen = options.listen.unwrap_or_else(|| default_listen(options.detached));
+    let defaults = Config::of(listen, paths.socket, paths.state_dir);
     let config = Config {
-        listen: options.listen.unwrap_or_else(|| default_listen(options.detached)),
-        socket: paths.socket,
-        state_dir: paths.state_dir,
         // Only from the environment: arguments can be read by every user of the machine.
         token: std::env::var("PTYD_TOKEN").ok().filter(|t| !t.is_empty()),
-        journal_bytes_max: options.journal_bytes.unwrap_or(server::limits::JOURNAL_BYTES_MAX),
-        soft_timeout: options.soft_timeout.unwrap_or(server::limits::SOFT_TIMEOUT),
+        journal_bytes_max: options.journal_bytes.unwrap_or(defaults.journal_bytes_max),
+        soft_timeout: options.soft_timeout.unwrap_or(defaults.soft_timeout),
+        inactivity_timeout: options.inactivity_timeout,
+        max_age: options.max_age,
+        retention_age: options.retention_age.map_or(defaults.retention_age, Duration::from_secs),
+        retention_bytes: options.retention_bytes.unwrap_or(defaults.retention_bytes),
+        slow_call: options.slow_call.unwrap_or(defaults.slow_call),
+        requests_per_second: options.requests_per_second.unwrap_or(defaults.requests_per_second),
+        failures_per_second: options.failures_per_second.unwrap_or(defaults.failures_per_second),
+        sessions_max: options.sessions_max.unwrap_or(defaults.sessions_max),
+        sessions_per_owner_max: options.sessions_per_owner_max.unwrap_or(defaults.sessions_per_owner_max),
+        ..defaults
     };
     let ready = |listening: &Listening| {
         let text = greeting(listening, given).join("\n") + "\n";

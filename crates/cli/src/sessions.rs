@@ -46,15 +46,15 @@ fn row(session: &TerminalSession) -> [String; 6] {
 }
 
 /// The word that stands for a value on the wire.
-fn word(value: &impl serde::Serialize) -> String {
+pub fn word(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// Columns, the last one as long as it is.
-fn table(rows: Vec<[String; 6]>) -> String {
+pub fn table<const N: usize>(rows: Vec<[String; N]>) -> String {
     let width = |column: usize| rows.iter().map(|r| r[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 6] = std::array::from_fn(|i| if i == 5 { 0 } else { width(i) });
-    let line = |row: &[String; 6]| {
+    let widths: [usize; N] = std::array::from_fn(|i| if i + 1 == N { 0 } else { width(i) });
+    let line = |row: &[String; N]| {
         let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
         cells.collect::<Vec<_>>().join("  ") + "\n"
     };

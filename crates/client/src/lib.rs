@@ -10,9 +10,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use api::{
-    CommandExecution, CommandList, CreateRequest, Dimensions, ErrorCode, ExecuteRequest, InputRequest, Output,
-    OutputQuery, Problem, ProcessList, Screen, SearchAnswer, SearchQuery, SessionList, SignalList, SignalRequest,
-    TerminalSession, Terminated, WaitAnswer, WaitRequest,
+    CommandExecution, CommandList, CreateRequest, Dimensions, ErrorCode, ExecuteRequest, InputRequest, NewToken,
+    Output, OutputQuery, Problem, ProcessList, Screen, SearchAnswer, SearchQuery, SessionList, SignalList,
+    SignalRequest, TerminalSession, Terminated, TokenInfo, TokenList, TokenRequest, WaitAnswer, WaitRequest,
 };
 use connection::{Answer, Pool};
 use hyper::Method;
@@ -117,6 +117,21 @@ impl Client {
         let signal = signal.map(|s| format!("&signal={}", escaped(s))).unwrap_or_default();
         let path = format!("/terminals/{}?force={force}{signal}", escaped(session));
         self.json(Call { method: Method::DELETE, ..get(path) }).await
+    }
+
+    /// `POST /tokens`.
+    pub async fn make_token(&self, body: &TokenRequest) -> Result<NewToken, ClientError> {
+        self.json(post("/tokens".to_owned(), body)?).await
+    }
+
+    /// `GET /tokens`.
+    pub async fn tokens(&self) -> Result<TokenList, ClientError> {
+        self.json(get("/tokens".to_owned())).await
+    }
+
+    /// `DELETE /tokens/{token}`.
+    pub async fn revoke_token(&self, name: &str) -> Result<TokenInfo, ClientError> {
+        self.json(Call { method: Method::DELETE, ..get(format!("/tokens/{}", escaped(name))) }).await
     }
 
     /// `POST …/resize`.

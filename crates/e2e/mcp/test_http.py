@@ -14,9 +14,9 @@ ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
 
 
 @asynccontextmanager
-async def agent_of(machine, mode="auto"):
+async def agent_of(machine, mode="auto", token=None):
     """A client of the server at this desk."""
-    headers = {"Authorization": f"Bearer {machine.token}"}
+    headers = {"Authorization": f"Bearer {token or machine.token}"}
     async with httpx2.AsyncClient(headers=headers, timeout=90) as http:
         async with Client(streamable_http_client(machine.url, http_client=http), mode=mode) as client:
             yield Agent(client, 0)
@@ -40,6 +40,27 @@ async def test_the_one_tool_shell_over_http_names_the_way_to_a_session(served, m
         assert (refused.is_error, "start_terminal_session" in refused.text) == (True, True)
         session = await agent.session()
         assert (await agent.terminal("echo hi", session_id=session.id)).output == "hi"
+
+
+@ERAS
+async def test_a_named_token_has_a_shell_of_its_own_until_it_is_revoked(served, mode):
+    def ptyd(*words):
+        return subprocess.run([PTYD, "token", *words], env=served.env, capture_output=True, text=True, check=True).stdout
+
+    tokens = [ptyd("new", name).strip() for name in ("one", "two")]
+    for token in tokens:
+        async with agent_of(served, mode, token) as agent:
+            assert (await agent.terminal(f"x={token[-4:]}")).exit == 0
+    for token in tokens:
+        async with agent_of(served, mode, token) as agent:
+            assert (await agent.terminal("echo $x")).output == token[-4:]
+    ptyd("revoke", "one")
+    with pytest.raises(Exception):
+        async with agent_of(served, mode, tokens[0]) as agent:
+            await agent.terminal("true")
+    # A new token of this name finds its shell again.
+    async with agent_of(served, mode, ptyd("new", "one").strip()) as agent:
+        assert (await agent.terminal("echo $x")).output == tokens[0][-4:]
 
 
 async def test_a_session_outlives_the_client_that_started_it(served):

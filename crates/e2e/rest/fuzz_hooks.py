@@ -49,6 +49,11 @@ def ended():
     return sessions["ended"]
 
 
+def a_token():
+    name = f"t{CHANCE.getrandbits(60):x}"
+    return ask("POST", "/tokens", {"name": name})["name"]
+
+
 def often():
     return CHANCE.random() < 0.75
 
@@ -76,6 +81,8 @@ def before_call(context, case, kwargs):
             path["sessionId"] = live() if CHANCE.random() < 0.85 else ended()
         if path and "commandId" in path and often():
             path["commandId"] = CHANCE.choice(["c1", "c2"])
+        if path and "token" in path and often():
+            path["token"] = a_token()
         if path and "action" in path and often():
             path["action"] = "go"
         if query and often():

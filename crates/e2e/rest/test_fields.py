@@ -73,7 +73,7 @@ def witness(server):
 
 def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witness):
     ask, of = witness.ask, "/terminals/{sessionId}"
-    session = ask("POST", "/terminals", SHELL | {"name": "witness", "limits": {"openFiles": 512, "outputMb": 1}})
+    session = ask("POST", "/terminals", SHELL | {"name": "witness", "limits": {"openFiles": 512, "outputMb": 1}} | {"inactivityTimeout": 600, "maxAge": 600})
     at = {"sessionId": session["id"]}
 
     def run(command, **wish):
@@ -110,6 +110,9 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     ask("GET", f"{of}/commands", **at)
     ask("POST", "/batch", {"operations": [{"method": "GET", "path": f"/terminals/{session['id']}"}]})
     ask("POST", "/tickets", {"session": session["id"], "scope": "write"})
+    ask("POST", "/tokens", {"name": "witness", "scope": "read", "expiresIn": 60})
+    ask("GET", "/tokens")
+    ask("DELETE", "/tokens/{token}", token="witness")
     ask("POST", f"{of}/resize", {"cols": 0, "rows": 1}, **at)
     ask("GET", "/terminals", query="?limit=1")
     ended = ask("DELETE", of, query="?force=true", **at)

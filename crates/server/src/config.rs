@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::limits;
+
 /// The server's settings.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -20,4 +22,45 @@ pub struct Config {
     pub journal_bytes_max: u64,
     /// The `terminal` tool's soft time-out.
     pub soft_timeout: Duration,
+    /// A session ends when nothing happened in it for so long, unless it is started otherwise.
+    pub inactivity_timeout: Option<Duration>,
+    /// A session ends when it is so old, unless it is started otherwise.
+    pub max_age: Option<Duration>,
+    /// How long ended sessions can be read.
+    pub retention_age: Duration,
+    /// How many bytes on the disk they may take together.
+    pub retention_bytes: u64,
+    /// A call that takes longer is logged, where its caller did not ask to wait.
+    pub slow_call: Duration,
+    /// Requests a second of one principal; 0 is no limit.
+    pub requests_per_second: u32,
+    /// Requests a second without a good token, at one listener; 0 is no limit.
+    pub failures_per_second: u32,
+    /// Sessions that are alive at once, in all.
+    pub sessions_max: usize,
+    /// The same for one owner.
+    pub sessions_per_owner_max: usize,
+}
+
+impl Config {
+    /// The defaults, for a server that keeps its things here.
+    pub fn of(listen: SocketAddr, socket: PathBuf, state_dir: PathBuf) -> Self {
+        Self {
+            listen,
+            socket,
+            state_dir,
+            token: None,
+            journal_bytes_max: limits::JOURNAL_BYTES_MAX,
+            soft_timeout: limits::SOFT_TIMEOUT,
+            inactivity_timeout: None,
+            max_age: None,
+            retention_age: limits::RETENTION_AGE,
+            retention_bytes: limits::RETENTION_BYTES,
+            slow_call: limits::SLOW_CALL,
+            requests_per_second: limits::REQUESTS_PER_SECOND,
+            failures_per_second: limits::FAILURES_PER_SECOND,
+            sessions_max: limits::SESSIONS_MAX,
+            sessions_per_owner_max: limits::SESSIONS_PER_OWNER_MAX,
+        }
+    }
 }

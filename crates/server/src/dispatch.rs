@@ -3,31 +3,53 @@
 //! Dropping the future that [`Dispatcher::dispatch`] returns cancels the *wait*, never the program.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::action::{Action, ActionError, Outcome};
 use crate::identity::Principal;
+use crate::metrics::Metrics;
 use crate::sessions::Manager;
 use crate::tickets::Tickets;
+use crate::tokens::Tokens;
 
 /// A cheap handle that the doors hold.
 #[derive(Debug, Clone)]
 pub struct Dispatcher {
     manager: Arc<Manager>,
+    /// What takes longer is logged, where nobody asked to wait.
+    slow: Duration,
 }
 
 impl Dispatcher {
     /// The road to this manager's sessions.
     pub fn new(manager: Arc<Manager>) -> Self {
-        Self { manager }
+        let slow = manager.slow_call;
+        Self { manager, slow }
     }
 
     /// Does one action for one caller.
     pub async fn dispatch(&self, who: &Principal, action: Action) -> Result<Outcome, ActionError> {
-        let name = name(&action);
+        let (name, needs, waits) = (name(&action), action.needs(), action.waits());
         let begun = Instant::now();
-        let result = self.manager.act(who, action).await;
-        let ms = begun.elapsed().as_millis();
+        let result = if who.scope < needs {
+            let why = format!("{name} needs a token of scope {}, and this one's is {}", needs.name(), who.scope.name());
+            Err(ActionError::Denied { why })
+        } else if who.pass.is_some() {
+            // Whoever waits is not let in any more the moment its token is taken back.
+            tokio::select! {
+                biased;
+                () = who.shut_out() => Err(ActionError::ShutOut),
+                result = self.manager.act(who, action) => result,
+            }
+        } else {
+            self.manager.act(who, action).await
+        };
+        let took = begun.elapsed();
+        let ms = took.as_millis();
+        if took >= self.slow && !waits {
+            // The request's id stands before it.
+            tracing::warn!(action = name, who = %who.name, ms, "slow");
+        }
         match &result {
             Ok(_) => tracing::debug!(action = name, who = %who.name, ms, "done"),
             Err(e) => tracing::info!(action = name, who = %who.name, ms, error = %e, "not done"),
@@ -38,6 +60,21 @@ impl Dispatcher {
     /// Where the guard looks tickets up.
     pub(crate) fn tickets(&self) -> Arc<Tickets> {
         Arc::clone(&self.manager.tickets)
+    }
+
+    /// Where the guard looks named tokens up.
+    pub(crate) fn tokens(&self) -> Arc<Tokens> {
+        Arc::clone(&self.manager.tokens)
+    }
+
+    /// What is counted.
+    pub(crate) fn metrics(&self) -> Arc<Metrics> {
+        self.manager.metrics()
+    }
+
+    /// How many sessions there are, by state.
+    pub(crate) async fn counts(&self) -> [(&'static str, usize); 2] {
+        self.manager.counts().await
     }
 
     /// The server stops, and does nothing for anybody any more.
@@ -80,5 +117,9 @@ fn name(action: &Action) -> &'static str {
         Action::Recording(..) => "recording",
         Action::Screen(_) => "screen",
         Action::Terminal(_) => "terminal",
+        Action::Events(_) => "events",
+        Action::Tokens => "tokens",
+        Action::MakeToken { .. } => "make token",
+        Action::RevokeToken { .. } => "revoke token",
     }
 }

@@ -6,6 +6,7 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use api::ErrorCode;
 use axum::extract::{ConnectInfo, Request, State};
@@ -13,11 +14,17 @@ use axum::http::{HeaderMap, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::action::ActionError;
+use crate::config::Config;
+use crate::dispatch::Dispatcher;
 use crate::identity::{Grant, Place, Principal};
+use crate::limits;
+use crate::rates::{Buckets, Rate};
 use crate::rest::DOCS;
 use crate::rest::error::Refusal;
 use crate::tickets::Tickets;
 use crate::token::Token;
+use crate::tokens::Tokens;
 
 /// The routes that tell nothing but that the server lives.
 pub(crate) const OPEN: [&str; 2] = ["/livez", "/readyz"];
@@ -44,12 +51,52 @@ struct Admitted {
 /// What the layer compares with.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    /// The bearer token.
+    /// The bearer token of the user that runs the server.
     pub(crate) token: Token,
+    /// The named ones.
+    pub(crate) tokens: Arc<Tokens>,
     /// The tickets that stand for it, once each, at a socket or the docs.
     pub(crate) tickets: Arc<Tickets>,
     /// The user that the server runs as.
     pub(crate) uid: u32,
+    /// How often each principal may ask.
+    pub(crate) asked: Buckets<String>,
+    /// How often one may come without a good token, by listener.
+    pub(crate) failed: Buckets<bool>,
+}
+
+impl Guard {
+    /// With the server's own tokens and tickets, and rates as configured.
+    pub(crate) fn new(token: Token, dispatcher: &Dispatcher, uid: u32, config: &Config) -> Self {
+        let rate = |count: u32, seconds: u32| Rate::per_second(count, count.saturating_mul(seconds));
+        Self {
+            token,
+            tokens: dispatcher.tokens(),
+            tickets: dispatcher.tickets(),
+            uid,
+            asked: Buckets::new(rate(config.requests_per_second, limits::REQUESTS_BURST_SECONDS)),
+            failed: Buckets::new(rate(config.failures_per_second, limits::FAILURES_BURST_SECONDS)),
+        }
+    }
+
+    /// Whoever comes too often is told when to come again.
+    fn paced(
+        &self,
+        door: Option<Door>,
+        admitted: Result<Option<Admitted>, Refusal>,
+    ) -> Result<Option<Admitted>, (Refusal, Option<u64>)> {
+        let (taken, why) = match &admitted {
+            Ok(Some(Admitted { who, .. })) => (self.asked.take(who.name.clone(), Instant::now()), "requests"),
+            // Open routes tell nothing, and cost no more than to say so.
+            Ok(None) => (Ok(()), ""),
+            Err(_) => (self.failed.take(door == Some(Door::Tcp), Instant::now()), "requests without a good token"),
+        };
+        let Err(wait) = taken else { return admitted.map_err(|refusal| (refusal, None)) };
+        // At least the whole seconds that the header can say.
+        let seconds = wait.as_secs() + 1;
+        let help = format!("too many {why}; ask again in {seconds} s");
+        Err((Refusal::new(ErrorCode::RateLimited, help), Some(seconds)))
+    }
 }
 
 /// The layer.
@@ -60,7 +107,7 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
         Some(Door::Unix { peer }) => guard.over_unix(peer),
         None => Err(Refusal::new(ErrorCode::Internal, "the connection has no door")),
     };
-    match admitted {
+    match guard.paced(door, admitted) {
         Ok(admitted) => {
             if let Some(Admitted { who, grant }) = admitted {
                 request.extensions_mut().insert(who);
@@ -70,7 +117,11 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
             }
             next.run(request).await
         }
-        Err(refusal) => refusal.into_response(),
+        Err((refusal, retry_after)) => {
+            let mut response = refusal.into_response();
+            response.headers_mut().extend(retry_after.map(|seconds| (header::RETRY_AFTER, seconds.into())));
+            response
+        }
     }
 }
 
@@ -93,8 +144,13 @@ impl Guard {
             return Ok(None);
         }
         let shown = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).and_then(bearer);
-        if shown.is_some_and(|t| self.token.is(t)) {
-            return Ok(Some(Admitted { who: Principal::local(), grant: None }));
+        if let Some(shown) = shown {
+            if self.token.is(shown) {
+                return Ok(Some(Admitted { who: Principal::local(), grant: None }));
+            }
+            if let Some(who) = self.tokens.find(shown) {
+                return Ok(Some(Admitted { who, grant: None }));
+            }
         }
         if let Some((entrance, shown)) = ticket(headers, uri) {
             return self.by_ticket(entrance, shown);
@@ -110,6 +166,9 @@ impl Guard {
             let help = "the ticket is unknown, used or too old; ask for a new one with POST /tickets";
             return Err(Refusal::new(ErrorCode::Unauthorized, help));
         };
+        if grant.who.is_shut_out() {
+            return Err(Refusal::from(ActionError::ShutOut));
+        }
         let fits = match (&grant.place, entrance) {
             (Place::Socket(session), Entrance::Socket(named)) => session.as_str() == named,
             (Place::Docs, Entrance::Docs) => true,
@@ -172,10 +231,19 @@ fn is_port(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::Scope;
     use axum::http::HeaderValue;
 
     fn guard() -> Guard {
-        Guard { token: Token::given("right").expect("valid"), tickets: Arc::default(), uid: 1_000 }
+        let tokens = Tokens::open("/nowhere/tokens.json".as_ref()).expect("none yet");
+        Guard {
+            token: Token::given("right").expect("valid"),
+            tokens: Arc::new(tokens),
+            tickets: Arc::default(),
+            uid: 1_000,
+            asked: Buckets::new(None),
+            failed: Buckets::new(None),
+        }
     }
 
     fn over_tcp(path: &str, headers: &[(header::HeaderName, &str)]) -> Result<bool, ErrorCode> {
@@ -232,7 +300,7 @@ mod tests {
     fn a_ticket_opens_the_socket_of_its_session_once_and_nothing_else() {
         let guard = guard();
         let session = crate::ids::SessionId::parse("s0-aaaaaaaaaa").expect("an id");
-        let who = Principal { name: "me".to_owned(), is_admin: false };
+        let who = Principal { name: "me".to_owned(), scope: Scope::Write, pass: None };
         let grant = Grant { who: who.clone(), place: Place::Socket(session), may_write: false };
         let fresh = || guard.tickets.issue(grant.clone()).expect("room");
         let of = |path: String, names: &str, origin: &str| {
@@ -264,7 +332,7 @@ mod tests {
     #[test]
     fn a_ticket_for_the_docs_opens_them_once_and_no_socket() {
         let guard = guard();
-        let who = Principal { name: "me".to_owned(), is_admin: false };
+        let who = Principal { name: "me".to_owned(), scope: Scope::Write, pass: None };
         let grant = Grant { who: who.clone(), place: Place::Docs, may_write: true };
         let fresh = || guard.tickets.issue(grant.clone()).expect("room");
         let of = |path: String| {

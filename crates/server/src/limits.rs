@@ -6,6 +6,18 @@ use std::time::Duration;
 pub const SESSIONS_MAX: usize = 2_000;
 /// The same for one owner, so that one cannot starve the others.
 pub const SESSIONS_PER_OWNER_MAX: usize = 1_000;
+/// The shortest life that all sessions can be given, by age or by inactivity: below, it is only a way to lose what one does.
+pub const LIFETIME_MIN: Duration = Duration::from_millis(100);
+/// And the longest: a year, after which nobody remembers.
+pub const LIFETIME_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
+/// A call that takes longer is logged: nothing that is done at once takes so long on a machine that keeps up.
+pub const SLOW_CALL: Duration = Duration::from_secs(2);
+/// Ended sessions can be read for so long.
+pub const RETENTION_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
+/// And so much room on the disk they may take together; the oldest go first.
+pub const RETENTION_BYTES: u64 = 10 << 30;
+/// How often it is looked whether some are to go: a folder is not looked at more often than it is worth.
+pub const RETENTION_EVERY: Duration = Duration::from_secs(600);
 /// A command's text; the loader takes it in one read, and no shell script is longer.
 pub const COMMAND_BYTES_MAX: usize = 1 << 20;
 /// One input; what does not fit the kernel's buffer waits in the holder.
@@ -113,6 +125,23 @@ pub const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
 pub const TICKET_LIFETIME: Duration = Duration::from_secs(30);
 /// Tickets that were not used yet; a user opens a few windows at once, not a thousand.
 pub const TICKETS_MAX: usize = 1_024;
+/// Requests a second of one principal, over HTTP: an agent that does nothing but ask comes to some hundreds, and a machine of
+/// two cores answers a few times more than this.
+pub const REQUESTS_PER_SECOND: u32 = 5_000;
+/// Seconds of that which may come at once: a program that starts two hundred sessions does so in one go.
+pub const REQUESTS_BURST_SECONDS: u32 = 4;
+/// Requests a second with a wrong token or none, at one listener, that are told so; further ones are told to wait. A right
+/// token is looked for all the same.
+pub const FAILURES_PER_SECOND: u32 = 20;
+/// Seconds of that which may come at once: a program whose token was revoked asks in several places.
+pub const FAILURES_BURST_SECONDS: u32 = 10;
+/// Named tokens: one for each agent or program that is let in; each request that shows none of the server's own is compared
+/// with all of them.
+pub const TOKENS_MAX: usize = 1_000;
+/// A token's name, which stands in paths, in logs and in every session that it starts.
+pub const TOKEN_NAME_CHARS_MAX: usize = 64;
+/// The longest life of a token that is to expire: whoever wants more wants one that does not.
+pub const TOKEN_LIFETIME_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 /// How long a request's head may take to come, and how long a connection may be idle before it: whoever says nothing, or
 /// a byte now and then, must not hold a place for ever, and a client that asks every 20 s is not to connect again each time.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -129,6 +158,10 @@ pub const SEARCH_COMMANDS_MAX: usize = 20_000;
 pub const WHOLE_READS_MAX: usize = 8;
 /// Journal bytes in one server-sent event: what a slow client costs, and still few events for a flood.
 pub const EVENT_BYTES_MAX: usize = 64 << 10;
+/// Events of all sessions that are kept for those who follow them: some minutes of a busy server, a few hundred bytes each.
+pub const EVENTS_OF_ALL_KEPT: usize = 4_096;
+/// Events of all sessions in one part of a stream.
+pub const EVENTS_READ_MAX: usize = 256;
 /// The longest silence on a stream of events: proxies and phones give a connection up after 20 s to 60 s.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Operations in one batch: they are done one after the other, and the client waits for all.

@@ -26,6 +26,7 @@ use crate::config::Config;
 use crate::connections::{self, Bounds};
 use crate::dispatch::Dispatcher;
 use crate::guard::{Door, Guard, check};
+use crate::metrics::{self, Scraped, measure};
 use crate::premises::{lock, private_dir, unix_listener};
 use crate::rest::error::{Refusal, label};
 use crate::rest::{self, Rest};
@@ -133,9 +134,11 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     let address = tcp.local_addr().map_err(cannot)?;
     let unix = unix_listener(&config.socket)?;
     let manager = Manager::start(&config).await?;
+    manager.keep_tidy();
 
     let dispatcher = Dispatcher::new(Arc::clone(&manager));
-    let guard = Guard { token, tickets: dispatcher.tickets(), uid: own_uid().map_err(ServeError::at(&config.socket))? };
+    let uid = own_uid().map_err(ServeError::at(&config.socket))?;
+    let guard = Guard::new(token, &dispatcher, uid, &config);
     let visits = Visits::new();
     let app = app(dispatcher, guard, &visits, &address.to_string());
     let chosen = config.state_dir.join("listen");
@@ -167,16 +170,20 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
 
 /// Every route behind the one guard; refusals of the guard too become problem documents.
 pub(crate) fn app(dispatcher: Dispatcher, guard: Guard, visits: &Visits, authority: &str) -> Router {
+    let metrics = dispatcher.metrics();
+    let scraped = Scraped { dispatcher: dispatcher.clone(), visits: visits.clone() };
     rest::router(Rest::new(dispatcher.clone(), authority))
         .merge(stdio::router(dispatcher.clone()))
         .merge(crate::mcp::http_router(dispatcher.clone()))
         .merge(ws::router(dispatcher, visits, |code, why| Refusal::new(code, why).into_response()))
+        .merge(Router::new().route(metrics::PATH, get(metrics::serve)).with_state(scraped))
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(async || "ok\n"))
         .fallback(rest::no_route)
         .method_not_allowed_fallback(rest::no_method)
         .layer(from_fn_with_state(Arc::new(guard), check))
         .layer(from_fn(label))
+        .layer(from_fn_with_state(metrics, measure))
 }
 
 /// A TCP listener whose connections send small answers at once (TCP_NODELAY).
@@ -224,14 +231,8 @@ mod tests {
     use tower::ServiceExt;
 
     fn config(dir: &Path) -> Config {
-        Config {
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            socket: dir.join("run/ptyd.sock"),
-            state_dir: dir.join("state"),
-            token: Some("right".into()),
-            journal_bytes_max: crate::limits::JOURNAL_BYTES_MAX,
-            soft_timeout: crate::limits::SOFT_TIMEOUT,
-        }
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        Config { token: Some("right".into()), ..Config::of(listen, dir.join("run/ptyd.sock"), dir.join("state")) }
     }
 
     async fn app_in(dir: &Path) -> Router {
@@ -239,7 +240,7 @@ mod tests {
         private_dir(&config.state_dir).expect("a directory");
         let manager = Manager::start(&config).await.expect("a manager");
         let dispatcher = Dispatcher::new(manager);
-        let guard = Guard { token: Token::given("right").expect("valid"), tickets: dispatcher.tickets(), uid: 1_000 };
+        let guard = Guard::new(Token::given("right").expect("valid"), &dispatcher, 1_000, &config);
         app(dispatcher, guard, &Visits::new(), "127.0.0.1:1")
     }
 
@@ -249,6 +250,21 @@ mod tests {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
         let request = request.extension(ConnectInfo(door)).body(Body::empty()).expect("a request");
+        app.clone().oneshot(request).await.expect("never fails")
+    }
+
+    async fn ask_with(app: &Router, method: &Method, path: &str, token: &str, body: &str) -> Response {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, "localhost")
+            // MCP wants both; elsewhere it would ask for a stream without an end.
+            .header(header::ACCEPT, if path == "/mcp" { "application/json, text/event-stream" } else { "*/*" })
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::AUTHORIZATION, format!("Bearer {token}"))
+            .extension(ConnectInfo(Door::Tcp))
+            .body(Body::from(body.to_owned()))
+            .expect("a request");
         app.clone().oneshot(request).await.expect("never fails")
     }
 
@@ -274,6 +290,7 @@ mod tests {
             (Method::GET, stdio::PATH),
             (Method::POST, "/mcp"),
             (Method::GET, ws::PATH),
+            (Method::GET, metrics::PATH),
             (Method::GET, "/nowhere"),
             (Method::PUT, "/terminals"),
         ];
@@ -292,7 +309,7 @@ mod tests {
             }
             walked += 1;
         }
-        assert_eq!(walked, rest::routes().len() + 5);
+        assert_eq!(walked, rest::routes().len() + 6);
         // What was started on the way lives in a process of its own.
         let mine = Door::Unix { peer: Some(1_000) };
         let list = ask(&app, mine, &Method::GET, "/terminals", None).await.into_body();
@@ -305,6 +322,101 @@ mod tests {
         for path in crate::guard::OPEN {
             assert_eq!(ask(&app, Door::Tcp, &Method::GET, path, None).await.status(), 200);
         }
+    }
+
+    /// A whole request for a route of the table, and what a token that may only read is answered. A new route needs its
+    /// line here.
+    fn sent_with_a_read_token(method: &Method, path: &str, session: &str) -> (String, u16) {
+        let (body, status) = match (method.as_str(), path) {
+            ("GET", "/tokens") => ("", 403),
+            ("GET", "/terminals/{session}/commands/{command}") => ("", 404),
+            ("GET", "/terminals/{session}/search") => ("", 422),
+            ("GET", _) => ("", 200),
+            ("POST", "/terminals/{session}/wait") => (r#"{"timeout":0.01}"#, 200),
+            // Each operation is answered on its own.
+            ("POST", "/batch") => (r#"{"operations":[{"method":"POST","path":"/terminals"}]}"#, 200),
+            ("POST", "/terminals") => ("{}", 403),
+            ("POST", "/terminals/{session}/resize") => (r#"{"cols":7,"rows":7}"#, 403),
+            ("POST", "/terminals/{session}/execute") => (r#"{"command":"true"}"#, 403),
+            ("POST", "/terminals/{session}/input") => (r#"{"input":"x"}"#, 403),
+            ("POST", "/terminals/{session}/signal") => (r#"{"signal":"INT"}"#, 403),
+            ("POST", "/terminals/{session}/actions/{action}") => ("", 403),
+            ("POST", "/tickets") => (r#"{"session":"ID","scope":"write"}"#, 403),
+            ("POST", "/tokens") => (r#"{"name":"mine","scope":"admin"}"#, 403),
+            ("DELETE", "/terminals/{session}" | "/tokens/{token}") => ("", 403),
+            _ => panic!("say here what {method} {path} is sent and what a token that may only read gets"),
+        };
+        (body.replace("ID", session), status)
+    }
+
+    #[tokio::test]
+    async fn a_token_that_may_only_read_changes_nothing_at_any_route() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let app = app_in(dir.path()).await;
+        let json = async |response: Response| -> serde_json::Value {
+            let body = to_bytes(response.into_body(), 1 << 20).await.expect("a body");
+            serde_json::from_slice(&body).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&body)))
+        };
+        let made = ask_with(&app, &Method::POST, "/tokens", "right", r#"{"name":"eye","scope":"read"}"#).await;
+        let token = json(made).await["token"].as_str().expect("a token").to_owned();
+        let made = ask_with(&app, &Method::POST, "/terminals", "right", r#"{"owner":"eye"}"#).await;
+        let id = json(made).await["id"].as_str().expect("an id").to_owned();
+        let state = async || {
+            let mut all = json(ask_with(&app, &Method::GET, "/terminals", "right", "").await).await;
+            for session in all["terminals"].as_array_mut().expect("a list") {
+                session["resourceUsage"].take();
+            }
+            all["tokens"] = json(ask_with(&app, &Method::GET, "/tokens", "right", "").await).await;
+            all
+        };
+        // A prompt that is still being painted would be a change.
+        let mut at = 0;
+        loop {
+            let path = format!("/terminals/{id}/output?view=raw&since=o:{at}&waitMs=300");
+            let output = json(ask_with(&app, &Method::GET, &path, "right", "").await).await;
+            match output["nextOffset"].as_u64().expect("an offset") {
+                next if next == at && at > 0 => break,
+                next => at = next,
+            }
+        }
+        let before = state().await;
+        for rest::Route { method, path, .. } in rest::routes() {
+            let (body, status) = sent_with_a_read_token(&method, path, &id);
+            let place = path
+                .replace("{session}", &id)
+                .replace("{command}", "c99")
+                .replace("{token}", "eye")
+                .replace("{action}", "reload");
+            let answer = ask_with(&app, &method, &place, &token, &body).await;
+            assert_eq!(answer.status(), status, "{method} {path}");
+            if path == "/batch" {
+                assert_eq!(json(answer).await["responses"][0]["status"], 403);
+            }
+        }
+        let tools = crate::mcp::tools_schema();
+        for tool in tools["tools"].as_array().expect("a list") {
+            let name = tool["name"].as_str().expect("a name");
+            let arguments = match name {
+                "terminal" => r#"{"command":"true"}"#,
+                "start_terminal_session" | "list_terminal_sessions" => "{}",
+                "execute_in_terminal" => r#"{"session_id":"ID","command":"true"}"#,
+                "send_input_to_terminal" => r#"{"session_id":"ID","input":"x"}"#,
+                "resize_terminal" => r#"{"session_id":"ID","cols":7,"rows":7}"#,
+                "get_terminal_output" | "terminate_terminal_session" => r#"{"session_id":"ID"}"#,
+                other => panic!("say here what {other} is sent"),
+            };
+            let arguments = arguments.replace("ID", &id);
+            let call = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{name}","arguments":{arguments}}}}}"#
+            );
+            let answer = json(ask_with(&app, &Method::POST, "/mcp", &token, &call).await).await;
+            let is_refused = answer["result"]["isError"].as_bool().unwrap_or(false);
+            let reads = tool["annotations"]["readOnlyHint"].as_bool().expect("a hint");
+            assert_eq!((is_refused, answer["error"].is_null()), (!reads, true), "{name}: {answer}");
+        }
+        assert_eq!(state().await, before);
+        let end = format!("/terminals/{id}?force=true");
+        assert_eq!(ask_with(&app, &Method::DELETE, &end, "right", "").await.status(), 200);
     }
 
     #[tokio::test]

@@ -145,6 +145,13 @@ impl Store {
         rows.collect()
     }
 
+    /// How many sessions have ended.
+    pub(crate) fn ended(&self) -> rusqlite::Result<usize> {
+        let connection = self.reads.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut query = connection.prepare_cached("SELECT count(*) FROM sessions WHERE ended_us IS NOT NULL")?;
+        query.query_row([], |r| r.get::<_, i64>(0)).map(|count| usize::try_from(count).unwrap_or(0))
+    }
+
     /// A page of a session's commands, oldest first, and how many there are in all; these ids are left out, because they
     /// are known better elsewhere.
     pub(crate) fn commands(

@@ -68,13 +68,13 @@ fn forget_old(open: &mut VecDeque<(Instant, String, Grant)>, now: Instant) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::{Place, Principal};
+    use crate::identity::{Place, Principal, Scope};
     use crate::ids::SessionId;
 
     fn grant() -> Grant {
         let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
         Grant {
-            who: Principal { name: "me".to_owned(), is_admin: false },
+            who: Principal { name: "me".to_owned(), scope: Scope::Write, pass: None },
             place: Place::Socket(session),
             may_write: true,
         }

@@ -1,9 +1,11 @@
 //! What an outcome shows: sessions, commands, output and what a wait came to.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use super::{KeptLimit, Limit, LimitHit, View};
+use crate::identity::Scope;
 use crate::ids::{CommandId, SessionId};
 
 /// A session's life: terminal-management.md §3.4.1.
@@ -338,4 +340,33 @@ pub enum Look {
     NothingToInterrupt,
     /// Only a reset was asked for.
     Reset,
+}
+
+/// A named token, without the token itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenView {
+    /// Its name, and the owner of what is started with it.
+    pub name: String,
+    /// What it allows.
+    pub scope: Scope,
+    /// When it was made.
+    pub created_at: SystemTime,
+    /// When it is no longer good, if ever.
+    pub expires_at: Option<SystemTime>,
+}
+
+/// A token, fresh: the one time that it is shown.
+#[derive(Clone)]
+pub struct FreshToken {
+    /// The token.
+    pub token: String,
+    /// What there is to know of it later.
+    pub view: TokenView,
+}
+
+/// A token is a secret, and stands in no log.
+impl fmt::Debug for FreshToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FreshToken({:?})", self.view)
+    }
 }

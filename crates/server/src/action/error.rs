@@ -77,6 +77,15 @@ pub enum ActionError {
         /// Why, and who may.
         why: String,
     },
+    /// The token by which the caller came was revoked, or has expired.
+    #[error("the token was revoked or has expired; ask whoever runs the server for another (ptyd token new)")]
+    ShutOut,
+    /// No such token.
+    #[error("no token {name}; ptyd token ls (GET /tokens) lists them")]
+    NoToken {
+        /// What was asked for.
+        name: String,
+    },
     /// A bound was reached.
     #[error("{what} is at its limit of {limit}; {hint}")]
     Limit {

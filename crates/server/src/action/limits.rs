@@ -19,12 +19,24 @@ pub enum Limit {
     OutputMb,
     /// How long one command runs.
     CommandSeconds,
+    /// How long nothing happens.
+    InactivityTimeout,
+    /// How long it lives.
+    MaxAge,
 }
 
 impl Limit {
     /// All of them, in the order of the wire.
-    pub const ALL: [Self; 6] =
-        [Self::CpuSeconds, Self::MemoryMb, Self::Processes, Self::OpenFiles, Self::OutputMb, Self::CommandSeconds];
+    pub const ALL: [Self; 8] = [
+        Self::CpuSeconds,
+        Self::MemoryMb,
+        Self::Processes,
+        Self::OpenFiles,
+        Self::OutputMb,
+        Self::CommandSeconds,
+        Self::InactivityTimeout,
+        Self::MaxAge,
+    ];
 
     /// Its name, as a client writes it.
     pub fn name(self) -> &'static str {
@@ -35,6 +47,8 @@ impl Limit {
             Self::OpenFiles => "openFiles",
             Self::OutputMb => "outputMb",
             Self::CommandSeconds => "commandSeconds",
+            Self::InactivityTimeout => "inactivityTimeout",
+            Self::MaxAge => "maxAge",
         }
     }
 
@@ -47,6 +61,8 @@ impl Limit {
             Self::OpenFiles => 4,
             Self::OutputMb => 5,
             Self::CommandSeconds => 6,
+            Self::InactivityTimeout => 7,
+            Self::MaxAge => 8,
         }
     }
 
@@ -71,6 +87,10 @@ pub struct Limits {
     pub output: Option<u64>,
     /// [`Limit::CommandSeconds`].
     pub command_time: Option<Duration>,
+    /// [`Limit::InactivityTimeout`]; zero in a wish is none, whatever the server's default is.
+    pub inactivity: Option<Duration>,
+    /// [`Limit::MaxAge`]; zero as above.
+    pub max_age: Option<Duration>,
 }
 
 impl Limits {
@@ -84,6 +104,8 @@ impl Limits {
             Limit::OpenFiles => self.open_files.map(|n| n as f64),
             Limit::OutputMb => self.output.map(megabytes),
             Limit::CommandSeconds => self.command_time.map(|d| d.as_secs_f64()),
+            Limit::InactivityTimeout => self.inactivity.map(|d| d.as_secs_f64()),
+            Limit::MaxAge => self.max_age.map(|d| d.as_secs_f64()),
         }
     }
 }

@@ -9,13 +9,16 @@ mod error;
 mod limits;
 mod processes;
 
+use std::time::Duration;
+
 pub use answers::*;
 pub use asks::*;
 pub use error::ActionError;
 pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
 pub use processes::{ProcessState, ProcessView, Receiver, SignalView};
 
-use crate::identity::Place;
+pub use crate::happenings::{EventPlace, EventsView, Happened, Happening, ReadEvents};
+use crate::identity::{Place, Scope};
 use crate::ids::{CommandId, SessionId};
 pub use crate::reading::{CastVersion, FoundView, MatchView, OutputKind, Recording, Search};
 pub use crate::sessions::Feed;
@@ -127,6 +130,89 @@ pub enum Action {
     Screen(SessionId),
     /// The one-tool shell: this client's own default session. → [`Outcome::Terminal`]
     Terminal(TerminalCall),
+    /// What happens in all sessions that the caller may see. → [`Outcome::Events`]
+    Events(ReadEvents),
+    /// The named tokens. → [`Outcome::Tokens`]
+    Tokens,
+    /// Make a token. → [`Outcome::FreshToken`]
+    MakeToken {
+        /// Its name, and the owner of what is started with it.
+        name: String,
+        /// What it allows.
+        scope: Scope,
+        /// How long it is good, if not until it is revoked.
+        lifetime: Option<Duration>,
+    },
+    /// Take a token back. → [`Outcome::Token`]
+    RevokeToken {
+        /// Its name.
+        name: String,
+    },
+}
+
+impl Action {
+    /// Whether its caller asks to wait for something that takes its own time.
+    pub fn waits(&self) -> bool {
+        match self {
+            Self::Execute(execute) => execute.wait.is_some(),
+            Self::Input(input) => input.wait.is_some(),
+            Self::Output(read) => !read.wait.is_zero(),
+            Self::Events(read) => !read.wait.is_zero(),
+            // Programs get time to leave, or to read.
+            Self::Wait { .. } | Self::Terminal(_) | Self::Terminate(_) | Self::Type { .. } => true,
+            Self::Create(_)
+            | Self::List(_)
+            | Self::Show(_)
+            | Self::Resize { .. }
+            | Self::Commands { .. }
+            | Self::Command { .. }
+            | Self::Watch { .. }
+            | Self::Ticket { .. }
+            | Self::Signal { .. }
+            | Self::React { .. }
+            | Self::Processes(_)
+            | Self::Signals(_)
+            | Self::Search(_)
+            | Self::Recording(..)
+            | Self::Screen(_)
+            | Self::Tokens
+            | Self::MakeToken { .. }
+            | Self::RevokeToken { .. } => false,
+        }
+    }
+
+    /// What a caller must be allowed in order to ask for this.
+    pub fn needs(&self) -> Scope {
+        match self {
+            Self::List(_)
+            | Self::Show(_)
+            | Self::Commands { .. }
+            | Self::Command { .. }
+            | Self::Watch { .. }
+            | Self::Wait { .. }
+            | Self::Output(_)
+            | Self::Search(_)
+            | Self::Recording(..)
+            | Self::Events(_)
+            | Self::Processes(_)
+            | Self::Signals(_)
+            | Self::Screen(_)
+            // A ticket does no more than who asked for it.
+            | Self::Ticket { may_write: false, .. } => Scope::Read,
+            Self::Create(_)
+            | Self::Terminate(_)
+            | Self::Resize { .. }
+            | Self::Execute(_)
+            | Self::Input(_)
+            | Self::Type { .. }
+            | Self::Ticket { may_write: true, .. }
+            | Self::Signal { .. }
+            | Self::React { .. }
+            // Even a look starts a shell where there is none.
+            | Self::Terminal(_) => Scope::Write,
+            Self::Tokens | Self::MakeToken { .. } | Self::RevokeToken { .. } => Scope::Admin,
+        }
+    }
 }
 
 /// One answer.
@@ -162,4 +248,12 @@ pub enum Outcome {
     Watching(Box<Watching>),
     /// A ticket.
     Ticket(TicketView),
+    /// What happened.
+    Events(EventsView),
+    /// The named tokens.
+    Tokens(Vec<TokenView>),
+    /// A token, this once.
+    FreshToken(FreshToken),
+    /// The token that was revoked.
+    Token(TokenView),
 }

@@ -17,13 +17,14 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use super::{Door, ToolSet};
 use crate::action::ClientContext;
 use crate::dispatch::Dispatcher;
-use crate::identity::Principal;
+use crate::identity::{Detach, Principal};
 use crate::limits::BODY_BYTES_MAX;
 
 /// The route.
 const PATH: &str = "/mcp";
 
-/// One door for each principal: it remembers what was said, and the next request goes on from there.
+/// One door for each principal: it remembers what was said, and the next request goes on from there. A named token is for
+/// one agent, so it has a default session of its own; whoever shows the unnamed one could be any of several.
 #[derive(Clone)]
 struct Doors {
     dispatcher: Dispatcher,
@@ -55,7 +56,16 @@ pub(super) async fn answer(handler: impl ServerHandler + Clone, request: Request
 impl Doors {
     fn of(&self, who: Principal) -> Door {
         let mut doors = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-        let make = || Door::new(self.dispatcher.clone(), who.clone(), ClientContext::default(), ToolSet::All);
-        doors.entry(who.name.clone()).or_insert_with(make).clone()
+        if let Some(door) = doors.get(&who.name).filter(|door| *door.who == who) {
+            return door.clone();
+        }
+        // HTTP tells nobody that a client has gone, so nothing ends with it.
+        let client = who.pass.is_some().then(|| format!("token {}", who.name));
+        let context = ClientContext { client, detach: Detach::Keep, ..ClientContext::default() };
+        let name = who.name.clone();
+        let door = Door::new(self.dispatcher.clone(), who, context, ToolSet::All);
+        // A token of the same name was revoked before this one was made: its door lets nobody through any more.
+        doors.insert(name, door.clone());
+        door
     }
 }

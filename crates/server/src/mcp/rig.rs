@@ -16,7 +16,7 @@ use crate::action::{
     Action, ActionError, Boundary, CommandStatus, CommandView, EndedBy, Foreground, Outcome, Report, SessionStatus,
     SessionView, TextView, Usage,
 };
-use crate::identity::{Detach, Principal};
+use crate::identity::{Detach, Principal, Scope};
 use crate::ids::{CommandId, SessionId};
 
 pub(super) const ID: &str = "s0-k3v9q2m7xa";
@@ -112,7 +112,7 @@ impl Client {
     /// Connects without saying anything.
     pub fn raw(road: Arc<dyn Road>) -> Self {
         let (near, far) = tokio::io::duplex(1 << 16);
-        tokio::spawn(stdio::serve(far, road, Principal { name: "tester".to_owned(), is_admin: false }));
+        tokio::spawn(stdio::serve(far, road, Principal { name: "tester".to_owned(), scope: Scope::Write, pass: None }));
         let (read, write) = tokio::io::split(near);
         Self { lines: BufReader::new(read).lines(), write }
     }

@@ -50,6 +50,8 @@ pub(super) fn rounded(value: f64) -> f64 {
 
 pub(super) fn session(view: action::SessionView, authority: &str) -> TerminalSession {
     let (cwd, cwd_base64) = path(&view.cwd);
+    let value = |limit| view.limits.iter().find(|kept| kept.limit == limit).map(|kept| kept.value);
+    let (inactivity_timeout, max_age) = (value(action::Limit::InactivityTimeout), value(action::Limit::MaxAge));
     TerminalSession {
         connection: api::Connection {
             url: format!("http://{authority}/terminals/{}", view.id),
@@ -78,21 +80,22 @@ pub(super) fn session(view: action::SessionView, authority: &str) -> TerminalSes
         boundary: boundary(view.boundary),
         current_command: view.current_command.map(|c| c.to_string()),
         journal: Journal { first_offset: view.first_offset, end_offset: view.end_offset },
-        exit: view.exit.map(|e| Exit {
-            exit_code: e.code,
-            signal: e.signal.map(sys::signal::name),
-            reason: e.reason,
-            at: time(e.at),
-        }),
+        exit: view.exit.map(exit),
         trouble: view.trouble,
         python: view.python.map(|p| path(&p).0),
         log_file: path(&view.log_file).0,
+        inactivity_timeout,
+        max_age,
         limits: view.limits.iter().map(kept_limit).collect(),
         limits_hit: view.limits_hit.iter().map(limit_hit).collect(),
     }
 }
 
-fn limit(limit: action::Limit) -> api::Limit {
+pub(super) fn exit(exit: action::SessionExit) -> Exit {
+    Exit { exit_code: exit.code, signal: exit.signal.map(sys::signal::name), reason: exit.reason, at: time(exit.at) }
+}
+
+pub(super) fn limit(limit: action::Limit) -> api::Limit {
     match limit {
         action::Limit::CpuSeconds => api::Limit::CpuSeconds,
         action::Limit::MemoryMb => api::Limit::MemoryMb,
@@ -100,6 +103,8 @@ fn limit(limit: action::Limit) -> api::Limit {
         action::Limit::OpenFiles => api::Limit::OpenFiles,
         action::Limit::OutputMb => api::Limit::OutputMb,
         action::Limit::CommandSeconds => api::Limit::CommandSeconds,
+        action::Limit::InactivityTimeout => api::Limit::InactivityTimeout,
+        action::Limit::MaxAge => api::Limit::MaxAge,
     }
 }
 
@@ -258,7 +263,7 @@ fn session_status(status: action::SessionStatus) -> api::SessionStatus {
     }
 }
 
-fn command_status(status: action::CommandStatus) -> api::CommandStatus {
+pub(super) fn command_status(status: action::CommandStatus) -> api::CommandStatus {
     match status {
         action::CommandStatus::Running => api::CommandStatus::Running,
         action::CommandStatus::Completed => api::CommandStatus::Completed,
@@ -267,7 +272,7 @@ fn command_status(status: action::CommandStatus) -> api::CommandStatus {
     }
 }
 
-fn foreground(foreground: action::Foreground) -> api::Foreground {
+pub(super) fn foreground(foreground: action::Foreground) -> api::Foreground {
     match foreground {
         action::Foreground::Idle => api::Foreground::Idle,
         action::Foreground::Running => api::Foreground::Running,

@@ -10,6 +10,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use tracing::Instrument;
+
 use crate::action::ActionError;
 
 /// The header that names a request, in both directions.
@@ -50,6 +52,8 @@ impl From<ActionError> for Refusal {
             ActionError::Ended { .. } => (ErrorCode::SessionEnded, None),
             ActionError::Stalled { .. } => (ErrorCode::InputStalled, None),
             ActionError::Denied { .. } => (ErrorCode::Forbidden, None),
+            ActionError::ShutOut => (ErrorCode::Unauthorized, None),
+            ActionError::NoToken { .. } => (ErrorCode::TokenNotFound, None),
             ActionError::Limit { .. } => (ErrorCode::LimitReached, None),
             ActionError::KeyReused { .. } => (ErrorCode::KeyReused, None),
             ActionError::Start { .. } => (ErrorCode::StartFailed, None),
@@ -77,7 +81,9 @@ pub(crate) async fn label(mut request: Request, next: Next) -> Response {
     if let Ok(value) = HeaderValue::from_str(&id) {
         request.headers_mut().insert(REQUEST_ID, value);
     }
-    let mut response = next.run(request).await;
+    // What is logged on the way carries the id.
+    let span = tracing::info_span!("request", id = %id);
+    let mut response = next.run(request).instrument(span).await;
     if let Some(refusal) = response.extensions_mut().remove::<Refusal>() {
         let code = refusal.code;
         tracing::debug!(request = %id, code = code.as_str(), "refused");

@@ -16,9 +16,9 @@ use crate::identity::Principal;
 use crate::limits;
 
 /// Where the client stopped.
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How soon a client is to come back; a restart takes about that long.
-const RETRY: &str = "retry: 500\n\n";
+pub(super) const RETRY: &str = "retry: 500\n\n";
 
 /// Whether the client asks for events (RFC 9110 §12.5.1; nobody who prefers something else asks for them at all).
 pub(super) fn are_wanted(headers: &HeaderMap) -> bool {

@@ -16,6 +16,7 @@ pub(crate) mod error;
 mod events;
 mod extract;
 mod input;
+mod news;
 mod openapi;
 mod output;
 mod processes;
@@ -25,6 +26,7 @@ mod sessions;
 mod stream;
 mod table;
 mod tickets;
+mod tokens;
 
 use std::sync::Arc;
 
@@ -99,6 +101,10 @@ fn unexpected(outcome: &Outcome) -> Refusal {
         Outcome::Typed(_) => "what was typed",
         Outcome::Watching(_) => "a viewer's place",
         Outcome::Ticket(_) => "a ticket",
+        Outcome::Events(_) => "events",
+        Outcome::Tokens(_) => "tokens",
+        Outcome::FreshToken(_) => "a fresh token",
+        Outcome::Token(_) => "a token",
     };
     Refusal::new(ErrorCode::Internal, format!("the action was answered with {kind}"))
 }

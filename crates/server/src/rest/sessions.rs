@@ -65,12 +65,28 @@ fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Re
         name: body.name,
         owner: body.owner,
         keeps_descendants: body.on_end == api::OnEnd::Keep,
-        limits: body.limits.map(to_limits).transpose()?.unwrap_or_default(),
+        limits: Limits {
+            inactivity: lifetime("inactivityTimeout", body.inactivity_timeout)?,
+            max_age: lifetime("maxAge", body.max_age)?,
+            ..body.limits.map(to_limits).transpose()?.unwrap_or_default()
+        },
         reactions: actions::reactions(body.actions)?,
         key,
         // What only a stdio client has.
         ..Create::default()
     })
+}
+
+/// Seconds, with fractions; zero is none.
+fn lifetime(field: &'static str, value: Option<f64>) -> Result<Option<Duration>, Refusal> {
+    let Some(value) = value else { return Ok(None) };
+    let most = limits::LIFETIME_MAX.as_secs_f64();
+    if !(0.0..=most).contains(&value) {
+        return Err(Refusal::field(field, format!("{value} is not within 0 to {most} seconds")));
+    }
+    // However little was asked for, it is no session that lives for ever.
+    let least = if value > 0.0 { Duration::from_millis(1) } else { Duration::ZERO };
+    Ok(Some(Duration::from_secs_f64(value).max(least)))
 }
 
 /// Each within its bounds; docs/rest.md and the document name them.
@@ -99,6 +115,7 @@ fn to_limits(limits: api::Limits) -> Result<Limits, Refusal> {
         open_files: whole("limits.openFiles", limits.open_files, 32, 1 << 20)?,
         output: real("limits.outputMb", limits.output_mb, MEGABYTES_MAX)?.map(|mb| (mb * f64::from(1 << 20)) as u64),
         command_time: seconds("limits.commandSeconds", limits.command_seconds)?,
+        ..Limits::default()
     })
 }
 

@@ -8,7 +8,9 @@ use axum::routing::{MethodRouter, delete, get, post};
 use serde_json::json;
 
 use super::openapi::{Content, Operation, Tag};
-use super::{Rest, actions, batch, commands, docs, input, output, processes, recording, search, sessions, tickets};
+use super::{
+    Rest, actions, batch, commands, docs, input, news, output, processes, recording, search, sessions, tickets, tokens,
+};
 
 /// One line of the table.
 pub(crate) struct Route {
@@ -250,6 +252,38 @@ fn of_the_server() -> Vec<Route> {
                 .needed()
                 .json::<api::Ticket>(201, "A ticket, good once and for 30 s.")
                 .refuses(&[api::ErrorCode::SessionNotFound]),
+        ),
+        on_post(
+            "/tokens",
+            post(tokens::create),
+            say("createToken", "Make a named token")
+                .details("Only an admin makes, lists and revokes tokens. The token is shown this once.")
+                .body::<api::TokenRequest>(json!({ "name": "agent-1", "scope": "write" }))
+                .needed()
+                .json::<api::NewToken>(201, "The token."),
+        ),
+        on_get(
+            "/tokens",
+            get(tokens::list),
+            say("listTokens", "List the named tokens").json::<api::TokenList>(200, "The tokens, by name."),
+        ),
+        on_delete(
+            "/tokens/{token}",
+            delete(tokens::revoke),
+            say("revokeToken", "Take a token back")
+                .details("What is open on it ends at once; the sessions that it started live on.")
+                .json::<api::TokenInfo>(200, "The token that was."),
+        ),
+        on_get(
+            news::PATH,
+            get(news::follow),
+            say("followEvents", "Follow what happens in all sessions")
+                .details(
+                    "Server-sent events of all sessions that the caller may see, from now on. The data of each is an \
+                     `Event`, its id the place behind it.",
+                )
+                .resumed_at_a_place()
+                .text(200, "Events, for as long as the connection lasts.", "text/event-stream"),
         ),
         on_get(
             docs::DOCUMENT,

@@ -69,7 +69,9 @@ pub(super) fn kept(spec: &Spec, limits: &Limits) -> Vec<KeptLimit> {
         Limit::Processes => Keeper::ControlGroup,
         Limit::MemoryMb if spec.address_space_max == 0 => Keeper::ControlGroup,
         Limit::MemoryMb | Limit::OpenFiles => Keeper::ResourceLimit,
-        Limit::CpuSeconds | Limit::OutputMb | Limit::CommandSeconds => Keeper::Server,
+        Limit::CpuSeconds | Limit::OutputMb | Limit::CommandSeconds | Limit::InactivityTimeout | Limit::MaxAge => {
+            Keeper::Server
+        }
     };
     let kept = |limit| limits.value(limit).map(|value| KeptLimit { limit, value, keeper: keeper(limit) });
     Limit::ALL.into_iter().filter_map(kept).collect()

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use holder::spec::Spec;
 
@@ -51,7 +51,7 @@ impl Manager {
         // Without a key two creations are two sessions; with one, the second must find the first.
         let guard = if wish.key.is_some() { Some(self.creating.lock().await) } else { None };
         if let Some(key) = &wish.key {
-            let earlier = locked(&self.keys).get(key).cloned();
+            let earlier = locked(&self.keys).get(&(self.owner(who, wish)?, key.clone())).cloned();
             let found = match &earlier {
                 Some(id) => self.find(who, id).await,
                 None => Err(ActionError::NoSession { id: String::new(), live: Vec::new() }),
@@ -113,6 +113,7 @@ impl Manager {
         }
         set(&mut env, b"TERM", b"xterm-256color");
         set(&mut env, TAG.as_bytes(), id.as_str().as_bytes());
+        let limits = self.with_lifetime(wish.limits);
         let meta = Meta {
             name,
             owner,
@@ -125,7 +126,7 @@ impl Manager {
             is_default: wish.is_default,
             key: wish.key.clone(),
             asked: wish.key.is_some().then(|| asked_for(wish)),
-            limits: wish.limits,
+            limits,
             reactions: wish.reactions.clone(),
         };
         let mut spec = Spec {
@@ -149,9 +150,16 @@ impl Manager {
         Ok(spec)
     }
 
+    /// How long it may live where nothing was said, and for ever where zero was.
+    fn with_lifetime(&self, wish: Limits) -> Limits {
+        let or = |wish: Option<Duration>, default: Option<Duration>| wish.or(default).filter(|time| !time.is_zero());
+        let (inactivity, max_age) = self.lifetime;
+        Limits { inactivity: or(wish.inactivity, inactivity), max_age: or(wish.max_age, max_age), ..wish }
+    }
+
     fn owner(&self, who: &Principal, wish: &Create) -> Result<String, ActionError> {
         match &wish.owner {
-            Some(owner) if *owner != who.name && !who.is_admin => {
+            Some(owner) if *owner != who.name && !who.is_admin() => {
                 Err(ActionError::Denied { why: "only an admin starts sessions for others; leave owner out".to_owned() })
             }
             Some(owner) => checked_name(Some(owner)).map(|o| o.unwrap_or_else(|| who.name.clone())),

@@ -120,6 +120,8 @@ pub(crate) struct Ledger {
     pub(crate) prompt_seen: bool,
     /// wait(2) status, the journal's end, when.
     pub(crate) exit: Option<(i32, u64, u64)>,
+    /// Reports that were not the shell's own.
+    pub(crate) dropped_records: u64,
     pub(crate) ending: Option<String>,
     pub(crate) trouble: Option<String>,
     pub(crate) last_us: u64,
@@ -161,6 +163,7 @@ impl Ledger {
             python: None,
             prompt_seen: false,
             exit: None,
+            dropped_records: 0,
             ending: None,
             trouble: None,
             last_us: 0,
@@ -195,7 +198,8 @@ impl Ledger {
             }
             Some(Record::Attested { report }) => self.report(report, event, news),
             Some(Record::Resized { cols, rows }) => (self.cols, self.rows) = (cols, rows),
-            Some(Record::Exited { wait_status, end, .. }) => {
+            Some(Record::Exited { wait_status, end, dropped_records }) => {
+                self.dropped_records = dropped_records;
                 self.exit = Some((wait_status, end.0, event.time_us));
             }
             Some(Record::Trouble { what, text, .. }) => {

@@ -11,29 +11,31 @@ use holder::wire::{FromHolder, PROTOCOL, Status, Tail, ToHolder};
 use journal::EventsReader;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, oneshot, watch};
 
+use super::bulletin::Bulletin;
 use super::feed::Published;
 use super::ledger::micros;
 use super::link::Link;
 use super::past::{self, Past};
+use super::retention::Retention;
 use super::session::{Ended, Request, Session, Shared, Snapshot};
 use super::{bounds, create, launch, launch::Image, snapshot};
-use crate::action::{Action, ActionError, List, Outcome, SessionStatus, SessionView, Terminate, TerminatedView};
+use crate::action::{
+    Action, ActionError, Happened, List, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
+};
 use crate::config::Config;
 use crate::identity::{Detach, Principal};
 use crate::ids::SessionId;
 use crate::limits;
+use crate::metrics::Metrics;
 use crate::shell::Integration;
 use crate::store::{SessionRow, Store};
 use crate::tickets::Tickets;
+use crate::tokens::Tokens;
 
 /// This node: the only one until there is a cluster.
 pub(super) const NODE: u16 = 0;
 /// Ended sessions whose story is kept in memory, because they are often asked about again at once.
 const PASTS_KEPT: usize = 4;
-/// Ended sessions are kept this long.
-const PAST_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
-/// And at most this many of them.
-const PASTS_MAX: usize = 10_000;
 /// The reason of a session that ended while it was asked.
 const JUST_ENDED: &str = "it has just ended";
 /// How long a holder may take to greet.
@@ -115,7 +117,16 @@ pub struct Manager {
     pub(super) umask: u32,
     pub(super) journal_bytes_max: u64,
     pub(super) soft_timeout: Duration,
-    live: Mutex<HashMap<SessionId, Handle>>,
+    /// What takes longer is logged.
+    pub(crate) slow_call: Duration,
+    /// How long a session may be inactive, and how old it may become, where it is not said.
+    pub(super) lifetime: (Option<Duration>, Option<Duration>),
+    pub(super) retention: Retention,
+    /// How many sessions may live, in all and of one owner.
+    pub(super) places: (usize, usize),
+    /// The sessions that are being started, and their owners: they have their places already.
+    pub(super) starting: Mutex<HashMap<SessionId, String>>,
+    pub(super) live: Mutex<HashMap<SessionId, Handle>>,
     pasts: Mutex<VecDeque<Arc<Past>>>,
     /// Where each caller stopped reading each session.
     cursors: Mutex<HashMap<(String, SessionId), u64>>,
@@ -123,8 +134,8 @@ pub struct Manager {
     clients: Mutex<HashMap<String, u64>>,
     /// The default session that each stdio client had last.
     defaults: Mutex<HashMap<String, SessionId>>,
-    /// The session that each idempotency key created, for as long as its folder is kept.
-    pub(super) keys: Mutex<HashMap<String, SessionId>>,
+    /// The session that each owner's idempotency key created, for as long as its folder is kept.
+    pub(super) keys: Mutex<HashMap<(String, String), SessionId>>,
     /// One creation with an idempotency key at a time, and one default session for each client.
     pub(super) creating: tokio::sync::Mutex<()>,
     /// One permit for each thread that reads a whole journal.
@@ -132,8 +143,12 @@ pub struct Manager {
     store: Arc<Store>,
     /// One-time tickets for browsers.
     pub(crate) tickets: Arc<Tickets>,
+    /// What happens in all sessions.
+    pub(super) bulletin: Arc<Bulletin>,
+    /// Named tokens.
+    pub(crate) tokens: Arc<Tokens>,
     /// Set when the server stops.
-    stopping: watch::Sender<bool>,
+    pub(super) stopping: watch::Sender<bool>,
 }
 
 /// A poisoned lock only means that another request failed half-way through one expression.
@@ -160,6 +175,11 @@ impl Manager {
             umask: current_umask(),
             journal_bytes_max: config.journal_bytes_max,
             soft_timeout: config.soft_timeout,
+            slow_call: config.slow_call,
+            lifetime: (config.inactivity_timeout, config.max_age),
+            retention: Retention { age: config.retention_age, bytes: config.retention_bytes },
+            places: (config.sessions_max, config.sessions_per_owner_max),
+            starting: Mutex::default(),
             live: Mutex::default(),
             pasts: Mutex::default(),
             cursors: Mutex::default(),
@@ -170,11 +190,14 @@ impl Manager {
             whole_reads: Arc::new(Semaphore::new(limits::WHOLE_READS_MAX)),
             store: Arc::new(store),
             tickets: Arc::default(),
+            bulletin: Arc::default(),
+            tokens: Arc::new(
+                Tokens::open(&config.state_dir.join("tokens.json")).map_err(|e| failed("the named tokens", &e))?,
+            ),
             stopping: watch::Sender::new(false),
             folder,
         });
         manager.adopt_all().await;
-        manager.tidy();
         Ok(manager)
     }
 
@@ -240,6 +263,20 @@ impl Manager {
                 handle.ask(Request::Screen).await.map(Outcome::Screen)
             }
             Action::Terminal(call) => self.terminal(who, call).await.map(|t| Outcome::Terminal(Box::new(t))),
+            Action::Events(read) => self.events(who, read).await.map(Outcome::Events),
+            Action::Tokens => Ok(Outcome::Tokens(self.tokens.list())),
+            Action::MakeToken { name, scope, lifetime } => {
+                let tokens = Arc::clone(&self.tokens);
+                let made = on_disk(move || tokens.make(&name, scope, lifetime)).await?;
+                tracing::info!(by = %who.name, token = %made.view.name, scope = scope.name(), "a token was made");
+                Ok(Outcome::FreshToken(made))
+            }
+            Action::RevokeToken { name } => {
+                let tokens = Arc::clone(&self.tokens);
+                let revoked = on_disk(move || tokens.revoke(&name)).await?;
+                tracing::info!(by = %who.name, token = %revoked.name, "a token was revoked");
+                Ok(Outcome::Token(revoked))
+            }
         }
     }
 
@@ -251,19 +288,7 @@ impl Manager {
     }
 
     pub(super) async fn launch(self: &Arc<Self>, id: &SessionId, spec: &Spec) -> Result<Handle, ActionError> {
-        let owner = super::meta::Meta::decode(&spec.meta).owner;
-        let (all, owned) = {
-            let live = locked(&self.live);
-            (live.len(), live.values().filter(|h| h.shared.meta.owner == owner).count())
-        };
-        for (what, count, limit) in [
-            ("the number of sessions", all, limits::SESSIONS_MAX),
-            ("this owner's number of sessions", owned, limits::SESSIONS_PER_OWNER_MAX),
-        ] {
-            if count >= limit {
-                return Err(ActionError::Limit { what, limit: limit as u64, hint: "terminate one that is not needed" });
-            }
-        }
+        let _place = self.place(id, super::meta::Meta::decode(&spec.meta).owner)?;
         let folder = self.folder.join(id.as_str());
         bounds::make(spec, id).map_err(|e| ActionError::Start { why: format!("its control group: {e}") })?;
         let result = match launch::start(&self.image, &folder, spec) {
@@ -276,6 +301,9 @@ impl Manager {
                     let _ = tokio::task::spawn_blocking(move || snapshot::sweep(&id)).await;
                 } else {
                     tokio::spawn(launch::reap(holder));
+                }
+                if let Ok(handle) = &taken {
+                    self.bulletin.tell(&handle.shared, Happened::Created);
                 }
                 taken
             }
@@ -301,7 +329,15 @@ impl Manager {
         let (mailbox, requests) = mpsc::channel(limits::MAILBOX_MAX);
         let (tail_sender, tail) = watch::channel(Tail::default());
         let (feed_sender, feed) = watch::channel(Published::default());
-        let session = Session::new(Arc::clone(&shared), link, events, requests, (tail_sender, feed_sender), early);
+        let session = Session::new(
+            Arc::clone(&shared),
+            link,
+            events,
+            requests,
+            (tail_sender, feed_sender),
+            early,
+            Arc::clone(&self.bulletin),
+        );
         let handle = Handle {
             shared: Arc::clone(&shared),
             mailbox,
@@ -338,7 +374,7 @@ impl Manager {
 
     async fn adopt_all(self: &Arc<Self>) {
         let rows = self.store.sessions().unwrap_or_default();
-        let keyed = |row: &SessionRow| Some((row.key.clone()?, SessionId::parse(&row.id).ok()?));
+        let keyed = |row: &SessionRow| Some(((row.owner.clone(), row.key.clone()?), SessionId::parse(&row.id).ok()?));
         locked(&self.keys).extend(rows.iter().filter_map(keyed));
         let known: HashMap<String, bool> = rows.into_iter().map(|r| (r.id, r.ended_us.is_some())).collect();
         let mut adopting = tokio::task::JoinSet::new();
@@ -351,7 +387,9 @@ impl Manager {
                     adopting.spawn(async move {
                         let mut link = Link::new(stream);
                         link.send(&ToHolder::Hello { protocol: PROTOCOL, attaches: true });
-                        if let Err(e) = manager.take_on(&id, folder, link).await {
+                        let taken = manager.take_on(&id, folder, link).await;
+                        manager.bulletin.metrics.adopted(taken.is_ok());
+                        if let Err(e) = taken {
                             tracing::warn!(session = %id, error = %e, "not adopted");
                         } else if !is_known {
                             // The history was lost, and the actor keeps the newest commands only.
@@ -401,24 +439,7 @@ impl Manager {
 
     fn remember_key(&self, shared: &Shared) {
         if let Some(key) = &shared.meta.key {
-            locked(&self.keys).insert(key.clone(), shared.id.clone());
-        }
-    }
-
-    /// Removes the oldest ended sessions.
-    fn tidy(&self) {
-        self.store.flush();
-        let too_old = micros(SystemTime::now().checked_sub(PAST_AGE_MAX).unwrap_or(SystemTime::UNIX_EPOCH));
-        let ended: Vec<SessionRow> =
-            self.store.sessions().unwrap_or_default().into_iter().filter(|r| r.ended_us.is_some()).collect();
-        let surplus = ended.len().saturating_sub(PASTS_MAX);
-        for (i, row) in ended.iter().enumerate() {
-            let is_gone = row.ended_us.is_some_and(|us| us < too_old) || i < surplus;
-            if let (true, Ok(id)) = (is_gone, SessionId::parse(&row.id)) {
-                let _ = std::fs::remove_dir_all(self.folder.join(id.as_str()));
-                locked(&self.keys).retain(|_, session| *session != id);
-                self.store.forget(&row.id);
-            }
+            locked(&self.keys).insert((shared.meta.owner.clone(), key.clone()), shared.id.clone());
         }
     }
 
@@ -428,6 +449,36 @@ impl Manager {
     }
 
     // ---- finding ----
+
+    pub(super) fn folder(&self) -> &std::path::Path {
+        &self.folder
+    }
+
+    /// How many sessions live, and how many have ended and are kept.
+    pub(crate) async fn counts(&self) -> [(&'static str, usize); 2] {
+        let live = locked(&self.live).len();
+        let store = Arc::clone(&self.store);
+        let ended = tokio::task::spawn_blocking(move || {
+            store.flush();
+            store.ended()
+        });
+        let ended = ended.await;
+        [("live", live), ("ended", ended.ok().and_then(Result::ok).unwrap_or(0))]
+    }
+
+    /// What is counted.
+    pub(crate) fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.bulletin.metrics)
+    }
+
+    pub(super) fn is_live(&self, id: &SessionId) -> bool {
+        locked(&self.live).contains_key(id)
+    }
+
+    /// Its folder is gone.
+    pub(super) fn forget_past(&self, id: &SessionId) {
+        locked(&self.pasts).retain(|past| past.shared.id != *id);
+    }
 
     pub(super) fn handles(&self) -> Vec<Handle> {
         locked(&self.live).values().cloned().collect()
@@ -529,7 +580,7 @@ impl Manager {
             let has_ended = |r: &&SessionRow| r.ended_us.is_some() || clearing_up.contains(&r.id);
             let ids = rows.iter().filter(has_ended).filter(|r| !live.contains(&r.id));
             let ids: Vec<SessionId> = ids.filter_map(|r| SessionId::parse(&r.id).ok()).collect();
-            let mine = |row: &SessionRow| who.is_admin || row.owner == who.name;
+            let mine = |row: &SessionRow| who.is_admin() || row.owner == who.name;
             let visible: Vec<SessionId> =
                 ids.into_iter().filter(|id| rows.iter().any(|r| r.id == id.as_str() && mine(r))).collect();
             let total = visible.len();
@@ -668,8 +719,16 @@ fn with_log(folder: &std::path::Path, why: &str) -> String {
     if last.is_empty() || why.contains(':') { why.to_owned() } else { format!("{why} ({last})") }
 }
 
+/// Does what waits for the disk where it holds nobody up, and to its end even when its caller goes.
+async fn on_disk<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ActionError> + Send + 'static,
+) -> Result<T, ActionError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|e| Err(ActionError::Internal { why: e.to_string() }))
+}
+
 fn may_see(who: &Principal, shared: &Shared) -> bool {
-    who.is_admin || shared.meta.owner == who.name
+    who.is_admin() || shared.meta.owner == who.name
 }
 
 fn row(shared: &Shared, ended_us: Option<u64>) -> SessionRow {

@@ -5,6 +5,7 @@
 //! a viewer is shown; `desk.rs` is the one-tool shell; `seek.rs` asks `search.rs` for lines of the text.
 
 mod bounds;
+mod bulletin;
 mod create;
 mod desk;
 mod feed;
@@ -14,9 +15,11 @@ mod link;
 mod manager;
 mod meta;
 mod past;
+mod places;
 mod processes;
 mod recording;
 mod reports;
+mod retention;
 mod search;
 mod seek;
 mod session;

@@ -192,7 +192,7 @@ impl Manager {
     /// A key that has started a session is used up for everything else: that is another request.
     async fn not_a_creates(&self, who: &Principal, key: Option<&str>) -> Result<(), ActionError> {
         let Some(key) = key else { return Ok(()) };
-        let Some(session) = locked(&self.keys).get(key).cloned() else { return Ok(()) };
+        let Some(session) = locked(&self.keys).get(&(who.name.clone(), key.to_owned())).cloned() else { return Ok(()) };
         match self.find(who, &session).await {
             Ok(_) => Err(ActionError::KeyReused { key: key.to_owned() }),
             // Somebody else's keys are none of this caller's business.

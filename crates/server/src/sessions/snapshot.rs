@@ -6,8 +6,8 @@ use super::ledger::{Command, Hit, Ledger, Sent, time};
 use super::processes;
 use super::session::Shared;
 use crate::action::{
-    Boundary, CommandStatus, CommandView, Foreground, LimitHit, Receiver, SessionExit, SessionStatus, SessionView,
-    SignalTarget, SignalView, Usage,
+    Boundary, CommandStatus, CommandView, Foreground, Limit, LimitHit, Receiver, SessionExit, SessionStatus,
+    SessionView, SignalTarget, SignalView, Usage,
 };
 use crate::ids::{CommandId, SessionId};
 use crate::store::HistoryRow;
@@ -139,7 +139,12 @@ pub(crate) fn exit_of(ledger: &Ledger) -> Option<SessionExit> {
         (None, Some(signo)) => format!("the shell was killed by {}", sys::signal::name(signo)),
         (None, None) => "the shell ended".to_owned(),
     };
-    let reason = if ledger.ending.is_some() { format!("terminated on request; {how}") } else { how };
+    let is_over = |limit: &Limit| matches!(limit, Limit::InactivityTimeout | Limit::MaxAge);
+    let reason = match (&ledger.ending, ledger.hits.iter().map(|h| h.limit).find(is_over)) {
+        (Some(_), Some(limit)) => format!("it reached its {}; {how}", limit.name()),
+        (Some(_), None) => format!("terminated on request; {how}"),
+        (None, _) => how,
+    };
     Some(SessionExit { code, signal, reason, at: time(us) })
 }
 

@@ -9,19 +9,12 @@ use super::Manager;
 use super::session::Request;
 use crate::action::{Action, ActionError, Create, Execute, Outcome, Piece, SessionEvent, Terminate, Wait};
 use crate::config::Config;
-use crate::identity::Principal;
+use crate::identity::{Principal, Scope};
 use crate::ids::SessionId;
 use crate::limits;
 
 fn config(dir: &Path) -> Config {
-    Config {
-        listen: ([127, 0, 0, 1], 0).into(),
-        socket: dir.join("ptyd.sock"),
-        state_dir: dir.to_owned(),
-        token: None,
-        journal_bytes_max: limits::JOURNAL_BYTES_MAX,
-        soft_timeout: limits::SOFT_TIMEOUT,
-    }
+    Config::of(([127, 0, 0, 1], 0).into(), dir.join("ptyd.sock"), dir.to_owned())
 }
 
 /// A session whose start-up files are nobody's.
@@ -32,7 +25,7 @@ fn wish(home: &Path) -> Create {
 }
 
 fn me() -> Principal {
-    Principal { name: "me".to_owned(), is_admin: true }
+    Principal { name: "me".to_owned(), scope: Scope::Admin, pass: None }
 }
 
 /// On one thread, so that whatever does not yield keeps everybody else waiting.

@@ -22,7 +22,9 @@ pub(super) enum Code {
     Internal = 1011,
     /// The server is going; the next one has the same sessions.
     Restarting = 1012,
-    /// Not with this ticket.
+    /// The token was revoked, or has expired.
+    ShutOut = 4401,
+    /// Not with this ticket, or with a token of this scope.
     Forbidden = 4403,
     /// No such session for this visitor.
     NotFound = 4404,
@@ -52,6 +54,8 @@ pub(super) fn code_of(error: &ActionError) -> (ErrorCode, Code) {
         ActionError::Ended { .. } => (ErrorCode::SessionEnded, Code::Ended),
         ActionError::Stalled { .. } => (ErrorCode::InputStalled, Code::Conflict),
         ActionError::Denied { .. } => (ErrorCode::Forbidden, Code::Forbidden),
+        ActionError::ShutOut => (ErrorCode::Unauthorized, Code::ShutOut),
+        ActionError::NoToken { .. } => (ErrorCode::TokenNotFound, Code::NotFound),
         ActionError::Limit { .. } => (ErrorCode::LimitReached, Code::TooMany),
         ActionError::KeyReused { .. } => (ErrorCode::KeyReused, Code::Conflict),
         ActionError::Start { .. } => (ErrorCode::StartFailed, Code::Internal),

@@ -25,7 +25,7 @@ use axum::routing::get;
 use tokio::sync::watch;
 
 use crate::dispatch::Dispatcher;
-use crate::identity::{Grant, Principal};
+use crate::identity::{Grant, Principal, Scope};
 use crate::ids::SessionId;
 use crate::limits;
 use query::{Mode, Query};
@@ -40,13 +40,18 @@ pub const PROTOCOL: &str = "ptyd.v1";
 pub type Refuse = fn(ErrorCode, &str) -> Response;
 
 /// The sockets that are open, for a server that stops and lets them say why.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Visits(watch::Sender<()>);
 
 impl Visits {
     /// None yet.
     pub fn new() -> Self {
         Self(watch::Sender::new(()))
+    }
+
+    /// How many are open.
+    pub fn count(&self) -> usize {
+        self.0.receiver_count()
     }
 
     /// Waits until every socket is closed.
@@ -104,7 +109,7 @@ async fn enter(
             "protocol: offer the sub-protocol ptyd.v1, or ask for ?mode=raw",
         );
     }
-    let may_write = grant.is_none_or(|Extension(grant)| grant.may_write);
+    let may_write = who.scope >= Scope::Write && grant.is_none_or(|Extension(grant)| grant.may_write);
     let open = door.open.subscribe();
     let dispatcher = door.dispatcher;
     upgrade.on_upgrade(async move |socket| {

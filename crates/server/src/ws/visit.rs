@@ -88,6 +88,7 @@ impl Visit {
         let client = self.query.client.clone().unwrap_or_else(fresh_name);
         let hello = event::attached(&session, feed.cursor(), &client, self.may_write);
         let acked = feed.cursor();
+        let shut_out = self.who.shut_out();
         let now = Instant::now();
         let mut open = Open {
             pulse: Heartbeat::new(now),
@@ -101,7 +102,13 @@ impl Visit {
             was_stopped: false,
             snapshot_at: now,
         };
-        match open.run(hello).await {
+        // Also in the middle of what a slow visitor takes its time for.
+        let ended = tokio::select! {
+            biased;
+            () = shut_out => return ActionError::ShutOut.into(),
+            ended = open.run(hello) => ended,
+        };
+        match ended {
             Ok(never) => match never {},
             Err(end) => end,
         }
@@ -299,7 +306,7 @@ impl Open<'_> {
         if self.visit.may_write {
             return Ok(());
         }
-        Err(End::Close(Code::Forbidden, "this ticket is for looking only".to_owned()))
+        Err(End::Close(Code::Forbidden, "this ticket or token is for looking only".to_owned()))
     }
 
     async fn resize(&mut self, size: Size) -> Result<(), End> {
@@ -330,6 +337,8 @@ impl Open<'_> {
             | ActionError::NotReady { .. }
             | ActionError::NothingRuns { .. }
             | ActionError::Denied { .. }
+            | ActionError::ShutOut
+            | ActionError::NoToken { .. }
             | ActionError::Limit { .. }
             | ActionError::KeyReused { .. }
             | ActionError::Start { .. }

@@ -106,6 +106,8 @@ impl From<ActionError> for Refusal {
             | ActionError::Ended { .. }
             | ActionError::Stalled { .. }
             | ActionError::Denied { .. }
+            | ActionError::ShutOut
+            | ActionError::NoToken { .. }
             | ActionError::Limit { .. }
             | ActionError::KeyReused { .. }
             | ActionError::Start { .. }

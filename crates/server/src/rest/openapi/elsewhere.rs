@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::operation::{Content, Operation, Tag};
 
-pub(super) fn operations() -> [(Method, &'static str, Operation); 4] {
+pub(super) fn operations() -> [(Method, &'static str, Operation); 5] {
     let say = |id, summary| Operation::new(id, Tag::Server, summary);
     [
         (
@@ -42,6 +42,13 @@ pub(super) fn operations() -> [(Method, &'static str, Operation); 4] {
                 .empty(406, "`Accept` must name application/json and text/event-stream.")
                 .empty(413, "The message is too large.")
                 .empty(415, "It is no message of the protocol."),
+        ),
+        (
+            Method::GET,
+            "/metrics",
+            say("getMetrics", "Counters for an operator")
+                .details("No label names a session, an owner or a command.")
+                .text(200, "The text that Prometheus reads.", "application/openmetrics-text; version=1.0.0; charset=utf-8"),
         ),
         (Method::GET, "/livez", say("getLivez", "Whether the server lives").text(200, "It does.", PLAIN).open()),
         (Method::GET, "/readyz", say("getReadyz", "Whether it can be asked").text(200, "It can.", PLAIN).open()),

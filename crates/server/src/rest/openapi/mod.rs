@@ -102,13 +102,19 @@ fn describe(operation: &Operation, path: &str, schemas: &mut Schemas) -> Value {
     let mut refusals = operation.refusals.clone();
     refusals.extend([ErrorCode::HostRefused, ErrorCode::OriginRefused]);
     if !operation.is_open {
-        refusals.extend([ErrorCode::Unauthorized, ErrorCode::Forbidden, ErrorCode::LimitReached]);
+        refusals.extend([
+            ErrorCode::Unauthorized,
+            ErrorCode::Forbidden,
+            ErrorCode::LimitReached,
+            ErrorCode::RateLimited,
+        ]);
         refusals.extend([ErrorCode::Internal, ErrorCode::ServerRestarting]);
     }
     let mut parameters = Vec::new();
     for (name, about, pattern, code) in [
         ("sessionId", "The session.", "^[a-z0-9]+-[a-z0-9]+$", ErrorCode::SessionNotFound),
         ("commandId", "The command.", "^c[0-9]+$", ErrorCode::CommandNotFound),
+        ("token", "Its name.", "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", ErrorCode::TokenNotFound),
         ("action", "Its name.", "^[A-Za-z0-9_.-]{1,64}$", ErrorCode::InvalidField),
     ] {
         if path.contains(&format!("{{{name}}}")) {

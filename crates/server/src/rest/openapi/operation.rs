@@ -103,6 +103,8 @@ const LAST_EVENT_ID: Header = Header {
     pattern: "^[0-9]{1,15}$",
 };
 
+const LAST_PLACE: Header = Header { pattern: "^[0-9a-f]{8}-[0-9]{1,15}$", ..LAST_EVENT_ID };
+
 impl Operation {
     /// An operation behind the guard.
     pub(crate) fn new(id: &'static str, tag: Tag, summary: &'static str) -> Self {
@@ -162,6 +164,12 @@ impl Operation {
     pub(crate) fn resumed(mut self) -> Self {
         self.headers.push(LAST_EVENT_ID);
         self
+    }
+
+    /// It goes on at a place among the events of a server.
+    pub(crate) fn resumed_at_a_place(mut self) -> Self {
+        self.headers.push(LAST_PLACE);
+        self.refuses(&[ErrorCode::InvalidField])
     }
 
     fn answer(mut self, status: u16, about: &'static str, contents: Vec<(&'static str, Content)>) -> Self {

@@ -7,6 +7,7 @@ impl Session {
     pub(super) fn on_request(&mut self, request: Request) {
         if matches!(request, Request::Run { .. } | Request::Input { .. }) {
             self.last_activity_us = micros(SystemTime::now());
+            self.life.touch();
         }
         match request {
             Request::Look(reply) => drop(reply.send(self.snapshot(self.ledger.current))),

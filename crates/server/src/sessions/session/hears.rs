@@ -90,6 +90,11 @@ impl Session {
             for (query, to) in std::mem::take(&mut self.unanswered) {
                 self.on_query(&query, to);
             }
+            // Input and commands are among the events; output is not, but the journal's file knows when it was written.
+            let written = std::fs::metadata(self.shared.folder.join(journal::JOURNAL_FILE)).and_then(|m| m.modified());
+            let written_us = written.map_or(0, micros).min(micros(SystemTime::now()));
+            self.last_activity_us = self.ledger.last_us.max(written_us);
+            self.life.quiet_since(self.last_activity_us);
         }
     }
 
@@ -122,7 +127,11 @@ impl Session {
                 // The first of these bytes came no earlier, and the last no later.
                 self.ledger.note_time(at, now_us);
                 self.ledger.note_time(at + n as u64, now_us);
-                self.last_activity_us = now_us;
+                if !self.is_replaying {
+                    self.bulletin.metrics.read(n);
+                    self.last_activity_us = now_us;
+                    self.life.touch();
+                }
                 sys::fault::point("index");
                 self.ledger.bytes(bytes, &mut news);
                 self.on_output(at, bytes, &news);

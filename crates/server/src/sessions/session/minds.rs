@@ -44,6 +44,7 @@ impl Session {
         self.heed_typed_command();
         self.refuse_pending();
         self.heed_limits();
+        self.heed_life();
     }
 
     /// Ends the waits that a new state ends. What a state means depends on what was written before it was told, so

@@ -8,6 +8,7 @@
 
 mod does;
 mod hears;
+mod life;
 mod minds;
 mod shows;
 mod stops;
@@ -25,6 +26,7 @@ use terminal::Screen;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
+use super::bulletin::Bulletin;
 use super::feed::{Noted, Published};
 use super::ledger::{Ledger, News, micros, time};
 use super::link::Link;
@@ -275,6 +277,9 @@ pub(crate) struct Session {
     meter: Meter,
     /// What it may use, where that is limited.
     stops: Option<Box<stops::Stops>>,
+    life: life::Life,
+    /// Where those who follow all sessions look.
+    bulletin: Arc<Bulletin>,
     /// The last command was stopped by `^Z` and its job is still there.
     has_stopped_job: bool,
     holder_gone: bool,
@@ -291,11 +296,13 @@ impl Session {
         mailbox: mpsc::Receiver<Request>,
         (tail, feed): (watch::Sender<Tail>, watch::Sender<Published>),
         early: Vec<FromHolder>,
+        bulletin: Arc<Bulletin>,
     ) -> Self {
         let first = shared.reader.first().map_or(0, |o| o.0);
         let ledger = Ledger::new(first, shared.spec.cols, shared.spec.rows);
         let is_heuristic = !shared.spec.attests;
         let stops = stops::Stops::of(&shared);
+        let life = life::Life::of(&shared);
         Self {
             shared,
             link,
@@ -330,9 +337,11 @@ impl Session {
             next_seq: 1,
             screen: None,
             is_heuristic,
-            last_activity_us: micros(SystemTime::now()),
+            last_activity_us: 0,
             meter: Meter::default(),
             stops,
+            life,
+            bulletin,
             has_stopped_job: false,
             holder_gone: false,
             exit_told: false,
@@ -415,7 +424,10 @@ impl Session {
         let typed = self.typed_command_at();
         let screen = self.screen_settles_at().filter(|_| self.is_state_unheeded && !self.has_unread());
         let stops = self.stops.as_ref().and_then(|s| s.next_at());
-        [waits, editor, report, marker, start, pending, typed, screen, stops].into_iter().flatten().min()
+        [waits, editor, report, marker, start, pending, typed, screen, stops, self.life.next_at()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 

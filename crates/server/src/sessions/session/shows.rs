@@ -25,6 +25,7 @@ impl Session {
             accepted_bytes: waiter.accepted_bytes,
             snapshot,
         };
+        self.bulletin.metrics.waited(ended_by);
         let _ = waiter.reply.send(finished);
     }
 

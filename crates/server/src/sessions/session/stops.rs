@@ -48,7 +48,8 @@ impl Stops {
     /// `None` for a session that nothing has to be looked after.
     pub(crate) fn of(shared: &Shared) -> Option<Box<Self>> {
         let limits = shared.meta.limits;
-        let is_watched = limits != Limits { open_files: limits.open_files, ..Limits::default() };
+        let Limits { open_files, inactivity, max_age, .. } = limits;
+        let is_watched = limits != Limits { open_files, inactivity, max_age, ..Limits::default() };
         let group = super::super::bounds::group(&shared.spec);
         let counts = group.as_ref().map(sys::cgroup::Group::counts).unwrap_or_default();
         is_watched.then(|| {
@@ -247,7 +248,7 @@ impl Session {
     }
 
     /// A limit was hit: on record with the holder, who outlives this server, and told to those who look on.
-    fn hit(&mut self, limit: Limit, command: Option<u32>, times: u64) {
+    pub(super) fn hit(&mut self, limit: Limit, command: Option<u32>, times: u64) {
         if times == 0 {
             return;
         }

@@ -3,6 +3,7 @@
 //! Everything is published at the end of a turn; nobody is waited for.
 
 use super::*;
+use crate::action::Happened;
 
 /// Journal bytes that one turn draws while a viewer waits for the screen: more than one turn reads, so that it comes to
 /// an end, and little enough for the others to get their turns.
@@ -43,7 +44,7 @@ impl Session {
         let held_from = self.ledger.scanner.held_from();
         let is_over = self.holder_gone;
         let to = if is_over { self.ledger.scanner.position() } else { held_from };
-        let (ledger, notes) = (&self.ledger, &mut self.notes);
+        let (ledger, notes, mut told) = (&self.ledger, &mut self.notes, Vec::new());
         self.feed.send_if_modified(|now| {
             let is_new = is_known && now.foreground != Some(foreground);
             if is_new {
@@ -58,9 +59,31 @@ impl Session {
                 now.markers = ledger.markers.iter().copied().collect();
             }
             (now.to, now.is_over) = (to, is_over);
+            told.extend(notes.iter().map(|noted| Arc::clone(&noted.event)));
             notes.drain(..).for_each(|noted| now.note(noted));
             changed
         });
+        for event in told {
+            self.tell_all(&event);
+        }
+    }
+
+    /// Tells those who follow all sessions what concerns them.
+    fn tell_all(&self, event: &SessionEvent) {
+        let what = match event {
+            SessionEvent::Started(command) => Happened::Started(command.clone()),
+            SessionEvent::Completed(command) => Happened::Completed(command.clone()),
+            SessionEvent::Foreground(now @ (Foreground::InputWanted | Foreground::PasswordWanted)) => {
+                Happened::Wanted(*now)
+            }
+            SessionEvent::Exited(exit) => {
+                self.bulletin.metrics.dropped(self.ledger.dropped_records);
+                Happened::Terminated(exit.clone())
+            }
+            SessionEvent::LimitHit(hit) => Happened::LimitHit(*hit),
+            SessionEvent::Foreground(_) | SessionEvent::Resized { .. } | SessionEvent::Missed(_) => return,
+        };
+        self.bulletin.tell(&self.shared, what);
     }
 
     /// Draws some of what came since the screen was looked at last, and gives it to those who wait for it.

@@ -1,0 +1,103 @@
+//! What happens in all sessions: `GET /events`, as server-sent events whose data is an [`Event`].
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{CommandStatus, Exit, Foreground, Limit};
+
+/// The data of one event. Only what belongs to its kind is there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    /// What happened; the event's name, too.
+    pub event: EventKind,
+    /// When; RFC 3339.
+    pub at: String,
+    /// The session; none for a gap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// Whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The command that began, ended, or ran into a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_id: Option<String>,
+    /// How the command ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<CommandStatus>,
+    /// The command's exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// What is wanted: `input_wanted` or `password_wanted`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreground: Option<Foreground>,
+    /// The limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
+    /// How the session ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<Exit>,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum EventKind {
+    /// A session was started.
+    #[serde(rename = "session.created")]
+    SessionCreated,
+    /// A session has ended.
+    #[serde(rename = "session.terminated")]
+    SessionTerminated,
+    /// A command's output begins.
+    #[serde(rename = "command.started")]
+    CommandStarted,
+    /// A command has ended.
+    #[serde(rename = "command.completed")]
+    CommandCompleted,
+    /// A program waits for somebody.
+    #[serde(rename = "attention")]
+    Attention,
+    /// A session ran into a limit.
+    #[serde(rename = "limit")]
+    Limit,
+    /// Events before the next one are no longer kept; `GET /terminals` tells how things stand.
+    #[serde(rename = "gap")]
+    Gap,
+}
+
+impl EventKind {
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SessionCreated => "session.created",
+            Self::SessionTerminated => "session.terminated",
+            Self::CommandStarted => "command.started",
+            Self::CommandCompleted => "command.completed",
+            Self::Attention => "attention",
+            Self::Limit => "limit",
+            Self::Gap => "gap",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_the_same_word_in_json_and_in_the_type() {
+        let all = [
+            EventKind::SessionCreated,
+            EventKind::SessionTerminated,
+            EventKind::CommandStarted,
+            EventKind::CommandCompleted,
+            EventKind::Attention,
+            EventKind::Limit,
+            EventKind::Gap,
+        ];
+        assert!(all.iter().all(|kind| serde_json::to_value(kind).is_ok_and(|word| word == kind.name())));
+    }
+}

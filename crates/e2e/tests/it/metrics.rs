@@ -1,0 +1,79 @@
+//! What an operator sees: counters without a trace of who does what, and calls that took too long, by their request's id.
+
+use e2e::{Connection, Server, Session, Socket, Start};
+
+/// The value of a sample.
+fn value(text: &str, sample: &str) -> Option<f64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '))?;
+    line.split(' ').next()?.parse().ok()
+}
+
+fn scrape(server: &Server) -> String {
+    let token = format!("Bearer {}", server.token());
+    let mut connection = Connection::tcp(server.address()).expect("it listens");
+    let refused = connection.send("GET", "/metrics", &[("Host", "localhost")], "").expect("an answer");
+    assert_eq!(refused.status, 401);
+    let headers = [("Host", "localhost"), ("Authorization", token.as_str())];
+    let reply = connection.send("GET", "/metrics", &headers, "").expect("an answer");
+    assert!(reply.header("content-type").is_some_and(|t| t.starts_with("application/openmetrics-text")));
+    String::from_utf8(reply.body).expect("text")
+}
+
+async fn work(shell: &Session) {
+    shell.run("true").await;
+    shell.run("head -c 100000 /dev/zero | tr '\\0' x; false").await;
+    shell.begin("sleep 60").await;
+}
+
+#[tokio::test]
+async fn an_operator_sees_what_the_server_does_and_not_for_whom() {
+    let server = Server::start();
+    let (shell, other) = (server.session().await, server.session().await);
+    work(&shell).await;
+    other.ends().await;
+    let socket = Socket::visit(&server, &shell.id, "").await;
+    let text = scrape(&server);
+    let expected = [
+        ("ptyd_sessions{state=\"live\"}", 1.0),
+        ("ptyd_sessions{state=\"ended\"}", 1.0),
+        ("ptyd_sessions_created_total", 2.0),
+        ("ptyd_sessions_ended_total", 1.0),
+        ("ptyd_commands_total{outcome=\"zero\"}", 1.0),
+        ("ptyd_commands_total{outcome=\"nonzero\"}", 1.0),
+        ("ptyd_waits_total{ended_by=\"ended\"}", 2.0),
+        ("ptyd_websockets", 1.0),
+        ("ptyd_http_answer_seconds_count{route=\"/terminals/{session}/execute\",status=\"2xx\"}", 3.0),
+        ("ptyd_http_answer_seconds_count{route=\"/terminals\",status=\"2xx\"}", 2.0),
+    ];
+    for (sample, expected) in expected {
+        assert_eq!(value(&text, sample), Some(expected), "{sample} in\n{text}");
+    }
+    assert!(value(&text, "ptyd_output_bytes_total").is_some_and(|bytes| bytes > 100_000.0));
+    assert!(value(&text, "process_resident_memory_bytes").is_some_and(|bytes| bytes > 1_000_000.0));
+    assert!(value(&text, "process_cpu_seconds_total").is_some_and(|seconds| seconds > 0.0));
+    for name in [&shell.id, &other.id, "sleep"] {
+        assert!(!text.contains(name), "{name} is in no label");
+    }
+    drop(socket);
+    server.kill9();
+    server.again();
+    assert_eq!(value(&scrape(&server), "ptyd_adoptions_total{result=\"done\"}"), Some(1.0));
+}
+
+#[tokio::test]
+async fn a_slow_call_is_logged_with_its_requests_id_and_a_wait_is_none() {
+    let env = vec![("PTYD_SLOW_CALL", "0".into())];
+    let server = Server::start_as(Start { env, ..Start::default() });
+    let shell = server.session().await;
+    let path = format!("/terminals/{}", shell.id);
+    let headers = [("Host", "localhost"), ("X-Request-Id", "look-1")];
+    let mut connection = server.connect();
+    assert_eq!(connection.send("GET", &path, &headers, "").expect("an answer").status, 200);
+    let headers = [("Host", "localhost"), ("X-Request-Id", "wait-1")];
+    let body = r#"{"timeout":0.05,"waitFor":"never"}"#;
+    assert_eq!(connection.send("POST", &format!("{path}/wait"), &headers, body).expect("an answer").status, 200);
+    let log = server.logged();
+    let slow: Vec<&str> = log.lines().filter(|line| line.contains("slow")).collect();
+    assert!(slow.iter().any(|line| line.contains("request{id=look-1}") && line.contains("action=\"show\"")), "{log}");
+    assert!(!slow.iter().any(|line| line.contains("wait-1")), "{log}");
+}

@@ -1,0 +1,115 @@
+//! The events of all sessions: told in order, resumed where they broke off, and only to those who may see them.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+
+use api::{CreateRequest, Event, EventKind, InputRequest, TokenRequest, TokenScope};
+use client::Client;
+use e2e::{PATIENCE, Server};
+
+/// A follower.
+struct Follower {
+    lines: BufReader<TcpStream>,
+    /// The newest id.
+    last: String,
+}
+
+impl Follower {
+    /// Connects, and has read the place where it begins.
+    fn open(server: &Server, token: &str, last: Option<&str>) -> Self {
+        let mut wire = TcpStream::connect(server.address()).expect("it listens");
+        wire.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        let last = last.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
+        let head = format!("GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n{last}\r\n");
+        wire.write_all(head.as_bytes()).expect("it listens");
+        let mut follower = Self { lines: BufReader::new(wire), last: String::new() };
+        while follower.last.is_empty() {
+            assert!(follower.line().is_some(), "it begins with a place");
+        }
+        follower
+    }
+
+    /// A line, sizes of chunks and all; none at the end.
+    fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let n = self.lines.read_line(&mut line).expect("something comes in time");
+        if let Some(id) = line.strip_prefix("id: ") {
+            self.last = id.trim_end().to_owned();
+        }
+        (n > 0).then(|| line.trim_end().to_owned())
+    }
+
+    fn next(&mut self) -> Event {
+        loop {
+            let line = self.line().expect("the stream goes on");
+            if let Some(data) = line.strip_prefix("data: ") {
+                return serde_json::from_str(data).expect("an event");
+            }
+        }
+    }
+
+    fn kinds(&mut self, count: usize) -> Vec<EventKind> {
+        (0..count).map(|_| self.next().event).collect()
+    }
+}
+
+#[tokio::test]
+async fn what_happens_in_all_sessions_is_told_in_order_to_those_who_may_see_it() {
+    let server = Server::start();
+    let reader = TokenRequest { name: "ann".to_owned(), scope: TokenScope::Write, expires_in: None };
+    let token = server.client().make_token(&reader).await.expect("made").token;
+    let (mut hers, mut all) = (Follower::open(&server, &token, None), Follower::open(&server, &server.token(), None));
+    let foreign = server.session().await;
+    foreign.run("true").await;
+    let ann = Client::tcp(server.address(), &token);
+    let id = ann.create(&CreateRequest::default(), None).await.expect("created").id;
+    let shell = e2e::Session::new(std::sync::Arc::clone(server.client()), id.clone());
+    let asked = shell.run_until("read -s -p 'Password: ' x; (exit 3)", "Password").await;
+    let first: Vec<Event> = (0..3).map(|_| hers.next()).collect();
+    let kinds = [EventKind::SessionCreated, EventKind::CommandStarted, EventKind::Attention];
+    assert_eq!(first.iter().map(|e| e.event).collect::<Vec<_>>(), kinds);
+    assert!(first.iter().all(|e| e.session_id.as_ref() == Some(&id) && e.owner.as_deref() == Some("ann")));
+    assert_eq!(
+        (first[1].command_id.as_ref(), first[2].foreground),
+        (Some(&asked.id), Some(api::Foreground::PasswordWanted))
+    );
+    shell.input(&InputRequest { input: Some("s3cret\n".into()), secret: true, ..InputRequest::default() }).await;
+    let done = hers.next();
+    assert_eq!((done.event, done.exit_code), (EventKind::CommandCompleted, Some(3)));
+    shell.ends().await;
+    let over = hers.next();
+    assert_eq!(
+        (over.event, over.exit.is_some_and(|e| e.reason.starts_with("terminated on request"))),
+        (EventKind::SessionTerminated, true)
+    );
+    let seen = all.kinds(8);
+    let others = [EventKind::SessionCreated, EventKind::CommandStarted, EventKind::CommandCompleted];
+    assert_eq!(seen[..3], others);
+    assert_eq!(seen[3..6], kinds);
+}
+
+#[tokio::test]
+async fn a_follower_of_all_sessions_goes_on_where_it_broke_off_and_is_told_of_a_gap() {
+    let server = Server::start();
+    let token = server.token();
+    let mut follower = Follower::open(&server, &token, None);
+    let shell = server.session().await;
+    assert_eq!(follower.kinds(1), [EventKind::SessionCreated]);
+    let at = follower.last.clone();
+    drop(follower);
+    for _ in 0..3 {
+        shell.run("true").await;
+    }
+    let mut follower = Follower::open(&server, &token, Some(&at));
+    let six = follower.kinds(6);
+    assert_eq!(six, [EventKind::CommandStarted, EventKind::CommandCompleted].repeat(3));
+    let last = follower.last.clone();
+    // The stream ends with its server, and the next one does not know what came in between.
+    server.stop();
+    while follower.line().is_some() {}
+    server.again();
+    let mut follower = Follower::open(&server, &token, Some(&last));
+    assert_eq!(follower.kinds(1), [EventKind::Gap]);
+    shell.run("true").await;
+    assert_eq!(follower.kinds(2), [EventKind::CommandStarted, EventKind::CommandCompleted]);
+}

@@ -1,0 +1,174 @@
+//! Named tokens: what each scope may do, whose sessions it sees, and what ends when it is taken back.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use api::{CreateRequest, ErrorCode, TokenRequest, TokenScope};
+use client::Client;
+use e2e::{Heard, PATIENCE, Server, Socket};
+
+/// A fresh token.
+async fn token(server: &Server, name: &str, scope: TokenScope) -> String {
+    let request = TokenRequest { name: name.to_owned(), scope, expires_in: None };
+    server.client().make_token(&request).await.expect("made").token
+}
+
+fn code<T>(result: Result<T, client::ClientError>) -> Option<ErrorCode> {
+    result.err().and_then(|e| e.code())
+}
+
+fn for_owner(owner: &str) -> CreateRequest {
+    CreateRequest { owner: Some(owner.to_owned()), ..CreateRequest::default() }
+}
+
+#[tokio::test]
+async fn a_token_sees_and_uses_the_sessions_of_its_name_and_no_others() {
+    let server = Server::start();
+    let mut clients = Vec::new();
+    for (name, scope) in [("ann", TokenScope::Write), ("bob", TokenScope::Write), ("root-ish", TokenScope::Admin)] {
+        clients.push(Client::tcp(server.address(), token(&server, name, scope).await));
+    }
+    let [ann, bob, admin] = &clients[..] else { unreachable!("three were made") };
+    let hers = ann.create(&CreateRequest::default(), Some("key")).await.expect("created");
+    assert_eq!(hers.owner, "ann");
+    // The same key of another owner is another key.
+    let his = bob.create(&CreateRequest::default(), Some("key")).await.expect("created");
+    assert_eq!(
+        (his.owner.as_str(), ann.create(&CreateRequest::default(), Some("key")).await.map(|s| s.id).ok()),
+        ("bob", Some(hers.id.clone()))
+    );
+    assert_eq!(code(bob.session(&hers.id).await), Some(ErrorCode::SessionNotFound));
+    assert_eq!(code(bob.terminate(&hers.id, true, None).await), Some(ErrorCode::SessionNotFound));
+    assert_eq!(code(bob.commands(&hers.id).await), Some(ErrorCode::SessionNotFound));
+    assert_eq!(code(bob.create(&for_owner("ann"), None).await), Some(ErrorCode::Forbidden));
+    let lists = async |client: &Client| -> Vec<String> {
+        client.list(None).await.expect("a list").terminals.into_iter().map(|s| s.owner).collect()
+    };
+    assert_eq!((lists(ann).await, lists(bob).await), (vec!["ann".to_owned()], vec!["bob".to_owned()]));
+    assert_eq!(lists(admin).await, ["ann", "bob"]);
+    // An admin sets the owner, who finds the session then, also when it has ended.
+    let given = admin.create(&for_owner("bob"), None).await.expect("created");
+    assert_eq!((lists(bob).await, given.owner.as_str()), (vec!["bob".to_owned(), "bob".to_owned()], "bob"));
+    bob.terminate(&given.id, true, None).await.expect("its own");
+    assert_eq!(ann.list(Some("terminated")).await.expect("a list").total, 0);
+    assert_eq!(bob.list(Some("terminated")).await.expect("a list").total, 1);
+    assert_eq!(code(ann.session(&given.id).await), Some(ErrorCode::SessionNotFound));
+    assert_eq!(code(ann.tokens().await), Some(ErrorCode::Forbidden));
+    let names: Vec<String> = admin.tokens().await.expect("a list").tokens.into_iter().map(|t| t.name).collect();
+    assert_eq!(names, ["ann", "bob", "root-ish"]);
+    assert_eq!(code(admin.revoke_token("nobody").await), Some(ErrorCode::TokenNotFound));
+}
+
+#[tokio::test]
+async fn a_revoked_token_ends_at_once_what_is_open_on_it_and_its_sessions_live_on() {
+    let server = Server::start();
+    let text = token(&server, "agent", TokenScope::Write).await;
+    let agent = Client::tcp(server.address(), &text);
+    let id = agent.create(&CreateRequest::default(), None).await.expect("created").id;
+    let bearer = format!("Bearer {text}");
+    let head = [("authorization", bearer.as_str()), ("sec-websocket-protocol", "ptyd.v1")];
+    let path = format!("/terminals/{id}/socket");
+    let mut socket = Socket::open(&server, &path, &head).await.expect("a WebSocket");
+    socket.event("control").await;
+    // Tickets that were not used yet die with the token.
+    let mut connection = e2e::Connection::tcp(server.address()).expect("it listens");
+    let headers = [("Host", "localhost"), ("Authorization", bearer.as_str())];
+    let body = format!(r#"{{"session":"{id}","scope":"write"}}"#);
+    let ticket = connection.send("POST", "/tickets", &headers, &body).expect("an answer").json()["ticket"].clone();
+    let mut follower = TcpStream::connect(server.address()).expect("it listens");
+    follower.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    let follow = format!(
+        "GET /terminals/{id}/output HTTP/1.1\r\nHost: localhost\r\nAuthorization: {bearer}\r\nAccept: text/event-stream\r\nConnection: close\r\n\r\n"
+    );
+    follower.write_all(follow.as_bytes()).expect("it listens");
+    assert!(follower.read(&mut [0; 4096]).expect("a first event") > 0);
+    let shell = e2e::Session::new(std::sync::Arc::clone(server.client()), id.clone());
+    let command = shell.begin("echo up; sleep 60").await;
+    let request = api::WaitRequest { timeout: Some(60.0), ..api::WaitRequest::default() };
+    let waiting = agent.wait(&id, &request);
+    let revoking = async {
+        // The wait is open by then or not: it is refused either way.
+        server.client().revoke_token("agent").await.expect("revoked")
+    };
+    let (waited, _) = tokio::join!(waiting, revoking);
+    assert_eq!(code(waited), Some(ErrorCode::Unauthorized));
+    let closed = socket.until(|heard| match heard {
+        Heard::Closed(code, _) => Some(*code),
+        _ => None,
+    });
+    assert_eq!(closed.await, 4401);
+    let mut rest = Vec::new();
+    follower.read_to_end(&mut rest).expect("its end, and not silence");
+    assert_eq!(code(agent.session(&id).await), Some(ErrorCode::Unauthorized));
+    let by_ticket = format!("{path}?ticket={}", ticket.as_str().expect("a ticket"));
+    assert_eq!(Socket::open(&server, &by_ticket, &[("sec-websocket-protocol", "ptyd.v1")]).await.err(), Some(401));
+    let now = shell.look().await;
+    assert_eq!((now.owner.as_str(), now.current_command), ("agent", Some(command.id)));
+    let log = server.logged();
+    assert!(!log.contains(&text[5..]) && !log.contains(ticket.as_str().expect("a ticket")), "in no log");
+}
+
+#[tokio::test]
+async fn a_token_is_good_at_the_next_server_too_and_a_viewer_with_a_read_token_only_looks() {
+    let server = Server::start();
+    let reads = token(&server, "reader", TokenScope::Read).await;
+    let id = server.client().create(&for_owner("reader"), None).await.expect("created").id;
+    server.kill9();
+    server.again();
+    let reader = Client::tcp(server.address(), &reads);
+    assert_eq!(reader.session(&id).await.map(|s| s.id).ok(), Some(id.clone()));
+    let bearer = format!("Bearer {reads}");
+    let head = [("authorization", bearer.as_str()), ("sec-websocket-protocol", "ptyd.v1")];
+    let mut socket = Socket::open(&server, &format!("/terminals/{id}/socket"), &head).await.expect("a WebSocket");
+    assert_eq!(socket.event("control").await["mayWrite"], false);
+    socket.types(1, b"echo no\r").await;
+    assert_eq!(socket.until(|h| if let Heard::Closed(code, _) = h { Some(*code) } else { None }).await, 4403);
+    server.client().revoke_token("reader").await.expect("revoked");
+    server.kill9();
+    server.again();
+    assert_eq!(code(Client::tcp(server.address(), &reads).session(&id).await), Some(ErrorCode::Unauthorized));
+}
+
+#[tokio::test]
+async fn tokens_are_made_listed_and_revoked_on_the_command_line() {
+    let server = Server::start();
+    let ptyd = |args: &[&str]| {
+        let output = server.ptyd(args).output().expect("it can be executed");
+        (String::from_utf8(output.stdout).expect("text"), output.status.code())
+    };
+    let (made, status) = ptyd(&["token", "new", "ci", "--scope", "read", "--expires", "1h"]);
+    assert_eq!((made.trim_end().len(), status), (48, Some(0)));
+    assert!(Client::tcp(server.address(), made.trim_end()).list(None).await.is_ok());
+    let (listed, _) = ptyd(&["token", "ls", "--json"]);
+    let listed: Vec<api::TokenInfo> = serde_json::from_str(&listed).expect("JSON");
+    assert!(
+        matches!(&listed[..], [one] if one.name == "ci" && one.scope == TokenScope::Read && one.expires_at.is_some())
+    );
+    assert_eq!(ptyd(&["token", "new", "ci"]).1, Some(1));
+    assert_eq!(ptyd(&["token", "revoke", "ci"]), (String::new(), Some(0)));
+    assert_eq!(ptyd(&["token", "ls"]), (String::new(), Some(0)));
+    assert_eq!(code(Client::tcp(server.address(), made.trim_end()).list(None).await), Some(ErrorCode::Unauthorized));
+}
+
+#[tokio::test]
+async fn whoever_asks_too_often_is_told_when_to_ask_again_and_keeps_nobody_else_out() {
+    let env = vec![("PTYD_REQUESTS_PER_SECOND", "2".into()), ("PTYD_FAILURES_PER_SECOND", "1".into())];
+    let server = Server::start_as(e2e::Start { env, ..e2e::Start::default() });
+    let good = token(&server, "busy", TokenScope::Read).await;
+    let other = token(&server, "calm", TokenScope::Read).await;
+    let mut connection = e2e::Connection::tcp(server.address()).expect("it listens");
+    let mut ask = |token: &str, path: &str| {
+        let bearer = format!("Bearer {token}");
+        let headers = [("Host", "localhost"), ("Authorization", bearer.as_str())];
+        connection.send("GET", path, &headers, "").expect("an answer")
+    };
+    let answers: Vec<_> = (0..12).map(|_| ask(&good, "/terminals")).collect();
+    let refused = answers.iter().find(|a| a.status == 429).expect("one too many");
+    assert!(answers.iter().filter(|a| a.status == 200).count() >= 8);
+    assert_eq!((refused.problem().1.as_str(), refused.header("retry-after")), ("rate_limited", Some("1")));
+    assert_eq!([ask(&other, "/terminals").status, ask("", "/livez").status], [200, 200]);
+    // A wrong token is told so, and then to wait; a right one comes in all the same.
+    let statuses: Vec<u16> = (0..15).map(|_| ask("wrong", "/terminals").status).collect();
+    assert_eq!((statuses[0], statuses[14]), (401, 429));
+    assert_eq!(ask(&other, "/terminals").status, 200);
+}

@@ -1,0 +1,229 @@
+//! What an operator counts, in the text that Prometheus reads: `GET /metrics`.
+//!
+//! No label names a session, an owner or a command, so their number does not grow with use; any token may read them. What
+//! can be looked up is looked up when somebody asks, and of the way of a byte only whole chunks are counted.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::action::{CommandStatus, EndedBy, Happened};
+use crate::dispatch::Dispatcher;
+use crate::ws::Visits;
+
+/// The route.
+pub(crate) const PATH: &str = "/metrics";
+/// The form of its text.
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Upper bounds in seconds: most answers take less than a millisecond, and waits of up to a minute are usual.
+const BUCKETS: [f64; 11] = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 20.0, 60.0];
+
+type One = [(&'static str, &'static str); 1];
+type Answered = [(&'static str, String); 2];
+
+/// The counters of one server.
+pub(crate) struct Metrics {
+    registry: Registry,
+    sessions: Family<One, Gauge>,
+    created: Counter,
+    ended: Counter,
+    adopted: Family<One, Counter>,
+    commands: Family<One, Counter>,
+    waits: Family<One, Counter>,
+    attention: Counter,
+    limits_hit: Family<One, Counter>,
+    output: Counter,
+    dropped: Counter,
+    answers: Family<Answered, Histogram, fn() -> Histogram>,
+    sockets: Gauge,
+    memory: Gauge,
+    descriptors: Gauge,
+    processor: Counter<f64, AtomicU64>,
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::default();
+        let new = Self {
+            registry: Registry::default(),
+            sessions: Family::default(),
+            created: Counter::default(),
+            ended: Counter::default(),
+            adopted: Family::default(),
+            commands: Family::default(),
+            waits: Family::default(),
+            attention: Counter::default(),
+            limits_hit: Family::default(),
+            output: Counter::default(),
+            dropped: Counter::default(),
+            answers: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            sockets: Gauge::default(),
+            memory: Gauge::default(),
+            descriptors: Gauge::default(),
+            processor: Counter::default(),
+        };
+        registry.register("ptyd_sessions", "Sessions by state", new.sessions.clone());
+        registry.register("ptyd_sessions_created", "Sessions that were started", new.created.clone());
+        registry.register("ptyd_sessions_ended", "Sessions that have ended", new.ended.clone());
+        registry.register("ptyd_adoptions", "Sessions of an earlier server, by result", new.adopted.clone());
+        registry.register("ptyd_commands", "Commands that have ended, by outcome", new.commands.clone());
+        registry.register("ptyd_waits", "Waits that are over, by what ended them", new.waits.clone());
+        registry.register("ptyd_attention", "Programs that wanted input or a password", new.attention.clone());
+        registry.register("ptyd_limits_hit", "Limits that sessions ran into", new.limits_hit.clone());
+        registry.register_with_unit("ptyd_output", "Output that was read", Unit::Bytes, new.output.clone());
+        registry.register("ptyd_records_dropped", "Reports that no shell of ours had sent", new.dropped.clone());
+        registry.register_with_unit(
+            "ptyd_http_answer",
+            "Time to the head of an answer, waits that were asked for included",
+            Unit::Seconds,
+            new.answers.clone(),
+        );
+        registry.register("ptyd_websockets", "WebSockets that are open", new.sockets.clone());
+        registry.register_with_unit("process_resident_memory", "Memory", Unit::Bytes, new.memory.clone());
+        registry.register("process_open_fds", "Open descriptors", new.descriptors.clone());
+        registry.register_with_unit("process_cpu", "Time on processors", Unit::Seconds, new.processor.clone());
+        Self { registry, ..new }
+    }
+}
+
+impl Metrics {
+    /// Something happened in a session.
+    pub(crate) fn happened(&self, what: &Happened) {
+        match what {
+            Happened::Created => drop(self.created.inc()),
+            Happened::Terminated(_) => drop(self.ended.inc()),
+            Happened::Completed(command) => {
+                let outcome = match (command.status, command.exit_code) {
+                    (CommandStatus::Completed, Some(0)) => "zero",
+                    (CommandStatus::Completed | CommandStatus::Running, _) => "nonzero",
+                    (CommandStatus::Failed, _) => "unknown",
+                    (CommandStatus::Terminated, _) => "terminated",
+                };
+                self.commands.get_or_create(&[("outcome", outcome)]).inc();
+            }
+            Happened::Wanted(_) => drop(self.attention.inc()),
+            Happened::LimitHit(hit) => drop(self.limits_hit.get_or_create(&[("limit", hit.limit.name())]).inc()),
+            Happened::Started(_) => {}
+        }
+    }
+
+    /// A wait is over.
+    pub(crate) fn waited(&self, ended_by: EndedBy) {
+        let how = match ended_by {
+            EndedBy::Accepted => "accepted",
+            EndedBy::Ended => "ended",
+            EndedBy::Matched => "matched",
+            EndedBy::InputWanted => "input_wanted",
+            EndedBy::Stopped => "stopped",
+            EndedBy::Quiet => "quiet",
+            EndedBy::TimedOut => "timed_out",
+            EndedBy::Exited => "exited",
+        };
+        self.waits.get_or_create(&[("ended_by", how)]).inc();
+    }
+
+    /// A chunk of output was read.
+    pub(crate) fn read(&self, bytes: usize) {
+        self.output.inc_by(bytes as u64);
+    }
+
+    /// Reports were dropped as not the shell's own.
+    pub(crate) fn dropped(&self, records: u64) {
+        self.dropped.inc_by(records);
+    }
+
+    /// A session of an earlier server was taken on, or not.
+    pub(crate) fn adopted(&self, is_done: bool) {
+        self.adopted.get_or_create(&[("result", if is_done { "done" } else { "failed" })]).inc();
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+
+    fn look_at_process(&self) {
+        let pages = std::fs::read_to_string("/proc/self/statm").ok();
+        let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<i64>().ok()).unwrap_or(0);
+        self.memory.set(pages * i64::try_from(rustix::param::page_size()).unwrap_or(4_096));
+        self.descriptors.set(std::fs::read_dir("/proc/self/fd").map_or(0, |fds| fds.count() as i64));
+        let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        let seconds = used.tv_sec as f64 + used.tv_nsec as f64 / 1e9;
+        self.processor.inner().store(seconds.to_bits(), std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// What the route looks at.
+#[derive(Debug, Clone)]
+pub(crate) struct Scraped {
+    pub(crate) dispatcher: Dispatcher,
+    pub(crate) visits: Visits,
+}
+
+/// The route's handler.
+pub(crate) async fn serve(State(scraped): State<Scraped>) -> impl IntoResponse {
+    let metrics = scraped.dispatcher.metrics();
+    let counts = scraped.dispatcher.counts().await;
+    for (state, count) in counts {
+        metrics.sessions.get_or_create(&[("state", state)]).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+    metrics.sockets.set(i64::try_from(scraped.visits.count()).unwrap_or(i64::MAX));
+    metrics.look_at_process();
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], metrics.text())
+}
+
+/// The layer that measures every answer by its route's template and the class of its status.
+pub(crate) async fn measure(State(metrics): State<Arc<Metrics>>, request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
+    let begun = Instant::now();
+    let response = next.run(request).await;
+    let class = format!("{}xx", response.status().as_u16() / 100);
+    metrics.answers.get_or_create(&[("route", route), ("status", class)]).observe(begun.elapsed().as_secs_f64());
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_told_in_the_text_that_prometheus_reads() {
+        let metrics = Metrics::default();
+        metrics.happened(&Happened::Created);
+        metrics.waited(EndedBy::Matched);
+        metrics.read(4_096);
+        metrics.answers.get_or_create(&[("route", "/x".to_owned()), ("status", "2xx".to_owned())]).observe(0.002);
+        metrics.look_at_process();
+        let text = metrics.text();
+        for line in [
+            "ptyd_sessions_created_total 1",
+            "ptyd_waits_total{ended_by=\"matched\"} 1",
+            "ptyd_output_bytes_total 4096",
+            "ptyd_http_answer_seconds_bucket{le=\"0.0025\",route=\"/x\",status=\"2xx\"} 1",
+            "# EOF",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
+        }
+        assert!(!text.contains("process_open_fds 0\n") && !text.contains("process_resident_memory_bytes 0\n"));
+    }
+}

@@ -1,0 +1,91 @@
+//! How often somebody may ask: a bucket for each principal, and one at each listener for those who show no good token.
+//!
+//! Each bucket is one moment (the "theoretical arrival time" of the generic cell rate algorithm): nothing ticks, and what
+//! was not asked for longer than a burst is forgotten. A wrong token never keeps a right one out.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Buckets that are kept; those that are full again say nothing and go first.
+const BUCKETS_MAX: usize = 4_096;
+
+/// A rate that may be exceeded for a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rate {
+    /// The time that one more takes to come in.
+    each: Duration,
+    /// How many may come at once.
+    burst: u32,
+}
+
+impl Rate {
+    /// So many a second, and so many at once; none a second is no limit.
+    pub(crate) fn per_second(count: u32, burst: u32) -> Option<Self> {
+        (count > 0).then(|| Self { each: Duration::from_secs(1) / count, burst: burst.max(1) })
+    }
+}
+
+/// A bucket for each key.
+#[derive(Debug)]
+pub(crate) struct Buckets<K> {
+    rate: Option<Rate>,
+    full_at: Mutex<HashMap<K, Instant>>,
+}
+
+impl<K: Eq + Hash> Buckets<K> {
+    pub(crate) fn new(rate: Option<Rate>) -> Self {
+        Self { rate, full_at: Mutex::default() }
+    }
+
+    /// Takes one out of a bucket; an empty one says when to come again.
+    pub(crate) fn take(&self, key: K, now: Instant) -> Result<(), Duration> {
+        let Some(Rate { each, burst }) = self.rate else { return Ok(()) };
+        let mut all = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= BUCKETS_MAX {
+            all.retain(|_, full_at| *full_at > now);
+        }
+        let full_at = all.entry(key).or_insert(now);
+        let lacking = full_at.saturating_duration_since(now);
+        let most = each * (burst - 1);
+        if lacking > most {
+            return Err(lacking - most);
+        }
+        *full_at = now + lacking + each;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_goes_through_and_then_the_rate_holds_for_each_by_itself() {
+        let buckets = Buckets::new(Rate::per_second(10, 3));
+        let start = Instant::now();
+        let at = |ms: u64, key: &'static str| buckets.take(key, start + Duration::from_millis(ms));
+        assert_eq!([at(0, "a"), at(0, "a"), at(0, "a")], [Ok(()), Ok(()), Ok(())]);
+        assert_eq!([at(0, "a"), at(0, "b")], [Err(Duration::from_millis(100)), Ok(())]);
+        assert_eq!(
+            [at(40, "a"), at(100, "a"), at(150, "a")],
+            [Err(Duration::from_millis(60)), Ok(()), Err(Duration::from_millis(50))]
+        );
+        // Full again, and not fuller than full.
+        assert_eq!([0, 0, 0, 0].map(|_| at(10_000, "a").is_ok()), [true, true, true, false]);
+        let none = Buckets::new(Rate::per_second(0, 3));
+        assert!((0..1_000).all(|_| none.take("a", start).is_ok()));
+    }
+
+    #[test]
+    fn buckets_that_are_full_again_are_forgotten() {
+        let buckets = Buckets::new(Rate::per_second(10, 3));
+        let start = Instant::now();
+        for i in 0..2 * BUCKETS_MAX {
+            let now = start + Duration::from_millis(i as u64);
+            assert!(buckets.take(i, now).is_ok());
+        }
+        assert!(buckets.full_at.lock().expect("whole").len() <= BUCKETS_MAX);
+    }
+}

@@ -1,0 +1,91 @@
+//! `/tokens`: named tokens are made, listed and revoked, by an admin only.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Extension, Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::error::Refusal;
+use super::extract::Body;
+use super::{Rest, convert, unexpected};
+use crate::action::{Action, Outcome, TokenView};
+use crate::identity::{Principal, Scope};
+use crate::limits;
+
+pub(super) async fn create(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+    Body(body): Body<api::TokenRequest>,
+) -> Result<Response, Refusal> {
+    let lifetime = body.expires_in.map(lifetime).transpose()?;
+    let scope = match body.scope {
+        api::TokenScope::Read => Scope::Read,
+        api::TokenScope::Write => Scope::Write,
+        api::TokenScope::Admin => Scope::Admin,
+    };
+    match rest.act(&who, Action::MakeToken { name: body.name, scope, lifetime }).await? {
+        Outcome::FreshToken(made) => {
+            let api::TokenInfo { name, scope, created_at, expires_at } = info(made.view);
+            let token = api::NewToken { token: made.token, name, scope, created_at, expires_at };
+            Ok((StatusCode::CREATED, [(header::CACHE_CONTROL, "no-store")], Json(token)).into_response())
+        }
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Seconds, with fractions; zero would be a token that was never good.
+fn lifetime(seconds: f64) -> Result<Duration, Refusal> {
+    let most = limits::TOKEN_LIFETIME_MAX;
+    let given = Duration::try_from_secs_f64(seconds).ok().filter(|d| !d.is_zero() && *d <= most);
+    given.ok_or_else(|| {
+        Refusal::field("expiresIn", format!("must be more than 0 and at most {} seconds", most.as_secs()))
+    })
+}
+
+pub(super) async fn list(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+) -> Result<Json<api::TokenList>, Refusal> {
+    match rest.act(&who, Action::Tokens).await? {
+        Outcome::Tokens(views) => Ok(Json(api::TokenList { tokens: views.into_iter().map(info).collect() })),
+        other => Err(unexpected(&other)),
+    }
+}
+
+pub(super) async fn revoke(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+    name: Option<Path<String>>,
+) -> Result<Json<api::TokenInfo>, Refusal> {
+    // What is not UTF-8 is no token's name either.
+    let name = name.map(|Path(name)| name.chars().take(limits::TOKEN_NAME_CHARS_MAX + 1).collect()).unwrap_or_default();
+    match rest.act(&who, Action::RevokeToken { name }).await? {
+        Outcome::Token(view) => Ok(Json(info(view))),
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn info(view: TokenView) -> api::TokenInfo {
+    let scope = match view.scope {
+        Scope::Read => api::TokenScope::Read,
+        Scope::Write => api::TokenScope::Write,
+        Scope::Admin => api::TokenScope::Admin,
+    };
+    let (created_at, expires_at) = (convert::time(view.created_at), view.expires_at.map(convert::time));
+    api::TokenInfo { name: view.name, scope, created_at, expires_at }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_lives_for_some_time_but_not_for_ever() {
+        assert_eq!(lifetime(0.5).ok(), Some(Duration::from_millis(500)));
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9, 1e300] {
+            assert_eq!(lifetime(bad).err().and_then(|r| r.field), Some("expiresIn".to_owned()), "{bad}");
+        }
+    }
+}

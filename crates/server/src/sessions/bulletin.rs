@@ -1,0 +1,146 @@
+//! What happens in all sessions, newest last: a bounded ring that those who look after many sessions follow.
+//!
+//! Nobody is waited for and nothing is queued for anybody: a reader has a place, and is told when what it should have
+//! read next is no longer there. Places are this server's; one of another server is such a gap, too.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use tokio::sync::watch;
+
+use super::manager::{Manager, locked};
+use super::session::Shared;
+use crate::action::{ActionError, EventPlace, EventsView, Happened, Happening, ReadEvents};
+use crate::identity::Principal;
+use crate::limits::{EVENTS_OF_ALL_KEPT, EVENTS_READ_MAX};
+use crate::metrics::Metrics;
+
+/// The ring.
+#[derive(Debug)]
+pub(crate) struct Bulletin {
+    /// Which server this is, so that a place in an earlier one's is known as such.
+    server: u32,
+    ring: Mutex<VecDeque<Arc<Happening>>>,
+    /// How many there have been.
+    count: watch::Sender<u64>,
+    /// Counts it all, and what else is to be counted in a session.
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl Default for Bulletin {
+    fn default() -> Self {
+        let mut bytes = [0u8; 4];
+        getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
+        Self {
+            server: u32::from_ne_bytes(bytes),
+            ring: Mutex::default(),
+            count: watch::Sender::new(0),
+            metrics: Arc::default(),
+        }
+    }
+}
+
+impl Bulletin {
+    /// Something happened in a session.
+    pub(crate) fn tell(&self, shared: &Shared, what: Happened) {
+        self.metrics.happened(&what);
+        let mut ring = locked(&self.ring);
+        let number = *self.count.borrow() + 1;
+        if ring.len() == EVENTS_OF_ALL_KEPT {
+            ring.pop_front();
+        }
+        let (session, owner, name) = (shared.id.clone(), shared.meta.owner.clone(), shared.meta.name.clone());
+        ring.push_back(Arc::new(Happening { number, at: SystemTime::now(), session, owner, name, what }));
+        self.count.send_replace(number);
+    }
+
+    /// What comes behind a place, as far as this caller may see it; without a place only where it would begin.
+    pub(crate) fn since(&self, who: &Principal, place: Option<EventPlace>) -> EventsView {
+        let ring = locked(&self.ring);
+        let count = *self.count.borrow();
+        let first = ring.front().map_or(count + 1, |h| h.number);
+        let (from, is_gap) = match place {
+            None => (count, false),
+            // Behind what there is, it is no place that was ever given.
+            Some(place) if place.server != self.server || place.number > count => (first - 1, true),
+            Some(place) if place.number + 1 < first => (first - 1, true),
+            Some(place) => (place.number, false),
+        };
+        let visible = |h: &&Arc<Happening>| who.is_admin() || h.owner == who.name;
+        let new = ring.iter().skip_while(|h| h.number <= from);
+        let events: Vec<_> = new.filter(visible).take(EVENTS_READ_MAX).cloned().collect();
+        let number = if events.len() == EVENTS_READ_MAX { events.last().map_or(count, |h| h.number) } else { count };
+        EventsView { events, is_gap, next: EventPlace { server: self.server, number } }
+    }
+
+    /// Waits until something has happened behind this place.
+    pub(crate) async fn moved(&self, place: EventPlace) {
+        let mut count = self.count.subscribe();
+        // The sender lives as long as this.
+        let _ = count.wait_for(|count| *count > place.number).await;
+    }
+}
+
+impl Manager {
+    /// What happened behind a place; waits for something that the caller may see.
+    pub(super) async fn events(&self, who: &Principal, read: ReadEvents) -> Result<EventsView, ActionError> {
+        let until = tokio::time::Instant::now() + read.wait;
+        let mut stopping = self.stopping.subscribe();
+        let mut view = self.bulletin.since(who, read.since);
+        loop {
+            if *stopping.borrow() {
+                return Err(ActionError::Restarting);
+            }
+            if !view.events.is_empty() || view.is_gap || read.wait.is_zero() {
+                return Ok(view);
+            }
+            tokio::select! {
+                () = self.bulletin.moved(view.next) => view = self.bulletin.since(who, Some(view.next)),
+                () = tokio::time::sleep_until(until) => return Ok(view),
+                _ = stopping.changed() => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::Scope;
+
+    fn numbers(view: &EventsView) -> Vec<u64> {
+        view.events.iter().map(|h| h.number).collect()
+    }
+
+    #[test]
+    fn a_reader_gets_its_own_in_order_and_is_told_of_what_is_no_longer_kept() {
+        let bulletin = Bulletin::default();
+        let who = |name: &str| Principal { name: name.to_owned(), scope: Scope::Read, pass: None };
+        let tell = |owner: &str| {
+            let mut ring = locked(&bulletin.ring);
+            let number = *bulletin.count.borrow() + 1;
+            if ring.len() == EVENTS_OF_ALL_KEPT {
+                ring.pop_front();
+            }
+            let session = crate::ids::SessionId::parse("s0-aaaaaaaaaa").expect("an id");
+            let (owner, what) = (owner.to_owned(), Happened::Created);
+            ring.push_back(Arc::new(Happening { number, at: SystemTime::now(), session, owner, name: None, what }));
+            bulletin.count.send_replace(number);
+        };
+        let begin = bulletin.since(&who("ann"), None).next;
+        ["ann", "bob", "ann"].into_iter().for_each(&tell);
+        let read = bulletin.since(&who("ann"), Some(begin));
+        assert_eq!((numbers(&read), read.is_gap, read.next.number), (vec![1, 3], false, 3));
+        assert_eq!(numbers(&bulletin.since(&who("ann"), Some(read.next))), [0u64; 0]);
+        // Another server's place, and one that was never given.
+        for strange in [EventPlace { server: !begin.server, number: 1 }, EventPlace { number: 99, ..begin }] {
+            assert!(bulletin.since(&who("ann"), Some(strange)).is_gap);
+        }
+        (0..EVENTS_OF_ALL_KEPT).for_each(|_| tell("ann"));
+        let late = bulletin.since(&who("ann"), Some(read.next));
+        assert_eq!((late.is_gap, late.events.len()), (false, EVENTS_READ_MAX));
+        tell("ann");
+        assert!(bulletin.since(&who("ann"), Some(read.next)).is_gap);
+    }
+}
