@@ -74,7 +74,7 @@ def _inspected(way: dict, env: dict, tool: str | None, arguments: dict):
 
 
 # What tells sessions, machines and runs apart; a client that connects anew for each call is told the place each time.
-_OF_THIS_RUN = re.compile(r" · (session|pid|user|host|cwd|python|next|attach:) [^·\]]*[^·\] ]")
+_OF_THIS_RUN = re.compile(r" · (session|pid|user|host|cwd|python|next|attach:) [^·\]]*[^·\] ]| · [\d.]+s(?= ·|\])")
 
 
 def shown(answer: dict) -> tuple[bool, str]:
@@ -85,18 +85,20 @@ def shown(answer: dict) -> tuple[bool, str]:
     return bool(answer.get("isError")), output + newline + facts
 
 
-# Each call to the session that was started, and the answer.
+# Each call to the session that was started, and the answer. A time is given where a busy machine could be taken for
+# silence.
 DIALOGUE = [
     ("execute_in_terminal", {"command": "echo one; (exit 3)"}, "one\n[exit 3 · command c1]"),
     ("execute_in_terminal", {"command": "read -p 'Name? ' n; echo got:$n"}, "Name? \n[still running · command c2 · wants input]"),
-    ("send_input_to_terminal", {"input": "Ada\n"}, "Ada\ngot:Ada\n[exit 0 · sent 4 bytes]"),
+    ("send_input_to_terminal", {"input": "Ada\n", "timeout": 20}, "Ada\ngot:Ada\n[exit 0 · sent 4 bytes]"),
     ("resize_terminal", {"cols": 100, "rows": 30}, "[resized · 100×30]"),
+    # It hears the interrupt whenever it comes: between two programs nobody would.
     (
         "execute_in_terminal",
-        {"command": "stty size; sleep 100", "wait_for": "30 100"},
-        "30 100\n[still running · command c3 · matched \"30 100\"]",
+        {"command": "sh -c 'trap \"exit 130\" INT; stty size; while sleep 1; do :; done'", "wait_for": "30 100"},
+        '30 100\n[still running · command c3 · matched "30 100"]',
     ),
-    ("send_input_to_terminal", {"keys": ["C-c"]}, "\n[exit 130 · INT · sent 1 byte]"),
+    ("send_input_to_terminal", {"keys": ["C-c"], "timeout": 20}, "[exit 130 · INT · sent 1 byte]"),
     ("get_terminal_output", {"command_id": "c1"}, "one\n[exit 3 · command c1]"),
     ("terminal", {"command": "cd / && false | true"}, "[exit 0 · pipestatus 1|0]"),
     ("terminal", {"command": "pwd"}, "/\n[exit 0]"),
