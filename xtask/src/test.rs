@@ -242,7 +242,8 @@ impl Rig<'_> {
     /// A page with a terminal, in a real browser.
     fn browser(&self) -> Result<Count> {
         let mut node = Command::new(self.node()?);
-        node.args(["--test", "--test-reporter=tap"]).current_dir(self.root);
+        // Whatever hangs there fails.
+        node.args(["--test", "--test-reporter=tap", "--test-timeout=120000"]).current_dir(self.root);
         if let Some(filter) = &self.options.filter {
             node.arg(format!("--test-name-pattern={filter}"));
         }

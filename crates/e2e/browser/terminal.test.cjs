@@ -12,7 +12,7 @@ const http = require("node:http");
 const net = require("node:net");
 const os = require("node:os");
 const path = require("node:path");
-const { test, before, after } = require("node:test");
+const { test, after } = require("node:test");
 const { chromium } = require("playwright-core");
 
 const PATIENCE = 30_000;
@@ -119,7 +119,11 @@ class Wire {
 
 let server, wire, web, browser;
 
-before(async () => {
+/** Everything that the tests share, once the first of them needs it: a run whose filter leaves them out starts nothing. */
+let started;
+const start = () => (started ??= begin());
+
+async function begin() {
   assert.ok(fs.existsSync(CHROMIUM), `${CHROMIUM} is not there: apt-get install chromium, or name another in PTYD_TEST_CHROMIUM`);
   server = await Server.start();
   wire = await Wire.to(server.address);
@@ -133,7 +137,7 @@ before(async () => {
   // Root has no other way to run it, and what it shows is our own page. Its folder for shared memory is small in containers.
   const args = ["--no-sandbox", "--disable-dev-shm-usage"];
   browser = await chromium.launch({ executablePath: CHROMIUM, args, timeout: PATIENCE });
-}, { timeout: 60_000 });
+}
 
 after(async () => {
   await browser?.close();
@@ -176,6 +180,7 @@ async function both(page, session, isWhole) {
 }
 
 test(async function a_stock_terminal_in_a_page_types_is_resized_loses_its_network_and_shows_the_same_screen() {
+  await start();
   const session = await server.session();
   const { page, wrong } = await opened();
   const attach = async () => {
@@ -229,6 +234,7 @@ test(async function a_stock_terminal_in_a_page_types_is_resized_loses_its_networ
 }, { timeout: 60_000 });
 
 test(async function a_page_that_resumes_by_offset_has_every_line_once_over_any_number_of_cuts() {
+  await start();
   const session = await server.session();
   const { page, wrong } = await opened();
   const resume = async (bytes) => {
