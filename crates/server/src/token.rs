@@ -10,6 +10,7 @@ use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 /// 256 bits: not to be guessed by anybody, ever.
@@ -59,6 +60,16 @@ impl Token {
         Ok(token)
     }
 
+    /// A name for these words, the same for ever, from which nobody who has not the token can guess them.
+    pub(crate) fn name_for(&self, words: &[&[u8]]) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        for part in [&[self.0.as_bytes()], words].concat() {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        hash.finalize().into()
+    }
+
     /// Whether a client showed this token, in a time that does not tell how much of it is right.
     pub(crate) fn is(&self, shown: &str) -> bool {
         self.0.as_bytes().ct_eq(shown.as_bytes()).into()
@@ -78,6 +89,18 @@ mod tests {
         let again = Token::kept(&path).expect("read");
         assert!(again.is(&first.0) && first.0.len() == 43);
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_name_depends_on_every_part_and_on_the_token() {
+        let (one, other) = (Token::given("one").expect("valid"), Token::given("other").expect("valid"));
+        let name = one.name_for(&[b"a", b"bc"]);
+        assert_eq!(name, one.name_for(&[b"a", b"bc"]));
+        assert!(
+            [one.name_for(&[b"ab", b"c"]), one.name_for(&[b"abc"]), other.name_for(&[b"a", b"bc"])]
+                .iter()
+                .all(|others| *others != name)
+        );
     }
 
     #[test]

@@ -119,13 +119,16 @@ pub fn is_alive(pid: u32) -> bool {
     stat(pid).is_some_and(|s| s.state != b'Z')
 }
 
+/// The processes of the whole machine.
+pub fn all() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|e| e.file_name().to_str().and_then(|n| n.parse().ok())).collect()
+}
+
 /// All processes whose initial environment holds exactly this entry, such as `NAME=value`.
 pub fn with_environment(entry: &[u8]) -> Vec<u32> {
-    let Ok(all) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    all.flatten()
-        .filter_map(|e| e.file_name().to_str().and_then(|n| n.parse::<u32>().ok()))
+    all()
+        .into_iter()
         .filter(|pid| {
             fs::read(format!("/proc/{pid}/environ")).is_ok_and(|env| env.split(|b| *b == 0).any(|v| v == entry))
         })

@@ -147,8 +147,22 @@ async fn what_a_session_uses_is_that_of_its_whole_tree_and_its_activity_is_told(
     })
     .await;
     assert!(now["lastActivity"].as_str() > made["lastActivity"].as_str(), "{now}");
-    // A look is no activity.
-    assert_eq!(ask(http, "GET", &path, &Value::Null).1["lastActivity"], now["lastActivity"]);
+    // A look is no activity; output of jobs that were just started may still come.
+    let (_, once) = ask(http, "GET", &path, &Value::Null);
+    assert_eq!(ask(http, "GET", &path, &Value::Null).1["lastActivity"], once["lastActivity"]);
+    // A list tells the same, by one look at all processes where there are many sessions.
+    for count in [1, 17] {
+        while ask(http, "GET", "/terminals", &Value::Null).1["total"].as_u64() < Some(count) {
+            start(http, &json!({}));
+        }
+        let (_, list) = ask(http, "GET", "/terminals", &Value::Null);
+        let all = list["terminals"].as_array().expect("a list");
+        let used = |session: &Value| session["resourceUsage"]["processes"].as_u64();
+        let told: Vec<_> = all.iter().map(used).collect();
+        let expected: Vec<_> = (0..count).map(|n| Some(if n == 0 { 5 } else { 1 })).collect();
+        assert_eq!(told, expected);
+        assert!(all.iter().all(|session| session["resourceUsage"]["memory"].as_f64() > Some(0.5)), "{list}");
+    }
 }
 
 #[test]

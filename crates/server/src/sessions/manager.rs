@@ -16,6 +16,7 @@ use super::feed::Published;
 use super::ledger::micros;
 use super::link::Link;
 use super::past::{self, Past};
+use super::processes::Census;
 use super::retention::Retention;
 use super::session::{Ended, Request, Session, Shared, Snapshot};
 use super::{bounds, create, launch, launch::Image, snapshot};
@@ -30,6 +31,7 @@ use crate::metrics::Metrics;
 use crate::shell::Integration;
 use crate::store::{SessionRow, Store};
 use crate::tickets::Tickets;
+use crate::token::Token;
 use crate::tokens::Tokens;
 
 /// This node: the only one until there is a cluster.
@@ -141,6 +143,10 @@ pub struct Manager {
     /// One permit for each thread that reads a whole journal.
     pub(super) whole_reads: Arc<Semaphore>,
     store: Arc<Store>,
+    /// What sessions used when somebody asked last.
+    census: Mutex<Census>,
+    /// What names of requests are made with, so that nobody can guess from the events what was typed.
+    pub(super) secret: Token,
     /// One-time tickets for browsers.
     pub(crate) tickets: Arc<Tickets>,
     /// What happens in all sessions.
@@ -189,6 +195,8 @@ impl Manager {
             creating: tokio::sync::Mutex::default(),
             whole_reads: Arc::new(Semaphore::new(limits::WHOLE_READS_MAX)),
             store: Arc::new(store),
+            census: Mutex::default(),
+            secret: Token::kept(&config.state_dir.join("secret")).map_err(|e| failed("the file `secret`", &e))?,
             tickets: Arc::default(),
             bulletin: Arc::default(),
             tokens: Arc::new(
@@ -541,33 +549,44 @@ impl Manager {
     }
 
     pub(super) async fn live_view(&self, handle: &Handle) -> Result<SessionView, ActionError> {
-        let snapshot: Snapshot = handle.ask(Request::Look).await?;
-        Ok(snapshot.view)
+        let Snapshot { mut view, holder_pid, .. } = handle.ask(Request::Look).await?;
+        self.count_usage([(&mut view, holder_pid)].into_iter());
+        Ok(view)
+    }
+
+    /// Looks up what the processes of these sessions use.
+    fn count_usage<'a>(&self, views: impl Iterator<Item = (&'a mut SessionView, u32)>) {
+        let (views, holders): (Vec<_>, Vec<_>) = views.filter(|(v, _)| v.status != SessionStatus::Terminated).unzip();
+        let usages = locked(&self.census).usage(&holders);
+        for (view, usage) in views.into_iter().zip(usages) {
+            view.usage = usage;
+        }
     }
 
     pub(super) async fn show(&self, who: &Principal, id: &SessionId) -> Result<SessionView, ActionError> {
         match self.find(who, id).await? {
             Found::Past(past) => Ok(past.view()),
-            Found::Live(handle) => {
-                let mut view = self.live_view(&handle).await?;
-                view.usage = handle.ask(Request::Usage).await?;
-                Ok(view)
-            }
+            Found::Live(handle) => self.live_view(&handle).await,
         }
     }
 
     async fn list(&self, who: &Principal, list: &List) -> Result<Outcome, ActionError> {
         let mut views = Vec::new();
+        let mut holders = HashMap::new();
         if list.status != Some(SessionStatus::Terminated) {
             for handle in self.handles().into_iter().filter(|h| may_see(who, &h.shared)) {
                 // One that ends this very moment is not live any more.
-                views.extend(self.live_view(&handle).await);
+                if let Ok(snapshot) = handle.ask(Request::Look).await {
+                    holders.insert(snapshot.view.id.clone(), snapshot.holder_pid);
+                    views.push(snapshot.view);
+                }
             }
         } else {
             // When the shell has gone and the holder still clears up, the session is no live one any more.
             let (mut live, mut clearing_up) = (HashSet::new(), HashSet::new());
             for handle in self.handles() {
-                let is_live = self.live_view(&handle).await.is_ok_and(|v| v.status != SessionStatus::Terminated);
+                let snapshot = handle.ask(Request::Look).await;
+                let is_live = snapshot.is_ok_and(|s| s.view.status != SessionStatus::Terminated);
                 let ids = if is_live { &mut live } else { &mut clearing_up };
                 ids.insert(handle.shared.id.to_string());
             }
@@ -602,7 +621,9 @@ impl Manager {
         }
         views.sort_by(|a, b| a.created_at.cmp(&b.created_at).then_with(|| a.id.cmp(&b.id)));
         let total = views.len();
-        Ok(Outcome::Sessions(views.into_iter().skip(list.offset).take(list.limit).collect(), total))
+        let mut page: Vec<SessionView> = views.into_iter().skip(list.offset).take(list.limit).collect();
+        self.count_usage(page.iter_mut().filter_map(|v| holders.get(&v.id).map(|holder| (v, *holder))));
+        Ok(Outcome::Sessions(page, total))
     }
 
     pub(super) fn cursor(&self, who: &Principal, id: &SessionId) -> Option<u64> {

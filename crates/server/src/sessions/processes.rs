@@ -21,27 +21,44 @@ const COMMAND_LINE_CHARS_MAX: usize = 1_000;
 /// A process for ever: its id and when it started, in clock ticks since boot.
 pub(crate) type Identity = (u32, u64);
 
-/// What a session's processes used when they were looked at last.
+/// More sessions than this are looked up by one look at all processes.
+const TREES_MAX: usize = 16;
+/// How many sessions' last looks are remembered; without one a percentage is 0.
+const LOOKS_KEPT: usize = 10_000;
+
+/// What whole sessions used when they were looked at last, each known by its holder.
+#[derive(Debug, Default)]
+pub(crate) struct Census(HashMap<u32, (Instant, u64)>);
+
+impl Census {
+    /// What the processes of each use together, the holder left out.
+    pub(crate) fn usage(&mut self, holders: &[u32]) -> Vec<Usage> {
+        let everyone = if holders.len() > TREES_MAX { Some(families()) } else { None };
+        let of = |holder: u32| everyone.as_ref().map_or_else(|| tree(holder), |all| below(holder, all));
+        holders.iter().map(|holder| self.of_one(*holder, &of(*holder))).collect()
+    }
+
+    fn of_one(&mut self, holder: u32, stats: &[Stat]) -> Usage {
+        let total = ticks(holder, stats);
+        if self.0.len() >= LOOKS_KEPT {
+            self.0.clear();
+        }
+        let before = self.0.insert(holder, (Instant::now(), total));
+        let cpu_percent = before
+            .map_or(0.0, |(at, before)| percent(total.saturating_sub(before), at.elapsed().as_secs_f64().max(0.001)));
+        let pages: u64 = stats.iter().map(|s| s.rss_pages).sum();
+        Usage { cpu_percent, memory_mb: megabytes(pages), processes: u32::try_from(stats.len()).unwrap_or(u32::MAX) }
+    }
+}
+
+/// What each process of a session used when they were listed last.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     at: Option<Instant>,
-    /// Of all that ever ran, in clock ticks.
-    total: u64,
     each: HashMap<Identity, u64>,
 }
 
 impl Meter {
-    /// What all of them use together, the holder left out.
-    pub(crate) fn usage(&mut self, holder_pid: u32) -> Usage {
-        let stats = tree(holder_pid);
-        let elapsed = self.elapsed();
-        let total = ticks(holder_pid, &stats);
-        let cpu_percent = self.at.map_or(0.0, |_| percent(total.saturating_sub(self.total), elapsed));
-        (self.at, self.total) = (Some(Instant::now()), total);
-        let pages: u64 = stats.iter().map(|s| s.rss_pages).sum();
-        Usage { cpu_percent, memory_mb: megabytes(pages), processes: u32::try_from(stats.len()).unwrap_or(u32::MAX) }
-    }
-
     /// Each of them, parents before children.
     pub(crate) fn list(&mut self, holder_pid: u32, shell_pid: u32) -> Vec<ProcessView> {
         let stats = tree(holder_pid);
@@ -69,7 +86,7 @@ impl Meter {
         };
         let views = stats.iter().map(view).collect();
         self.each = stats.iter().map(|s| ((s.pid, s.start_ticks), s.cpu_ticks)).collect();
-        (self.at, self.total) = (Some(Instant::now()), ticks(holder_pid, &stats));
+        self.at = Some(Instant::now());
         views
     }
 
@@ -89,6 +106,25 @@ pub(crate) fn tree(holder_pid: u32) -> Vec<Stat> {
         return Vec::new();
     }
     sys::process::descendants(holder_pid, TREE_MAX).into_iter().filter_map(sys::process::stat).collect()
+}
+
+/// Every process of the machine by its parent.
+fn families() -> HashMap<u32, Vec<Stat>> {
+    let mut families: HashMap<u32, Vec<Stat>> = HashMap::new();
+    for stat in sys::process::all().into_iter().filter_map(sys::process::stat) {
+        families.entry(stat.ppid).or_default().push(stat);
+    }
+    families
+}
+
+fn below(holder: u32, families: &HashMap<u32, Vec<Stat>>) -> Vec<Stat> {
+    let mut found: Vec<Stat> = families.get(&holder).cloned().unwrap_or_default();
+    let mut next = 0;
+    while next < found.len() && found.len() < TREE_MAX {
+        found.extend(families.get(&found[next].pid).cloned().unwrap_or_default());
+        next += 1;
+    }
+    found
 }
 
 /// What has ended and was waited for is in its parent's account, orphans are in the holder's.

@@ -31,7 +31,7 @@ impl Manager {
         let _permit = wish.wait.as_ref().map(|_| handle.wait_permit()).transpose()?;
         self.not_a_creates(who, wish.key.as_deref()).await?;
         let words = format!("{:?}", (&wish.command, wish.wait.as_ref().map(Wait::words), wish.budget));
-        let key = key_of(wish.key.as_deref(), words.as_bytes());
+        let key = self.key_of(wish.key.as_deref(), words.as_bytes());
         let patience = wish.wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, |w| w.timeout);
         let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
         let (text, wait) = (wish.command.into_bytes(), wish.wait);
@@ -65,6 +65,16 @@ impl Manager {
         Ok(report)
     }
 
+    /// A caller's key as the holder's fixed-size one. The same key with another body must not be taken for the same request,
+    /// so half of it is the body's. It goes into the events, and what was typed may be a password.
+    pub(super) fn key_of(&self, key: Option<&str>, body: &[u8]) -> Key {
+        let Some(key) = key.map(str::as_bytes) else { return NO_KEY };
+        let mut bytes = NO_KEY;
+        bytes[..8].copy_from_slice(&self.secret.name_for(&[key])[..8]);
+        bytes[8..].copy_from_slice(&self.secret.name_for(&[key, body])[..8]);
+        bytes
+    }
+
     pub(super) async fn input(&self, who: &Principal, wish: Input) -> Result<Report, ActionError> {
         let handle = self.live(who, &wish.session).await?;
         if let InputBytes::Raw(bytes) = &wish.bytes
@@ -76,7 +86,7 @@ impl Manager {
         let _permit = wish.wait.as_ref().map(|_| handle.wait_permit()).transpose()?;
         self.not_a_creates(who, wish.key.as_deref()).await?;
         let words = format!("{:?}", (&wish.bytes, wish.is_secret, wish.wait.as_ref().map(Wait::words), wish.budget));
-        let key = key_of(wish.key.as_deref(), words.as_bytes());
+        let key = self.key_of(wish.key.as_deref(), words.as_bytes());
         let Input { bytes, is_secret, wait, .. } = wish;
         let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, wait, typed }).await?;
         let typed = typed.map_err(|e| with_key(e, wish.key.as_deref()))?;
@@ -599,16 +609,6 @@ fn check_command(text: &str) -> Result<(), ActionError> {
         });
     }
     Ok(())
-}
-
-/// A caller's key as the holder's fixed-size one. The same key with another body must not be taken for the same request,
-/// so half of it is the body's.
-pub(super) fn key_of(key: Option<&str>, body: &[u8]) -> Key {
-    let Some(key) = key else { return NO_KEY };
-    let mut bytes = NO_KEY;
-    bytes[..8].copy_from_slice(&fnv(key.as_bytes()).to_le_bytes());
-    bytes[8..].copy_from_slice(&fnv(body).to_le_bytes());
-    bytes
 }
 
 pub(super) fn with_key(error: ActionError, key: Option<&str>) -> ActionError {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::feed::Feed;
 use super::manager::{Found, Manager};
-use super::reports::{key_of, with_key};
+use super::reports::with_key;
 use super::session::Request;
 use crate::action::{ActionError, InputBytes, Outcome, SessionEvent, TicketView, Watching};
 use crate::identity::{Grant, Place, Principal};
@@ -53,7 +53,7 @@ impl Manager {
             return Err(ActionError::Invalid { field: "input", problem });
         }
         let handle = self.live(who, id).await?;
-        let key = key_of(Some(name), &bytes);
+        let key = self.key_of(Some(name), &bytes);
         let bytes = InputBytes::Raw(bytes);
         let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret: false, wait: None, typed }).await?;
         typed.map(|t| t.accepted).map_err(|e| with_key(e, Some(name)))

@@ -51,7 +51,6 @@ impl Session {
             }
             Request::At(when, reply) => drop(reply.send(self.ledger.offset_at(when))),
             Request::Times(reply) => drop(reply.send(self.ledger.times.clone())),
-            Request::Usage(reply) => drop(reply.send(self.meter.usage(self.ledger.holder_pid))),
             Request::Processes(reply) => {
                 let _ = reply.send(self.meter.list(self.ledger.holder_pid, self.ledger.shell_pid));
             }

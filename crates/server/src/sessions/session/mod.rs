@@ -93,7 +93,6 @@ pub(crate) enum Request {
     At(SystemTime, oneshot::Sender<u64>),
     /// Offsets, and when the journal had come that far.
     Times(oneshot::Sender<VecDeque<(u64, u64)>>),
-    Usage(oneshot::Sender<crate::action::Usage>),
     Processes(oneshot::Sender<Vec<ProcessView>>),
     Signals(oneshot::Sender<Vec<SignalView>>),
     Prompt(oneshot::Sender<()>),
@@ -177,6 +176,8 @@ pub(crate) struct Snapshot {
     pub(crate) background_from: u64,
     /// Viewers may be given bytes up to here.
     pub(crate) shown_to: u64,
+    /// The parent of all its processes.
+    pub(crate) holder_pid: u32,
 }
 
 /// What a holder's answer is for.

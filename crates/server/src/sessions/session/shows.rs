@@ -109,6 +109,7 @@ impl Session {
             paint_from: self.paint_from,
             background_from: self.ledger.background_from,
             shown_to: self.ledger.scanner.held_from(),
+            holder_pid: self.ledger.holder_pid,
         }
     }
 
