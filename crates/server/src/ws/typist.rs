@@ -31,7 +31,7 @@ impl Typist {
                 // The holder remembers the key, so that a number is typed once, whatever connection it comes over.
                 let key = format!("ws:{client}:{seq}");
                 let action = Action::Type { session: session.clone(), bytes, key };
-                let result = match dispatcher.dispatch(&who, action).await {
+                let result = match Box::pin(dispatcher.dispatch(&who, action)).await {
                     Ok(Outcome::Typed(_)) => Ok(()),
                     Ok(other) => Err(ActionError::Internal { why: format!("typing was answered with {other:?}") }),
                     Err(error) => Err(error),

@@ -80,7 +80,8 @@ pub(super) async fn receive(mut socket: WebSocket, visit: Option<Visit>) {
 impl Visit {
     async fn run(self, socket: &mut WebSocket) -> End {
         let action = Action::Watch { session: self.session.clone(), since: self.query.since };
-        let Watching { session, feed } = match self.dispatcher.dispatch(&self.who, action).await {
+        // In a box of its own: what an action needs room for must not be kept for as long as the visit lasts.
+        let Watching { session, feed } = match Box::pin(self.dispatcher.dispatch(&self.who, action)).await {
             Ok(Outcome::Watching(watching)) => *watching,
             Ok(other) => return End::Close(Code::Internal, format!("a visit was answered with {other:?}")),
             Err(error) => return error.into(),
@@ -312,7 +313,8 @@ impl Open<'_> {
     async fn resize(&mut self, size: Size) -> Result<(), End> {
         self.may_write()?;
         let (session, Size { cols, rows }) = (self.visit.session.clone(), size);
-        match self.visit.dispatcher.dispatch(&self.visit.who, Action::Resize { session, cols, rows }).await {
+        let action = Action::Resize { session, cols, rows };
+        match Box::pin(self.visit.dispatcher.dispatch(&self.visit.who, action)).await {
             Ok(_) => Ok(()),
             Err(error) => self.not_done(error, None).await,
         }
