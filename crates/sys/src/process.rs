@@ -35,6 +35,8 @@ pub struct Stat {
     pub cpu_ticks: u64,
     /// The same of its children that have ended and were waited for.
     pub reaped_ticks: u64,
+    /// How many threads it has.
+    pub threads: u64,
     /// When it started, in clock ticks since boot: with the pid this names a process for ever.
     pub start_ticks: u64,
     /// Resident memory in pages.
@@ -61,9 +63,30 @@ pub fn stat(pid: u32) -> Option<Stat> {
         foreground_group: number(5).and_then(|group| u32::try_from(group).ok()),
         cpu_ticks: number(11)? + number(12)?,
         reaped_ticks: number(13)? + number(14)?,
+        threads: number(17)?,
         start_ticks: number(19)?,
         rss_pages: number(21)?,
     })
+}
+
+/// A process and all its descendants, parents before children, at most so many; nothing when it is gone.
+pub fn tree(root: u32, most: usize) -> Vec<Stat> {
+    let mut found: Vec<Stat> = stat(root).into_iter().collect();
+    let (mut next, mut pids) = (0, Vec::new());
+    while next < found.len() && found.len() < most {
+        let Stat { pid, threads, .. } = found[next];
+        pids.clear();
+        if threads > 1 {
+            children(pid, &mut pids);
+        } else if let Ok(list) = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")) {
+            // The usual case, without a look at the folder of threads.
+            pids.extend(list.split_ascii_whitespace().filter_map(|c| c.parse::<u32>().ok()));
+        }
+        found.extend(pids.iter().filter_map(|pid| stat(*pid)));
+        next += 1;
+    }
+    found.truncate(most);
+    found
 }
 
 /// The children of every thread of a process (`/proc/<pid>/task/<tid>/children`).

@@ -34,12 +34,13 @@ impl Census {
     /// What the processes of each use together, the holder left out.
     pub(crate) fn usage(&mut self, holders: &[u32]) -> Vec<Usage> {
         let everyone = if holders.len() > TREES_MAX { Some(families()) } else { None };
-        let of = |holder: u32| everyone.as_ref().map_or_else(|| tree(holder), |all| below(holder, all));
+        let of = |holder: u32| everyone.as_ref().map_or_else(|| whole_tree(holder), |all| below(holder, all));
         holders.iter().map(|holder| self.of_one(*holder, &of(*holder))).collect()
     }
 
-    fn of_one(&mut self, holder: u32, stats: &[Stat]) -> Usage {
-        let total = ticks(holder, stats);
+    /// `all` begins with the holder.
+    fn of_one(&mut self, holder: u32, all: &[Stat]) -> Usage {
+        let (total, stats) = (ticks(all), all.get(1..).unwrap_or_default());
         if self.0.len() >= LOOKS_KEPT {
             self.0.clear();
         }
@@ -97,15 +98,19 @@ impl Meter {
 
 /// Microseconds on processors, of all that ever ran below this holder.
 pub(crate) fn cpu_us(holder_pid: u32) -> u64 {
-    ticks(holder_pid, &tree(holder_pid)) * US_PER_TICK
+    ticks(&whole_tree(holder_pid)) * US_PER_TICK
 }
 
 /// Every process below the holder, parents before children.
 pub(crate) fn tree(holder_pid: u32) -> Vec<Stat> {
-    if holder_pid == 0 {
-        return Vec::new();
-    }
-    sys::process::descendants(holder_pid, TREE_MAX).into_iter().filter_map(sys::process::stat).collect()
+    let mut all = whole_tree(holder_pid);
+    all.drain(..all.len().min(1));
+    all
+}
+
+/// The same, with the holder first.
+fn whole_tree(holder_pid: u32) -> Vec<Stat> {
+    if holder_pid == 0 { Vec::new() } else { sys::process::tree(holder_pid, TREE_MAX) }
 }
 
 /// Every process of the machine by its parent.
@@ -117,8 +122,9 @@ fn families() -> HashMap<u32, Vec<Stat>> {
     families
 }
 
+/// The holder and everything below it.
 fn below(holder: u32, families: &HashMap<u32, Vec<Stat>>) -> Vec<Stat> {
-    let mut found: Vec<Stat> = families.get(&holder).cloned().unwrap_or_default();
+    let mut found: Vec<Stat> = sys::process::stat(holder).into_iter().collect();
     let mut next = 0;
     while next < found.len() && found.len() < TREE_MAX {
         found.extend(families.get(&found[next].pid).cloned().unwrap_or_default());
@@ -127,10 +133,11 @@ fn below(holder: u32, families: &HashMap<u32, Vec<Stat>>) -> Vec<Stat> {
     found
 }
 
-/// What has ended and was waited for is in its parent's account, orphans are in the holder's.
-fn ticks(holder_pid: u32, stats: &[Stat]) -> u64 {
-    let orphans = sys::process::stat(holder_pid).map_or(0, |s| s.reaped_ticks);
-    orphans + stats.iter().map(|s| s.cpu_ticks + s.reaped_ticks).sum::<u64>()
+/// What has ended and was waited for is in its parent's account; orphans are in the holder's, whose own time is not the
+/// session's.
+fn ticks(all: &[Stat]) -> u64 {
+    let own = all.first().map_or(0, |holder| holder.cpu_ticks);
+    all.iter().map(|s| s.cpu_ticks + s.reaped_ticks).sum::<u64>() - own
 }
 
 fn percent(ticks: u64, seconds: f64) -> f64 {
