@@ -62,8 +62,10 @@ pub const INPUT_PATIENCE: Duration = Duration::from_millis(1_500);
 pub const TERMINATE_GRACE: Duration = Duration::from_millis(1_500);
 /// The longest grace that can be asked for.
 pub const GRACE_MAX: Duration = Duration::from_secs(60);
-/// Actions of one session, and the characters of an action's name.
+/// Actions of one session.
 pub const ACTIONS_MAX: usize = 64;
+/// The characters of an action's name.
+pub const ACTION_NAME_CHARS_MAX: usize = 64;
 /// The line editor of the shell has the terminal although a command runs: after this the shell is asked to report.
 pub const EDITOR_SUSPICION: Duration = Duration::from_millis(60);
 /// A full-screen program is believed to wait for a key when nothing was painted for this long: vim looks for its

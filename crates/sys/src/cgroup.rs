@@ -8,11 +8,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::process;
-
 /// The folder of all our groups below our own place in a hierarchy.
 const PARENT: &str = "ptyd";
-/// Where this process goes when its place must become an inner node (version 2, "no internal processes").
+/// The leaf in which a service manager starts this process when the group above it is ours to divide (systemd.resource-control(5),
+/// DelegateSubgroup=).
 const OWN_LEAF: &str = "ptyd-server";
 
 /// What a controller bounds or counts.
@@ -172,8 +171,8 @@ impl Seat {
         may_write && (!self.is_v2 || self.delegates())
     }
 
-    /// Version 2: passes the controller on to the groups below, for which no process may be here any more, but in the
-    /// root.
+    /// Version 2: passes the controller on to the groups below. That is refused where processes are, but for the root; nobody is
+    /// moved for it, because a service whose own group has groups below cannot be started again in it.
     fn delegates(&self) -> bool {
         if self.controller == Controller::CpuAccounting {
             return true;
@@ -184,30 +183,7 @@ impl Seat {
             has || fs::write(&file, format!("+{}", self.controller.name())).is_ok()
         };
         let parent = self.folder.join(PARENT);
-        let inner = || pass_on(&self.folder) && fs::create_dir_all(&parent).is_ok() && pass_on(&parent);
-        inner() || (self.leave() && inner())
-    }
-
-    /// Moves this process and its like into a leaf, if nobody else is here: what has more than us in it was not delegated
-    /// to us.
-    fn leave(&self) -> bool {
-        let leaf = self.folder.join(OWN_LEAF);
-        // Somebody may be born while the others move.
-        for _ in 0..16 {
-            let members = fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default();
-            let pids: Vec<u32> = members.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect();
-            if pids.is_empty() {
-                return true;
-            }
-            if !pids.iter().all(|pid| is_of_our_kind(*pid)) || fs::create_dir_all(&leaf).is_err() {
-                return false;
-            }
-            for pid in pids {
-                // One that has gone in the meantime need not move.
-                let _ = fs::write(leaf.join("cgroup.procs"), pid.to_string());
-            }
-        }
-        false
+        pass_on(&self.folder) && fs::create_dir_all(&parent).is_ok() && pass_on(&parent)
     }
 
     fn make(&self, bounds: Bounds) -> io::Result<()> {
@@ -233,18 +209,6 @@ impl Seat {
     }
 }
 
-/// Whether this is a server or a holder, or comes of one.
-fn is_of_our_kind(pid: u32) -> bool {
-    let mut next = Some(pid);
-    while let Some(stat) = next.and_then(process::stat) {
-        if stat.comm.starts_with("ptyd") {
-            return true;
-        }
-        next = Some(stat.ppid).filter(|parent| *parent > 1);
-    }
-    false
-}
-
 /// Our own place for each controller. `mounts` is `/proc/self/mountinfo`, `own` is `/proc/self/cgroup`.
 fn seats(mounts: &str, own: &str) -> Vec<Seat> {
     let mounts: Vec<Mount<'_>> = mounts.lines().filter_map(Mount::parse).collect();
@@ -256,7 +220,10 @@ fn seats(mounts: &str, own: &str) -> Vec<Seat> {
         let Some(mount) = mounts.iter().find(|m| m.holds(names)) else { continue };
         // A container sees a part of the hierarchy: the path is told from the part's root where they share one.
         let Some(below) = path.strip_prefix(mount.root.trim_end_matches('/')) else { continue };
-        let folder = Path::new(mount.point).join(below.trim_start_matches('/'));
+        let mut folder = Path::new(mount.point).join(below.trim_start_matches('/'));
+        if is_v2 && folder.ends_with(OWN_LEAF) {
+            folder.pop();
+        }
         let offered = fs::read_to_string(folder.join("cgroup.controllers")).unwrap_or_default();
         for controller in CONTROLLERS {
             let is_here = match (is_v2, controller) {

@@ -89,6 +89,18 @@ pub fn tree(root: u32, most: usize) -> Vec<Stat> {
     found
 }
 
+/// Sends a signal to the process that started then, and to no later one with its id; false when it is gone.
+pub fn signal_exactly(pid: u32, start_ticks: u64, signo: i32) -> bool {
+    let fd = i32::try_from(pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+        .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok());
+    let (Some(fd), Some(signal)) = (fd, rustix::process::Signal::from_named_raw(signo)) else { return false };
+    // What the descriptor is for cannot change any more, so this look is about the same process.
+    let is_it = stat(pid).is_some_and(|s| s.start_ticks == start_ticks);
+    is_it && rustix::process::pidfd_send_signal(fd, signal).is_ok()
+}
+
 /// The children of every thread of a process (`/proc/<pid>/task/<tid>/children`).
 pub fn children(pid: u32, into: &mut Vec<u32>) {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {

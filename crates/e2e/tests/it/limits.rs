@@ -58,7 +58,78 @@ async fn a_command_that_runs_too_long_is_ended_and_what_ran_before_it_is_not() {
     // The shell itself: there is no other way out of this.
     let done = shell.run("trap '' INT; while :; do :; done").await;
     assert_eq!((done.status, done.limits_hit), (CommandStatus::Terminated, vec![Limit::CommandSeconds]));
-    assert_eq!(shell.look().await.status, SessionStatus::Terminated);
+    let session = shell.look().await;
+    let reason = session.exit.map(|exit| exit.reason).unwrap_or_default();
+    assert_eq!((session.status, reason.contains("commandSeconds")), (SessionStatus::Terminated, true), "{reason}");
+}
+
+/// The processes of this home with this command line.
+fn running(server: &Server, command_line: &str) -> usize {
+    marked(server.home().path()).into_iter().filter(|pid| pid.command_line() == command_line).count()
+}
+
+#[tokio::test]
+async fn what_a_command_leaves_behind_and_will_not_go_is_killed_although_the_command_has_ended() {
+    let server = Server::start();
+    let shell = limited(&server, Limits { command_seconds: Some(0.4), ..Limits::default() }).await;
+    let done = shell.run("(trap '' TERM INT; exec sleep 780) & sleep 781").await;
+    assert_eq!(done.limits_hit, [Limit::CommandSeconds]);
+    eventually("it is killed", async || (running(&server, "sleep 780") == 0).then_some(())).await;
+    assert_eq!(shell.gives("echo alive").await.0, 0);
+}
+
+#[tokio::test]
+async fn a_job_of_before_a_restart_is_not_taken_for_a_later_command_s() {
+    let server = Server::start();
+    let shell = limited(&server, Limits { command_seconds: Some(0.6), ..Limits::default() }).await;
+    shell.gives("sleep 782 & sleep 0.1").await;
+    for _ in 0..2 {
+        server.kill9();
+        server.again();
+        assert_eq!(shell.run("sleep 783").await.limits_hit, [Limit::CommandSeconds]);
+        let running_on = shell.begin("sleep 784").await;
+        server.kill9();
+        server.again();
+        assert_eq!(shell.end_of(&running_on).await.limits_hit, [Limit::CommandSeconds]);
+        assert_eq!(["sleep 782", "sleep 783", "sleep 784"].map(|line| running(&server, line)), [1, 0, 0]);
+    }
+}
+
+#[tokio::test]
+async fn what_the_kernel_did_while_no_server_ran_is_told_and_its_group_goes_too() {
+    let server = Server::start();
+    let shell = limited(&server, Limits { memory_mb: Some(64), ..Limits::default() }).await;
+    if !in_group(&shell, Limit::MemoryMb).await {
+        return;
+    }
+    shell
+        .begin("until [ -e go ]; do sleep 0.05; done; head -c 400M /dev/zero | tail; : > done; sleep 0.3; exit 9")
+        .await;
+    let (file, pid) = (server.home().file("done"), e2e::Pid::new(shell.look().await.pid.expect("it lives")));
+    server.kill9();
+    std::fs::write(server.home().file("go"), "").expect("written");
+    eventually("the hog is dead", async || file.exists().then_some(())).await;
+    server.again();
+    let hits =
+        eventually("it is told", async || Some(shell.look().await.limits_hit).filter(|hits| !hits.is_empty())).await;
+    assert_eq!(hits.iter().map(|hit| hit.limit).collect::<Vec<_>>(), [Limit::MemoryMb]);
+    server.kill9();
+    assert!(pid.ends_within(e2e::PATIENCE));
+    server.again();
+    eventually("its group is gone", async || groups(&shell.id).is_empty().then_some(())).await;
+}
+
+/// The control groups of this name.
+fn groups(id: &str) -> Vec<std::path::PathBuf> {
+    let mut folders = vec![std::path::PathBuf::from("/sys/fs/cgroup")];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        let inside = std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let (ours, others): (Vec<_>, Vec<_>) = inside.filter(|path| path.is_dir()).partition(|path| path.ends_with(id));
+        found.extend(ours);
+        folders.extend(others);
+    }
+    found
 }
 
 #[tokio::test]
@@ -179,18 +250,6 @@ async fn a_group_goes_with_its_session() {
     let server = Server::start();
     let limits = Limits { memory_mb: Some(512), processes: Some(200), ..Limits::default() };
     let made = join_all((0..4).map(async |_| server.client().create(&limited_request(limits), None).await)).await;
-    let groups = |id: &str| -> Vec<_> {
-        let mut folders = vec![std::path::PathBuf::from("/sys/fs/cgroup")];
-        let mut found = Vec::new();
-        while let Some(folder) = folders.pop() {
-            let inside = std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
-            let (ours, others): (Vec<_>, Vec<_>) =
-                inside.filter(|path| path.is_dir()).partition(|path| path.ends_with(id));
-            found.extend(ours);
-            folders.extend(others);
-        }
-        found
-    };
     for session in made.into_iter().flatten() {
         let shell = Session::new(std::sync::Arc::clone(server.client()), session.id.clone());
         assert_eq!(shell.gives("echo $((6 * 7))").await, (0, "42\n".to_owned()));

@@ -30,10 +30,11 @@ pub(super) fn reactions(actions: BTreeMap<String, api::SessionAction>) -> Result
         return Err(Refusal::field("actions", format!("more than {most}")));
     }
     let checked = |(name, action): (String, api::SessionAction)| {
+        let longest = limits::ACTION_NAME_CHARS_MAX;
         let is_name =
-            (1..=most).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+            (1..=longest).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
         if !is_name {
-            let problem = format!("a name is 1 to {most} letters, digits and any of -_. and not {name:?}");
+            let problem = format!("a name is 1 to {longest} letters, digits and any of -_. and not {name:?}");
             return Err(Refusal::field("actions", problem));
         }
         let reaction = reaction(action).map_err(|problem| Refusal::field("actions", format!("{name}: {problem}")))?;

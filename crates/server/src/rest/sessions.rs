@@ -81,12 +81,11 @@ fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Re
 fn lifetime(field: &'static str, value: Option<f64>) -> Result<Option<Duration>, Refusal> {
     let Some(value) = value else { return Ok(None) };
     let most = limits::LIFETIME_MAX.as_secs_f64();
-    if !(0.0..=most).contains(&value) {
-        return Err(Refusal::field(field, format!("{value} is not within 0 to {most} seconds")));
+    // Less than the shell needs to start would be a session that nobody can have meant.
+    if value != 0.0 && !(0.01..=most).contains(&value) {
+        return Err(Refusal::field(field, format!("{value} is neither 0 nor from 0.01 to {most} seconds")));
     }
-    // However little was asked for, it is no session that lives for ever.
-    let least = if value > 0.0 { Duration::from_millis(1) } else { Duration::ZERO };
-    Ok(Some(Duration::from_secs_f64(value).max(least)))
+    Ok(Some(Duration::from_secs_f64(value)))
 }
 
 /// Each within its bounds; docs/rest.md and the document name them.

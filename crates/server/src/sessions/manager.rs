@@ -430,6 +430,7 @@ impl Manager {
         if past.ledger.exit.is_none() {
             snapshot::sweep(id);
         }
+        bounds::remove(&past.shared.spec);
         if let Some(command) = past.ledger.commands.back() {
             // It ended with its session.
             self.store.put_command_in_time(snapshot::history_row(id, command));

@@ -140,7 +140,10 @@ pub(crate) fn exit_of(ledger: &Ledger) -> Option<SessionExit> {
         (None, None) => "the shell ended".to_owned(),
     };
     let is_over = |limit: &Limit| matches!(limit, Limit::InactivityTimeout | Limit::MaxAge);
-    let reason = match (&ledger.ending, ledger.hits.iter().map(|h| h.limit).find(is_over)) {
+    // A command that could not be ended took its session with it.
+    let last = ledger.commands.back().filter(|c| c.end.as_ref().is_none_or(|e| e.status == CommandStatus::Terminated));
+    let unending = || last.and_then(|c| c.limits_hit.last().copied());
+    let reason = match (&ledger.ending, ledger.hits.iter().map(|h| h.limit).find(is_over).or_else(unending)) {
         (Some(_), Some(limit)) => format!("it reached its {}; {how}", limit.name()),
         (Some(_), None) => format!("terminated on request; {how}"),
         (None, _) => how,

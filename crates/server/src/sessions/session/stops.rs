@@ -10,13 +10,17 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use sys::process::Stat;
+
 use super::super::ledger::Hit;
 use super::super::processes;
 use super::*;
-use crate::action::{Limit, LimitHit, Limits, ProcessState};
+use crate::action::{Limit, LimitHit, Limits};
 
 /// How often a session that may use only so much is looked at while a command runs.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// Linux counts time for /proc in hundredths of a second on every architecture (USER_HZ).
+const US_PER_TICK: u64 = 10_000;
 /// And while none does: jobs in the background use something too.
 const LOOK_WHEN_IDLE: Duration = Duration::from_secs(5);
 
@@ -33,8 +37,14 @@ pub(crate) struct Stops {
     cpu_from_us: u64,
     /// How far the ending of what went beyond is, what it is for, and when it goes on.
     ending: Option<(Step, Limit, Instant)>,
-    /// What was there when the last command had ended: jobs in the background, which are not the next command's.
+    /// What got TERM, and when what is left of it gets KILL, even if its command has ended by then.
+    doomed: Option<(HashSet<Identity>, Instant)>,
+    /// What was there when the last command had ended, jobs in the background, and their process groups: they are not the
+    /// next command's.
     earlier: HashSet<Identity>,
+    earlier_groups: HashSet<u32>,
+    /// What happened before this server came has not been looked at.
+    is_fresh: bool,
     look_at: Option<Instant>,
 }
 
@@ -51,7 +61,8 @@ impl Stops {
         let Limits { open_files, inactivity, max_age, .. } = limits;
         let is_watched = limits != Limits { open_files, inactivity, max_age, ..Limits::default() };
         let group = super::super::bounds::group(&shared.spec);
-        let counts = group.as_ref().map(sys::cgroup::Group::counts).unwrap_or_default();
+        let cpu_us = group.as_ref().and_then(|group| group.counts().cpu_us);
+        let counts = sys::cgroup::Counts { cpu_us, ..sys::cgroup::Counts::default() };
         is_watched.then(|| {
             let stops = Self {
                 limits,
@@ -60,7 +71,10 @@ impl Stops {
                 command: None,
                 cpu_from_us: 0,
                 ending: None,
+                doomed: None,
                 earlier: HashSet::new(),
+                earlier_groups: HashSet::new(),
+                is_fresh: true,
                 look_at: Some(Instant::now()),
             };
             Box::new(stops)
@@ -69,7 +83,8 @@ impl Stops {
 
     pub(crate) fn next_at(&self) -> Option<Instant> {
         let ending = self.ending.map(|(.., at)| at);
-        [self.look_at, self.deadline(), ending].into_iter().flatten().min()
+        let doom = self.doomed.as_ref().map(|(_, at)| *at);
+        [self.look_at, self.deadline(), ending, doom].into_iter().flatten().min()
     }
 
     /// When the command that runs has run long enough.
@@ -78,15 +93,24 @@ impl Stops {
         self.limits.command_time.filter(|_| self.ending.is_none()).map(|time| since + time)
     }
 
-    /// Kills what was there before the newest command.
-    fn kill_earlier(&self) {
-        for (pid, start_ticks) in &self.earlier {
-            if processes::state_of((*pid, *start_ticks)) != ProcessState::Ended
-                && let Ok(pid) = i32::try_from(*pid)
-            {
-                let _ = sys::signal::send(pid, sys::signal::KILL);
+    /// What is there now, but for the shell, was there before the next command.
+    fn note_earlier<'a>(&mut self, all: impl Iterator<Item = &'a Stat>) {
+        (self.earlier, self.earlier_groups) = all.map(|s| ((s.pid, s.start_ticks), s.pgrp)).unzip();
+    }
+
+    /// Whether each of these, parents before children, was there before the command or comes of what was.
+    fn are_earlier(&self, all: &[Stat]) -> Vec<bool> {
+        let mut spared = HashSet::new();
+        let is_earlier = |s: &Stat| {
+            let is_earlier = self.earlier.contains(&(s.pid, s.start_ticks))
+                || self.earlier_groups.contains(&s.pgrp)
+                || spared.contains(&s.ppid);
+            if is_earlier {
+                spared.insert(s.pid);
             }
-        }
+            is_earlier
+        };
+        all.iter().map(is_earlier).collect()
     }
 
     fn counts_cpu_in_group(&self) -> bool {
@@ -107,12 +131,13 @@ impl Session {
         }
         let Some(mut stops) = self.stops.take() else { return };
         let now = Instant::now();
+        if std::mem::take(&mut stops.is_fresh) {
+            self.take_over_limits(&mut stops);
+        }
         if let Some(id) = current.filter(|id| stops.command.is_none_or(|(known, ..)| known != *id)) {
             self.count(&mut stops);
-            if stops.ending.take().is_some() {
-                // A job in the background was being ended, and the new command has nothing to do with it.
-                stops.kill_earlier();
-            }
+            // A job in the background may be about to be ended, and the new command has nothing to do with it.
+            stops.ending = None;
             stops.command = Some((id, self.begun_at(id, now), self.ledger.scanner.position()));
             stops.look_at = Some(now);
             stops.cpu_from_us = self.cpu_used(&stops);
@@ -139,6 +164,9 @@ impl Session {
             }
         }
         self.go_on_stopping(&mut stops, now);
+        if let Some((doomed, _)) = stops.doomed.take_if(|(_, at)| now >= *at) {
+            self.kill_what_is_left(doomed);
+        }
         self.stops = Some(stops);
     }
 
@@ -156,9 +184,25 @@ impl Session {
         if stops.ending.take().is_some() {
             stops.cpu_from_us = self.cpu_used(&stops);
         }
-        let all = processes::tree(self.ledger.holder_pid).into_iter();
-        stops.earlier = all.filter(|s| s.pid != self.ledger.shell_pid).map(|s| (s.pid, s.start_ticks)).collect();
+        stops.note_earlier(self.all_but_the_shell().iter());
         self.stops = Some(stops);
+    }
+
+    /// What happened while no server looked. A group counts from its beginning, and what is on record was told.
+    fn take_over_limits(&mut self, stops: &mut Stops) {
+        let told = |limit| self.ledger.hits.iter().filter(|h| h.limit == limit).map(|h| h.count).sum();
+        (stops.counts.oom_kills, stops.counts.forks_refused) = (told(Limit::MemoryMb), told(Limit::Processes));
+        let accepted_us = self.ledger.current.and_then(|id| self.ledger.command(id)).map(|c| c.accepted_us);
+        let boot_us = micros(SystemTime::now()).saturating_sub(sys::time::since_boot_us());
+        // What started before the command that runs was accepted is not of that command.
+        let before = accepted_us.map_or(u64::MAX, |us| us.saturating_sub(boot_us) / US_PER_TICK);
+        stops.note_earlier(self.all_but_the_shell().iter().filter(|s| s.start_ticks < before));
+    }
+
+    fn all_but_the_shell(&self) -> Vec<Stat> {
+        let mut all = processes::tree(self.ledger.holder_pid);
+        all.retain(|s| s.pid != self.ledger.shell_pid && s.state != b'Z');
+        all
     }
 
     /// A command that runs on from the time of an earlier server began then.
@@ -197,11 +241,18 @@ impl Session {
     }
 
     fn exceeded(&mut self, stops: &mut Stops, limit: Limit, now: Instant) {
-        self.hit(limit, stops.command.map(|(id, ..)| id), 1);
+        let command = stops.command.map(|(id, ..)| id);
+        // An earlier server may have told of it and not come to its end.
+        let is_told =
+            command.is_some() && self.ledger.hits.iter().any(|h| (h.limit, Some(h.command)) == (limit, command));
+        if !is_told {
+            self.hit(limit, command, 1);
+        }
         self.interrupt(Target::Foreground);
+        let at = now + limits::TERMINATE_GRACE;
         stops.look_at = Some(now + LOOK_EVERY);
-        self.signal_those_meant(stops, limit, sys::signal::TERM);
-        stops.ending = Some((Step::Kill, limit, now + limits::TERMINATE_GRACE));
+        stops.doomed = Some((self.signal_those_meant(stops, limit, sys::signal::TERM), at));
+        stops.ending = Some((Step::Kill, limit, at));
     }
 
     fn go_on_stopping(&mut self, stops: &mut Stops, now: Instant) {
@@ -232,18 +283,30 @@ impl Session {
         }
     }
 
-    /// A command's own limit is for what it started, and not for what ran before it or comes of that.
-    fn signal_those_meant(&self, stops: &Stops, limit: Limit, signo: i32) {
-        let mut spared = HashSet::new();
-        let all = processes::tree(self.ledger.holder_pid).into_iter();
-        for stat in all.filter(|s| s.pid != self.ledger.shell_pid && s.state != b'Z') {
-            let is_earlier = stops.earlier.contains(&(stat.pid, stat.start_ticks)) || spared.contains(&stat.ppid);
-            if is_earlier && limit != Limit::CpuSeconds {
-                spared.insert(stat.pid);
-            } else if let Ok(pid) = i32::try_from(stat.pid) {
-                // Gone in the meantime is as good as signalled.
-                let _ = sys::signal::send(pid, signo);
+    /// A command's own limit is for what it started, and not for what ran before it or comes of that; gives who was meant.
+    fn signal_those_meant(&self, stops: &Stops, limit: Limit, signo: i32) -> HashSet<Identity> {
+        let all = self.all_but_the_shell();
+        let spared = stops.are_earlier(&all);
+        let is_meant = |(_, is_earlier): &(&Stat, bool)| !is_earlier || limit == Limit::CpuSeconds;
+        let meant: HashSet<Identity> =
+            all.iter().zip(spared).filter(is_meant).map(|(s, _)| (s.pid, s.start_ticks)).collect();
+        for (pid, start_ticks) in &meant {
+            sys::process::signal_exactly(*pid, *start_ticks, signo);
+        }
+        meant
+    }
+
+    /// Those who did not go when they were told to, and their children.
+    fn kill_what_is_left(&self, mut doomed: HashSet<Identity>) {
+        let mut pids: HashSet<u32> = HashSet::new();
+        for s in self.all_but_the_shell() {
+            if doomed.contains(&(s.pid, s.start_ticks)) || pids.contains(&s.ppid) {
+                pids.insert(s.pid);
+                doomed.insert((s.pid, s.start_ticks));
             }
+        }
+        for (pid, start_ticks) in doomed {
+            sys::process::signal_exactly(pid, start_ticks, sys::signal::KILL);
         }
     }
 
@@ -255,11 +318,12 @@ impl Session {
         let command = command.unwrap_or(0);
         let count = self.ledger.hits.iter().find(|h| (h.limit, h.command) == (limit, command)).map_or(0, |h| h.count);
         let count = count.saturating_add(times);
-        let is_new = count == times;
+        // What the kernel does again and again to one command is told once, what this server ends is told each time.
+        let is_news = count == times || !matches!(limit, Limit::MemoryMb | Limit::Processes);
         let at_us = micros(SystemTime::now());
         self.ledger.hit(Hit { limit, command, at_us, count, is_recorded: false });
         self.link.send(&ToHolder::Limited { limit: limit.code(), command, count });
-        if is_new {
+        if is_news {
             let command = (command > 0).then_some(CommandId(command));
             tracing::info!(session = %self.shared.id, limit = limit.name(), "the session ran into a limit");
             let hit = LimitHit { limit, command, at: SystemTime::now(), count };
