@@ -8,7 +8,8 @@ use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Buckets that are kept; those that are full again say nothing and go first.
+/// With so many buckets those that are full again, which say nothing, are let go. Who has one has a name here: a token or a
+/// listener, of which there are fewer.
 const BUCKETS_MAX: usize = 4_096;
 
 /// A rate that may be exceeded for a moment.

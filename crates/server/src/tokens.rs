@@ -177,7 +177,9 @@ impl Tokens {
         file.write_all(&serde_json::to_vec_pretty(&kept)?)?;
         file.sync_all()?;
         fs::rename(&draft, &self.path)?;
-        fs::File::open(self.path.parent().unwrap_or(Path::new("/")))?.sync_all()
+        // The new file is the one that counts from here on, so what fails now must not be told as if the old one did.
+        let _ = fs::File::open(self.path.parent().unwrap_or(Path::new("/"))).and_then(|folder| folder.sync_all());
+        Ok(())
     }
 }
 

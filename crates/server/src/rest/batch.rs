@@ -3,6 +3,7 @@
 //! An operation goes the way of a request of its own, behind the guard that the batch has passed. What is wrong with the
 //! batch itself is said before anything is done.
 
+use api::ErrorCode;
 use axum::Json;
 use axum::body::{Body as HttpBody, to_bytes};
 use axum::extract::{Extension, Request, State};
@@ -34,7 +35,7 @@ pub(super) async fn batch(
     // A stream without an end would be an answer without one.
     let held = super::routes().into_iter().filter(|route| ![PATH, super::news::PATH].contains(&route.path));
     let router = super::router_of(held, rest)
-        .fallback(super::no_route)
+        .fallback(no_route)
         .method_not_allowed_fallback(super::no_method)
         .layer(from_fn(label));
     let (mut responses, mut bytes) = (Vec::with_capacity(count), 0);
@@ -56,6 +57,13 @@ pub(super) async fn batch(
 
 /// This route itself, which no batch holds.
 pub(super) const PATH: &str = "/batch";
+
+async fn no_route(uri: Uri) -> Refusal {
+    if [PATH, super::news::PATH].contains(&uri.path()) {
+        return Refusal::new(ErrorCode::RouteNotFound, format!("{} cannot be asked for in a batch", uri.path()));
+    }
+    super::no_route(uri).await
+}
 
 fn request(i: usize, one: api::Operation, who: &Principal, batch_id: &str) -> Result<Request, Refusal> {
     let at = |field: &str| format!("operations[{i}].{field}");
@@ -100,7 +108,7 @@ async fn answer(response: Response, bytes: &mut usize, id: &str) -> api::Operati
 }
 
 fn refused(why: &str, id: &str) -> api::OperationAnswer {
-    let code = api::ErrorCode::LimitReached;
+    let code = ErrorCode::LimitReached;
     let problem = api::Problem::new(code, why.to_owned(), None, id.to_owned());
     api::OperationAnswer { status: code.http_status(), body: serde_json::to_value(problem).ok() }
 }
