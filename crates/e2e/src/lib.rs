@@ -23,7 +23,7 @@ pub use http::{Connection, Reply};
 pub use load::{Load, Loaded};
 pub use mcp::Mcp;
 pub use person::Person;
-pub use processes::{Footprint, Pid, footprint, marked, with_descendants};
+pub use processes::{Footprint, Pid, footprint, groups, marked, with_descendants};
 pub use random::Random;
 pub use server::{Server, Start};
 pub use session::{Session, seq};

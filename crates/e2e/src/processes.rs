@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -160,4 +160,17 @@ pub fn footprint(pid: Pid) -> Footprint {
         peak_bytes: kib("status", "VmHWM:") << 10,
         share_bytes: kib("smaps_rollup", "Pss:") << 10,
     }
+}
+
+/// The control groups of a session.
+pub fn groups(id: &str) -> Vec<PathBuf> {
+    let mut folders = vec![PathBuf::from("/sys/fs/cgroup")];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        let inside = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let (ours, others): (Vec<_>, Vec<_>) = inside.filter(|path| path.is_dir()).partition(|path| path.ends_with(id));
+        found.extend(ours);
+        folders.extend(others);
+    }
+    found
 }

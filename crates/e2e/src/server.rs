@@ -16,7 +16,7 @@ use client::Client;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
-use crate::processes::marked;
+use crate::processes::{groups, marked};
 use crate::{Binary, Connection, Home, PATIENCE, Pid, Session};
 
 /// How a server is started.
@@ -285,7 +285,13 @@ impl Drop for Server {
             if let Some(mut running) = self.state().running.take() {
                 let _ = running.child.kill().and_then(|()| running.child.wait());
             }
-            marked(self.home.path()).into_iter().for_each(Pid::kill);
+            let left = marked(self.home.path());
+            left.iter().for_each(|pid| pid.kill());
+            // A group can be removed once nobody is in it.
+            left.into_iter().filter(|pid| !pid.ends_within(Duration::from_secs(1))).for_each(Pid::kill);
+            let sessions = fs::read_dir(self.home.path().join("state/ptyd/sessions")).into_iter().flatten().flatten();
+            let left = sessions.flat_map(|entry| groups(&entry.file_name().to_string_lossy()));
+            left.for_each(|group| drop(fs::remove_dir(group)));
             return;
         }
         let trouble = self.clean_up();

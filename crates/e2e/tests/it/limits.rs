@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use api::{CommandExecution, CommandStatus, CreateRequest, ErrorCode, Keeper, Limit, Limits, SessionStatus};
-use e2e::{Server, Session, eventually, marked};
+use e2e::{Server, Session, eventually, groups, marked};
 
 use crate::boundaries::join_all;
 
@@ -117,19 +117,6 @@ async fn what_the_kernel_did_while_no_server_ran_is_told_and_its_group_goes_too(
     assert!(pid.ends_within(e2e::PATIENCE));
     server.again();
     eventually("its group is gone", async || groups(&shell.id).is_empty().then_some(())).await;
-}
-
-/// The control groups of this name.
-fn groups(id: &str) -> Vec<std::path::PathBuf> {
-    let mut folders = vec![std::path::PathBuf::from("/sys/fs/cgroup")];
-    let mut found = Vec::new();
-    while let Some(folder) = folders.pop() {
-        let inside = std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        let (ours, others): (Vec<_>, Vec<_>) = inside.filter(|path| path.is_dir()).partition(|path| path.ends_with(id));
-        found.extend(ours);
-        folders.extend(others);
-    }
-    found
 }
 
 #[tokio::test]
