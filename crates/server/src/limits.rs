@@ -62,6 +62,18 @@ pub const INPUT_PATIENCE: Duration = Duration::from_millis(1_500);
 pub const TERMINATE_GRACE: Duration = Duration::from_millis(1_500);
 /// The longest grace that can be asked for.
 pub const GRACE_MAX: Duration = Duration::from_secs(60);
+/// The least of a limit in seconds or MiB of output: what comes earlier ends everything.
+pub const LIMIT_MIN: f64 = 0.01;
+/// A session's limits in seconds: a year, and then it is none.
+pub const LIMIT_SECONDS_MAX: f64 = 31_536_000.0;
+/// A session's limit of memory in MiB: a shell needs some, and no machine has 16 TiB.
+pub const LIMIT_MEMORY_MB: (u64, u64) = (8, 1 << 24);
+/// A session's limit of output in MiB, as the one of memory.
+pub const LIMIT_OUTPUT_MB_MAX: f64 = 16_777_216.0;
+/// A session's limit of processes: the shell and one more, and what the kernel has numbers for (PID_MAX_LIMIT).
+pub const LIMIT_PROCESSES: (u64, u64) = (2, 1 << 22);
+/// A session's limit of open files: bash and a program need some, and the kernel's own bound (sysctl fs.nr_open) by default.
+pub const LIMIT_OPEN_FILES: (u64, u64) = (32, 1 << 20);
 /// Actions of one session.
 pub const ACTIONS_MAX: usize = 64;
 /// The characters of an action's name.

@@ -103,7 +103,7 @@ async fn what_the_kernel_did_while_no_server_ran_is_told_and_its_group_goes_too(
         return;
     }
     shell
-        .begin("until [ -e go ]; do sleep 0.05; done; head -c 400M /dev/zero | tail; : > done; sleep 0.3; exit 9")
+        .begin("until [ -e go ]; do sleep 0.05; done; head -c 400M /dev/zero | tail; : > done; until [ -e end ]; do sleep 0.05; done; exit 9")
         .await;
     let (file, pid) = (server.home().file("done"), e2e::Pid::new(shell.look().await.pid.expect("it lives")));
     server.kill9();
@@ -114,6 +114,7 @@ async fn what_the_kernel_did_while_no_server_ran_is_told_and_its_group_goes_too(
         eventually("it is told", async || Some(shell.look().await.limits_hit).filter(|hits| !hits.is_empty())).await;
     assert_eq!(hits.iter().map(|hit| hit.limit).collect::<Vec<_>>(), [Limit::MemoryMb]);
     server.kill9();
+    std::fs::write(server.home().file("end"), "").expect("written");
     assert!(pid.ends_within(e2e::PATIENCE));
     server.again();
     eventually("its group is gone", async || groups(&shell.id).is_empty().then_some(())).await;

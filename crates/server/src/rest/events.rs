@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::error::Refusal;
@@ -66,16 +66,8 @@ pub(super) async fn follow(
     }
     read.wait = silence;
     let following = Following { rest, who, read, first: Some(first), is_over: false };
-    let body =
-        stream::body(
-            following,
-            |mut following| async move { Ok(following.next().await.map(|event| (event, following))) },
-        );
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ];
-    Ok((headers, body).into_response())
+    let next = |mut it: Following| async move { Ok(it.next().await.map(|event| (event, it))) };
+    Ok(stream::of_events(following, next))
 }
 
 impl Following {
@@ -116,7 +108,7 @@ mod tests {
     #[test]
     fn events_are_for_whoever_names_them() {
         let wanted = |accept: &'static str| {
-            are_wanted(&HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(accept))]))
+            are_wanted(&HeaderMap::from_iter([(header::ACCEPT, axum::http::HeaderValue::from_static(accept))]))
         };
         assert!(wanted("text/event-stream") && wanted("application/json, Text/Event-Stream;q=0.9"));
         assert!(!wanted("application/json") && !wanted("*/*") && !wanted("") && !are_wanted(&HeaderMap::new()));

@@ -5,8 +5,8 @@
 
 use axum::body::Bytes;
 use axum::extract::{Extension, State};
-use axum::http::{HeaderMap, HeaderValue, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::HeaderMap;
+use axum::response::Response;
 
 use super::error::Refusal;
 use super::events::{LAST_EVENT_ID, RETRY};
@@ -42,16 +42,8 @@ pub(super) async fn follow(
     };
     read.wait = limits::HEARTBEAT;
     let following = Following { rest, who, read, first: Some(first) };
-    let body =
-        stream::body(
-            following,
-            |mut following| async move { Ok(following.next().await.map(|part| (part, following))) },
-        );
-    let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-    ];
-    Ok((headers, body).into_response())
+    let next = |mut it: Following| async move { Ok(it.next().await.map(|part| (part, it))) };
+    Ok(stream::of_events(following, next))
 }
 
 impl Following {

@@ -82,38 +82,36 @@ fn lifetime(field: &'static str, value: Option<f64>) -> Result<Option<Duration>,
     let Some(value) = value else { return Ok(None) };
     let most = limits::LIFETIME_MAX.as_secs_f64();
     // Less than the shell needs to start would be a session that nobody can have meant.
-    if value != 0.0 && !(0.01..=most).contains(&value) {
+    if value != 0.0 && !(limits::LIMIT_MIN..=most).contains(&value) {
         return Err(Refusal::field(field, format!("{value} is neither 0 nor from 0.01 to {most} seconds")));
     }
     Ok(Some(Duration::from_secs_f64(value)))
 }
 
 /// Each within its bounds; docs/rest.md and the document name them.
-fn to_limits(limits: api::Limits) -> Result<Limits, Refusal> {
-    /// A year.
-    const SECONDS_MAX: f64 = 31_536_000.0;
-    /// 16 TiB.
-    const MEGABYTES_MAX: f64 = 16_777_216.0;
+fn to_limits(wish: api::Limits) -> Result<Limits, Refusal> {
     let real = |field: &'static str, value: Option<f64>, max: f64| match value {
-        Some(value) if !(0.01..=max).contains(&value) => {
-            Err(Refusal::field(field, format!("{value} is not from 0.01 to {max}")))
+        Some(value) if !(limits::LIMIT_MIN..=max).contains(&value) => {
+            Err(Refusal::field(field, format!("{value} is not from {} to {max}", limits::LIMIT_MIN)))
         }
         value => Ok(value),
     };
-    let whole = |field: &'static str, value: Option<u64>, min: u64, max: u64| match value {
+    let whole = |field: &'static str, value: Option<u64>, (min, max): (u64, u64)| match value {
         Some(value) if !(min..=max).contains(&value) => {
             Err(Refusal::field(field, format!("{value} is not from {min} to {max}")))
         }
         value => Ok(value),
     };
-    let seconds = |field, value| Ok::<_, Refusal>(real(field, value, SECONDS_MAX)?.map(Duration::from_secs_f64));
+    let seconds =
+        |field, value| Ok::<_, Refusal>(real(field, value, limits::LIMIT_SECONDS_MAX)?.map(Duration::from_secs_f64));
     Ok(Limits {
-        cpu: seconds("limits.cpuSeconds", limits.cpu_seconds)?,
-        memory: whole("limits.memoryMb", limits.memory_mb, 8, 1 << 24)?.map(|mb| mb << 20),
-        processes: whole("limits.processes", limits.processes, 2, 1 << 22)?,
-        open_files: whole("limits.openFiles", limits.open_files, 32, 1 << 20)?,
-        output: real("limits.outputMb", limits.output_mb, MEGABYTES_MAX)?.map(|mb| (mb * f64::from(1 << 20)) as u64),
-        command_time: seconds("limits.commandSeconds", limits.command_seconds)?,
+        cpu: seconds("limits.cpuSeconds", wish.cpu_seconds)?,
+        memory: whole("limits.memoryMb", wish.memory_mb, limits::LIMIT_MEMORY_MB)?.map(|mb| mb << 20),
+        processes: whole("limits.processes", wish.processes, limits::LIMIT_PROCESSES)?,
+        open_files: whole("limits.openFiles", wish.open_files, limits::LIMIT_OPEN_FILES)?,
+        output: real("limits.outputMb", wish.output_mb, limits::LIMIT_OUTPUT_MB_MAX)?
+            .map(|mb| (mb * f64::from(1 << 20)) as u64),
+        command_time: seconds("limits.commandSeconds", wish.command_seconds)?,
         ..Limits::default()
     })
 }

@@ -5,6 +5,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
 use hyper::body::Frame;
 
 /// What making a part comes to: the part and what the next one is made of, or the end.
@@ -27,6 +29,20 @@ where
 {
     let make = move |state| -> Making<S> { Box::pin(make(state)) };
     Body::new(Parts { make, rest: Some(state), making: None })
+}
+
+/// An answer of server-sent events (the HTML standard, §9.2) that are made one after the other, until there is none.
+pub(super) fn of_events<S, M, F>(state: S, make: M) -> Response
+where
+    S: Send + Unpin + 'static,
+    M: FnMut(S) -> F + Send + Unpin + 'static,
+    F: Future<Output = Made<S>> + Send + 'static,
+{
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ];
+    (headers, body(state, make)).into_response()
 }
 
 impl<S: Unpin, M: FnMut(S) -> Making<S> + Unpin> hyper::body::Body for Parts<S, M> {

@@ -14,7 +14,7 @@ use super::meta::Meta;
 use crate::action::{ActionError, Keeper, KeptLimit, Limit, Limits};
 use crate::ids::SessionId;
 
-/// Where this server can make groups; looked up when the first session wants one, because it may have to move for it.
+/// Where this server can make groups; looked up when the first session wants one, for most servers never do.
 fn places() -> &'static Places {
     static PLACES: OnceLock<Places> = OnceLock::new();
     PLACES.get_or_init(Places::find)
@@ -30,7 +30,7 @@ pub(super) fn plan(spec: &mut Spec, id: &SessionId, limits: &Limits) -> Result<(
     let places = places();
     if limits.processes.is_some() && !places.have(Controller::Pids) {
         let problem =
-            "cannot be kept here: it needs a control group that the server may make (ptyd doctor); leave it out";
+            "cannot be kept here: it needs a control group that the server may make (docs/operations.md); leave it out";
         return Err(ActionError::Invalid { field: "limits.processes", problem: problem.to_owned() });
     }
     if !places.have(Controller::Memory) {

@@ -13,6 +13,7 @@ use super::manager::{Manager, locked};
 use super::session::Shared;
 use crate::action::{ActionError, EventPlace, EventsView, Happened, Happening, ReadEvents};
 use crate::identity::Principal;
+use crate::ids::SessionId;
 use crate::limits::{EVENTS_OF_ALL_KEPT, EVENTS_READ_MAX};
 use crate::metrics::Metrics;
 
@@ -45,12 +46,15 @@ impl Bulletin {
     /// Something happened in a session.
     pub(crate) fn tell(&self, shared: &Shared, what: Happened) {
         self.metrics.happened(&what);
+        self.add(shared.id.clone(), shared.meta.owner.clone(), shared.meta.name.clone(), what);
+    }
+
+    fn add(&self, session: SessionId, owner: String, name: Option<String>, what: Happened) {
         let mut ring = locked(&self.ring);
         let number = *self.count.borrow() + 1;
         if ring.len() == EVENTS_OF_ALL_KEPT {
             ring.pop_front();
         }
-        let (session, owner, name) = (shared.id.clone(), shared.meta.owner.clone(), shared.meta.name.clone());
         ring.push_back(Arc::new(Happening { number, at: SystemTime::now(), session, owner, name, what }));
         self.count.send_replace(number);
     }
@@ -118,15 +122,8 @@ mod tests {
         let bulletin = Bulletin::default();
         let who = |name: &str| Principal { name: name.to_owned(), scope: Scope::Read, pass: None };
         let tell = |owner: &str| {
-            let mut ring = locked(&bulletin.ring);
-            let number = *bulletin.count.borrow() + 1;
-            if ring.len() == EVENTS_OF_ALL_KEPT {
-                ring.pop_front();
-            }
-            let session = crate::ids::SessionId::parse("s0-aaaaaaaaaa").expect("an id");
-            let (owner, what) = (owner.to_owned(), Happened::Created);
-            ring.push_back(Arc::new(Happening { number, at: SystemTime::now(), session, owner, name: None, what }));
-            bulletin.count.send_replace(number);
+            let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
+            bulletin.add(session, owner.to_owned(), None, Happened::Created);
         };
         let begin = bulletin.since(&who("ann"), None).next;
         ["ann", "bob", "ann"].into_iter().for_each(&tell);

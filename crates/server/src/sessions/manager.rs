@@ -16,7 +16,7 @@ use super::feed::Published;
 use super::ledger::micros;
 use super::link::Link;
 use super::past::{self, Past};
-use super::processes::Census;
+use super::processes::{self, Census};
 use super::retention::Retention;
 use super::session::{Ended, Request, Session, Shared, Snapshot};
 use super::{bounds, create, launch, launch::Image, snapshot};
@@ -551,16 +551,17 @@ impl Manager {
 
     pub(super) async fn live_view(&self, handle: &Handle) -> Result<SessionView, ActionError> {
         let Snapshot { mut view, holder_pid, .. } = handle.ask(Request::Look).await?;
-        self.count_usage([(&mut view, holder_pid)].into_iter());
+        self.count_usage([(&mut view, holder_pid)].into_iter()).await;
         Ok(view)
     }
 
     /// Looks up what the processes of these sessions use.
-    fn count_usage<'a>(&self, views: impl Iterator<Item = (&'a mut SessionView, u32)>) {
+    async fn count_usage<'a>(&self, views: impl Iterator<Item = (&'a mut SessionView, u32)>) {
         let (views, holders): (Vec<_>, Vec<_>) = views.filter(|(v, _)| v.status != SessionStatus::Terminated).unzip();
-        let usages = locked(&self.census).usage(&holders);
-        for (view, usage) in views.into_iter().zip(usages) {
-            view.usage = usage;
+        let looked = processes::look(holders.clone()).await;
+        let mut census = locked(&self.census);
+        for ((view, holder), all) in views.into_iter().zip(holders).zip(looked) {
+            view.usage = census.usage(holder, &all);
         }
     }
 
@@ -623,7 +624,7 @@ impl Manager {
         views.sort_by(|a, b| a.created_at.cmp(&b.created_at).then_with(|| a.id.cmp(&b.id)));
         let total = views.len();
         let mut page: Vec<SessionView> = views.into_iter().skip(list.offset).take(list.limit).collect();
-        self.count_usage(page.iter_mut().filter_map(|v| holders.get(&v.id).map(|holder| (v, *holder))));
+        self.count_usage(page.iter_mut().filter_map(|v| holders.get(&v.id).map(|holder| (v, *holder)))).await;
         Ok(Outcome::Sessions(page, total))
     }
 

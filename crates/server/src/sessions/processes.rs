@@ -30,16 +30,22 @@ const LOOKS_KEPT: usize = 10_000;
 #[derive(Debug, Default)]
 pub(crate) struct Census(HashMap<u32, (Instant, u64)>);
 
-impl Census {
-    /// What the processes of each use together, the holder left out.
-    pub(crate) fn usage(&mut self, holders: &[u32]) -> Vec<Usage> {
-        let everyone = if holders.len() > TREES_MAX { Some(families()) } else { None };
-        let of = |holder: u32| everyone.as_ref().map_or_else(|| whole_tree(holder), |all| below(holder, all));
-        holders.iter().map(|holder| self.of_one(*holder, &of(*holder))).collect()
+/// The processes of some sessions, each beginning with its holder. Of many sessions it takes milliseconds, so it is looked up
+/// where it keeps nobody waiting.
+pub(crate) async fn look(holders: Vec<u32>) -> Vec<Vec<Stat>> {
+    if holders.len() <= TREES_MAX {
+        return holders.into_iter().map(whole_tree).collect();
     }
+    let look = move || {
+        let everyone = families();
+        holders.into_iter().map(|holder| below(holder, &everyone)).collect()
+    };
+    tokio::task::spawn_blocking(look).await.unwrap_or_default()
+}
 
-    /// `all` begins with the holder.
-    fn of_one(&mut self, holder: u32, all: &[Stat]) -> Usage {
+impl Census {
+    /// What the processes of a session use together, the holder, with which they begin, left out.
+    pub(crate) fn usage(&mut self, holder: u32, all: &[Stat]) -> Usage {
         let (total, stats) = (ticks(all), all.get(1..).unwrap_or_default());
         if self.0.len() >= LOOKS_KEPT {
             self.0.clear();

@@ -61,13 +61,11 @@ impl Stops {
         let Limits { open_files, inactivity, max_age, .. } = limits;
         let is_watched = limits != Limits { open_files, inactivity, max_age, ..Limits::default() };
         let group = super::super::bounds::group(&shared.spec);
-        let cpu_us = group.as_ref().and_then(|group| group.counts().cpu_us);
-        let counts = sys::cgroup::Counts { cpu_us, ..sys::cgroup::Counts::default() };
         is_watched.then(|| {
             let stops = Self {
                 limits,
                 group,
-                counts,
+                counts: sys::cgroup::Counts::default(),
                 command: None,
                 cpu_from_us: 0,
                 ending: None,
@@ -111,10 +109,6 @@ impl Stops {
             is_earlier
         };
         all.iter().map(is_earlier).collect()
-    }
-
-    fn counts_cpu_in_group(&self) -> bool {
-        self.counts.cpu_us.is_some()
     }
 }
 
@@ -234,10 +228,8 @@ impl Session {
 
     /// Microseconds on processors, of all that ever ran in here.
     fn cpu_used(&self, stops: &Stops) -> u64 {
-        if stops.counts_cpu_in_group() {
-            return stops.group.as_ref().and_then(|group| group.counts().cpu_us).unwrap_or(0);
-        }
-        processes::cpu_us(self.ledger.holder_pid)
+        let in_group = stops.group.as_ref().and_then(|group| group.counts().cpu_us);
+        in_group.unwrap_or_else(|| processes::cpu_us(self.ledger.holder_pid))
     }
 
     fn exceeded(&mut self, stops: &mut Stops, limit: Limit, now: Instant) {
