@@ -139,9 +139,11 @@ impl Session {
         if stops.look_at.is_some_and(|at| now >= at) {
             self.count(&mut stops);
             self.heed_cpu(&mut stops, now);
-            if stops.ending.is_some() {
-                // Between two of its children only the shell itself can be interrupted. One interrupt at a time: a second one
-                // could hit the next prompt.
+            // Between two of its children only the shell itself can be interrupted. While it has the terminal itself it may
+            // be at its prompt already, where an interrupt would take the next command's line.
+            let shell = sys::process::stat(self.ledger.shell_pid);
+            if stops.ending.is_some() && shell.is_some_and(|s| s.foreground_group.is_some_and(|group| group != s.pgrp))
+            {
                 self.interrupt(Target::Process(self.ledger.shell_pid));
             }
             let is_sampled = stops.group.is_some() || stops.limits.cpu.is_some() || stops.ending.is_some();
