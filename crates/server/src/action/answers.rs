@@ -229,6 +229,8 @@ pub struct TextView {
     pub to: u64,
     /// How many bytes were not UTF-8 and appear as `\xNN`.
     pub escaped: u64,
+    /// What a person at the terminal would not have seen of it.
+    pub unseen: Unseen,
 }
 
 /// What was left out, exactly.
@@ -296,7 +298,7 @@ pub struct ScreenView {
     pub at: u64,
 }
 
-pub use terminal::Span;
+pub use terminal::{Span, Unseen};
 
 /// How a session was ended.
 #[derive(Debug, Clone)]

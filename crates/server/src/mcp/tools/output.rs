@@ -132,9 +132,11 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
     let output = output(call, &id, range.since, view, range.limit, lines_max).await?;
     call.note(&shown);
     let telling = call.telling(None, None);
-    let body =
-        if view == View::Raw { visible(&output.bytes) } else { text::cut(&output.text, &shown, command, &telling) };
-    Ok(text::output(&shown, &output, &body, &telling).into())
+    Ok(if view == View::Raw {
+        text::raw(&shown, &output, visible(&output.bytes), &telling).into()
+    } else {
+        text::output(&shown, &output, command, &telling).into()
+    })
 }
 
 /// Which bytes to read.
