@@ -31,6 +31,11 @@ pub struct InputRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4_096))]
     pub wait_for: Option<String>,
+    /// What else ends the wait, any of them: `listening`, `listening:5173` (a TCP port of the session's processes),
+    /// `file:PATH`, `gone:REGEX` (off the screen), `bell`, `quiet:MILLISECONDS`, `input`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub until: Vec<String>,
     /// Seconds to wait at most. Without this and `waitFor` the answer comes once the input is typed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 86_400.0))]
@@ -70,6 +75,11 @@ pub struct WaitRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4_096))]
     pub wait_for: Option<String>,
+    /// What else ends the wait, any of them: `listening`, `listening:5173` (a TCP port of the session's processes),
+    /// `file:PATH`, `gone:REGEX` (off the screen), `bell`, `quiet:MILLISECONDS`, `input`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub until: Vec<String>,
     /// The program wants input.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub input_wanted: bool,

@@ -31,7 +31,7 @@ pub(super) async fn input(
 
 fn to_input(session: SessionId, body: api::InputRequest, key: Option<String>) -> Result<Input, Refusal> {
     let pattern = extract::pattern("waitFor", body.wait_for.as_deref())?;
-    let waits = pattern.is_some() || body.timeout.is_some();
+    let waits = pattern.is_some() || body.timeout.is_some() || !body.until.is_empty();
     let timeout = extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?;
     let budget = extract::budget(body.max_chars)?;
     let bytes = match (body.input, body.input_base64, body.keys) {
@@ -44,7 +44,8 @@ fn to_input(session: SessionId, body: api::InputRequest, key: Option<String>) ->
         (None, None, None) => return Err(Refusal::field("input", "one of input, inputBase64 and keys is needed")),
         _ => return Err(Refusal::field("input", "only one of input, inputBase64 and keys can be given")),
     };
-    let wait = waits.then_some(Wait { pattern, input_wanted: true, quiet: None, timeout });
+    let wait = Wait { pattern, input_wanted: true, ..Wait::at_most(timeout) };
+    let wait = waits.then_some(extract::until(wait, &body.until)?);
     Ok(Input { session, bytes, is_secret: body.secret, wait, key, budget })
 }
 
@@ -108,8 +109,9 @@ pub(super) async fn wait(
         pattern: extract::pattern("waitFor", body.wait_for.as_deref())?,
         input_wanted: body.input_wanted,
         quiet: body.quiet_ms.map(|ms| extract::millis("quietMs", ms)).transpose()?,
-        timeout: extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?,
+        ..Wait::at_most(extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?)
     };
+    let wait = extract::until(wait, &body.until)?;
     report(&rest, &who, Action::Wait { session, wait, budget: extract::budget(body.max_chars)? }).await
 }
 

@@ -203,7 +203,7 @@ impl Manager {
         self.signal(who, id, crate::action::SignalTarget::Foreground, signo).await?;
         let timeout = call.timeout.unwrap_or(INTERRUPT_WAIT);
         // What the program wanted before the signal is forgotten, so it is what it wants after.
-        let wait = Wait { pattern: call.pattern.clone(), input_wanted: true, quiet: None, timeout };
+        let wait = Wait { pattern: call.pattern.clone(), input_wanted: true, ..Wait::at_most(timeout) };
         Ok((self.wait(who, id, wait, running, call.budget).await?, None))
     }
 
@@ -213,7 +213,7 @@ impl Manager {
             pattern: call.pattern.clone(),
             input_wanted: true,
             quiet: call.timeout.is_none().then_some(self.soft_timeout),
-            timeout: call.timeout.unwrap_or(limits::TOTAL_TIMEOUT),
+            ..Wait::at_most(call.timeout.unwrap_or(limits::TOTAL_TIMEOUT))
         }
     }
 

@@ -14,6 +14,7 @@ mod ledger;
 mod link;
 mod manager;
 mod meta;
+mod outside;
 mod past;
 mod places;
 mod processes;

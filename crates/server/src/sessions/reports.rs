@@ -7,6 +7,7 @@ use holder::wire::{Key, NO_KEY, Target};
 use journal::Reader;
 
 use super::manager::{Found, Handle, Manager, locked, reason};
+use super::outside::{self, Outside};
 use super::past::Past;
 use super::session::{Finished, Request, Shared, Snapshot};
 use super::view;
@@ -35,11 +36,13 @@ impl Manager {
         let patience = wish.wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, |w| w.timeout);
         let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
         let (text, wait) = (wish.command.into_bytes(), wish.wait);
+        let outside = Outside::of(&handle, wait.as_ref(), false).await?;
         let started = handle.ask(|started| Request::Run { text, key, patience_ms, wait, started }).await?;
         let started = started.map_err(|e| with_key(e, wish.key.as_deref()))?;
         let report = match started.finished {
             Some(finished) => {
-                let finished = finished.await.map_err(|_| handle.why_gone())?;
+                let finished = async { finished.await.map_err(|_| handle.why_gone()) };
+                let finished = outside::either(&handle, finished, outside, (Some(started.id), None)).await?;
                 self.report(&handle, finished, wish.budget).await?
             }
             None => {
@@ -88,11 +91,14 @@ impl Manager {
         let words = format!("{:?}", (&wish.bytes, wish.is_secret, wish.wait.as_ref().map(Wait::words), wish.budget));
         let key = self.key_of(wish.key.as_deref(), words.as_bytes());
         let Input { bytes, is_secret, wait, .. } = wish;
+        let outside = Outside::of(&handle, wait.as_ref(), false).await?;
         let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, wait, typed }).await?;
         let typed = typed.map_err(|e| with_key(e, wish.key.as_deref()))?;
         let report = match typed.finished {
             Some(finished) => {
-                let finished = finished.await.map_err(|_| handle.why_gone())?;
+                let finished = async { finished.await.map_err(|_| handle.why_gone()) };
+                let mut finished = outside::either(&handle, finished, outside, (None, Some(typed.from))).await?;
+                finished.accepted_bytes = Some(typed.accepted);
                 self.report(&handle, finished, wish.budget).await?
             }
             None => {
@@ -121,7 +127,10 @@ impl Manager {
         };
         let _permit = handle.wait_permit()?;
         let from = self.cursor(who, session);
-        let finished = handle.ask(|reply| Request::Wait { wait, command: command.map(|c| c.0), from, reply }).await?;
+        let outside = Outside::of(&handle, Some(&wait), true).await?;
+        let command = command.map(|c| c.0);
+        let finished = handle.ask(|reply| Request::Wait { wait, command, from, reply });
+        let finished = outside::either(&handle, finished, outside, (command, from)).await?;
         let report = self.report(&handle, finished, budget).await?;
         self.set_cursor(who, session, report.output.to);
         Ok(report)
@@ -166,7 +175,7 @@ impl Manager {
             }
             Some(Reaction::Signal(signo)) => {
                 self.signal(who, &session, SignalTarget::Foreground, signo).await?;
-                let wait = Wait { pattern: None, input_wanted: false, quiet: None, timeout: Duration::ZERO };
+                let wait = Wait::at_most(Duration::ZERO);
                 self.wait(who, &session, wait, None, budget).await
             }
             None => {

@@ -22,7 +22,8 @@ impl Session {
             Request::Wait { wait, command, from, reply } => {
                 let from = from.unwrap_or_else(|| self.ledger.scanner.position());
                 let command = command.or(self.ledger.current);
-                let waiter = Waiter::new(wait, command, from, self.ledger.cols, None, reply);
+                let mut waiter = Waiter::new(wait, command, from, self.ledger.cols, None, reply);
+                waiter.takes_things_as_they_are();
                 let waiter = self.catch_up(waiter);
                 if let Some(waiter) = waiter {
                     self.admit(waiter);
