@@ -21,6 +21,10 @@ pub struct InputRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1_000))]
     pub keys: Option<Vec<String>>,
+    /// Hand `input` over as a paste: in brackets where the program has asked for them (mode 2004), so that an editor or a line
+    /// editor takes it as one piece of text.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub paste: bool,
     /// Press Enter after it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub end_with_newline: bool,

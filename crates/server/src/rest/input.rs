@@ -34,7 +34,11 @@ fn to_input(session: SessionId, body: api::InputRequest, key: Option<String>) ->
     let waits = pattern.is_some() || body.timeout.is_some() || !body.until.is_empty();
     let timeout = extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?;
     let budget = extract::budget(body.max_chars)?;
+    if body.paste && body.input.is_none() {
+        return Err(Refusal::field("paste", "is for text, which is given as input"));
+    }
     let bytes = match (body.input, body.input_base64, body.keys) {
+        (Some(text), None, None) if body.paste => InputBytes::Paste(text, body.end_with_newline),
         (Some(text), None, None) => raw("input", text.into_bytes(), body.end_with_newline)?,
         (None, Some(encoded), None) => {
             let bytes = STANDARD.decode(encoded).map_err(|e| Refusal::field("inputBase64", e))?;

@@ -43,6 +43,9 @@ struct Arguments {
     /// Key names in order.
     #[serde(default)]
     keys: Vec<String>,
+    /// Hand input over as a paste, as one piece of text.
+    #[serde(default)]
+    paste: bool,
     /// Press Enter after input.
     #[serde(default)]
     end_with_newline: bool,
@@ -91,7 +94,15 @@ pub(super) fn tool() -> Tool {
 async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<Answer, Refusal> {
     let arguments = arguments?;
     let id = session(&arguments.session_id)?;
-    let bytes = typing(&arguments.input, &arguments.keys, arguments.end_with_newline)?;
+    let bytes = match typing(&arguments.input, &arguments.keys, arguments.end_with_newline)? {
+        Some(InputBytes::Raw(_)) if arguments.paste => {
+            Some(InputBytes::Paste(arguments.input.clone(), arguments.end_with_newline))
+        }
+        Some(InputBytes::Keys(_)) if arguments.paste => {
+            return Err(Refusal::Said("paste: is for text, which is given as input".to_owned()));
+        }
+        bytes => bytes,
+    };
     let ready = pattern("wait_for", &arguments.wait_for)?;
     let timeout = arguments.timeout.map(Seconds::duration).transpose()?;
     let begun = Instant::now();
