@@ -22,7 +22,7 @@ use super::retention::Retention;
 use super::session::{Ended, Request, Session, Shared, Snapshot};
 use super::{bounds, create, launch, launch::Image, snapshot};
 use crate::action::{
-    Action, ActionError, Happened, List, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
+    Action, ActionError, Happened, Limits, List, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
 };
 use crate::config::Config;
 use crate::identity::{Detach, Principal};
@@ -122,8 +122,8 @@ pub struct Manager {
     pub(super) soft_timeout: Duration,
     /// What takes longer is logged.
     pub(crate) slow_call: Duration,
-    /// How long a session may be inactive, and how old it may become, where it is not said.
-    pub(super) lifetime: (Option<Duration>, Option<Duration>),
+    /// What a session may use, and how long it may live, where it is not said.
+    pub(super) limits: Limits,
     pub(super) retention: Retention,
     /// How many sessions may live, in all and of one owner.
     pub(super) places: (usize, usize),
@@ -167,6 +167,8 @@ impl Manager {
     /// Opens the store, adopts every holder that is there, and puts on record what ended meanwhile.
     pub async fn start(config: &Config) -> Result<Arc<Self>, ActionError> {
         let failed = |what: &str, e: &dyn std::fmt::Display| ActionError::Start { why: format!("{what}: {e}") };
+        // Else every session would be refused, and nobody would know why.
+        bounds::can_be_kept(&config.limits)?;
         let folder = config.state_dir.join("sessions");
         std::fs::DirBuilder::new()
             .recursive(true)
@@ -183,7 +185,7 @@ impl Manager {
             journal_bytes_max: config.journal_bytes_max,
             soft_timeout: config.soft_timeout,
             slow_call: config.slow_call,
-            lifetime: (config.inactivity_timeout, config.max_age),
+            limits: config.limits,
             retention: Retention { age: config.retention_age, bytes: config.retention_bytes },
             places: (config.sessions_max, config.sessions_per_owner_max),
             starting: Mutex::default(),

@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Of errno(3), as the holder says it.
+const NO_SUCH_PROCESS: u64 = 3;
+
 impl Session {
     pub(super) fn on_frame(&mut self, frame: FromHolder) {
         match frame {
@@ -310,7 +313,10 @@ impl Session {
                     let gone = u32::try_from(value).unwrap_or(0).cast_signed();
                     self.ledger.signals_on_their_way.retain(|sent| sent.target != gone);
                 }
-                let _ = reply.send(self.plain_result(status, value));
+                // The foreground can be a group of which nobody is left: it is on record, and no fault of ours.
+                let is_nobody = is_foreground && status == Status::Failed && value == NO_SUCH_PROCESS;
+                let nothing = || Err(ActionError::NothingRuns { session: self.shared.id.clone() });
+                let _ = reply.send(if is_nobody { nothing() } else { self.plain_result(status, value) });
             }
             Some(Call::Plain(reply)) => {
                 let _ = reply.send(self.plain_result(status, value));
