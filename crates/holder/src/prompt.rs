@@ -125,6 +125,11 @@ impl Prompt {
         }
     }
 
+    /// The shell drew its prompt, or was seen at it.
+    pub(crate) fn drawn(&mut self) {
+        self.shell = Shell::Ready;
+    }
+
     /// Whether the editor may be in a search, a count or a half key.
     pub(crate) fn is_touched(&self) -> bool {
         self.is_touched

@@ -372,13 +372,10 @@ impl Ledger {
                 let (status, error) = if lost {
                     (CommandStatus::Failed, Some("the shell did not take the command; it was not run".to_owned()))
                 } else if end.flags.incomplete {
-                    (
-                        CommandStatus::Failed,
-                        Some(
-                            "incomplete command (unfinished quote, here-document or compound); it was not run"
-                                .to_owned(),
-                        ),
-                    )
+                    // Those that read a text as they run it have run what stands before.
+                    let ran = if end.flags.not_run_to_end { "what stands before it was run" } else { "it was not run" };
+                    let why = format!("incomplete command (unfinished quote, here-document or compound); {ran}");
+                    (CommandStatus::Failed, Some(why))
                 } else {
                     (CommandStatus::Completed, None)
                 };
@@ -392,7 +389,7 @@ impl Ledger {
                     pipestatus: if end.pipestatus.len() == 1 { vec![end.exit] } else { end.pipestatus },
                     cwd: Some(cwd),
                     error,
-                    boundary: Boundary::Attested,
+                    boundary: if end.flags.in_band { Boundary::Nonce } else { Boundary::Attested },
                 });
                 news.push(News::Ended(id));
             }

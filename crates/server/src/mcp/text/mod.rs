@@ -224,8 +224,10 @@ fn circumstances(facts: &mut Facts, report: &Report, telling: &Telling<'_>) {
         cursor(facts, screen);
     }
     let boundary = report.command.as_ref().map_or(report.session.boundary, |c| c.boundary);
-    if boundary == Boundary::Heuristic {
-        facts.add("boundary heuristic");
+    match boundary {
+        Boundary::Attested => {}
+        Boundary::Nonce => facts.add("boundary nonce"),
+        Boundary::Heuristic => facts.add("boundary heuristic"),
     }
     if report.output.escaped > 0 {
         facts.add(escaped(report.output.escaped));

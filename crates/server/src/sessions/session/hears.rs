@@ -257,6 +257,9 @@ impl Session {
             self.painted_at = Some(Instant::now());
         }
         self.heed_typed_command();
+        if self.is_heuristic && self.reads_commands() {
+            self.run_pending();
+        }
         self.refuse_pending();
         let editor_has_it = state.foreground == wire::Foreground::Editor && self.ledger.current.is_some();
         match (editor_has_it && !self.ledger.still_inside, self.editor_since) {

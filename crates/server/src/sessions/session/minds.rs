@@ -69,8 +69,17 @@ impl Session {
     /// input.
     fn keys_are_read(&self) -> bool {
         let Some(command) = self.ledger.current.and_then(|id| self.ledger.command(id)) else { return false };
+        // A shell that is typed at was seen to read again, with nothing left to be read.
+        if self.takes_lines() {
+            return true;
+        }
         let age = micros(SystemTime::now()).saturating_sub(command.accepted_us);
         command.start.is_some() || std::time::Duration::from_micros(age) > limits::KEYS_READ
+    }
+
+    /// The shell has no keys of ours.
+    fn takes_lines(&self) -> bool {
+        !self.shared.spec.run_line.is_empty()
     }
 
     /// The report key was pressed and the shell said nothing: its hooks are gone, and so is the exit code.
@@ -81,18 +90,16 @@ impl Session {
             return;
         }
         self.editor_since = None;
-        self.is_heuristic = true;
+        let has_begun = self.ledger.current.and_then(|id| self.ledger.command(id)).is_some_and(|c| c.start.is_some());
+        // One that is typed at has said where its output begins, so it can be spoken to; only this end is lost.
+        self.is_heuristic = !(self.takes_lines() && has_begun);
         self.end_heuristically("the shell's hooks are gone, so its exit code is not known");
     }
 
     /// When a typed command that seems to have ended is old enough to be believed.
     pub(super) fn typed_command_at(&self) -> Option<Instant> {
         let id = self.ledger.current.filter(|id| *id > super::super::TYPED_IDS_FROM)?;
-        let reads_again = self.typing == 0
-            && self.state.is_some_and(|s| {
-                s.group == self.ledger.shell_pid
-                    && matches!(s.foreground, wire::Foreground::Editor | wire::Foreground::ShellReads)
-            });
+        let reads_again = self.reads_commands();
         let typed_us = self.ledger.command(id)?.accepted_us;
         let age = std::time::Duration::from_micros(micros(SystemTime::now()).saturating_sub(typed_us));
         reads_again.then(|| Instant::now() + limits::TYPED_AGE_MIN.saturating_sub(age))

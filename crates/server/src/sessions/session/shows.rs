@@ -84,6 +84,8 @@ impl Session {
             Foreground::InputWanted | Foreground::PasswordWanted => Some(EndedBy::InputWanted),
             Foreground::Stopped if !is_idle => Some(EndedBy::Stopped),
             Foreground::Fullscreen if self.state.is_some_and(|s| self.asks(s)) => Some(EndedBy::InputWanted),
+            // It reads again, and nobody reports that.
+            Foreground::Idle if self.is_heuristic && !is_idle => Some(EndedBy::InputWanted),
             Foreground::Fullscreen | Foreground::Stopped | Foreground::Idle | Foreground::Running => None,
         }
     }
@@ -166,6 +168,9 @@ impl Session {
     }
 
     pub(super) fn why_not_ready(&self) -> String {
+        if self.is_heuristic && !self.shared.spec.attests {
+            return "it is not waiting for a command; send_input_to_terminal types at what runs in it".to_owned();
+        }
         match (self.ledger.prompt_seen, self.foreground()) {
             (false, Foreground::InputWanted | Foreground::PasswordWanted) => {
                 "its start-up file waits for input; send some with send_input_to_terminal".to_owned()
