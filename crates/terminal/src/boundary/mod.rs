@@ -212,9 +212,19 @@ impl Boundaries {
         let Some(index) = self.waiting.iter().position(is_its_record) else {
             return Vec::new();
         };
-        let mut boundaries: Vec<Boundary> =
-            self.waiting.drain(..index).filter_map(|lost| lost.given_up(from)).collect();
-        let found = self.waiting.pop_front().map(|found| match found.what {
+        let earlier: Vec<Waiting> = self.waiting.drain(..index).collect();
+        let found = self.waiting.pop_front();
+        // A command is recorded when it is handed over, and a line that a person typed before may end after that.
+        let may_begin = |lost: &Waiting| match (&lost.what, found.as_ref().map(|f| &f.what)) {
+            (What::Start(id), Some(What::End(end))) => *id != end.id,
+            (What::Start(_) | What::End(_), _) => false,
+        };
+        let (waits_on, lost): (Vec<_>, Vec<_>) = earlier.into_iter().partition(may_begin);
+        let mut boundaries: Vec<Boundary> = lost.into_iter().filter_map(|lost| lost.given_up(from)).collect();
+        for waiting in waits_on.into_iter().rev() {
+            self.waiting.push_front(waiting);
+        }
+        let found = found.map(|found| match found.what {
             What::Start(id) => Boundary::Started { id, at: to, marker: from..to },
             What::End(end) => Boundary::Ended { end, output_end: from, at: to, marker: Some(from..to) },
         });

@@ -111,6 +111,18 @@ fn a_lost_marker_ends_its_command_where_the_next_marker_begins() {
 }
 
 #[test]
+fn a_line_that_ends_after_a_command_was_handed_over_takes_nothing_of_its_beginning() {
+    let mut boundaries = Boundaries::new();
+    boundaries.record(started("a", 7));
+    boundaries.record(ended("b", 0));
+    boundaries.marker(MarkerKind::End, &nonce("b"), 10, 20);
+    assert_eq!(
+        boundaries.marker(MarkerKind::Start, &nonce("a"), 30, 45),
+        [Boundary::Started { id: 7, at: 45, marker: 30..45 }]
+    );
+}
+
+#[test]
 fn an_end_that_expires_is_placed_once() {
     let mut boundaries = Boundaries::new();
     assert_eq!(boundaries.expire(3, 70), None);
