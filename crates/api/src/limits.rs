@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a session may use; what is left out is not limited. A limit that cannot be kept on this machine is refused.
+/// What a session may use; what is left out is as the server has it, which has no limits unless it was started with some. A limit that cannot be kept on this machine is refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use server::Config;
+use server::action::{Limit, Limits};
 use server::listen::{Listening, ServeError};
 use tracing_subscriber::EnvFilter;
 
@@ -35,6 +36,10 @@ pub struct ServeOptions {
     /// End a session when it is so old, unless it is started otherwise [default: never]
     #[arg(long, env = "PTYD_MAX_AGE", value_name = "SECONDS", value_parser = lifetime)]
     max_age: Option<Duration>,
+    /// What a session may use, unless it is started otherwise: cpuSeconds, memoryMb, processes, openFiles, outputMb or
+    /// commandSeconds; can be given more than once, or with commas between [default: no limits]
+    #[arg(long = "limit", env = "PTYD_LIMITS", value_name = "NAME=NUMBER", value_delimiter = ',', value_parser = limit)]
+    limits: Vec<(Limit, f64)>,
     /// Ended sessions can be read for so long [default: 604800, a week]
     #[arg(long, env = "PTYD_RETENTION_AGE", value_name = "SECONDS")]
     retention_age: Option<u64>,
@@ -80,6 +85,28 @@ fn seconds(text: &str, least: Duration, most: Duration) -> Result<Duration, Stri
         .ok_or_else(|| format!("must be seconds from {} to {}", least.as_secs_f64(), most.as_secs_f64()))
 }
 
+/// One that has no option of its own; its figure is checked here, so that the message says where it was given.
+fn limit(text: &str) -> Result<(Limit, f64), String> {
+    let named = Limit::ALL.into_iter().filter(|limit| !matches!(limit, Limit::InactivityTimeout | Limit::MaxAge));
+    let names: Vec<_> = named.clone().map(Limit::name).collect();
+    let (name, value) = text.split_once('=').ok_or("must be NAME=NUMBER")?;
+    let limit = named
+        .clone()
+        .find(|limit| limit.name() == name)
+        .ok_or_else(|| format!("must be one of {}", names.join(", ")))?;
+    let value = value.parse().map_err(|_| format!("{value} is no number"))?;
+    Limits::default().set(limit, value).map(|()| (limit, value))
+}
+
+fn limits(options: &ServeOptions) -> Limits {
+    let lifetime = Limits { inactivity: options.inactivity_timeout, max_age: options.max_age, ..Limits::default() };
+    options.limits.iter().fold(lifetime, |mut limits, (limit, value)| {
+        // It was checked when it was read.
+        let _ = limits.set(*limit, *value);
+        limits
+    })
+}
+
 /// Serves until told to stop.
 pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Result<ExitCode, Failure> {
     sys::process::keep_descriptors_to_ourselves();
@@ -95,8 +122,7 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
         token: std::env::var("PTYD_TOKEN").ok().filter(|t| !t.is_empty()),
         journal_bytes_max: options.journal_bytes.unwrap_or(defaults.journal_bytes_max),
         soft_timeout: options.soft_timeout.unwrap_or(defaults.soft_timeout),
-        inactivity_timeout: options.inactivity_timeout,
-        max_age: options.max_age,
+        limits: limits(options),
         retention_age: options.retention_age.map_or(defaults.retention_age, Duration::from_secs),
         retention_bytes: options.retention_bytes.unwrap_or(defaults.retention_bytes),
         slow_call: options.slow_call.unwrap_or(defaults.slow_call),
@@ -183,6 +209,21 @@ mod tests {
     #[test]
     fn words_are_quoted_only_where_a_shell_would_change_them() {
         assert_eq!(["a-b/c", "a b", "", "it's", "$x"].map(quoted), ["a-b/c", "'a b'", "''", r"'it'\''s'", "'$x'"]);
+    }
+
+    #[test]
+    fn a_limit_is_named_as_over_rest_and_checked_where_it_is_given() {
+        assert_eq!(limit("cpuSeconds=2.5"), Ok((Limit::CpuSeconds, 2.5)));
+        let names = "must be one of cpuSeconds, memoryMb, processes, openFiles, outputMb, commandSeconds";
+        for (wrong, why) in [
+            ("cpuSeconds", "must be NAME=NUMBER"),
+            ("cpu=1", names),
+            ("maxAge=1", names),
+            ("memoryMb=much", "much is no number"),
+            ("memoryMb=1", "1 is not from 8 to 16777216"),
+        ] {
+            assert_eq!(limit(wrong), Err(why.to_owned()), "{wrong}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use api::{CreateRequest, InputRequest, SessionStatus, TerminalSession};
 use clap::Args;
 use client::Client;
+use serde_json::{Number, Value};
 
 use crate::exit::Failure;
 use crate::tty;
@@ -69,6 +70,16 @@ pub struct NewOptions {
     name: Option<String>,
     #[command(flatten)]
     start: StartOptions,
+    /// End it when it had no input, command or output for so many seconds; 0 is never [default: the server's]
+    #[arg(long, value_name = "SECONDS")]
+    inactivity_timeout: Option<f64>,
+    /// End it when it is so many seconds old; 0 is never [default: the server's]
+    #[arg(long, value_name = "SECONDS")]
+    max_age: Option<f64>,
+    /// What it may use: cpuSeconds, memoryMb, processes, openFiles, outputMb or commandSeconds; can be given more than
+    /// once [default: the server's]
+    #[arg(long = "limit", value_name = "NAME=NUMBER", value_parser = limit)]
+    limits: Vec<(String, Number)>,
     /// Print all of the session as JSON, not only its id
     #[arg(long)]
     json: bool,
@@ -90,6 +101,19 @@ pub struct StartOptions {
 
 fn variable(text: &str) -> Result<(String, String), String> {
     text.split_once('=').map(|(n, v)| (n.to_owned(), v.to_owned())).ok_or_else(|| "must be NAME=VALUE".to_owned())
+}
+
+/// The names are REST's; the bounds are the server's business.
+fn limit(text: &str) -> Result<(String, Number), String> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=NUMBER")?;
+    let value = serde_json::from_str(value).map_err(|_| format!("{value} is no number"))?;
+    let one = (name.to_owned(), value);
+    limits(std::slice::from_ref(&one)).map(|_| one)
+}
+
+fn limits(given: &[(String, Number)]) -> Result<api::Limits, String> {
+    let given = given.iter().map(|(name, value)| (name.clone(), Value::Number(value.clone()))).collect();
+    serde_json::from_value(Value::Object(given)).map_err(|e| e.to_string())
 }
 
 impl StartOptions {
@@ -116,7 +140,13 @@ impl StartOptions {
 
 /// Starts a session.
 pub async fn new(client: &Client, options: &NewOptions) -> Result<ExitCode, Failure> {
-    let session = client.create(&options.start.request(options.name.clone())?, None).await?;
+    let request = CreateRequest {
+        inactivity_timeout: options.inactivity_timeout,
+        max_age: options.max_age,
+        limits: if options.limits.is_empty() { None } else { Some(limits(&options.limits).map_err(Failure::usage)?) },
+        ..options.start.request(options.name.clone())?
+    };
+    let session = client.create(&request, None).await?;
     if options.json {
         print_json(&session)?;
     } else {

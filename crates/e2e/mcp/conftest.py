@@ -48,22 +48,34 @@ async def desk(machine):
 @pytest.fixture
 async def served(machine):
     """A server that was started by hand, its address and its token."""
-    server = subprocess.Popen(
-        [PTYD, "serve", "--listen", "127.0.0.1:0"], env=machine.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
-    machine.process = server
-    try:
+
+    def serve(listen):
+        machine.process = subprocess.Popen(
+            [PTYD, "serve", "--listen", listen], env=machine.env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
         # The first line is printed once it listens.
-        assert server.stdout.readline()
+        assert machine.process.stdout.readline()
+
+    def end(signo):
+        machine.process.send_signal(signo)
+        machine.process.wait()
+        machine.process.stdout.close()
+
+    def serve_again():
+        """Kills the server, and starts the next one at the same address."""
+        end(signal.SIGKILL)
+        serve(address)
+
+    machine.serve_again = serve_again
+    try:
+        serve("127.0.0.1:0")
         address = (machine.state / "listen").read_text().strip().removeprefix("http://")
         machine.url, machine.token = f"http://{address}/mcp", (machine.state / "token").read_text().strip()
         yield machine
         async with machine.another_agent() as machine.agent:
             await machine.end_sessions()
     finally:
-        server.send_signal(signal.SIGTERM)
-        server.wait()
-        server.stdout.close()
+        end(signal.SIGTERM)
 
 
 @pytest.fixture

@@ -114,3 +114,15 @@ async def test_a_wait_whose_client_goes_leaves_the_program_running(served):
             await http.post(served.url, json=body, headers=headers, timeout=0.5)
     async with agent_of(served) as agent:
         assert (await agent.at(session.id).type("on\n")).last_line == "on"
+
+
+@ERAS
+async def test_a_session_is_started_with_limits(served, mode):
+    async with agent_of(served, mode) as agent:
+        session = await agent.session(limits={"commandSeconds": 0.5, "openFiles": 64})
+        ended = await session.run("ulimit -n; sleep 60")
+        assert (ended.output.partition("\n")[0], "commandSeconds" in ended.text) == ("64", True)
+        refused = await agent.call("start_terminal_session", limits={"openFiles": 3})
+        assert (refused.is_error, refused.text) == (True, "limits.openFiles: 3 is not from 32 to 1048576")
+        refused = await agent.call("start_terminal_session", limits={"cpu": 3})
+        assert (refused.is_error, "unknown field `cpu`" in refused.text) == (True, True)

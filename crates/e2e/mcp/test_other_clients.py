@@ -132,3 +132,13 @@ async def test_other_clients_get_the_same_whole_answers(served, client, way):
         if way == "stdio" and client != "inspector":
             for arguments, expected in OWN_SHELL:
                 assert shown(ask("terminal", **arguments)) == (False, expected)
+
+
+@pytest.mark.parametrize("client", PROGRAMS)
+async def test_other_clients_go_on_over_http_when_the_server_was_killed_and_started_again(served, client):
+    with within(2), driven(client, {"url": served.url, "token": served.token}, served) as ask:
+        id = ask("start_terminal_session")["structuredContent"]["sessionId"]
+        ask("execute_in_terminal", session_id=id, command="x=kept")
+        served.serve_again()
+        is_error, answer = shown(ask("execute_in_terminal", session_id=id, command="echo $x"))
+        assert (is_error, answer.partition("\n")[0]) == (False, "kept")

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::action::Limits;
 use crate::limits;
 
 /// The server's settings.
@@ -22,10 +23,8 @@ pub struct Config {
     pub journal_bytes_max: u64,
     /// The `terminal` tool's soft time-out.
     pub soft_timeout: Duration,
-    /// A session ends when nothing happened in it for so long, unless it is started otherwise.
-    pub inactivity_timeout: Option<Duration>,
-    /// A session ends when it is so old, unless it is started otherwise.
-    pub max_age: Option<Duration>,
+    /// What a session may use, and how long it may live, unless it is started otherwise.
+    pub limits: Limits,
     /// How long ended sessions can be read.
     pub retention_age: Duration,
     /// How many bytes on the disk they may take together.
@@ -52,8 +51,7 @@ impl Config {
             token: None,
             journal_bytes_max: limits::JOURNAL_BYTES_MAX,
             soft_timeout: limits::SOFT_TIMEOUT,
-            inactivity_timeout: None,
-            max_age: None,
+            limits: Limits::default(),
             retention_age: limits::RETENTION_AGE,
             retention_bytes: limits::RETENTION_BYTES,
             slow_call: limits::SLOW_CALL,

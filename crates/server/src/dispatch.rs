@@ -82,6 +82,11 @@ impl Dispatcher {
         self.manager.is_stopping()
     }
 
+    /// Waits until it stops.
+    pub(crate) fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.manager.stopping()
+    }
+
     /// A stdio client has gone: its sessions end after their grace period.
     pub fn client_gone(&self, client: &str, grace: crate::identity::Detach) {
         self.manager.client_gone(client, grace);

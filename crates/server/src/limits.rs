@@ -95,6 +95,14 @@ pub const MARKER_PATIENCE: Duration = Duration::from_millis(150);
 pub const COMMANDS_IN_MEMORY: usize = 64;
 /// Waits that may be open on one session.
 pub const WAITS_MAX: usize = 256;
+/// Words of one wait that say what else ends it.
+pub const UNTIL_MAX: usize = 16;
+/// How often ports and files are looked for at first: an answer that is asked for is soon there, or takes seconds.
+pub const OUTSIDE_EVERY_MIN: Duration = Duration::from_millis(5);
+/// And how often after a while.
+pub const OUTSIDE_EVERY_MAX: Duration = Duration::from_millis(100);
+/// A screen that is painted anew lacks for a moment what is on it.
+pub const GONE_SETTLES: Duration = Duration::from_millis(50);
 /// Requests that may queue for one session.
 pub const MAILBOX_MAX: usize = 64;
 /// The clean text that a pattern is matched against: the newest part.
@@ -182,6 +190,18 @@ pub const HEARTBEAT: Duration = Duration::from_secs(15);
 pub const BATCH_OPERATIONS_MAX: usize = 64;
 /// What the answers of one batch may hold together: they are in memory until the last is there.
 pub const BATCH_ANSWER_BYTES_MAX: usize = 16 << 20;
+/// MCP sessions over HTTP that are open at once, of all principals: each costs two tasks and tens of KiB, and its client is
+/// served without one where there is no place.
+pub const CONVERSATIONS_MAX: usize = 1_024;
+/// The same of one principal, so that one cannot keep the others out: an agent has one, a team with one token some dozens.
+pub const CONVERSATIONS_PER_PRINCIPAL_MAX: usize = 256;
+/// An MCP session in which nobody asks or listens for so long has ended: its client has gone. Common clients do not begin
+/// anew by themselves, so a night or a weekend is not to end one; terminals do not end with it.
+pub const CONVERSATION_IDLE: Duration = Duration::from_secs(3 * 24 * 3600);
+/// What is kept of an MCP session for the next server: a client's hello, which has a few hundred bytes.
+pub const CONVERSATION_BYTES_MAX: usize = 64 << 10;
+/// How often it is looked for those: an hour more does not matter.
+pub const CONVERSATIONS_LOOKED_AT_EVERY: Duration = Duration::from_secs(3600);
 /// Resources that one MCP client follows at once: the list names 200, and nobody watches all of them.
 pub const SUBSCRIPTIONS_MAX: usize = 100;
 /// The least time between two words about one resource: a client reads it again for each.

@@ -140,7 +140,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     let uid = own_uid().map_err(ServeError::at(&config.socket))?;
     let guard = Guard::new(token, &dispatcher, uid, &config);
     let visits = Visits::new();
-    let app = app(dispatcher, guard, &visits, &address.to_string());
+    let app = app(dispatcher, guard, &visits, &address.to_string(), &config.state_dir);
     let chosen = config.state_dir.join("listen");
     fs::write(&chosen, format!("{address}\n")).map_err(ServeError::at(&chosen))?;
 
@@ -169,12 +169,12 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
 }
 
 /// Every route behind the one guard; refusals of the guard too become problem documents.
-pub(crate) fn app(dispatcher: Dispatcher, guard: Guard, visits: &Visits, authority: &str) -> Router {
+pub(crate) fn app(dispatcher: Dispatcher, guard: Guard, visits: &Visits, authority: &str, state_dir: &Path) -> Router {
     let metrics = dispatcher.metrics();
     let scraped = Scraped { dispatcher: dispatcher.clone(), visits: visits.clone() };
     rest::router(Rest::new(dispatcher.clone(), authority))
         .merge(stdio::router(dispatcher.clone()))
-        .merge(crate::mcp::http_router(dispatcher.clone()))
+        .merge(crate::mcp::http_router(dispatcher.clone(), state_dir.join("conversations")))
         .merge(ws::router(dispatcher, visits, |code, why| Refusal::new(code, why).into_response()))
         .merge(Router::new().route(metrics::PATH, get(metrics::serve)).with_state(scraped))
         .route("/livez", get(async || "ok\n"))
@@ -241,7 +241,7 @@ mod tests {
         let manager = Manager::start(&config).await.expect("a manager");
         let dispatcher = Dispatcher::new(manager);
         let guard = Guard::new(Token::given("right").expect("valid"), &dispatcher, 1_000, &config);
-        app(dispatcher, guard, &Visits::new(), "127.0.0.1:1")
+        app(dispatcher, guard, &Visits::new(), "127.0.0.1:1", &config.state_dir)
     }
 
     async fn ask(app: &Router, door: Door, method: &Method, path: &str, token: Option<&str>) -> Response {

@@ -1,7 +1,8 @@
 //! What an operator counts, in the text that Prometheus reads: `GET /metrics`.
 //!
-//! No label names a session, an owner or a command, so their number does not grow with use; any token may read them. What
-//! can be looked up is looked up when somebody asks, and of the way of a byte only whole chunks are counted.
+//! No label names a session, an owner or a command, so their number does not grow with use; any token may read them, so
+//! that a scraper needs none that can do more. What can be looked up is looked up when somebody asks, and of the way of a
+//! byte only whole chunks are counted.
 
 use std::fmt;
 use std::sync::Arc;

@@ -25,7 +25,7 @@ const REQUEST_NUMBER: &str = "ptyd/request";
 pub(super) struct Ledger {
     initialize: Option<Vec<u8>>,
     initialized: Option<Vec<u8>>,
-    /// What the host follows, by the name of the resource: the next server has to be told.
+    /// What the host follows, by the name of the resource, and the level of its log: the next server has to be told.
     subscribed: BTreeMap<String, Subscribed>,
     /// The handshake and subscriptions were repeated, and these are the ids of answers that the host has had already.
     swallowed: Vec<String>,
@@ -123,6 +123,11 @@ impl Ledger {
             "\"resources/subscribe\"" if self.subscribed.len() < SUBSCRIBED_MAX => {
                 let subscribed = Subscribed { id: id.to_owned(), line: line.to_vec() };
                 self.subscribed.extend(uri().map(|uri| (uri, subscribed)));
+            }
+            // The level stands beside the resources; no resource has no name.
+            "\"logging/setLevel\"" => {
+                let level = Subscribed { id: id.to_owned(), line: line.to_vec() };
+                self.subscribed.insert(String::new(), level);
             }
             "\"resources/unsubscribe\"" => drop(uri().map(|uri| self.subscribed.remove(&uri))),
             _ => {}

@@ -81,12 +81,15 @@ fn the_next_server_is_told_what_the_host_follows_and_the_host_does_not_see_the_s
         ledger.outgoing(subscribe(id, uri).to_string().into());
     }
     ledger.outgoing(br#"{"id":4,"method":"resources/unsubscribe","params":{"uri":"ptyd://a"}}"#.to_vec());
+    let level = |id: u64, level: &str| json!({ "id": id, "method": "logging/setLevel", "params": { "level": level } });
+    ledger.outgoing(level(5, "debug").to_string().into());
+    ledger.outgoing(level(6, "info").to_string().into());
     // The third has no answer yet, so its answer is the host's.
-    for id in [1, 2, 4] {
+    for id in [1, 2, 4, 5, 6] {
         assert!(ledger.incoming(json!({ "id": id, "result": {} }).to_string().as_bytes()));
     }
     let (lines, refusals) = ledger.replay();
-    let expected = format!("{}\n{}\n", subscribe(2, "ptyd://b"), subscribe(3, "ptyd://c"));
+    let expected = format!("{}\n{}\n{}\n", level(6, "info"), subscribe(2, "ptyd://b"), subscribe(3, "ptyd://c"));
     assert_eq!((String::from_utf8(lines).expect("text"), refusals), (expected, Vec::new()));
     assert!(!ledger.incoming(br#"{"id":2,"result":{}}"#));
     assert!(ledger.incoming(br#"{"id":3,"result":{}}"#));

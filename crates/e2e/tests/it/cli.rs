@@ -97,3 +97,34 @@ async fn a_server_is_started_when_there_is_none_and_outlives_who_asked() {
     assert!(started[0].ends_within(e2e::PATIENCE));
     server.again();
 }
+
+#[tokio::test]
+async fn a_session_is_made_with_a_lifetime_and_limits() {
+    let server = Server::start();
+    let new = |more: &[&str]| ptyd(&server, &[&["new", "--json"], more].concat());
+    let (made, _, code) = new(&[
+        "--inactivity-timeout",
+        "600",
+        "--max-age",
+        "3600",
+        "--limit",
+        "cpuSeconds=2.5",
+        "--limit",
+        "openFiles=64",
+    ]);
+    let made: Value = serde_json::from_str(&made).expect("JSON");
+    let limits: Vec<_> = made["limits"].as_array().into_iter().flatten().map(|l| (&l["limit"], &l["value"])).collect();
+    let names = ["cpuSeconds", "openFiles", "inactivityTimeout", "maxAge"].map(Value::from);
+    let values = [2.5, 64.0, 600.0, 3600.0].map(Value::from);
+    assert_eq!((limits, code), (names.iter().zip(&values).collect(), Some(0)));
+    // A name that is wrong is refused before anybody is asked, a figure by the server.
+    for (wrong, status, why) in [
+        ("cpu=1", 2, "unknown field `cpu`"),
+        ("cpuSeconds", 2, "must be NAME=NUMBER"),
+        ("openFiles=many", 2, "many is no number"),
+        ("openFiles=3", 1, "limits.openFiles: 3 is not from 32 to 1048576"),
+    ] {
+        let (out, err, code) = new(&["--limit", wrong]);
+        assert_eq!((out.as_str(), code, err.contains(why)), ("", Some(status), true), "{wrong}: {err}");
+    }
+}

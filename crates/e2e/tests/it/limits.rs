@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use api::{CommandExecution, CommandStatus, CreateRequest, ErrorCode, Keeper, Limit, Limits, SessionStatus};
-use e2e::{Server, Session, eventually, groups, marked};
+use e2e::{Server, Session, Start, eventually, groups, marked};
 
 use crate::boundaries::join_all;
 
@@ -270,4 +270,25 @@ async fn a_limit_out_of_its_range_is_refused_by_name() {
         assert_eq!(code, Some(ErrorCode::InvalidField));
         assert!(text.contains(field), "{text}");
     }
+}
+
+#[tokio::test]
+async fn a_server_has_limits_for_whoever_asks_for_none() {
+    let env = vec![("PTYD_LIMITS", "commandSeconds=0.3,openFiles=64".into()), ("PTYD_MAX_AGE", "3600".into())];
+    let server = Server::start_as(Start { env, ..Start::default() });
+    let kept = async |shell: &Session| {
+        let kept = shell.look().await.limits.into_iter();
+        kept.map(|kept| (kept.limit, kept.value)).collect::<Vec<_>>()
+    };
+    let shell = server.session().await;
+    let default = [(Limit::OpenFiles, 64.0), (Limit::CommandSeconds, 0.3), (Limit::MaxAge, 3600.0)];
+    assert_eq!(kept(&shell).await, default);
+    let done = shell.run("ulimit -n; sleep 60").await;
+    check_hit(&shell, &done, Limit::CommandSeconds).await;
+    let own = Limits { command_seconds: Some(50.0), output_mb: Some(1.0), ..Limits::default() };
+    let own = limited(&server, own).await;
+    let expected =
+        [(Limit::OpenFiles, 64.0), (Limit::OutputMb, 1.0), (Limit::CommandSeconds, 50.0), (Limit::MaxAge, 3600.0)];
+    assert_eq!(kept(&own).await, expected);
+    assert_eq!(own.gives("sleep 0.4; ulimit -n").await, (0, "64\n".to_owned()));
 }

@@ -1,5 +1,6 @@
 //! What an operator sees: counters without a trace of who does what, and calls that took too long, by their request's id.
 
+use api::{TokenRequest, TokenScope};
 use e2e::{Connection, Server, Session, Socket, Start};
 
 /// The value of a sample.
@@ -9,7 +10,11 @@ fn value(text: &str, sample: &str) -> Option<f64> {
 }
 
 fn scrape(server: &Server) -> String {
-    let token = format!("Bearer {}", server.token());
+    scrape_with(server, &server.token())
+}
+
+fn scrape_with(server: &Server, token: &str) -> String {
+    let token = format!("Bearer {token}");
     let mut connection = Connection::tcp(server.address()).expect("it listens");
     let refused = connection.send("GET", "/metrics", &[("Host", "localhost")], "").expect("an answer");
     assert_eq!(refused.status, 401);
@@ -76,4 +81,14 @@ async fn a_slow_call_is_logged_with_its_requests_id_and_a_wait_is_none() {
     let slow: Vec<&str> = log.lines().filter(|line| line.contains("slow")).collect();
     assert!(slow.iter().any(|line| line.contains("request{id=look-1}") && line.contains("action=\"show\"")), "{log}");
     assert!(!slow.iter().any(|line| line.contains("wait-1")), "{log}");
+}
+
+#[tokio::test]
+async fn a_token_that_may_only_read_is_enough_to_scrape() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let scraper = TokenRequest { name: "scraper".to_owned(), scope: TokenScope::Read, expires_in: None };
+    let token = server.client().make_token(&scraper).await.expect("made").token;
+    let text = scrape_with(&server, &token);
+    assert_eq!((value(&text, "ptyd_sessions{state=\"live\"}"), text.contains(&shell.id)), (Some(1.0), false));
 }

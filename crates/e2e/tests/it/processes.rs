@@ -96,6 +96,34 @@ async fn every_signal_is_on_record_with_who_got_it_and_what_became_of_them() {
 }
 
 #[tokio::test]
+async fn a_signal_that_the_kernel_refuses_is_on_record_with_the_reason() {
+    let server = Server::start();
+    let shell = server.session().await;
+    // It gives the terminal to a group of which nobody is left then.
+    let script = "import os, signal, time\n\
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)\n\
+        child = os.fork()\n\
+        if child == 0: time.sleep(600)\n\
+        os.setpgid(child, child)\n\
+        os.tcsetpgrp(0, child)\n\
+        os.kill(child, signal.SIGKILL)\n\
+        os.wait()\n\
+        print('nobody is left')\n\
+        time.sleep(600)\n";
+    let path = server.home().file("leave.py");
+    std::fs::write(&path, script).expect("a file");
+    shell.run_until(&format!("python3 {}", path.display()), "nobody is left").await;
+    let request = SignalRequest { signal: NumberOrName::Name("TERM".to_owned()), target: None };
+    let refused = server.client().signal(&shell.id, &request).await.expect_err("nobody is there");
+    assert_eq!(refused.code(), Some(ErrorCode::NothingRuns));
+    let sent =
+        eventually("it is on record", async || server.client().signals(&shell.id).await.expect("known").signals.pop())
+            .await;
+    let expected = ("TERM", NumberOrName::Name("foreground".to_owned()), Some("No such process (os error 3)"), vec![]);
+    assert_eq!((sent.signal.as_str(), sent.target, sent.error.as_deref(), sent.receivers), expected);
+}
+
+#[tokio::test]
 async fn the_steps_of_an_end_take_as_long_as_is_asked() {
     let server = Server::start();
     let shell = server.session().await;

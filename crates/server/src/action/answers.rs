@@ -231,6 +231,8 @@ pub struct TextView {
     pub to: u64,
     /// How many bytes were not UTF-8 and appear as `\xNN`.
     pub escaped: u64,
+    /// What a person at the terminal would not have seen of it.
+    pub unseen: Unseen,
 }
 
 /// What was left out, exactly.
@@ -286,6 +288,10 @@ pub struct ScreenView {
     pub title: String,
     /// Cells.
     pub cols: u16,
+    /// What is shown inverse, as the chosen entry of a menu is.
+    pub inverse: Vec<Span>,
+    /// The rows, from 0, that the caller has not been shown yet; `None` at its first look.
+    pub changed: Option<Vec<u16>>,
     /// A program paints the alternate screen.
     pub is_alternate: bool,
     /// What paints this screen in a fresh terminal of the same size.
@@ -293,6 +299,8 @@ pub struct ScreenView {
     /// The offset up to which the journal is in it.
     pub at: u64,
 }
+
+pub use terminal::{Span, Unseen};
 
 /// How a session was ended.
 #[derive(Debug, Clone)]

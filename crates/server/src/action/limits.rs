@@ -3,6 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use crate::ids::CommandId;
+use crate::limits::{
+    LIFETIME_MAX, LIFETIME_MIN, LIMIT_MEMORY_MB, LIMIT_MIN, LIMIT_OPEN_FILES, LIMIT_OUTPUT_MB_MAX, LIMIT_PROCESSES,
+    LIMIT_SECONDS_MAX,
+};
 
 /// Something that can be limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -94,6 +98,47 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Sets one to a figure in the limit's own unit; what is wrong with it otherwise.
+    pub fn set(&mut self, limit: Limit, value: f64) -> Result<(), String> {
+        let within = |min: f64, max: f64| {
+            (min..=max).contains(&value).then_some(value).ok_or_else(|| format!("{value} is not from {min} to {max}"))
+        };
+        let whole = |(min, max): (u64, u64)| {
+            let value = within(min as f64, max as f64)?;
+            if value.fract() == 0.0 { Ok(value as u64) } else { Err(format!("{value} is no whole number")) }
+        };
+        let seconds = || within(LIMIT_MIN, LIMIT_SECONDS_MAX).map(Duration::from_secs_f64);
+        let lifetime = || within(LIFETIME_MIN.as_secs_f64(), LIFETIME_MAX.as_secs_f64()).map(Duration::from_secs_f64);
+        match limit {
+            Limit::CpuSeconds => self.cpu = Some(seconds()?),
+            Limit::MemoryMb => self.memory = Some(whole(LIMIT_MEMORY_MB)? << 20),
+            Limit::Processes => self.processes = Some(whole(LIMIT_PROCESSES)?),
+            Limit::OpenFiles => self.open_files = Some(whole(LIMIT_OPEN_FILES)?),
+            Limit::OutputMb => {
+                self.output = Some((within(LIMIT_MIN, LIMIT_OUTPUT_MB_MAX)? * f64::from(1 << 20)) as u64);
+            }
+            Limit::CommandSeconds => self.command_time = Some(seconds()?),
+            Limit::InactivityTimeout => self.inactivity = Some(lifetime()?),
+            Limit::MaxAge => self.max_age = Some(lifetime()?),
+        }
+        Ok(())
+    }
+
+    /// These, and those of `default` that are not among them. A lifetime of zero is none, whatever the default is.
+    pub fn or(self, default: Self) -> Self {
+        let lifetime = |wish: Option<Duration>, default| wish.or(default).filter(|time| !time.is_zero());
+        Self {
+            cpu: self.cpu.or(default.cpu),
+            memory: self.memory.or(default.memory),
+            processes: self.processes.or(default.processes),
+            open_files: self.open_files.or(default.open_files),
+            output: self.output.or(default.output),
+            command_time: self.command_time.or(default.command_time),
+            inactivity: lifetime(self.inactivity, default.inactivity),
+            max_age: lifetime(self.max_age, default.max_age),
+        }
+    }
+
     /// The figure in the limit's own unit.
     pub fn value(&self, limit: Limit) -> Option<f64> {
         let megabytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
@@ -143,4 +188,33 @@ pub struct LimitHit {
     pub at: SystemTime,
     /// How often: processes killed, forks refused; 1 for what is hit once.
     pub count: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_goes_before_the_default_and_a_lifetime_of_zero_is_none() {
+        let default =
+            Limits { cpu: Some(Duration::from_secs(5)), max_age: Some(Duration::from_secs(9)), ..Limits::default() };
+        let wish = Limits { cpu: Some(Duration::from_secs(7)), max_age: Some(Duration::ZERO), ..Limits::default() };
+        assert_eq!(wish.or(default), Limits { cpu: Some(Duration::from_secs(7)), ..Limits::default() });
+        assert_eq!(Limits::default().or(default), default);
+    }
+
+    #[test]
+    fn every_limit_is_set_in_its_own_unit_and_within_its_bounds() {
+        let mut limits = Limits::default();
+        for limit in Limit::ALL {
+            limits.set(limit, 64.0).expect("within all bounds");
+            for wrong in [-1.0, 0.0, f64::NAN, f64::INFINITY] {
+                assert!(limits.set(limit, wrong).is_err(), "{} {wrong}", limit.name());
+            }
+        }
+        assert!(Limit::ALL.iter().all(|limit| limits.value(*limit) == Some(64.0)), "{limits:?}");
+        assert_eq!((limits.memory, limits.cpu), (Some(64 << 20), Some(Duration::from_secs(64))));
+        assert_eq!(limits.set(Limit::Processes, 2.5), Err("2.5 is no whole number".to_owned()));
+        assert_eq!(limits.set(Limit::Processes, 1.0), Err("1 is not from 2 to 4194304".to_owned()));
+    }
 }

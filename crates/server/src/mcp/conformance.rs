@@ -3,6 +3,8 @@
 //! They exist in this test only. What is tested is the road between: framing, headers, statuses, eras, streams. The page
 //! docs/mcp-conformance.md says what does not pass even so, and is checked here, both ways.
 
+#![expect(deprecated, reason = "the suite asks for what later revisions drop, too")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -16,19 +18,22 @@ use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ErrorData, GetPromptRequestParams,
     GetPromptResponse, GetPromptResult, InitializeRequestParams, InitializeResult, InputRequiredResult,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerConfig,
-    SubscriptionFilter, Tool as ToolModel,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
+    LoggingMessageNotificationParam, PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, ServerConfig, ServerRequest, SetLevelRequestParams,
+    SubscribeRequestParams, SubscriptionFilter, Tool as ToolModel, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 
 use super::rig::Fake;
 use super::{Door, ToolSet, http};
 use crate::action::{ActionError, ClientContext};
 use crate::identity::Principal;
+use crate::limits::CONVERSATIONS_MAX;
 
 const PAGE: &str = include_str!("../../../../docs/mcp-conformance.md");
 
@@ -81,6 +86,35 @@ fn roots() -> Value {
     json!({ "method": "roots/list", "params": {} })
 }
 
+/// What a tool asks the client for while it is called, before the stateless era.
+fn asked_back(tool: &str) -> Option<Value> {
+    let form = |properties: Value| {
+        let schema = json!({ "type": "object", "properties": properties });
+        let params = json!({ "mode": "form", "message": "Please", "requestedSchema": schema });
+        json!({ "method": "elicitation/create", "params": params })
+    };
+    let titled = json!([{ "const": "value1", "title": "First" }, { "const": "value2", "title": "Second" }]);
+    match tool {
+        "test_sampling" => Some(sampling()),
+        "test_elicitation" => Some(question("username")),
+        "test_elicitation_sep1034_defaults" => Some(form(json!({
+            "name": { "type": "string", "default": "John Doe" },
+            "age": { "type": "integer", "default": 30 },
+            "score": { "type": "number", "default": 95.5 },
+            "status": { "type": "string", "enum": ["active", "inactive", "pending"], "default": "active" },
+            "verified": { "type": "boolean", "default": true },
+        }))),
+        "test_elicitation_sep1330_enums" => Some(form(json!({
+            "untitledSingle": { "type": "string", "enum": ["option1", "option2"] },
+            "titledSingle": { "type": "string", "oneOf": titled },
+            "legacyEnum": { "type": "string", "enum": ["opt1", "opt2"], "enumNames": ["One", "Two"] },
+            "untitledMulti": { "type": "array", "items": { "type": "string", "enum": ["option1", "option2"] } },
+            "titledMulti": { "type": "array", "items": { "anyOf": titled } },
+        }))),
+        _ => None,
+    }
+}
+
 /// The tools, and what those answer that always answer the same.
 fn tools() -> Vec<(&'static str, Option<Value>)> {
     let mixed = embedded("test://mixed-content-resource", "application/json", r#"{"test":"data","value":123}"#);
@@ -105,6 +139,11 @@ fn tools() -> Vec<(&'static str, Option<Value>)> {
         ("json_schema_2020_12_tool", Some(json!({ "content": [text("kept")] }))),
         ("test_custom_header", Some(json!({ "content": [text("heard")] }))),
         ("test_tool_with_progress", None),
+        ("test_tool_with_logging", None),
+        ("test_sampling", None),
+        ("test_elicitation", None),
+        ("test_elicitation_sep1034_defaults", None),
+        ("test_elicitation_sep1330_enums", None),
         ("test_missing_capability", None),
         ("test_streaming_elicitation", None),
         ("test_input_required_result_elicitation", None),
@@ -270,6 +309,13 @@ impl ServerHandler for Fixtures {
                 context.peer.notify_progress(word).await.expect("somebody listens");
             }
         }
+        for step in ["begins", "goes on", "ends"].into_iter().filter(|_| name == "test_tool_with_logging") {
+            let word = LoggingMessageNotificationParam::new(LoggingLevel::Info, step.into());
+            context.peer.notify_logging_message(word).await.expect("somebody listens");
+        }
+        if let Some(question) = asked_back(name) {
+            context.peer.send_request(typed::<ServerRequest>(question)).await.expect("the client answers");
+        }
         Ok(complete::<CallToolResult>(json!({ "content": [text("Hello, Alice! Done.")] })).into())
     }
 
@@ -334,6 +380,30 @@ impl ServerHandler for Fixtures {
         }
     }
 
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if request.uri.starts_with("test://") { Ok(()) } else { self.0.subscribe(request, context).await }
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.0.unsubscribe(request, context).await
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.0.set_level(request, context).await
+    }
+
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         self.0.accepted_subscription_filter(requested)
     }
@@ -394,8 +464,11 @@ fn explained(revision: &str) -> Failing {
 async fn with_what_it_asks_for_the_suite_passes_but_for_what_the_page_explains() {
     let modules = PathBuf::from(std::env::var_os("PTYD_TEST_NPM").expect("PTYD_TEST_NPM names a folder node_modules"));
     let (road, _heard) = Fake::new(|_| Some(Err(ActionError::NoSession { id: String::new(), live: Vec::new() })));
-    let fixtures = Fixtures(Door::on(road, Principal::local(), ClientContext::default(), ToolSet::All));
-    let app = Router::new().route("/mcp", any(move |request: Request| http::answer(fixtures.clone(), request)));
+    let door = Door::on(road.clone(), Principal::local(), ClientContext::default(), ToolSet::All);
+    let (fixtures, conversing) = (Fixtures(door.clone()), move || Fixtures(door.with_a_stream()));
+    let places = Arc::new(Semaphore::new(CONVERSATIONS_MAX));
+    let entrance = Arc::new(http::Entrance::new(fixtures, conversing, places, None, road));
+    let app = Router::new().route("/mcp", any(async move |request: Request| entrance.answer(request).await));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
     let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
     let serving = tokio::spawn(async move { axum::serve(listener, app).await });

@@ -1,71 +1,309 @@
 //! `/mcp`: the same door over streamable HTTP, for both eras of the protocol.
 //!
-//! Every request stands for itself. The protocol's own sessions are not made, so none can end and take something along:
-//! a terminal session is an explicit handle, and the caller is whoever [`crate::guard`] found.
+//! From 2026-07-28 on every request stands for itself, and so does one before that names no session of the protocol. A client
+//! of the older era that initializes is given one ([`super::conversations`]), for what it is told without asking; a terminal
+//! session is an explicit handle all the same, and the caller is whoever [`crate::guard`] found.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::convert::Infallible;
+use std::error::Error as _;
+use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 
 use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Extension, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{Full, LengthLimitError};
+use hyper::body::{Body as _, Frame};
 use rmcp::handler::server::ServerHandler;
+use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
+use super::conversations::{Conversations, Held};
+use super::kept::Kept;
+use super::road::{Boxed, Road};
 use super::{Door, ToolSet};
 use crate::action::ClientContext;
 use crate::dispatch::Dispatcher;
 use crate::identity::{Detach, Principal};
-use crate::limits::BODY_BYTES_MAX;
+use crate::limits::{BODY_BYTES_MAX, CONVERSATION_IDLE, CONVERSATIONS_LOOKED_AT_EVERY, CONVERSATIONS_MAX};
 
 /// The route.
 const PATH: &str = "/mcp";
+/// Where a client of the older era names its session of the protocol.
+pub(super) const SESSION: &str = "mcp-session-id";
 
-/// One door for each principal: it remembers what was said, and the next request goes on from there. A named token is for
-/// one agent, so it has a default session of its own; whoever shows the unnamed one could be any of several.
+/// JSON-RPC's words for a body that is no JSON, and for one that is no message.
+const PARSE_ERROR: i32 = -32_700;
+const INVALID_REQUEST: i32 = -32_600;
+const INTERNAL_ERROR: i32 = -32_603;
+/// What other servers say of a session of the protocol that they do not know.
+const SESSION_NOT_FOUND: i32 = -32_001;
+
+/// One entrance for each principal: its door remembers what was said, and the next request goes on from there; and what is one
+/// principal's conversation is nobody else's. A named token is for one agent, so it has a default session of its own;
+/// whoever shows the unnamed one could be any of several.
 #[derive(Clone)]
 struct Doors {
     dispatcher: Dispatcher,
-    of: Arc<Mutex<HashMap<String, Door>>>,
+    /// Where the conversations' files are.
+    folder: PathBuf,
+    places: Arc<Semaphore>,
+    of: Arc<Mutex<Entrances>>,
 }
 
-/// The route's handler. POST carries a message; rmcp refuses the rest with what it allows.
-pub(crate) fn router(dispatcher: Dispatcher) -> Router {
-    Router::new().route(PATH, any(serve)).with_state(Doors { dispatcher, of: Arc::default() })
+/// By the names of their principals.
+type Entrances = HashMap<String, (Principal, Arc<Entrance<Door>>)>;
+
+/// The route's handler.
+pub(crate) fn router(dispatcher: Dispatcher, folder: PathBuf) -> Router {
+    if let Err(error) = Kept::tidy(&folder) {
+        tracing::warn!(%error, path = %folder.display(), "sessions of MCP will end with this server");
+    }
+    let places = Arc::new(Semaphore::new(CONVERSATIONS_MAX));
+    Router::new().route(PATH, any(serve)).with_state(Doors { dispatcher, folder, places, of: Arc::default() })
 }
 
 async fn serve(State(doors): State<Doors>, Extension(who): Extension<Principal>, request: Request) -> Response {
-    answer(doors.of(who), request).await
-}
-
-/// One request and its answer, by whatever stands behind the door.
-pub(super) async fn answer(handler: impl ServerHandler + Clone, request: Request) -> Response {
-    // Host and Origin were checked with everything else; a second list here could only differ.
-    let config = StreamableHttpServerConfig::default()
-        .disable_allowed_hosts()
-        .with_legacy_session_mode(false)
-        .with_json_response(true)
-        .with_max_request_body_bytes(BODY_BYTES_MAX);
-    let service =
-        StreamableHttpService::new(move || Ok(handler.clone()), Arc::<NeverSessionManager>::default(), config);
-    service.handle(request).await.into_response()
+    doors.of(who).answer(request).await
 }
 
 impl Doors {
-    fn of(&self, who: Principal) -> Door {
+    fn of(&self, who: Principal) -> Arc<Entrance<Door>> {
         let mut doors = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(door) = doors.get(&who.name).filter(|door| *door.who == who) {
-            return door.clone();
+        if let Some((_, entrance)) = doors.get(&who.name).filter(|(of, _)| *of == who) {
+            return Arc::clone(entrance);
         }
         // HTTP tells nobody that a client has gone, so nothing ends with it.
         let client = who.pass.is_some().then(|| format!("token {}", who.name));
         let context = ClientContext { client, detach: Detach::Keep, ..ClientContext::default() };
-        let name = who.name.clone();
-        let door = Door::new(self.dispatcher.clone(), who, context, ToolSet::All);
+        let road: Arc<dyn Road> = Arc::new(self.dispatcher.clone());
+        let door = Door::on(Arc::clone(&road), who.clone(), context, ToolSet::All);
+        let conversing = door.clone();
+        let kept = Kept::of(&self.folder, &who.name);
+        let begin = move || conversing.with_a_stream();
+        let entrance = Arc::new(Entrance::new(door, begin, Arc::clone(&self.places), Some(kept), road));
+        let (of, gone, looked_after) = (Arc::clone(&self.of), who.clone(), Arc::clone(&entrance));
+        tokio::spawn(async move {
+            looked_after.look_after(gone.shut_out()).await;
+            let mut doors = of.lock().unwrap_or_else(PoisonError::into_inner);
+            if doors.get(&gone.name).is_some_and(|(of, _)| *of == gone) {
+                doors.remove(&gone.name);
+            }
+        });
         // A token of the same name was revoked before this one was made: its door lets nobody through any more.
-        doors.insert(name, door.clone());
-        door
+        doors.insert(who.name.clone(), (who, Arc::clone(&entrance)));
+        entrance
     }
+}
+
+/// Where the requests of one principal come in.
+pub(super) struct Entrance<S> {
+    /// For requests that stand for themselves.
+    each: StreamableHttpService<S, NeverSessionManager>,
+    /// For the others.
+    conversing: StreamableHttpService<S, Conversations>,
+    pub(super) conversations: Arc<Conversations>,
+    /// Ends them all.
+    over: CancellationToken,
+    road: Arc<dyn Road>,
+}
+
+impl<S: ServerHandler + Clone> Entrance<S> {
+    /// With a handler for requests that stand for themselves, and what makes one for a conversation.
+    pub fn new(
+        handler: S,
+        begin: impl Fn() -> S + Send + Sync + 'static,
+        places: Arc<Semaphore>,
+        kept: Option<Kept>,
+        road: Arc<dyn Road>,
+    ) -> Self {
+        let over = CancellationToken::new();
+        // Host and Origin were checked with everything else; a second list here could only differ.
+        let mut config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .with_legacy_session_mode(false)
+            .with_json_response(true)
+            .with_max_request_body_bytes(BODY_BYTES_MAX);
+        config.sse_retry = None;
+        let mut conversing = config.clone().with_legacy_session_mode(true).with_cancellation_token(over.clone());
+        if let Some(kept) = &kept {
+            conversing.session_store = Some(Arc::new(kept.clone()));
+        }
+        let conversations = Arc::new(Conversations::new(places, kept, Arc::clone(&road)));
+        Self {
+            each: StreamableHttpService::new(move || Ok(handler.clone()), Arc::default(), config),
+            conversing: StreamableHttpService::new(move || Ok(begin()), Arc::clone(&conversations), conversing),
+            conversations,
+            over,
+            road,
+        }
+    }
+
+    /// Ends what is idle, and everything with the token by which it was begun.
+    async fn look_after(&self, shut_out: impl Future<Output = ()>) {
+        let mut shut_out = std::pin::pin!(shut_out);
+        loop {
+            tokio::select! {
+                () = &mut shut_out => return self.over.cancel(),
+                () = tokio::time::sleep_until(Instant::now() + CONVERSATIONS_LOOKED_AT_EVERY) => {
+                    self.conversations.end_idle(CONVERSATION_IDLE).await;
+                }
+            }
+        }
+    }
+
+    /// One request and its answer.
+    pub async fn answer(&self, request: Request) -> Response {
+        let (parts, body) = request.into_parts();
+        let body = match to_bytes(body, BODY_BYTES_MAX).await {
+            Ok(body) => body,
+            Err(error) if error.source().is_some_and(|e| e.is::<LengthLimitError>()) => {
+                let why = format!("a message has at most {BODY_BYTES_MAX} bytes");
+                return refusal(StatusCode::PAYLOAD_TOO_LARGE, INVALID_REQUEST, &why);
+            }
+            Err(_) => return refusal(StatusCode::BAD_REQUEST, INVALID_REQUEST, "the body broke off"),
+        };
+        let (method, is_json) = (parts.method.clone(), is_json(&parts.headers));
+        // What is no message is refused below, by whoever reads it whole.
+        let glance: Glance<'_> = serde_json::from_slice(&body).unwrap_or_default();
+        let named = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        if let (Some(id), Some("resources/subscribe" | "logging/setLevel")) = (&named, glance.method.as_deref()) {
+            self.conversations.forget(id);
+        }
+        if method == Method::DELETE && named.as_deref().is_some_and(|id| !self.conversations.knows(id)) {
+            return not_found();
+        }
+        let held = named.as_deref().and_then(|id| self.conversations.hold(id));
+        let begins = method == Method::POST && glance.method.as_deref() == Some("initialize");
+        let request = Request::from_parts(parts, Full::new(body.clone()));
+        // Without room a client is served as one that wants no conversation, and is told so by what it is offered.
+        let response = if named.is_some() || (begins && self.conversations.has_room()) {
+            self.conversing.handle(request).await
+        } else {
+            self.each.handle(request).await
+        };
+        if !response.status().is_success() {
+            return worded(response, is_json, &body).await;
+        }
+        // One of an earlier server is there only now.
+        let held = held.or_else(|| named.as_deref().and_then(|id| self.conversations.hold(id)));
+        let Some(held) = held else { return response.into_response() };
+        // What a client is told without asking goes on until the server stops; an answer is waited for.
+        let stop = (method == Method::GET).then(|| self.road.stopping());
+        let is_awaited = glance.method.is_some() && response.body().size_hint().exact().is_none();
+        let cancel = glance.id.filter(|_| is_awaited).and_then(cancelled);
+        response.map(|body| Body::new(Stream { body, stop, cancel, held: Some(held) })).into_response()
+    }
+}
+
+/// What decides where a message goes.
+#[derive(Default, Deserialize)]
+struct Glance<'a> {
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+}
+
+/// The message that gives a request up.
+fn cancelled(id: &RawValue) -> Option<ClientJsonRpcMessage> {
+    let id: Value = serde_json::from_str(id.get()).ok()?;
+    let message = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
+    serde_json::from_value(message).ok()
+}
+
+/// An answer in a conversation. When its client goes before its end, the wait for it ends, as it does without a conversation;
+/// the program goes on.
+struct Stream {
+    body: BoxBody<Bytes, Infallible>,
+    stop: Option<Boxed<'static, ()>>,
+    cancel: Option<ClientJsonRpcMessage>,
+    held: Option<Held>,
+}
+
+impl hyper::body::Body for Stream {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = self.get_mut();
+        if this.stop.as_mut().is_some_and(|stop| stop.as_mut().poll(cx).is_ready()) {
+            return Poll::Ready(None);
+        }
+        let polled = Pin::new(&mut this.body).poll_frame(cx);
+        if let Poll::Ready(None) = &polled {
+            this.cancel = None;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let (Some(cancel), Some(held)) = (self.cancel.take(), self.held.take()) {
+            tokio::spawn(async move { held.say(cancel).await });
+        }
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let named = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    named.split(';').next().is_some_and(|named| named.trim().eq_ignore_ascii_case("application/json"))
+}
+
+/// rmcp refuses some requests in plain words. A client of the protocol reads JSON-RPC, and a body that was not understood is
+/// its error -32700, not a wrong media type.
+async fn worded(response: hyper::Response<BoxBody<Bytes, Infallible>>, is_json: bool, body: &[u8]) -> Response {
+    if response.headers().get(header::CONTENT_TYPE).is_some_and(|of| of == "application/json") {
+        return response.into_response();
+    }
+    match response.status() {
+        StatusCode::UNSUPPORTED_MEDIA_TYPE if is_json => match serde_json::from_slice::<IgnoredAny>(body) {
+            Err(error) => refusal(StatusCode::BAD_REQUEST, PARSE_ERROR, &format!("the body is not JSON: {error}")),
+            Ok(IgnoredAny) => {
+                refusal(StatusCode::BAD_REQUEST, INVALID_REQUEST, "the body is no message of the protocol")
+            }
+        },
+        StatusCode::NOT_FOUND => not_found(),
+        status => {
+            let code = if status.is_server_error() { INTERNAL_ERROR } else { INVALID_REQUEST };
+            let allow = response.headers().get(header::ALLOW).cloned();
+            let words = to_bytes(Body::new(response.into_body()), BODY_BYTES_MAX).await.unwrap_or_default();
+            let mut refused = refusal(status, code, &String::from_utf8_lossy(&words));
+            refused.headers_mut().extend(allow.map(|methods| (header::ALLOW, methods)));
+            refused
+        }
+    }
+}
+
+fn not_found() -> Response {
+    let why =
+        "no such session of the protocol, or it has ended; initialize anew without Mcp-Session-Id. Terminals live on";
+    refusal(StatusCode::NOT_FOUND, SESSION_NOT_FOUND, why)
+}
+
+fn refusal(status: StatusCode, code: i32, why: &str) -> Response {
+    let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code, "message": why } });
+    let kind = HeaderValue::from_static("application/json");
+    (status, [(header::CONTENT_TYPE, kind)], error.to_string()).into_response()
 }

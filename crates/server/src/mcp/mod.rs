@@ -5,12 +5,17 @@
 
 #[cfg(test)]
 mod conformance;
+mod conversations;
+#[cfg(test)]
+mod conversing;
 mod dialogue;
 mod door;
 mod found;
 mod hello;
 mod host;
 mod http;
+mod kept;
+mod log;
 mod progress;
 mod resources;
 #[cfg(test)]

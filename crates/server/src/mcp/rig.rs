@@ -84,6 +84,10 @@ impl Road for Fake {
         self.stopping.load(Ordering::Relaxed)
     }
 
+    fn stopping(&self) -> Boxed<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+
     fn client_here(&self, client: &str) {
         let _ = self.words.try_send(format!("{client} here"));
     }

@@ -17,6 +17,8 @@ pub(super) trait Road: Send + Sync + 'static {
     fn dispatch<'a>(&'a self, who: &'a Principal, action: Action) -> Boxed<'a, Result<Outcome, ActionError>>;
     /// The server stops: its connections end in a moment, and the next one is there soon.
     fn is_stopping(&self) -> bool;
+    /// Waits until it does.
+    fn stopping(&self) -> Boxed<'static, ()>;
     /// A stdio client is there (again).
     fn client_here(&self, client: &str);
     /// A stdio client has gone.
@@ -30,6 +32,10 @@ impl Road for Dispatcher {
 
     fn is_stopping(&self) -> bool {
         self.is_stopping()
+    }
+
+    fn stopping(&self) -> Boxed<'static, ()> {
+        Box::pin(self.stopping())
     }
 
     fn client_here(&self, client: &str) {

@@ -54,7 +54,7 @@ where
     let name = hello.client.client.clone().unwrap_or_default();
     let _presence = Presence::of(name, road.clone(), hello.client.detach);
     let gone = CancellationToken::new();
-    let door = Door::on(road, who, hello.client, hello.tools);
+    let door = Door::on(road, who, hello.client, hello.tools).behind_a_shim();
     let read = UntilEnd { read, gone: gone.clone() };
     match door.serve_with_ct((read, write), gone).await {
         // How it ended is the client's business.

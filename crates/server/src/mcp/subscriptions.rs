@@ -2,7 +2,7 @@
 //!
 //! A subscription is a viewer that reads no more than that something came: what it is, the client reads when it likes.
 //! The stateless era asks with one request that stays open, on either transport; before that the word goes over the
-//! stream of a stdio client. HTTP has no such stream there, because no session of the protocol is made.
+//! stream of a stdio client, or over the one that a client over HTTP opens in its session of the protocol.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,7 +49,7 @@ impl Way {
     }
 }
 
-/// The subscriptions of one stdio client, by their URIs. They end with it.
+/// The subscriptions of one client, by their URIs. They end with it.
 #[derive(Default)]
 pub(super) struct Subscriptions(Mutex<HashMap<String, AbortHandle>>);
 

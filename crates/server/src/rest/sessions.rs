@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use super::error::Refusal;
 use super::extract::{self, Body, Key, Params, Session};
 use super::{Rest, actions, convert, unexpected};
-use crate::action::{Action, Create, Limits, List, Outcome, SessionStatus, Terminate};
+use crate::action::{Action, Create, Limit, Limits, List, Outcome, SessionStatus, Terminate};
 use crate::identity::Principal;
 use crate::limits;
 
@@ -90,30 +90,19 @@ fn lifetime(field: &'static str, value: Option<f64>) -> Result<Option<Duration>,
 
 /// Each within its bounds; docs/rest.md and the document name them.
 fn to_limits(wish: api::Limits) -> Result<Limits, Refusal> {
-    let real = |field: &'static str, value: Option<f64>, max: f64| match value {
-        Some(value) if !(limits::LIMIT_MIN..=max).contains(&value) => {
-            Err(Refusal::field(field, format!("{value} is not from {} to {max}", limits::LIMIT_MIN)))
-        }
-        value => Ok(value),
-    };
-    let whole = |field: &'static str, value: Option<u64>, (min, max): (u64, u64)| match value {
-        Some(value) if !(min..=max).contains(&value) => {
-            Err(Refusal::field(field, format!("{value} is not from {min} to {max}")))
-        }
-        value => Ok(value),
-    };
-    let seconds =
-        |field, value| Ok::<_, Refusal>(real(field, value, limits::LIMIT_SECONDS_MAX)?.map(Duration::from_secs_f64));
-    Ok(Limits {
-        cpu: seconds("limits.cpuSeconds", wish.cpu_seconds)?,
-        memory: whole("limits.memoryMb", wish.memory_mb, limits::LIMIT_MEMORY_MB)?.map(|mb| mb << 20),
-        processes: whole("limits.processes", wish.processes, limits::LIMIT_PROCESSES)?,
-        open_files: whole("limits.openFiles", wish.open_files, limits::LIMIT_OPEN_FILES)?,
-        output: real("limits.outputMb", wish.output_mb, limits::LIMIT_OUTPUT_MB_MAX)?
-            .map(|mb| (mb * f64::from(1 << 20)) as u64),
-        command_time: seconds("limits.commandSeconds", wish.command_seconds)?,
-        ..Limits::default()
-    })
+    let figures = [
+        ("limits.cpuSeconds", Limit::CpuSeconds, wish.cpu_seconds),
+        ("limits.memoryMb", Limit::MemoryMb, wish.memory_mb.map(|n| n as f64)),
+        ("limits.processes", Limit::Processes, wish.processes.map(|n| n as f64)),
+        ("limits.openFiles", Limit::OpenFiles, wish.open_files.map(|n| n as f64)),
+        ("limits.outputMb", Limit::OutputMb, wish.output_mb),
+        ("limits.commandSeconds", Limit::CommandSeconds, wish.command_seconds),
+    ];
+    let mut limits = Limits::default();
+    for (field, limit, value) in figures {
+        value.map_or(Ok(()), |value| limits.set(limit, value)).map_err(|why| Refusal::field(field, why))?;
+    }
+    Ok(limits)
 }
 
 fn is_name(name: &str) -> bool {

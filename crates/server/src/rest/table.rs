@@ -195,7 +195,7 @@ fn of_output() -> Vec<Route> {
                 .query::<api::OutputQuery>()
                 .resumed()
                 .json::<api::Output>(200, "Output from a position on.")
-                .or("text/event-stream", Content::Text)
+                .or_events::<api::Output>()
                 .refuses(&[CommandNotFound, SessionEnded])
                 .empty(204, "Server-sent events: the client has had everything, and need not come back."),
         ),
@@ -283,7 +283,7 @@ fn of_the_server() -> Vec<Route> {
                      `Event`, its id the place behind it.",
                 )
                 .resumed_at_a_place()
-                .text(200, "Events, for as long as the connection lasts.", "text/event-stream"),
+                .events::<api::Event>(200, "Events, for as long as the connection lasts."),
         ),
         on_get(
             docs::DOCUMENT,

@@ -20,6 +20,16 @@ fn places() -> &'static Places {
     PLACES.get_or_init(Places::find)
 }
 
+/// Refuses what nobody here can keep.
+pub(super) fn can_be_kept(limits: &Limits) -> Result<(), ActionError> {
+    if limits.processes.is_none() || places().have(Controller::Pids) {
+        return Ok(());
+    }
+    let problem =
+        "cannot be kept here: it needs a control group that the server may make (docs/operations.md); leave it out";
+    Err(ActionError::Invalid { field: "limits.processes", problem: problem.to_owned() })
+}
+
 /// Writes into the spec what keeps the session within `limits`.
 pub(super) fn plan(spec: &mut Spec, id: &SessionId, limits: &Limits) -> Result<(), ActionError> {
     (spec.groups, spec.address_space_max) = (Vec::new(), 0);
@@ -27,12 +37,8 @@ pub(super) fn plan(spec: &mut Spec, id: &SessionId, limits: &Limits) -> Result<(
     if limits.memory.is_none() && limits.processes.is_none() && limits.cpu.is_none() {
         return Ok(());
     }
+    can_be_kept(limits)?;
     let places = places();
-    if limits.processes.is_some() && !places.have(Controller::Pids) {
-        let problem =
-            "cannot be kept here: it needs a control group that the server may make (docs/operations.md); leave it out";
-        return Err(ActionError::Invalid { field: "limits.processes", problem: problem.to_owned() });
-    }
     if !places.have(Controller::Memory) {
         spec.address_space_max = limits.memory.unwrap_or(0);
     }

@@ -87,6 +87,15 @@ impl Bulletin {
 }
 
 impl Manager {
+    /// Waits until the server stops: for those who tell of what happens, and have no request open that would hear of it.
+    pub(crate) fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut stopping = self.stopping.subscribe();
+        async move {
+            // Its manager goes with the server, too.
+            let _ = stopping.wait_for(|is| *is).await;
+        }
+    }
+
     /// What happened behind a place; waits for something that the caller may see.
     pub(super) async fn events(&self, who: &Principal, read: ReadEvents) -> Result<EventsView, ActionError> {
         let until = tokio::time::Instant::now() + read.wait;

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use holder::spec::Spec;
 
@@ -118,7 +118,7 @@ impl Manager {
         }
         set(&mut env, b"TERM", b"xterm-256color");
         set(&mut env, TAG.as_bytes(), id.as_str().as_bytes());
-        let limits = self.with_lifetime(wish.limits);
+        let limits = wish.limits.or(self.limits);
         let meta = Meta {
             name,
             owner,
@@ -153,15 +153,8 @@ impl Manager {
             run_line: shell.run_line,
             ..Spec::default()
         };
-        bounds::plan(&mut spec, id, &wish.limits)?;
+        bounds::plan(&mut spec, id, &limits)?;
         Ok(spec)
-    }
-
-    /// How long it may live where nothing was said, and for ever where zero was.
-    fn with_lifetime(&self, wish: Limits) -> Limits {
-        let or = |wish: Option<Duration>, default: Option<Duration>| wish.or(default).filter(|time| !time.is_zero());
-        let (inactivity, max_age) = self.lifetime;
-        Limits { inactivity: or(wish.inactivity, inactivity), max_age: or(wish.max_age, max_age), ..wish }
     }
 
     fn owner(&self, who: &Principal, wish: &Create) -> Result<String, ActionError> {

@@ -15,13 +15,14 @@ use super::bulletin::Bulletin;
 use super::feed::Published;
 use super::ledger::micros;
 use super::link::Link;
+use super::looks::Looks;
 use super::past::{self, Past};
 use super::processes::{self, Census};
 use super::retention::Retention;
 use super::session::{Ended, Request, Session, Shared, Snapshot};
 use super::{bounds, create, launch, launch::Image, snapshot};
 use crate::action::{
-    Action, ActionError, Happened, List, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
+    Action, ActionError, Happened, Limits, List, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
 };
 use crate::config::Config;
 use crate::identity::{Detach, Principal};
@@ -121,8 +122,8 @@ pub struct Manager {
     pub(super) soft_timeout: Duration,
     /// What takes longer is logged.
     pub(crate) slow_call: Duration,
-    /// How long a session may be inactive, and how old it may become, where it is not said.
-    pub(super) lifetime: (Option<Duration>, Option<Duration>),
+    /// What a session may use, and how long it may live, where it is not said.
+    pub(super) limits: Limits,
     pub(super) retention: Retention,
     /// How many sessions may live, in all and of one owner.
     pub(super) places: (usize, usize),
@@ -130,8 +131,8 @@ pub struct Manager {
     pub(super) starting: Mutex<HashMap<SessionId, String>>,
     pub(super) live: Mutex<HashMap<SessionId, Handle>>,
     pasts: Mutex<VecDeque<Arc<Past>>>,
-    /// Where each caller stopped reading each session.
-    cursors: Mutex<HashMap<(String, SessionId), u64>>,
+    /// What each caller has seen of each session.
+    pub(super) looks: Looks,
     /// Counts a stdio client's comings and goings, so that an old grace period ends nothing.
     clients: Mutex<HashMap<String, u64>>,
     /// The default session that each stdio client had last.
@@ -166,6 +167,8 @@ impl Manager {
     /// Opens the store, adopts every holder that is there, and puts on record what ended meanwhile.
     pub async fn start(config: &Config) -> Result<Arc<Self>, ActionError> {
         let failed = |what: &str, e: &dyn std::fmt::Display| ActionError::Start { why: format!("{what}: {e}") };
+        // Else every session would be refused, and nobody would know why.
+        bounds::can_be_kept(&config.limits)?;
         let folder = config.state_dir.join("sessions");
         std::fs::DirBuilder::new()
             .recursive(true)
@@ -182,13 +185,13 @@ impl Manager {
             journal_bytes_max: config.journal_bytes_max,
             soft_timeout: config.soft_timeout,
             slow_call: config.slow_call,
-            lifetime: (config.inactivity_timeout, config.max_age),
+            limits: config.limits,
             retention: Retention { age: config.retention_age, bytes: config.retention_bytes },
             places: (config.sessions_max, config.sessions_per_owner_max),
             starting: Mutex::default(),
             live: Mutex::default(),
             pasts: Mutex::default(),
-            cursors: Mutex::default(),
+            looks: Looks::default(),
             clients: Mutex::default(),
             defaults: Mutex::default(),
             keys: Mutex::default(),
@@ -268,7 +271,7 @@ impl Manager {
             Action::Recording(session, version) => self.recording(who, &session, version).await.map(Outcome::Recording),
             Action::Screen(session) => {
                 let handle = self.live(who, &session).await?;
-                handle.ask(Request::Screen).await.map(Outcome::Screen)
+                self.screen(who, &handle).await.map(Outcome::Screen)
             }
             Action::Terminal(call) => self.terminal(who, call).await.map(|t| Outcome::Terminal(Box::new(t))),
             Action::Events(read) => self.events(who, read).await.map(Outcome::Events),
@@ -377,7 +380,7 @@ impl Manager {
             self.store.put_session(row(&session.shared, Some(ended_us)));
         }
         locked(&self.live).remove(&session.shared.id);
-        locked(&self.cursors).retain(|(_, id), _| *id != session.shared.id);
+        self.looks.forget(&session.shared.id);
     }
 
     async fn adopt_all(self: &Arc<Self>) {
@@ -626,14 +629,6 @@ impl Manager {
         let mut page: Vec<SessionView> = views.into_iter().skip(list.offset).take(list.limit).collect();
         self.count_usage(page.iter_mut().filter_map(|v| holders.get(&v.id).map(|holder| (v, *holder)))).await;
         Ok(Outcome::Sessions(page, total))
-    }
-
-    pub(super) fn cursor(&self, who: &Principal, id: &SessionId) -> Option<u64> {
-        locked(&self.cursors).get(&(who.name.clone(), id.clone())).copied()
-    }
-
-    pub(super) fn set_cursor(&self, who: &Principal, id: &SessionId, at: u64) {
-        locked(&self.cursors).insert((who.name.clone(), id.clone()), at);
     }
 
     /// The newest ended default session of a client.

@@ -67,6 +67,7 @@ pub(crate) fn text(
                 from: slice.from,
                 to,
                 escaped: whole.escaped,
+                unseen: terminal::unseen(&slice.bytes),
                 ..TextView::default()
             }
         } else {
@@ -129,6 +130,8 @@ fn head_and_tail(reader: &Reader, from: u64, to: u64, cols: u16, budget: usize) 
     let head_text = terminal::render(&head.bytes[..head_len], cols);
     let tail_text = terminal::render(&tail.bytes, cols);
     let share = Budget { chars: budget / 2 };
+    let mut unseen = terminal::unseen(&head.bytes[..head_len]);
+    unseen += terminal::unseen(&tail.bytes);
     Ok(TextView {
         // Escapes may make the text longer than its bytes; the budget holds all the same.
         head: within(&head_text.text, share, true),
@@ -143,6 +146,7 @@ fn head_and_tail(reader: &Reader, from: u64, to: u64, cols: u16, budget: usize) 
         from: head.from,
         to,
         escaped: head_text.escaped + tail_text.escaped,
+        unseen,
     })
 }
 

@@ -3,6 +3,7 @@
 //! The grammar is docs/text-format.md. Only the last line is ever ours: a program may print a line that looks like it,
 //! so nothing may follow the facts. What did not change since the last answer is not said again.
 
+mod economy;
 mod facts;
 mod size;
 #[cfg(test)]
@@ -17,9 +18,12 @@ use super::host::Host;
 use super::shown::Shown;
 use crate::action::{
     Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, Look, Omitted, OutputView, Report, ScreenView,
-    SessionStatus, SessionView, TerminalView, TextView,
+    SessionStatus, SessionView, TerminalView, TextView, Unseen,
 };
 use crate::ids::CommandId;
+
+/// Inverse stretches of a screen that are named; a menu has one, and a status line is another.
+const INVERSE_MAX: usize = 3;
 
 /// How an answer is to be told.
 #[derive(Debug, Clone, Copy)]
@@ -41,9 +45,10 @@ pub(super) struct Telling<'a> {
 /// Output or screen, then the facts, of a command, an input or a wait.
 pub(super) fn report(report: &Report, telling: &Telling<'_>) -> String {
     let mut facts = Facts::default();
+    let (body, notes) = body(report, telling);
     state(&mut facts, report, telling);
-    circumstances(&mut facts, report, telling);
-    body(report, telling) + &facts.line()
+    circumstances(&mut facts, report, notes, telling);
+    body + &facts.line()
 }
 
 /// The same for the one-tool shell, which may have had to start a fresh shell or to look instead of to run.
@@ -76,27 +81,46 @@ pub(super) fn terminal(view: &TerminalView, telling: &Telling<'_>) -> String {
             }
         }
     }
-    circumstances(&mut facts, report, telling);
-    body(report, telling) + &facts.line()
+    let (body, notes) = body(report, telling);
+    circumstances(&mut facts, report, notes, telling);
+    body + &facts.line()
 }
 
 /// Text of the journal from a position on, with where to go on.
-pub(super) fn output(session: &SessionView, view: &OutputView, text: &str, telling: &Telling<'_>) -> String {
+pub(super) fn output(
+    session: &SessionView,
+    view: &OutputView,
+    command: Option<CommandId>,
+    telling: &Telling<'_>,
+) -> String {
+    let (body, notes) = told(&view.text, session, command, telling);
+    paged(session, view, body, notes, telling)
+}
+
+/// Every byte of the journal from a position on, in characters.
+pub(super) fn raw(session: &SessionView, view: &OutputView, shown: String, telling: &Telling<'_>) -> String {
+    paged(session, view, shown, Vec::new(), telling)
+}
+
+fn paged(
+    session: &SessionView,
+    view: &OutputView,
+    mut body: String,
+    notes: Vec<String>,
+    telling: &Telling<'_>,
+) -> String {
     let mut facts = Facts::default();
     facts.add(session_state(session));
     if let Some((from, to)) = view.gap {
         facts.add(format!("bytes {from}–{to} are no longer kept"));
     }
-    if view.text.escaped > 0 {
-        facts.add(escaped(view.text.escaped));
-    }
+    notes.into_iter().for_each(|note| facts.add(note));
     metadata(&mut facts, session, telling);
     let left = view.end.saturating_sub(view.next);
     if left > 0 {
         facts.add(counted(left, "more byte", "more bytes"));
     }
     facts.add(format!("next o:{}", view.next));
-    let mut body = text.to_owned();
     end_line(&mut body);
     body + &facts.line()
 }
@@ -105,10 +129,12 @@ pub(super) fn output(session: &SessionView, view: &OutputView, text: &str, telli
 pub(super) fn screen(session: &SessionView, screen: &ScreenView, telling: &Telling<'_>) -> String {
     let mut facts = Facts::default();
     facts.add(session_state(session));
+    let (rows, notes) = rows(screen);
     cursor(&mut facts, screen);
+    notes.into_iter().for_each(|note| facts.add(note));
     metadata(&mut facts, session, telling);
     facts.add(format!("next o:{}", screen.at));
-    rows(screen) + &facts.line()
+    rows + &facts.line()
 }
 
 /// The first fact: how it stands with the command, or with the shell when there is none.
@@ -216,7 +242,7 @@ fn last_result(facts: &mut Facts, report: &Report) {
 }
 
 /// What belongs to every answer but is only said when it is unusual or new.
-fn circumstances(facts: &mut Facts, report: &Report, telling: &Telling<'_>) {
+fn circumstances(facts: &mut Facts, report: &Report, notes: Vec<String>, telling: &Telling<'_>) {
     if let Some(bytes) = report.accepted_bytes {
         facts.add(format!("sent {}", counted(bytes as u64, "byte", "bytes")));
     }
@@ -229,9 +255,7 @@ fn circumstances(facts: &mut Facts, report: &Report, telling: &Telling<'_>) {
         Boundary::Nonce => facts.add("boundary nonce"),
         Boundary::Heuristic => facts.add("boundary heuristic"),
     }
-    if report.output.escaped > 0 {
-        facts.add(escaped(report.output.escaped));
-    }
+    notes.into_iter().for_each(|note| facts.add(note));
     if let Some(trouble) = &report.session.trouble {
         facts.add(format!("trouble: {}", plain(trouble)));
     }
@@ -271,23 +295,65 @@ fn session_end(session: &SessionView) -> String {
     text
 }
 
-fn body(report: &Report, telling: &Telling<'_>) -> String {
+/// Output and screen, and what is to be noted about them.
+fn body(report: &Report, telling: &Telling<'_>) -> (String, Vec<String>) {
     let command = report.command.as_ref().map(|c| c.id);
-    let mut body = cut(&report.output, &report.session, command, telling);
+    let (mut body, mut notes) = told(&report.output, &report.session, command, telling);
     end_line(&mut body);
     if let Some(screen) = &report.screen {
-        body += &rows(screen);
+        let (rows, more) = rows(screen);
+        body += &rows;
+        notes.extend(more);
     }
-    body
+    (body, notes)
 }
 
-/// Head, the line that says exactly what is missing and how to read it, and tail.
-pub(super) fn cut(text: &TextView, session: &SessionView, command: Option<CommandId>, telling: &Telling<'_>) -> String {
-    let Some(omitted) = &text.omitted else { return text.head.clone() };
-    let mut body = text.head.clone();
-    end_line(&mut body);
-    body += &omission(omitted, session, command, telling);
-    body + &text.tail
+/// Head, the line that says exactly what is missing and how to read it, and tail; and what a person would not have seen.
+pub(super) fn told(
+    text: &TextView,
+    session: &SessionView,
+    command: Option<CommandId>,
+    telling: &Telling<'_>,
+) -> (String, Vec<String>) {
+    if economy::is_binary(text.head.len() + text.tail.len(), text.escaped) {
+        return (binary(text, session, telling), Vec::new());
+    }
+    let (mut body, mut written_out) = economy::economical(&text.head);
+    if let Some(omitted) = &text.omitted {
+        end_line(&mut body);
+        body += &omission(omitted, session, command, telling);
+        let (tail, more) = economy::economical(&text.tail);
+        (body, written_out) = (body + &tail, written_out + more);
+    }
+    let mut notes = unseen(text.unseen, written_out);
+    if text.escaped > 0 {
+        notes.insert(0, escaped(text.escaped));
+    }
+    (body, notes)
+}
+
+/// What is no text is not shown as one.
+fn binary(text: &TextView, session: &SessionView, telling: &Telling<'_>) -> String {
+    /// Enough to know a format by.
+    const BEGINNING_CHARS: usize = 40;
+    let begins: String = text.head.chars().take(BEGINNING_CHARS).collect();
+    let (from, to) = (text.from, text.to);
+    let how = if telling.has_read_tool {
+        format!("get_terminal_output {{\"session_id\":\"{}\",\"since\":\"o:{from}\",\"view\":\"raw\"}}", session.id)
+    } else {
+        format!("bytes {from}–{to} of {}", shell_words(&session.log_file))
+    };
+    format!("[… {} bytes of binary output, beginning {}; {how}]\n", grouped(to.saturating_sub(from)), quoted(&begins))
+}
+
+fn unseen(unseen: Unseen, written_out: usize) -> Vec<String> {
+    let counts = [
+        (written_out as u64, "invisible character shown as \\u{…}", "invisible characters shown as \\u{…}"),
+        (unseen.concealed, "character was concealed from people", "characters were concealed from people"),
+        (unseen.links, "link target not shown", "link targets not shown"),
+        (unseen.clipboard, "clipboard write not shown", "clipboard writes not shown"),
+    ];
+    counts.into_iter().filter(|(count, ..)| *count > 0).map(|(count, one, many)| counted(count, one, many)).collect()
 }
 
 fn omission(omitted: &Omitted, session: &SessionView, command: Option<CommandId>, telling: &Telling<'_>) -> String {
@@ -310,12 +376,34 @@ fn cursor(facts: &mut Facts, screen: &ScreenView) {
     if !screen.title.is_empty() {
         facts.add(format!("title {}", quoted(&screen.title)));
     }
+    for span in screen.inverse.iter().take(INVERSE_MAX) {
+        facts.add(format!("inverse row {} {}", span.row + 1, quoted(&span.text)));
+    }
+    if screen.inverse.len() > INVERSE_MAX {
+        facts.add(format!("{} more inverse", screen.inverse.len() - INVERSE_MAX));
+    }
+    match screen.changed.as_deref() {
+        None => {}
+        Some([]) => facts.add("no row changed"),
+        Some(rows) => facts.add(format!("changed rows {}", ranges(rows))),
+    }
+}
+
+/// Rows counted from 1, what stands together as a range.
+fn ranges(rows: &[u16]) -> String {
+    let range = |run: &[u16]| match run {
+        [one] => (one + 1).to_string(),
+        run => format!("{}–{}", run[0] + 1, run[run.len() - 1] + 1),
+    };
+    rows.chunk_by(|a, b| a + 1 == *b).map(range).collect::<Vec<_>>().join(", ")
 }
 
 /// The rows down to the last one that is not empty.
-fn rows(screen: &ScreenView) -> String {
+fn rows(screen: &ScreenView) -> (String, Vec<String>) {
     let used = screen.rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1);
-    screen.rows[..used].iter().flat_map(|row| [row.as_str(), "\n"]).collect()
+    let mut written_out = 0;
+    let shown = screen.rows[..used].iter().map(|row| economy::visible(row, &mut written_out) + "\n").collect();
+    (shown, unseen(Unseen::default(), written_out))
 }
 
 fn escaped(bytes: u64) -> String {

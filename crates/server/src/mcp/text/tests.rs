@@ -155,6 +155,31 @@ fn what_is_left_out_is_counted_and_named_with_the_call_that_reads_it() {
 }
 
 #[test]
+fn what_a_person_would_not_have_seen_is_counted() {
+    let odd = with(&done("a\u{202e}b\n"), |r| {
+        r.output.unseen = Unseen { concealed: 12, links: 1, clipboard: 2 };
+    });
+    assert_eq!(
+        told(&odd),
+        "a\\u{202e}b\n[exit 0 · 1 invisible character shown as \\u{…} · 12 characters were concealed from people · \
+         1 link target not shown · 2 clipboard writes not shown]"
+    );
+}
+
+#[test]
+fn binary_output_is_summed_up_with_how_to_get_it() {
+    let picture = with(&done(""), |r| {
+        r.output = TextView { head: "\\x89PNG".repeat(100), escaped: 100, from: 7, to: 50_007, ..TextView::default() };
+    });
+    let beginning = "\\\\x89PNG".repeat(5) + "\\\\x89P";
+    let how = r#"get_terminal_output {"session_id":"s0-k3v9q2m7xa","since":"o:7","view":"raw"}"#;
+    assert_eq!(
+        told(&picture),
+        format!("[… 50,000 bytes of binary output, beginning \"{beginning}\"; {how}]\n[exit 0]")
+    );
+}
+
+#[test]
 fn a_full_screen_program_is_its_rows_and_its_cursor() {
     let vim = with(&running(Foreground::Fullscreen, EndedBy::Quiet, ""), |r| {
         r.screen = Some(ScreenView {
@@ -164,6 +189,8 @@ fn a_full_screen_program_is_its_rows_and_its_cursor() {
             cursor_visible: true,
             title: "vim\x1b]0".to_owned(),
             cols: 80,
+            inverse: Vec::new(),
+            changed: None,
             is_alternate: true,
             ansi: Vec::new(),
             at: 5,

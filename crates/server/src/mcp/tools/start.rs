@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::resize::cells;
 use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read, session};
-use crate::action::{Action, Create, Limits, Outcome};
+use crate::action::{Action, Create, Limit, Limits, Outcome};
 use crate::limits::{COLS_DEFAULT, COLS_MAX, ROWS_DEFAULT, ROWS_MAX};
 use crate::mcp::{schema, text};
 
@@ -40,9 +40,61 @@ struct Arguments {
     /// A name for people.
     #[serde(default)]
     name: String,
+    /// What the session may use; left out is the server's default.
+    #[serde(default)]
+    limits: Use,
     /// Whose it is; only an admin sets another than himself.
     #[serde(default)]
     owner: String,
+}
+
+/// What it may use; what goes beyond is ended, and the answer says which limit it was.
+#[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+struct Use {
+    /// Processor time of one command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "f64")]
+    cpu_seconds: Option<f64>,
+    /// Memory in MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    memory_mb: Option<f64>,
+    /// Processes at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    processes: Option<f64>,
+    /// Open files of each process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    open_files: Option<f64>,
+    /// Output of one command in MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "f64")]
+    output_mb: Option<f64>,
+    /// Running time of one command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "f64")]
+    command_seconds: Option<f64>,
+}
+
+impl Use {
+    fn limits(&self) -> Result<Limits, Refusal> {
+        let figures = [
+            (Limit::CpuSeconds, self.cpu_seconds),
+            (Limit::MemoryMb, self.memory_mb),
+            (Limit::Processes, self.processes),
+            (Limit::OpenFiles, self.open_files),
+            (Limit::OutputMb, self.output_mb),
+            (Limit::CommandSeconds, self.command_seconds),
+        ];
+        let mut limits = Limits::default();
+        for (limit, value) in figures {
+            let set = value.map_or(Ok(()), |value| limits.set(limit, value));
+            set.map_err(|why| Refusal::Said(format!("limits.{}: {why}", limit.name())))?;
+        }
+        Ok(limits)
+    }
 }
 
 /// The size in cells.
@@ -109,7 +161,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
         name: given(arguments.name),
         owner: given(arguments.owner),
         keeps_descendants: false,
-        limits: Limits::default(),
+        limits: arguments.limits.limits()?,
         reactions: BTreeMap::new(),
         client: client.client.clone(),
         detach: client.detach,

@@ -30,7 +30,8 @@ pub(super) fn operations() -> [(Method, &'static str, Operation); 5] {
             say("postMcp", "Speak MCP")
                 .details(
                     "Streamable HTTP of the Model Context Protocol, whose own specification describes the messages \
-                     and how they are refused.",
+                     and how they are refused. Who initializes before 2026-07-28 is given a session of the protocol: its \
+                     GET is a stream of what is told without asking, its DELETE ends it.",
                 )
                 .body::<Map<String, Value>>(json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }))
                 .needed()
@@ -38,10 +39,11 @@ pub(super) fn operations() -> [(Method, &'static str, Operation); 5] {
                 .or("text/event-stream", Content::Text)
                 .foreign()
                 .empty(202, "It was no request, and needs no answer.")
-                .empty(400, "Refused, in plain words.")
+                .json::<Map<String, Value>>(400, "Refused, in the words of JSON-RPC; -32700 says that it is no JSON.")
+                .empty(404, "The session of the protocol that it names is not known (any more); initialize anew.")
                 .empty(406, "`Accept` must name application/json and text/event-stream.")
                 .empty(413, "The message is too large.")
-                .empty(415, "It is no message of the protocol."),
+                .empty(415, "`Content-Type` is not application/json."),
         ),
         (
             Method::GET,

@@ -189,6 +189,13 @@ fn answers(operation: &Operation, refusals: Vec<ErrorCode>, schemas: &mut Schema
                 Content::Json(make) => json!({ "schema": make(&mut schemas.answers).to_value() }),
                 Content::Text if *kind == "application/json" => json!({ "schema": { "type": "object" } }),
                 Content::Text => json!({ "schema": { "type": "string" } }),
+                // OpenAPI 3.1 has no word for the parts of a stream; JSON Schema has one for what a text means.
+                Content::Events(make) => json!({ "schema": {
+                    "type": "string",
+                    "description": "Server-sent events; contentSchema is of their data, in their order.",
+                    "contentMediaType": kind,
+                    "contentSchema": { "type": "array", "items": make(&mut schemas.answers).to_value() },
+                } }),
                 Content::Bytes => json!({ "schema": { "type": "string", "format": "binary" } }),
             };
         }

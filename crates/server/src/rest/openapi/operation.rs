@@ -86,9 +86,14 @@ pub(crate) enum Content {
     Json(Make),
     /// Words, or lines.
     Text,
+    /// Server-sent events, the data of each a value of ours.
+    Events(Make),
     /// Bytes as they are.
     Bytes,
 }
+
+/// The media type of server-sent events.
+const EVENTS: &str = "text/event-stream";
 
 const IDEMPOTENCY_KEY: Header = Header {
     name: "Idempotency-Key",
@@ -185,6 +190,16 @@ impl Operation {
     /// It answers with words.
     pub(crate) fn text(self, status: u16, about: &'static str, kind: &'static str) -> Self {
         self.answer(status, about, vec![(kind, Content::Text)])
+    }
+
+    /// It answers with server-sent events, and goes on with them.
+    pub(crate) fn events<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
+        self.answer(status, about, vec![(EVENTS, Content::Events(|g| g.subschema_for::<T>()))])
+    }
+
+    /// Its last answer comes as server-sent events, too, where they are asked for.
+    pub(crate) fn or_events<T: JsonSchema>(self) -> Self {
+        self.or(EVENTS, Content::Events(|g| g.subschema_for::<T>()))
     }
 
     /// It answers with nothing but the status.

@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// Of errno(3), as the holder says it.
+const NO_SUCH_PROCESS: u64 = 3;
+
 impl Session {
     pub(super) fn on_frame(&mut self, frame: FromHolder) {
         match frame {
@@ -166,14 +169,20 @@ impl Session {
                 self.waiters.iter_mut().for_each(|w| w.output_begins(*id, start));
             }
         }
-        let fullscreen = self.ledger.scanner.modes().alt_screen && self.waiters.iter().any(Waiter::wants_pattern);
-        let rows = fullscreen.then(|| self.screen_now().text().join("\n"));
+        let is_painted = self.ledger.scanner.modes().alt_screen;
+        let needs_screen = |w: &Waiter| w.watches_screen() || is_painted && w.wants_pattern();
+        let rows = self.waiters.iter().any(needs_screen).then(|| self.screen_now().text().join("\n"));
+        let bells = self.ledger.scanner.bells();
         let mut matched: Vec<(usize, String)> = Vec::new();
         for (i, waiter) in self.waiters.iter_mut().enumerate() {
             let by_text = waiter.output(at, bytes, now);
-            let by_screen = rows.as_deref().and_then(|r| waiter.screen(r));
-            if let Some(text) = by_screen.or(by_text) {
-                matched.push((i, text));
+            let by_screen = rows.as_deref().filter(|_| is_painted).and_then(|r| waiter.screen(r));
+            if let Some(rows) = &rows {
+                waiter.look(rows, now);
+            }
+            let by_bell = || waiter.hears(bells).then(|| "bell".to_owned());
+            if let Some(what) = by_screen.or(by_text).or_else(by_bell) {
+                matched.push((i, what));
             }
         }
         for (i, text) in matched.into_iter().rev() {
@@ -307,7 +316,10 @@ impl Session {
                     let gone = u32::try_from(value).unwrap_or(0).cast_signed();
                     self.ledger.signals_on_their_way.retain(|sent| sent.target != gone);
                 }
-                let _ = reply.send(self.plain_result(status, value));
+                // The foreground can be a group of which nobody is left: it is on record, and no fault of ours.
+                let is_nobody = is_foreground && status == Status::Failed && value == NO_SUCH_PROCESS;
+                let nothing = || Err(ActionError::NothingRuns { session: self.shared.id.clone() });
+                let _ = reply.send(if is_nobody { nothing() } else { self.plain_result(status, value) });
             }
             Some(Call::Plain(reply)) => {
                 let _ = reply.send(self.plain_result(status, value));
@@ -399,14 +411,19 @@ impl Session {
     }
 
     /// Opens a wait, unless it is over already.
-    pub(super) fn admit(&mut self, waiter: Waiter) {
+    pub(super) fn admit(&mut self, mut waiter: Waiter) {
+        waiter.begin_to_listen(self.ledger.scanner.bells());
+        if waiter.watches_screen() {
+            let rows = self.screen_now().text().join("\n");
+            waiter.look(&rows, Instant::now());
+        }
         let ended = match waiter.command {
             Some(id) => self.ledger.command(id).is_some_and(|c| c.end.is_some()),
             None => self.ledger.current.is_none() && self.is_at_prompt(),
         };
         if self.exit_told {
             self.finish(waiter, EndedBy::Exited, None);
-        } else if ended && !waiter.wants_pattern() {
+        } else if ended && !waiter.wants_more() {
             self.finish(waiter, EndedBy::Ended, None);
         } else if let Some(ended_by) = self.pause().filter(|_| waiter.heeds_pauses()) {
             self.finish(waiter, ended_by, None);

@@ -1,0 +1,186 @@
+"""Sessions of the protocol over HTTP, before the stateless era: what they are for, whose they are, and how they end.
+
+In raw messages, because headers and statuses are what is promised.
+"""
+
+import asyncio
+import json
+import signal
+import subprocess
+from contextlib import asynccontextmanager
+
+import httpx2
+
+from desk import CALL_SECONDS, PTYD
+
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+
+
+class Conversation:
+    """A client in a session of the protocol."""
+
+    def __init__(self, http, url):
+        self.http, self.url, self.named, self.number = http, url, {}, 0
+
+    async def post(self, method, **params):
+        """Sends a request; gives the HTTP answer."""
+        self.number += 1
+        body = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
+        return await self.http.post(self.url, json=body, headers=self.named)
+
+    async def ask(self, method, **params):
+        """Asks; gives the message with the answer, which is the last one."""
+        answer = await self.post(method, **params)
+        assert answer.status_code == 200, answer.text
+        if answer.headers["content-type"] == "application/json":
+            return answer.json()
+        return [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: {")][-1]
+
+    async def begin(self):
+        """Initializes, anew if need be; gives the capabilities."""
+        self.named = {}
+        answer = await self.post("initialize", **HELLO)
+        self.named = {"Mcp-Session-Id": answer.headers["mcp-session-id"], "MCP-Protocol-Version": HELLO["protocolVersion"]}
+        said = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert (await self.http.post(self.url, json=said, headers=self.named)).status_code == 202
+        return json.loads(answer.text.removeprefix("data: "))["result"]["capabilities"]
+
+    async def call(self, tool, **arguments):
+        """Calls a tool."""
+        return (await self.ask("tools/call", name=tool, arguments=arguments))["result"]
+
+    async def start(self):
+        """A terminal's handle."""
+        return (await self.call("start_terminal_session"))["structuredContent"]["sessionId"]
+
+    async def run(self, id, command, **arguments):
+        """The output of a command there."""
+        return (await self.call("execute_in_terminal", session_id=id, command=command, **arguments))["content"][0]["text"].partition("\n")[0]
+
+    @asynccontextmanager
+    async def told(self):
+        """What is told without asking, message by message."""
+        async with self.http.stream("GET", self.url, headers=self.named) as stream, asyncio.timeout(CALL_SECONDS):
+            assert stream.status_code == 200
+            yield (json.loads(line[6:]) async for line in stream.aiter_lines() if line.startswith("data: {"))
+
+
+@asynccontextmanager
+async def client(machine, token=None):
+    """A client that has not said hello."""
+    headers = {"Authorization": f"Bearer {token or machine.token}", "Accept": "application/json, text/event-stream"}
+    async with httpx2.AsyncClient(headers=headers, timeout=CALL_SECONDS) as http:
+        yield Conversation(http, machine.url)
+
+
+def ptyd(machine, *words):
+    """What a command of ours prints."""
+    return subprocess.run([PTYD, *words], env=machine.env, capture_output=True, text=True, check=True).stdout.strip()
+
+
+async def test_changes_and_log_messages_are_told_until_the_server_stops(served):
+    async with client(served) as one:
+        capabilities = await one.begin()
+        assert (capabilities["resources"], capabilities["logging"]) == ({"subscribe": True}, {})
+        id = await one.start()
+        uri = f"ptyd://sessions/{id}/output"
+        async with one.told() as told:
+            assert (await one.ask("resources/subscribe", uri=uri))["result"] == {}
+            assert await one.run(id, "echo one") == "one"
+            # Nobody has asked for log messages yet.
+            assert await anext(told) == {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}}
+            assert (await one.ask("resources/unsubscribe", uri=uri))["result"] == {}
+            assert (await one.ask("logging/setLevel", level="info"))["result"] == {}
+            await one.run(id, "(exit 3)")
+            while (word := await anext(told))["method"] != "notifications/message":
+                pass
+            data = {"event": "command.completed", "sessionId": id, "name": None, "commandId": "c2", "exitCode": 3}
+            assert word["params"] == {"level": "info", "logger": "ptyd", "data": data}
+            # What is less grave than was asked for is not told.
+            assert (await one.ask("logging/setLevel", level="notice"))["result"] == {}
+            await one.run(id, "echo three")
+            await one.call("terminate_terminal_session", session_id=id, force=True)
+            assert (await anext(told))["params"]["data"]["event"] == "session.terminated"
+            served.process.send_signal(signal.SIGTERM)
+            async with asyncio.timeout(1.5):
+                assert [word async for word in told] == []
+
+
+async def test_a_session_of_the_protocol_is_of_the_token_that_began_it(served):
+    mine, other = (ptyd(served, "token", "new", name) for name in ("mine", "other"))
+    async with client(served, mine) as one, client(served, other) as another:
+        await one.begin()
+        await another.begin()
+        id = await one.start()
+        another.named = another.named | {"Mcp-Session-Id": one.named["Mcp-Session-Id"]}
+        refused = await another.post("tools/list")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (404, -32001)
+        assert [(await another.http.request(way, served.url, headers=another.named)).status_code for way in ("GET", "DELETE")] == [404, 404]
+        async with one.told() as told:
+            ptyd(served, "token", "revoke", "mine")
+            try:
+                assert [word async for word in told] == []
+            except httpx2.RemoteProtocolError:
+                # It breaks off, so that nobody takes it for whole.
+                pass
+        assert (await one.post("tools/list")).status_code == 401
+    # Also for the next token of this name.
+    async with client(served, ptyd(served, "token", "new", "mine")) as next:
+        next.named = one.named
+        assert (await next.post("tools/list")).status_code == 404
+        await next.begin()
+        assert await next.run(id, "echo on") == "on"
+
+
+async def test_a_terminal_outlives_the_session_of_the_protocol(served):
+    async with client(served) as one:
+        await one.begin()
+        id = await one.start()
+        assert (await one.run(id, "x=kept; echo x")) == "x"
+        assert (await one.http.delete(served.url, headers=one.named)).status_code == 202
+        for gone in [await one.post("tools/list"), await one.http.delete(served.url, headers=one.named)]:
+            assert (gone.status_code, gone.json()["error"]["code"]) == (404, -32001)
+        # Who names none is served all the same, and so is who begins anew.
+        one.named = {}
+        assert await one.run(id, "echo $x") == "kept"
+        await one.begin()
+        assert await one.run(id, "echo $x") == "kept"
+
+
+async def test_the_next_server_goes_on_but_for_who_was_told_of_changes(served):
+    async with client(served) as one, client(served) as follower:
+        await one.begin()
+        await follower.begin()
+        id = await one.start()
+        await follower.ask("resources/subscribe", uri=f"ptyd://sessions/{id}/output")
+        served.serve_again()
+        assert await one.run(id, "echo on") == "on"
+        # It would wait for word that never comes.
+        assert (await follower.post("ping")).status_code == 404
+        await follower.begin()
+        assert await follower.run(id, "echo on") == "on"
+        # What has ended at one server is not found by the next one either.
+        assert (await one.http.delete(served.url, headers=one.named)).status_code == 202
+        served.serve_again()
+        assert (await one.post("ping")).status_code == 404
+
+
+async def test_what_is_no_message_is_answered_in_the_words_of_json_rpc(served):
+    headers = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream"}
+    async with httpx2.AsyncClient(headers=headers) as http:
+
+        async def refused(content, **more):
+            answer = await http.post(served.url, content=content, headers={"Content-Type": "application/json"} | more)
+            error = answer.json()
+            assert (error["jsonrpc"], error["id"], answer.headers["content-type"]) == ("2.0", None, "application/json")
+            return answer.status_code, error["error"]["code"]
+
+        assert await refused("{nonsense") == (400, -32700)
+        assert await refused(b"\xff\x00") == (400, -32700)
+        assert await refused("") == (400, -32700)
+        assert await refused("[1, 2]") == (400, -32600)
+        assert await refused('{"jsonrpc": "1.0"}') == (400, -32600)
+        assert await refused("{}", **{"Content-Type": "text/plain"}) == (415, -32600)
+        assert await refused("{}", Accept="text/plain") == (406, -32600)
+        assert await refused(b" " * ((8 << 20) + 1)) == (413, -32600)
+        assert (await http.put(served.url)).json()["error"]["code"] == -32600

@@ -1,0 +1,151 @@
+//! Fewer words for the same output, and none that a person at the terminal would not see.
+//!
+//! Lines that repeat are folded, very long ones are cut, both with their count; characters that nobody sees are written out.
+//! Nothing else is taken away or changed: what a program said is what a model reads.
+
+use super::grouped;
+
+/// So many equal lines in a row are folded; fewer cost little, and somebody may want to count them.
+const REPEATS_MIN: usize = 10;
+/// A longer line is cut in its middle. What people write is shorter; what is longer was made for machines, and the raw view has it.
+const LINE_CHARS_MAX: usize = 10_000;
+/// What stays of it at either end.
+const LINE_CHARS_KEPT: usize = 2_000;
+
+/// The text, and how many characters of it had to be written out.
+pub(super) fn economical(text: &str) -> (String, usize) {
+    let mut out = String::with_capacity(text.len());
+    let mut written_out = 0;
+    let mut lines = text.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
+        let mut repeats = 1;
+        while lines.next_if(|next| next.trim_end_matches('\n') == line.trim_end_matches('\n')).is_some() {
+            repeats += 1;
+        }
+        let shown = shortened(line);
+        let shown = visible(shown.as_deref().unwrap_or(line), &mut written_out);
+        if repeats < REPEATS_MIN || line.trim().is_empty() {
+            // The last of them may lack its end.
+            (1..repeats).for_each(|_| out.push_str(&shown));
+            out.push_str(if text.ends_with('\n') || lines.peek().is_some() {
+                &shown
+            } else {
+                shown.trim_end_matches('\n')
+            });
+        } else {
+            out.push_str(&shown);
+            out.push_str(&format!("[… the same line {} more times]\n", grouped(repeats as u64 - 1)));
+        }
+    }
+    (out, written_out)
+}
+
+/// A very long line without its middle.
+fn shortened(line: &str) -> Option<String> {
+    if line.len() <= LINE_CHARS_MAX {
+        return None;
+    }
+    let count = line.chars().count();
+    let left_out = count.checked_sub(2 * LINE_CHARS_KEPT).filter(|_| count > LINE_CHARS_MAX)?;
+    let head: String = line.chars().take(LINE_CHARS_KEPT).collect();
+    let tail: String = line.chars().skip(count - LINE_CHARS_KEPT).collect();
+    Some(format!("{head}[… {} characters of this line omitted; the raw view has them]{tail}", grouped(left_out as u64)))
+}
+
+/// The line with what cannot be seen written as `\u{…}`.
+pub(super) fn visible(line: &str, written_out: &mut usize) -> String {
+    if line.is_ascii() {
+        return line.to_owned();
+    }
+    let mut out = String::with_capacity(line.len());
+    let mut before = '\0';
+    for c in line.chars() {
+        if is_unseen(c, before) {
+            *written_out += 1;
+            out.push_str(&format!("\\u{{{:x}}}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+        before = c;
+    }
+    out
+}
+
+/// Characters that change how others are read without being seen themselves: directions (Unicode UAX 9), tags, fillers. A joiner
+/// or one variation selector is part of how an emoji or a script is written; a row of selectors is a hiding place.
+fn is_unseen(c: char, before: char) -> bool {
+    let is_selector = |c| matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}');
+    match c {
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}' => true,
+        '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
+        '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => true,
+        c if is_selector(c) => is_selector(before) || before.is_ascii_alphabetic() || before.is_whitespace(),
+        _ => false,
+    }
+}
+
+/// Most of this text stands for bytes that are none: a picture, an archive, a program.
+pub(super) fn is_binary(text_bytes: usize, escaped: u64) -> bool {
+    /// `\xNN`.
+    const ESCAPE_BYTES: u64 = 4;
+    /// A text may have a few such bytes, even all of a short one.
+    const ESCAPED_MIN: u64 = 64;
+    escaped >= ESCAPED_MIN && escaped * ESCAPE_BYTES * 2 > text_bytes as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> String {
+        economical(text).0
+    }
+
+    #[test]
+    fn lines_that_repeat_are_folded_and_counted() {
+        let many = "retry\n".repeat(1_200);
+        assert_eq!(text(&format!("a\n{many}b\n")), "a\nretry\n[… the same line 1,199 more times]\nb\n");
+        let (few, enough) = ("x\n".repeat(9), "x\n".repeat(10));
+        for kept in [few.clone() + "y", few.trim_end().to_owned(), few.clone()] {
+            assert_eq!(text(&kept), kept);
+        }
+        assert_eq!(text(&enough), "x\n[… the same line 9 more times]\n");
+        assert_eq!(text(enough.trim_end()), "x\n[… the same line 9 more times]\n");
+        // Blank lines are cheap, and a count of nothing is no help.
+        let blanks = format!("a{}b", "\n".repeat(40));
+        assert_eq!(text(&blanks), blanks);
+        assert_eq!(text(""), "");
+    }
+
+    #[test]
+    fn a_very_long_line_keeps_its_ends() {
+        let long = format!("{}{}", "a".repeat(6_000), "é".repeat(6_000));
+        let cut = text(&format!("b\n{long}\nc\n"));
+        let (head, tail) = ("a".repeat(2_000), "é".repeat(1_999));
+        assert_eq!(
+            cut,
+            format!("b\n{head}[… 8,001 characters of this line omitted; the raw view has them]{tail}\nc\n")
+        );
+        let fits = "é".repeat(9_999) + "\n";
+        assert_eq!(text(&fits), fits);
+    }
+
+    #[test]
+    fn what_nobody_sees_is_written_out_and_emoji_stay() {
+        let (shown, count) = economical("rm \u{202e}txt\u{e0041}\u{e0042} \u{200b}x\u{feff}\n");
+        assert_eq!((shown.as_str(), count), ("rm \\u{202e}txt\\u{e0041}\\u{e0042} \\u{200b}x\\u{feff}\n", 5));
+        let (shown, count) = economical("a\u{fe01}\u{fe02}b ❤\u{fe0f}\u{e0101}");
+        assert_eq!((shown.as_str(), count), ("a\\u{fe01}\\u{fe02}b ❤\u{fe0f}\\u{e0101}", 3));
+        for honest in ["👨\u{200d}👩\u{200d}👧 ❤\u{fe0f} né\u{301} שלום می\u{200c}خواهم 1\u{fe0f}\u{20e3}"]
+        {
+            assert_eq!(economical(honest), (honest.to_owned(), 0));
+        }
+    }
+
+    #[test]
+    fn output_is_binary_when_most_of_it_is_no_text() {
+        assert!(is_binary(4_000, 900));
+        assert!(!is_binary(4_000, 300));
+        assert!(!is_binary(40, 10));
+    }
+}
