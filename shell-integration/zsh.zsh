@@ -8,7 +8,7 @@
 
 if [[ -z ${__ptyd_script-} ]]; then
   # ZDOTDIR is the user's again before any file of the user's or any child sees it, so zsh itself finds the others.
-  if [[ ${zsh_eval_context[1]} != toplevel ]]; then
+  if [[ ${ZDOTDIR-} == "${${(%):-%x}:h}" ]]; then
     if [[ -n ${PTYD_ZDOTDIR+set} ]]; then
       export ZDOTDIR=$PTYD_ZDOTDIR
     else
@@ -29,23 +29,31 @@ if [[ -z ${__ptyd_script-} ]]; then
     typeset -gr +x __ptyd_secret __ptyd_file
     typeset -gr +x __ptyd_script=${(%):-%x}
 
-    # Not in the emulation below, as it parses the text with the user's options and aliases: a text whose end would be
-    # swallowed is found by asking zsh itself, which forks nothing.
+    # Not in the emulation below, as they parse the text with the user's options and aliases: a text that is incomplete or
+    # would swallow what stands behind it is found by asking zsh itself, which runs nothing, and forks only to refuse one.
     __ptyd_load() {
       {
+        # None of these bears on how the text is parsed; ALL_EXPORT would export it.
+        setopt localoptions noallexport noerrexit noerrreturn
         __ptyd_take && functions[__ptyd_try]="$__ptyd_text"
+        __ptyd_is_fit || __ptyd_refuse "$(__ptyd_ask 2>&1)" "$(__ptyd_ask $'\n)' 2>&1)" "$(__ptyd_ask $'\n}' 2>&1)" \
+          "$(__ptyd_ask $'\n))' 2>&1)" "$(__ptyd_ask $'\n]]' 2>&1)"
         __ptyd_place
       } 2>/dev/null
     }
+    __ptyd_ask() { functions[__ptyd_try]="$__ptyd_raw${1-}"; }
     # Here, too, the user's options are seen.
-    __ptyd_hook() { { __ptyd_prompt $? "${pipestatus[*]}" "$-"; } 2>/dev/null; }
-    # What zsh says about a text that it cannot parse, and about the same with something behind it. Nothing of it runs.
-    __ptyd_ask() { __ptyd_said=$( { functions[__ptyd_try]="$__ptyd_raw$1"; } 2>&1); }
+    __ptyd_hook() { { __ptyd_prompt $? "${(j: :)pipestatus[@]}" "$-"; } 2>/dev/null; }
 
     # With its own options for every function that it defines, whatever the user sets later; that includes the trace.
     emulate -R zsh -o no_aliases -o no_xtrace -o no_bg_nice -c 'builtin source "$__ptyd_script"'
   fi
 
+  # A session without the user's files: zsh reads none of those that would follow either.
+  if [[ -n ${PTYD_ZSH_CLEAN-} ]]; then
+    setopt norcs
+  fi
+  unset PTYD_ZSH_CLEAN
   # The user's file, as zsh itself would have done now.
   if [[ ${zsh_eval_context[1]} != toplevel && -o rcs && -r ${ZDOTDIR-$HOME}/.zshenv ]]; then
     builtin source "${ZDOTDIR-$HOME}/.zshenv"
@@ -61,7 +69,7 @@ typeset -g +x __ptyd_text= __ptyd_raw= __ptyd_id=0 __ptyd_taken=0 __ptyd_flags= 
 
 # What stands behind every text. A line of its own, behind a blank one, ends a comment and a trailing backslash. The
 # redirection hides the trace, and no alias is expanded behind a backslash.
-typeset -gr +x __ptyd_telling=$'\n\n{ \\__ptyd_tell; } 2>/dev/null\n'
+typeset -gr +x __ptyd_telling=$'\n\n{ \\__ptyd_tell; } &>/dev/null\n'
 # The same as zsh prints it when it is a command of its own, and not a part of what stands before it.
 functions[__ptyd_try]=$__ptyd_telling
 typeset -gr +x __ptyd_parsed=$functions[__ptyd_try]
@@ -79,9 +87,8 @@ typeset -gr +x __ptyd_tracing='{ \setopt xtrace; \__ptyd_finish && :; } 2>/dev/n
 
 # Prints the start marker. A function of arithmetic, so that $? and pipestatus stay.
 __ptyd_begin() {
-  builtin print -rn -- $__ptyd_mark >/dev/tty
-  (( 0 ))
-  return 0
+  # The value of a function is the last that was computed in it. One statement, for a DEBUG trap sees each.
+  builtin print -rn -- $__ptyd_mark${${:-$((0))}#0} >/dev/tty
 }
 functions -M __ptyd_begin 0 0
 
@@ -113,6 +120,8 @@ __ptyd_tell_path() {
 __ptyd_cut() {
   local code=$?
   if (( __ptyd_id )); then
+    # Of a loop of its own that was interrupted zsh says one thing or the other.
+    (( TRY_BLOCK_INTERRUPT == 0 )) || code=130
     __ptyd_flags+=n
     __ptyd_tell $code $code 2>/dev/null
   fi
@@ -128,7 +137,7 @@ __ptyd_finish() {
 # a command whose line was thrown away.
 __ptyd_prompt() {
   # Called by anything but the prompt (a widget or a command of the user's that runs all hooks) it says nothing.
-  [[ "$zsh_eval_context" == 'shfunc shfunc' ]] || return 0
+  [[ ${(j: :)zsh_eval_context} == 'shfunc shfunc' ]] || return 0
   if (( __ptyd_id )); then
     __ptyd_flags+=n
     __ptyd_tell $1 $1
@@ -176,19 +185,29 @@ __ptyd_take() {
     __ptyd_say_running $staged[1]
     return 1
   fi
-  __ptyd_id=$staged[1] __ptyd_taken=$staged[1] __ptyd_mark=$'\e]7337;C;'$staged[2]$'\a' __ptyd_flags= __ptyd_told= \
+  __ptyd_id=$staged[1] __ptyd_taken=$staged[1] __ptyd_mark=$'\e]7337;C;'$staged[2]$'\a' __ptyd_flags= __ptyd_told= __ptyd_said= \
     __ptyd_raw=${staged[3]-}
   __ptyd_text=$__ptyd_raw$__ptyd_telling
   unset 'functions[__ptyd_try]'
 }
 
+# Whether the text, if there is one, was parsed, and what stands behind it with it but not into it.
+__ptyd_is_fit() {
+  [[ -z $__ptyd_text ]] || [[ ${functions[__ptyd_try][-$#__ptyd_parsed,-1]} == "$__ptyd_parsed" ]]
+}
+
 __ptyd_place() {
   [[ -n $__ptyd_text ]] || return 0
-  local parsed=${functions[__ptyd_try]-} line=$__ptyd_evaluating
-  [[ ${parsed[-$#__ptyd_parsed,-1]} == "$__ptyd_parsed" ]] || __ptyd_refuse $parsed
+  local line=$__ptyd_evaluating
   if [[ $__ptyd_options == *x* ]]; then
     line=$__ptyd_evaluating_quietly
-    __ptyd_text=$__ptyd_tracing$__ptyd_text
+    if [[ -z $__ptyd_said ]]; then
+      __ptyd_text=$__ptyd_tracing$__ptyd_text
+    else
+      __ptyd_text="\\__ptyd_refused; $__ptyd_tracing$__ptyd_telling"
+    fi
+  elif [[ -n $__ptyd_said ]]; then
+    __ptyd_text="\\__ptyd_refused; \\__ptyd_finish && :$__ptyd_telling"
   fi
   # $? survives from the last command by itself. pipestatus does not, but only a text that names it can tell.
   [[ $__ptyd_pipe != *' '* || $__ptyd_text != *pipestatus* ]] ||
@@ -197,32 +216,28 @@ __ptyd_place() {
   CURSOR=$#BUFFER
 }
 
-# Finds out why the text cannot be run: it is incomplete, or has a syntax error; and puts a text that says so in its place.
+# Finds out why the text cannot be run: it is incomplete, or has a syntax error. $1 is what zsh says of it, the others what it
+# says of it with something behind it: a text is incomplete if that depends on what comes behind it.
 __ptyd_refuse() {
-  local first
   __ptyd_flags=n
-  if [[ -n $1 ]]; then
-    # What stands behind it became part of it.
+  local said
+  for said; do
+    [[ $said == "$1" && $said != *': unmatched '* ]] || __ptyd_flags=i
+  done
+  if [[ -n ${functions[__ptyd_try]-} ]]; then
+    # It was parsed, but what stands behind it became part of it.
     __ptyd_flags=i
-    __ptyd_said='zsh: incomplete: here-document without its end, or nothing behind an operator or a head'
+    __ptyd_said='zsh: incomplete: a here-document without its end, or nothing behind an operator or a head'
   else
-    # A text is incomplete if what zsh says depends on what comes behind it.
-    local end
-    for end in '' $'\n)' $'\n}' $'\n))' $'\n]]'; do
-      __ptyd_ask $end
-      first=${first:-$__ptyd_said}
-      [[ $__ptyd_said == "$first" && $first != *': unmatched '* ]] || __ptyd_flags=i
-    done
     # As it would be said of a typed line.
-    __ptyd_said="zsh: ${${${first%%$'\n'*}#*:}##<->: }"
+    __ptyd_said="zsh: ${${${1%%$'\n'*}#*:}##(<->:|) }"
   fi
-  __ptyd_text="\\__ptyd_refused && :$__ptyd_telling"
 }
 
 # Stands in for a text that was refused; zsh gives this status for it, too.
 __ptyd_refused() {
   builtin print -ru2 -- $__ptyd_said
-  return 1
+  __ptyd_code=1
 }
 
 # $1 is the id of the command that was not taken, or that is running.
@@ -254,6 +269,8 @@ for __ptyd_keymap in emacs viins vicmd; do
   bindkey -M $__ptyd_keymap '^[^_' __ptyd_load '^[^^' .accept-line '^[[7338~' __ptyd_report
 done
 unset __ptyd_keymap
+# The key that ends a search, which only emacs has by default. A binding of the user's comes later.
+bindkey -M viins '^G' send-break
 
 # After them, so that the hook is the first, whatever they put into the lists: a scheduled command runs at the first prompt
 # and cannot be lost with a list.

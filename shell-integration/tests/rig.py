@@ -258,8 +258,12 @@ class Shell:
     def reads_keys(self):
         """Waits until the line editor sleeps for a key. A signal between taking the terminal and this sleep may be lost."""
         self.at_prompt()
+        self.sleeps()
+
+    def sleeps(self):
+        """Waits until the shell itself sleeps for input."""
         wchan = Path(f"/proc/{self.pid}/wchan")
-        self.kernel("sleeping editor", lambda: any(w in wchan.read_text() for w in SLEEPS))
+        self.kernel("sleep", lambda: any(w in wchan.read_text() for w in SLEEPS))
 
     def foreground(self, name):
         """Waits until a program of that name has the terminal, and gives its process group."""
@@ -327,6 +331,7 @@ class Zsh(Shell):
 
     zshrc: str = ""
     script: Path = ZSH_SCRIPT
+    options: list = field(default_factory=list)
 
     def __post_init__(self):
         # Without a file of the user's, zsh would ask whether to make one.
@@ -340,7 +345,7 @@ class Zsh(Shell):
         if "ZDOTDIR" in env:
             env["PTYD_ZDOTDIR"] = env["ZDOTDIR"]
         env["ZDOTDIR"] = str(folder)
-        return ZSH, ["zsh", "-l"] if self.login else ["zsh"]
+        return ZSH, ["zsh", *(["-l"] if self.login else []), *self.options]
 
 
 def same(got, want):
