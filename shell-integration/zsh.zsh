@@ -6,7 +6,7 @@
 #
 # zsh reads it as $ZDOTDIR/.zshenv; or somebody sources it at a prompt. It then sources itself once more for its functions.
 
-if [[ -z ${__ptyd_script-} ]]; then
+if [[ -z ${__ptyd_defining-} ]]; then
   # ZDOTDIR is the user's again before any file of the user's or any child sees it, so zsh itself finds the others.
   if [[ ${ZDOTDIR-} == "${${(%):-%x}:h}" ]]; then
     if [[ -n ${PTYD_ZDOTDIR+set} ]]; then
@@ -24,10 +24,10 @@ if [[ -z ${__ptyd_script-} ]]; then
 
   # The secret and the path come over the socket and not in the environment, which any child and `ps e` could read. This
   # must stay before the user's files: they may do anything, a `read` from the terminal included.
-  if [[ -o interactive && -o zle ]] && zmodload zsh/parameter zsh/zle && IFS= read -r -u 97 __ptyd_secret 2>/dev/null &&
-    IFS= read -r -u 97 __ptyd_file; then
+  if [[ -o interactive && -o zle && $ZSH_VERSION == (5.(8|9|<10->)|<6->.)* && -z ${__ptyd_secret-} ]] &&
+    zmodload zsh/parameter zsh/zle && IFS= read -r -u 97 __ptyd_secret 2>/dev/null && IFS= read -r -u 97 __ptyd_file; then
     typeset -gr +x __ptyd_secret __ptyd_file
-    typeset -gr +x __ptyd_script=${(%):-%x}
+    typeset -g +x __ptyd_defining=${(%):-%x}
 
     # Not in the emulation below, as they parse the text with the user's options and aliases: a text that is incomplete or
     # would swallow what stands behind it is found by asking zsh itself, which runs nothing, and forks only to refuse one.
@@ -36,9 +36,12 @@ if [[ -z ${__ptyd_script-} ]]; then
         # None of these bears on how the text is parsed; ALL_EXPORT would export it.
         setopt localoptions noallexport noerrexit noerrreturn
         __ptyd_take && functions[__ptyd_try]="$__ptyd_text"
-        __ptyd_is_fit || __ptyd_refuse "$(__ptyd_ask 2>&1)" "$(__ptyd_ask $'\n)' 2>&1)" "$(__ptyd_ask $'\n}' 2>&1)" \
+        __ptyd_place || {
+          # Twice, since an interrupt in the middle may be why the first time failed.
+          functions[__ptyd_try]="$__ptyd_text"
+          __ptyd_place
+        } || __ptyd_refuse "$(__ptyd_ask 2>&1)" "$(__ptyd_ask $'\n)' 2>&1)" "$(__ptyd_ask $'\n}' 2>&1)" \
           "$(__ptyd_ask $'\n))' 2>&1)" "$(__ptyd_ask $'\n]]' 2>&1)"
-        __ptyd_place
       } 2>/dev/null
     }
     __ptyd_ask() { functions[__ptyd_try]="$__ptyd_raw${1-}"; }
@@ -46,7 +49,8 @@ if [[ -z ${__ptyd_script-} ]]; then
     __ptyd_hook() { { __ptyd_prompt $? "${(j: :)pipestatus[@]}" "$-"; } 2>/dev/null; }
 
     # With its own options for every function that it defines, whatever the user sets later; that includes the trace.
-    emulate -R zsh -o no_aliases -o no_xtrace -o no_bg_nice -c 'builtin source "$__ptyd_script"'
+    emulate -R zsh -o no_aliases -o no_xtrace -o no_bg_nice -c 'builtin source "$__ptyd_defining"'
+    unset __ptyd_defining
   fi
 
   # A session without the user's files: zsh reads none of those that would follow either.
@@ -77,11 +81,11 @@ typeset -gr +x __ptyd_parsed=$functions[__ptyd_try]
 # `eval` runs at top level, so that declarations, `return` and traps work as if typed. `always` tells the end of what an error or
 # an interrupt has cut short, before zsh marks an unfinished line of output. __ptyd_finish restores $? for the prompt;
 # `&& :` keeps that from ending a shell with ERR_EXIT. The start marker is printed by expanding the argument, without a command.
-typeset -gr +x __ptyd_evaluating='{ \builtin \eval "${__ptyd_text:$((__ptyd_begin()))}"; } always { \__ptyd_cut; }; \__ptyd_finish && :'
+typeset -gr +x __ptyd_evaluating='{ \builtin \eval "${__ptyd_text:__ptyd_begin()}"; } always { \__ptyd_cut; }; \__ptyd_finish && :'
 # The same while the user has XTRACE on, which would show the whole text as the argument of `eval`. No function can turn it
 # off for its caller. It is turned on again before the text, which finds $? as it was.
 typeset -gr +x __ptyd_evaluating_quietly='{ __ptyd_code=$?; \unsetopt xtrace; } 2>/dev/null; '\
-'{ \builtin \eval "${__ptyd_text:$((__ptyd_begin()))}"; } always { { \__ptyd_cut; } 2>/dev/null; }; '\
+'{ \builtin \eval "${__ptyd_text:__ptyd_begin()}"; } always { { \__ptyd_cut; } 2>/dev/null; }; '\
 '{ \__ptyd_finish && :; } 2>/dev/null'
 typeset -gr +x __ptyd_tracing='{ \setopt xtrace; \__ptyd_finish && :; } 2>/dev/null; '
 
@@ -191,13 +195,10 @@ __ptyd_take() {
   unset 'functions[__ptyd_try]'
 }
 
-# Whether the text, if there is one, was parsed, and what stands behind it with it but not into it.
-__ptyd_is_fit() {
-  [[ -z $__ptyd_text ]] || [[ ${functions[__ptyd_try][-$#__ptyd_parsed,-1]} == "$__ptyd_parsed" ]]
-}
-
+# Fails if the text was not parsed, or what stands behind it only into it, and neither is a reason known yet nor $1 given.
 __ptyd_place() {
   [[ -n $__ptyd_text ]] || return 0
+  [[ ${functions[__ptyd_try][-$#__ptyd_parsed,-1]} == "$__ptyd_parsed" || -n $__ptyd_said || -n ${1-} ]] || return 1
   local line=$__ptyd_evaluating
   if [[ $__ptyd_options == *x* ]]; then
     line=$__ptyd_evaluating_quietly
@@ -219,6 +220,11 @@ __ptyd_place() {
 # Finds out why the text cannot be run: it is incomplete, or has a syntax error. $1 is what zsh says of it, the others what it
 # says of it with something behind it: a text is incomplete if that depends on what comes behind it.
 __ptyd_refuse() {
+  # After interrupts in the middle of such looks, one was once seen to fail for a text that is well: never refuse that.
+  if [[ ${functions[__ptyd_try]-} == *"$__ptyd_parsed" ]]; then
+    __ptyd_place fit
+    return
+  fi
   __ptyd_flags=n
   local said
   for said; do
@@ -232,6 +238,7 @@ __ptyd_refuse() {
     # As it would be said of a typed line.
     __ptyd_said="zsh: ${${${1%%$'\n'*}#*:}##(<->:|) }"
   fi
+  __ptyd_place
 }
 
 # Stands in for a text that was refused; zsh gives this status for it, too.

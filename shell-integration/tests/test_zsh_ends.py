@@ -57,6 +57,23 @@ def test_what_a_person_types_is_reported_without_an_id():
         same(sh.run("true").facts, (0, [0], ""))
 
 
+def test_a_person_at_the_prompt_interrupts_leaves_and_pastes():
+    with Zsh() as sh:
+        for keys in b"abc\x03", b"\r", b"\x1b[200~(exit 3)\n(exit 4)\x1b[201~\r":
+            sh.reads_keys()
+            sh.keys(keys)
+            same((keys, (end := sh.done()).id), (keys, 0))
+        same(end.facts, (4, [4], ""))
+        sh.run("sleep 60 &")
+        sh.reads_keys()
+        sh.keys(b"\x04")
+        same((sh.done().id, b"you have running jobs" in sh.output), (0, True))
+        same(sh.run("kill -9 $!; wait; (exit 6)").facts, (6, [6], ""))
+        sh.reads_keys()
+        sh.keys(b"\x04")
+        same(sh.ended(), 6)
+
+
 def test_lines_typed_ahead_are_reported_one_by_one():
     with Zsh() as sh:
         sh.start("read -k1; sleep 0.1")

@@ -80,6 +80,7 @@ def test_variables_aliases_and_reserved_words_of_the_users():
         "POSTEDIT=edit",
         "ZDOTDIR=/nowhere",
         "typeset -i nonce=1 code=1 line=1 end=1; typeset -A staged; typeset -r first=1 parsed=1",
+        "typeset -r nonce=1 code=1 line=1 staged=1 said=1 pipe=1 old=1 REPLY=1; typeset -i reply=3 MATCH=1",
     ):
         same((command, survives(command)), (command, "fine\n"))
 

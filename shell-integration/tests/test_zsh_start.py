@@ -97,6 +97,17 @@ def _ordinary(login, home):
     return text
 
 
+def test_the_script_is_read_once():
+    with Zsh() as sh:
+        same(sh.run(f". '{ZSH_SCRIPT}'").facts, (0, [0], ""))
+        same(sh.run("false | true").facts, (0, [1, 0], ""))
+        same(sh.type("(exit 5)").facts, (5, [5], ""))
+
+
+def test_the_script_has_no_syntax_error():
+    same(subprocess.run([ZSH, "-n", ZSH_SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False).stdout, b"")
+
+
 def test_without_a_socket_the_shell_is_just_the_users():
     with tempfile.TemporaryDirectory() as home:
         folder = os.path.join(home, "folder")
