@@ -45,6 +45,7 @@ const NEEDS: [Need; 12] = [
     },
     Need { probe: Probe::Program("chromium"), package: "chromium", why: "a real browser, for a page with a terminal" },
     Need { probe: Probe::Program("shellcheck"), package: "shellcheck", why: "the shell scripts are linted" },
+    Need { probe: Probe::Program("zsh"), package: "zsh", why: "its integration is tested in a real one" },
 ];
 
 /// Installs what is missing.
