@@ -36,7 +36,7 @@ end
 # Accept key: takes the staged command (its id, its nonce, its text) and executes a line that evaluates it, in the place
 # of what was being typed. The load key, which comes before it, ends a search or a menu, which would eat the line.
 function __ptyd_take
-    set -l statuses $pipestatus
+    set -l statuses $status $pipestatus
     begin
         read -fz id
         read -fz nonce
@@ -76,12 +76,13 @@ function __ptyd_take
         end
         # $status survives by itself. Those of a pipeline do not, but only a text that names them can tell.
         if set -q __ptyd_last[1]
-            set statuses $__ptyd_last
+            set statuses $statuses[1] $__ptyd_last
             set -g __ptyd_last
         end
-        if set -q statuses[2]; and string match -q '*pipestatus*' -- $text
-            set line "__ptyd_pass $statuses[1]"
-            for code in $statuses[2..]
+        if string match -q '*pipestatus*' -- $text
+            test $statuses[1] = $statuses[-1]; or set line 'not '
+            set line "$line"'__ptyd_pass '$statuses[2]
+            for code in $statuses[3..]
                 set line "$line | __ptyd_pass $code"
             end
             set line "$line; "

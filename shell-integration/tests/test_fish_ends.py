@@ -39,8 +39,14 @@ def test_a_command_sees_the_status_of_the_one_before():
         same(sh.prints("echo $status $pipestatus"), "4 0 4\n")
         sh.run("sh -c 'exit 4'")
         same(sh.prints("echo $status $pipestatus"), "4 4\n")
+        same(sh.run("not true | sh -c 'exit 4'").facts, (0, [0, 4], ""))
+        same(sh.prints("echo $status $pipestatus"), "0 0 4\n")
+        same(sh.run("not true").facts, (1, [0], ""))
+        same(sh.prints("echo $status $pipestatus"), "1 0\n")
         sh.type("sh -c 'exit 5' | sh -c 'exit 6'")
         same(sh.prints("echo $status $pipestatus"), "6 5 6\n")
+        sh.type("not true | sh -c 'exit 6'")
+        same(sh.prints("echo $status $pipestatus"), "0 0 6\n")
 
 
 def test_what_a_person_types_is_reported_without_an_id():

@@ -236,6 +236,11 @@ def test_without_a_socket_the_shell_is_just_the_users():
     same(got.stdout, b"mine\n")
 
 
+def test_fish_finds_no_fault_in_the_script():
+    got = subprocess.run([FISH, "--no-config", "--no-execute", SCRIPT], capture_output=True, check=False, timeout=20)
+    same((got.returncode, got.stdout, got.stderr), (0, b"", b""))
+
+
 FORGER = """
 import os, sys
 os.write(97, sys.argv[1].encode() + b"\\0")
