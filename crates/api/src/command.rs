@@ -23,6 +23,11 @@ pub struct ExecuteRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4_096))]
     pub wait_for: Option<String>,
+    /// What else ends the wait, any of them: `listening`, `listening:5173` (a TCP port of the session's processes),
+    /// `file:PATH`, `gone:REGEX` (off the screen), `bell`, `quiet:MILLISECONDS`, `input`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub until: Vec<String>,
     /// How many characters of output to answer with at most; the default is 30,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1_000_000))]

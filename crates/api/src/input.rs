@@ -21,6 +21,10 @@ pub struct InputRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1_000))]
     pub keys: Option<Vec<String>>,
+    /// Hand `input` over as a paste: in brackets where the program has asked for them (mode 2004), so that an editor or a line
+    /// editor takes it as one piece of text.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub paste: bool,
     /// Press Enter after it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub end_with_newline: bool,
@@ -31,6 +35,11 @@ pub struct InputRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4_096))]
     pub wait_for: Option<String>,
+    /// What else ends the wait, any of them: `listening`, `listening:5173` (a TCP port of the session's processes),
+    /// `file:PATH`, `gone:REGEX` (off the screen), `bell`, `quiet:MILLISECONDS`, `input`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub until: Vec<String>,
     /// Seconds to wait at most. Without this and `waitFor` the answer comes once the input is typed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 86_400.0))]
@@ -70,6 +79,11 @@ pub struct WaitRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4_096))]
     pub wait_for: Option<String>,
+    /// What else ends the wait, any of them: `listening`, `listening:5173` (a TCP port of the session's processes),
+    /// `file:PATH`, `gone:REGEX` (off the screen), `bell`, `quiet:MILLISECONDS`, `input`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub until: Vec<String>,
     /// The program wants input.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub input_wanted: bool,

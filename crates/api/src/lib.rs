@@ -27,7 +27,7 @@ pub use input::{InputRequest, NumberOrName, SignalRequest, WaitAnswer, WaitReque
 pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
 pub use output::{
     Cursor, Gap, Match, Omitted, Output, OutputKind, OutputQuery, OutputView, RecordingQuery, Screen, ScreenFormat,
-    ScreenQuery, SearchAnswer, SearchQuery,
+    ScreenQuery, SearchAnswer, SearchQuery, Span,
 };
 pub use process::{Process, ProcessList, ProcessState, Receiver, SentSignal, SignalList};
 pub use session::{

@@ -225,12 +225,28 @@ pub struct Screen {
     pub title: String,
     /// The width in cells.
     pub cols: u16,
+    /// What is shown inverse, as the chosen entry of a menu is.
+    pub inverse: Vec<Span>,
+    /// The rows, from 0, that changed since this caller was shown the screen last; absent at its first look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_rows: Option<Vec<u16>>,
     /// A program paints the alternate screen.
     pub alternate: bool,
     /// The bytes that paint this screen in a fresh terminal of the same size.
     pub ansi_base64: String,
     /// The offset up to which the output is in it: read on from here with the view `stream`.
     pub offset: u64,
+}
+
+/// A stretch of a row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Span {
+    /// From 0.
+    pub row: u16,
+    /// Its first column, from 0.
+    pub col: u16,
+    /// Without blanks at its ends.
+    pub text: String,
 }
 
 /// A cursor.

@@ -91,7 +91,7 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     ask("GET", f"{of}/search", query="?q=^line", **at)
     ask("GET", of, **at)
     # A program that has the whole screen, typed at and waited for.
-    painter = "printf '\\e[?1049h\\e[2Jpaint'; read x; printf '\\e[?1049l'"
+    painter = "printf '\\e[?1049h\\e[2J\\e[7mpaint'; read x; printf '\\e[?1049l'"
     assert run(painter, timeout=5)["foreground"] == "fullscreen"
     assert ask("GET", of, **at)["currentCommand"]
     ask("GET", f"{of}/screen", **at)

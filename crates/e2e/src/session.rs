@@ -123,6 +123,12 @@ impl Session {
             .await
     }
 
+    /// The code of an input's refusal.
+    pub async fn input_refusal(&self, request: &InputRequest) -> Option<ErrorCode> {
+        let refused = self.client.input(&self.id, request, None).await;
+        refused.err().unwrap_or_else(|| panic!("{request:?} was accepted")).code()
+    }
+
     /// Types in a special way.
     pub async fn input(&self, request: &InputRequest) -> WaitAnswer {
         self.client.input(&self.id, request, None).await.unwrap_or_else(|error| panic!("input to {}: {error}", self.id))

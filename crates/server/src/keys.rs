@@ -3,6 +3,8 @@
 //! Only names are understood here; which bytes an arrow key is depends on the program's cursor mode, so a [`Key`] is
 //! translated at the moment of typing and not when the request is read.
 
+use terminal::Modes;
+
 /// A key with its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
@@ -26,10 +28,12 @@ enum Code {
     Function(u8),
     /// An editing key or F5 to F12, by the number before the tilde.
     Tilde(u8),
+    /// A mouse button (xterm's number) at a row and a column, from 1.
+    Mouse(u8, u16, u16),
 }
 
 /// Every name with its key; the first name of a key is the one that errors suggest.
-const NAMES: [(&str, Code); 43] = [
+const NAMES: [(&str, Code); 52] = [
     ("Enter", Code::Enter),
     ("Return", Code::Enter),
     ("CR", Code::Enter),
@@ -40,10 +44,15 @@ const NAMES: [(&str, Code); 43] = [
     ("BSpace", Code::Backspace),
     ("Backspace", Code::Backspace),
     ("BS", Code::Backspace),
+    ("KP_Enter", Code::Enter),
     ("Up", Code::Cursor(b'A')),
+    ("ArrowUp", Code::Cursor(b'A')),
     ("Down", Code::Cursor(b'B')),
+    ("ArrowDown", Code::Cursor(b'B')),
     ("Right", Code::Cursor(b'C')),
+    ("ArrowRight", Code::Cursor(b'C')),
     ("Left", Code::Cursor(b'D')),
+    ("ArrowLeft", Code::Cursor(b'D')),
     ("Home", Code::Cursor(b'H')),
     ("End", Code::Cursor(b'F')),
     ("Insert", Code::Tilde(2)),
@@ -55,9 +64,13 @@ const NAMES: [(&str, Code); 43] = [
     ("PageUp", Code::Tilde(5)),
     ("PgUp", Code::Tilde(5)),
     ("PPage", Code::Tilde(5)),
+    ("Page_Up", Code::Tilde(5)),
+    ("Prior", Code::Tilde(5)),
     ("PageDown", Code::Tilde(6)),
     ("PgDn", Code::Tilde(6)),
     ("NPage", Code::Tilde(6)),
+    ("Page_Down", Code::Tilde(6)),
+    ("Next", Code::Tilde(6)),
     ("F1", Code::Function(b'P')),
     ("F2", Code::Function(b'Q')),
     ("F3", Code::Function(b'R')),
@@ -77,12 +90,19 @@ const NAMES: [(&str, Code); 43] = [
 
 /// The names in one sentence, for errors and descriptions.
 pub const VALID: &str = "C-c (Ctrl), M-x (Alt), S-Tab (Shift), Enter, Escape, Tab, Space, BSpace, Up, Down, Left, Right, \
-                         Home, End, PageUp, PageDown, Insert, Delete, F1 to F12, or one character";
+                         Home, End, PageUp, PageDown, Insert, Delete, F1 to F12, or one character; Down*3 repeats; \
+                         Click:ROW,COLUMN, WheelUp:ROW,COLUMN and WheelDown:ROW,COLUMN are the mouse";
 
-/// Reads one name (`C-c`, `Enter`, `x`), or text with names in angle brackets (`<Esc>:wq<Enter>`).
+/// Mouse buttons by name, with xterm's numbers.
+const BUTTONS: [(&str, u8); 5] =
+    [("Click", 0), ("MiddleClick", 1), ("RightClick", 2), ("WheelUp", 64), ("WheelDown", 65)];
+/// How often one name may be repeated.
+const REPEATS_MAX: usize = 1_000;
+
+/// Reads one name (`C-c`, `Enter`, `x`, `Down*3`), or text with names in angle brackets (`<Esc>:wq<Enter>`).
 pub fn parse(name: &str) -> Result<Vec<Key>, String> {
-    match one(name) {
-        Some(key) => Ok(vec![key]),
+    match repeated(name) {
+        Some(keys) => Ok(keys),
         None if name.contains('<') && name.contains('>') => sequence(name),
         None => Err(unknown(name)),
     }
@@ -95,7 +115,7 @@ fn sequence(text: &str) -> Result<Vec<Key>, String> {
     while let Some(c) = rest.chars().next() {
         let bracketed = rest.strip_prefix('<').and_then(|r| r.split_once('>')).filter(|(inner, _)| !inner.is_empty());
         if let Some((inner, after)) = bracketed {
-            keys.push(one(inner).ok_or_else(|| format!("{} (a plain < is <lt>)", unknown(inner)))?);
+            keys.extend(repeated(inner).ok_or_else(|| format!("{} (a plain < is <lt>)", unknown(inner)))?);
             rest = after;
         } else {
             keys.push(Key::from(Code::Char(c)));
@@ -103,6 +123,26 @@ fn sequence(text: &str) -> Result<Vec<Key>, String> {
         }
     }
     Ok(keys)
+}
+
+/// A name, once or as often as the number behind its star says.
+fn repeated(name: &str) -> Option<Vec<Key>> {
+    if let Some(key) = one(name) {
+        return Some(vec![key]);
+    }
+    let bare = name.strip_prefix('<').and_then(|n| n.strip_suffix('>')).unwrap_or(name);
+    let (name, count) = bare.rsplit_once('*')?;
+    let count = count.parse().ok().filter(|count| (1..=REPEATS_MAX).contains(count))?;
+    one(name).map(|key| vec![key; count])
+}
+
+/// A button with its place.
+fn mouse(name: &str) -> Option<Code> {
+    let (button, place) = name.split_once(':')?;
+    let (row, column) = place.split_once(',')?;
+    let (row, column) = (row.trim().parse().ok()?, column.trim().parse().ok()?);
+    let (_, number) = BUTTONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(button))?;
+    (row > 0 && column > 0).then_some(Code::Mouse(*number, row, column))
 }
 
 /// A name with its modifiers, with or without brackets.
@@ -131,7 +171,10 @@ fn one(name: &str) -> Option<Key> {
     let mut chars = rest.chars();
     key.code = match (chars.next(), chars.next()) {
         (Some(c), None) => Code::Char(c),
-        _ => NAMES.iter().find(|(n, _)| n.eq_ignore_ascii_case(rest)).map(|(_, code)| *code)?,
+        _ => {
+            let known = NAMES.iter().find(|(n, _)| n.eq_ignore_ascii_case(rest)).map(|(_, code)| *code);
+            known.or_else(|| mouse(rest))?
+        }
     };
     // A control character that does not exist (`C-é`) would otherwise be typed as the plain letter.
     (!key.ctrl || !matches!(key.code, Code::Char(c) if control(c).is_none())).then_some(key)
@@ -191,13 +234,16 @@ impl From<Code> for Key {
 }
 
 impl Key {
-    /// The bytes that a terminal sends, in the cursor mode that the program has chosen.
-    pub fn bytes(&self, application_cursor: bool) -> Vec<u8> {
+    /// The bytes that a terminal sends, in the modes that the program has chosen; an error says why there are none.
+    pub fn bytes(&self, modes: Modes) -> Result<Vec<u8>, String> {
         // xterm's number for the modifiers; 1 is none.
         let modifiers = 1 + u8::from(self.shift) + 2 * u8::from(self.meta) + 4 * u8::from(self.ctrl);
-        match self.code {
+        if let Some(bytes) = self.kitty(modes.kitty, modifiers) {
+            return Ok(bytes);
+        }
+        Ok(match self.code {
             Code::Cursor(end) if modifiers > 1 => format!("\x1b[1;{modifiers}{}", char::from(end)).into_bytes(),
-            Code::Cursor(end) => vec![0x1b, if application_cursor { b'O' } else { b'[' }, end],
+            Code::Cursor(end) => vec![0x1b, if modes.application_cursor { b'O' } else { b'[' }, end],
             Code::Function(end) if modifiers > 1 => format!("\x1b[1;{modifiers}{}", char::from(end)).into_bytes(),
             Code::Function(end) => vec![0x1b, b'O', end],
             Code::Tilde(number) if modifiers > 1 => format!("\x1b[{number};{modifiers}~").into_bytes(),
@@ -212,7 +258,29 @@ impl Key {
                 None if self.shift => c.to_uppercase().to_string().into_bytes(),
                 None => c.to_string().into_bytes(),
             }),
+            Code::Mouse(button, row, column) => return press(button + 4 * (modifiers - 1), (row, column), modes),
+        })
+    }
+
+    /// What a program gets that has asked the kitty keyboard protocol to tell keys apart (flag 1) or to report every key
+    /// (flag 8): <https://sw.kovidgoyal.net/kitty/keyboard-protocol/>. `None` where nothing differs.
+    fn kitty(&self, flags: u8, modifiers: u8) -> Option<Vec<u8>> {
+        let (tells_apart, reports_all) = (flags & 1 != 0, flags & 8 != 0);
+        if !tells_apart && !reports_all {
+            return None;
         }
+        let number = match self.code {
+            Code::Escape => 27,
+            Code::Enter if reports_all || modifiers > 1 => 13,
+            Code::Tab if reports_all || modifiers > 1 => 9,
+            Code::Backspace if reports_all || modifiers > 1 => 127,
+            Code::Char(c) if reports_all || self.ctrl || self.meta => u32::from(c.to_ascii_lowercase()),
+            _ => return None,
+        };
+        let is_upper = matches!(self.code, Code::Char(c) if c.is_ascii_uppercase() && !self.shift);
+        let modifiers = modifiers + u8::from(is_upper);
+        let bytes = if modifiers > 1 { format!("\x1b[{number};{modifiers}u") } else { format!("\x1b[{number}u") };
+        Some(bytes.into_bytes())
     }
 
     /// Alt is an escape character before the key.
@@ -224,12 +292,38 @@ impl Key {
     }
 }
 
+/// A button's press, and its release where it has one; the wheel has none.
+fn press(button: u8, (row, column): (u16, u16), modes: Modes) -> Result<Vec<u8>, String> {
+    if !modes.mouse {
+        return Err("the program does not take the mouse; drive it with other keys".to_owned());
+    }
+    let is_wheel = button & 64 != 0;
+    if modes.sgr_mouse {
+        let release = if is_wheel { String::new() } else { format!("\x1b[<{button};{column};{row}m") };
+        return Ok(format!("\x1b[<{button};{column};{row}M{release}").into_bytes());
+    }
+    // X10's form: each number in one byte, from 32.
+    let byte = |number: u16| u8::try_from(number + 32).map_err(|_| "the program's mouse ends at column 223".to_owned());
+    let (x, y) = (byte(column)?, byte(row)?);
+    let mut bytes = vec![0x1b, b'[', b'M', button + 32, x, y];
+    if !is_wheel {
+        // Which button was released is not said in this form.
+        bytes.extend([0x1b, b'[', b'M', (button & !3 | 3) + 32, x, y]);
+    }
+    Ok(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn typed(name: &str) -> Vec<u8> {
-        parse(name).expect("a valid name").iter().flat_map(|k| k.bytes(false)).collect()
+        typed_in(name, Modes::default())
+    }
+
+    fn typed_in(name: &str, modes: Modes) -> Vec<u8> {
+        let keys = parse(name).expect("a valid name");
+        keys.iter().flat_map(|k| k.bytes(modes).expect("typed")).collect()
     }
 
     #[test]
@@ -264,6 +358,12 @@ mod tests {
             ("é", "é"),
             ("<Esc>:wq<Enter>", "\x1b:wq\r"),
             ("a <lt> b<CR>", "a < b\r"),
+            ("Down*3", "\x1b[B\x1b[B\x1b[B"),
+            ("<C-x*2>y", "\x18\x18y"),
+            ("**2", "**"),
+            ("*", "*"),
+            ("Control+Page_Up", "\x1b[5;5~"),
+            ("arrowleft", "\x1b[D"),
         ] {
             assert_eq!(typed(name), bytes.as_bytes(), "{name}");
         }
@@ -271,11 +371,44 @@ mod tests {
 
     #[test]
     fn only_unmodified_cursor_keys_depend_on_the_cursor_mode() {
-        let in_application_mode = |name: &str| parse(name).expect("valid")[0].bytes(true);
+        let modes = Modes { application_cursor: true, ..Modes::default() };
+        let in_application_mode = |name: &str| typed_in(name, modes);
         assert_eq!(in_application_mode("Up"), b"\x1bOA");
         assert_eq!(in_application_mode("Home"), b"\x1bOH");
         assert_eq!(in_application_mode("S-Up"), b"\x1b[1;2A");
         assert_eq!(in_application_mode("PageUp"), b"\x1b[5~");
+    }
+
+    #[test]
+    fn a_program_that_speaks_the_kitty_protocol_can_tell_keys_apart() {
+        let apart = Modes { kitty: 1, ..Modes::default() };
+        for (name, bytes) in [
+            ("Escape", "\x1b[27u"),
+            ("C-i", "\x1b[105;5u"),
+            ("Tab", "\t"),
+            ("S-Tab", "\x1b[9;2u"),
+            ("M-X", "\x1b[120;4u"),
+            ("Enter", "\r"),
+            ("x", "x"),
+            ("Up", "\x1b[A"),
+        ] {
+            assert_eq!(typed_in(name, apart), bytes.as_bytes(), "{name}");
+        }
+        let all = Modes { kitty: 8, ..Modes::default() };
+        assert_eq!(typed_in("xX<Enter>".replace("xX", "x<S-x>").as_str(), all), b"\x1b[120u\x1b[120;2u\x1b[13u");
+    }
+
+    #[test]
+    fn the_mouse_is_pressed_and_released_in_the_form_that_the_program_asked_for() {
+        let sgr = Modes { mouse: true, sgr_mouse: true, ..Modes::default() };
+        assert_eq!(typed_in("Click:5,10", sgr), b"\x1b[<0;10;5M\x1b[<0;10;5m");
+        assert_eq!(typed_in("C-WheelDown:1,300", sgr), b"\x1b[<81;300;1M");
+        let old = Modes { mouse: true, ..Modes::default() };
+        assert_eq!(typed_in("RightClick:5,10", old), b"\x1b[M\"*%\x1b[M#*%");
+        let key = parse("Click:5,300").expect("valid")[0];
+        assert_eq!(key.bytes(old), Err("the program's mouse ends at column 223".to_owned()));
+        let none = Err("the program does not take the mouse; drive it with other keys".to_owned());
+        assert_eq!(key.bytes(Modes::default()), none);
     }
 
     #[test]
@@ -284,7 +417,7 @@ mod tests {
         assert_eq!(error, format!("unknown key \"Entr\"; did you mean Enter? valid: {VALID}"));
         let far = parse("hello world").expect_err("text is not a key");
         assert_eq!(far, format!("unknown key \"hello world\"; valid: {VALID}; text goes into input"));
-        for bad in ["", "C-", "X-c", "C-é", "<nokey>", "F13"] {
+        for bad in ["", "C-", "X-c", "C-é", "<nokey>", "F13", "Up*0", "Up*1001", "Click:0,1", "Click:5"] {
             assert!(parse(bad).is_err(), "{bad:?}");
         }
     }

@@ -95,6 +95,14 @@ pub const MARKER_PATIENCE: Duration = Duration::from_millis(150);
 pub const COMMANDS_IN_MEMORY: usize = 64;
 /// Waits that may be open on one session.
 pub const WAITS_MAX: usize = 256;
+/// Words of one wait that say what else ends it.
+pub const UNTIL_MAX: usize = 16;
+/// How often ports and files are looked for at first: an answer that is asked for is soon there, or takes seconds.
+pub const OUTSIDE_EVERY_MIN: Duration = Duration::from_millis(5);
+/// And how often after a while.
+pub const OUTSIDE_EVERY_MAX: Duration = Duration::from_millis(100);
+/// A screen that is painted anew lacks for a moment what is on it.
+pub const GONE_SETTLES: Duration = Duration::from_millis(50);
 /// Requests that may queue for one session.
 pub const MAILBOX_MAX: usize = 64;
 /// The clean text that a pattern is matched against: the newest part.

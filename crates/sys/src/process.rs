@@ -296,8 +296,13 @@ fn watched(pid: u32, epoll: u64) -> Vec<u64> {
         .collect()
 }
 
-/// Whether a process holds a listening TCP socket (`/proc/<pid>/net/tcp`, state 0A).
+/// Whether a process holds a listening TCP socket.
 pub fn listens(pid: u32) -> bool {
+    !listening(pid).is_empty()
+}
+
+/// The TCP ports that a process listens on (`/proc/<pid>/net/tcp`, state 0A).
+pub fn listening(pid: u32) -> Vec<u16> {
     let sockets: Vec<String> = fs::read_dir(format!("/proc/{pid}/fd"))
         .map(|d| {
             d.flatten()
@@ -306,13 +311,17 @@ pub fn listens(pid: u32) -> bool {
                 .collect()
         })
         .unwrap_or_default();
-    !sockets.is_empty()
-        && ["tcp", "tcp6"].iter().any(|table| {
-            fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default().lines().skip(1).any(|line| {
-                let f: Vec<&str> = line.split_ascii_whitespace().collect();
-                f.get(3) == Some(&"0A") && f.get(9).is_some_and(|inode| sockets.iter().any(|s| s == inode))
-            })
-        })
+    if sockets.is_empty() {
+        return Vec::new();
+    }
+    let table = |name| fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default();
+    let tables = [table("tcp"), table("tcp6")];
+    let open = tables.iter().flat_map(|table| table.lines().skip(1)).filter_map(|line| {
+        let f: Vec<&str> = line.split_ascii_whitespace().collect();
+        let is_ours = f.get(3) == Some(&"0A") && f.get(9).is_some_and(|inode| sockets.iter().any(|s| s == inode));
+        is_ours.then(|| u16::from_str_radix(f[1].rsplit(':').next()?, 16).ok())?
+    });
+    open.collect()
 }
 
 #[cfg(test)]
@@ -325,6 +334,15 @@ mod tests {
         assert_eq!(me.ppid, std::os::unix::process::parent_id());
         assert!(matches!(me.state, b'R' | b'S'));
         assert!(descendants(me.ppid, 100_000).contains(&me.pid));
+    }
+
+    #[test]
+    fn a_process_listens_on_the_ports_that_it_has_opened() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("bound").port();
+        assert!(listening(std::process::id()).contains(&port));
+        drop(listener);
+        assert!(!listening(std::process::id()).contains(&port));
     }
 
     #[test]

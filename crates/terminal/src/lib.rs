@@ -31,7 +31,7 @@ mod utf8;
 pub use boundary::{Boundaries, Boundary, Flags, Record, parse_record};
 pub use query::{Colour, ModeState, Query, Terminator};
 pub use scan::{Found, MarkerKind, Modes, Nonce, Part, Scanner, strip};
-pub use screen::{Cursor, Screen};
+pub use screen::{Cursor, Screen, Span};
 pub use text::{Budget, Cut, cut};
 pub use transcript::{Text, Transcript, render};
 

@@ -159,3 +159,48 @@ async fn a_server_that_also_reads_keys_runs_and_does_not_ask() {
     shell.types("q").await;
     assert_eq!(shell.end_of(&dev).await.exit_code, Some(0));
 }
+
+#[tokio::test]
+async fn a_paste_is_in_brackets_and_the_mouse_is_told_where_the_program_asked_for_them() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let reads = |modes: &str, count: usize| {
+        format!(
+            "printf '{modes}'; stty raw -echo; echo go; x=$(head -c {count} | od -An -c); stty sane; echo \"$x\"; printf '\\e[?2004l\\e[?1000l'"
+        )
+    };
+    let paste =
+        InputRequest { input: Some("a\nb".to_owned()), paste: true, end_with_newline: true, ..InputRequest::default() };
+    for (modes, count, shown) in [
+        (r"\e[?2004h", 16, " 033   [   2   0   0   ~   a  \\r   b 033   [   2   0   1   ~  \\r\n"),
+        ("", 4, "   a  \\r   b  \\r\n"),
+    ] {
+        let command = shell.run_until(&reads(modes, count), "go").await;
+        shell.input(&paste).await;
+        let output = shell.end_of(&command).await.output.unwrap_or_default();
+        assert!(output.ends_with(shown), "{output:?}");
+    }
+    let ends = InputRequest { input: Some("x\x1b[201~rm".to_owned()), ..paste.clone() };
+    assert_eq!(shell.input_refusal(&ends).await, Some(ErrorCode::InvalidField));
+    let command = shell.run_until(&reads(r"\e[?1000h\e[?1006h", 20), "go").await;
+    shell.presses(&["Click:5,10"], None).await;
+    let output = shell.end_of(&command).await.output.unwrap_or_default();
+    let pressed = " 033   [   <   0   ;   1   0   ;   5   M 033   [   <   0   ;   1\n   0   ;   5   m\n";
+    assert!(output.ends_with(pressed), "{output:?}");
+    let click = InputRequest { keys: Some(vec!["Click:1,1".to_owned()]), ..InputRequest::default() };
+    assert_eq!(shell.input_refusal(&click).await, Some(ErrorCode::InvalidField));
+}
+
+#[tokio::test]
+async fn a_screen_says_what_is_chosen_and_which_rows_are_new_to_its_reader() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let menu = r"printf '\e[?1049h\e[2J\e[Hone\r\n\e[7mtwo\e[0m'; read -rsn1 _; printf '\e[Hone\r\ntwo\r\n\e[7mthree\e[0m'; read -rsn1 _; printf '\e[?1049l'";
+    let first = shell.run(menu).await;
+    let first = first.screen.clone().unwrap_or_else(|| panic!("it paints: {first:?}"));
+    let chosen =
+        |screen: &api::Screen| screen.inverse.iter().map(|s| (s.row, s.col, s.text.clone())).collect::<Vec<_>>();
+    assert_eq!((chosen(&first), first.changed_rows.clone()), (vec![(1, 0, "two".to_owned())], None));
+    let next = shell.presses(&["j"], Some("three")).await.screen.expect("it paints");
+    assert_eq!((chosen(&next), next.changed_rows.clone()), (vec![(2, 0, "three".to_owned())], Some(vec![2])));
+}

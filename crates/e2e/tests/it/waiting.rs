@@ -85,3 +85,85 @@ async fn the_end_of_a_session_ends_its_waits() {
     let done = shell.command(&command.id).await;
     assert_eq!((done.status, done.exit_code), (CommandStatus::Terminated, None));
 }
+
+/// Runs it until one of the words comes true.
+async fn until(shell: &e2e::Session, command: &str, words: &[&str]) -> api::CommandExecution {
+    let words = words.iter().map(ToString::to_string).collect();
+    let request =
+        ExecuteRequest { command: command.to_owned(), until: words, timeout: Some(20.0), ..ExecuteRequest::default() };
+    shell.run_as(request).await
+}
+
+#[tokio::test]
+async fn a_wait_ends_when_a_process_of_the_session_listens() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let listens = r#"perl -MIO::Socket::INET -e '
+        $s = IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1"); print "on ", $s->sockport, "\n"; sleep 60'"#;
+    // Another program's port is none of the session's.
+    let _other = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let command = until(&shell, &format!("echo begun; {listens}"), &["listening"]).await;
+    let matched = command.matched.clone().expect("it listens");
+    let port: u16 = matched.strip_prefix("listening:").expect("the port").parse().expect("a number");
+    assert_eq!((command.status, command.ended_by), (CommandStatus::Running, Some(EndedBy::Matched)));
+    assert!(command.output.as_deref().is_some_and(|text| text.starts_with("begun\n")), "{command:?}");
+    // One that is asked for by its number, and is there already.
+    let wait = WaitRequest { until: vec![matched.clone()], timeout: Some(20.0), ..WaitRequest::default() };
+    let again = shell.wait(&wait).await;
+    assert_eq!((again.ended_by, again.matched.as_deref()), (EndedBy::Matched, Some(matched.as_str())));
+    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+}
+
+#[tokio::test]
+async fn a_wait_ends_when_a_file_appears_and_an_old_one_is_none() {
+    let server = Server::start();
+    let shell = server.session().await;
+    shell.gives("mkdir -p build && cd build && echo old >made").await;
+    let begun = Instant::now();
+    let command = until(&shell, "sleep 0.3; echo new >made; sleep 60", &["file:made"]).await;
+    assert_eq!((command.ended_by, command.matched.as_deref()), (Some(EndedBy::Matched), Some("file:made")));
+    assert!(begun.elapsed() >= Duration::from_millis(300), "the old file was taken for the new one");
+    // To who only looks, it is there.
+    let wait = WaitRequest { until: vec!["file:made".to_owned()], timeout: Some(20.0), ..WaitRequest::default() };
+    assert_eq!(shell.wait(&wait).await.matched.as_deref(), Some("file:made"));
+}
+
+#[tokio::test]
+async fn a_wait_ends_when_something_has_gone_from_the_screen() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let spins = r"sleep 0.2; printf 'loading 1'; sleep 0.2; printf '\r\e[Kloading 2'; sleep 0.2; printf '\r\e[Kready'; read -r _";
+    let begun = Instant::now();
+    let command = until(&shell, spins, &[r"gone:loading \d"]).await;
+    assert_eq!(command.matched.as_deref(), Some(r"gone:loading \d"), "{command:?}");
+    assert!(begun.elapsed() >= Duration::from_millis(600), "it ended before it was there, or while it was");
+    assert_eq!(command.output.as_deref(), Some("ready"));
+}
+
+#[tokio::test]
+async fn a_wait_ends_at_the_bell_and_a_titles_end_is_none() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let command = until(
+        &shell,
+        r"printf '\e]0;title\a'; echo no bell; read -r _; printf '\a'; read -r _",
+        &["bell", "quiet:300"],
+    )
+    .await;
+    assert_eq!((command.ended_by, command.output.as_deref()), (Some(EndedBy::Quiet), Some("no bell\n")));
+    let wait = WaitRequest { until: vec!["bell".to_owned()], timeout: Some(20.0), ..WaitRequest::default() };
+    let (rung, ()) = tokio::join!(shell.wait(&wait), async { drop(shell.types("\n").await) });
+    assert_eq!((rung.ended_by, rung.matched.as_deref()), (EndedBy::Matched, Some("bell")));
+}
+
+#[tokio::test]
+async fn who_waits_for_something_else_is_not_told_of_questions_unless_it_asks() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let command = until(&shell, "read -rp 'name? ' n; echo got $n", &["listening", "input"]).await;
+    assert_eq!((command.ended_by, command.output.as_deref()), (Some(EndedBy::InputWanted), Some("name? ")));
+    shell.types("x\n").await;
+    assert_eq!(shell.end_of(&command).await.exit_code, Some(0));
+    let command = until(&shell, "read -rt 0.5 -p 'name? ' n; echo; echo over >left; read -r n", &["file:left"]).await;
+    assert_eq!(command.matched.as_deref(), Some("file:left"), "{command:?}");
+}

@@ -284,6 +284,10 @@ pub struct ScreenView {
     pub title: String,
     /// Cells.
     pub cols: u16,
+    /// What is shown inverse, as the chosen entry of a menu is.
+    pub inverse: Vec<Span>,
+    /// The rows, from 0, that the caller has not been shown yet; `None` at its first look.
+    pub changed: Option<Vec<u16>>,
     /// A program paints the alternate screen.
     pub is_alternate: bool,
     /// What paints this screen in a fresh terminal of the same size.
@@ -291,6 +295,8 @@ pub struct ScreenView {
     /// The offset up to which the journal is in it.
     pub at: u64,
 }
+
+pub use terminal::Span;
 
 /// How a session was ended.
 #[derive(Debug, Clone)]

@@ -1,13 +1,14 @@
 //! What an action carries: each kind of request with its parameters.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use regex::Regex;
 
-use super::{Limits, OutputKind, SessionStatus};
+use super::{Limits, OutputKind, SessionStatus, Until};
 use crate::identity::Detach;
 use crate::ids::{CommandId, SessionId};
 
@@ -129,6 +130,8 @@ pub enum InputBytes {
     Raw(Vec<u8>),
     /// Named keys, which depend on the terminal's modes at the moment of typing.
     Keys(Vec<crate::keys::Key>),
+    /// Text as from a clipboard, in brackets where the program has asked for them, and whether Enter follows.
+    Paste(String, bool),
 }
 
 /// What ends a wait. The first of them does; the end of the command and of the session always do.
@@ -136,7 +139,9 @@ pub enum InputBytes {
 pub struct Wait {
     /// This expression matches the clean text since the call began (or the screen of a full-screen program).
     pub pattern: Option<Regex>,
-    /// The program wants input (not looked at while a pattern is given).
+    /// One of these holds.
+    pub until: Vec<Until>,
+    /// The program wants input (not looked at while a pattern or something else is waited for).
     pub input_wanted: bool,
     /// No new output for this long.
     pub quiet: Option<Duration>,
@@ -147,8 +152,20 @@ pub struct Wait {
 impl Wait {
     /// What the caller asked for in its own words, by which the same request is known again; what the server adds to them (the
     /// silence of the one-tool shell) may be another in the next one.
-    pub(crate) fn words(&self) -> (Option<&str>, bool, Duration) {
-        (self.pattern.as_ref().map(Regex::as_str), self.input_wanted, self.timeout)
+    pub(crate) fn words(&self) -> Words<'_> {
+        Words(self)
+    }
+}
+
+/// What a caller asked to wait for, in its own words.
+pub(crate) struct Words<'a>(&'a Wait);
+
+impl fmt::Debug for Words<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Wait { pattern, until, input_wanted, timeout, .. } = self.0;
+        write!(f, "{:?}", (pattern.as_ref().map(Regex::as_str), input_wanted, timeout))?;
+        // Keys that earlier versions remember are of requests without these.
+        if until.is_empty() { Ok(()) } else { write!(f, "{until:?}") }
     }
 }
 

@@ -8,6 +8,7 @@ mod asks;
 mod error;
 mod limits;
 mod processes;
+mod until;
 
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ pub use asks::*;
 pub use error::ActionError;
 pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
 pub use processes::{ProcessState, ProcessView, Receiver, SignalView};
+pub use until::{Until, pattern};
 
 pub use crate::happenings::{EventPlace, EventsView, Happened, Happening, ReadEvents};
 use crate::identity::{Place, Scope};

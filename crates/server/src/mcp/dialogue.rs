@@ -113,13 +113,13 @@ async fn hear(call: &Call<'_>, id: &SessionId, words: &Regex, timeout: Duration)
     };
     let Some(matched) = early else { return reported(waiting.await?) };
     // Nothing is waited for any more; this only asks how things stand.
-    let now = Wait { pattern: None, input_wanted: false, quiet: None, timeout: Duration::ZERO };
+    let now = Wait::at_most(Duration::ZERO);
     let report = reported(call.act(Action::Wait { session: id.clone(), wait: now, budget: BUDGET_CHARS }).await?)?;
     Ok(Report { ended_by: EndedBy::Matched, matched: Some(matched), ..report })
 }
 
 fn words_within(words: Regex, timeout: Duration) -> Wait {
-    Wait { pattern: Some(words), input_wanted: false, quiet: None, timeout }
+    Wait { pattern: Some(words), ..Wait::at_most(timeout) }
 }
 
 fn reported(outcome: Outcome) -> Result<Report, Refusal> {

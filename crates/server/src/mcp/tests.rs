@@ -311,6 +311,8 @@ async fn a_screen_is_shown_with_its_cursor_and_read_as_a_resource() {
                 cursor_visible: false,
                 title: String::new(),
                 cols: 80,
+                inverse: Vec::new(),
+                changed: None,
                 is_alternate: true,
                 ansi: Vec::new(),
                 at: 55,

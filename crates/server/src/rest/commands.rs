@@ -49,8 +49,9 @@ fn to_execute(session: SessionId, body: api::ExecuteRequest, key: Option<String>
     let timeout = extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?;
     let pattern = extract::pattern("waitFor", body.wait_for.as_deref())?;
     // A pattern is something to wait for, whatever is said about the completion.
-    let waits = body.wait_for_completion.unwrap_or(true) || pattern.is_some();
-    let wait = waits.then_some(Wait { pattern, input_wanted: true, quiet: None, timeout });
+    let waits = body.wait_for_completion.unwrap_or(true) || pattern.is_some() || !body.until.is_empty();
+    let wait = Wait { pattern, input_wanted: true, ..Wait::at_most(timeout) };
+    let wait = waits.then_some(extract::until(wait, &body.until)?);
     Ok(Execute { session, command: body.command, wait, key, budget: extract::budget(body.max_chars)? })
 }
 

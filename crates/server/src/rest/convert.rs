@@ -220,6 +220,8 @@ pub(super) fn screen(view: action::ScreenView) -> Screen {
         cursor: api::Cursor { row: view.cursor_row, col: view.cursor_col, visible: view.cursor_visible },
         title: view.title,
         cols: view.cols,
+        inverse: view.inverse.into_iter().map(|s| api::Span { row: s.row, col: s.col, text: s.text }).collect(),
+        changed_rows: view.changed,
         alternate: view.is_alternate,
         ansi_base64: base64(&view.ansi),
         offset: view.at,

@@ -11,10 +11,11 @@ use axum::body::to_bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::HeaderName;
 use axum::http::request::Parts;
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 use serde::de::DeserializeOwned;
 
 use super::error::Refusal;
+use crate::action::{self, Wait};
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 
@@ -207,8 +208,12 @@ pub(super) fn pattern(field: &'static str, text: Option<&str>) -> Result<Option<
     if text.len() > PATTERN_CHARS_MAX {
         return Err(Refusal::field(field, format!("a pattern has at most {PATTERN_CHARS_MAX} bytes")));
     }
-    let compiled = RegexBuilder::new(text).multi_line(true).size_limit(limits::PATTERN_BYTES_MAX).build();
-    compiled.map(Some).map_err(|e| Refusal::field(field, e))
+    action::pattern(text).map(Some).map_err(|e| Refusal::field(field, e))
+}
+
+/// What else ends a wait.
+pub(super) fn until(wait: Wait, words: &[String]) -> Result<Wait, Refusal> {
+    wait.until(words).map_err(|problem| Refusal::field("until", problem))
 }
 
 /// A signal by name or number.

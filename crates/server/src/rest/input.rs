@@ -31,10 +31,14 @@ pub(super) async fn input(
 
 fn to_input(session: SessionId, body: api::InputRequest, key: Option<String>) -> Result<Input, Refusal> {
     let pattern = extract::pattern("waitFor", body.wait_for.as_deref())?;
-    let waits = pattern.is_some() || body.timeout.is_some();
+    let waits = pattern.is_some() || body.timeout.is_some() || !body.until.is_empty();
     let timeout = extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?;
     let budget = extract::budget(body.max_chars)?;
+    if body.paste && body.input.is_none() {
+        return Err(Refusal::field("paste", "is for text, which is given as input"));
+    }
     let bytes = match (body.input, body.input_base64, body.keys) {
+        (Some(text), None, None) if body.paste => InputBytes::Paste(text, body.end_with_newline),
         (Some(text), None, None) => raw("input", text.into_bytes(), body.end_with_newline)?,
         (None, Some(encoded), None) => {
             let bytes = STANDARD.decode(encoded).map_err(|e| Refusal::field("inputBase64", e))?;
@@ -44,7 +48,8 @@ fn to_input(session: SessionId, body: api::InputRequest, key: Option<String>) ->
         (None, None, None) => return Err(Refusal::field("input", "one of input, inputBase64 and keys is needed")),
         _ => return Err(Refusal::field("input", "only one of input, inputBase64 and keys can be given")),
     };
-    let wait = waits.then_some(Wait { pattern, input_wanted: true, quiet: None, timeout });
+    let wait = Wait { pattern, input_wanted: true, ..Wait::at_most(timeout) };
+    let wait = waits.then_some(extract::until(wait, &body.until)?);
     Ok(Input { session, bytes, is_secret: body.secret, wait, key, budget })
 }
 
@@ -108,8 +113,9 @@ pub(super) async fn wait(
         pattern: extract::pattern("waitFor", body.wait_for.as_deref())?,
         input_wanted: body.input_wanted,
         quiet: body.quiet_ms.map(|ms| extract::millis("quietMs", ms)).transpose()?,
-        timeout: extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?,
+        ..Wait::at_most(extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?)
     };
+    let wait = extract::until(wait, &body.until)?;
     report(&rest, &who, Action::Wait { session, wait, budget: extract::budget(body.max_chars)? }).await
 }
 

@@ -171,20 +171,20 @@ impl Manager {
         let (snapshot, commands) = handle.ask(Request::Commands).await?;
         let session = snapshot.view;
         let last = commands.into_iter().rev().find(|c| c.end_offset.is_some());
-        let seen = self.cursor(who, &session.id).unwrap_or(0);
+        let seen = self.looks.read_to(&who.name, &session.id).unwrap_or(0);
         // The end of a command whose caller did not wait for it is shown first, the background at the next look.
         let unseen =
             last.as_ref().and_then(|c| c.end_offset.filter(|end| *end > seen).map(|end| (c.start_offset, end)));
         if let Some((start, end)) = unseen {
             let output = self.text(&handle.shared, seen.max(start), end, session.cols, budget).await?;
-            self.set_cursor(who, &session.id, end);
+            self.looks.has_read(&who.name, &session.id, end);
             return Ok(plain_report(session, last, EndedBy::Ended, output));
         }
         // Prompt and echo are not output: what nobody's command wrote begins behind the last prompt's marker.
         let from = seen.max(snapshot.background_from).min(snapshot.shown_to);
         let mut output = self.text(&handle.shared, from, snapshot.shown_to, session.cols, budget).await?;
         view::without_prompt(&mut output);
-        self.set_cursor(who, &session.id, snapshot.shown_to);
+        self.looks.has_read(&who.name, &session.id, snapshot.shown_to);
         Ok(plain_report(session, last, EndedBy::Ended, output))
     }
 
@@ -203,7 +203,7 @@ impl Manager {
         self.signal(who, id, crate::action::SignalTarget::Foreground, signo).await?;
         let timeout = call.timeout.unwrap_or(INTERRUPT_WAIT);
         // What the program wanted before the signal is forgotten, so it is what it wants after.
-        let wait = Wait { pattern: call.pattern.clone(), input_wanted: true, quiet: None, timeout };
+        let wait = Wait { pattern: call.pattern.clone(), input_wanted: true, ..Wait::at_most(timeout) };
         Ok((self.wait(who, id, wait, running, call.budget).await?, None))
     }
 
@@ -213,7 +213,7 @@ impl Manager {
             pattern: call.pattern.clone(),
             input_wanted: true,
             quiet: call.timeout.is_none().then_some(self.soft_timeout),
-            timeout: call.timeout.unwrap_or(limits::TOTAL_TIMEOUT),
+            ..Wait::at_most(call.timeout.unwrap_or(limits::TOTAL_TIMEOUT))
         }
     }
 

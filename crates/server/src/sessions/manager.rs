@@ -15,6 +15,7 @@ use super::bulletin::Bulletin;
 use super::feed::Published;
 use super::ledger::micros;
 use super::link::Link;
+use super::looks::Looks;
 use super::past::{self, Past};
 use super::processes::{self, Census};
 use super::retention::Retention;
@@ -130,8 +131,8 @@ pub struct Manager {
     pub(super) starting: Mutex<HashMap<SessionId, String>>,
     pub(super) live: Mutex<HashMap<SessionId, Handle>>,
     pasts: Mutex<VecDeque<Arc<Past>>>,
-    /// Where each caller stopped reading each session.
-    cursors: Mutex<HashMap<(String, SessionId), u64>>,
+    /// What each caller has seen of each session.
+    pub(super) looks: Looks,
     /// Counts a stdio client's comings and goings, so that an old grace period ends nothing.
     clients: Mutex<HashMap<String, u64>>,
     /// The default session that each stdio client had last.
@@ -188,7 +189,7 @@ impl Manager {
             starting: Mutex::default(),
             live: Mutex::default(),
             pasts: Mutex::default(),
-            cursors: Mutex::default(),
+            looks: Looks::default(),
             clients: Mutex::default(),
             defaults: Mutex::default(),
             keys: Mutex::default(),
@@ -268,7 +269,7 @@ impl Manager {
             Action::Recording(session, version) => self.recording(who, &session, version).await.map(Outcome::Recording),
             Action::Screen(session) => {
                 let handle = self.live(who, &session).await?;
-                handle.ask(Request::Screen).await.map(Outcome::Screen)
+                self.screen(who, &handle).await.map(Outcome::Screen)
             }
             Action::Terminal(call) => self.terminal(who, call).await.map(|t| Outcome::Terminal(Box::new(t))),
             Action::Events(read) => self.events(who, read).await.map(Outcome::Events),
@@ -377,7 +378,7 @@ impl Manager {
             self.store.put_session(row(&session.shared, Some(ended_us)));
         }
         locked(&self.live).remove(&session.shared.id);
-        locked(&self.cursors).retain(|(_, id), _| *id != session.shared.id);
+        self.looks.forget(&session.shared.id);
     }
 
     async fn adopt_all(self: &Arc<Self>) {
@@ -626,14 +627,6 @@ impl Manager {
         let mut page: Vec<SessionView> = views.into_iter().skip(list.offset).take(list.limit).collect();
         self.count_usage(page.iter_mut().filter_map(|v| holders.get(&v.id).map(|holder| (v, *holder)))).await;
         Ok(Outcome::Sessions(page, total))
-    }
-
-    pub(super) fn cursor(&self, who: &Principal, id: &SessionId) -> Option<u64> {
-        locked(&self.cursors).get(&(who.name.clone(), id.clone())).copied()
-    }
-
-    pub(super) fn set_cursor(&self, who: &Principal, id: &SessionId, at: u64) {
-        locked(&self.cursors).insert((who.name.clone(), id.clone()), at);
     }
 
     /// The newest ended default session of a client.

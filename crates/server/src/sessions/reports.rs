@@ -7,12 +7,13 @@ use holder::wire::{Key, NO_KEY, Target};
 use journal::Reader;
 
 use super::manager::{Found, Handle, Manager, locked, reason};
+use super::outside::{self, Outside};
 use super::past::Past;
 use super::session::{Finished, Request, Shared, Snapshot};
 use super::view;
 use crate::action::{
     ActionError, CommandView, EndedBy, Execute, Foreground, Input, InputBytes, Outcome, OutputView, ProcessView,
-    Reaction, ReadOutput, Report, SessionView, SignalTarget, SignalView, Since, TextView, View, Wait,
+    Reaction, ReadOutput, Report, ScreenView, SessionView, SignalTarget, SignalView, Since, TextView, View, Wait,
 };
 use crate::identity::Principal;
 use crate::ids::{CommandId, SessionId};
@@ -35,12 +36,14 @@ impl Manager {
         let patience = wish.wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, |w| w.timeout);
         let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
         let (text, wait) = (wish.command.into_bytes(), wish.wait);
+        let outside = Outside::of(&handle, wait.as_ref(), false).await?;
         let started = handle.ask(|started| Request::Run { text, key, patience_ms, wait, started }).await?;
         let started = started.map_err(|e| with_key(e, wish.key.as_deref()))?;
         let report = match started.finished {
             Some(finished) => {
-                let finished = finished.await.map_err(|_| handle.why_gone())?;
-                self.report(&handle, finished, wish.budget).await?
+                let finished = async { finished.await.map_err(|_| handle.why_gone()) };
+                let finished = outside::either(&handle, finished, outside, (Some(started.id), None)).await?;
+                self.report(who, &handle, finished, wish.budget).await?
             }
             None => {
                 let (view, all) = match handle.ask(Request::Commands).await {
@@ -61,7 +64,7 @@ impl Manager {
                 plain_report(view, command, EndedBy::Accepted, output)
             }
         };
-        self.set_cursor(who, &wish.session, report.output.to);
+        self.looks.has_read(&who.name, &wish.session, report.output.to);
         Ok(report)
     }
 
@@ -77,10 +80,13 @@ impl Manager {
 
     pub(super) async fn input(&self, who: &Principal, wish: Input) -> Result<Report, ActionError> {
         let handle = self.live(who, &wish.session).await?;
-        if let InputBytes::Raw(bytes) = &wish.bytes
-            && bytes.len() > limits::INPUT_BYTES_MAX
-        {
-            let problem = format!("{} bytes; at most {} at once", bytes.len(), limits::INPUT_BYTES_MAX);
+        let size = match &wish.bytes {
+            InputBytes::Raw(bytes) => bytes.len(),
+            InputBytes::Paste(text, _) => text.len(),
+            InputBytes::Keys(_) => 0,
+        };
+        if size > limits::INPUT_BYTES_MAX {
+            let problem = format!("{size} bytes; at most {} at once", limits::INPUT_BYTES_MAX);
             return Err(ActionError::Invalid { field: "input", problem });
         }
         let _permit = wish.wait.as_ref().map(|_| handle.wait_permit()).transpose()?;
@@ -88,12 +94,15 @@ impl Manager {
         let words = format!("{:?}", (&wish.bytes, wish.is_secret, wish.wait.as_ref().map(Wait::words), wish.budget));
         let key = self.key_of(wish.key.as_deref(), words.as_bytes());
         let Input { bytes, is_secret, wait, .. } = wish;
+        let outside = Outside::of(&handle, wait.as_ref(), false).await?;
         let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, wait, typed }).await?;
         let typed = typed.map_err(|e| with_key(e, wish.key.as_deref()))?;
         let report = match typed.finished {
             Some(finished) => {
-                let finished = finished.await.map_err(|_| handle.why_gone())?;
-                self.report(&handle, finished, wish.budget).await?
+                let finished = async { finished.await.map_err(|_| handle.why_gone()) };
+                let mut finished = outside::either(&handle, finished, outside, (None, Some(typed.from))).await?;
+                finished.accepted_bytes = Some(typed.accepted);
+                self.report(who, &handle, finished, wish.budget).await?
             }
             None => {
                 let snapshot = handle.ask(Request::Look).await?;
@@ -103,7 +112,7 @@ impl Manager {
                 report
             }
         };
-        self.set_cursor(who, &wish.session, report.output.to);
+        self.looks.has_read(&who.name, &wish.session, report.output.to);
         Ok(report)
     }
 
@@ -120,10 +129,13 @@ impl Manager {
             Found::Past(past) => return Ok(past_report(&past)),
         };
         let _permit = handle.wait_permit()?;
-        let from = self.cursor(who, session);
-        let finished = handle.ask(|reply| Request::Wait { wait, command: command.map(|c| c.0), from, reply }).await?;
-        let report = self.report(&handle, finished, budget).await?;
-        self.set_cursor(who, session, report.output.to);
+        let from = self.looks.read_to(&who.name, session);
+        let outside = Outside::of(&handle, Some(&wait), true).await?;
+        let command = command.map(|c| c.0);
+        let finished = handle.ask(|reply| Request::Wait { wait, command, from, reply });
+        let finished = outside::either(&handle, finished, outside, (command, from)).await?;
+        let report = self.report(who, &handle, finished, budget).await?;
+        self.looks.has_read(&who.name, session, report.output.to);
         Ok(report)
     }
 
@@ -166,7 +178,7 @@ impl Manager {
             }
             Some(Reaction::Signal(signo)) => {
                 self.signal(who, &session, SignalTarget::Foreground, signo).await?;
-                let wait = Wait { pattern: None, input_wanted: false, quiet: None, timeout: Duration::ZERO };
+                let wait = Wait::at_most(Duration::ZERO);
                 self.wait(who, &session, wait, None, budget).await
             }
             None => {
@@ -213,6 +225,7 @@ impl Manager {
     /// A wait that is over, with the output that belongs to it.
     pub(super) async fn report(
         &self,
+        who: &Principal,
         handle: &Handle,
         finished: Finished,
         budget: usize,
@@ -222,7 +235,7 @@ impl Manager {
         let to = command.as_ref().and_then(|c| c.end_offset).unwrap_or(shown_to);
         let (from, to) = (from.min(to), to);
         let is_fullscreen = view.foreground == Foreground::Fullscreen;
-        let screen = if is_fullscreen { handle.ask(Request::Screen).await.ok() } else { None };
+        let screen = if is_fullscreen { self.screen(who, handle).await.ok() } else { None };
         // What was painted since the last look is no text: the screen shows what came of it.
         let is_paint = screen.is_some() && paint_from.is_some_and(|paint| from >= paint);
         let output = if is_paint {
@@ -231,6 +244,13 @@ impl Manager {
             self.text(&handle.shared, from, to, view.cols, budget).await?
         };
         Ok(Report { session: view, command, ended_by, waited, output, screen, accepted_bytes, matched })
+    }
+
+    /// The screen, with what of it is new to this caller.
+    pub(super) async fn screen(&self, who: &Principal, handle: &Handle) -> Result<ScreenView, ActionError> {
+        let mut screen = handle.ask(Request::Screen).await?;
+        self.looks.shows(&who.name, &handle.shared.id, &mut screen);
+        Ok(screen)
     }
 
     /// Renders a range; a long one on a thread that may block.
@@ -423,7 +443,7 @@ impl Manager {
                     view.gap = Some((from, view.from.min(view.first)));
                 }
                 view.end = end;
-                self.set_cursor(who, &read.session, view.next);
+                self.looks.has_read(&who.name, &read.session, view.next);
                 return Ok(view);
             }
             if let Some(live) = &mut handle {
@@ -471,7 +491,7 @@ impl Manager {
         Ok(match since {
             Since::First => 0,
             Since::Offset(at) => *at,
-            Since::Last => self.cursor(who, session).unwrap_or(0),
+            Since::Last => self.looks.read_to(&who.name, session).unwrap_or(0),
             Since::Time(when) => match found {
                 Found::Live(handle) => handle.ask(|reply| Request::At(*when, reply)).await?,
                 Found::Past(past) => past.ledger.offset_at(*when),

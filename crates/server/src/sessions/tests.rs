@@ -69,7 +69,7 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
 
 /// Runs a command to its end.
 async fn run(manager: &Manager, session: &SessionId, command: &str) {
-    let wait = Wait { pattern: None, input_wanted: false, quiet: None, timeout: Duration::from_secs(30) };
+    let wait = Wait::at_most(Duration::from_secs(30));
     let execute =
         Execute { session: session.clone(), command: command.to_owned(), wait: Some(wait), key: None, budget: 0 };
     let report = manager.execute(&me(), execute).await.expect("accepted");

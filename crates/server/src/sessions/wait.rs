@@ -7,8 +7,8 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::session::Finished;
-use crate::action::{EndedBy, Wait};
-use crate::limits::PATTERN_TEXT_MAX;
+use crate::action::{EndedBy, Until, Wait};
+use crate::limits::{GONE_SETTLES, PATTERN_TEXT_MAX};
 
 /// A caller that waits. Dropping its receiver ends the wait and nothing else.
 pub(crate) struct Waiter {
@@ -23,7 +23,18 @@ pub(crate) struct Waiter {
     last_output: Instant,
     input_wanted: bool,
     matcher: Option<Matcher>,
+    vanishing: Vec<Vanishing>,
+    hears_bell: bool,
+    /// How often the bell had rung when the wait began.
+    bells: u64,
     pub(crate) reply: oneshot::Sender<Finished>,
+}
+
+/// Text whose going is waited for.
+struct Vanishing {
+    pattern: regex::Regex,
+    was_there: bool,
+    absent_since: Option<Instant>,
 }
 
 /// A pattern and the clean text that it is matched against.
@@ -72,6 +83,15 @@ impl Waiter {
         reply: oneshot::Sender<Finished>,
     ) -> Self {
         let now = Instant::now();
+        let asks = |what: fn(&Until) -> bool| wait.until.iter().any(what);
+        // Who waits for something gets that, whatever the program asks meanwhile.
+        let input_wanted =
+            wait.input_wanted && wait.pattern.is_none() && wait.until.is_empty() || asks(|u| matches!(u, Until::Input));
+        let hears_bell = asks(|u| matches!(u, Until::Bell));
+        let vanishing = wait.until.into_iter().filter_map(|until| match until {
+            Until::Gone(pattern) => Some(Vanishing { pattern, was_there: false, absent_since: None }),
+            Until::Listening(_) | Until::File(_) | Until::Bell | Until::Input => None,
+        });
         Self {
             command,
             from,
@@ -80,8 +100,10 @@ impl Waiter {
             deadline: now + wait.timeout,
             quiet: wait.quiet,
             last_output: now,
-            // Who waits for a pattern gets the pattern, whatever the program asks meanwhile.
-            input_wanted: wait.input_wanted && wait.pattern.is_none(),
+            input_wanted,
+            vanishing: vanishing.collect(),
+            hears_bell,
+            bells: 0,
             matcher: wait.pattern.map(|p| Matcher::new(p, cols)),
             reply,
         }
@@ -114,6 +136,41 @@ impl Waiter {
         self.matcher.as_ref().and_then(|m| m.pattern.find(rows).map(|f| f.as_str().to_owned()))
     }
 
+    /// How often the bell has rung by now; the first word of it is where the wait begins.
+    pub(crate) fn begin_to_listen(&mut self, bells: u64) {
+        self.bells = bells;
+    }
+
+    /// Whether a bell that is waited for has rung.
+    pub(crate) fn hears(&self, bells: u64) -> bool {
+        self.hears_bell && bells > self.bells
+    }
+
+    /// Nothing was run or typed for this wait: what is not on the screen has gone already.
+    pub(crate) fn takes_things_as_they_are(&mut self) {
+        self.vanishing.iter_mut().for_each(|v| v.was_there = true);
+    }
+
+    pub(crate) fn watches_screen(&self) -> bool {
+        !self.vanishing.is_empty()
+    }
+
+    /// Looks whether the screen still has what is to go.
+    pub(crate) fn look(&mut self, rows: &str, now: Instant) {
+        for vanishing in &mut self.vanishing {
+            if vanishing.pattern.is_match(rows) {
+                (vanishing.was_there, vanishing.absent_since) = (true, None);
+            } else if vanishing.was_there {
+                vanishing.absent_since.get_or_insert(now);
+            }
+        }
+    }
+
+    /// Whether something is waited for at which no command has to run.
+    pub(crate) fn wants_more(&self) -> bool {
+        self.matcher.is_some() || self.hears_bell || self.watches_screen()
+    }
+
     pub(crate) fn wants_pattern(&self) -> bool {
         self.matcher.is_some()
     }
@@ -125,15 +182,20 @@ impl Waiter {
 
     /// When it has to be looked at again at the latest.
     pub(crate) fn next_at(&self) -> Instant {
-        self.quiet.map_or(self.deadline, |quiet| self.deadline.min(self.last_output + quiet))
+        let quiet = self.quiet.map(|quiet| self.last_output + quiet);
+        let gone = self.vanishing.iter().filter_map(|v| v.absent_since).min().map(|since| since + GONE_SETTLES);
+        [quiet, gone].into_iter().flatten().fold(self.deadline, Instant::min)
     }
 
-    /// Whether time ends it.
-    pub(crate) fn by_time(&self, now: Instant) -> Option<EndedBy> {
-        if now >= self.deadline {
-            Some(EndedBy::TimedOut)
+    /// Whether time ends it, and what had gone by then.
+    pub(crate) fn by_time(&self, now: Instant) -> Option<(EndedBy, Option<String>)> {
+        let has_gone = |v: &&Vanishing| v.absent_since.is_some_and(|since| now >= since + GONE_SETTLES);
+        if let Some(gone) = self.vanishing.iter().find(has_gone) {
+            Some((EndedBy::Matched, Some(format!("gone:{}", gone.pattern))))
+        } else if now >= self.deadline {
+            Some((EndedBy::TimedOut, None))
         } else if self.quiet.is_some_and(|quiet| now >= self.last_output + quiet) {
-            Some(EndedBy::Quiet)
+            Some((EndedBy::Quiet, None))
         } else {
             None
         }

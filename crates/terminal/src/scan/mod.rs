@@ -14,6 +14,9 @@ use crate::sequence::{Piece, Splitter};
 /// Titles longer than this are cut: they end up in lists.
 const TITLE_CHARS_MAX: usize = 256;
 
+/// Keyboard flags that a program may have pushed; the oldest go first, as the protocol allows.
+const KEYBOARDS_MAX: usize = 16;
+
 /// Longest nonce that a marker may carry.
 const NONCE_BYTES_MAX: usize = 64;
 
@@ -72,6 +75,12 @@ pub struct Modes {
     pub application_cursor: bool,
     /// Pasted text is to be put in brackets.
     pub bracketed_paste: bool,
+    /// Mouse buttons are reported.
+    pub mouse: bool,
+    /// They are reported in SGR's form, which has no largest column.
+    pub sgr_mouse: bool,
+    /// The kitty keyboard protocol's flags that the program has set.
+    pub kitty: u8,
 }
 
 /// Finds markers and questions in consecutive chunks of output.
@@ -121,6 +130,9 @@ impl Scanner {
             alt_screen: self.facts.modes.has(ALT_SCREEN),
             application_cursor: self.facts.modes.has(1),
             bracketed_paste: self.facts.modes.has(2004),
+            mouse: [1000, 1002, 1003].into_iter().any(|number| self.facts.modes.has(number)),
+            sgr_mouse: self.facts.modes.has(1006),
+            kitty: self.facts.keyboards[usize::from(self.facts.modes.has(ALT_SCREEN))].flags(),
         }
     }
 
@@ -155,6 +167,40 @@ struct Facts {
     title: Option<String>,
     line_is_open: bool,
     bells: u64,
+    /// Of the primary and of the alternate screen.
+    keyboards: [Keyboard; 2],
+}
+
+/// A stack of the kitty keyboard protocol's flags; the newest counts.
+#[derive(Clone, Debug, Default)]
+struct Keyboard(Vec<u8>);
+
+impl Keyboard {
+    fn flags(&self) -> u8 {
+        self.0.last().copied().unwrap_or_default()
+    }
+
+    /// `CSI > flags u`, `CSI < count u` and `CSI = flags ; how u`.
+    fn follow(&mut self, kind: u8, first: Option<u16>, how: Option<u16>) {
+        let flags = first.and_then(|flags| u8::try_from(flags).ok()).unwrap_or_default();
+        match kind {
+            b'>' => {
+                if self.0.len() == KEYBOARDS_MAX {
+                    self.0.remove(0);
+                }
+                self.0.push(flags);
+            }
+            b'<' => self.0.truncate(self.0.len().saturating_sub(usize::from(first.unwrap_or(1)))),
+            _ => {
+                let before = self.0.pop().unwrap_or_default();
+                self.0.push(match how {
+                    Some(2) => before | flags,
+                    Some(3) => before & !flags,
+                    _ => flags,
+                });
+            }
+        }
+    }
 }
 
 impl Facts {
@@ -184,6 +230,7 @@ impl Facts {
             [_, b'P', b'$', b'q', ..] => Some(Meaning::Query(Query::Setting)),
             [_, b'c'] => {
                 self.modes = PrivateModes::default();
+                self.keyboards = <[Keyboard; 2]>::default();
                 self.title = None;
                 None
             }
@@ -200,6 +247,12 @@ impl Facts {
             (b"?6", b'n') => Some(Query::ExtendedCursorPosition),
             (b">" | b">0", b'q') => Some(Query::Version),
             (b"?", b'u') => Some(Query::KittyKeyboard),
+            ([kind @ (b'>' | b'<' | b'='), numbers @ ..], b'u') => {
+                let mut numbers = numbers.split(|byte| *byte == b';').map(number_of);
+                let (first, how) = (numbers.next().flatten(), numbers.next().flatten());
+                self.keyboards[usize::from(self.modes.has(ALT_SCREEN))].follow(*kind, first, how);
+                None
+            }
             (b"14", b't') => Some(Query::SizeInPixels),
             (b"18", b't') => Some(Query::SizeInCharacters),
             ([b'?', number @ .., b'$'], b'p') => number_of(number).map(|number| Query::Mode {

@@ -125,15 +125,34 @@ fn an_answer_and_a_setting_are_not_taken_for_a_question() {
 
 #[test]
 fn modes_follow_the_program_and_a_full_reset_clears_them() {
-    let all = Modes { alt_screen: true, application_cursor: true, bracketed_paste: true };
-    let (_, mut scanner) = scan(b"\x1b[?1;1049;25h\x1b[?2004h\x1b]2;vim\x07\x07");
+    let all = Modes {
+        alt_screen: true,
+        application_cursor: true,
+        bracketed_paste: true,
+        mouse: true,
+        sgr_mouse: true,
+        kitty: 1,
+    };
+    let (_, mut scanner) = scan(b"\x1b[?1;1049;25h\x1b[?2004h\x1b[?1002;1006h\x1b[>1u\x1b]2;vim\x07\x07");
     assert_eq!(scanner.modes(), all);
     assert_eq!((scanner.title(), scanner.bells()), (Some("vim"), 1));
     scanner.feed(b"\x1b[?1047l", &mut |_| {});
-    assert_eq!(scanner.modes(), Modes { alt_screen: false, ..all });
+    assert_eq!(scanner.modes(), Modes { alt_screen: false, kitty: 0, ..all });
     scanner.feed(b"\x1bc", &mut |_| {});
     assert_eq!(scanner.modes(), Modes::default());
     assert_eq!(scanner.title(), None);
+}
+
+#[test]
+fn keyboard_flags_are_a_stack_of_each_screen() {
+    let (_, mut scanner) = scan(b"\x1b[>1u");
+    let mut after = |bytes: &[u8]| {
+        scanner.feed(bytes, &mut |_| {});
+        scanner.modes().kitty
+    };
+    assert_eq!([after(b""), after(b"\x1b[>9u"), after(b"\x1b[=2;2u"), after(b"\x1b[=1;3u")], [1, 9, 11, 10]);
+    assert_eq!([after(b"\x1b[?1049h"), after(b"\x1b[=4u"), after(b"\x1b[?1049l")], [0, 4, 10]);
+    assert_eq!([after(b"\x1b[<u"), after(b"\x1b[<5u"), after(b"\x1b[=8u"), after(b"\x1bc")], [1, 0, 8, 0]);
 }
 
 #[test]

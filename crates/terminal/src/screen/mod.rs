@@ -29,6 +29,17 @@ pub struct Cursor {
     pub visible: bool,
 }
 
+/// A stretch of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The row, from the top, counted from 0.
+    pub row: u16,
+    /// Its first column, from the left, counted from 0.
+    pub col: u16,
+    /// Its text, without blanks at the ends.
+    pub text: String,
+}
+
 /// A screen without scrollback.
 ///
 /// Sizes are clamped to 2…1000 columns and 1…1000 rows: a wide character needs two columns, and the emulator assumes
@@ -110,6 +121,11 @@ impl Screen {
     /// The rows as text, without trailing blanks.
     pub fn text(&self) -> Vec<String> {
         self.model.text()
+    }
+
+    /// What is shown inverse, row by row; blanks alone are left out.
+    pub fn inverse(&self) -> Vec<Span> {
+        self.model.inverse()
     }
 
     /// Where the cursor is.

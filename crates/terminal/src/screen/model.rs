@@ -7,8 +7,8 @@
 //! * keeps wide characters whole. The emulator leaves halves behind when something is written or erased between them,
 //!   and a half cannot be painted again.
 
-use super::Cursor;
 use super::repair::{repair, repair_grid, repair_last_row, repair_wrap};
+use super::{Cursor, Span};
 use alacritty_terminal::Term;
 use alacritty_terminal::event::VoidListener;
 use alacritty_terminal::grid::{Dimensions, Grid};
@@ -118,21 +118,38 @@ impl Model {
     }
 
     pub(super) fn text(&self) -> Vec<String> {
-        let grid = self.term.grid();
         let row_text = |line: usize| {
             let mut text = String::new();
-            for cell in &grid[Line(line as i32)][..] {
-                if cell.flags.contains(Flags::WIDE_CHAR_SPACER) {
-                    continue;
-                }
-                // The emulator remembers that a tab was here; what it shows is a blank.
-                text.push(if cell.c == '\t' { ' ' } else { cell.c });
-                text.extend(cell.zerowidth().into_iter().flatten());
-            }
+            self.row(line).iter().for_each(|cell| put(cell, &mut text));
             text.truncate(text.trim_end_matches(' ').len());
             text
         };
         (0..self.term.screen_lines()).map(row_text).collect()
+    }
+
+    pub(super) fn inverse(&self) -> Vec<Span> {
+        let mut spans = Vec::new();
+        for line in 0..self.term.screen_lines() {
+            let mut col = 0;
+            for run in
+                self.row(line).chunk_by(|a, b| a.flags.contains(Flags::INVERSE) == b.flags.contains(Flags::INVERSE))
+            {
+                let (from, is_inverse) = (col, run[0].flags.contains(Flags::INVERSE));
+                col += run.len();
+                let mut text = String::new();
+                run.iter().filter(|_| is_inverse).for_each(|cell| put(cell, &mut text));
+                let blanks = text.len() - text.trim_start_matches(' ').len();
+                let text = text.trim_matches(' ');
+                if !text.is_empty() {
+                    spans.push(Span { row: line as u16, col: (from + blanks) as u16, text: text.to_owned() });
+                }
+            }
+        }
+        spans
+    }
+
+    fn row(&self, line: usize) -> &[Cell] {
+        &self.term.grid()[Line(line as i32)][..]
     }
 
     pub(super) fn cursor(&self) -> Cursor {
@@ -242,5 +259,14 @@ impl Model {
 
     pub(super) fn use_full_margins(&mut self) {
         self.mirror.margins = (0, self.term.screen_lines());
+    }
+}
+
+/// Adds what a cell shows.
+fn put(cell: &Cell, text: &mut String) {
+    if !cell.flags.contains(Flags::WIDE_CHAR_SPACER) {
+        // The emulator remembers that a tab was here; what it shows is a blank.
+        text.push(if cell.c == '\t' { ' ' } else { cell.c });
+        text.extend(cell.zerowidth().into_iter().flatten());
     }
 }

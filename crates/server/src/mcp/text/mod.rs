@@ -21,6 +21,9 @@ use crate::action::{
 };
 use crate::ids::CommandId;
 
+/// Inverse stretches of a screen that are named; a menu has one, and a status line is another.
+const INVERSE_MAX: usize = 3;
+
 /// How an answer is to be told.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Telling<'a> {
@@ -308,6 +311,26 @@ fn cursor(facts: &mut Facts, screen: &ScreenView) {
     if !screen.title.is_empty() {
         facts.add(format!("title {}", quoted(&screen.title)));
     }
+    for span in screen.inverse.iter().take(INVERSE_MAX) {
+        facts.add(format!("inverse row {} {}", span.row + 1, quoted(&span.text)));
+    }
+    if screen.inverse.len() > INVERSE_MAX {
+        facts.add(format!("{} more inverse", screen.inverse.len() - INVERSE_MAX));
+    }
+    match screen.changed.as_deref() {
+        None => {}
+        Some([]) => facts.add("no row changed"),
+        Some(rows) => facts.add(format!("changed rows {}", ranges(rows))),
+    }
+}
+
+/// Rows counted from 1, what stands together as a range.
+fn ranges(rows: &[u16]) -> String {
+    let range = |run: &[u16]| match run {
+        [one] => (one + 1).to_string(),
+        run => format!("{}–{}", run[0] + 1, run[run.len() - 1] + 1),
+    };
+    rows.chunk_by(|a, b| a + 1 == *b).map(range).collect::<Vec<_>>().join(", ")
 }
 
 /// The rows down to the last one that is not empty.

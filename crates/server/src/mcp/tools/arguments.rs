@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 use serde::Deserialize;
 
 use super::Refusal;
-use crate::action::InputBytes;
+use crate::action::{self, InputBytes, Wait};
 use crate::ids::SessionId;
 use crate::keys;
-use crate::limits::{PATTERN_BYTES_MAX, TIMEOUT_MAX};
+use crate::limits::TIMEOUT_MAX;
 
 /// Seconds, fractions allowed.
 #[derive(Debug, Clone, Copy, Deserialize, schemars::JsonSchema)]
@@ -35,10 +35,14 @@ pub(super) fn pattern(field: &'static str, text: &str) -> Result<Option<Regex>, 
     if text.is_empty() {
         return Ok(None);
     }
-    let built = RegexBuilder::new(text).multi_line(true).size_limit(PATTERN_BYTES_MAX).build();
-    built
+    action::pattern(text)
         .map(Some)
         .map_err(|error| Refusal::Said(format!("{field}: not a regular expression (Rust regex syntax): {error}")))
+}
+
+/// What else ends a wait.
+pub(super) fn until(wait: Wait, words: &[String]) -> Result<Wait, Refusal> {
+    wait.until(words).map_err(|problem| Refusal::Said(format!("until: {problem}")))
 }
 
 /// Either text or keys; `None` when there is neither.

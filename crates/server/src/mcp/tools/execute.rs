@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::arguments::{Seconds, pattern, session};
+use super::arguments::{Seconds, pattern, session, until};
 use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read};
 use crate::action::{Action, Execute, Outcome, Wait};
 use crate::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT};
@@ -38,6 +38,10 @@ struct Arguments {
     /// Answer as soon as this regular expression matches new output.
     #[serde(default)]
     wait_for: String,
+    /// Also answer as soon as one of these holds: "listening" or "listening:5173" (a TCP port of its processes), "file:PATH",
+    /// "gone:REGEX" (off the screen), "bell", "quiet:MS", "input".
+    #[serde(default)]
+    until: Vec<String>,
     /// The same key again answers with the same command instead of running it again.
     #[serde(default)]
     idempotency_key: String,
@@ -62,13 +66,9 @@ pub(super) fn tool() -> Tool {
 async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<Answer, Refusal> {
     let arguments = arguments?;
     let pattern = pattern("wait_for", &arguments.wait_for)?;
-    let wait = Wait {
-        input_wanted: pattern.is_none(),
-        pattern,
-        quiet: None,
-        timeout: arguments.timeout.map(Seconds::duration).transpose()?.unwrap_or(EXECUTE_TIMEOUT),
-    };
-    let waits = arguments.wait_for_completion || wait.pattern.is_some();
+    let timeout = arguments.timeout.map(Seconds::duration).transpose()?.unwrap_or(EXECUTE_TIMEOUT);
+    let waits = arguments.wait_for_completion || pattern.is_some() || !arguments.until.is_empty();
+    let wait = until(Wait { input_wanted: true, pattern, ..Wait::at_most(timeout) }, &arguments.until)?;
     let action = Action::Execute(Execute {
         session: session(&arguments.session_id)?,
         command: arguments.command,

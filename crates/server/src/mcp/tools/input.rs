@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::arguments::{Seconds, pattern, session, typing};
+use super::arguments::{Seconds, pattern, session, typing, until};
 use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read};
 use crate::action::{Action, Input, InputBytes, Outcome, Report, Wait};
 use crate::ids::SessionId;
@@ -43,12 +43,18 @@ struct Arguments {
     /// Key names in order.
     #[serde(default)]
     keys: Vec<String>,
+    /// Hand input over as a paste, as one piece of text.
+    #[serde(default)]
+    paste: bool,
     /// Press Enter after input.
     #[serde(default)]
     end_with_newline: bool,
     /// Answer as soon as this regular expression matches what comes after the input.
     #[serde(default)]
     wait_for: String,
+    /// Words as in execute_in_terminal.
+    #[serde(default)]
+    until: Vec<String>,
     /// The longest wait in seconds: 5 if left out, 30 with wait_for or steps.
     #[serde(default)]
     #[schemars(with = "Seconds")]
@@ -88,17 +94,24 @@ pub(super) fn tool() -> Tool {
 async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<Answer, Refusal> {
     let arguments = arguments?;
     let id = session(&arguments.session_id)?;
-    let bytes = typing(&arguments.input, &arguments.keys, arguments.end_with_newline)?;
+    let bytes = match typing(&arguments.input, &arguments.keys, arguments.end_with_newline)? {
+        Some(InputBytes::Raw(_)) if arguments.paste => {
+            Some(InputBytes::Paste(arguments.input.clone(), arguments.end_with_newline))
+        }
+        Some(InputBytes::Keys(_)) if arguments.paste => {
+            return Err(Refusal::Said("paste: is for text, which is given as input".to_owned()));
+        }
+        bytes => bytes,
+    };
     let ready = pattern("wait_for", &arguments.wait_for)?;
     let timeout = arguments.timeout.map(Seconds::duration).transpose()?;
     let begun = Instant::now();
-    let wait = match (&ready, timeout) {
-        (None, None) => Wait { pattern: None, input_wanted: true, quiet: Some(REACTION_QUIET), timeout: REACTION_MAX },
-        (Some(_), timeout) => {
-            Wait { pattern: ready, input_wanted: false, quiet: None, timeout: timeout.unwrap_or(EXECUTE_TIMEOUT) }
-        }
-        (None, Some(timeout)) => Wait { pattern: None, input_wanted: true, quiet: None, timeout },
+    let wait = if ready.is_none() && timeout.is_none() && arguments.until.is_empty() {
+        Wait { input_wanted: true, quiet: Some(REACTION_QUIET), ..Wait::at_most(REACTION_MAX) }
+    } else {
+        Wait { pattern: ready, input_wanted: true, ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT)) }
     };
+    let wait = until(wait, &arguments.until)?;
     match (bytes, arguments.steps.is_empty()) {
         (Some(bytes), true) => {
             let report = type_at(call, &id, bytes, Some(wait), call.key.clone()).await?;

@@ -3,11 +3,10 @@
 use std::pin::pin;
 use std::time::{Duration, SystemTime};
 
-use regex::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::arguments::{Seconds, pattern, session};
+use super::arguments::{Seconds, pattern, session, until};
 use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read};
 use crate::action::{Action, CommandView, Outcome, OutputView, ReadOutput, Search, SessionView, Since, View, Wait};
 use crate::ids::{CommandId, SessionId};
@@ -49,6 +48,9 @@ struct Arguments {
     /// Before reading, wait until this regular expression matches (text since the position, or what comes now).
     #[serde(default)]
     wait_for: String,
+    /// Words as in execute_in_terminal.
+    #[serde(default)]
+    until: Vec<String>,
     /// Before reading, wait at most this many seconds for wait_for or for the running command's end.
     #[serde(default)]
     #[schemars(with = "Seconds")]
@@ -94,8 +96,10 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
         return Err(Refusal::Said("search: only the text view can be searched; leave view out".to_owned()));
     }
     let mut looked_from = None;
-    if ready.is_some() || timeout.is_some() {
-        looked_from = wait(call, &id, ready, timeout.unwrap_or(EXECUTE_TIMEOUT), since.clone(), command).await?;
+    if ready.is_some() || timeout.is_some() || !arguments.until.is_empty() {
+        let wish = Wait { input_wanted: true, pattern: ready, ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT)) };
+        let wish = until(wish, &arguments.until)?;
+        looked_from = wait(call, &id, wish, since.clone(), command).await?;
     }
     if arguments.view == Form::Screen {
         return screen(call, &id).await;
@@ -218,13 +222,12 @@ fn waited_from(done: &Outcome) -> Option<u64> {
 async fn wait(
     call: &Call<'_>,
     id: &SessionId,
-    ready: Option<Regex>,
-    timeout: Duration,
+    wish: Wait,
     since: Option<Since>,
     command: Option<CommandId>,
 ) -> Result<Option<u64>, Refusal> {
-    let wait = Wait { input_wanted: ready.is_none(), pattern: ready.clone(), quiet: None, timeout };
-    let mut waiting = pin!(call.act(Action::Wait { session: id.clone(), wait, budget: 0 }));
+    let ready = wish.pattern.clone();
+    let mut waiting = pin!(call.act(Action::Wait { session: id.clone(), wait: wish, budget: 0 }));
     let Some(ready) = ready else { return waiting.await.map(|done| waited_from(&done)) };
     // The wait is asked for first: what comes after it is the wait's to see, what came before is in the text.
     let looking = async {

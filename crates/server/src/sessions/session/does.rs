@@ -22,7 +22,8 @@ impl Session {
             Request::Wait { wait, command, from, reply } => {
                 let from = from.unwrap_or_else(|| self.ledger.scanner.position());
                 let command = command.or(self.ledger.current);
-                let waiter = Waiter::new(wait, command, from, self.ledger.cols, None, reply);
+                let mut waiter = Waiter::new(wait, command, from, self.ledger.cols, None, reply);
+                waiter.takes_things_as_they_are();
                 let waiter = self.catch_up(waiter);
                 if let Some(waiter) = waiter {
                     self.admit(waiter);
@@ -199,10 +200,9 @@ impl Session {
         wait: Option<Wait>,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     ) {
-        let application_cursor = self.ledger.scanner.modes().application_cursor;
-        let bytes = match bytes {
-            InputBytes::Raw(bytes) => bytes,
-            InputBytes::Keys(keys) => keys.iter().flat_map(|k| k.bytes(application_cursor)).collect(),
+        let bytes = match typed_bytes(bytes, self.ledger.scanner.modes()) {
+            Ok(bytes) => bytes,
+            Err((field, problem)) => return drop(typed.send(Err(ActionError::Invalid { field, problem }))),
         };
         // A key that raises a signal does so even when the program does not read, and costs it no output.
         let signo = match bytes.as_slice() {
@@ -225,5 +225,26 @@ impl Session {
             patience_ms,
             bytes,
         });
+    }
+}
+
+/// What a terminal in these modes sends; an error names what asked for something else.
+fn typed_bytes(bytes: InputBytes, modes: terminal::Modes) -> Result<Vec<u8>, (&'static str, String)> {
+    const ENDS: &str = "\x1b[201~";
+    match bytes {
+        InputBytes::Raw(bytes) => Ok(bytes),
+        InputBytes::Keys(keys) => {
+            let all = keys.iter().map(|key| key.bytes(modes)).collect::<Result<Vec<_>, String>>();
+            all.map(|all| all.concat()).map_err(|problem| ("keys", problem))
+        }
+        InputBytes::Paste(text, _) if text.contains(ENDS) => {
+            Err(("paste", "the text holds ESC [201~, which would end the paste and type the rest".to_owned()))
+        }
+        InputBytes::Paste(text, enters) => {
+            let (before, behind) = if modes.bracketed_paste { ("\x1b[200~", ENDS) } else { ("", "") };
+            // A terminal's own way: a line's end in a paste is Enter's byte.
+            let lines = text.replace("\r\n", "\r").replace('\n', "\r");
+            Ok([before, &lines, behind, if enters { "\r" } else { "" }].concat().into_bytes())
+        }
     }
 }

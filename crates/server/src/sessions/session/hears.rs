@@ -166,14 +166,20 @@ impl Session {
                 self.waiters.iter_mut().for_each(|w| w.output_begins(*id, start));
             }
         }
-        let fullscreen = self.ledger.scanner.modes().alt_screen && self.waiters.iter().any(Waiter::wants_pattern);
-        let rows = fullscreen.then(|| self.screen_now().text().join("\n"));
+        let is_painted = self.ledger.scanner.modes().alt_screen;
+        let needs_screen = |w: &Waiter| w.watches_screen() || is_painted && w.wants_pattern();
+        let rows = self.waiters.iter().any(needs_screen).then(|| self.screen_now().text().join("\n"));
+        let bells = self.ledger.scanner.bells();
         let mut matched: Vec<(usize, String)> = Vec::new();
         for (i, waiter) in self.waiters.iter_mut().enumerate() {
             let by_text = waiter.output(at, bytes, now);
-            let by_screen = rows.as_deref().and_then(|r| waiter.screen(r));
-            if let Some(text) = by_screen.or(by_text) {
-                matched.push((i, text));
+            let by_screen = rows.as_deref().filter(|_| is_painted).and_then(|r| waiter.screen(r));
+            if let Some(rows) = &rows {
+                waiter.look(rows, now);
+            }
+            let by_bell = || waiter.hears(bells).then(|| "bell".to_owned());
+            if let Some(what) = by_screen.or(by_text).or_else(by_bell) {
+                matched.push((i, what));
             }
         }
         for (i, text) in matched.into_iter().rev() {
@@ -396,14 +402,19 @@ impl Session {
     }
 
     /// Opens a wait, unless it is over already.
-    pub(super) fn admit(&mut self, waiter: Waiter) {
+    pub(super) fn admit(&mut self, mut waiter: Waiter) {
+        waiter.begin_to_listen(self.ledger.scanner.bells());
+        if waiter.watches_screen() {
+            let rows = self.screen_now().text().join("\n");
+            waiter.look(&rows, Instant::now());
+        }
         let ended = match waiter.command {
             Some(id) => self.ledger.command(id).is_some_and(|c| c.end.is_some()),
             None => self.ledger.current.is_none() && self.is_at_prompt(),
         };
         if self.exit_told {
             self.finish(waiter, EndedBy::Exited, None);
-        } else if ended && !waiter.wants_pattern() {
+        } else if ended && !waiter.wants_more() {
             self.finish(waiter, EndedBy::Ended, None);
         } else if let Some(ended_by) = self.pause().filter(|_| waiter.heeds_pauses()) {
             self.finish(waiter, ended_by, None);

@@ -13,8 +13,8 @@ impl Session {
             (0..self.waiters.len()).rev().filter(|i| self.waiters[*i].by_time(now).is_some()).collect();
         for i in due {
             let waiter = self.waiters.swap_remove(i);
-            if let Some(ended_by) = waiter.by_time(now) {
-                self.finish(waiter, ended_by, None);
+            if let Some((ended_by, matched)) = waiter.by_time(now) {
+                self.finish(waiter, ended_by, matched);
             }
         }
         let is_suspicious = self.editor_since.is_some_and(|t| now >= t + limits::EDITOR_SUSPICION);

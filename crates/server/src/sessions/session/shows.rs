@@ -149,6 +149,8 @@ impl Session {
             cursor_visible: cursor.visible,
             title: screen.title().unwrap_or_default().to_owned(),
             cols,
+            inverse: screen.inverse(),
+            changed: None,
             is_alternate,
             ansi: screen.ansi(),
             at,

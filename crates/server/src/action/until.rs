@@ -1,0 +1,115 @@
+//! What ends a wait besides its pattern, in one grammar for every door.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use regex::{Regex, RegexBuilder};
+
+use super::Wait;
+use crate::limits::{PATTERN_BYTES_MAX, TIMEOUT_MAX, UNTIL_MAX};
+
+/// The words in one sentence, for errors.
+pub const VALID: &str = "listening, listening:PORT, file:PATH, gone:REGEX, bell, quiet:MILLISECONDS or input";
+
+/// Something that ends a wait.
+#[derive(Debug, Clone)]
+pub enum Until {
+    /// A process of the session listens on this TCP port, or on any.
+    Listening(Option<u16>),
+    /// There is such a file. A relative path is the shell's.
+    File(PathBuf),
+    /// The screen shows this no longer.
+    Gone(Regex),
+    /// The bell rings.
+    Bell,
+    /// The program wants input, whatever else is waited for.
+    Input,
+}
+
+/// A regular expression; `^` and `$` stand at lines, because output is lines.
+pub fn pattern(text: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(text).multi_line(true).size_limit(PATTERN_BYTES_MAX).build()
+}
+
+impl Wait {
+    /// Nothing but time, and the end of the command or session.
+    pub fn at_most(timeout: Duration) -> Self {
+        Self { pattern: None, until: Vec::new(), input_wanted: false, quiet: None, timeout }
+    }
+
+    /// Ends also when one of these words comes true.
+    pub fn until(mut self, words: &[String]) -> Result<Self, String> {
+        if words.len() > UNTIL_MAX {
+            return Err(format!("{} words; at most {UNTIL_MAX}", words.len()));
+        }
+        for word in words {
+            let unknown = || format!("{:?} is none of {VALID}", word.chars().take(60).collect::<String>());
+            let (name, value) = word.split_once(':').map_or((word.as_str(), None), |(name, value)| (name, Some(value)));
+            let until = match (name, value) {
+                ("listening", None) => Until::Listening(None),
+                ("listening", Some(port)) => match port.parse() {
+                    Ok(port) if port > 0 => Until::Listening(Some(port)),
+                    _ => return Err(format!("{word:?}: a port is a number from 1 to 65535")),
+                },
+                ("file", Some(path)) if !path.is_empty() => Until::File(PathBuf::from(path)),
+                ("gone", Some(text)) if !text.is_empty() => {
+                    Until::Gone(pattern(text).map_err(|e| format!("gone: not a regular expression: {e}"))?)
+                }
+                ("bell", None) => Until::Bell,
+                ("input", None) => Until::Input,
+                ("quiet", Some(ms)) => {
+                    let time = ms.parse().ok().map(Duration::from_millis).filter(|time| *time <= TIMEOUT_MAX);
+                    let time =
+                        time.ok_or_else(|| format!("{word:?}: milliseconds, at most {}", TIMEOUT_MAX.as_millis()))?;
+                    self.quiet = Some(self.quiet.map_or(time, |before| before.min(time)));
+                    continue;
+                }
+                _ => return Err(unknown()),
+            };
+            self.until.push(until);
+        }
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(word: &str) -> Result<Wait, String> {
+        Wait::at_most(Duration::ZERO).until(&[word.to_owned()])
+    }
+
+    #[test]
+    fn every_word_is_read() {
+        for (word, shown) in [
+            ("listening", "[Listening(None)]"),
+            ("listening:5173", "[Listening(Some(5173))]"),
+            ("file:dist/a b.js", "[File(\"dist/a b.js\")]"),
+            ("gone:Loading: \\d+", "[Gone(Regex(\"Loading: \\\\d+\"))]"),
+            ("bell", "[Bell]"),
+            ("input", "[Input]"),
+            ("quiet:250", "[]"),
+        ] {
+            assert_eq!(format!("{:?}", parsed(word).expect("valid").until), shown);
+        }
+        assert_eq!(parsed("quiet:250").expect("valid").quiet, Some(Duration::from_millis(250)));
+    }
+
+    #[test]
+    fn what_is_no_such_word_is_refused_with_those_that_are() {
+        for (word, problem) in [
+            ("ready", format!("\"ready\" is none of {VALID}")),
+            ("file:", format!("\"file:\" is none of {VALID}")),
+            ("bell:1", format!("\"bell:1\" is none of {VALID}")),
+            ("listening:0", "\"listening:0\": a port is a number from 1 to 65535".to_owned()),
+            ("listening:http", "\"listening:http\": a port is a number from 1 to 65535".to_owned()),
+            ("quiet:soon", "\"quiet:soon\": milliseconds, at most 86400000".to_owned()),
+        ] {
+            assert_eq!(parsed(word).expect_err("refused"), problem);
+        }
+        assert!(parsed("gone:(").expect_err("refused").starts_with("gone: not a regular expression"));
+        let many = vec!["bell".to_owned(); UNTIL_MAX + 1];
+        assert_eq!(Wait::at_most(Duration::ZERO).until(&many).expect_err("too many"), "17 words; at most 16");
+    }
+}

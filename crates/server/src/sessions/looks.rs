@@ -1,0 +1,48 @@
+//! What each caller has seen of each session: how far it has read, and the screen that it was shown last.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use super::manager::locked;
+use super::reports::fnv;
+use crate::action::ScreenView;
+use crate::ids::SessionId;
+
+/// By the caller's name and the session.
+#[derive(Debug, Default)]
+pub(super) struct Looks(Mutex<HashMap<(String, SessionId), Seen>>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    read_to: Option<u64>,
+    /// A name for what stood in each row.
+    rows: Option<Vec<u64>>,
+}
+
+impl Looks {
+    /// How far this caller has read.
+    pub(super) fn read_to(&self, who: &str, id: &SessionId) -> Option<u64> {
+        locked(&self.0).get(&(who.to_owned(), id.clone()))?.read_to
+    }
+
+    /// It has read so far.
+    pub(super) fn has_read(&self, who: &str, id: &SessionId, to: u64) {
+        locked(&self.0).entry((who.to_owned(), id.clone())).or_default().read_to = Some(to);
+    }
+
+    /// Notes in the screen which of its rows this caller has not been shown yet, and that it is shown them now.
+    pub(super) fn shows(&self, who: &str, id: &SessionId, screen: &mut ScreenView) {
+        let rows: Vec<u64> = screen.rows.iter().map(|row| fnv(row.as_bytes())).collect();
+        let mut all = locked(&self.0);
+        let before = all.entry((who.to_owned(), id.clone())).or_default().rows.replace(rows.clone());
+        screen.changed = before.map(|before| {
+            let is_new = |row: &usize| before.get(*row) != rows.get(*row);
+            (0..rows.len()).filter(is_new).filter_map(|row| u16::try_from(row).ok()).collect()
+        });
+    }
+
+    /// The session is gone.
+    pub(super) fn forget(&self, id: &SessionId) {
+        locked(&self.0).retain(|(_, of), _| of != id);
+    }
+}
