@@ -17,8 +17,8 @@ if not set -q __ptyd_secret
     /bin/sh -c 'read -r a; read -r b; printf "%s\n%s\n" "$a" "$b"' <&97 | read -g --line __ptyd_secret __ptyd_file
     test -n "$__ptyd_file"; or return 0
     # This file, the text to evaluate, the line that does so, the command's id (0: none), the last id taken, its flags,
-    # its start marker, the statuses of the pipeline that the last command of ours was, whether a line runs, whether its
-    # end is told, the statuses that are to be told at the prompt, and the PATH last told.
+    # its start marker, the statuses of the pipeline that the last command of ours was, whether a line runs, the lines that
+    # run within it, whether its end is told, the statuses that are to be told at the prompt, and the PATH last told.
     set -g __ptyd_script (status filename)
     set -g __ptyd_text
     set -g __ptyd_line
@@ -28,6 +28,7 @@ if not set -q __ptyd_secret
     set -g __ptyd_mark
     set -g __ptyd_last
     set -g __ptyd_busy
+    set -g __ptyd_nested
     set -g __ptyd_told
     set -g __ptyd_end
     set -g __ptyd_path \1
@@ -119,6 +120,7 @@ function __ptyd_begin
     set -l status_before $status
     set -l fish_trace
     builtin printf %s $__ptyd_mark
+    set -g __ptyd_mark
     return $status_before
 end
 
@@ -165,6 +167,11 @@ function __ptyd_preexec --on-event fish_preexec
     set -l fish_trace
     if test "$argv[1]" != "$__ptyd_line"
         if test $__ptyd_id != 0
+            if not set -q __ptyd_mark[1]
+                # Ours has begun: it runs a `breakpoint`, which has a prompt of its own.
+                set -ga __ptyd_nested 1
+                return
+            end
             __ptyd_refuse $__ptyd_id
             set -g __ptyd_id 0
             set -g __ptyd_flags ''
@@ -181,6 +188,10 @@ end
 function __ptyd_postexec --on-event fish_postexec
     set -l statuses $status $pipestatus
     set -l fish_trace
+    if set -q __ptyd_nested[1]
+        set -e __ptyd_nested[1]
+        return
+    end
     set -g __ptyd_busy
     if test -z "$__ptyd_told"
         set -g __ptyd_end $statuses
@@ -191,10 +202,11 @@ function __ptyd_postexec --on-event fish_postexec
     end
 end
 
-# A prompt is about to be shown.
+# A prompt is about to be shown: the shell's own, unless a line runs.
 function __ptyd_prompt --on-event fish_prompt
     set -l statuses $status $pipestatus
     set -l fish_trace
+    test -z "$__ptyd_busy"; or return
     if test -z "$__ptyd_told"
         if set -q __ptyd_end[1]
             __ptyd_tell $__ptyd_end
@@ -235,6 +247,7 @@ function __ptyd_report
         set -q __ptyd_end[1]; or set -g __ptyd_end $__ptyd_seen
         set -g __ptyd_flags "$__ptyd_flags"l
         __ptyd_tell $__ptyd_end
+        set -g __ptyd_busy
         __ptyd_prompt
     end
 end

@@ -152,6 +152,19 @@ def test_our_line_run_again_by_a_person_runs_nothing():
         same(sh.prints("echo fine"), "fine\n")
 
 
+def test_the_prompt_of_a_breakpoint_is_no_end():
+    with Shell() as sh:
+        sh.start("breakpoint; sh -c 'exit 4'")
+        for name in b"one", b"two":
+            sh.reads_keys()
+            sh.keys(b"echo " + name + b"\r")
+            sh.sees(name + b"\r\n")
+        sh.reads_keys()
+        sh.keys(b"exit\r")
+        same((sh.done().facts, sh.records), ((4, [4], ""), []))
+        same(sh.prints("echo fine"), "fine\n")
+
+
 def test_terminal_modes_a_command_leaves_behind():
     same(survives("stty raw -echo"), "fine\n")
     same(survives("stty -echo"), "fine\n")
