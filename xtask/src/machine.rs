@@ -16,7 +16,7 @@ struct Need {
     why: &'static str,
 }
 
-const NEEDS: [Need; 12] = [
+const NEEDS: [Need; 13] = [
     Need { probe: Probe::Program("cc"), package: "gcc", why: "it links the programs and compiles the bundled SQLite" },
     Need { probe: Probe::Program("bash"), package: "bash", why: "the tests run real shells" },
     Need {
@@ -36,6 +36,7 @@ const NEEDS: [Need; 12] = [
         package: "tmux",
         why: "a terminal inside the terminal, and the one to compare with",
     },
+    Need { probe: Probe::Program("fish"), package: "fish", why: "a shell that has hooks of ours" },
     Need { probe: Probe::Program("strace"), package: "strace", why: "tests count system calls" },
     Need { probe: Probe::Program("ps"), package: "procps", why: "tests look for processes that were left" },
     Need {
