@@ -27,12 +27,14 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
   # The next of a sequence that only the shell and the holder know; 31 bits, for mksh counts no further.
   # shellcheck disable=SC2016 # The prompt expands it, and __ptyd_d does.
   __ptyd_a='__ptyd_n=(__ptyd_n*1103515245+12345)&2147483647'
-  __ptyd_p='' __ptyd_i=0 __ptyd_t=0 __ptyd_w=''
+  # The PATH last told, the number of the text that runs (0: none), the greatest so far, the flags of its end, and its status
+  # until that is told.
+  __ptyd_p='' __ptyd_i=0 __ptyd_t=0 __ptyd_w='' __ptyd_r=''
 
   # Before a text: `$1` is its number, `$2` goes into the marker where its output begins. `$?` passes through, for the
   # text may ask for it; but under `set -e` it would end the shell.
   __ptyd_c() {
-    __ptyd_s=$?
+    __ptyd_s=$? __ptyd_r=''
     if [ "$1" -gt "$__ptyd_t" ]; then
       __ptyd_i=$1 __ptyd_t=$1
       __ptyd_mark "C;$2" 2>/dev/null
@@ -41,9 +43,9 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
     return "$__ptyd_s"
   }
 
-  # Behind a text: tells its end. The record goes first: whoever finds the marker in the output can rely on having it.
+  # Behind a text, whose status is kept in a variable, in case that this is gone: tells its end. The record goes first: whoever finds the marker in the output can rely on having it.
   __ptyd_d() {
-    __ptyd_s=$? __ptyd_w=''
+    __ptyd_s=${__ptyd_r:-$?} __ptyd_w=''
     case $__ptyd_s in [12]) __ptyd_look ;; esac
     [ "${PATH-}" = "$__ptyd_p" ] || {
       __ptyd_p=${PATH-}
@@ -52,7 +54,7 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
     : "$((__ptyd_n = (__ptyd_n * 1103515245 + 12345) & 2147483647))"
     __ptyd_say "D;$__ptyd_k;$__ptyd_n;$__ptyd_i;$__ptyd_s;$__ptyd_s;$__ptyd_w;${PWD-}"
     __ptyd_mark "D;$__ptyd_n"
-    __ptyd_i=0
+    __ptyd_i=0 __ptyd_r=''
     __ptyd_claim
     return "$__ptyd_s"
   } 2>/dev/null
@@ -80,7 +82,7 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
   }
   __ptyd_esc=$(command printf '\033') __ptyd_bel=$(command printf '\007')
   # shellcheck disable=SC2016 # The prompt expands it.
-  __ptyd_q="$__ptyd_esc]7337;D;"'$(('"$__ptyd_a"')).$?'"$__ptyd_bel"
+  __ptyd_q="$__ptyd_esc]7337;D;"'$(('"$__ptyd_a"')).${__ptyd_r:-$?}'"$__ptyd_bel"
 fi
 
 # What the shell is, and which applet a program of many programs has to be.
