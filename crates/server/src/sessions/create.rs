@@ -111,6 +111,7 @@ impl Manager {
             path: get(&env, b"PATH"),
             own_shell: get(&env, b"SHELL"),
             env: get(&env, b"ENV"),
+            zdotdir: get(&env, b"ZDOTDIR"),
         };
         let shell = self.integration.pick(&wanted)?;
         for (name, value) in &shell.env {

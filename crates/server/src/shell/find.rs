@@ -28,14 +28,14 @@ pub(crate) fn find(name: &str, path: Option<&[u8]>) -> Option<PathBuf> {
 pub(super) fn users_own(wanted: &Wanted<'_>) -> String {
     let told = wanted.own_shell.and_then(|s| std::str::from_utf8(s).ok()).map(str::to_owned);
     let own = told.filter(|s| find(s, None).is_some()).or_else(login_shell);
-    own.filter(|s| is_for_people(s)).unwrap_or_else(|| "bash".to_owned())
+    own.filter(|s| is_other_for_people(s)).unwrap_or_else(|| "bash".to_owned())
 }
 
-/// Not a `/bin/sh` of a service, and not `nologin`.
-fn is_for_people(shell: &str) -> bool {
+/// Neither bash, which is found as every program is, nor a `/bin/sh` of a service, nor `nologin`.
+fn is_other_for_people(shell: &str) -> bool {
     let real = Path::new(shell).canonicalize().unwrap_or_default();
     let kind = real.file_name().map_or(Kind::Other, |name| Kind::of(&name.to_string_lossy()));
-    shell.starts_with('/') && !matches!(kind, Kind::Posix | Kind::Other) && is_executable(&real)
+    shell.starts_with('/') && matches!(kind, Kind::Zsh | Kind::Fish) && is_executable(&real)
 }
 
 /// The last field of the user's line in passwd(5).

@@ -1,12 +1,16 @@
 //! The kinds of shells, one row for each name of a program. A shell of a kind that is here is one row more.
 
-use super::{Shell, Start, bash, other, posix};
+use super::{Shell, Start, bash, fish, other, posix, zsh};
 
 /// How a program is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Keys of ours in readline.
     Bash,
+    /// Keys of ours in its line editor.
+    Zsh,
+    /// The same.
+    Fish,
     /// A line is typed; it reads a script of ours by `ENV`.
     Posix,
     /// No script of ours: what is typed ends when the program reads the terminal again.
@@ -15,9 +19,12 @@ pub(super) enum Kind {
 
 impl Kind {
     /// Programs by the name of their file.
-    pub(super) const NAMES: [(&'static str, Self); 9] = [
+    pub(super) const NAMES: [(&'static str, Self); 12] = [
         ("bash", Self::Bash),
         ("rbash", Self::Bash),
+        ("zsh", Self::Zsh),
+        ("zsh5", Self::Zsh),
+        ("fish", Self::Fish),
         ("dash", Self::Posix),
         ("ash", Self::Posix),
         ("busybox", Self::Posix),
@@ -37,6 +44,8 @@ impl Kind {
     pub(super) fn start(self, start: &Start<'_>) -> Shell {
         match self {
             Self::Bash => bash::start(start),
+            Self::Zsh => zsh::start(start),
+            Self::Fish => fish::start(start),
             Self::Posix => posix::start(start),
             Self::Other => other::start(start),
         }

@@ -5,10 +5,12 @@
 
 mod bash;
 mod find;
+mod fish;
 mod kind;
 mod other;
 mod posix;
 mod scripts;
+mod zsh;
 
 use std::path::{Path, PathBuf};
 
@@ -45,6 +47,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) path: Option<&'a [u8]>,
     pub(crate) own_shell: Option<&'a [u8]>,
     pub(crate) env: Option<&'a [u8]>,
+    pub(crate) zdotdir: Option<&'a [u8]>,
 }
 
 /// What a kind of shell is started from.

@@ -9,18 +9,32 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Script {
     Bash,
+    Zsh,
+    Fish,
     Posix,
 }
 
 impl Script {
-    const ALL: [Self; 2] = [Self::Bash, Self::Posix];
+    const ALL: [Self; 4] = [Self::Bash, Self::Zsh, Self::Fish, Self::Posix];
 
-    /// Its name's parts, and its text.
-    fn source(self) -> (&'static str, &'static str, &'static str) {
+    fn text(self) -> &'static str {
         match self {
-            Self::Bash => ("bash", "sh", include_str!("../../../../shell-integration/bash.sh")),
-            Self::Posix => ("posix", "sh", include_str!("../../../../shell-integration/sh.sh")),
+            Self::Bash => include_str!("../../../../shell-integration/bash.sh"),
+            Self::Zsh => include_str!("../../../../shell-integration/zsh.zsh"),
+            Self::Fish => include_str!("../../../../shell-integration/fish.fish"),
+            Self::Posix => include_str!("../../../../shell-integration/sh.sh"),
         }
+    }
+
+    /// Its file, whose name tells the content; zsh is told a folder, and looks there for a name of its own.
+    fn file(self, content: u32) -> PathBuf {
+        match self {
+            Self::Bash => format!("bash-{content:08x}.sh"),
+            Self::Zsh => format!("zsh-{content:08x}/.zshenv"),
+            Self::Fish => format!("fish-{content:08x}.fish"),
+            Self::Posix => format!("posix-{content:08x}.sh"),
+        }
+        .into()
     }
 }
 
@@ -37,9 +51,9 @@ impl Integration {
         let folder = state_dir.join("shell-integration");
         std::fs::create_dir_all(&folder)?;
         let install = |script: Script| {
-            let (name, extension, text) = script.source();
-            let text = without_comments(text);
-            let path = folder.join(format!("{name}-{:08x}.{extension}", crc(text.as_bytes())));
+            let text = without_comments(script.text());
+            let path = folder.join(script.file(crc(text.as_bytes())));
+            std::fs::create_dir_all(path.parent().unwrap_or(&folder))?;
             write_once(&path, text.as_bytes())?;
             Ok((script, path))
         };
@@ -48,8 +62,16 @@ impl Integration {
 
     /// Where it is.
     pub(super) fn path(&self, script: Script) -> Vec<u8> {
-        let found = self.files.iter().find(|(known, _)| *known == script);
-        found.map(|(_, path)| path.as_os_str().as_bytes().to_vec()).unwrap_or_default()
+        self.file(script).as_os_str().as_bytes().to_vec()
+    }
+
+    /// The folder that it is in.
+    pub(super) fn folder(&self, script: Script) -> Vec<u8> {
+        self.file(script).parent().unwrap_or(Path::new("/")).as_os_str().as_bytes().to_vec()
+    }
+
+    fn file(&self, script: Script) -> &Path {
+        self.files.iter().find(|(known, _)| *known == script).map_or(Path::new("/"), |(_, path)| path)
     }
 }
 

@@ -61,13 +61,13 @@ fn a_shell_that_is_not_there_is_refused_with_those_that_are() {
 #[test]
 fn without_a_name_it_is_the_users_own_unless_that_is_no_shell_for_people() {
     let (_folder, scripts) = integration();
-    let bin = programs(&["bash", "nologin"], &[("sh", "bash")]);
+    let bin = programs(&["bash", "zsh", "dash", "nologin"], &[("mine", "zsh")]);
     let path = bin.path().to_str().unwrap().to_owned();
     let pick = |own: &str| {
         let own = format!("{path}/{own}");
         let wanted = Wanted { own_shell: Some(own.as_bytes()), path: Some(path.as_bytes()), ..Wanted::default() };
         scripts.pick(&wanted).unwrap().program
     };
-    assert_eq!(pick("sh"), bin.path().join("sh"));
-    assert_eq!(pick("nologin"), bin.path().join("bash"));
+    assert_eq!(pick("mine"), bin.path().join("mine"));
+    assert_eq!(["bash", "dash", "nologin", "gone"].map(pick), [(); 4].map(|()| bin.path().join("bash")));
 }

@@ -25,7 +25,7 @@ the live ones. A person can watch it with: ptyd attach <session_id>.";
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// A name or path: bash, zsh, fish, dash, ksh; or any program that reads commands, such as python3. "" is bash.
+    /// A name or path: bash, zsh, fish or dash; or any program that reads commands, such as python3. "" is bash.
     #[serde(default)]
     shell: String,
     /// Where it starts; "" is where this client is, ~ is HOME.
