@@ -78,10 +78,11 @@ impl Sampler {
     }
 
     /// Output came: whoever writes has read what was typed, or the terminal has echoed it. Whether somebody who polls
-    /// wants something is told by what was written last, so it is told again.
+    /// wants something is told by what was written last, so it is told again; so is an editor, which may have painted
+    /// after it was seen to wait.
     pub(crate) fn wrote(&mut self) {
         self.doubted_until = 0;
-        if self.last.is_some_and(|s| s.foreground == Foreground::Polls) {
+        if self.last.is_some_and(|s| matches!(s.foreground, Foreground::Polls | Foreground::Editor)) {
             self.forget();
         }
     }

@@ -275,7 +275,9 @@ impl Ledger {
 
     fn report(&mut self, report: &[u8], event: &Event, news: &mut Vec<News>) {
         if report.starts_with(b"R;") {
-            self.still_inside = self.current.and_then(|id| self.command(id)).is_some_and(|c| c.start.is_some());
+            let runs = self.current.and_then(|id| self.command(id)).is_some_and(|c| c.start.is_some());
+            // Before the first prompt it is a start-up file that uses the editor.
+            self.still_inside = runs || !self.prompt_seen;
             if !self.still_inside {
                 self.line_is_unfinished = true;
                 let why = "not run: a line that somebody has begun to type at the prompt is unfinished; C-c clears it";

@@ -192,7 +192,9 @@ impl Session {
         let (typed, _) = oneshot::channel();
         // An editor takes a return for the end of a line, and a program that reads lines gets one from the kernel.
         let end = if self.state.is_some_and(|s| !s.canonical) { '\r' } else { '\n' };
-        let bytes = format!("{}{end}", text.trim_end()).into_bytes();
+        // A key of ours that the shell did not know may have left something in its editor.
+        let clear = if end == '\r' && self.shared.spec.attests { "\x15" } else { "" };
+        let bytes = format!("{clear}{}{end}", text.trim_end()).into_bytes();
         self.ask_input(InputBytes::Raw(bytes), wire::NO_KEY, false, None, typed);
         let begun = self.begin_wait(id, wait);
         let _ = started.send(Ok(begun));

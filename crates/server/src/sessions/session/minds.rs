@@ -18,7 +18,10 @@ impl Session {
             }
         }
         let is_suspicious = self.editor_since.is_some_and(|t| now >= t + limits::EDITOR_SUSPICION);
-        if is_suspicious && self.is_replaced() {
+        if is_suspicious && !self.ledger.prompt_seen && self.is_replaced() {
+            self.editor_since = None;
+            self.goes_without_hooks();
+        } else if is_suspicious && self.is_replaced() {
             // No shell of ours any more: a key of ours would be typed into whatever it has become.
             (self.editor_since, self.ledger.still_inside) = (None, true);
             self.finish_where(Waiter::heeds_pauses, EndedBy::InputWanted);
@@ -68,7 +71,9 @@ impl Session {
     /// A key that is pressed before the shell has read the ones that hand a command over would end up as that command's
     /// input.
     fn keys_are_read(&self) -> bool {
-        let Some(command) = self.ledger.current.and_then(|id| self.ledger.command(id)) else { return false };
+        let Some(command) = self.ledger.current.and_then(|id| self.ledger.command(id)) else {
+            return !self.ledger.prompt_seen;
+        };
         // A shell that is typed at was seen to read again, with nothing left to be read.
         if self.takes_lines() {
             return true;
@@ -92,7 +97,9 @@ impl Session {
         self.editor_since = None;
         let has_begun = self.ledger.current.and_then(|id| self.ledger.command(id)).is_some_and(|c| c.start.is_some());
         // One that is typed at has said where its output begins, so it can be spoken to; only this end is lost.
-        self.is_heuristic = !(self.takes_lines() && has_begun);
+        if !(self.takes_lines() && has_begun) {
+            self.goes_without_hooks();
+        }
         self.end_heuristically("the shell's hooks are gone, so its exit code is not known");
     }
 

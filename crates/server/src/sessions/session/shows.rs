@@ -57,7 +57,11 @@ impl Session {
     fn asks(&self, state: State) -> bool {
         match state.foreground {
             wire::Foreground::Reads | wire::Foreground::ShellReads => true,
-            wire::Foreground::Editor => self.ledger.still_inside || self.ledger.current.is_none(),
+            // Before the first prompt it is not known yet whose the editor is.
+            wire::Foreground::Editor => {
+                let is_known = self.ledger.prompt_seen || self.is_heuristic;
+                self.ledger.still_inside || self.ledger.current.is_none() && is_known
+            }
             // Many programs watch the terminal without asking anything. One that asks has left its line open, and one
             // that has taken the whole screen waits for a key.
             wire::Foreground::Polls => self.ledger.scanner.line_is_open() || self.ledger.scanner.modes().alt_screen,
