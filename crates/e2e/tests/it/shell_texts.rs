@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use api::{Boundary, CommandStatus, EndedBy, Foreground, InputRequest, WaitRequest};
+use api::{Boundary, CommandStatus, EndedBy, ErrorCode, Foreground, InputRequest, WaitRequest};
 use e2e::eventually;
 
 use crate::dialects::{Dialect, Trial, each};
@@ -268,6 +268,26 @@ async fn what_a_person_types_disturbs_no_command() {
         t.shell.input(&half).await;
         assert_eq!(t.gives("echo whole").await, t.is(0, "whole\n"));
         assert!(!t.folder.join("half").exists(), "{:?}", t.dialect);
+        // A line that goes on is not taken away: the command is refused, and C-c helps, as is said.
+        t.shell.sends(if t.dialect.is_fish() { b"if true\r" } else { b"if true; then\r" }).await;
+        let request = api::ExecuteRequest { command: "echo no".to_owned(), timeout: Some(0.5), ..Default::default() };
+        let refused = t.shell.try_run(&request).await.expect_err("a line that goes on");
+        assert_eq!(refused.code(), Some(ErrorCode::SessionNotReady), "{:?}: {refused}", t.dialect);
+        assert!(refused.to_string().contains("C-c"), "{:?}: {refused}", t.dialect);
+        t.shell.presses(&["C-c"], None).await;
+        assert_eq!(t.gives("echo clear").await, t.is(0, "clear\n"));
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_prompt_that_a_person_has_changed_needs_an_interrupt_once_and_no_more() {
+    let server = e2e::Server::start();
+    let shell = Dialect::Dash.session(&server).await;
+    shell.types("PS1='mine> '").await;
+    shell.types("PS2=").await;
+    shell.presses(&["C-c"], None).await;
+    assert_eq!(shell.gives("echo one").await, (0, "one\n".to_owned()));
+    shell.types("true").await;
+    assert_eq!(shell.gives("echo two").await, (0, "two\n".to_owned()));
 }

@@ -106,6 +106,9 @@ impl Holder {
     /// The atomic step: the prompt is ready and the editor has the terminal, so record, stage, press.
     pub(super) fn start_waiting_command(&mut self, now: u64) {
         let Some(waiting) = &self.waiting else { return };
+        if self.prompts.is_some() && self.prompt.is_cleared(now) && self.shell_reads_commands() {
+            self.prompt.drawn();
+        }
         let is_ready = self.prompt.shell == Shell::Ready && self.keyboard.is_empty();
         if !is_ready || !self.shell_reads_commands() {
             if now >= waiting.until {
@@ -229,6 +232,9 @@ impl Holder {
         let (result, number) = match target {
             Target::Foreground => {
                 self.sampler.signalled(now);
+                if signo == signal::INT {
+                    self.prompt.interrupted(now);
+                }
                 (self.signal_foreground(signo), 0)
             }
             Target::Session => {
