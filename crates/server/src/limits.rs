@@ -103,6 +103,9 @@ pub const OUTSIDE_EVERY_MIN: Duration = Duration::from_millis(5);
 pub const OUTSIDE_EVERY_MAX: Duration = Duration::from_millis(100);
 /// A screen that is painted anew lacks for a moment what is on it.
 pub const GONE_SETTLES: Duration = Duration::from_millis(50);
+/// Viewers are not shown what comes behind an accepted command before its output begins, which takes a fraction of a
+/// millisecond; a shell that does not begin is shown as it is.
+pub const ECHO_HELD: Duration = Duration::from_millis(100);
 /// Requests that may queue for one session.
 pub const MAILBOX_MAX: usize = 64;
 /// The clean text that a pattern is matched against: the newest part.

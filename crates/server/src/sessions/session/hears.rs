@@ -415,7 +415,8 @@ impl Session {
             let (reply, finished) = oneshot::channel();
             let at = self.ledger.scanner.position();
             let from = self.ledger.command(id).map_or(at, super::super::ledger::Command::output_from);
-            let waiter = Waiter::new(wait, Some(id), from, self.ledger.cols, None, reply);
+            let mut waiter = Waiter::new(wait, Some(id), from, self.ledger.cols, None, reply);
+            waiter.looks_at_its_command(self.ledger.cols, self.ledger.rows);
             self.admit(waiter);
             finished
         });

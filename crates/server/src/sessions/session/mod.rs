@@ -30,6 +30,7 @@ use super::bulletin::Bulletin;
 use super::feed::{Noted, Published};
 use super::ledger::{Ledger, News, micros, time};
 use super::link::Link;
+use super::loader;
 use super::meta::Meta;
 use super::processes::{Identity, Meter};
 use super::snapshot;
@@ -428,7 +429,10 @@ impl Session {
         let typed = self.typed_command_at();
         let screen = self.screen_settles_at().filter(|_| self.is_state_unheeded && !self.has_unread());
         let stops = self.stops.as_ref().and_then(|s| s.next_at());
-        [waits, editor, report, marker, start, pending, typed, screen, stops, self.life.next_at()]
+        let now_us = micros(SystemTime::now());
+        let echo = self.ledger.echo_until_us().filter(|until| *until > now_us);
+        let echo = echo.map(|until| Instant::now() + std::time::Duration::from_micros(until - now_us));
+        [echo, waits, editor, report, marker, start, pending, typed, screen, stops, self.life.next_at()]
             .into_iter()
             .flatten()
             .min()
