@@ -163,6 +163,11 @@ async fn noise_is_what_a_person_would_see() {
         }
         std::fs::write(t.folder.join("ask.py"), ASKER).expect("written");
         assert_eq!(t.gives("python3 ask.py").await, t.is(0, "1 True\n"));
+        // Whoever looks at the screen sees the command, and not how it was handed over.
+        t.shell.gives("echo shown").await;
+        let rows = t.shell.screen().await;
+        let has = |word: &str| rows.iter().any(|row| row.contains(word));
+        assert_eq!((has("echo shown"), has("__ptyd")), (true, false), "{:?}: {rows:?}", t.dialect);
         let raw = t.shell.run(r"printf 'a\033[31mb\rc\000\377d\n'").await;
         assert_eq!(t.shell.bytes_of(&raw).await, b"a\x1b[31mb\rc\0\xffd\r\n", "{:?}", t.dialect);
     })
