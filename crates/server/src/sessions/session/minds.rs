@@ -112,9 +112,12 @@ impl Session {
         reads_again.then(|| Instant::now() + limits::TYPED_AGE_MIN.saturating_sub(age))
     }
 
-    /// A typed command ends when the shell reads the terminal again.
+    /// A typed command ends when the shell reads the terminal again. What was written before that is read first.
     pub(super) fn heed_typed_command(&mut self) {
-        if self.is_heuristic && self.typed_command_at().is_some_and(|at| at <= Instant::now()) {
+        if self.is_heuristic
+            && (self.is_deaf || !self.has_unread())
+            && self.typed_command_at().is_some_and(|at| at <= Instant::now())
+        {
             self.end_heuristically("typed into a shell without ptyd's hooks, so its exit code is not known");
         }
     }
