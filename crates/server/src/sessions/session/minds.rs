@@ -17,6 +17,9 @@ impl Session {
                 self.finish(waiter, ended_by, matched);
             }
         }
+        if let Some(painted) = self.painted_at.filter(|_| self.foreground() == Foreground::Fullscreen) {
+            self.finish_where(|w| w.still_at(painted).is_some_and(|at| now >= at), EndedBy::Quiet);
+        }
         let is_suspicious = self.editor_since.is_some_and(|t| now >= t + limits::EDITOR_SUSPICION);
         if is_suspicious && !self.ledger.prompt_seen && self.is_replaced() {
             self.editor_since = None;
