@@ -17,6 +17,7 @@ use crate::action::{ActionError, Create, Limits, SessionView};
 use crate::identity::Principal;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::shell::Wanted;
 
 /// Variables of the server's or client's own that mean nothing, or something wrong, in a new terminal.
 const NOT_INHERITED: [&[u8]; 21] = [
@@ -104,10 +105,15 @@ impl Manager {
             set(&mut env, name.as_bytes(), value.as_bytes());
         }
         let cwd = checked_directory(wish.cwd.as_ref(), get(&env, b"HOME"))?;
-        let path = get(&env, b"PATH").map(<[u8]>::to_vec);
-        let original_env = get(&env, b"ENV").map(<[u8]>::to_vec);
-        let shell =
-            self.integration.pick(wish.shell.as_deref(), wish.login, path.as_deref(), original_env.as_deref())?;
+        let wanted = Wanted {
+            shell: wish.shell.as_deref(),
+            login: wish.login,
+            path: get(&env, b"PATH"),
+            own_shell: get(&env, b"SHELL"),
+            env: get(&env, b"ENV"),
+            zdotdir: get(&env, b"ZDOTDIR"),
+        };
+        let shell = self.integration.pick(&wanted)?;
         for (name, value) in &shell.env {
             set(&mut env, name, value);
         }
@@ -144,6 +150,8 @@ impl Manager {
             keeps_descendants: wish.keeps_descendants,
             meta: meta.encode(),
             open_files: self.open_files,
+            attestation_fd: shell.attestation_fd,
+            run_line: shell.run_line,
             ..Spec::default()
         };
         bounds::plan(&mut spec, id, &limits)?;

@@ -260,6 +260,8 @@ fn ask(call: &TerminalCall) -> Ask {
 
 fn wish(context: &ClientContext, client: String) -> Create {
     Create {
+        // What models write, whatever their user likes.
+        shell: Some("bash".to_owned()),
         cwd: context.cwd.clone(),
         base_env: context.env.clone(),
         umask: context.umask,

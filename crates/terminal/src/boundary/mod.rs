@@ -69,6 +69,8 @@ pub struct Flags {
     pub hooks_lost: bool,
     /// `n`: the command's text did not run to its end (a syntax error, or an interrupt).
     pub not_run_to_end: bool,
+    /// `b`: the shell's prompt said so in the output, and no report of the shell's own.
+    pub in_band: bool,
 }
 
 /// A place in the output that is known.
@@ -139,6 +141,7 @@ pub fn parse_record(bytes: &[u8]) -> Option<Record> {
                         incomplete: flags.contains(&b'i'),
                         hooks_lost: flags.contains(&b'l'),
                         not_run_to_end: flags.contains(&b'n'),
+                        in_band: flags.contains(&b'b'),
                     },
                     cwd: cwd.to_vec(),
                 },

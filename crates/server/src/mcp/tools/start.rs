@@ -25,7 +25,7 @@ the live ones. A person can watch it with: ptyd attach <session_id>.";
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// A shell's name or path, bash only for now; "" is bash.
+    /// A name or path: bash, zsh, fish or dash; or any program that reads commands, such as python3. "" is bash.
     #[serde(default)]
     shell: String,
     /// Where it starts; "" is where this client is, ~ is HOME.
@@ -149,7 +149,8 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
         None => client.cwd.clone(),
     };
     let action = Action::Create(Create {
-        shell: given(arguments.shell),
+        // What models write, whatever their user likes.
+        shell: given(arguments.shell).or_else(|| Some("bash".to_owned())),
         login: false,
         cwd,
         env: arguments.env.into_iter().collect(),
