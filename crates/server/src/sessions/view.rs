@@ -47,6 +47,15 @@ pub(crate) fn read(reader: &Reader, from: u64, to: u64) -> std::io::Result<Slice
     Ok(slice)
 }
 
+/// What has to be known of a range to render it, besides its bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Begins {
+    /// It has prompts in it, at which these commands were given.
+    pub(crate) echoes: Echoes,
+    /// A program had the whole screen when it began.
+    pub(crate) in_paint: bool,
+}
+
 /// Renders a range as a person would have seen it, cut to so many characters.
 pub(crate) fn text(
     reader: &Reader,
@@ -54,14 +63,17 @@ pub(crate) fn text(
     to: u64,
     cols: u16,
     budget: usize,
-    echoes: &Echoes,
+    begins: &Begins,
 ) -> std::io::Result<TextView> {
     let first = reader.first()?.0;
     let lost = (from < first).then(|| (from, first.min(to)));
     let from = from.max(first).min(to);
     let mut view = if to - from <= RENDER_BYTES_MAX {
         let mut slice = read(reader, from, to)?;
-        show_commands(&mut slice.bytes, slice.from, echoes);
+        show_commands(&mut slice.bytes, slice.from, &begins.echoes);
+        if begins.in_paint {
+            slice.bytes.splice(0..0, *b"\x1b[?1049h");
+        }
         let whole = terminal::render(&slice.bytes, cols);
         if fits(&whole.text, budget) {
             TextView {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::session::Finished;
 use crate::action::{EndedBy, Until, Wait};
-use crate::limits::{GONE_SETTLES, PATTERN_TEXT_MAX};
+use crate::limits::{GONE_SETTLES, PATTERN_TEXT_MAX, SCREEN_STILL};
 
 /// A caller that waits. Dropping its receiver ends the wait and nothing else.
 pub(crate) struct Waiter {
@@ -26,6 +26,8 @@ pub(crate) struct Waiter {
     vanishing: Vec<Vanishing>,
     /// What a fresh command has painted, where that is looked at: what it was typed as is no part of it.
     painted: Option<Screen>,
+    /// A program that has the whole screen and is still has done what it was run or typed at for.
+    ends_with_stillness: bool,
     hears_bell: bool,
     /// How often the bell had rung when the wait began.
     bells: u64,
@@ -105,6 +107,7 @@ impl Waiter {
             input_wanted,
             vanishing: vanishing.collect(),
             painted: None,
+            ends_with_stillness: false,
             hears_bell,
             bells: 0,
             matcher: wait.pattern.map(|p| Matcher::new(p, cols)),
@@ -190,6 +193,16 @@ impl Waiter {
 
     pub(crate) fn wants_pattern(&self) -> bool {
         self.matcher.is_some()
+    }
+
+    /// Something was run or typed for this wait.
+    pub(crate) fn looks_for_a_still_screen(&mut self) {
+        self.ends_with_stillness = self.input_wanted;
+    }
+
+    /// Until when a screen that was painted last at this time has to stay as it is to end the wait.
+    pub(crate) fn still_at(&self, painted_at: Instant) -> Option<Instant> {
+        self.ends_with_stillness.then(|| painted_at.max(self.began) + SCREEN_STILL)
     }
 
     /// Whether it ends when the program wants input or is stopped.

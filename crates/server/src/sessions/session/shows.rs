@@ -107,6 +107,7 @@ impl Session {
                 .and_then(|id| self.ledger.command(id))
                 .map(|c| snapshot::command_view(&self.shared.id, c, self.ledger.scanner.position())),
             paint_from: self.paint_from,
+            last_paint: self.last_paint.clone(),
             background_from: self.ledger.background_from,
             shown_to: self.shown_to(),
             holder_pid: self.ledger.holder_pid,
