@@ -303,7 +303,7 @@ impl Rig<'_> {
             return Ok(());
         }
         println!(
-            "== npm packages: a terminal for pages, a driver for browsers, other MCP clients, MCP's own suite, vite, Node"
+            "== npm packages: a terminal for pages, a driver for browsers, other MCP clients, MCP's own suite, vite, a tokenizer, Node"
         );
         fs::create_dir_all(&npm)?;
         for name in ["package.json", "package-lock.json"] {
