@@ -151,6 +151,17 @@ fn the_oldest_of_too_many_waiting_ends_is_placed_at_the_last_known_boundary() {
     assert_eq!(boundaries.record(ended("more", 99)), Some(lost(0, 20)));
 }
 
+#[test]
+fn a_start_outlives_any_number_of_ends_that_were_typed_ahead() {
+    let mut boundaries = Boundaries::new();
+    boundaries.record(started("s", 1));
+    for number in 0..3 * WAITING_MAX {
+        boundaries.record(ended(&format!("n{number}"), 0));
+    }
+    let found = boundaries.marker(MarkerKind::Start, &nonce("s"), 500, 520);
+    assert_eq!(found.last(), Some(&Boundary::Started { id: 1, at: 520, marker: 500..520 }));
+}
+
 /// What happens in a session: each step is a record, its marker, a forgery, a lost marker or a time-out.
 #[derive(Clone, Debug)]
 enum Step {
