@@ -247,7 +247,8 @@ class Desk:
         with open(self.root / "shim.log", "a") as log:
             before = set(self.shims())
             async with Client(stdio_client(server, errlog=log), mode=mode) as client:
-                [shim] = set(self.shims()) - before
+                # One that starts the server has for a moment a child that looks like itself.
+                [shim] = [pid for pid in set(self.shims()) - before if parent(pid) == os.getpid()]
                 yield Agent(client, shim)
         if "0" in options:
             await self.detached()
@@ -348,6 +349,15 @@ class Desk:
         """What ptyd said, for a failed test's report."""
         logs = [*self.state.glob("*.log"), self.root / "shim.log", *self.state.glob("sessions/*/holder.log")]
         return "\n".join(f"--- {p.name}\n{p.read_text(errors='replace')[-4000:]}" for p in logs if p.is_file())
+
+
+def parent(pid: int) -> int | None:
+    """The process that started this one; `None` when it is gone."""
+    try:
+        # The name may hold anything, a closing parenthesis too.
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
 
 
 @contextmanager
