@@ -33,8 +33,8 @@ run() {
 
 # Kept in this shell, so that the sessions share one server, which is ended by its process id.
 run "$ptyd" serve --listen 127.0.0.1:0 >"$demo/served" &
-server=$!
-trap 'kill $server; wait $server' EXIT
+# The job is a shell of ours that waits for it.
+trap 'kill "$(cat "$demo/state/lock")"; wait' EXIT
 until grep -q 'try it' "$demo/served"; do :; done
 
 is_wanted() { [[ $wanted == "  " || $wanted == *" $1 "* ]]; }
