@@ -44,6 +44,8 @@ pub struct Spec {
     pub open_files_max: u64,
     /// The hard limit of each process's address space in bytes; 0 leaves it.
     pub address_space_max: u64,
+    /// Another user whose shell it is: uid, gid and all groups, in this order; empty for the holder's own.
+    pub identity: Vec<u32>,
 }
 
 impl Spec {
@@ -67,6 +69,7 @@ impl Spec {
         e.u32(self.umask).u16(self.cols).u16(self.rows).bool(self.attests).u64(self.journal_bytes_max);
         e.bool(self.may_splice).bool(self.keeps_descendants).bytes(&self.meta).u64(self.open_files);
         e.list(&self.groups).u64(self.open_files_max).u64(self.address_space_max);
+        e.bytes(&self.identity.iter().flat_map(|id| id.to_le_bytes()).collect::<Vec<u8>>());
         e.take()
     }
 
@@ -93,7 +96,14 @@ impl Spec {
         if d.is_empty() {
             return Some(spec);
         }
-        Some(Self { groups: d.list()?, open_files_max: d.u64()?, address_space_max: d.u64()?, ..spec })
+        let spec = Self { groups: d.list()?, open_files_max: d.u64()?, address_space_max: d.u64()?, ..spec };
+        // Before other users there was nothing more.
+        if d.is_empty() {
+            return Some(spec);
+        }
+        let (ids, rest) = d.bytes()?.as_chunks();
+        let identity = ids.iter().map(|id| u32::from_le_bytes(*id)).collect();
+        rest.is_empty().then_some(Self { identity, ..spec })
     }
 }
 
@@ -122,12 +132,14 @@ mod tests {
             groups: vec![b"/sys/fs/cgroup/pids/ptyd/s0-abc/cgroup.procs".to_vec()],
             open_files_max: 64,
             address_space_max: 1 << 30,
+            identity: vec![1_000, 1_000, 1_000, 27],
         };
         let bytes = spec.encode();
         assert_eq!(Spec::decode(&bytes), Some(spec.clone()));
-        let without = Spec { groups: Vec::new(), open_files_max: 0, address_space_max: 0, ..spec };
+        let without =
+            Spec { groups: Vec::new(), open_files_max: 0, address_space_max: 0, identity: Vec::new(), ..spec };
         let older = without.encode();
-        let older = older.get(..older.len() - 4 - 16).unwrap();
+        let older = older.get(..older.len() - 4 - 16 - 4).unwrap();
         assert_eq!(Spec::decode(older), Some(without), "what an earlier version wrote");
         assert_eq!(Spec::decode(bytes.get(..bytes.len() - 1).unwrap()), None);
     }
