@@ -16,6 +16,9 @@ pub struct PathOptions {
     /// The server's Unix socket [default: ptyd.sock in $XDG_RUNTIME_DIR/ptyd, else in the state directory]
     #[arg(long, global = true, value_name = "PATH")]
     pub socket: Option<PathBuf>,
+    /// The configuration file [default: $XDG_CONFIG_HOME/ptyd/config.toml]
+    #[arg(long, global = true, env = "PTYD_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Where the socket is, unless --socket names it
     #[arg(long, global = true, hide = true, env = "PTYD_RUNTIME_DIR", value_name = "DIR")]
     pub runtime_dir: Option<PathBuf>,
@@ -28,6 +31,14 @@ pub struct Paths {
     pub state_dir: PathBuf,
     /// Its Unix socket.
     pub socket: PathBuf,
+}
+
+impl PathOptions {
+    /// The configuration file, if there is a home for one.
+    pub fn config_file(&self) -> Option<PathBuf> {
+        let named = self.config.clone().filter(|file| !file.as_os_str().is_empty());
+        named.or_else(|| Some(Xdg::new().ok()?.config_dir().join("ptyd/config.toml")))
+    }
 }
 
 impl Paths {
