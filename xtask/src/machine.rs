@@ -16,7 +16,7 @@ struct Need {
     why: &'static str,
 }
 
-const NEEDS: [Need; 12] = [
+const NEEDS: [Need; 18] = [
     Need { probe: Probe::Program("cc"), package: "gcc", why: "it links the programs and compiles the bundled SQLite" },
     Need { probe: Probe::Program("bash"), package: "bash", why: "the tests run real shells" },
     Need {
@@ -31,17 +31,23 @@ const NEEDS: [Need; 12] = [
     },
     Need { probe: Probe::Program("vim"), package: "vim", why: "a full-screen program that tests drive" },
     Need { probe: Probe::Program("less"), package: "less", why: "a full-screen program that tests drive" },
+    Need { probe: Probe::Program("nano"), package: "nano", why: "a full-screen program that tests drive" },
+    Need { probe: Probe::Program("htop"), package: "htop", why: "a full-screen program that tests drive" },
+    Need { probe: Probe::Program("fzf"), package: "fzf", why: "a full-screen program that tests drive" },
+    Need { probe: Probe::Program("dialog"), package: "dialog", why: "a menu that tests pick from" },
+    Need { probe: Probe::Program("whiptail"), package: "whiptail", why: "a menu that tests pick from" },
+    Need { probe: Probe::Program("git"), package: "git", why: "git add -p asks questions" },
     Need {
         probe: Probe::Program("tmux"),
         package: "tmux",
         why: "a terminal inside the terminal, and the one to compare with",
     },
     Need { probe: Probe::Program("strace"), package: "strace", why: "tests count system calls" },
-    Need { probe: Probe::Program("ps"), package: "procps", why: "tests look for processes that were left" },
+    Need { probe: Probe::Program("ps"), package: "procps", why: "tests look for what was left, and drive top" },
     Need {
         probe: Probe::Program("npm"),
         package: "npm",
-        why: "npm init asks questions, and a generator of clients and other MCP clients are npm packages",
+        why: "npm init asks questions; a generator of clients, other MCP clients and a dev server are npm packages",
     },
     Need { probe: Probe::Program("chromium"), package: "chromium", why: "a real browser, for a page with a terminal" },
     Need { probe: Probe::Program("shellcheck"), package: "shellcheck", why: "the shell scripts are linted" },

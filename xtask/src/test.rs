@@ -288,7 +288,7 @@ impl Rig<'_> {
             return Ok(());
         }
         println!(
-            "== npm packages: a terminal for pages, a driver for browsers, other MCP clients, MCP's own suite, Node"
+            "== npm packages: a terminal for pages, a driver for browsers, other MCP clients, MCP's own suite, vite, Node"
         );
         fs::create_dir_all(&npm)?;
         for name in ["package.json", "package-lock.json"] {

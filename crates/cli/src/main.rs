@@ -13,6 +13,7 @@ mod keyboard;
 mod logs;
 mod machine;
 mod paths;
+mod record;
 mod run;
 mod search;
 mod serve;
@@ -40,7 +41,7 @@ struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 no such session, 4 not allowed, 5 no server, 124 timed out; \
-    `run` passes the command's own code through. PTYD_LOG sets what is logged, such as debug.";
+    `run` and `record` pass the command's own code through. PTYD_LOG sets what is logged, such as debug.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -54,6 +55,8 @@ enum Command {
     New(sessions::NewOptions),
     /// Run a command, print its output and pass its exit code through
     Run(run::RunOptions),
+    /// Write an asciicast of a session, or of a command in a session of its own
+    Record(record::RecordOptions),
     /// Use a session from this terminal
     Attach(attach::AttachOptions),
     /// Type at a session
@@ -107,6 +110,7 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Ls(options) => talk(sessions::ls(&Client::unix(&paths.socket), &options)),
         Command::New(options) => talk(sessions::new(&started(&paths)?, &options)),
         Command::Run(options) => talk(run::run(&started(&paths)?, &paths, &options)),
+        Command::Record(options) => talk(record::record(&paths, options)),
         Command::Attach(options) => talk(attach::attach(&Client::unix(&paths.socket), &options)),
         Command::Send(options) => talk(sessions::send(&Client::unix(&paths.socket), &options)),
         Command::Logs(options) => talk(logs::logs(&Client::unix(&paths.socket), &options)),

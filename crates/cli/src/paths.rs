@@ -31,6 +31,8 @@ pub struct Paths {
     pub state_dir: PathBuf,
     /// Its Unix socket.
     pub socket: PathBuf,
+    /// The configuration file, if another than the usual one was named.
+    pub config: Option<PathBuf>,
 }
 
 impl PathOptions {
@@ -66,7 +68,9 @@ impl Paths {
             (None, _) => state_dir.clone(),
         };
         let socket = options.socket.clone().unwrap_or_else(|| runtime_dir.join("ptyd.sock"));
-        Ok(Self { state_dir: std::path::absolute(state_dir)?, socket: std::path::absolute(socket)? })
+        let named = options.config.clone().filter(|file| !file.as_os_str().is_empty());
+        let config = named.map(std::path::absolute).transpose()?;
+        Ok(Self { state_dir: std::path::absolute(state_dir)?, socket: std::path::absolute(socket)?, config })
     }
 
     /// The log of a server that was started on demand.
@@ -86,7 +90,7 @@ mod tests {
     #[test]
     fn a_state_directory_of_its_own_has_a_socket_of_its_own() {
         let options = PathOptions { state_dir: Some("/a".into()), ..PathOptions::default() };
-        let expected = Paths { state_dir: "/a".into(), socket: "/a/ptyd.sock".into() };
+        let expected = Paths { state_dir: "/a".into(), socket: "/a/ptyd.sock".into(), config: None };
         assert_eq!(Paths::choose(&options, none()).expect("chosen"), expected);
         assert_eq!(Paths::choose(&options, Xdg::new().map_err(io::Error::other)).expect("chosen"), expected);
     }

@@ -24,7 +24,7 @@ use crate::shim;
 #[derive(Debug, Args)]
 pub struct RunOptions {
     /// In this session instead of one of its own, which ends with the command
-    #[arg(long, short, conflicts_with_all = ["cwd", "shell", "env"])]
+    #[arg(long, short, conflicts_with_all = ["cwd", "shell", "env", "size"])]
     session: Option<String>,
     #[command(flatten)]
     start: StartOptions,
@@ -39,9 +39,17 @@ pub struct RunOptions {
     command: Vec<String>,
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+/// A time on the command line.
+pub fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| "must be seconds, such as 30 or 0.5".to_owned())?;
     Duration::try_from_secs_f64(number).map_err(|e| e.to_string())
+}
+
+impl RunOptions {
+    /// In a session of its own.
+    pub fn alone(command: Vec<String>, start: StartOptions, timeout: Option<Duration>) -> Self {
+        Self { session: None, start, timeout, json: false, command }
+    }
 }
 
 /// A shell may take this long to its first prompt.
@@ -90,6 +98,18 @@ struct Runner<'a> {
 
 /// Runs the command.
 pub async fn run(client: &Client, paths: &Paths, options: &RunOptions) -> Result<ExitCode, Failure> {
+    let request = options.start.request(None)?;
+    run_and(client, paths, options, &request, async |_| Ok(())).await
+}
+
+/// Runs the command, and does this before the session that was made for it ends, however the command ended.
+pub async fn run_and(
+    client: &Client,
+    paths: &Paths,
+    options: &RunOptions,
+    request: &CreateRequest,
+    and: impl AsyncFnOnce(&TerminalSession) -> Result<(), Failure>,
+) -> Result<ExitCode, Failure> {
     let text = match options.command.as_slice() {
         [line] => line.clone(),
         words => words.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(" "),
@@ -100,10 +120,15 @@ pub async fn run(client: &Client, paths: &Paths, options: &RunOptions) -> Result
         let session = sessions::find(client, given).await?;
         return runner.within(&session, &text, options, &mut leaving).await;
     }
-    let session = runner.made(&options.start.request(None)?, &mut leaving).await?;
+    let session = runner.made(request, &mut leaving).await?;
     let result = runner.within(&session, &text, options, &mut leaving).await;
+    let done = tokio::select! {
+        done = and(&session) => done,
+        _ = leaving.asked() => Err(Failure::new("interrupted")),
+    };
     runner.end(&session, result.is_err(), &mut leaving).await;
-    result
+    // Why the command came to no end says more than what could not be done after it.
+    result.and_then(|code| done.map(|()| code))
 }
 
 impl Runner<'_> {

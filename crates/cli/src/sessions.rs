@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use api::{CreateRequest, InputRequest, SessionStatus, TerminalSession};
+use api::{CreateRequest, Dimensions, InputRequest, SessionStatus, TerminalSession};
 use clap::Args;
 use client::Client;
 use serde_json::{Number, Value};
@@ -100,6 +100,14 @@ pub struct StartOptions {
     /// A variable for the shell; can be given more than once
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     env: Vec<(String, String)>,
+    /// The terminal's size [default: this one's, or 120x40]
+    #[arg(long, value_name = "COLSxROWS", value_parser = size)]
+    size: Option<Dimensions>,
+}
+
+fn size(text: &str) -> Result<Dimensions, String> {
+    let sides = text.split_once('x').and_then(|(cols, rows)| Some((cols.parse().ok()?, rows.parse().ok()?)));
+    sides.map(|(cols, rows)| Dimensions { cols, rows }).ok_or_else(|| "must be like 80x24".to_owned())
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {
@@ -140,7 +148,7 @@ impl StartOptions {
             env,
             name,
             // Whoever names a profile wants its size.
-            dimensions: if self.profile.is_none() { tty::size() } else { None },
+            dimensions: self.size.or_else(|| if self.profile.is_none() { tty::size() } else { None }),
             ..CreateRequest::default()
         })
     }
@@ -328,6 +336,12 @@ mod tests {
         assert_eq!(find("ab"), Err((3, "ab could be any of s0-abcd, s0-abxy".to_owned())));
         assert_eq!(find("nope").map_err(|(code, _)| code), Err(3));
         assert_eq!(find("").map_err(|(code, _)| code), Err(3));
+    }
+
+    #[test]
+    fn a_size_is_columns_and_rows() {
+        assert_eq!(size("80x24"), Ok(Dimensions { cols: 80, rows: 24 }));
+        assert!(["80", "80x", "x24", "80X24", "80x24x1", "-1x2"].iter().all(|text| size(text).is_err()));
     }
 
     #[test]

@@ -90,6 +90,27 @@ impl Pool {
         Ok(Ok(TokioIo::new(upgraded)))
     }
 
+    /// Gets something long, piece by piece as it comes; a refusal is the inner error, and has given no piece.
+    pub(crate) async fn get(
+        &self,
+        path: &str,
+        piece: &mut impl FnMut(&[u8]),
+    ) -> Result<Result<(), Answer>, ClientError> {
+        let mut fresh = self.connect().await?;
+        let request = self.request(Method::GET, path, Bytes::new())?;
+        let response = fresh.send_request(request).await.map_err(ClientError::Broken)?;
+        if !response.status().is_success() {
+            return self.finish(fresh, response).await.map(Err);
+        }
+        let mut body = response.into_body();
+        while let Some(frame) = body.frame().await {
+            if let Some(data) = frame.map_err(ClientError::Broken)?.data_ref() {
+                piece(data);
+            }
+        }
+        Ok(Ok(()))
+    }
+
     fn request(&self, method: Method, path: &str, body: Bytes) -> Result<Request<Full<Bytes>>, ClientError> {
         let host = match self.place {
             Place::Unix(_) => "localhost".to_owned(),

@@ -210,6 +210,17 @@ impl Client {
         self.json(get(format!("/terminals/{}/screen", escaped(session)))).await
     }
 
+    /// `GET …/recording`, an asciicast of this version, piece by piece as it comes.
+    pub async fn recording(
+        &self,
+        session: &str,
+        version: u64,
+        mut piece: impl FnMut(&[u8]),
+    ) -> Result<(), ClientError> {
+        let path = format!("/terminals/{}/recording?version={version}", escaped(session));
+        self.pool.get(&path, &mut piece).await.and_then(|got| got.map_err(|a| refusal(&a)))
+    }
+
     /// `GET /mcp/stdio`: the raw MCP stream, over the Unix socket.
     pub async fn mcp_stdio(&self) -> Result<TokioIo<Upgraded>, ClientError> {
         self.pool.upgrade("/mcp/stdio", "ptyd-mcp").await.and_then(|upgraded| upgraded.map_err(|a| refusal(&a)))

@@ -175,3 +175,21 @@ async def test_a_syntax_error_is_an_end_with_bashs_own_words(desk):
     answer = await desk.terminal("echo a; )")
     assert ("syntax error near unexpected token `)'" in answer.output, answer.exit) == (True, 2)
     assert (await desk.terminal("echo ok")).output == "ok"
+
+
+async def test_what_a_program_left_unread_is_in_no_later_commands_output(desk):
+    # It takes one key in raw mode and leaves; the rest of what is typed is a line for the shell.
+    (desk.project / "one.py").write_text(
+        "import os, termios, tty\n"
+        "before = termios.tcgetattr(0)\n"
+        "tty.setraw(0)\n"
+        "print('ready', end='\\r\\n', flush=True)\n"
+        "os.read(0, 1)\n"
+        "termios.tcsetattr(0, termios.TCSADRAIN, before)\n"
+    )
+    session = await desk.session()
+    # Whether the shell has run that line when the next command is handed over is chance.
+    for _ in range(20):
+        assert (await session.run("python3 one.py", wait_for="ready", timeout=20)).fact("matched") == '"ready"'
+        assert (await session.type("xtrue\r", timeout=20)).exit == 0
+        assert (await session.run("echo next")).output == "next"

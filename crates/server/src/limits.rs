@@ -85,6 +85,9 @@ pub const EDITOR_SUSPICION: Duration = Duration::from_millis(60);
 /// A full-screen program is believed to wait for a key when nothing was painted for this long: vim looks for its
 /// terminal's answers for 10 ms when it leaves, and a loaded machine makes more of it.
 pub const SCREEN_SETTLES: Duration = Duration::from_millis(100);
+/// A full-screen program of which nobody sees that it waits for a key (another process reads for it, as with tmux) has done
+/// what it was run for when its screen stays as it is for this long.
+pub const SCREEN_STILL: Duration = Duration::from_secs(1);
 /// After this long even a shell on an overloaded machine has read the keys that handed it a command.
 pub const KEYS_READ: Duration = Duration::from_secs(3);
 /// The shell does not answer the report key: after this its command is given up as ended, heuristically.
@@ -105,6 +108,9 @@ pub const OUTSIDE_EVERY_MIN: Duration = Duration::from_millis(5);
 pub const OUTSIDE_EVERY_MAX: Duration = Duration::from_millis(100);
 /// A screen that is painted anew lacks for a moment what is on it.
 pub const GONE_SETTLES: Duration = Duration::from_millis(50);
+/// Viewers are not shown what comes behind an accepted command before its output begins, which takes a fraction of a
+/// millisecond; a shell that does not begin is shown as it is.
+pub const ECHO_HELD: Duration = Duration::from_millis(100);
 /// Requests that may queue for one session.
 pub const MAILBOX_MAX: usize = 64;
 /// The clean text that a pattern is matched against: the newest part.

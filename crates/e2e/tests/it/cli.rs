@@ -34,6 +34,39 @@ async fn run_passes_bytes_and_exit_codes_through() {
     );
 }
 
+/// A recording's header, and all that was shown.
+fn cast(server: &Server, name: &str) -> (Value, String) {
+    let text = std::fs::read_to_string(server.home().file(name)).expect("a recording");
+    let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let header = lines.next().expect("a header");
+    (header, lines.filter(|event| event[1] == "o").filter_map(|event| event[2].as_str().map(str::to_owned)).collect())
+}
+
+#[tokio::test]
+async fn record_writes_what_was_shown_and_passes_the_exit_code_through() {
+    let server = Server::start();
+    let command = "tput cols; printf '\\033[32mgreen\\033[0m\\n'; (exit 7)";
+    let recorded = ptyd(&server, &["record", "--name", "colours", "--size", "60x15", "--", command]);
+    assert_eq!((recorded.0.as_str(), recorded.2), ("60\r\n\x1b[32mgreen\x1b[0m\r\n", Some(7)));
+    let (header, shown) = cast(&server, "colours.cast");
+    let told = ["version", "width", "height", "title"].map(|name| header[name].clone());
+    assert_eq!(told, [Value::from(2), 60.into(), 15.into(), "colours".into()]);
+    assert!(shown.contains("(exit 7)\r\n") && shown.contains("60\r\n\x1b[32mgreen\x1b[0m\r\n"), "{shown:?}");
+
+    // A file that is there is nobody's to write over, and is known before anything is run.
+    let again = ptyd(&server, &["record", "--output", "colours.cast", "--", "touch ran"]);
+    assert_eq!((again.2, server.home().file("ran").exists()), (Some(1), false), "{}", again.1);
+    // What took too long is on record as far as it went; a session that ended, too.
+    let late = ["record", "-o", "late.cast", "--format", "3", "--timeout", "2", "--", "echo begun; sleep 60"];
+    assert_eq!(ptyd(&server, &late).2, Some(124));
+    let (header, shown) = cast(&server, "late.cast");
+    assert!(header["version"] == 3 && shown.contains("begun\r\n"), "{header} {shown:?}");
+    assert_eq!(ptyd(&server, &["record", "-o", "again.cast", "colours"]).2, Some(0));
+    assert_eq!(cast(&server, "again.cast").0["title"], "colours");
+    assert_eq!(ptyd(&server, &["record", "nobody"]).2, Some(3));
+    assert_eq!(server.client().list(None).await.expect("a list").total, 0, "sessions of its own have ended");
+}
+
 #[tokio::test]
 async fn sessions_are_made_listed_typed_at_read_and_ended() {
     let server = Server::start();

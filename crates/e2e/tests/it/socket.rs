@@ -1,5 +1,6 @@
 //! The WebSocket: exact over any number of disconnects, fair to the slow, closed with a reason, entered by token or ticket.
 
+use api::{CreateRequest, Dimensions};
 use e2e::{Connection, Heard, Random, Server, Session, Socket, count, footprint, seq};
 use regex::bytes::Regex;
 use rustix::process::Signal;
@@ -7,10 +8,16 @@ use tokio::io::AsyncWriteExt;
 
 use crate::boundaries::join_all;
 
-/// The journal as a viewer is to see it.
-async fn shown(shell: &Session) -> Vec<u8> {
+/// The journal as a viewer is to see it: without markers, and with the commands where bash's editor showed our line.
+async fn shown(shell: &Session, commands: &[&str]) -> Vec<u8> {
+    const LINE: &[u8] = br#"\builtin eval -- "$__ptyd_text"; __ptyd_finish && :"#;
     let marker = Regex::new(r"(?-u)\x1b\]7337;[CD];[0-9A-Za-z.]+(\x07|\x1b\\)").expect("a pattern");
-    marker.replace_all(&shell.journal().await, b"".as_slice()).into_owned()
+    let mut bytes = marker.replace_all(&shell.journal().await, b"".as_slice()).into_owned();
+    for command in commands {
+        let at = bytes.windows(LINE.len()).position(|window| window == LINE).expect("our line");
+        bytes.splice(at..at + LINE.len(), command.bytes());
+    }
+    bytes
 }
 
 async fn end(shell: &Session) -> u64 {
@@ -41,7 +48,8 @@ async fn every_byte_comes_once_over_any_number_of_disconnects() {
     let server = Server::start();
     let shell = server.session().await;
     let lines = count(300_000, 12_000_000);
-    shell.begin(&format!("seq 1 {lines}")).await;
+    let command = format!("seq 1 {lines}");
+    shell.begin(&command).await;
     let (mut at, mut seen, mut connections) = (0, Vec::new(), 0);
     loop {
         let now = shell.look().await;
@@ -70,7 +78,7 @@ async fn every_byte_comes_once_over_any_number_of_disconnects() {
     assert!(connections >= count(20, 1_000), "only {connections} connections");
     let mut socket = Socket::visit(&server, &shell.id, &format!("?since=o:{at}&behind=all")).await;
     seen.extend(read_to(&mut socket, at, end(&shell).await).await);
-    assert!(seen == shown(&shell).await, "the journal without markers, byte for byte");
+    assert!(seen == shown(&shell, &[&command]).await, "the journal without markers, byte for byte");
     println!("{connections} connections, {} bytes", seen.len());
 }
 
@@ -167,6 +175,42 @@ async fn several_viewers_see_the_same_and_each_input_is_typed_once() {
     again.types(2, b"other").await;
     let code = again.until(|heard| if let Heard::Closed(code, _) = heard { Some(*code) } else { None }).await;
     assert_eq!(code, 4409);
+}
+
+#[tokio::test]
+async fn whoever_looks_sees_the_commands_and_not_how_they_were_handed_over() {
+    let server = Server::start();
+    for cols in [120, 50] {
+        let dimensions = Some(Dimensions { cols, rows: 20 });
+        let shell = server.session_with(CreateRequest { dimensions, ..CreateRequest::default() }).await;
+        let mut viewer = Socket::visit(&server, &shell.id, "").await;
+        viewer.event("control").await;
+        shell.gives("printf 'first\\n'\necho second").await;
+        let seen = viewer.reads_until("second\r\n").await;
+        assert!(seen.contains("printf 'first\\n'\r\necho second\r\n") && !seen.contains("__ptyd"), "{cols}: {seen:?}");
+        let mut late = Socket::visit(&server, &shell.id, "").await;
+        let painted =
+            late.until(|heard| if let Heard::Snapshot(_, bytes) = heard { Some(bytes.clone()) } else { None });
+        let painted = String::from_utf8_lossy(&painted.await).into_owned();
+        assert!(painted.contains("echo second") && !painted.contains("__ptyd"), "{cols}: {painted:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_job_prints_while_commands_are_handed_over_is_all_shown() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let mut viewer = Socket::visit(&server, &shell.id, "").await;
+    shell.gives("(for i in {1..3000}; do echo tick $i; done; touch ended) &").await;
+    let mut rounds = 0;
+    while shell.gives("test -e ended").await.0 != 0 {
+        rounds += 1;
+    }
+    shell.gives("echo over").await;
+    let seen = viewer.reads_until("over\r\n").await;
+    for number in 1..=3000 {
+        assert_eq!(seen.matches(&format!("tick {number}\r\n")).count(), 1, "tick {number} beside {rounds} commands");
+    }
 }
 
 #[tokio::test]

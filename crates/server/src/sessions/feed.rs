@@ -9,6 +9,7 @@ use std::sync::Arc;
 use journal::{Offset, Read};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
+use super::loader::{self, Echo};
 use super::manager::Handle;
 use super::session::{Pictured, Request, Shared};
 use crate::action::{ActionError, Foreground, Piece, SessionEvent};
@@ -21,6 +22,8 @@ pub(crate) struct Published {
     pub(crate) to: u64,
     /// The ranges of attested markers up to there, oldest first.
     pub(crate) markers: Arc<[(u64, u64)]>,
+    /// What is shown in the place of loaders' lines up to there.
+    pub(crate) echoes: Arc<[Echo]>,
     /// The newest events.
     events: VecDeque<Noted>,
     /// How many there have been.
@@ -78,10 +81,17 @@ pub struct Feed {
     _place: Option<Arc<OwnedSemaphorePermit>>,
 }
 
+/// What viewers are not shown as it came.
+#[derive(Debug, Clone, Default)]
+struct Hidden {
+    markers: Arc<[(u64, u64)]>,
+    echoes: Arc<[Echo]>,
+}
+
 /// What there is to do next.
 enum Next {
     Give(Piece),
-    Read { to: u64, most: usize, markers: Arc<[(u64, u64)]>, is_last: bool, event_at: Option<u64> },
+    Read { to: u64, most: usize, hidden: Hidden, is_last: bool, event_at: Option<u64> },
     Wait,
 }
 
@@ -123,8 +133,8 @@ impl Feed {
         loop {
             match self.look(most) {
                 Next::Give(piece) => return Ok(piece),
-                Next::Read { to, most, markers, is_last, event_at } => {
-                    if let Some(piece) = self.read(to, most, &markers, is_last)? {
+                Next::Read { to, most, hidden, is_last, event_at } => {
+                    if let Some(piece) = self.read(to, most, &hidden, is_last)? {
                         return Ok(piece);
                     }
                     // Nothing of it may be shown yet. An event comes all the same, everything else when there is more.
@@ -164,20 +174,15 @@ impl Feed {
         let event_at = event.map(|n| n.at).filter(|at| *at <= now.to);
         let to = event_at.unwrap_or(now.to);
         if self.cursor < to {
-            let (markers, is_last) = (Arc::clone(&now.markers), now.is_over && event_at.is_none());
-            return Next::Read { to, most, markers, is_last, event_at };
+            let hidden = Hidden { markers: Arc::clone(&now.markers), echoes: Arc::clone(&now.echoes) };
+            let is_last = now.is_over && event_at.is_none();
+            return Next::Read { to, most, hidden, is_last, event_at };
         }
         if now.is_over { Next::Give(Piece::Over) } else { Next::Wait }
     }
 
     /// Reads one stretch; `None` when all of it is held back.
-    fn read(
-        &mut self,
-        limit: u64,
-        most: usize,
-        markers: &[(u64, u64)],
-        is_last: bool,
-    ) -> Result<Option<Piece>, ActionError> {
+    fn read(&mut self, limit: u64, most: usize, hidden: &Hidden, is_last: bool) -> Result<Option<Piece>, ActionError> {
         let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
         let from = self.cursor;
         let want = usize::try_from(limit - from).unwrap_or(usize::MAX).min(most);
@@ -186,7 +191,7 @@ impl Feed {
             Read::Bytes(n) => {
                 bytes.truncate(n);
                 let is_end = is_last && from + n as u64 == limit;
-                let (shown, to) = stripped(bytes, from, markers, is_end);
+                let (shown, to) = stripped(bytes, from, hidden, is_end);
                 self.cursor = to;
                 Ok((to > from).then_some(Piece::Data { from, to, bytes: shown }))
             }
@@ -215,12 +220,14 @@ impl Feed {
 
 /// What a viewer may see of these bytes, and up to where that is: without attested markers and answered questions, and
 /// without what may yet become one unless these are the last bytes of all.
-fn stripped(bytes: Vec<u8>, from: u64, markers: &[(u64, u64)], is_end: bool) -> (Vec<u8>, u64) {
+fn stripped(bytes: Vec<u8>, from: u64, hidden: &Hidden, is_end: bool) -> (Vec<u8>, u64) {
     let mut scanner = terminal::Scanner::new(from);
-    let mut is_ours = |_: &terminal::Nonce, r: std::ops::Range<u64>| markers.binary_search(&(r.start, r.end)).is_ok();
+    let mut is_ours =
+        |_: &terminal::Nonce, r: std::ops::Range<u64>| hidden.markers.binary_search(&(r.start, r.end)).is_ok();
     let parts = terminal::strip(&mut scanner, &bytes, &mut is_ours);
     let to = if is_end { scanner.position() } else { scanner.held_from() };
-    let is_whole = parts.len() == 1 && parts[0].bytes.len() == bytes.len();
+    let has_echo = hidden.echoes.iter().rev().any(|echo| echo.to > from && echo.from < to);
+    let is_whole = parts.len() == 1 && parts[0].bytes.len() == bytes.len() && !has_echo;
     if is_whole {
         let mut bytes = bytes;
         bytes.truncate(usize::try_from(to - from).unwrap_or(usize::MAX));
@@ -229,7 +236,8 @@ fn stripped(bytes: Vec<u8>, from: u64, markers: &[(u64, u64)], is_end: bool) -> 
     let mut shown = Vec::with_capacity(bytes.len());
     for part in parts {
         let room = usize::try_from(to.saturating_sub(part.from)).unwrap_or(usize::MAX);
-        shown.extend_from_slice(&part.bytes[..part.bytes.len().min(room)]);
+        let part_shown = &part.bytes[..part.bytes.len().min(room)];
+        shown.extend_from_slice(&loader::show(part_shown, part.from, &hidden.echoes));
     }
     (shown, to)
 }
@@ -244,13 +252,14 @@ mod tests {
         let mut bytes = b"one".to_vec();
         bytes.extend(marker);
         bytes.extend(b"two\x1b[6nthree\x1b[3");
-        let ours = [(103, 103 + marker.len() as u64)];
+        let markers = [(103, 103 + marker.len() as u64)];
+        let ours = Hidden { markers: markers.into(), ..Hidden::default() };
         let end = 100 + bytes.len() as u64;
         assert_eq!(stripped(bytes.clone(), 100, &ours, false), (b"onetwothree".to_vec(), end - 3));
         assert_eq!(stripped(bytes.clone(), 100, &ours, true), (b"onetwothree\x1b[3".to_vec(), end));
         // A forged one is output like any other.
         let forged = [b"one".as_slice(), marker, b"twothree"].concat();
-        assert_eq!(stripped(bytes, 100, &[], false), (forged, end - 3));
+        assert_eq!(stripped(bytes, 100, &Hidden::default(), false), (forged, end - 3));
     }
 
     #[test]

@@ -12,14 +12,17 @@ use holder::wire::Key;
 use journal::{Event, Record};
 use terminal::{Boundaries, Boundary as Found, Query, Scanner};
 
+use super::loader::{self, Echo};
 use super::processes::Identity;
 use crate::action::{Boundary, CommandStatus, Limit, Tools};
-use crate::limits::COMMANDS_IN_MEMORY;
+use crate::limits::{COMMANDS_IN_MEMORY, ECHO_HELD};
 
 /// A command's text in memory; the whole of it is in the events.
 const TEXT_CHARS_KEPT: usize = 4096;
 /// Attested markers that are remembered for the stream view; an older one in it does no harm to a terminal.
 const MARKERS_KEPT: usize = 512;
+/// What an editor paints for one line of ours, with room for a prompt of many rows.
+const ECHO_BYTES_MAX: usize = 16 << 10;
 /// Limits that were hit, of which the newest are remembered.
 const HITS_KEPT: usize = 64;
 /// Signals that were sent, of which the newest are remembered.
@@ -39,6 +42,8 @@ pub(crate) struct Command {
     pub(crate) end: Option<End>,
     /// The limits that it ran into.
     pub(crate) limits_hit: Vec<Limit>,
+    /// Where the editor showed the loader's line in its stead.
+    pub(crate) echo: Option<Echo>,
 }
 
 /// A limit that was hit while this command ran, 0 for none: when first, and how often.
@@ -138,6 +143,8 @@ pub(crate) struct Ledger {
     pub(crate) background_from: u64,
     /// The newest limits that were hit.
     pub(crate) hits: VecDeque<Hit>,
+    /// What came since a command was accepted whose output has not begun, and where that is.
+    echo: (u64, Vec<u8>),
     /// The newest signals that were sent.
     pub(crate) signals: VecDeque<Sent>,
     /// Those that the holder has not recorded yet: it does so after they were asked for.
@@ -174,6 +181,7 @@ impl Ledger {
             answered: 0,
             background_from: first,
             hits: VecDeque::new(),
+            echo: (first, Vec::new()),
             signals: VecDeque::new(),
             signals_on_their_way: VecDeque::new(),
         }
@@ -262,7 +270,9 @@ impl Ledger {
             start: None,
             end: None,
             limits_hit: Vec::new(),
+            echo: None,
         });
+        self.echo = (event.offset.0, Vec::new());
     }
 
     /// Adds a command, and lets the oldest go.
@@ -304,6 +314,9 @@ impl Ledger {
     /// Takes the bytes that follow; everything up to them was scanned before.
     pub(crate) fn bytes(&mut self, bytes: &[u8], news: &mut Vec<News>) {
         let mut found = Vec::new();
+        if self.awaits_start() {
+            self.keep_echo(bytes);
+        }
         self.scanner.feed(bytes, &mut |f| found.push(f));
         for f in found {
             match f {
@@ -315,6 +328,40 @@ impl Ledger {
                 terminal::Found::Query { query, to, .. } => news.push(News::Query { query, to }),
             }
         }
+    }
+
+    /// A command was accepted, and its output has not begun.
+    pub(crate) fn awaits_start(&self) -> bool {
+        let current = self.current.and_then(|id| self.command(id));
+        current.is_some_and(|c| c.start.is_none() && c.id < super::TYPED_IDS_FROM)
+    }
+
+    /// Keeps what may hold the loader's line.
+    fn keep_echo(&mut self, bytes: &[u8]) {
+        let (at, (from, kept)) = (self.scanner.position(), &mut self.echo);
+        // Nothing but the editor's line is expected; more is somebody else's output.
+        if at == *from + kept.len() as u64 && kept.len() < ECHO_BYTES_MAX {
+            kept.extend_from_slice(bytes);
+        } else if at < *from && at + bytes.len() as u64 > *from {
+            kept.extend_from_slice(&bytes[usize::try_from(*from - at).unwrap_or(bytes.len())..]);
+        }
+    }
+
+    /// Up to where viewers may see: not the loader's line before it is known to be one, unless that takes too long.
+    pub(crate) fn shown_to(&self, now_us: u64) -> u64 {
+        let held_from = self.scanner.held_from();
+        self.echo_until_us().filter(|until| now_us < *until).map_or(held_from, |_| held_from.min(self.echo.0))
+    }
+
+    /// Until when the loader's line is held back, if it is.
+    pub(crate) fn echo_until_us(&self) -> Option<u64> {
+        let current = self.current.filter(|_| self.awaits_start()).and_then(|id| self.command(id))?;
+        Some(current.accepted_us + u64::try_from(ECHO_HELD.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    /// The loaders' lines that are known, in order.
+    pub(crate) fn echoes(&self) -> impl Iterator<Item = &Echo> {
+        self.commands.iter().filter_map(|command| command.echo.as_ref())
     }
 
     /// The journal's retention has overtaken the scanner.
@@ -348,8 +395,14 @@ impl Ledger {
         }
         match found {
             Found::Started { id, at, .. } => {
+                let (from, kept) = std::mem::take(&mut self.echo);
                 if let Some(command) = self.command_mut(id) {
                     command.start = Some(at);
+                    command.echo = loader::find(&kept).map(|line| Echo {
+                        from: from + line.start as u64,
+                        to: from + line.end as u64,
+                        given: loader::as_typed(&command.text).into(),
+                    });
                     news.push(News::Started(id));
                 }
             }

@@ -13,6 +13,7 @@ mod feed;
 mod launch;
 mod ledger;
 mod link;
+mod loader;
 mod looks;
 mod manager;
 mod meta;

@@ -10,7 +10,7 @@ use super::manager::{Found, Handle, Manager, locked, reason};
 use super::outside::{self, Outside};
 use super::past::Past;
 use super::session::{Finished, Request, Shared, Snapshot};
-use super::view;
+use super::view::{self, Begins};
 use crate::action::{
     ActionError, CommandView, EndedBy, Execute, Foreground, Input, InputBytes, Outcome, OutputView, ProcessView,
     Reaction, ReadOutput, Report, ScreenView, SessionView, SignalTarget, SignalView, Since, TextView, View, Wait,
@@ -231,7 +231,7 @@ impl Manager {
         budget: usize,
     ) -> Result<Report, ActionError> {
         let Finished { ended_by, from, waited, matched, accepted_bytes, snapshot } = finished;
-        let Snapshot { view, command, shown_to, paint_from, .. } = snapshot;
+        let Snapshot { view, command, shown_to, paint_from, last_paint, .. } = snapshot;
         let to = command.as_ref().and_then(|c| c.end_offset).unwrap_or(shown_to);
         let (from, to) = (from.min(to), to);
         let is_fullscreen = view.foreground == Foreground::Fullscreen;
@@ -241,7 +241,8 @@ impl Manager {
         let output = if is_paint {
             TextView { from, to, ..TextView::default() }
         } else {
-            self.text(&handle.shared, from, to, view.cols, budget).await?
+            let begins = Begins { in_paint: last_paint.contains(&from), ..Begins::default() };
+            self.text_with(&handle.shared, (from, to), view.cols, budget, begins).await?
         };
         Ok(Report { session: view, command, ended_by, waited, output, screen, accepted_bytes, matched })
     }
@@ -262,26 +263,26 @@ impl Manager {
         cols: u16,
         budget: usize,
     ) -> Result<TextView, ActionError> {
-        self.text_with(shared, (from, to), cols, budget, view::Echoes::new()).await
+        self.text_with(shared, (from, to), cols, budget, Begins::default()).await
     }
 
-    /// The same for a range with prompts in it, where commands are shown as they were given.
+    /// The same for a range that begins otherwise than with a command's output.
     async fn text_with(
         &self,
         shared: &Arc<Shared>,
         (from, to): (u64, u64),
         cols: u16,
         budget: usize,
-        echoes: view::Echoes,
+        begins: Begins,
     ) -> Result<TextView, ActionError> {
         /// What is rendered where it is asked for: a fraction of a millisecond.
         const SMALL: u64 = 16 << 10;
         let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
         if to - from <= SMALL {
-            return view::text(&shared.reader, from, to, cols, budget, &echoes).map_err(unreadable);
+            return view::text(&shared.reader, from, to, cols, budget, &begins).map_err(unreadable);
         }
         let shared = Arc::clone(shared);
-        tokio::task::spawn_blocking(move || view::text(&shared.reader, from, to, cols, budget, &echoes))
+        tokio::task::spawn_blocking(move || view::text(&shared.reader, from, to, cols, budget, &begins))
             .await
             .map_err(|e| ActionError::Internal { why: e.to_string() })?
             .map_err(unreadable)
@@ -547,7 +548,8 @@ impl Manager {
                     Some(lines) => newest_lines(&shared.reader, from, to, lines).map_err(unreadable)?,
                     None => from,
                 };
-                view.text = self.text_with(shared, (newest, to), shared.spec.cols, read.budget, echoes).await?;
+                let begins = Begins { echoes, ..Begins::default() };
+                view.text = self.text_with(shared, (newest, to), shared.spec.cols, read.budget, begins).await?;
                 if newest > from {
                     view::say_left_out(&shared.reader, &mut view.text, from, newest).map_err(unreadable)?;
                 }

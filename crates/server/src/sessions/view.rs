@@ -1,10 +1,12 @@
 //! From the journal to what is shown: text within a budget, raw bytes, the stream for a terminal.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use journal::{Offset, Read, Reader};
 use terminal::Budget;
 
+use super::loader::{self, Echo};
 use crate::action::{Omitted, TextView};
 use crate::limits::RENDER_BYTES_MAX;
 
@@ -45,6 +47,15 @@ pub(crate) fn read(reader: &Reader, from: u64, to: u64) -> std::io::Result<Slice
     Ok(slice)
 }
 
+/// What has to be known of a range to render it, besides its bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Begins {
+    /// It has prompts in it, at which these commands were given.
+    pub(crate) echoes: Echoes,
+    /// A program had the whole screen when it began.
+    pub(crate) in_paint: bool,
+}
+
 /// Renders a range as a person would have seen it, cut to so many characters.
 pub(crate) fn text(
     reader: &Reader,
@@ -52,14 +63,17 @@ pub(crate) fn text(
     to: u64,
     cols: u16,
     budget: usize,
-    echoes: &Echoes,
+    begins: &Begins,
 ) -> std::io::Result<TextView> {
     let first = reader.first()?.0;
     let lost = (from < first).then(|| (from, first.min(to)));
     let from = from.max(first).min(to);
     let mut view = if to - from <= RENDER_BYTES_MAX {
         let mut slice = read(reader, from, to)?;
-        show_commands(&mut slice.bytes, slice.from, echoes);
+        show_commands(&mut slice.bytes, slice.from, &begins.echoes);
+        if begins.in_paint {
+            slice.bytes.splice(0..0, *b"\x1b[?1049h");
+        }
         let whole = terminal::render(&slice.bytes, cols);
         if fits(&whole.text, budget) {
             TextView {
@@ -237,45 +251,33 @@ pub(crate) fn say_left_out(reader: &Reader, text: &mut TextView, from: u64, to: 
     Ok(())
 }
 
-/// The line by which the shell evaluates a command of ours, as its editor shows it: nobody typed it, so nobody sees it.
-const LOADER_LINES: [&[u8]; 2] = [
-    b"{ __ptyd_begin && :; } 2>/dev/null; \\builtin eval -- \"$__ptyd_text\"; __ptyd_finish && :",
-    b"\\builtin eval -- \"$__ptyd_text\"; __ptyd_finish && :",
-];
-
 /// The stretches between one command's output and the next one's, with what is run there: only in them does the editor
 /// show the loader's line. The same words in a command's output are output.
 pub(crate) type Echoes = Vec<(std::ops::Range<u64>, String)>;
 
 /// Shows commands as they were given where the editor showed the loader's line; `from` is the offset of the first byte.
 fn show_commands(bytes: &mut Vec<u8>, from: u64, echoes: &Echoes) {
-    if echoes.is_empty() || memchr::memmem::find(bytes, LOADER_LINES[1]).is_none() {
-        return;
-    }
-    let mut shown = Vec::with_capacity(bytes.len());
-    let mut rest = bytes.as_slice();
-    let first = |rest: &[u8]| {
-        let places = LOADER_LINES.iter().filter_map(|l| memchr::memmem::find(rest, l).map(|at| (at, l.len())));
-        places.min()
-    };
-    while let Some((at, len)) = first(rest) {
-        shown.extend_from_slice(&rest[..at]);
-        let offset = from + (bytes.len() - rest.len() + at) as u64;
-        match echoes.iter().find(|(prompt, _)| prompt.contains(&offset)) {
-            Some((_, text)) => shown.extend_from_slice(text.trim_end().replace('\n', "\r\n").as_bytes()),
-            None => shown.extend_from_slice(&rest[at..at + len]),
+    let mut at = 0;
+    let mut found = Vec::new();
+    while let Some(line) = echoes.first().and_then(|_| loader::find(&bytes[at..])) {
+        let place = (from + (at + line.start) as u64, from + (at + line.end) as u64);
+        if let Some((_, given)) = echoes.iter().find(|(prompt, _)| prompt.contains(&place.0)) {
+            found.push(Echo { from: place.0, to: place.1, given: loader::as_typed(given).into() });
         }
-        rest = &rest[at + len..];
+        at += line.end;
     }
-    shown.extend_from_slice(rest);
-    *bytes = shown;
+    if let Cow::Owned(shown) = loader::show(bytes, from, &found) {
+        *bytes = shown;
+    }
 }
 
 /// A line of text at a prompt, with the command as it was given where the editor showed the loader's line.
-pub(super) fn as_given<'a>(line: &'a str, given: &str) -> std::borrow::Cow<'a, str> {
-    let loader = LOADER_LINES.iter().filter_map(|l| std::str::from_utf8(l).ok()).find(|l| line.contains(l));
-    match loader {
-        Some(loader) => line.replacen(loader, given.trim_end().lines().next().unwrap_or_default(), 1).into(),
+pub(super) fn as_given<'a>(line: &'a str, given: &str) -> Cow<'a, str> {
+    match loader::find(line.as_bytes()) {
+        Some(range) => {
+            let first = given.trim_end().lines().next().unwrap_or_default();
+            format!("{}{first}{}", &line[..range.start], &line[range.end..]).into()
+        }
         None => line.into(),
     }
 }

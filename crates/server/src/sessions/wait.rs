@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use terminal::Transcript;
+use terminal::{Screen, Transcript};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::session::Finished;
 use crate::action::{EndedBy, Until, Wait};
-use crate::limits::{GONE_SETTLES, PATTERN_TEXT_MAX};
+use crate::limits::{GONE_SETTLES, PATTERN_TEXT_MAX, SCREEN_STILL};
 
 /// A caller that waits. Dropping its receiver ends the wait and nothing else.
 pub(crate) struct Waiter {
@@ -24,6 +24,10 @@ pub(crate) struct Waiter {
     input_wanted: bool,
     matcher: Option<Matcher>,
     vanishing: Vec<Vanishing>,
+    /// What a fresh command has painted, where that is looked at: what it was typed as is no part of it.
+    painted: Option<Screen>,
+    /// A program that has the whole screen and is still has done what it was run or typed at for.
+    ends_with_stillness: bool,
     hears_bell: bool,
     /// How often the bell had rung when the wait began.
     bells: u64,
@@ -102,6 +106,8 @@ impl Waiter {
             last_output: now,
             input_wanted,
             vanishing: vanishing.collect(),
+            painted: None,
+            ends_with_stillness: false,
             hears_bell,
             bells: 0,
             matcher: wait.pattern.map(|p| Matcher::new(p, cols)),
@@ -121,6 +127,10 @@ impl Waiter {
             if let Some(matcher) = &mut self.matcher {
                 matcher.restart();
             }
+            if let Some(painted) = &mut self.painted {
+                let (cols, rows) = painted.size();
+                *painted = Screen::new(cols, rows);
+            }
         }
     }
 
@@ -128,6 +138,11 @@ impl Waiter {
     pub(crate) fn output(&mut self, offset: u64, bytes: &[u8], now: Instant) -> Option<String> {
         self.last_output = now;
         let skip = usize::try_from(self.from.saturating_sub(offset)).unwrap_or(usize::MAX).min(bytes.len());
+        if let Some(painted) = &mut self.painted {
+            painted.feed(&bytes[skip..]);
+            let rows = painted.text().join("\n");
+            self.look(&rows, now);
+        }
         self.matcher.as_mut().and_then(|m| m.feed(&bytes[skip..]))
     }
 
@@ -151,8 +166,13 @@ impl Waiter {
         self.vanishing.iter_mut().for_each(|v| v.was_there = true);
     }
 
+    /// Looks at what the command paints from now on, and not at the whole screen.
+    pub(crate) fn looks_at_its_command(&mut self, cols: u16, rows: u16) {
+        self.painted = (!self.vanishing.is_empty()).then(|| Screen::new(cols, rows));
+    }
+
     pub(crate) fn watches_screen(&self) -> bool {
-        !self.vanishing.is_empty()
+        !self.vanishing.is_empty() && self.painted.is_none()
     }
 
     /// Looks whether the screen still has what is to go.
@@ -168,11 +188,21 @@ impl Waiter {
 
     /// Whether something is waited for at which no command has to run.
     pub(crate) fn wants_more(&self) -> bool {
-        self.matcher.is_some() || self.hears_bell || self.watches_screen()
+        self.matcher.is_some() || self.hears_bell || !self.vanishing.is_empty()
     }
 
     pub(crate) fn wants_pattern(&self) -> bool {
         self.matcher.is_some()
+    }
+
+    /// Something was run or typed for this wait.
+    pub(crate) fn looks_for_a_still_screen(&mut self) {
+        self.ends_with_stillness = self.input_wanted;
+    }
+
+    /// Until when a screen that was painted last at this time has to stay as it is to end the wait.
+    pub(crate) fn still_at(&self, painted_at: Instant) -> Option<Instant> {
+        self.ends_with_stillness.then(|| painted_at.max(self.began) + SCREEN_STILL)
     }
 
     /// Whether it ends when the program wants input or is stopped.

@@ -10,7 +10,9 @@
 //!
 //! The third rule needs a way out for lost markers (a program closed the terminal, or wrote over it). Markers come in the
 //! order of their records, because one shell writes both. So when a later marker comes, the records before it have lost
-//! theirs, and their ends are put where that marker begins. [`Boundaries::expire`] does the same at an offset of the
+//! theirs, and their ends are put where that marker begins. One record may be overtaken: a start is recorded when the
+//! command is handed over, and the shell may first run what a person had typed ahead; such a start waits until a command
+//! as new as its own ends. [`Boundaries::expire`] does the same at an offset of the
 //! caller's choice, and when more than [`WAITING_MAX`] records wait the oldest ends at the last known boundary.
 
 use std::collections::VecDeque;
@@ -209,13 +211,23 @@ impl Boundaries {
         let Some(index) = self.waiting.iter().position(is_its_record) else {
             return Vec::new();
         };
-        let mut boundaries: Vec<Boundary> =
-            self.waiting.drain(..index).filter_map(|lost| lost.given_up(from)).collect();
+        let newest = self.waiting.range(..=index).map(Waiting::settles).max().unwrap_or(0);
+        let mut boundaries = Vec::new();
+        let mut overtaken = None;
+        for lost in self.waiting.drain(..index) {
+            match lost.what {
+                What::Start(id) if id > newest => overtaken = Some(lost),
+                _ => boundaries.extend(lost.given_up(from)),
+            }
+        }
         let found = self.waiting.pop_front().map(|found| match found.what {
             What::Start(id) => Boundary::Started { id, at: to, marker: from..to },
             What::End(end) => Boundary::Ended { end, output_end: from, at: to, marker: Some(from..to) },
         });
         boundaries.extend(found);
+        if let Some(start) = overtaken {
+            self.waiting.push_front(start);
+        }
         self.known_to = to;
         boundaries
     }
@@ -242,6 +254,14 @@ impl Waiting {
         match self.what {
             What::Start(_) => MarkerKind::Start,
             What::End(_) => MarkerKind::End,
+        }
+    }
+
+    /// The newest command whose start cannot come any more once this marker is there. What a person typed is 0.
+    fn settles(&self) -> u32 {
+        match &self.what {
+            What::Start(_) => 0,
+            What::End(end) => end.id,
         }
     }
 

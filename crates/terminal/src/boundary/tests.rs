@@ -111,6 +111,26 @@ fn a_lost_marker_ends_its_command_where_the_next_marker_begins() {
 }
 
 #[test]
+fn a_start_is_not_lost_when_the_shell_first_ends_what_was_typed_ahead() {
+    let mut boundaries = Boundaries::new();
+    assert_eq!(boundaries.record(started("a", 4)), None);
+    assert_eq!(boundaries.record(ended("b", 0)), None);
+    assert_eq!(
+        boundaries.marker(MarkerKind::End, &nonce("b"), 10, 20),
+        [Boundary::Ended { end: end(0), output_end: 10, at: 20, marker: Some(10..20) }]
+    );
+    assert_eq!(
+        boundaries.marker(MarkerKind::Start, &nonce("a"), 30, 40),
+        [Boundary::Started { id: 4, at: 40, marker: 30..40 }]
+    );
+    // A start whose own command has ended is lost.
+    assert_eq!(boundaries.record(started("c", 5)), None);
+    assert_eq!(boundaries.record(ended("d", 5)), None);
+    boundaries.marker(MarkerKind::End, &nonce("d"), 50, 60);
+    assert_eq!(boundaries.marker(MarkerKind::Start, &nonce("c"), 70, 80), []);
+}
+
+#[test]
 fn an_end_that_expires_is_placed_once() {
     let mut boundaries = Boundaries::new();
     assert_eq!(boundaries.expire(3, 70), None);

@@ -136,10 +136,8 @@ mod tests {
         assert_eq!((shown.as_str(), count), ("rm \\u{202e}txt\\u{e0041}\\u{e0042} \\u{200b}x\\u{feff}\n", 5));
         let (shown, count) = economical("a\u{fe01}\u{fe02}b ❤\u{fe0f}\u{e0101}");
         assert_eq!((shown.as_str(), count), ("a\\u{fe01}\\u{fe02}b ❤\u{fe0f}\\u{e0101}", 3));
-        for honest in ["👨\u{200d}👩\u{200d}👧 ❤\u{fe0f} né\u{301} שלום می\u{200c}خواهم 1\u{fe0f}\u{20e3}"]
-        {
-            assert_eq!(economical(honest), (honest.to_owned(), 0));
-        }
+        let honest = "👨\u{200d}👩\u{200d}👧 ❤\u{fe0f} né\u{301} שלום می\u{200c}خواهم 1\u{fe0f}\u{20e3}";
+        assert_eq!(economical(honest), (honest.to_owned(), 0));
     }
 
     #[test]

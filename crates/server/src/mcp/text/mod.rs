@@ -94,22 +94,29 @@ pub(super) fn output(
     session: &SessionView,
     view: &OutputView,
     command: Option<CommandId>,
+    why: Option<String>,
     telling: &Telling<'_>,
 ) -> String {
     let (body, notes) = told(&view.text, session, command, telling);
-    paged(session, view, body, notes, telling)
+    paged(session, view, body, why.into_iter().chain(notes), telling)
 }
 
 /// Every byte of the journal from a position on, in characters.
-pub(super) fn raw(session: &SessionView, view: &OutputView, shown: String, telling: &Telling<'_>) -> String {
-    paged(session, view, shown, Vec::new(), telling)
+pub(super) fn raw(
+    session: &SessionView,
+    view: &OutputView,
+    shown: String,
+    why: Option<String>,
+    telling: &Telling<'_>,
+) -> String {
+    paged(session, view, shown, why.into_iter(), telling)
 }
 
 fn paged(
     session: &SessionView,
     view: &OutputView,
     mut body: String,
-    notes: Vec<String>,
+    notes: impl Iterator<Item = String>,
     telling: &Telling<'_>,
 ) -> String {
     let mut facts = Facts::default();
@@ -117,7 +124,7 @@ fn paged(
     if let Some((from, to)) = view.gap {
         facts.add(format!("bytes {from}–{to} are no longer kept"));
     }
-    notes.into_iter().for_each(|note| facts.add(note));
+    notes.for_each(|note| facts.add(note));
     metadata(&mut facts, session, telling);
     let left = view.end.saturating_sub(view.next);
     if left > 0 {
@@ -129,9 +136,10 @@ fn paged(
 }
 
 /// The screen, with where the cursor is.
-pub(super) fn screen(session: &SessionView, screen: &ScreenView, telling: &Telling<'_>) -> String {
+pub(super) fn screen(session: &SessionView, screen: &ScreenView, why: Option<String>, telling: &Telling<'_>) -> String {
     let mut facts = Facts::default();
     facts.add(session_state(session));
+    why.into_iter().for_each(|why| facts.add(why));
     let (rows, notes) = rows(screen);
     cursor(&mut facts, screen);
     notes.into_iter().for_each(|note| facts.add(note));
@@ -162,21 +170,22 @@ fn state(facts: &mut Facts, report: &Report, telling: &Telling<'_>) {
         }
         None => facts.add(session_state(&report.session)),
     }
+    reason(report, telling.quiet).into_iter().for_each(|why| facts.add(why));
+}
+
+/// Why a wait is over, where the state does not say it already.
+pub(super) fn reason(report: &Report, quiet: Option<Duration>) -> Option<String> {
     match report.ended_by {
-        EndedBy::Matched => {
-            if let Some(matched) = &report.matched {
-                facts.add(format!("matched {}", quoted(matched)));
-            }
-        }
-        EndedBy::Quiet => {
-            if let Some(quiet) = telling.quiet {
-                facts.add(format!("no new output for {}", seconds(quiet)));
-            }
-        }
-        EndedBy::TimedOut => facts.add("timeout"),
-        // The state says it already.
-        EndedBy::Accepted | EndedBy::Ended | EndedBy::InputWanted | EndedBy::Stopped | EndedBy::Exited => {}
+        EndedBy::Matched => report.matched.as_deref().map(matched),
+        EndedBy::Quiet => quiet.map(|quiet| format!("no new output for {}", seconds(quiet))),
+        EndedBy::TimedOut => Some("timeout".to_owned()),
+        EndedBy::Accepted | EndedBy::Ended | EndedBy::InputWanted | EndedBy::Stopped | EndedBy::Exited => None,
     }
+}
+
+/// What was waited for and came.
+pub(super) fn matched(what: &str) -> String {
+    format!("matched {}", quoted(what))
 }
 
 fn running(facts: &mut Facts, report: &Report, command: &CommandView, telling: &Telling<'_>) {

@@ -95,14 +95,18 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
     if arguments.view != Form::Text && search.is_some() {
         return Err(Refusal::Said("search: only the text view can be searched; leave view out".to_owned()));
     }
-    let mut looked_from = None;
+    let mut waited = Waited::default();
     if ready.is_some() || timeout.is_some() || !arguments.until.is_empty() {
         let wish = Wait { input_wanted: true, pattern: ready, ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT)) };
         let wish = until(wish, &arguments.until)?;
-        looked_from = wait(call, &id, wish, since.clone(), command).await?;
+        waited = if arguments.view == Form::Screen {
+            wait_at_screen(call, &id, wish).await?
+        } else {
+            wait(call, &id, wish, since.clone(), command).await?
+        };
     }
     if arguments.view == Form::Screen {
-        return screen(call, &id).await;
+        return screen(call, &id, waited.why).await;
     }
     let view = if arguments.view == Form::Raw { View::Raw } else { View::Text };
     if let (Some(command), None, View::Text, None) = (command, &since, view, &search) {
@@ -110,7 +114,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
     }
     let shown = show(call, &id).await?;
     if let Some(pattern) = search {
-        let since = match (since, looked_from) {
+        let since = match (since, waited.from) {
             (Some(Since::Last), Some(from)) => Since::Offset(from),
             (Some(since), _) => since,
             (None, _) => Since::First,
@@ -123,7 +127,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
             other => Err(mismatch(other)),
         };
     }
-    let range = match (since, looked_from) {
+    let range = match (since, waited.from) {
         // Looking for the pattern has moved `last` already, so the answer begins where that look began.
         (Some(Since::Last), Some(from)) => Range { since: Since::Offset(from), limit: READ_BYTES_MAX },
         (since, _) => range(call, &shown, since, command, view).await?,
@@ -133,9 +137,9 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
     call.note(&shown);
     let telling = call.telling(None, None);
     Ok(if view == View::Raw {
-        text::raw(&shown, &output, visible(&output.bytes), &telling).into()
+        text::raw(&shown, &output, visible(&output.bytes), waited.why, &telling).into()
     } else {
-        text::output(&shown, &output, command, &telling).into()
+        text::output(&shown, &output, command, waited.why, &telling).into()
     })
 }
 
@@ -214,23 +218,33 @@ async fn whole_command(call: &Call<'_>, id: &SessionId, command: CommandId, max_
     }
 }
 
-/// Where the output of a wait begins.
-fn waited_from(done: &Outcome) -> Option<u64> {
-    if let Outcome::Report(report) = done { Some(report.output.from) } else { None }
+/// A wait before a reading.
+#[derive(Debug, Default)]
+struct Waited {
+    /// Where its output begins, when it was looked at.
+    from: Option<u64>,
+    /// Why it is over, where the state does not say so.
+    why: Option<String>,
 }
 
-/// Waits; what is there already counts too, because a line may have come between two calls. Returns from where it was
-/// looked at, if it was.
+impl Waited {
+    fn of(done: &Outcome) -> Self {
+        let Outcome::Report(report) = done else { return Self::default() };
+        Self { from: Some(report.output.from), why: text::reason(report, None) }
+    }
+}
+
+/// Waits; what is there already counts too, because a line may have come between two calls.
 async fn wait(
     call: &Call<'_>,
     id: &SessionId,
     wish: Wait,
     since: Option<Since>,
     command: Option<CommandId>,
-) -> Result<Option<u64>, Refusal> {
+) -> Result<Waited, Refusal> {
     let ready = wish.pattern.clone();
     let mut waiting = pin!(call.act(Action::Wait { session: id.clone(), wait: wish, budget: 0 }));
-    let Some(ready) = ready else { return waiting.await.map(|done| waited_from(&done)) };
+    let Some(ready) = ready else { return waiting.await.map(|done| Waited::of(&done)) };
     // The wait is asked for first: what comes after it is the wait's to see, what came before is in the text.
     let looking = async {
         let shown = show(call, id).await?;
@@ -247,21 +261,39 @@ async fn wait(
     };
     let looked = tokio::select! {
         biased;
-        done = &mut waiting => return done.map(|done| waited_from(&done)),
+        done = &mut waiting => return done.map(|done| Waited::of(&done)),
         view = looking => view?,
     };
-    if !ready.is_match(&looked.text.head) && !ready.is_match(&looked.text.tail) {
-        waiting.await?;
-    }
-    Ok(Some(looked.from))
+    let why = match ready.find(&looked.text.head).or_else(|| ready.find(&looked.text.tail)) {
+        Some(found) => Some(text::matched(found.as_str())),
+        None => Waited::of(&waiting.await?).why,
+    };
+    Ok(Waited { from: Some(looked.from), why })
 }
 
-async fn screen(call: &Call<'_>, id: &SessionId) -> Result<Answer, Refusal> {
+/// The same where the screen is asked for: what stands on it counts.
+async fn wait_at_screen(call: &Call<'_>, id: &SessionId, wish: Wait) -> Result<Waited, Refusal> {
+    let ready = wish.pattern.clone();
+    let mut waiting = pin!(call.act(Action::Wait { session: id.clone(), wait: wish, budget: 0 }));
+    let Some(ready) = ready else { return waiting.await.map(|done| Waited::of(&done)) };
+    let looked = tokio::select! {
+        biased;
+        done = &mut waiting => return done.map(|done| Waited::of(&done)),
+        screen = call.act(Action::Screen(id.clone())) => screen?,
+    };
+    let Outcome::Screen(screen) = looked else { return Err(mismatch(looked)) };
+    match ready.find(&screen.rows.join("\n")) {
+        Some(found) => Ok(Waited { from: None, why: Some(text::matched(found.as_str())) }),
+        None => waiting.await.map(|done| Waited::of(&done)),
+    }
+}
+
+async fn screen(call: &Call<'_>, id: &SessionId, why: Option<String>) -> Result<Answer, Refusal> {
     let shown = show(call, id).await?;
     match call.act(Action::Screen(id.clone())).await? {
         Outcome::Screen(screen) => {
             call.note(&shown);
-            Ok(text::screen(&shown, &screen, &call.telling(None, None)).into())
+            Ok(text::screen(&shown, &screen, why, &call.telling(None, None)).into())
         }
         other => Err(mismatch(other)),
     }

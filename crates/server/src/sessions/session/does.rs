@@ -48,7 +48,7 @@ impl Session {
             Request::Shown(reply) => {
                 let markers = self.ledger.markers.iter().copied().collect();
                 let has_exited = self.ledger.exit.is_some();
-                let _ = reply.send(Shown { to: self.ledger.scanner.held_from(), markers, has_exited });
+                let _ = reply.send(Shown { to: self.shown_to(), markers, has_exited });
             }
             Request::At(when, reply) => drop(reply.send(self.ledger.offset_at(when))),
             Request::Times(reply) => drop(reply.send(self.ledger.times.clone())),
@@ -178,6 +178,7 @@ impl Session {
             start: None,
             end: None,
             limits_hit: Vec::new(),
+            echo: None,
         });
         let (typed, _) = oneshot::channel();
         let bytes = format!("{}\n", text.trim_end()).into_bytes();

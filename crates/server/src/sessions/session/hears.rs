@@ -162,7 +162,11 @@ impl Session {
         if paints || self.paint_from.is_some() {
             self.painted_at = Some(now);
         }
-        self.paint_from = paints.then(|| self.paint_from.unwrap_or(at + bytes.len() as u64));
+        let end = at + bytes.len() as u64;
+        if let Some(from) = self.paint_from.filter(|_| !paints) {
+            self.last_paint = from..end;
+        }
+        self.paint_from = paints.then(|| self.paint_from.unwrap_or(end));
         for item in news {
             if let News::Started(id) = item {
                 let start = self.ledger.command(*id).map_or(at, super::super::ledger::Command::output_from);
@@ -400,7 +404,9 @@ impl Session {
             let (reply, finished) = oneshot::channel();
             let at = self.ledger.scanner.position();
             let from = self.ledger.command(id).map_or(at, super::super::ledger::Command::output_from);
-            let waiter = Waiter::new(wait, Some(id), from, self.ledger.cols, None, reply);
+            let mut waiter = Waiter::new(wait, Some(id), from, self.ledger.cols, None, reply);
+            waiter.looks_at_its_command(self.ledger.cols, self.ledger.rows);
+            waiter.looks_for_a_still_screen();
             self.admit(waiter);
             finished
         });
@@ -450,7 +456,8 @@ impl Session {
                 let command = self.ledger.current;
                 let finished = wait.map(|wait| {
                     let (reply, finished) = oneshot::channel();
-                    let waiter = Waiter::new(wait, command, from, self.ledger.cols, Some(accepted), reply);
+                    let mut waiter = Waiter::new(wait, command, from, self.ledger.cols, Some(accepted), reply);
+                    waiter.looks_for_a_still_screen();
                     self.admit(waiter);
                     finished
                 });

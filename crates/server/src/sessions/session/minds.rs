@@ -17,6 +17,9 @@ impl Session {
                 self.finish(waiter, ended_by, matched);
             }
         }
+        if let Some(painted) = self.painted_at.filter(|_| self.foreground() == Foreground::Fullscreen) {
+            self.finish_where(|w| w.still_at(painted).is_some_and(|at| now >= at), EndedBy::Quiet);
+        }
         let is_suspicious = self.editor_since.is_some_and(|t| now >= t + limits::EDITOR_SUSPICION);
         if is_suspicious && self.is_replaced() {
             // No shell of ours any more: a key of ours would be typed into whatever it has become.

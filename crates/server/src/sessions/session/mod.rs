@@ -15,6 +15,7 @@ mod stops;
 mod tells;
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
@@ -30,6 +31,7 @@ use super::bulletin::Bulletin;
 use super::feed::{Noted, Published};
 use super::ledger::{Ledger, News, micros, time};
 use super::link::Link;
+use super::loader;
 use super::meta::Meta;
 use super::processes::{Identity, Meter};
 use super::snapshot;
@@ -172,6 +174,8 @@ pub(crate) struct Snapshot {
     pub(crate) command: Option<CommandView>,
     /// From here on all output is a full-screen program's paint.
     pub(crate) paint_from: Option<u64>,
+    /// The newest stretch of such paint that is over.
+    pub(crate) last_paint: Range<u64>,
     /// Where nobody's output begins while nothing runs.
     pub(crate) background_from: u64,
     /// Viewers may be given bytes up to here.
@@ -258,6 +262,8 @@ pub(crate) struct Session {
     painted_at: Option<Instant>,
     /// From here on all output is paint: the alternate screen was on, and still is.
     paint_from: Option<u64>,
+    /// The newest stretch at whose every byte but the last ones it was on, and is no more.
+    last_paint: Range<u64>,
     /// The waits have not been told of the state yet.
     is_state_unheeded: bool,
     /// When the editor was first seen to have the terminal although a command runs.
@@ -326,6 +332,7 @@ impl Session {
             state: None,
             painted_at: None,
             paint_from: None,
+            last_paint: 0..0,
             is_state_unheeded: false,
             editor_since: None,
             reported_at: None,
@@ -426,8 +433,13 @@ impl Session {
         // A typed command is looked at again when it is old enough to have begun.
         let typed = self.typed_command_at();
         let screen = self.screen_settles_at().filter(|_| self.is_state_unheeded && !self.has_unread());
+        let painted = self.painted_at.filter(|_| self.ledger.scanner.modes().alt_screen);
+        let still = painted.and_then(|at| self.waiters.iter().filter_map(|w| w.still_at(at)).min());
         let stops = self.stops.as_ref().and_then(|s| s.next_at());
-        [waits, editor, report, marker, start, pending, typed, screen, stops, self.life.next_at()]
+        let now_us = micros(SystemTime::now());
+        let echo = self.ledger.echo_until_us().filter(|until| *until > now_us);
+        let echo = echo.map(|until| Instant::now() + std::time::Duration::from_micros(until - now_us));
+        [echo, still, waits, editor, report, marker, start, pending, typed, screen, stops, self.life.next_at()]
             .into_iter()
             .flatten()
             .min()

@@ -107,10 +107,16 @@ impl Session {
                 .and_then(|id| self.ledger.command(id))
                 .map(|c| snapshot::command_view(&self.shared.id, c, self.ledger.scanner.position())),
             paint_from: self.paint_from,
+            last_paint: self.last_paint.clone(),
             background_from: self.ledger.background_from,
-            shown_to: self.ledger.scanner.held_from(),
+            shown_to: self.shown_to(),
             holder_pid: self.ledger.holder_pid,
         }
+    }
+
+    /// Up to where viewers may see.
+    pub(super) fn shown_to(&self) -> u64 {
+        self.ledger.shown_to(micros(SystemTime::now()))
     }
 
     pub(super) fn screen_now(&mut self) -> &mut Screen {
@@ -122,12 +128,13 @@ impl Session {
     pub(super) fn screen_at(&mut self, to: u64) -> &mut Screen {
         let (cols, rows) = (self.ledger.cols, self.ledger.rows);
         let first = self.shared.reader.first().unwrap_or_default().0;
+        let echoes: Vec<_> = self.ledger.echoes().cloned().collect();
         let (screen, at) = self.screen.get_or_insert_with(|| (Screen::new(cols, rows), first));
         while *at < to {
             let limit = to.min(*at + limits::SCAN_CHUNK as u64);
             match super::super::view::read(&self.shared.reader, *at, limit) {
                 Ok(slice) if !slice.bytes.is_empty() => {
-                    screen.feed(&slice.bytes);
+                    screen.feed(&loader::show(&slice.bytes, slice.from, &echoes));
                     *at = slice.from + slice.bytes.len() as u64;
                 }
                 _ => *at = limit,
@@ -139,7 +146,7 @@ impl Session {
     pub(super) fn screen_view(&mut self) -> ScreenView {
         let cols = self.ledger.cols;
         let is_alternate = self.ledger.scanner.modes().alt_screen;
-        let at = self.ledger.scanner.held_from();
+        let at = self.shown_to();
         let screen = self.screen_at(at);
         let cursor = screen.cursor();
         ScreenView {

@@ -19,6 +19,9 @@ use crate::action::{Limit, LimitHit, Limits};
 
 /// How often a session that may use only so much is looked at while a command runs.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// The interrupt goes by way of the holder. A child that a TERM ended before it would leave it to the shell at its next prompt,
+/// where it takes the next command's line.
+const INTERRUPT_ALONE: Duration = Duration::from_millis(50);
 /// Linux counts time for /proc in hundredths of a second on every architecture (USER_HZ).
 const US_PER_TICK: u64 = 10_000;
 /// And while none does: jobs in the background use something too.
@@ -50,6 +53,7 @@ pub(crate) struct Stops {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
+    Terminate,
     Kill,
     EndSession,
 }
@@ -243,17 +247,24 @@ impl Session {
             self.hit(limit, command, 1);
         }
         self.interrupt(Target::Foreground);
-        let at = now + limits::TERMINATE_GRACE;
         stops.look_at = Some(now + LOOK_EVERY);
-        stops.doomed = Some((self.signal_those_meant(stops, limit, sys::signal::TERM), at));
-        stops.ending = Some((Step::Kill, limit, at));
+        let at = now + INTERRUPT_ALONE;
+        stops.doomed = Some((self.those_meant(stops, limit), at + limits::TERMINATE_GRACE));
+        stops.ending = Some((Step::Terminate, limit, at));
     }
 
     fn go_on_stopping(&mut self, stops: &mut Stops, now: Instant) {
         let Some((step, limit, _)) = stops.ending.filter(|(.., at)| now >= *at) else { return };
         match step {
+            Step::Terminate => {
+                let at = now + limits::TERMINATE_GRACE;
+                let meant = self.those_meant(stops, limit);
+                signal_all(&meant, sys::signal::TERM);
+                stops.doomed = Some((meant, at));
+                stops.ending = Some((Step::Kill, limit, at));
+            }
             Step::Kill => {
-                self.signal_those_meant(stops, limit, sys::signal::KILL);
+                signal_all(&self.those_meant(stops, limit), sys::signal::KILL);
                 stops.ending = Some((Step::EndSession, limit, now + limits::TERMINATE_GRACE));
             }
             Step::EndSession => {
@@ -277,17 +288,12 @@ impl Session {
         }
     }
 
-    /// A command's own limit is for what it started, and not for what ran before it or comes of that; gives who was meant.
-    fn signal_those_meant(&self, stops: &Stops, limit: Limit, signo: i32) -> HashSet<Identity> {
+    /// A command's own limit is for what it started, and not for what ran before it or comes of that.
+    fn those_meant(&self, stops: &Stops, limit: Limit) -> HashSet<Identity> {
         let all = self.all_but_the_shell();
         let spared = stops.are_earlier(&all);
         let is_meant = |(_, is_earlier): &(&Stat, bool)| !is_earlier || limit == Limit::CpuSeconds;
-        let meant: HashSet<Identity> =
-            all.iter().zip(spared).filter(is_meant).map(|(s, _)| (s.pid, s.start_ticks)).collect();
-        for (pid, start_ticks) in &meant {
-            sys::process::signal_exactly(*pid, *start_ticks, signo);
-        }
-        meant
+        all.iter().zip(spared).filter(is_meant).map(|(s, _)| (s.pid, s.start_ticks)).collect()
     }
 
     /// Those who did not go when they were told to, and their children.
@@ -299,9 +305,7 @@ impl Session {
                 doomed.insert((s.pid, s.start_ticks));
             }
         }
-        for (pid, start_ticks) in doomed {
-            sys::process::signal_exactly(pid, start_ticks, sys::signal::KILL);
-        }
+        signal_all(&doomed, sys::signal::KILL);
     }
 
     /// A limit was hit: on record with the holder, who outlives this server, and told to those who look on.
@@ -323,5 +327,11 @@ impl Session {
             let hit = LimitHit { limit, command, at: SystemTime::now(), count };
             self.note(self.ledger.scanner.held_from(), SessionEvent::LimitHit(hit));
         }
+    }
+}
+
+fn signal_all(meant: &HashSet<Identity>, signo: i32) {
+    for (pid, start_ticks) in meant {
+        sys::process::signal_exactly(*pid, *start_ticks, signo);
     }
 }

@@ -41,7 +41,7 @@ impl Session {
         }
         let foreground = self.foreground();
         let is_known = self.typing == 0 && (self.state.is_some() || self.ledger.current.is_none());
-        let held_from = self.ledger.scanner.held_from();
+        let held_from = self.shown_to();
         let is_over = self.holder_gone;
         let to = if is_over { self.ledger.scanner.position() } else { held_from };
         let (ledger, notes, mut told) = (&self.ledger, &mut self.notes, Vec::new());
@@ -55,6 +55,9 @@ impl Session {
             }
             let has_markers = ledger.markers.back() != now.markers.last();
             let changed = has_markers || !notes.is_empty() || (to, is_over) != (now.to, now.is_over);
+            if ledger.echoes().last() != now.echoes.last() {
+                now.echoes = ledger.echoes().cloned().collect();
+            }
             if has_markers {
                 now.markers = ledger.markers.iter().copied().collect();
             }
@@ -92,7 +95,7 @@ impl Session {
         if self.pictures.is_empty() {
             return;
         }
-        let to = self.ledger.scanner.held_from();
+        let to = self.shown_to();
         let at = self.screen.as_ref().map_or_else(|| self.shared.reader.first().unwrap_or_default().0, |(_, at)| *at);
         let next = to.min(at + DRAW_CHUNK);
         self.screen_at(next);

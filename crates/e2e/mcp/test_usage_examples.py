@@ -1,0 +1,86 @@
+"""The usage examples of terminal-management.md (§5.3), in as few calls as they take: npm's questions, a dev server.
+
+The packages are real, from npm; the server is on loopback and chooses its port.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import urllib.request
+from pathlib import Path
+
+from fullscreen import needs
+from test_other_clients import NODE, NPM
+
+
+def with_npm(desk) -> dict[str, str]:
+    """An environment in which `npm` is npm and `node` the one that came with the packages."""
+    folders = [str(Path(NODE).parent)] if "/" in NODE else []
+    return {
+        "PATH": ":".join([*folders, str(Path(shutil.which("npm")).parent), desk.env["PATH"]]),
+        "npm_config_update_notifier": "false",
+    }
+
+
+@needs("npm")
+async def test_npm_init_is_answered_in_two_calls(desk):
+    env = with_npm(desk)
+    session = await desk.session(env=env)
+    # From version 11 on it asks for the kind of modules, too.
+    version = subprocess.run(["npm", "--version"], env=desk.env | env, check=True, capture_output=True, text=True)
+    dialogue = [
+        ("package name:", "my-project"),
+        ("version:", "1.2.3"),
+        ("description:", ""),
+        ("entry point:", "main.js"),
+        ("test command:", "true"),
+        ("git repository:", ""),
+        ("keywords:", "a b"),
+        ("author:", ""),
+        ("license:", "MIT"),
+        *([("type:", "")] if int(version.stdout.split(".")[0]) >= 11 else []),
+        (r"Is this OK\?", "yes"),
+    ]
+    asked = await session.run("npm init")
+    assert (asked.wants, asked.last_line) == ("input", "package name: (project) ")
+    steps = [{"wait_for": f"^{question}.* $", "input": f"{answer}\r"} for question, answer in dialogue]
+    done = await session.agent.call("send_input_to_terminal", session_id=session.id, steps=steps, timeout=60)
+    assert done.exit == 0, done.text
+    made = json.loads((desk.project / "package.json").read_text())
+    told = {name: made[name] for name in ("name", "version", "main", "scripts", "keywords", "license")}
+    assert told == {
+        "name": "my-project",
+        "version": "1.2.3",
+        "main": "main.js",
+        "scripts": {"test": "true"},
+        "keywords": ["a", "b"],
+        "license": "MIT",
+    }
+
+
+@needs("npm")
+async def test_a_development_server_is_there_when_its_one_call_answers(desk):
+    # Links to what is installed, in a folder of the project's own: vite also writes there.
+    installed = desk.project / "node_modules"
+    (installed / ".bin").mkdir(parents=True)
+    (installed / "vite").symlink_to(NPM / "vite")
+    (installed / ".bin/vite").symlink_to("../vite/bin/vite.js")
+    scripts = {"dev": "vite --host 127.0.0.1 --port 0"}
+    (desk.project / "package.json").write_text(json.dumps({"name": "shop", "type": "module", "scripts": scripts}))
+    (desk.project / "index.html").write_text('<!doctype html><script type="module" src="/main.ts"></script>\n')
+    (desk.project / "main.ts").write_text("export const answer: number = 6 * 7\n")
+    session = await desk.session(env=with_npm(desk))
+
+    started = await session.run("npm run dev", wait_for=r"http://127\.0\.0\.1:\d+/", timeout=60)
+
+    assert (started.is_running, started.fact("matched") is not None) == (True, True), started.text
+    url = re.search(r"http://127\.0\.0\.1:\d+/", started.output).group()
+    with urllib.request.urlopen(f"{url}main.ts", timeout=20) as reply:
+        assert (reply.status, reply.readline()) == (200, b"export const answer = 6 * 7;\n")
+    # It goes on: it is read further from where it was, and its own keys are answered.
+    (desk.project / "index.html").write_text("<!doctype html><p>changed</p>\n")
+    told = await session.read(since="last", wait_for="page reload index.html", timeout=20)
+    assert "page reload index.html" in told.output
+    ended = await session.type("q", end_with_newline=True, timeout=20)
+    assert ended.exit == 0, ended.text

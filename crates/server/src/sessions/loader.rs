@@ -1,0 +1,118 @@
+//! The line by which a shell evaluates a command of ours, as its editor shows it: nobody typed it, so nobody is shown it.
+//! Where it stands, viewers, screens and recordings show the command as it was given.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+
+use memchr::memmem;
+use regex::bytes::Regex;
+
+/// What the scripts in shell-integration/ hand to the editor; a longer one that contains a shorter one stands before it.
+const LINES: [&str; 2] = [
+    "{ __ptyd_begin && :; } 2>/dev/null; \\builtin eval -- \"$__ptyd_text\"; __ptyd_finish && :",
+    "\\builtin eval -- \"$__ptyd_text\"; __ptyd_finish && :",
+];
+/// In every one of them, and seldom in anything else.
+const IN_ALL: &[u8] = b"__ptyd_";
+
+/// The same lines as an editor paints them where they do not fit its row, or are coloured.
+static PAINTED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    let painted = |line: &&str| {
+        let characters: Vec<String> = line.chars().map(|c| regex::escape(c.encode_utf8(&mut [0; 4]))).collect();
+        Regex::new(&format!("(?-u){}", characters.join(r"(?: \r|\r\n?|\x1b\[[0-9;?]*[A-Za-z])*")))
+    };
+    LINES.iter().filter_map(|line| painted(line).ok()).collect()
+});
+
+/// A loader's line in the journal, and the command that stands for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Echo {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) given: Arc<str>,
+}
+
+/// Where the first loader's line stands in these bytes.
+pub(crate) fn find(bytes: &[u8]) -> Option<Range<usize>> {
+    memmem::find(bytes, IN_ALL)?;
+    let literal = LINES.iter().filter_map(|l| memmem::find(bytes, l.as_bytes()).map(|at| at..at + l.len()));
+    let literal = literal.min_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
+    literal.or_else(|| PAINTED.iter().find_map(|line| line.find(bytes)).map(|found| found.range()))
+}
+
+/// A command as a terminal shows it that it was typed at.
+pub(crate) fn as_typed(given: &str) -> String {
+    let mut shown = String::with_capacity(given.len());
+    for c in given.trim_end().chars() {
+        match c {
+            '\n' => shown.push_str("\r\n"),
+            '\t' => shown.push('\t'),
+            c if c.is_ascii_control() => shown.extend(['^', char::from(c as u8 ^ 0x40)]),
+            c if c.is_control() => {}
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// The bytes with commands in the place of loaders' lines; `from` is the offset of the first. A line that begins before these
+/// bytes was shown by those.
+pub(crate) fn show<'a>(bytes: &'a [u8], from: u64, echoes: &[Echo]) -> Cow<'a, [u8]> {
+    let end = from + bytes.len() as u64;
+    let mut here = echoes.iter().filter(|echo| echo.from < end && echo.to > from).peekable();
+    if here.peek().is_none() {
+        return Cow::Borrowed(bytes);
+    }
+    let index = |offset: u64| usize::try_from(offset.clamp(from, end) - from).unwrap_or(bytes.len());
+    let mut shown = Vec::with_capacity(bytes.len());
+    let mut at = from;
+    for echo in here {
+        shown.extend_from_slice(&bytes[index(at)..index(echo.from.max(at))]);
+        if echo.from >= from {
+            shown.extend_from_slice(echo.given.as_bytes());
+        }
+        at = echo.to;
+    }
+    shown.extend_from_slice(&bytes[index(at)..]);
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loaders_line_is_found_also_where_it_was_wrapped_or_coloured() {
+        let line = LINES[1];
+        let plain = format!("\x1b[K$ {line}\r\n");
+        assert_eq!(find(plain.as_bytes()), Some(5..5 + line.len()));
+        let longer = format!("$  {}\r\n", LINES[0]);
+        assert_eq!(find(longer.as_bytes()), Some(3..3 + LINES[0].len()));
+        let (head, tail) = line.split_at(20);
+        for between in [" \r", "\r\n", "\x1b[0m\x1b[32m"] {
+            let painted = format!("$ {head}{between}{tail}\r\n");
+            assert_eq!(find(painted.as_bytes()), Some(2..2 + line.len() + between.len()), "{between:?}");
+        }
+        assert_eq!(find(format!("{head} {tail}").as_bytes()), None);
+    }
+
+    #[test]
+    fn a_command_is_shown_once_however_the_bytes_are_cut() {
+        let echoes = [Echo { from: 12, to: 17, given: "ls".into() }, Echo { from: 20, to: 23, given: "a\r\nb".into() }];
+        let bytes = b"$ LOADE\n$ LOA\n";
+        let whole = b"$ ls\n$ a\r\nb\n";
+        assert_eq!(show(bytes, 10, &echoes).as_ref(), whole);
+        for cut in 0..=bytes.len() {
+            let (head, tail) = bytes.split_at(cut);
+            let parts = [show(head, 10, &echoes), show(tail, 10 + cut as u64, &echoes)].concat();
+            assert_eq!(parts, whole, "cut at {cut}");
+        }
+        assert!(matches!(show(bytes, 30, &echoes), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_command_cannot_speak_to_the_viewers_terminal() {
+        assert_eq!(as_typed("a\tb\n\x1b]0;x\x07\u{9b}2J\n\n"), "a\tb\r\n^[]0;x^G2J");
+    }
+}
