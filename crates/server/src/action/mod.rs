@@ -30,7 +30,7 @@ pub use crate::viewing::{Piece, SessionEvent, TicketView, Watching};
 #[derive(Debug, Clone)]
 pub enum Action {
     /// Start a session. → [`Outcome::Session`]
-    Create(Create),
+    Create(Box<Create>),
     /// Sessions that the caller may see. → [`Outcome::Sessions`]
     List(List),
     /// One session. → [`Outcome::Session`]

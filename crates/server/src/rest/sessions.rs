@@ -26,7 +26,7 @@ pub(super) async fn create(
     Key(key): Key,
     Body(body): Body<api::CreateRequest>,
 ) -> Result<Response, Refusal> {
-    match rest.act(&who, Action::Create(to_create(body, key)?)).await? {
+    match rest.act(&who, Action::Create(Box::new(to_create(body, key)?))).await? {
         Outcome::Session(view) => {
             let session = convert::session(*view, &rest.authority);
             let place = HeaderValue::from_str(&format!("/terminals/{}", session.id));

@@ -159,7 +159,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
             (Some(cols), Some(cells("dimensions.rows", d.rows, ROWS_MAX)?))
         }
     };
-    let action = Action::Create(Create {
+    let action = Action::Create(Box::new(Create {
         shell: given(arguments.shell),
         login: false,
         cwd,
@@ -184,7 +184,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
         detach: client.detach,
         is_default: false,
         key: call.key.clone(),
-    });
+    }));
     match call.act(action).await? {
         Outcome::Session(view) => {
             call.note(&view);
