@@ -406,9 +406,9 @@ __ptyd_report() {
   # Not `read`: its delimiter is one variable of the process, and the `read -e` that this may interrupt uses it too.
   builtin mapfile -d '' last
   # With the hook in place an end would have been told, so this is a `read -e` inside a command. Without it, what the
-  # shell ran last tells.
-  if [[ ${PROMPT_COMMAND-} == "$__ptyd_prompt"* || __ptyd_id -ne 0 && -z ${__ptyd_end-} &&
-    (${#FUNCNAME[@]} -gt 2 || ${last-} == *read*) ]]; then
+  # shell ran last tells; before the first end that is a start-up file, which an interrupt may have thrown away.
+  if [[ ${PROMPT_COMMAND-} == "$__ptyd_prompt"* || $__ptyd_path == $'\1' && ${last-} == *'read '*-*e* ||
+    __ptyd_id -ne 0 && -z ${__ptyd_end-} && (${#FUNCNAME[@]} -gt 2 || ${last-} == *read*) ]]; then
     __ptyd_say_running "$__ptyd_id"
   else
     __ptyd_install

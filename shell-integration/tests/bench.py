@@ -1,7 +1,8 @@
 """Measures a round trip of `true`, from the keys to the end marker, against the same typed under a minimal hook.
 
 The kinds run interleaved in blocks, because the floor drifts; compare the ratios, not the times. With `--syscalls` it
-also counts the system calls of each (needs strace); with `--megabyte` it times one command of 1 MiB.
+also counts the system calls of each (needs strace); with `--megabyte` it times one command of 1 MiB; with `--zsh` it measures
+zsh instead of bash.
 """
 
 import os
@@ -15,9 +16,10 @@ import termios
 import time
 from pathlib import Path
 
-from rig import ACCEPT, LOAD, Shell
+from rig import ACCEPT, LOAD, Shell, Zsh
 
 MINIMAL = "PROMPT_COMMAND='printf \"\\e]7337;D;0\\a\"'; PS1='$ '"
+MINIMAL_ZSH = "precmd() { print -n '\\e]7337;D;0\\a' }; PS1='$ '"
 
 
 def round_trip(shell, keys):
@@ -54,7 +56,11 @@ def main(rounds=20, block=50):
     """Prints medians and their ratio."""
     rc = Path(tempfile.mkdtemp()) / "rc"
     rc.write_text(MINIMAL)
-    with Shell(wait=False, script=rc) as plain, Shell(bashrc="PS1='$ '") as ours:
+    zsh_rc = rc.with_name("zshrc")
+    zsh_rc.write_text(MINIMAL_ZSH)
+    is_zsh = "--zsh" in sys.argv
+    plain = Zsh(wait=False, script=zsh_rc) if is_zsh else Shell(wait=False, script=rc)
+    with plain, Zsh(zshrc="PS1='$ '") if is_zsh else Shell(bashrc="PS1='$ '") as ours:
         plain.sees(b"$ ")
         ours.body = b"true"
         kinds = {

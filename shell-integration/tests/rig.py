@@ -1,4 +1,4 @@
-"""A real bash on a real PTY, driven exactly as the holder drives it.
+"""A real bash or zsh on a real PTY, driven exactly as the holder drives it.
 
 Only this module opens terminals, reads the attestation socket and decides which records count; the tests say what a
 shell did and never look at raw records. Every wait has a deadline and wakes on an event, never on a clock.
@@ -24,10 +24,14 @@ from pathlib import Path
 SCRIPT = Path(__file__).resolve().parent.parent / "bash.sh"
 # Another version of bash than the one in the PATH.
 BASH = os.environ.get("PTYD_TEST_BASH", "bash")
+ZSH_SCRIPT = SCRIPT.with_name("zsh.zsh")
+ZSH = os.environ.get("PTYD_TEST_ZSH", "zsh")
 ATTEST_FD = 97
 LOAD, REPORT, ACCEPT = b"\x1b\x1f", b"\x1b[7338~", b"\x1b\x1e"
 ABORT = b"\x07"
 DEADLINE_SECONDS = 10.0
+# Where the kernel lets a line editor wait for a key: bash polls, zsh reads.
+SLEEPS = "select", "poll", "schedule_hrtimeout", "wait_woken"
 
 _CREDENTIALS = struct.Struct("iii")
 
@@ -65,7 +69,7 @@ class Shell:
     script: Path = SCRIPT
 
     def __post_init__(self):
-        self.home = Path(tempfile.mkdtemp(prefix="ptyd-bash-"))
+        self.home = Path(tempfile.mkdtemp(prefix="ptyd-shell-"))
         self.staged = self.home / ".staged command"
         (self.home / ".bashrc").write_text(self.bashrc)
         for name, text in self.files.items():
@@ -111,13 +115,7 @@ class Shell:
             "USER": "tester",
             **self.env,
         }
-        if self.login:
-            if "ENV" in env:
-                env["PTYD_ENV"] = env["ENV"]
-            env["ENV"] = str(self.script)
-            argv = ["bash", "--posix", "-l"]
-        else:
-            argv = ["bash", "--rcfile", str(self.script)]
+        program, argv = self._start(env)
         self.pid = os.fork()
         if self.pid == 0:
             try:
@@ -130,13 +128,22 @@ class Shell:
                 os.chdir(self.home)
                 # Python ignores SIGPIPE, and an ignored signal would stay ignored in the shell.
                 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-                os.execvpe(BASH, argv, env)
+                os.execvpe(program, argv, env)
             finally:
                 os._exit(126)
         os.close(follower)
         theirs.close()
         self.socket = ours
         self._sockets = [ours]
+
+    def _start(self, env):
+        """The program and its argv, after what the holder adds to the environment."""
+        if not self.login:
+            return BASH, ["bash", "--rcfile", str(self.script)]
+        if "ENV" in env:
+            env["PTYD_ENV"] = env["ENV"]
+        env["ENV"] = str(self.script)
+        return BASH, ["bash", "--posix", "-l"]
 
     # What comes in.
 
@@ -251,8 +258,12 @@ class Shell:
     def reads_keys(self):
         """Waits until the line editor sleeps for a key. A signal between taking the terminal and this sleep may be lost."""
         self.at_prompt()
+        self.sleeps()
+
+    def sleeps(self):
+        """Waits until the shell itself sleeps for input."""
         wchan = Path(f"/proc/{self.pid}/wchan")
-        self.kernel("sleeping editor", lambda: any(w in wchan.read_text() for w in ("select", "poll", "schedule_hrtimeout")))
+        self.kernel("sleep", lambda: any(w in wchan.read_text() for w in SLEEPS))
 
     def foreground(self, name):
         """Waits until a program of that name has the terminal, and gives its process group."""
@@ -312,6 +323,29 @@ class Shell:
     def report(self):
         """Presses the report key."""
         self.keys(REPORT)
+
+
+@dataclass
+class Zsh(Shell):
+    """A running zsh. `zshrc` is the user's own file."""
+
+    zshrc: str = ""
+    script: Path = ZSH_SCRIPT
+    options: list = field(default_factory=list)
+
+    def __post_init__(self):
+        # Without a file of the user's, zsh would ask whether to make one.
+        self.files = {".zshrc": self.zshrc, **self.files}
+        super().__post_init__()
+
+    def _start(self, env):
+        folder = self.home / ".ptyd"
+        folder.mkdir()
+        shutil.copy(self.script, folder / ".zshenv")
+        if "ZDOTDIR" in env:
+            env["PTYD_ZDOTDIR"] = env["ZDOTDIR"]
+        env["ZDOTDIR"] = str(folder)
+        return ZSH, ["zsh", *(["-l"] if self.login else []), *self.options]
 
 
 def same(got, want):

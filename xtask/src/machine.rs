@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 
 enum Probe {
     Program(&'static str),
+    /// One that is on no user's path.
+    File(&'static str),
     PythonModules(&'static str),
 }
 
@@ -16,9 +18,17 @@ struct Need {
     why: &'static str,
 }
 
-const NEEDS: [Need; 18] = [
+const NEEDS: [Need; 26] = [
     Need { probe: Probe::Program("cc"), package: "gcc", why: "it links the programs and compiles the bundled SQLite" },
     Need { probe: Probe::Program("bash"), package: "bash", why: "the tests run real shells" },
+    Need { probe: Probe::Program("zsh"), package: "zsh", why: "the tests run real shells, and its script is linted" },
+    Need { probe: Probe::Program("fish"), package: "fish", why: "the tests run real shells, and its script is linted" },
+    Need { probe: Probe::Program("dash"), package: "dash", why: "the tests run real shells" },
+    Need { probe: Probe::Program("mksh"), package: "mksh", why: "the tests run real shells" },
+    Need { probe: Probe::Program("busybox"), package: "busybox", why: "the tests run real shells" },
+    Need { probe: Probe::Program("sqlite3"), package: "sqlite3", why: "a program that reads commands and is no shell" },
+    Need { probe: Probe::Program("ssh"), package: "openssh-client", why: "a shell over ssh, on loopback" },
+    Need { probe: Probe::File("/usr/sbin/sshd"), package: "openssh-server", why: "a shell over ssh, on loopback" },
     Need {
         probe: Probe::Program("python3"),
         package: "python3",
@@ -98,6 +108,7 @@ fn is_executable(path: &Path) -> bool {
 fn is_there(probe: &Probe) -> bool {
     match probe {
         Probe::Program(name) => is_program(name),
+        Probe::File(path) => Path::new(path).exists(),
         Probe::PythonModules(modules) => {
             let mut python = Command::new("python3");
             python.args(["-c", &format!("import {modules}")]).stdin(Stdio::null()).stderr(Stdio::null());

@@ -22,7 +22,7 @@ cargo xtask test [--full] [filter]   run every suite; installs what the machine 
 cargo xtask tidy                     headers, lengths, banned calls, SPECIFICATION.md against the tests
 cargo xtask layers                   the walls between the crates
 cargo xtask schema [--check]         write schema/ from the built binary, or compare
-cargo xtask bench [args…]            measure; `load [sessions] [commands]`: many sessions at once, `viewers`: WebSockets
+cargo xtask bench [args…]            measure; `load [sessions] [commands]`: many sessions at once, `viewers`: WebSockets, `waits`, `idle`
 cargo xtask soak [args…]             run for hours";
 
 fn main() -> ExitCode {

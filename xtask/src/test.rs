@@ -18,7 +18,7 @@ const IN_PYTHON: [(&str, &str); 3] =
     [("shell integration", "shell-integration/tests"), ("mcp", "crates/e2e/mcp"), ("rest", "crates/e2e/rest")];
 
 /// What is run again with random read sizes: what finds ends, text and screens in the bytes.
-const IN_PIECES: [&str; 4] = ["boundaries::", "delivery::", "output::", "programs::"];
+const IN_PIECES: [&str; 6] = ["boundaries::", "delivery::", "output::", "programs::", "shell_ends::", "shell_texts::"];
 
 /// The one test that needs packages of npm.
 const CONFORMANCE: &str = "mcp::conformance::with_what_it_asks_for_the_suite_passes_but_for_what_the_page_explains";
@@ -74,6 +74,17 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     }
     results.push(("browser", rig.browser()));
     summarise(options, results)
+}
+
+/// What looks at a script of this kind: shellcheck where it can, the shell's own parser where not.
+fn linter(extension: &str, text: &str) -> Option<(&'static str, &'static [&'static str])> {
+    match extension {
+        "sh" | "bash" => Some(("shellcheck", &[])),
+        "zsh" => Some(("zsh", &["-f", "-n"])),
+        "fish" => Some(("fish", &["-N", "-n"])),
+        _ if text.starts_with("#!/usr/bin/env bash") => Some(("shellcheck", &[])),
+        _ => None,
+    }
 }
 
 /// What the suites in Python need, each pinned in its own file.
@@ -183,12 +194,16 @@ impl Rig<'_> {
         println!("== shell scripts");
         let mut count = Count::default();
         for file in tree::text_files(self.root)? {
-            let is_script = matches!(file.extension(), "sh" | "bash") || file.text.starts_with("#!/usr/bin/env bash");
             let is_wanted = self.options.filter.as_ref().is_none_or(|filter| file.path.contains(filter));
-            if !is_script || !is_wanted || file.is_recorded() {
+            let Some((program, args)) =
+                linter(file.extension(), &file.text).filter(|_| is_wanted && !file.is_recorded())
+            else {
                 continue;
-            }
-            let is_clean = Command::new("shellcheck").arg(&file.path).current_dir(self.root).status()?.success();
+            };
+            let mut lint = Command::new(program);
+            // Shells that read files of their own even when they only parse must not find the caller's.
+            self.home.apply(&mut lint);
+            let is_clean = lint.args(args).arg(&file.path).current_dir(self.root).status()?.success();
             println!("{} {}", if is_clean { "ok    " } else { "FAILED" }, file.path);
             count = count.plus(Count { passed: is_clean.into(), failed: (!is_clean).into(), not_run: 0 });
         }
@@ -288,7 +303,7 @@ impl Rig<'_> {
             return Ok(());
         }
         println!(
-            "== npm packages: a terminal for pages, a driver for browsers, other MCP clients, MCP's own suite, vite, Node"
+            "== npm packages: a terminal for pages, a driver for browsers, other MCP clients, MCP's own suite, vite, a tokenizer, Node"
         );
         fs::create_dir_all(&npm)?;
         for name in ["package.json", "package-lock.json"] {

@@ -12,7 +12,7 @@ use crate::limits::{KeptLimit, LimitHit, Limits};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct CreateRequest {
-    /// A name (`bash`) or a path; the default is the user's bash.
+    /// A name (`bash`) or a path; the default is the user's own shell.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub shell: Option<String>,
@@ -145,6 +145,8 @@ pub enum Foreground {
 pub enum Boundary {
     /// The shell reported it over a socket on which the kernel names the sender.
     Attested,
+    /// The shell's prompt said it in the output, with a number that follows from one that only the shell was told.
+    Nonce,
     /// Only the kernel's state says so; the exit code is not known.
     Heuristic,
 }

@@ -61,7 +61,7 @@ async fn session(paths: &Paths) -> Check {
         Ok((Boundary::Attested, took)) => {
             Check::ok(NAME, format!("a shell ran a command and attested its end in {} ms", took.as_millis()))
         }
-        Ok((Boundary::Heuristic, _)) => {
+        Ok((Boundary::Nonce | Boundary::Heuristic, _)) => {
             let fix = "look whether ~/.bashrc replaces PROMPT_COMMAND or starts another shell";
             Check::warn(NAME, "a command ran, but the shell did not attest its end", fix)
         }

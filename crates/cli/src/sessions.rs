@@ -91,7 +91,7 @@ pub struct StartOptions {
     /// The directory to start in [default: this one]
     #[arg(long, value_name = "DIR")]
     cwd: Option<std::path::PathBuf>,
-    /// A shell's name or path [default: the user's bash]
+    /// A shell's name or path [default: the user's own]
     #[arg(long)]
     shell: Option<String>,
     /// A profile of the configuration file; what is said here goes before it [default: the one called default, if any]

@@ -25,6 +25,10 @@ impl Home {
         }
         // Only root's prompt differs from machine to machine; without a start-up file every shell is the same.
         std::fs::write(dir.path().join(".bashrc"), "PS1='$ '\n").expect("written");
+        std::fs::write(dir.path().join(".zshrc"), "PS1='$ '\n").expect("written");
+        std::fs::create_dir(dir.path().join("config/fish")).expect("a folder of our own");
+        let fish = "set -g fish_greeting\nfunction fish_prompt; echo '$ '; end\n";
+        std::fs::write(dir.path().join("config/fish/config.fish"), fish).expect("written");
         Self { dir }
     }
 

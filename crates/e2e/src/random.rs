@@ -7,6 +7,11 @@ use std::time::Duration;
 pub struct Random(u64);
 
 impl Random {
+    /// From this seed.
+    pub fn of(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// From the given seed, or one of the clock's, which is printed.
     pub fn seeded() -> Self {
         let given = std::env::var("PTYD_TEST_SEED").ok().and_then(|text| text.parse().ok());

@@ -14,6 +14,7 @@ mod ending;
 mod hold;
 mod input;
 mod prompt;
+mod prompts;
 mod pump;
 mod sampler;
 

@@ -17,6 +17,9 @@ const KEYS_MAX: usize = 256;
 /// The longest report: a working directory of PATH_MAX (limits.h) and what stands before it; PATH may be longer.
 const REPORT_BYTES_MAX: usize = 64 << 10;
 
+/// After this a shell has seen an interrupt. If it has not, it does so before it reads what is typed next.
+const CLEARED_US: u64 = 50_000;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shell {
     /// No prompt was seen yet.
@@ -47,6 +50,8 @@ pub(crate) struct Prompt {
     /// Something was typed since the last command was handed over: by a person at the prompt, or for a program that may
     /// have left it to the prompt.
     is_touched: bool,
+    /// When the foreground was interrupted, with nothing typed since.
+    interrupted_at: Option<u64>,
 }
 
 impl Prompt {
@@ -61,6 +66,7 @@ impl Prompt {
             has_prompted: false,
             keys: VecDeque::new(),
             is_touched: false,
+            interrupted_at: None,
         }
     }
 
@@ -125,6 +131,21 @@ impl Prompt {
         }
     }
 
+    /// The shell drew its prompt, or was seen at it.
+    pub(crate) fn drawn(&mut self) {
+        self.shell = Shell::Ready;
+    }
+
+    /// The foreground was interrupted: a shell that has the terminal throws away what a person has begun.
+    pub(crate) fn interrupted(&mut self, now: u64) {
+        self.interrupted_at = Some(now);
+    }
+
+    /// Whether what a person had typed was thrown away, so that a shell which waits for a line is at its prompt.
+    pub(crate) fn is_cleared(&self, now: u64) -> bool {
+        self.shell == Shell::Typed && self.interrupted_at.is_some_and(|at| now >= at + CLEARED_US)
+    }
+
     /// Whether the editor may be in a search, a count or a half key.
     pub(crate) fn is_touched(&self) -> bool {
         self.is_touched
@@ -145,6 +166,7 @@ impl Prompt {
         /// What a line editor may take for "go": newline, return, C-o, C-d, C-c.
         const ENDS: [u8; 5] = [b'\n', b'\r', 0x0f, 0x04, 0x03];
         self.is_touched = true;
+        self.interrupted_at = None;
         if self.shell == Shell::Ready && bytes.iter().any(|b| ENDS.contains(b)) {
             self.shell = Shell::Typed;
         }

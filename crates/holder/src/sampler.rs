@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use sys::process::{self, Blocked};
+use sys::process::{self, AtLine, Blocked};
 
 use crate::wire::{Foreground, State};
 
@@ -37,6 +37,8 @@ const MEMBERS_MAX: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Sampler {
     tty: PathBuf,
+    /// The shell is one that is typed at: without a line editor, or with one that has no keys of ours.
+    takes_lines: bool,
     next_at: Option<u64>,
     delay_us: u64,
     last: Option<State>,
@@ -47,10 +49,10 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    pub(crate) fn new(tty: &CStr) -> Self {
+    pub(crate) fn new(tty: &CStr, takes_lines: bool) -> Self {
         use std::os::unix::ffi::OsStrExt;
         let tty = Path::new(std::ffi::OsStr::from_bytes(tty.to_bytes())).to_owned();
-        Self { tty, next_at: None, delay_us: FIRST_US, last: None, candidate: None, doubted_until: 0 }
+        Self { tty, takes_lines, next_at: None, delay_us: FIRST_US, last: None, candidate: None, doubted_until: 0 }
     }
 
     /// Something moved: look soon.
@@ -76,10 +78,11 @@ impl Sampler {
     }
 
     /// Output came: whoever writes has read what was typed, or the terminal has echoed it. Whether somebody who polls
-    /// wants something is told by what was written last, so it is told again.
+    /// wants something is told by what was written last, so it is told again; so is an editor, which may have painted
+    /// after it was seen to wait.
     pub(crate) fn wrote(&mut self) {
         self.doubted_until = 0;
-        if self.last.is_some_and(|s| s.foreground == Foreground::Polls) {
+        if self.last.is_some_and(|s| matches!(s.foreground, Foreground::Polls | Foreground::Editor)) {
             self.forget();
         }
     }
@@ -147,19 +150,32 @@ impl Sampler {
     pub(crate) fn sample(&self, leader: BorrowedFd<'_>, shell: u32) -> Option<State> {
         let modes = sys::pty::modes(leader).ok()?;
         let group = sys::pty::foreground_group(leader);
-        let (foreground, pid) = if group == shell {
-            self.shell_itself(shell, modes.canonical || modes.maps_cr)
-        } else {
-            self.group_members(group, shell)
-        };
+        let (foreground, pid) =
+            if group == shell { self.shell_itself(shell, &modes) } else { self.group_members(group, shell) };
         Some(State { foreground, canonical: modes.canonical, echo: modes.echo, isig: modes.isig, group, pid })
     }
 
-    /// The shell holds the terminal: its line editor selects with every translation off. Its `read` builtin reads, or
-    /// selects when it has a time limit, and then a key of ours would be its input.
-    fn shell_itself(&self, shell: u32, is_cooked: bool) -> (Foreground, u32) {
+    /// Whether what is typed now is read by a shell that takes lines; one that has just drawn its prompt is believed.
+    pub(crate) fn is_at_line(&self, leader: BorrowedFd<'_>, shell: u32) -> bool {
+        let Ok(modes) = sys::pty::modes(leader) else { return false };
+        let is_free = sys::pty::foreground_group(leader) == shell && sys::pty::unread(&self.tty) == 0;
+        is_free && process::at_line(shell, &self.tty, !modes.canonical) != AtLine::No
+    }
+
+    /// The shell holds the terminal: readline and fish select with every translation off, zsh reads with both on. The
+    /// `read` builtin reads, or selects when it has a time limit, and then a key of ours would be its input.
+    fn shell_itself(&self, shell: u32, modes: &sys::pty::Modes) -> (Foreground, u32) {
+        let is_cooked = modes.canonical || modes.maps_cr;
+        let is_zle = !modes.canonical && modes.maps_cr && modes.maps_nl;
         let foreground = match process::blocked(shell, &self.tty) {
             _ if process::is_stopped(shell) => Foreground::Stopped,
+            Blocked::Polls | Blocked::Reads if self.takes_lines => {
+                match process::at_line(shell, &self.tty, !modes.canonical) {
+                    AtLine::Yes => Foreground::Editor,
+                    AtLine::No | AtLine::Perhaps => Foreground::ShellReads,
+                }
+            }
+            Blocked::Polls | Blocked::Reads if is_zle => Foreground::Editor,
             Blocked::Polls if !is_cooked => Foreground::Editor,
             Blocked::Polls | Blocked::Reads => Foreground::ShellReads,
             Blocked::Elsewhere => Foreground::Busy,

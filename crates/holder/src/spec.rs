@@ -44,6 +44,11 @@ pub struct Spec {
     pub open_files_max: u64,
     /// The hard limit of each process's address space in bytes; 0 leaves it.
     pub address_space_max: u64,
+    /// Which descriptor the shell reports on; 0 is [`crate::ATTESTATION_FD`].
+    pub attestation_fd: u32,
+    /// What is typed to make the shell take a command, its id and nonce in the place of `{}`; empty for one whose line
+    /// editor has our keys.
+    pub run_line: Vec<u8>,
     /// Another user whose shell it is: uid, gid and all groups, in this order; empty for the holder's own.
     pub identity: Vec<u32>,
 }
@@ -69,6 +74,7 @@ impl Spec {
         e.u32(self.umask).u16(self.cols).u16(self.rows).bool(self.attests).u64(self.journal_bytes_max);
         e.bool(self.may_splice).bool(self.keeps_descendants).bytes(&self.meta).u64(self.open_files);
         e.list(&self.groups).u64(self.open_files_max).u64(self.address_space_max);
+        e.u32(self.attestation_fd).bytes(&self.run_line);
         e.bytes(&self.identity.iter().flat_map(|id| id.to_le_bytes()).collect::<Vec<u8>>());
         e.take()
     }
@@ -97,6 +103,11 @@ impl Spec {
             return Some(spec);
         }
         let spec = Self { groups: d.list()?, open_files_max: d.u64()?, address_space_max: d.u64()?, ..spec };
+        // Before shells other than bash there was nothing more.
+        if d.is_empty() {
+            return Some(spec);
+        }
+        let spec = Self { attestation_fd: d.u32()?, run_line: d.bytes()?.to_vec(), ..spec };
         // Before other users there was nothing more.
         if d.is_empty() {
             return Some(spec);
@@ -132,15 +143,24 @@ mod tests {
             groups: vec![b"/sys/fs/cgroup/pids/ptyd/s0-abc/cgroup.procs".to_vec()],
             open_files_max: 64,
             address_space_max: 1 << 30,
+            attestation_fd: 9,
+            run_line: b"run {}".to_vec(),
             identity: vec![1_000, 1_000, 1_000, 27],
         };
         let bytes = spec.encode();
         assert_eq!(Spec::decode(&bytes), Some(spec.clone()));
-        let without =
-            Spec { groups: Vec::new(), open_files_max: 0, address_space_max: 0, identity: Vec::new(), ..spec };
+        let without = Spec { identity: Vec::new(), ..spec };
         let older = without.encode();
-        let older = older.get(..older.len() - 4 - 16 - 4).unwrap();
-        assert_eq!(Spec::decode(older), Some(without), "what an earlier version wrote");
+        let older = older.get(..older.len() - 4).unwrap();
+        assert_eq!(Spec::decode(older), Some(without.clone()), "what the version before other users wrote");
+        let without = Spec { attestation_fd: 0, run_line: Vec::new(), ..without };
+        let older = without.encode();
+        let older = older.get(..older.len() - 4 - 4 - 4).unwrap();
+        assert_eq!(Spec::decode(older), Some(without.clone()), "what the version before other shells wrote");
+        let without = Spec { groups: Vec::new(), open_files_max: 0, address_space_max: 0, ..without };
+        let bytes_before = without.encode();
+        let older = bytes_before.get(..bytes_before.len() - 4 - 8 - 4 - 16).unwrap();
+        assert_eq!(Spec::decode(older), Some(without), "what the version before limits wrote");
         assert_eq!(Spec::decode(bytes.get(..bytes.len() - 1).unwrap()), None);
     }
 }

@@ -206,6 +206,31 @@ pub fn blocked(pid: u32, tty: &Path) -> Blocked {
         .max(main)
 }
 
+/// Whether a shell waits for a line of commands, and not for the input of its `read`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtLine {
+    /// It does not read, or it reads one byte at a time: what follows the line is not `read`'s own.
+    No,
+    /// Its editor selects, and so may its `read` (ksh93).
+    Perhaps,
+    /// It reads as much as comes, or its own editor has the terminal.
+    Yes,
+}
+
+/// How a shell without a line editor of ours stands to the terminal `tty`, which is in raw mode or not.
+pub fn at_line(pid: u32, tty: &Path, is_raw: bool) -> AtLine {
+    let line = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+    let mut words = line.split_ascii_whitespace();
+    let call = words.next().and_then(|w| w.parse::<i64>().ok()).map_or(Call::Other, Call::of);
+    let count = words.nth(2).and_then(|w| u64::from_str_radix(w.trim_start_matches("0x"), 16).ok());
+    match (blocked_task(pid, pid, tty), call) {
+        (Blocked::Reads, _) if is_raw || count.is_some_and(|count| count > 1) => AtLine::Yes,
+        (Blocked::Polls, Call::Select) if is_raw => AtLine::Perhaps,
+        (Blocked::Polls, _) if is_raw => AtLine::Yes,
+        (Blocked::Reads | Blocked::Polls | Blocked::Elsewhere | Blocked::Unknown, _) => AtLine::No,
+    }
+}
+
 /// How many threads of one process are looked at.
 const THREADS_MAX: usize = 16;
 /// How many descriptors of one poll or select are looked at.

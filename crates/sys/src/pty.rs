@@ -34,6 +34,8 @@ pub struct Modes {
     /// ICRNL: a carriage return is read as a newline. Line editors switch it off, other programs that read single keys
     /// mostly leave it on.
     pub maps_cr: bool,
+    /// INLCR: a newline is read as a carriage return. Together with ICRNL it is the sign of zsh's line editor.
+    pub maps_nl: bool,
     /// The character that ends a partial line (VEOF), 0 when switched off.
     pub eof: u8,
     /// The characters that edit or end a canonical line besides newline: VERASE, VKILL, VWERASE, VLNEXT, VINTR,
@@ -75,6 +77,7 @@ pub fn modes(leader: BorrowedFd<'_>) -> io::Result<Modes> {
         echo: t.local_modes.contains(LocalModes::ECHO),
         isig: t.local_modes.contains(LocalModes::ISIG),
         maps_cr: t.input_modes.contains(InputModes::ICRNL),
+        maps_nl: t.input_modes.contains(InputModes::INLCR),
         eof: code(SpecialCodeIndex::VEOF),
         specials: [
             code(SpecialCodeIndex::VERASE),

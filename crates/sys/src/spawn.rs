@@ -217,11 +217,6 @@ unsafe fn become_program(plan: &Plan<'_>) -> ! {
         if report == -1 {
             fail(plan.report, Step::Descriptors);
         }
-        if let Some((from, at)) = plan.extra
-            && libc::dup2(from, at) == -1
-        {
-            fail(report, Step::Descriptors);
-        }
         for standard in 0..3 {
             if libc::dup2(plan.follower, standard) == -1 {
                 fail(report, Step::Descriptors);
@@ -231,6 +226,14 @@ unsafe fn become_program(plan: &Plan<'_>) -> ! {
             // Zero is whoever writes it.
             if libc::write(*group, c"0".as_ptr().cast(), 1) != 1 {
                 fail(report, Step::Group);
+            }
+        }
+        // After all that was opened before the fork was used, for one of those may have this number; before the limit of
+        // descriptors, which may be below it.
+        if let Some((from, at)) = plan.extra {
+            let is_placed = if from == at { libc::fcntl(from, libc::F_SETFD, 0) } else { libc::dup2(from, at) };
+            if is_placed == -1 {
+                fail(report, Step::Descriptors);
             }
         }
         for (resource, value) in plan.limits {

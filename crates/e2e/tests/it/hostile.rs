@@ -20,7 +20,7 @@ async fn survives(shell: &Session, disturbance: &str) {
         );
         let text = done.output.clone().unwrap_or_default();
         match done.boundary {
-            Boundary::Attested => assert_eq!(
+            Boundary::Attested | Boundary::Nonce => assert_eq!(
                 (done.status, done.exit_code, text.trim_end()),
                 (CommandStatus::Completed, Some(code), output.trim_end()),
                 "after {disturbance:?}"
@@ -106,6 +106,31 @@ async fn a_start_up_file_that_asks_delays_the_shell_and_does_not_lose_it() {
     assert_eq!(shell.look().await.status, api::SessionStatus::Creating);
     shell.sends(b"yes\r").await;
     assert_eq!(shell.gives("echo $answer").await, (0, "yes\n".to_owned()));
+}
+
+#[tokio::test]
+async fn a_start_up_file_that_asks_by_the_line_editor_is_asking_and_gets_no_command() {
+    let home = Home::make();
+    std::fs::write(home.path().join(".bashrc"), "read -e -p 'rc? ' answer\nPS1='$ '\n").expect("written");
+    let server = Server::start_in(home, Start::default());
+    let shell = server.session().await;
+    assert_eq!(shell.refusal("echo not an answer").await, Some(api::ErrorCode::SessionNotReady));
+    shell.sends(b"yes\r").await;
+    assert_eq!(shell.gives("echo $answer").await, (0, "yes\n".to_owned()));
+}
+
+#[tokio::test]
+async fn a_shell_that_never_says_that_it_is_ready_is_typed_at() {
+    let home = Home::make();
+    // What ends the reading of all start-up files, ours included.
+    std::fs::write(home.path().join(".bashrc"), "exec bash --norc\n").expect("written");
+    let server = Server::start_in(home, Start::default());
+    let shell = server.session().await;
+    let begun = Instant::now();
+    let done = shell.run("echo typed $((40+2))").await;
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    let output = done.output.unwrap_or_default();
+    assert_eq!((done.boundary, done.exit_code, output.contains("typed 42")), (Boundary::Heuristic, None, true));
 }
 
 #[tokio::test]

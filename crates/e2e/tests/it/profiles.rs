@@ -132,14 +132,18 @@ async fn commands_at_the_start_that_fail_are_told_and_the_session_can_be_used() 
 #[tokio::test]
 async fn a_clean_shell_reads_none_of_the_users_start_up_files() {
     let server = with_file("[profiles.clean]\nrc = \"clean\"\n[profiles.login]\nrc = \"clean\"\nlogin = true\n");
-    for file in [".bashrc", ".bash_profile"] {
+    for file in [".bashrc", ".bash_profile", ".zshenv", ".zshrc", ".zprofile"] {
         std::fs::write(server.home().path().join(file), "READ=yes\n").expect("written");
     }
     assert_eq!(server.session().await.gives("echo \"<$READ>\"").await, (0, "<yes>\n".to_owned()));
-    for profile in ["clean", "login"] {
-        let shell = server.session_with(by(profile)).await;
-        assert_eq!(shell.gives("echo \"<$READ${PTYD_CLEAN-}>\"").await, (0, "<>\n".to_owned()), "{profile}");
+    for (shell, profile) in [("bash", "clean"), ("bash", "login"), ("zsh", "clean"), ("zsh", "login")] {
+        let request = CreateRequest { shell: Some(shell.to_owned()), ..by(profile) };
+        let session = server.session_with(request).await;
+        let words = "echo \"<$READ${PTYD_CLEAN-}${PTYD_ZSH_CLEAN-}>\"";
+        assert_eq!(session.gives(words).await, (0, "<>\n".to_owned()), "{shell} {profile}");
     }
+    let (why, _) = refusal(&server, &CreateRequest { shell: Some("fish".to_owned()), ..by("clean") }).await;
+    assert_eq!(why, "profile: clean: rc: fish cannot be started clean; bash and zsh can");
 }
 
 #[tokio::test]

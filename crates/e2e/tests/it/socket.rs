@@ -177,6 +177,13 @@ async fn several_viewers_see_the_same_and_each_input_is_typed_once() {
     assert_eq!(code, 4409);
 }
 
+/// What a viewer is shown first.
+async fn snapshot(viewer: &mut Socket) -> String {
+    let bytes =
+        viewer.until(|heard| if let Heard::Snapshot(_, bytes) = heard { Some(bytes.clone()) } else { None }).await;
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 #[tokio::test]
 async fn whoever_looks_sees_the_commands_and_not_how_they_were_handed_over() {
     let server = Server::start();
@@ -184,7 +191,8 @@ async fn whoever_looks_sees_the_commands_and_not_how_they_were_handed_over() {
         let dimensions = Some(Dimensions { cols, rows: 20 });
         let shell = server.session_with(CreateRequest { dimensions, ..CreateRequest::default() }).await;
         let mut viewer = Socket::visit(&server, &shell.id, "").await;
-        viewer.event("control").await;
+        // Output that comes before the snapshot is in it.
+        snapshot(&mut viewer).await;
         shell.gives("printf 'first\\n'\necho second").await;
         let seen = viewer.reads_until("second\r\n").await;
         assert!(seen.contains("printf 'first\\n'\r\necho second\r\n") && !seen.contains("__ptyd"), "{cols}: {seen:?}");
@@ -201,6 +209,7 @@ async fn what_a_job_prints_while_commands_are_handed_over_is_all_shown() {
     let server = Server::start();
     let shell = server.session().await;
     let mut viewer = Socket::visit(&server, &shell.id, "").await;
+    snapshot(&mut viewer).await;
     shell.gives("(for i in {1..3000}; do echo tick $i; done; touch ended) &").await;
     let mut rounds = 0;
     while shell.gives("test -e ended").await.0 != 0 {

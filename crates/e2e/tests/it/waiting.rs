@@ -167,3 +167,36 @@ async fn who_waits_for_something_else_is_not_told_of_questions_unless_it_asks() 
     let command = until(&shell, "read -rt 0.5 -p 'name? ' n; echo; echo over >left; read -r n", &["file:left"]).await;
     assert_eq!(command.matched.as_deref(), Some("file:left"), "{command:?}");
 }
+
+/// Programs that wait for anything but the terminal, or for nothing.
+const DO_NOT_ASK: [&str; 10] = [
+    "sleep 30",
+    "while :; do :; done",
+    "sleep 30 | cat",
+    "(while :; do echo line; sleep 0.1; done) | while read -r line; do echo \"$line\"; done",
+    "echo old >log; tail -f log",
+    "echo old >log; (while :; do date >>log; sleep 0.1; done) & tail -f log | grep --line-buffered :",
+    "mkfifo pipe; read -r line <pipe",
+    "sleep 30 & wait",
+    // A reader of a log that comes over a socket, as `docker logs -f` is: it never looks at the terminal.
+    "python3 -c 'import socket, threading, time\na, b = socket.socketpair()\ndef log():\n  while True: a.send(b\"line\\n\"); time.sleep(0.1)\n\
+     threading.Thread(target=log, daemon=True).start()\nwhile True: print(b.recv(99).decode(), end=\"\", flush=True)'",
+    "python3 -c 'import select, time\nwhile True: select.select([], [], [], 0.05)'",
+];
+
+#[tokio::test]
+async fn a_program_that_does_not_read_the_terminal_is_never_said_to_ask() {
+    let server = Server::start();
+    let shells = join_all(DO_NOT_ASK.iter().map(async |_| server.session().await)).await;
+    let told = join_all(DO_NOT_ASK.iter().zip(&shells).enumerate().map(async |(number, (command, shell))| {
+        shell.gives(&format!("mkdir {number} && cd {number}")).await;
+        shell.begin(command).await;
+        let wait = WaitRequest { input_wanted: true, timeout: Some(2.0), ..WaitRequest::default() };
+        let answer = shell.wait(&wait).await;
+        shell.signal("INT").await;
+        (*command, answer.ended_by, answer.foreground)
+    }))
+    .await;
+    let expected = DO_NOT_ASK.map(|command| (command, EndedBy::TimedOut, api::Foreground::Running));
+    assert_eq!(told, expected);
+}

@@ -26,13 +26,14 @@ use crate::control::Client;
 use crate::ending::{self, Ending, Progress, Whom};
 use crate::input::Keyboard;
 use crate::prompt::{Prompt, Shell};
+use crate::prompts::{MARK_BYTES_MAX, Prompts};
 use crate::pump::{Pump, Turn};
 use crate::sampler::Sampler;
 use crate::spec::Spec;
 use crate::wire::{Foreground, FromHolder, Hello, Key, PROTOCOL, State, Status, Tail, Target, ToHolder};
 use crate::{ATTESTATION_FD, SOCKET_FILE};
 
-/// The private keys, bound in every keymap by shell-integration/bash.sh: load the staged command and accept it.
+/// The private keys, bound in every keymap by the scripts in shell-integration/: load the staged command and accept it.
 const KEY_RUN: &[u8] = b"\x1b\x1f\x1b\x1e";
 /// The private key that makes the shell report.
 const KEY_REPORT: &[u8] = b"\x1b[7338~";
@@ -51,6 +52,8 @@ const LAST_BYTES_MAX: u64 = 1 << 20;
 const HUNG_UP_RETRY_US: u64 = 200_000;
 /// How often a waiting command looks whether the line editor has the terminal yet; there is no event for that.
 const READY_RETRY_US: u64 = 50;
+/// The same for a shell that is looked at in /proc.
+const LINE_RETRY_US: u64 = 200;
 /// Output of a command that was just started is announced together with its end, if that comes within this time.
 const COALESCE_US: u64 = 1_500;
 /// A report is announced together with its marker, which is on its way through the terminal.
@@ -103,6 +106,8 @@ struct Holder {
     held: VecDeque<(u64, Vec<u8>)>,
     pump: Pump,
     prompt: Prompt,
+    /// For a shell whose prompt speaks in the output, and how far that was looked at.
+    prompts: Option<(Prompts, Offset)>,
     keyboard: Keyboard,
     sampler: Sampler,
     command_file: std::fs::File,
@@ -188,7 +193,8 @@ fn start_shell(spec: &Spec, follower: OwnedFd, theirs: OwnedFd, mut server: Clie
         // Programs open their terminal by name, too.
         rustix::fs::fchown(&follower, Some(rustix::process::Uid::from_raw(*uid)), None)?;
     }
-    let extra = spec.attests.then(|| (theirs.as_fd(), ATTESTATION_FD));
+    let at = i32::try_from(spec.attestation_fd).ok().filter(|fd| *fd > 2).unwrap_or(ATTESTATION_FD);
+    let extra = spec.attests.then(|| (theirs.as_fd(), at));
     match spawn::on_terminal(&program, follower.as_fd(), extra) {
         Ok(pid) => Ok((pid, server)),
         Err(e) => {
@@ -248,13 +254,22 @@ fn secret() -> io::Result<Vec<u8>> {
     Ok(bytes.iter().flat_map(|b| format!("{b:02x}").into_bytes()).collect())
 }
 
-/// The secret, and where the shell finds its commands: our own descriptor, which it may open as the same user.
-fn greeting(secret: &[u8], command_file: &std::fs::File, attests: bool) -> VecDeque<u8> {
-    if !attests {
+/// Where the sequence of a shell's prompts begins.
+fn seed() -> io::Result<u32> {
+    let mut bytes = [0; 4];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(u32::from_le_bytes(bytes) & 0x7fff_ffff)
+}
+
+/// The secret, and where the shell finds its commands: our own descriptor, which it may open as the same user. For one
+/// whose prompt speaks, also where its sequence begins.
+fn greeting(secret: &[u8], command_file: &std::fs::File, spec: &Spec, seed: u32) -> VecDeque<u8> {
+    if !spec.attests {
         return VecDeque::new();
     }
     let path = format!("/proc/{}/fd/{}", std::process::id(), command_file.as_raw_fd());
-    [secret, b"\n", path.as_bytes(), b"\n"].concat().into()
+    let seed = if spec.run_line.is_empty() { String::new() } else { format!("{seed}\n") };
+    [secret, b"\n", path.as_bytes(), b"\n", seed.as_bytes()].concat().into()
 }
 
 impl Holder {
@@ -276,7 +291,9 @@ impl Holder {
         // all else that a command needs here.
         let command_file = std::fs::File::from(rustix::fs::memfd_create("command", rustix::fs::MemfdFlags::CLOEXEC)?);
         let secret = secret()?;
-        let greeting = greeting(&secret, &command_file, spec.attests);
+        let seed = seed()?;
+        let greeting = greeting(&secret, &command_file, &spec, seed);
+        let takes_lines = !spec.run_line.is_empty();
         let mut holder = Self {
             leader,
             attestation,
@@ -291,8 +308,9 @@ impl Holder {
             held: VecDeque::new(),
             pump: Pump::new(spec.may_splice),
             prompt: Prompt::new(secret),
+            prompts: takes_lines.then(|| (Prompts::new(seed), Offset::ZERO)),
             keyboard: Keyboard::default(),
-            sampler: Sampler::new(path),
+            sampler: Sampler::new(path, takes_lines),
             command_file,
             waiting: None,
             shell_pid,
@@ -335,6 +353,7 @@ impl Holder {
         self.turn_from = self.journal.end();
         self.move_bytes(now);
         self.drain_attestation(now);
+        self.heed_prompts(now);
         if ready.signals || self.exit.is_some() {
             self.reap(now);
         }
@@ -361,7 +380,7 @@ impl Holder {
         let timers = [
             self.sampler.next_at(),
             self.keyboard.next_at(),
-            self.waiting.as_ref().map(|_| now + READY_RETRY_US),
+            self.waiting.as_ref().map(|_| now + if self.prompts.is_some() { LINE_RETRY_US } else { READY_RETRY_US }),
             self.answers.front().map(|_| now + ANSWER_RETRY_US),
             self.ending.as_ref().map(Ending::next_at),
             // What is ending is looked at often: its end is waited for.
@@ -529,12 +548,41 @@ impl Holder {
                     self.expects_marker = (!self.has_marker).then_some(self.prompt_at);
                     self.idle_until = 0;
                 }
-                self.held.push_back((time::wall_us(), report));
-                self.append_held();
-                self.announce_by.get_or_insert(now + MARKER_US);
-                self.stir(now);
+                if let Some((prompts, _)) = self.prompts.as_mut().filter(|_| report.starts_with(b"D")) {
+                    prompts.reported();
+                }
+                self.keep_report(report, now);
             }
         }
+    }
+
+    fn keep_report(&mut self, report: Vec<u8>, now: u64) {
+        self.held.push_back((time::wall_us(), report));
+        self.append_held();
+        self.announce_by.get_or_insert(now + MARKER_US);
+        self.stir(now);
+    }
+
+    /// Finds the prompts of a shell that speaks by them. What a program prints while it has the terminal is none.
+    fn heed_prompts(&mut self, now: u64) {
+        let end = self.journal.end();
+        let Some((prompts, seen)) = self.prompts.as_mut().filter(|(_, seen)| *seen < end) else { return };
+        let from = seen.0.saturating_sub(MARK_BYTES_MAX).max(end.0.saturating_sub(MARKER_SOUGHT_BYTES as u64));
+        *seen = end;
+        let mut newest = [0; MARKER_SOUGHT_BYTES];
+        let Some(newest) = newest.get_mut(..(end.0 - from) as usize) else { return };
+        let Ok(newest) = self.journal.newest(newest) else { return };
+        let Some(drawn) = prompts.look(newest) else { return };
+        if pty::foreground_group(self.leader.as_fd()) != self.shell_pid {
+            return;
+        }
+        let cwd = sys::process::working_directory(self.shell_pid).unwrap_or_default();
+        let (id, status) = (self.prompt.command(), drawn.status);
+        let cut_short = if id == 0 { "" } else { "n" };
+        let head = format!("D;;{};{id};{status};{status};b{cut_short};", drawn.nonce);
+        self.prompt.drawn();
+        self.prompt_at = end;
+        self.keep_report([head.as_bytes(), cwd.as_os_str().as_bytes()].concat(), now);
     }
 
     /// Where the marker is, if it came faster than its report was drained: the bytes of this turn were moved before.

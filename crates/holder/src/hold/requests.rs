@@ -106,8 +106,11 @@ impl Holder {
     /// The atomic step: the prompt is ready and the editor has the terminal, so record, stage, press.
     pub(super) fn start_waiting_command(&mut self, now: u64) {
         let Some(waiting) = &self.waiting else { return };
-        let editor_has_terminal = pty::modes(self.leader.as_fd()).is_ok_and(|m| !m.canonical);
-        if self.prompt.shell != Shell::Ready || !editor_has_terminal || !self.keyboard.is_empty() {
+        if self.prompts.is_some() && self.prompt.is_cleared(now) && self.shell_reads_commands() {
+            self.prompt.drawn();
+        }
+        let is_ready = self.prompt.shell == Shell::Ready && self.keyboard.is_empty();
+        if !is_ready || !self.shell_reads_commands() {
             if now >= waiting.until {
                 let status = if self.prompt.shell == Shell::Typed { Status::Typed } else { Status::NotReady };
                 let from = waiting.from;
@@ -133,20 +136,41 @@ impl Holder {
         }
     }
 
+    /// Whether what is typed now is read as a command: by the line editor, which has the terminal, or by a shell that
+    /// waits for a line.
+    fn shell_reads_commands(&self) -> bool {
+        let leader = self.leader.as_fd();
+        match self.prompts {
+            Some(_) => self.sampler.is_at_line(leader, self.shell_pid),
+            None => pty::modes(leader).is_ok_and(|m| !m.canonical),
+        }
+    }
+
     pub(super) fn press_run_key(&mut self, id: u32, key: Key, text: &[u8]) -> io::Result<()> {
         let mut nonce = [0; 8];
         rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty())?;
         let nonce = u64::from_le_bytes(nonce);
-        let staged = [format!("{id}\0{nonce}\0").as_bytes(), text].concat();
+        // A shell that is typed at has them in its line, and reads the file as it reads a script.
+        let head = if self.prompts.is_some() { String::new() } else { format!("{id}\0{nonce}\0") };
         self.command_file.set_len(0)?;
-        self.command_file.write_all_at(&staged, 0)?;
+        self.command_file.write_all_at(&[head.as_bytes(), text].concat(), 0)?;
         let accepted = Record::Accepted { id, nonce, key, text };
         self.events.record(time::wall_us(), self.journal.end(), &accepted)?;
         // The editor has the terminal and nothing waits to be typed, so the few bytes fit.
-        // What a person has half typed may have the editor in a search or a count, which C-g ends.
-        let keys = if self.prompt.is_touched() { [b"\x07", KEY_RUN].concat() } else { KEY_RUN.to_vec() };
+        let keys = match (&self.prompts, self.prompt.is_touched()) {
+            (None, false) => KEY_RUN.to_vec(),
+            // What a person has half typed may have the editor in a search or a count, which C-g ends.
+            (None, true) => [b"\x07", KEY_RUN].concat(),
+            (Some(_), is_touched) => self.line_for(id, nonce, is_touched),
+        };
         rustix::io::write(&self.leader, &keys)?;
         Ok(())
+    }
+
+    /// What is typed to hand a command over; C-u takes away what a person has half typed.
+    fn line_for(&self, id: u32, nonce: u64, is_touched: bool) -> Vec<u8> {
+        let line = String::from_utf8_lossy(&self.spec.run_line).replace("{}", &format!("{id} {nonce}"));
+        format!("{}{line}\n", if is_touched { "\x15" } else { "" }).into_bytes()
     }
 
     pub(super) fn refuse_waiting(&mut self) {
@@ -208,6 +232,9 @@ impl Holder {
         let (result, number) = match target {
             Target::Foreground => {
                 self.sampler.signalled(now);
+                if signo == signal::INT {
+                    self.prompt.interrupted(now);
+                }
                 (self.signal_foreground(signo), 0)
             }
             Target::Session => {
@@ -283,6 +310,14 @@ impl Holder {
     }
 
     pub(super) fn press_report_key(&mut self, from: (u64, u32)) {
+        if self.prompts.is_some() {
+            // Nothing can be asked of it, but the kernel says where it is.
+            let is_there = self.sampler.is_at_line(self.leader.as_fd(), self.shell_pid);
+            if is_there {
+                self.prompt.drawn();
+            }
+            return self.answer(from, if is_there { Status::Ok } else { Status::NotReady }, 0);
+        }
         let at_editor = matches!(
             self.sampler.sample(self.leader.as_fd(), self.shell_pid),
             Some(State { foreground: Foreground::Editor, .. })

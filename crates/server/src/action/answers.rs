@@ -41,6 +41,8 @@ pub enum Foreground {
 pub enum Boundary {
     /// The shell itself reported it over the attestation socket.
     Attested,
+    /// The shell's prompt said it in the output, with a number that follows from one that only the shell was told.
+    Nonce,
     /// Only the kernel's state says so; the exit code is not known.
     Heuristic,
 }

@@ -18,7 +18,7 @@ pub type Variables = Vec<(Vec<u8>, Vec<u8>)>;
 /// How a session is to be started. Everything has a default.
 #[derive(Debug, Clone, Default)]
 pub struct Create {
-    /// A name (`bash`) or a path; the default is the user's bash.
+    /// A name (`bash`) or a path; the default is the user's own shell.
     pub shell: Option<String>,
     /// As a login shell.
     pub login: bool,

@@ -26,13 +26,23 @@ fn clean(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
             object.remove("format");
-            if object.get("default").is_some_and(Value::is_null) {
+            // Nothing, no, zero and an empty string are what leaving a value out means anyway; what is in an object stands there.
+            if object.get("default").is_some_and(|default| !says_something(default)) {
                 object.remove("default");
             }
             object.values_mut().for_each(clean);
         }
         Value::Array(items) => items.iter_mut().for_each(clean),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn says_something(default: &Value) -> bool {
+    match default {
+        Value::Null | Value::Object(_) | Value::Array(_) => false,
+        Value::Bool(value) => *value,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
     }
 }
 
@@ -46,4 +56,22 @@ pub(super) fn in_words(schema: &JsonObject) -> String {
         format!("{name} ({kind}{need})")
     });
     words.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_that_says_nothing_is_left_out() {
+        let mut schema = serde_json::json!({ "properties": {
+            "a": { "default": "" }, "b": { "default": false }, "c": { "default": 0 }, "d": { "default": { "x": 1 } },
+            "e": { "default": true }, "f": { "default": 50 }, "g": { "default": "text" }
+        } });
+        clean(&mut schema);
+        let left = serde_json::json!({ "properties": {
+            "a": {}, "b": {}, "c": {}, "d": {}, "e": { "default": true }, "f": { "default": 50 }, "g": { "default": "text" }
+        } });
+        assert_eq!(schema, left);
+    }
 }

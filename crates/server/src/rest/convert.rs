@@ -311,6 +311,7 @@ pub(super) fn foreground(foreground: action::Foreground) -> api::Foreground {
 fn boundary(boundary: action::Boundary) -> api::Boundary {
     match boundary {
         action::Boundary::Attested => api::Boundary::Attested,
+        action::Boundary::Nonce => api::Boundary::Nonce,
         action::Boundary::Heuristic => api::Boundary::Heuristic,
     }
 }

@@ -17,6 +17,7 @@ use crate::action::{ActionError, Create, Limits, SessionView};
 use crate::identity::Principal;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::shell::{Shell, Wanted};
 
 /// Variables of the server's or client's own that mean nothing, or something wrong, in a new terminal.
 const NOT_INHERITED: [&[u8]; 21] = [
@@ -107,22 +108,25 @@ impl Manager {
         let cwd = wish.cwd.as_ref().or(profile.cwd.as_ref()).or(at_home.as_ref()).or(otherwise.cwd.as_ref());
         let cwd = checked_directory(cwd, get(&env, b"HOME"))?;
         let login = wish.login || profile.login;
-        let path = get(&env, b"PATH").map(<[u8]>::to_vec);
-        let original_env = get(&env, b"ENV").map(<[u8]>::to_vec);
-        let asked = wish.shell.as_deref().or(profile.shell.as_deref()).or(otherwise.shell.as_deref());
-        let shell = self.integration.pick(asked, login, path.as_deref(), original_env.as_deref())?;
-        let (argv, attests) = match setting.user {
-            Some(_) => (setting.plain_arguments(&shell.name, login), false),
-            None => {
-                for (name, value) in &shell.env {
-                    set(&mut env, name, value);
-                }
-                if let Some(variable) = setting.clean(&shell.name)? {
-                    set(&mut env, variable, b"1");
-                }
-                (shell.argv, shell.attests)
-            }
+        let shell = wish.shell.as_deref().or(profile.shell.as_deref()).or(otherwise.shell.as_deref());
+        let wanted = Wanted {
+            shell,
+            login,
+            path: get(&env, b"PATH"),
+            own_shell: get(&env, b"SHELL"),
+            env: get(&env, b"ENV"),
+            zdotdir: get(&env, b"ZDOTDIR"),
         };
+        let mut shell = self.integration.pick(&wanted)?;
+        if setting.user.is_some() {
+            let argv = setting.plain_arguments(&shell.name, login);
+            shell = Shell { name: shell.name, program: shell.program, argv, ..Shell::default() };
+        } else if let Some(variable) = setting.clean(&shell.name, login)? {
+            set(&mut env, variable, b"1");
+        }
+        for (name, value) in &shell.env {
+            set(&mut env, name, value);
+        }
         set(&mut env, b"TERM", profile.term.as_deref().unwrap_or("xterm-256color").as_bytes());
         set(&mut env, TAG.as_bytes(), id.as_str().as_bytes());
         let limits = wish.limits.or(profile.limits.or(self.limits));
@@ -148,18 +152,20 @@ impl Manager {
         let mut spec = Spec {
             session: id.to_string(),
             program: shell.program.into_os_string().into_vec(),
-            argv,
+            argv: shell.argv,
             env: env.into_iter().map(|(n, v)| [&n, b"=".as_slice(), &v].concat()).collect(),
             cwd: cwd.into_os_string().into_vec(),
             umask: umask & 0o777,
             cols,
             rows,
-            attests,
+            attests: shell.attests,
             journal_bytes_max: self.journal_bytes_max,
             may_splice: self.may_splice,
             keeps_descendants: wish.keeps_descendants,
             meta: meta.encode(),
             open_files: self.open_files,
+            attestation_fd: shell.attestation_fd,
+            run_line: shell.run_line,
             identity: setting.user.map(|user| [vec![user.uid, user.gid], user.groups].concat()).unwrap_or_default(),
             ..Spec::default()
         };

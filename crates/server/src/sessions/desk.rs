@@ -261,7 +261,12 @@ fn ask(call: &TerminalCall) -> Ask {
 
 fn wish(context: &ClientContext, client: String) -> Create {
     Create {
-        otherwise: Otherwise { cwd: context.cwd.clone(), ..Otherwise::default() },
+        otherwise: Otherwise {
+            // What models write, whatever their user likes.
+            shell: Some("bash".to_owned()),
+            cwd: context.cwd.clone(),
+            ..Otherwise::default()
+        },
         base_env: context.env.clone(),
         umask: context.umask,
         client: Some(client),

@@ -179,15 +179,18 @@ impl Setting {
     }
 
     /// How the shell of this name is told to leave the user's start-up files alone: a variable for our script, which takes it
-    /// away again.
-    pub(super) fn clean(&self, shell: &str) -> Result<Option<&'static [u8]>, ActionError> {
+    /// away again. Those that know one file only, `ENV`, were not given it.
+    pub(super) fn clean(&self, shell: &str, login: bool) -> Result<Option<&'static [u8]>, ActionError> {
         match (self.profile.rc, shell) {
             (StartFiles::User, _) => Ok(None),
             (StartFiles::Clean, "bash") => Ok(Some(b"PTYD_CLEAN")),
-            (StartFiles::Clean, other) => Err(invalid(format!(
-                "{}: rc = \"clean\" is for bash; {other} cannot be started so",
-                self.name.as_deref().unwrap_or_default()
-            ))),
+            (StartFiles::Clean, "zsh") => Ok(Some(b"PTYD_ZSH_CLEAN")),
+            (StartFiles::Clean, "dash") if !login => Ok(None),
+            (StartFiles::Clean, other) => {
+                let login = if login { " as a login shell" } else { "" };
+                let name = self.name.as_deref().unwrap_or_default();
+                Err(invalid(format!("{name}: rc: {other}{login} cannot be started clean; bash and zsh can")))
+            }
         }
     }
 
@@ -283,7 +286,8 @@ mod tests {
         let told = shown(&relative, &wish(&[], &[])).expect_err("relative");
         assert_eq!(told, "profile: web: path_prepend: bin is not an absolute path, or cannot stand in PATH");
         let clean = of(Profile { rc: StartFiles::Clean, ..Profile::default() });
-        assert_eq!(clean.clean("bash").expect("bash can"), Some(b"PTYD_CLEAN".as_slice()));
-        assert!(clean.clean("tcsh").is_err());
+        assert_eq!(clean.clean("bash", true).expect("bash can"), Some(b"PTYD_CLEAN".as_slice()));
+        assert_eq!(clean.clean("dash", false).expect("it reads ENV alone"), None);
+        assert!(clean.clean("dash", true).is_err() && clean.clean("fish", false).is_err());
     }
 }

@@ -285,7 +285,9 @@ impl Ledger {
 
     fn report(&mut self, report: &[u8], event: &Event, news: &mut Vec<News>) {
         if report.starts_with(b"R;") {
-            self.still_inside = self.current.and_then(|id| self.command(id)).is_some_and(|c| c.start.is_some());
+            let runs = self.current.and_then(|id| self.command(id)).is_some_and(|c| c.start.is_some());
+            // Before the first prompt it is a start-up file that uses the editor.
+            self.still_inside = runs || !self.prompt_seen;
             if !self.still_inside {
                 self.line_is_unfinished = true;
                 let why = "not run: a line that somebody has begun to type at the prompt is unfinished; C-c clears it";
@@ -425,13 +427,10 @@ impl Ledger {
                 let (status, error) = if lost {
                     (CommandStatus::Failed, Some("the shell did not take the command; it was not run".to_owned()))
                 } else if end.flags.incomplete {
-                    (
-                        CommandStatus::Failed,
-                        Some(
-                            "incomplete command (unfinished quote, here-document or compound); it was not run"
-                                .to_owned(),
-                        ),
-                    )
+                    // Those that read a text as they run it have run what stands before.
+                    let ran = if end.flags.not_run_to_end { "what stands before it was run" } else { "it was not run" };
+                    let why = format!("incomplete command (unfinished quote, here-document or compound); {ran}");
+                    (CommandStatus::Failed, Some(why))
                 } else {
                     (CommandStatus::Completed, None)
                 };
@@ -445,7 +444,7 @@ impl Ledger {
                     pipestatus: if end.pipestatus.len() == 1 { vec![end.exit] } else { end.pipestatus },
                     cwd: Some(cwd),
                     error,
-                    boundary: Boundary::Attested,
+                    boundary: if end.flags.in_band { Boundary::Nonce } else { Boundary::Attested },
                 });
                 news.push(News::Ended(id));
             }

@@ -8,19 +8,32 @@ use std::sync::{Arc, LazyLock};
 use memchr::memmem;
 use regex::bytes::Regex;
 
-/// What the scripts in shell-integration/ hand to the editor; a longer one that contains a shorter one stands before it.
-const LINES: [&str; 2] = [
+/// What the scripts in shell-integration/ hand to the editor, and what is typed at shells without one of ours, a command's
+/// id and nonce in the place of `{}`; a longer one that contains a shorter one stands before it.
+const LINES: [&str; 5] = [
     "{ __ptyd_begin && :; } 2>/dev/null; \\builtin eval -- \"$__ptyd_text\"; __ptyd_finish && :",
     "\\builtin eval -- \"$__ptyd_text\"; __ptyd_finish && :",
+    "{ \\builtin \\eval \"${__ptyd_text:__ptyd_begin()}\"; } always { \\__ptyd_cut; }; \\__ptyd_finish && :",
+    "__ptyd_begin; builtin eval $__ptyd_text; __ptyd_finish",
+    "__ptyd_c {};command . \"$__ptyd_f\";__ptyd_r=$?;__ptyd_d",
 ];
 /// In every one of them, and seldom in anything else.
 const IN_ALL: &[u8] = b"__ptyd_";
 
-/// The same lines as an editor paints them where they do not fit its row, or are coloured.
+/// In the line of the editor that paints it a second time, in colours.
+const PAINTED_TWICE: &str = "__ptyd_begin; builtin eval";
+
+/// What an editor puts between characters of a line that does not fit its row, or is coloured.
+const BETWEEN: &str = r"(?: \r|\r\n?|\x1b\[[0-9;?]*[A-Za-z]|\x1b\(B)*";
+
+/// The same lines as editors paint them. fish goes back and paints them a second time.
 static PAINTED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    let character = |c: char| regex::escape(c.encode_utf8(&mut [0; 4]));
+    let part = |text: &str| text.chars().map(character).collect::<Vec<_>>().join(BETWEEN);
     let painted = |line: &&str| {
-        let characters: Vec<String> = line.chars().map(|c| regex::escape(c.encode_utf8(&mut [0; 4]))).collect();
-        Regex::new(&format!("(?-u){}", characters.join(r"(?: \r|\r\n?|\x1b\[[0-9;?]*[A-Za-z])*")))
+        let numbers = format!("(?:[0-9 ]{BETWEEN})+");
+        let once = line.split("{}").map(part).collect::<Vec<_>>().join(&numbers);
+        Regex::new(&format!("(?-u){once}(?: ?{BETWEEN}{once})?"))
     };
     LINES.iter().filter_map(|line| painted(line).ok()).collect()
 });
@@ -36,7 +49,10 @@ pub(crate) struct Echo {
 /// Where the first loader's line stands in these bytes.
 pub(crate) fn find(bytes: &[u8]) -> Option<Range<usize>> {
     memmem::find(bytes, IN_ALL)?;
-    let literal = LINES.iter().filter_map(|l| memmem::find(bytes, l.as_bytes()).map(|at| at..at + l.len()));
+    let literal = LINES
+        .iter()
+        .filter(|line| !line.contains(PAINTED_TWICE))
+        .filter_map(|l| memmem::find(bytes, l.as_bytes()).map(|at| at..at + l.len()));
     let literal = literal.min_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
     literal.or_else(|| PAINTED.iter().find_map(|line| line.find(bytes)).map(|found| found.range()))
 }
@@ -95,6 +111,20 @@ mod tests {
             assert_eq!(find(painted.as_bytes()), Some(2..2 + line.len() + between.len()), "{between:?}");
         }
         assert_eq!(find(format!("{head} {tail}").as_bytes()), None);
+    }
+
+    #[test]
+    fn every_shells_line_is_found_with_its_numbers_and_where_it_was_painted_twice() {
+        assert_eq!(PAINTED.len(), LINES.len());
+        let typed = LINES[4].replace("{}", "12 15437122521296011965");
+        for line in [LINES[2], LINES[3], &typed] {
+            assert_eq!(find(format!("$  {line}\r\n").as_bytes()), Some(3..3 + line.len()), "{line}");
+        }
+        let cut = typed.replace("1965", "19\r\r\n65");
+        assert_eq!(find(format!("$ {cut}\r\r\n").as_bytes()), Some(2..2 + cut.len()));
+        let fish = "__ptyd_begin; builtin eval $__ptyd_text; __ptyd_finish \r\x1b[73C\x1b[55D\x1b[34m__ptyd_begin\x1b[32m;\x1b[30m\
+                    \x1b(B\x1b[m \x1b[34mbuiltin eval \x1b[96m$__ptyd_text\x1b[32m; \x1b[34m__ptyd_finish";
+        assert_eq!(find(format!("~> \x1b[K {fish}\x1b[30m \r\n").as_bytes()), Some(7..7 + fish.len()));
     }
 
     #[test]

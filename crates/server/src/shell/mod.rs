@@ -1,18 +1,29 @@
-//! Which shell a session runs, and how it gets our hooks: the script files of `shell-integration/`, embedded.
+//! Which program a session runs, and how it is started so that it speaks to its holder.
+//!
+//! A shell that can is given our script and attests its ends ([`Kind`] lists them, one file each). Any other program is
+//! started as it is: what is typed at it ends when the kernel says that it reads the terminal again.
 
-use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+mod bash;
+mod find;
+mod fish;
+mod kind;
+mod other;
+mod posix;
+mod scripts;
+mod zsh;
+
 use std::path::{Path, PathBuf};
+
+pub(crate) use find::find;
+use kind::Kind;
+pub(crate) use scripts::Integration;
 
 use crate::action::ActionError;
 
-const BASH_SCRIPT: &str = include_str!("../../../../shell-integration/bash.sh");
-
 /// A shell, found and ready to be started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Shell {
-    /// `bash`.
+    /// `bash`; the program itself and not the name of a link to it.
     pub(crate) name: String,
     pub(crate) program: PathBuf,
     pub(crate) argv: Vec<Vec<u8>>,
@@ -20,96 +31,65 @@ pub(crate) struct Shell {
     pub(crate) env: Vec<(Vec<u8>, Vec<u8>)>,
     /// It reports over the attestation socket.
     pub(crate) attests: bool,
+    /// On this descriptor; 0 is the usual one.
+    pub(crate) attestation_fd: u32,
+    /// What is typed to hand a command over; empty where a line editor has our keys.
+    pub(crate) run_line: Vec<u8>,
 }
 
-/// The script files, written out once for the shells to read.
-#[derive(Debug)]
-pub(crate) struct Integration {
-    bash: PathBuf,
+/// Which shell is wanted, and what it depends on.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wanted<'a> {
+    /// A name or a path; the user's own without it.
+    pub(crate) shell: Option<&'a str>,
+    pub(crate) login: bool,
+    /// The environment of the session, where these variables mean something to shells.
+    pub(crate) path: Option<&'a [u8]>,
+    pub(crate) own_shell: Option<&'a [u8]>,
+    pub(crate) env: Option<&'a [u8]>,
+    pub(crate) zdotdir: Option<&'a [u8]>,
+}
+
+/// What a kind of shell is started from.
+#[derive(Debug, Clone, Copy)]
+struct Start<'a> {
+    /// Under which name it was asked for.
+    name: &'a str,
+    program: &'a Path,
+    wanted: &'a Wanted<'a>,
+    scripts: &'a Integration,
 }
 
 impl Integration {
-    /// Writes the scripts into the state directory, under a name that tells their content: shells of an earlier
-    /// version go on reading theirs.
-    pub(crate) fn install(state_dir: &Path) -> std::io::Result<Self> {
-        let folder = state_dir.join("shell-integration");
-        std::fs::create_dir_all(&folder)?;
-        let script = without_comments(BASH_SCRIPT);
-        let bash = folder.join(format!("bash-{:08x}.sh", crc(script.as_bytes())));
-        if std::fs::read(&bash).ok().as_deref() != Some(script.as_bytes()) {
-            // Written aside and renamed, so that a shell never reads half a script.
-            let draft = folder.join(format!(".bash-{}", std::process::id()));
-            let mut file =
-                std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-            file.write_all(script.as_bytes())?;
-            std::fs::rename(&draft, &bash)?;
-        }
-        Ok(Self { bash })
-    }
-
-    /// Finds the shell that was asked for on this PATH.
-    pub(crate) fn pick(
-        &self,
-        asked: Option<&str>,
-        login: bool,
-        path: Option<&[u8]>,
-        original_env: Option<&[u8]>,
-    ) -> Result<Shell, ActionError> {
-        let asked = asked.unwrap_or("bash");
-        let program = find(asked, path).ok_or_else(|| ActionError::Invalid {
-            field: "shell",
-            problem: format!("no program {asked:?} on PATH; give a name such as bash, or an absolute path"),
-        })?;
-        let name = program.file_name().map_or_else(|| asked.to_owned(), |n| n.to_string_lossy().into_owned());
-        if name != "bash" {
-            return Err(ActionError::Invalid {
-                field: "shell",
-                problem: format!("{name} is not supported yet; use bash"),
-            });
-        }
-        let script = self.bash.as_os_str().as_bytes().to_vec();
-        let (argv, env) = if login {
-            // In POSIX mode bash reads $ENV and nothing else; the script then reads the profiles as a login shell does.
-            let mut env = vec![(b"ENV".to_vec(), script)];
-            env.extend(original_env.map(|e| (b"PTYD_ENV".to_vec(), e.to_vec())));
-            (vec![b"bash".to_vec(), b"--posix".to_vec(), b"-l".to_vec()], env)
-        } else {
-            (vec![b"bash".to_vec(), b"--rcfile".to_vec(), script, b"-i".to_vec()], Vec::new())
+    /// Finds the shell that was asked for.
+    pub(crate) fn pick(&self, wanted: &Wanted<'_>) -> Result<Shell, ActionError> {
+        let asked = match wanted.shell {
+            Some(asked) => asked.to_owned(),
+            None => find::users_own(wanted),
         };
-        Ok(Shell { name, program, argv, env, attests: true })
+        let program = find(&asked, wanted.path).ok_or_else(|| not_found(&asked, wanted))?;
+        // A link such as `sh` says what a shell is to behave like, and its target what it is.
+        let real = program.canonicalize().unwrap_or_else(|_| program.clone());
+        let name = |path: &Path| path.file_name().map_or_else(|| asked.clone(), |n| n.to_string_lossy().into_owned());
+        let (asked_name, real_name) = (name(&program), name(&real));
+        let kind = Kind::of(&real_name);
+        let start = Start { name: &asked_name, program: &program, wanted, scripts: self };
+        let shell = kind.start(&start);
+        let shown = if kind == Kind::Other { asked_name } else { real_name };
+        Ok(Shell { name: shown, program, ..shell })
     }
 }
 
-/// Finds an executable by name on a PATH, or takes a path as it is.
-pub(crate) fn find(name: &str, path: Option<&[u8]>) -> Option<PathBuf> {
-    if name.is_empty() {
-        return None;
-    }
-    if name.contains('/') {
-        let p = PathBuf::from(name);
-        return (p.is_absolute() && is_executable(&p)).then_some(p);
-    }
-    path.unwrap_or(b"/usr/local/bin:/usr/bin:/bin")
-        .split(|b| *b == b':')
-        .filter(|dir| !dir.is_empty())
-        .map(|dir| Path::new(std::ffi::OsStr::from_bytes(dir)).join(name))
-        .find(|p| is_executable(p))
+fn not_found(asked: &str, wanted: &Wanted<'_>) -> ActionError {
+    let there: Vec<_> = Kind::NAMES.iter().map(|(name, _)| *name).filter(|n| find(n, wanted.path).is_some()).collect();
+    let problem = if asked.contains('/') {
+        format!("{asked:?} is not an absolute path of a program; there are {}", there.join(", "))
+    } else {
+        let there = there.join(", ");
+        format!("no program {asked:?} on PATH: there are {there}; install it, or give another name or an absolute path")
+    };
+    ActionError::Invalid { field: "shell", problem }
 }
 
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
-}
-
-/// The script as shells read it: half of the file is reasons, and every shell would read them at its start.
-/// No string of the script has a line that begins with `#`; a test would break if one had.
-fn without_comments(script: &str) -> String {
-    script.lines().filter(|l| !l.trim_start().starts_with('#')).flat_map(|l| [l, "\n"]).collect()
-}
-
-/// A short name for content; nothing depends on its strength.
-fn crc(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0xffff_ffff_u32, |crc, b| {
-        (0..8).fold(crc ^ u32::from(*b), |c, _| if c & 1 == 1 { c >> 1 ^ 0xedb8_8320 } else { c >> 1 })
-    }) ^ 0xffff_ffff
-}
+#[cfg(test)]
+mod tests;

@@ -63,6 +63,7 @@ fn command(view: &CommandView) -> Value {
     };
     let boundary = match view.boundary {
         Boundary::Attested => "attested",
+        Boundary::Nonce => "nonce",
         Boundary::Heuristic => "heuristic",
     };
     let lasted = view.completed_at.and_then(|end| end.duration_since(view.started_at).ok());

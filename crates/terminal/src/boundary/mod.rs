@@ -13,7 +13,7 @@
 //! theirs, and their ends are put where that marker begins. One record may be overtaken: a start is recorded when the
 //! command is handed over, and the shell may first run what a person had typed ahead; such a start waits until a command
 //! as new as its own ends. [`Boundaries::expire`] does the same at an offset of the
-//! caller's choice, and when more than [`WAITING_MAX`] records wait the oldest ends at the last known boundary.
+//! caller's choice, and when more than [`WAITING_MAX`] records wait the oldest end is put at the last known boundary.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -69,6 +69,8 @@ pub struct Flags {
     pub hooks_lost: bool,
     /// `n`: the command's text did not run to its end (a syntax error, or an interrupt).
     pub not_run_to_end: bool,
+    /// `b`: the shell's prompt said so in the output, and no report of the shell's own.
+    pub in_band: bool,
 }
 
 /// A place in the output that is known.
@@ -139,6 +141,7 @@ pub fn parse_record(bytes: &[u8]) -> Option<Record> {
                         incomplete: flags.contains(&b'i'),
                         hooks_lost: flags.contains(&b'l'),
                         not_run_to_end: flags.contains(&b'n'),
+                        in_band: flags.contains(&b'b'),
                     },
                     cwd: cwd.to_vec(),
                 },
@@ -201,7 +204,9 @@ impl Boundaries {
         if self.waiting.len() <= WAITING_MAX {
             return None;
         }
-        self.waiting.pop_front()?.given_up(self.known_to)
+        // Not the start: what a person typed ahead may end many times before the command begins.
+        let oldest = self.waiting.iter().position(|waiting| matches!(waiting.what, What::End(_))).unwrap_or(0);
+        self.waiting.remove(oldest)?.given_up(self.known_to)
     }
 
     /// Takes a marker that the scanner found. Yields nothing for a forged one. An attested one yields its own boundary

@@ -28,14 +28,14 @@ fn lost(id: u32, at: u64) -> Boundary {
 fn a_record_is_read_to_the_letter() {
     assert_eq!(parse_record(b"C;s3cret;n.1;42"), Some(Record::Started { nonce: nonce("n.1"), id: 42 }));
     assert_eq!(
-        parse_record(b"D;s;n;7;130;1 0 130;iln;/a;b\n\xff"),
+        parse_record(b"D;s;n;7;130;1 0 130;ilnb;/a;b\n\xff"),
         Some(Record::Ended {
             nonce: nonce("n"),
             end: End {
                 id: 7,
                 exit: 130,
                 pipestatus: vec![1, 0, 130],
-                flags: Flags { incomplete: true, hooks_lost: true, not_run_to_end: true },
+                flags: Flags { incomplete: true, hooks_lost: true, not_run_to_end: true, in_band: true },
                 cwd: b"/a;b\n\xff".to_vec(),
             }
         })
@@ -149,6 +149,17 @@ fn the_oldest_of_too_many_waiting_ends_is_placed_at_the_last_known_boundary() {
         assert_eq!(boundaries.record(ended(&format!("n{id}"), id)), None);
     }
     assert_eq!(boundaries.record(ended("more", 99)), Some(lost(0, 20)));
+}
+
+#[test]
+fn a_start_outlives_any_number_of_ends_that_were_typed_ahead() {
+    let mut boundaries = Boundaries::new();
+    boundaries.record(started("s", 1));
+    for number in 0..3 * WAITING_MAX {
+        boundaries.record(ended(&format!("n{number}"), 0));
+    }
+    let found = boundaries.marker(MarkerKind::Start, &nonce("s"), 500, 520);
+    assert_eq!(found.last(), Some(&Boundary::Started { id: 1, at: 520, marker: 500..520 }));
 }
 
 /// What happens in a session: each step is a record, its marker, a forgery, a lost marker or a time-out.

@@ -150,7 +150,7 @@ impl Scanner {
     ///
     /// Blanks are text here, since a prompt may end with one. Tabs, other controls and escape sequences are not: a
     /// program that only coloured or erased has not asked anything. A carriage return closes the line because a
-    /// progress bar ends with one and no prompt does.
+    /// progress bar ends with one and no prompt does, unless the cursor then goes on to the right, as fish has it do.
     pub fn line_is_open(&self) -> bool {
         self.facts.line_is_open
     }
@@ -262,6 +262,10 @@ impl Facts {
             }),
             ([number @ .., b'$'], b'p') => {
                 number_of(number).map(|number| Query::Mode { number, is_private: false, state: ModeState::Unknown })
+            }
+            ([b'0'..=b'9', ..], b'C') => {
+                self.line_is_open = true;
+                None
             }
             ([b'?', numbers @ ..], b'h' | b'l') => {
                 for number in numbers.split(|byte| *byte == b';').filter_map(number_of) {

@@ -171,6 +171,7 @@ fn a_line_is_open_while_the_cursor_stands_behind_text() {
         ("done\r\n", false),
         ("done\r\n\x1b[?2004h\t\x07", false),
         (" 50%\r", false),
+        ("~> \x1b[K\r\x1b[3C", true),
         ("\r\x1b[KPassword:", true),
         ("ü", true),
     ] {

@@ -81,6 +81,14 @@ impl Figures {
         self.0.push(Figure { name, value, unit: "×", goal, from });
     }
 
+    /// How late something came, of which almost all should be within this time.
+    pub fn late(&mut self, name: &'static str, late: &Samples, most: Duration) {
+        let millis = |time: Duration| time.as_secs_f64() * 1000.0;
+        let from = format!("p99 of {}; p50 {:.2} ms", late.0.len(), millis(late.below(500)));
+        let (value, most) = (millis(late.below(990)), millis(most));
+        self.0.push(Figure { name, value, unit: "ms", goal: Goal::AtMost(most), from });
+    }
+
     /// Memory, and the most that it should be.
     pub fn bytes(&mut self, name: &'static str, bytes: u64, most: u64) {
         let from = format!("{bytes} bytes");

@@ -262,8 +262,10 @@ fn circumstances(facts: &mut Facts, report: &Report, notes: Vec<String>, telling
         cursor(facts, screen);
     }
     let boundary = report.command.as_ref().map_or(report.session.boundary, |c| c.boundary);
-    if boundary == Boundary::Heuristic {
-        facts.add("boundary heuristic");
+    match boundary {
+        Boundary::Attested => {}
+        Boundary::Nonce => facts.add("boundary nonce"),
+        Boundary::Heuristic => facts.add("boundary heuristic"),
     }
     notes.into_iter().for_each(|note| facts.add(note));
     if let Some(trouble) = &report.session.trouble {

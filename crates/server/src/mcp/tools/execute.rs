@@ -11,14 +11,12 @@ use crate::mcp::{schema, text};
 
 const NAME: &str = "execute_in_terminal";
 
-const DESCRIPTION: &str = "Run a command in a session of start_terminal_session and wait for its end. Always runs it \
-as a command, whatever it is called; for keys and answers to a running program use send_input_to_terminal. Answers \
-with the output, then one line of facts like [exit 0 · command c7]; a non-zero exit is a result, not an error. \
-When the wait is over first (timeout, wait_for, the program wants input), it says still running and the \
-program goes on: read on with get_terminal_output, or call that with a timeout to wait again. Only one command runs in \
-a session at a time; start another session for more. \
-Example: {\"session_id\": \"s0-…\", \"command\": \"cargo test\", \"timeout\": 300}. A server that never ends: \
-wait_for with its ready line, or wait_for_completion false. The session stays until terminate_terminal_session.";
+const DESCRIPTION: &str = "Run a command in a session and wait for its end. For keys and answers to a running program \
+use send_input_to_terminal. Answers with the output, then one line of facts like [exit 0 · command c7]; a non-zero \
+exit is a result, not an error. When the wait is over first (timeout, wait_for, the program wants input), it says \
+still running and the program goes on: get_terminal_output with a timeout waits again. One command at a time in a \
+session. Example: {\"session_id\": \"s0-…\", \"command\": \"cargo test\", \"timeout\": 300}. For a server that never \
+ends give wait_for with its ready line. The session stays until terminate_terminal_session.";
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -26,23 +24,23 @@ wait_for with its ready line, or wait_for_completion false. The session stays un
 struct Arguments {
     /// From start_terminal_session.
     session_id: String,
-    /// The command, several lines allowed.
+    /// Several lines are allowed.
     command: String,
-    /// The longest wait in seconds, fractions allowed, 30 if left out. It ends the wait, never the program.
+    /// Seconds to wait at most, 30 if left out; the program goes on.
     #[serde(default)]
     #[schemars(with = "Seconds")]
     timeout: Option<Seconds>,
-    /// false answers as soon as the command is accepted.
+    /// false answers at once.
     #[serde(default = "yes")]
     wait_for_completion: bool,
-    /// Answer as soon as this regular expression matches new output.
+    /// Answer as soon as this regex matches new output.
     #[serde(default)]
     wait_for: String,
-    /// Also answer as soon as one of these holds: "listening" or "listening:5173" (a TCP port of its processes), "file:PATH",
-    /// "gone:REGEX" (off the screen), "bell", "quiet:MS", "input".
+    /// Or as soon as one of: "listening", "listening:5173" (a TCP port of its processes), "file:PATH", "gone:REGEX"
+    /// (off the screen), "bell", "quiet:MS", "input".
     #[serde(default)]
     until: Vec<String>,
-    /// The same key again answers with the same command instead of running it again.
+    /// With the same key again it is not run again.
     #[serde(default)]
     idempotency_key: String,
 }
@@ -57,7 +55,7 @@ pub(super) fn tool() -> Tool {
         name: NAME,
         title: "Run a command in a session",
         description: DESCRIPTION,
-        annotations: annotations("Run a command in a session", [false, true, false, true]),
+        annotations: annotations([false, true, false, true]),
         schema: schema::of::<Arguments>(),
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }

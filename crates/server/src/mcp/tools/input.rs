@@ -22,44 +22,42 @@ const REACTION_MAX: Duration = Duration::from_secs(5);
 /// Steps of one dialogue.
 const STEPS_MAX: usize = 50;
 
-const DESCRIPTION: &str = "Type at the program that runs in a session: text with input (end_with_newline presses Enter), \
-or keys by name: C-c, C-d, Enter, Escape, Tab, Up, F1, M-x, \"<Esc>:wq<Enter>\". Use it for prompts, REPLs, passwords and \
-full-screen programs. Not for running commands: execute_in_terminal. Answers with what the program printed \
-after it, as soon as it asks again, ends or falls silent; wait_for waits for a certain reply. A whole dialogue in one \
-call with steps: each step waits for its wait_for, then types. \
-Example: {\"session_id\": \"s0-…\", \"input\": \"yes\", \"end_with_newline\": true}; \
-{\"session_id\": \"s0-…\", \"steps\": [{\"wait_for\": \"Password:\", \"input\": \"secret\\r\"}, {\"wait_for\": \"ftp> \", \
-\"input\": \"ls\\r\"}], \"timeout\": 20}. What is typed at a password prompt is kept out of every record.";
+const DESCRIPTION: &str = "Type at the program that runs in a session: text with input (end_with_newline presses \
+Enter), or keys by name: C-c, Enter, Escape, Up, Down*3, F1, M-x, \"<Esc>:wq<Enter>\". For prompts, REPLs, passwords \
+and full-screen programs; not for commands: execute_in_terminal. Answers with what came after it, as soon as the \
+program asks again, ends or falls silent. steps play a dialogue: each waits for its wait_for, then types. Example: \
+{\"session_id\": \"s0-…\", \"steps\": [{\"wait_for\": \"Password:\", \"input\": \"secret\\r\"}, {\"wait_for\": \"ftp> \
+\", \"input\": \"ls\\r\"}]}. What is typed at a password prompt is kept out of every record.";
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// From start_terminal_session or an answer of terminal.
+    /// Which session.
     session_id: String,
-    /// Text, typed as it is. Give input, keys or steps.
+    /// Text as it is. Give input, keys or steps.
     #[serde(default)]
     input: String,
-    /// Key names in order.
+    /// Names in order.
     #[serde(default)]
     keys: Vec<String>,
-    /// Hand input over as a paste, as one piece of text.
+    /// Hand input over as a paste.
     #[serde(default)]
     paste: bool,
     /// Press Enter after input.
     #[serde(default)]
     end_with_newline: bool,
-    /// Answer as soon as this regular expression matches what comes after the input.
+    /// Answer as soon as this regex matches what comes after it.
     #[serde(default)]
     wait_for: String,
-    /// Words as in execute_in_terminal.
+    /// As in execute_in_terminal.
     #[serde(default)]
     until: Vec<String>,
-    /// The longest wait in seconds: 5 if left out, 30 with wait_for or steps.
+    /// Seconds to wait at most: 5, or 30 with wait_for or steps.
     #[serde(default)]
     #[schemars(with = "Seconds")]
     timeout: Option<Seconds>,
-    /// A dialogue; stops at the first step that does not match.
+    /// Stops at the first that does not match.
     #[serde(default)]
     steps: Vec<StepArguments>,
 }
@@ -68,13 +66,13 @@ struct Arguments {
 #[derive(Debug, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StepArguments {
-    /// First wait until this regular expression matches.
+    // Waited for first; the tool's description says so.
     #[serde(default)]
     wait_for: String,
-    /// Then type this text (\r is Enter).
+    /// \r is Enter.
     #[serde(default)]
     input: String,
-    /// Or these keys.
+    // Instead of text.
     #[serde(default)]
     keys: Vec<String>,
 }
@@ -85,7 +83,7 @@ pub(super) fn tool() -> Tool {
         name: NAME,
         title: "Type at a program",
         description: DESCRIPTION,
-        annotations: annotations("Type at a program", [false, true, false, true]),
+        annotations: annotations([false, true, false, true]),
         schema: schema::of::<Arguments>(),
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }

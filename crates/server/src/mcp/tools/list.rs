@@ -12,10 +12,9 @@ const NAME: &str = "list_terminal_sessions";
 /// Sessions in one answer at most: a page that a model still reads.
 const LIMIT_MAX: u32 = 200;
 
-const DESCRIPTION: &str = "List terminal sessions: id, state, what the foreground does, running command, directory. Use it \
-to find a session again whose id you lost, or to see what still runs. Sessions that have ended are listed only with \
-status terminated; their output can still be read. Not needed before every call: a session keeps its id. \
-Example: {} or {\"filter\": {\"status\": \"running\"}, \"limit\": 20}.";
+const DESCRIPTION: &str = "List sessions: id, state, running command, directory. To find one again whose id you lost, \
+or to see what still runs. Ended ones are listed only with status terminated; their output can still be read. \
+Example: {\"filter\": {\"status\": \"running\"}}.";
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -41,10 +40,10 @@ fn fifty() -> u32 {
 #[derive(Debug, Default, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Filter {
-    /// Only this owner's; "" is everybody whom you may see.
+    /// "" is everybody's whom you may see.
     #[serde(default)]
     owner: String,
-    /// Only in this state; live is all but terminated.
+    /// live: all but terminated.
     #[serde(default)]
     status: Status,
 }
@@ -66,7 +65,7 @@ pub(super) fn tool() -> Tool {
         name: NAME,
         title: "List sessions",
         description: DESCRIPTION,
-        annotations: annotations("List sessions", [true, false, true, false]),
+        annotations: annotations([true, false, true, false]),
         schema: schema::of::<Arguments>(),
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }

@@ -170,13 +170,7 @@ pub(super) fn mismatch(_: Outcome) -> Refusal {
     Refusal::Said("internal error: the server answered something else than was asked; this is a bug".to_owned())
 }
 
-/// All four annotations in one line: read-only, destructive, idempotent, open world.
-fn annotations(title: &str, [read_only, destructive, idempotent, open_world]: [bool; 4]) -> ToolAnnotations {
-    ToolAnnotations::from_raw(
-        Some(title.to_owned()),
-        Some(read_only),
-        Some(destructive),
-        Some(idempotent),
-        Some(open_world),
-    )
+/// All four annotations in one line: read-only, destructive, idempotent, open world. The title is the tool's own.
+fn annotations([read_only, destructive, idempotent, open_world]: [bool; 4]) -> ToolAnnotations {
+    ToolAnnotations::from_raw(None, Some(read_only), Some(destructive), Some(idempotent), Some(open_world))
 }

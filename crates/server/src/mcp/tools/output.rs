@@ -15,43 +15,40 @@ use crate::mcp::{found, schema, text};
 
 pub(super) const NAME: &str = "get_terminal_output";
 
-const DESCRIPTION: &str = "Read a session's output again or further: nothing is ever lost by a timeout. Without since or \
-command_id: the newest output of the session. since \"last\" is what came since your last read of this session, \
-\"o:1234\" goes on from the position that an answer named, an RFC 3339 time is also taken. command_id limits it to one \
-command. timeout waits for the end of the running command (or for wait_for) before it reads: use that instead of \
-asking again and again. search returns only matching lines, with their numbers. view screen shows a full-screen \
-program. Every answer ends with [… · next o:1234]. Not for running anything. \
-Example: {\"session_id\": \"s0-…\", \"since\": \"last\", \"wait_for\": \"ready in\", \"timeout\": 60}. \
-Output stays readable after the session ended.";
+const DESCRIPTION: &str = "Read a session's output again or further; a timeout loses nothing. Without since or \
+command_id: the newest output. since \"last\" is what came since your last read, \"o:1234\" goes on where an answer \
+said next o:1234. timeout first waits for the running command's end (or wait_for): use it instead of asking again and \
+again. Also works when the session has ended. Not for running anything. Example: {\"session_id\": \"s0-…\", \
+\"since\": \"last\", \"wait_for\": \"ready in\", \"timeout\": 60}.";
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// From start_terminal_session or an answer of terminal.
+    /// Which session.
     session_id: String,
-    /// "last", a position such as "o:1234", or an RFC 3339 time.
+    /// "last", "o:1234" or an RFC 3339 time.
     #[serde(default)]
     since: String,
-    /// Keep only this many of the newest lines; 0 is no limit. With search: at most this many matches, 100 for 0.
+    /// Only so many of the newest lines, or of the matches of search; 0 is all, or 100 matches.
     #[serde(default)]
     max_lines: u32,
     /// Only the output of this command, such as "c7".
     #[serde(default)]
     command_id: String,
-    /// text: as a person would see it; screen: the screen now; raw: every byte, control characters as \e, \r, \xNN.
+    /// text: as a person sees it; screen: the screen now; raw: every byte, escaped.
     #[serde(default)]
     view: Form,
-    /// Only lines of the text that match this regular expression.
+    /// Only lines that match this regex, with their numbers.
     #[serde(default)]
     search: String,
-    /// Before reading, wait until this regular expression matches (text since the position, or what comes now).
+    /// First wait until this regex matches.
     #[serde(default)]
     wait_for: String,
-    /// Words as in execute_in_terminal.
+    /// As in execute_in_terminal.
     #[serde(default)]
     until: Vec<String>,
-    /// Before reading, wait at most this many seconds for wait_for or for the running command's end.
+    /// Seconds to wait at most before reading.
     #[serde(default)]
     #[schemars(with = "Seconds")]
     timeout: Option<Seconds>,
@@ -73,7 +70,7 @@ pub(super) fn tool() -> Tool {
         name: NAME,
         title: "Read output",
         description: DESCRIPTION,
-        annotations: annotations("Read output", [true, false, true, false]),
+        annotations: annotations([true, false, true, false]),
         schema: schema::of::<Arguments>(),
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }

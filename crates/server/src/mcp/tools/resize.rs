@@ -11,15 +11,15 @@ use crate::mcp::schema;
 
 const NAME: &str = "resize_terminal";
 
-const DESCRIPTION: &str = "Change the size of a session's terminal; the running program is told at once. Needed only for \
-full-screen programs and very wide tables: plain output is not cut at the width. \
-Example: {\"session_id\": \"s0-…\", \"cols\": 200, \"rows\": 50}. The size stays for as long as the session lives.";
+const DESCRIPTION: &str = "Change the size of a session's terminal; the running program is told at once. Only for \
+full-screen programs and wide tables: plain output is not cut at the width. Example: {\"session_id\": \"s0-…\", \
+\"cols\": 200, \"rows\": 50}.";
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// From start_terminal_session.
+    /// Which session.
     session_id: String,
     /// Columns.
     #[schemars(range(min = 1, max = COLS_MAX))]
@@ -35,7 +35,7 @@ pub(super) fn tool() -> Tool {
         name: NAME,
         title: "Resize a session",
         description: DESCRIPTION,
-        annotations: annotations("Resize a session", [false, false, true, false]),
+        annotations: annotations([false, false, true, false]),
         schema: schema::of::<Arguments>(),
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }

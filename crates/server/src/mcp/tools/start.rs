@@ -14,40 +14,39 @@ use crate::mcp::{schema, text};
 
 const NAME: &str = "start_terminal_session";
 
-const DESCRIPTION: &str = "Start another shell and get its session_id for execute_in_terminal, send_input_to_terminal and \
-get_terminal_output. Use it to run several things at once (a server and its tests), or for another shell, directory or \
-environment. Not needed for single commands: the terminal tool has a shell already. \
-Example: {\"cwd\": \"/app\", \"name\": \"server\"}. The session lives until it is terminated or its shell exits, \
-survives restarts of the server, and ends 10 minutes after this client has gone; an unknown id is an error that lists \
-the live ones. A person can watch it with: ptyd attach <session_id>.";
+const DESCRIPTION: &str = "Start another shell and get its session_id for the other tools: to run several things at \
+once (a server and its tests), or for another shell, directory or environment. Not for single commands: terminal has \
+a shell already. Example: {\"cwd\": \"/app\", \"name\": \"server\"}. It lives until it is terminated or its shell \
+exits, over restarts of the server, and ends 10 minutes after this client has gone. A person can watch it with: ptyd \
+attach <session_id>.";
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// A shell's name or path, bash only for now; "" is bash.
+    /// A name or path: bash, zsh, fish or dash; or any program that reads commands, such as python3. "" is bash.
     #[serde(default)]
     shell: String,
-    /// Where it starts; "" is where this client is, ~ is HOME.
+    /// "" is where this client is, ~ is HOME.
     #[serde(default)]
     cwd: String,
-    /// Variables on top of this client's environment.
+    /// On top of this client's environment.
     #[serde(default)]
     env: BTreeMap<String, String>,
     /// The size in cells.
     #[serde(default)]
     #[schemars(with = "Dimensions")]
     dimensions: Option<Dimensions>,
-    /// A profile of the server's configuration file; "" is its default.
+    /// Of the configuration file.
     #[serde(default)]
     profile: String,
-    /// A name for people.
+    /// For people.
     #[serde(default)]
     name: String,
-    /// What the session may use; left out is the server's default.
+    /// What goes beyond is ended, and the answer says so. cpuSeconds, outputMb and commandSeconds are of one command.
     #[serde(default)]
     limits: Use,
-    /// Whose it is; only an admin sets another than himself.
+    /// For an admin: whose it is.
     #[serde(default)]
     owner: String,
 }
@@ -56,27 +55,27 @@ struct Arguments {
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 struct Use {
-    /// Processor time of one command.
+    // Processor time of one command.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "f64")]
     cpu_seconds: Option<f64>,
-    /// Memory in MiB.
+    // Memory in MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     memory_mb: Option<f64>,
-    /// Processes at once.
+    // Processes at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     processes: Option<f64>,
-    /// Open files of each process.
+    // Open files of each process.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     open_files: Option<f64>,
-    /// Output of one command in MiB.
+    // Output of one command in MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "f64")]
     output_mb: Option<f64>,
-    /// Running time of one command.
+    // Running time of one command.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "f64")]
     command_seconds: Option<f64>,
@@ -135,7 +134,7 @@ pub(super) fn tool() -> Tool {
         name: NAME,
         title: "Start a session",
         description: DESCRIPTION,
-        annotations: annotations("Start a session", [false, false, false, false]),
+        annotations: annotations([false, false, false, false]),
         schema: schema::of::<Arguments>(),
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }
@@ -173,7 +172,8 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
             cwd: client.cwd.clone(),
             cols: Some(COLS_DEFAULT),
             rows: Some(ROWS_DEFAULT),
-            ..Otherwise::default()
+            // What models write, whatever their user likes.
+            shell: Some("bash".to_owned()),
         },
         name: given(arguments.name),
         owner: given(arguments.owner),

@@ -12,36 +12,33 @@ use crate::mcp::{schema, text};
 pub(super) const NAME: &str = "terminal";
 
 const DESCRIPTION: &str = "Run a bash command in a shell that stays: directory, variables, virtual environments and \
-jobs persist between calls. Use it for everything that a shell can do. Answers with the output, then one line of facts \
-like [exit 0]. A command that runs on answers [still running …] and is never killed by a timeout: look again with \
-command \"\", answer its question with is_input, interrupt with command \"C-c\" (also C-z, C-d). Without timeout it \
-answers after a silence (30 s unless set otherwise), 50 s at most. A new command while one runs is refused. Programs that ask are \
-seen at once (wants input, wants a password). \
-Not for several shells at once: start_terminal_session. \
-Example: {\"command\": \"cd /app && npm test\", \"timeout\": 120}; wait for a server: \
-{\"command\": \"npm run dev\", \"wait_for\": \"listening on\"}. \
-The shell lives until it exits or reset, and 10 minutes after this client has gone; reset gives a fresh one.";
+jobs persist between calls. Answers with the output, then one line of facts like [exit 0]. No timeout kills a \
+command; it answers [still running …]: look again with command \"\", answer its question with is_input, interrupt \
+with command \"C-c\" (also C-z, C-d). Without timeout it answers after a silence (30 s unless set otherwise), 50 s at \
+most, and at once when a program wants input or a password. One command at a time; start_terminal_session gives more \
+shells. Example: {\"command\": \"npm run dev\", \"wait_for\": \"listening on\", \"timeout\": 60}. The shell lives \
+until it exits or reset, and 10 minutes after this client has gone.";
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The bash command; "" looks at what runs; exactly C-c, C-z or C-d is that key for the running program.
+    /// "" looks at what runs; exactly C-c, C-z or C-d is that key.
     command: String,
-    /// command is typed at the running program, with Enter, instead of being run.
+    /// Type command, with Enter, at the running program.
     #[serde(default)]
     is_input: bool,
-    /// The longest wait in seconds, fractions allowed. It ends the wait, never the program.
+    /// Seconds to wait at most; the program goes on.
     #[serde(default)]
     #[schemars(with = "Seconds")]
     timeout: Option<Seconds>,
-    /// Kill the shell and what runs in it, and start a fresh one in the original directory, then run command if any.
+    /// First kill the shell and all in it, and start a fresh one.
     #[serde(default)]
     reset: bool,
-    /// Answer as soon as this regular expression matches new output (or the screen of a full-screen program).
+    /// Answer as soon as this regex matches new output, or the screen of a full-screen program.
     #[serde(default)]
     wait_for: String,
-    /// Another session than this client's own; leave it out.
+    /// Leave out: another session than your own.
     #[serde(default)]
     session_id: String,
 }
@@ -52,7 +49,7 @@ pub(super) fn tool() -> Tool {
         name: NAME,
         title: "Terminal",
         description: DESCRIPTION,
-        annotations: annotations("Terminal", [false, true, false, true]),
+        annotations: annotations([false, true, false, true]),
         schema: schema::of::<Arguments>(),
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }

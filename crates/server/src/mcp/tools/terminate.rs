@@ -10,21 +10,20 @@ use crate::mcp::{schema, text};
 
 const NAME: &str = "terminate_terminal_session";
 
-const DESCRIPTION: &str = "End a session and every process in it. Politely first (HUP, then TERM, then KILL within 5 s); \
-force kills at once. Its output can still be read with get_terminal_output. Not for interrupting one command: send the \
-key C-c with send_input_to_terminal. \
-Example: {\"session_id\": \"s0-…\"}. Ending a session that has ended is no error.";
+const DESCRIPTION: &str = "End a session and every process in it: HUP, TERM, and KILL within 5 s. Its output stays \
+readable. To interrupt one command send the key C-c with send_input_to_terminal. Ending it twice is no error. \
+Example: {\"session_id\": \"s0-…\"}.";
 
 /// The arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// From start_terminal_session or list_terminal_sessions.
+    /// Which session.
     session_id: String,
     /// KILL at once.
     #[serde(default)]
     force: bool,
-    /// The first signal instead of HUP, such as SIGTERM.
+    /// Instead of HUP, such as SIGTERM.
     #[serde(default)]
     signal: String,
 }
@@ -35,7 +34,7 @@ pub(super) fn tool() -> Tool {
         name: NAME,
         title: "End a session",
         description: DESCRIPTION,
-        annotations: annotations("End a session", [false, true, true, false]),
+        annotations: annotations([false, true, true, false]),
         schema: schema::of::<Arguments>(),
         call: |call, arguments| Box::pin(run(call, read(NAME, arguments))),
     }

@@ -115,15 +115,25 @@ impl Session {
         if self.ledger.exit.is_some() {
             return drop(started.send(Err(self.ended_error())));
         }
-        if self.is_heuristic {
+        let is_unread = self.is_heuristic && self.ledger.current.is_none() && !self.reads_commands();
+        if self.is_heuristic && !is_unread {
             return self.run_typed(&text, wait, started);
         }
-        if !self.ledger.prompt_seen {
+        if !self.ledger.prompt_seen || is_unread {
             let until = Instant::now() + std::time::Duration::from_millis(u64::from(patience_ms));
             self.pending.push(Pending { text, key, until, wait, started });
             return self.refuse_pending();
         }
         self.call(Call::Run { wait, started }, |seq| ToHolder::Run { seq, key, patience_ms, text });
+    }
+
+    /// The program itself has the terminal and waits for something: what is typed now is read by nobody else.
+    pub(super) fn reads_commands(&self) -> bool {
+        let is_its_turn = |s: State| {
+            let waits = matches!(s.foreground, wire::Foreground::Editor | wire::Foreground::ShellReads);
+            waits && s.group == self.ledger.shell_pid
+        };
+        self.typing == 0 && self.state.is_some_and(is_its_turn)
     }
 
     /// The first prompt is there: what waited for it is handed over, one at a time as always.
@@ -181,7 +191,11 @@ impl Session {
             echo: None,
         });
         let (typed, _) = oneshot::channel();
-        let bytes = format!("{}\n", text.trim_end()).into_bytes();
+        // An editor takes a return for the end of a line, and a program that reads lines gets one from the kernel.
+        let end = if self.state.is_some_and(|s| !s.canonical) { '\r' } else { '\n' };
+        // A key of ours that the shell did not know may have left something in its editor.
+        let clear = if end == '\r' && self.shared.spec.attests { "\x15" } else { "" };
+        let bytes = format!("{clear}{}{end}", text.trim_end()).into_bytes();
         self.ask_input(InputBytes::Raw(bytes), wire::NO_KEY, false, None, typed);
         let begun = self.begin_wait(id, wait);
         let _ = started.send(Ok(begun));

@@ -155,7 +155,9 @@ impl Session {
     }
 
     pub(super) fn on_output(&mut self, at: u64, bytes: &[u8], news: &[News]) {
-        self.editor_since = None;
+        if at + bytes.len() as u64 > self.heard_at {
+            self.editor_since = None;
+        }
         // The kernel's word about the time before this output is out of date; it speaks again when things are quiet.
         let now = Instant::now();
         let paints = self.ledger.scanner.modes().alt_screen;
@@ -266,18 +268,24 @@ impl Session {
             return;
         }
         self.state = Some(state);
+        self.heard_at = self.tail.borrow().journal.0;
         if self.ledger.scanner.modes().alt_screen {
             self.painted_at = Some(Instant::now());
         }
         self.heed_typed_command();
-        self.refuse_pending();
-        let editor_has_it = state.foreground == wire::Foreground::Editor && self.ledger.current.is_some();
+        if self.is_heuristic && self.reads_commands() {
+            self.run_pending();
+        }
+        // A shell whose prompt was never reported has not read our script, or asks something by its editor.
+        let is_odd = self.ledger.current.is_some() || !self.ledger.prompt_seen && !self.is_heuristic;
+        let editor_has_it = state.foreground == wire::Foreground::Editor && is_odd;
         match (editor_has_it && !self.ledger.still_inside, self.editor_since) {
             (true, None) => self.editor_since = Some(Instant::now()),
             (false, _) => self.editor_since = None,
             (true, Some(_)) => {}
         }
         self.heed_foreign_shell(state);
+        self.refuse_pending();
         self.is_state_unheeded = true;
     }
 
@@ -290,10 +298,17 @@ impl Session {
         let Some(now) = sys::process::executable(self.ledger.shell_pid) else { return };
         let ours = std::ffi::OsStr::new(&self.shared.meta.shell);
         if now.file_name() != Some(ours) && !self.ledger.prompt_seen {
-            self.is_heuristic = true;
-            for waiter in self.prompt_waiters.drain(..) {
-                let _ = waiter.send(());
-            }
+            self.goes_without_hooks();
+        }
+    }
+
+    /// It will never report: what is typed is told by the kernel's state from now on.
+    pub(super) fn goes_without_hooks(&mut self) {
+        self.is_heuristic = true;
+        for waiter in self.prompt_waiters.drain(..) {
+            let _ = waiter.send(());
+        }
+        if self.reads_commands() {
             self.run_pending();
         }
     }

@@ -21,7 +21,10 @@ impl Session {
             self.finish_where(|w| w.still_at(painted).is_some_and(|at| now >= at), EndedBy::Quiet);
         }
         let is_suspicious = self.editor_since.is_some_and(|t| now >= t + limits::EDITOR_SUSPICION);
-        if is_suspicious && self.is_replaced() {
+        if is_suspicious && !self.ledger.prompt_seen && self.is_replaced() {
+            self.editor_since = None;
+            self.goes_without_hooks();
+        } else if is_suspicious && self.is_replaced() {
             // No shell of ours any more: a key of ours would be typed into whatever it has become.
             (self.editor_since, self.ledger.still_inside) = (None, true);
             self.finish_where(Waiter::heeds_pauses, EndedBy::InputWanted);
@@ -71,9 +74,20 @@ impl Session {
     /// A key that is pressed before the shell has read the ones that hand a command over would end up as that command's
     /// input.
     fn keys_are_read(&self) -> bool {
-        let Some(command) = self.ledger.current.and_then(|id| self.ledger.command(id)) else { return false };
+        let Some(command) = self.ledger.current.and_then(|id| self.ledger.command(id)) else {
+            return !self.ledger.prompt_seen;
+        };
+        // A shell that is typed at was seen to read again, with nothing left to be read.
+        if self.takes_lines() {
+            return true;
+        }
         let age = micros(SystemTime::now()).saturating_sub(command.accepted_us);
         command.start.is_some() || std::time::Duration::from_micros(age) > limits::KEYS_READ
+    }
+
+    /// The shell has no keys of ours.
+    fn takes_lines(&self) -> bool {
+        !self.shared.spec.run_line.is_empty()
     }
 
     /// The report key was pressed and the shell said nothing: its hooks are gone, and so is the exit code.
@@ -84,26 +98,29 @@ impl Session {
             return;
         }
         self.editor_since = None;
-        self.is_heuristic = true;
+        let has_begun = self.ledger.current.and_then(|id| self.ledger.command(id)).is_some_and(|c| c.start.is_some());
+        // One that is typed at has said where its output begins, so it can be spoken to; only this end is lost.
+        if !(self.takes_lines() && has_begun) {
+            self.goes_without_hooks();
+        }
         self.end_heuristically("the shell's hooks are gone, so its exit code is not known");
     }
 
     /// When a typed command that seems to have ended is old enough to be believed.
     pub(super) fn typed_command_at(&self) -> Option<Instant> {
         let id = self.ledger.current.filter(|id| *id > super::super::TYPED_IDS_FROM)?;
-        let reads_again = self.typing == 0
-            && self.state.is_some_and(|s| {
-                s.group == self.ledger.shell_pid
-                    && matches!(s.foreground, wire::Foreground::Editor | wire::Foreground::ShellReads)
-            });
+        let reads_again = self.reads_commands();
         let typed_us = self.ledger.command(id)?.accepted_us;
         let age = std::time::Duration::from_micros(micros(SystemTime::now()).saturating_sub(typed_us));
         reads_again.then(|| Instant::now() + limits::TYPED_AGE_MIN.saturating_sub(age))
     }
 
-    /// A typed command ends when the shell reads the terminal again.
+    /// A typed command ends when the shell reads the terminal again. What was written before that is read first.
     pub(super) fn heed_typed_command(&mut self) {
-        if self.is_heuristic && self.typed_command_at().is_some_and(|at| at <= Instant::now()) {
+        if self.is_heuristic
+            && (self.is_deaf || !self.has_unread())
+            && self.typed_command_at().is_some_and(|at| at <= Instant::now())
+        {
             self.end_heuristically("typed into a shell without ptyd's hooks, so its exit code is not known");
         }
     }

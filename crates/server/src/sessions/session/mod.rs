@@ -268,6 +268,8 @@ pub(crate) struct Session {
     is_state_unheeded: bool,
     /// When the editor was first seen to have the terminal although a command runs.
     editor_since: Option<Instant>,
+    /// How far the output went when the kernel's word was heard last.
+    heard_at: u64,
     reported_at: Option<Instant>,
     marker_missed_at: Option<Instant>,
     /// Requests to type or to signal that have not been done: what the kernel said before says nothing about after.
@@ -335,6 +337,7 @@ impl Session {
             last_paint: 0..0,
             is_state_unheeded: false,
             editor_since: None,
+            heard_at: 0,
             reported_at: None,
             marker_missed_at: None,
             typing: 0,

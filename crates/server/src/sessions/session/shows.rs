@@ -57,7 +57,11 @@ impl Session {
     fn asks(&self, state: State) -> bool {
         match state.foreground {
             wire::Foreground::Reads | wire::Foreground::ShellReads => true,
-            wire::Foreground::Editor => self.ledger.still_inside || self.ledger.current.is_none(),
+            // Before the first prompt it is not known yet whose the editor is.
+            wire::Foreground::Editor => {
+                let is_known = self.ledger.prompt_seen || self.is_heuristic;
+                self.ledger.still_inside || self.ledger.current.is_none() && is_known
+            }
             // Many programs watch the terminal without asking anything. One that asks has left its line open, and one
             // that has taken the whole screen waits for a key.
             wire::Foreground::Polls => self.ledger.scanner.line_is_open() || self.ledger.scanner.modes().alt_screen,
@@ -84,6 +88,8 @@ impl Session {
             Foreground::InputWanted | Foreground::PasswordWanted => Some(EndedBy::InputWanted),
             Foreground::Stopped if !is_idle => Some(EndedBy::Stopped),
             Foreground::Fullscreen if self.state.is_some_and(|s| self.asks(s)) => Some(EndedBy::InputWanted),
+            // It reads again, and nobody reports that.
+            Foreground::Idle if self.is_heuristic && !is_idle => Some(EndedBy::InputWanted),
             Foreground::Fullscreen | Foreground::Stopped | Foreground::Idle | Foreground::Running => None,
         }
     }
@@ -175,6 +181,9 @@ impl Session {
     }
 
     pub(super) fn why_not_ready(&self) -> String {
+        if self.is_heuristic && !self.shared.spec.attests {
+            return "it is not waiting for a command; send_input_to_terminal types at what runs in it".to_owned();
+        }
         match (self.ledger.prompt_seen, self.foreground()) {
             (false, Foreground::InputWanted | Foreground::PasswordWanted) => {
                 "its start-up file waits for input; send some with send_input_to_terminal".to_owned()

@@ -1,0 +1,80 @@
+"""What answers cost a model, in tokens of o200k: recorded programs, the line of facts, the tools themselves.
+
+The recordings are those of `crates/terminal/fixtures`, printed again by `cat`. The table in `docs/text-format.md` holds these
+very figures, so that it cannot become untrue; `-s` prints the whole of it.
+"""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from desk import REPOSITORY
+from test_other_clients import CLIENTS, NODE, NPM
+
+FIXTURES = REPOSITORY / "crates/terminal/fixtures"
+PROGRAMS = ["cargo-build", "cargo-test", "npm-ci", "pip-install", "apt-install", "git-clone", "git-log", "pytest", "layers", "top"]
+# What is no text: control sequences, carriage returns and other controls, as a careful agent would take them out.
+ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[@-Z\\-_7-8])|[\x00-\x08\x0b-\x1f]")
+
+
+def tokens(*texts: str) -> list[int]:
+    """How many each of them has."""
+    done = subprocess.run(
+        [NODE, CLIENTS / "tokens.cjs"],
+        env=os.environ | {"NODE_PATH": str(NPM)},
+        input=json.dumps(texts),
+        text=True,
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def recorded(name: str) -> str:
+    """All that a recorded program printed."""
+    events = [json.loads(line) for line in (FIXTURES / f"{name}.cast").read_text().splitlines()[1:]]
+    return "".join(data for _, kind, data in events if kind == "o")
+
+
+async def test_recorded_programs_cost_no_more_than_the_text_that_a_person_would_have_read(desk):
+    shell = await desk.session(dimensions={"cols": 80, "rows": 24})
+    await shell.run("true")
+    page = (REPOSITORY / "docs/text-format.md").read_text()
+    rows = []
+    for name in PROGRAMS:
+        raw = recorded(name)
+        Path(desk.project / name).write_bytes(raw.encode())
+        answer = await shell.run(f"cat {name}")
+        assert answer.exit == 0, answer.text
+        rendered = (FIXTURES / f"{name}.text").read_text()
+        of_raw, stripped, read, output, whole = tokens(raw, ESCAPES.sub("", raw), rendered, answer.output, answer.text)
+        rows.append(f"| {name} | {of_raw:,} | {stripped:,} | {read:,} | {output:,} | {whole - output} |")
+        assert output <= read, rows[-1]
+        assert whole - output <= 10, answer.text
+    print("\n".join(rows))
+    missing = [row for row in rows if row not in page]
+    assert not missing, "docs/text-format.md tells other figures than these:\n" + "\n".join(missing)
+
+
+async def test_the_envelope_of_a_small_answer_is_small(desk):
+    await desk.terminal("true")
+    answer = await desk.terminal("echo hello")
+    hello, whole = tokens("hello\n", answer.text)
+    assert answer.text == "hello\n[exit 0]"
+    assert whole - hello <= 8
+
+
+async def test_the_tools_that_a_model_is_shown_fit_their_budget(desk):
+    tools = (await desk.agent.client.list_tools()).tools
+    # Hosts give a model the name, the description and the parameters; hints and titles are for the host.
+    shown = [{"name": t.name, "description": t.description, "parameters": t.input_schema} for t in tools]
+    compact = {"ensure_ascii": False, "separators": (",", ":")}
+    listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+    told, whole, terminal = tokens(*(json.dumps(what, **compact) for what in (shown, listed, shown[-2])))
+    print(f"shown to a model: {told} tokens, {terminal} for `terminal` alone; tools/list: {whole}")
+    assert shown[-2]["name"] == "terminal"
+    assert told <= 2_500
+    assert whole <= 3_000

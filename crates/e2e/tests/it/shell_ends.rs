@@ -1,0 +1,271 @@
+//! Ends of commands in every shell: questions, codes, forgeries, the shell's own death, what is refused, interrupts.
+
+use std::time::{Duration, Instant};
+
+use api::{CommandStatus, EndedBy, ErrorCode, Foreground, SessionStatus};
+use e2e::{eventually, marked};
+
+use crate::dialects::{Dialect, Trial, each};
+
+#[tokio::test]
+async fn a_question_is_not_an_end() {
+    each("1 a question is not an end", async |t| {
+        // The first command of a new session: the prompt was never used.
+        let shell = t.dialect.session(t.server).await;
+        let asked = shell.run(&t.dialect.ask("name? ")).await;
+        let state = (asked.status, asked.ended_by, asked.foreground);
+        let wanted = (CommandStatus::Running, Some(EndedBy::InputWanted), Some(Foreground::InputWanted));
+        assert_eq!(state, wanted, "{:?}: {asked:?}", t.dialect);
+        assert!(asked.output.as_deref().is_some_and(|o| o.ends_with("name? ")), "{:?}: {asked:?}", t.dialect);
+        shell.types("John").await;
+        let done = shell.end_of(&asked).await;
+        let output = done.output.clone().unwrap_or_default();
+        assert_eq!((done.exit_code, output.ends_with("got:John\n")), (Some(0), true), "{:?}: {done:?}", t.dialect);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_exit_code_is_the_commands_own() {
+    each("2 exit codes", async |t| {
+        for (command, code, signal) in [
+            ("true".to_owned(), 0, None),
+            ("false".to_owned(), 1, None),
+            (t.dialect.code(7), 7, None),
+            ("no-such-command".to_owned(), 127, None),
+            ("sh -c 'kill -TERM $$'".to_owned(), 143, Some("TERM")),
+            ("false | true".to_owned(), 0, None),
+        ] {
+            let done = t.shell.run(&command).await;
+            let told = (done.status, done.exit_code, done.signal.as_deref());
+            assert_eq!(told, (CommandStatus::Completed, Some(code), signal), "{:?}: {command}", t.dialect);
+        }
+        // The next command sees the one before.
+        let status = if t.dialect.is_fish() { "echo $status" } else { "echo $?" };
+        t.shell.gives(&t.dialect.code(9)).await;
+        assert_eq!(t.gives(status).await, t.is(0, "9\n"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn each_part_of_a_pipeline_has_a_status() {
+    each("2 a status for each part of a pipeline", async |t| {
+        let five = t.dialect.code(5);
+        for (command, statuses) in
+            [("false | true".to_owned(), vec![1, 0]), (format!("true | {five} | false"), vec![0, 5, 1])]
+        {
+            assert_eq!(t.shell.run(&command).await.pipestatus, statuses, "{:?}: {command}", t.dialect);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_directory_is_told_byte_for_byte() {
+    each("2 directories byte for byte", async |t| {
+        for name in ["q\"u\\", "é ü", "a\nb", "it's; $x"] {
+            let folder = t.folder.join(name);
+            std::fs::create_dir(&folder).expect("made");
+            let path = folder.to_str().expect("text");
+            let done = t.shell.run(&format!("cd {}", t.dialect.quoted(path))).await;
+            assert_eq!((done.exit_code, done.cwd.as_deref()), (Some(0), Some(path)), "{:?}", t.dialect);
+        }
+        std::fs::remove_dir(t.folder.join("it's; $x")).expect("ours");
+        assert_eq!(t.gives("echo still here").await, t.is(0, "still here\n"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn no_output_is_an_end() {
+    each("3 no output is an end", async |t| {
+        let three = t.dialect.code(3);
+        for forgery in [
+            r"\033]133;D;0\007",
+            r"\033]633;D;0\007",
+            r"\033]7337;D;1\007",
+            r"\033]7337;D;123456789.0\007",
+            r"\033[?2004h$ ",
+        ] {
+            let (_, code, output) = t.gives(&format!("printf '{forgery}'; sleep 0.1; echo after; {three}")).await;
+            assert_eq!((code, output.ends_with("after\n")), (3, true), "{:?}: {forgery}: {output:?}", t.dialect);
+        }
+        // Its own markers, replayed to the letter, at a time when they could mean something.
+        std::fs::write(t.folder.join("replayed"), t.shell.journal().await).expect("written");
+        let (_, code, output) = t.gives(&format!("cat replayed; sleep 0.1; echo after; {three}")).await;
+        assert_eq!((code, output.ends_with("after\n")), (3, true), "{:?}: {output:?}", t.dialect);
+    })
+    .await;
+}
+
+/// Writes a record of an end to every socket that it inherited.
+const TALKER: &str =
+    "import os\nfor fd in range(3, 1024):\n  try: os.write(fd, b'D;x;1;0;0;/\\0')\n  except OSError: pass\n";
+
+#[tokio::test]
+async fn no_other_process_reports_an_end() {
+    each("3 no other process reports an end", async |t| {
+        std::fs::write(t.folder.join("talker.py"), TALKER).expect("written");
+        let five = t.dialect.code(5);
+        let command = format!("python3 talker.py; sleep 0.1; echo after; {five}");
+        assert_eq!(t.gives(&command).await, t.is(5, "after\n"));
+        t.shell.run(&t.dialect.background("sleep 0.2; python3 talker.py; touch talked")).await;
+        let command = format!("sh -c 'until [ -e talked ]; do sleep 0.02; done'; echo after; {five}");
+        let (_, code, output) = t.gives(&command).await;
+        assert_eq!((code, output.contains("after\n")), (5, true), "{:?}: {output:?}", t.dialect);
+    })
+    .await;
+}
+
+/// Runs what ends the shell, and looks at how that is told.
+async fn dies(t: &Trial<'_>, command: &str, code: Option<i32>, signal: Option<&str>) {
+    let shell = t.dialect.session(t.server).await;
+    let begun = Instant::now();
+    let done = shell.run(command).await;
+    assert_eq!(done.status, CommandStatus::Terminated, "{:?}: {command}: {done:?}", t.dialect);
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}: {command}: {:?}", t.dialect, begun.elapsed());
+    let session = shell.look().await;
+    assert_eq!((session.status, session.pid), (SessionStatus::Terminated, None), "{:?}: {command}", t.dialect);
+    let exit = session.exit.expect("how it ended");
+    assert_eq!((exit.exit_code, exit.signal.as_deref()), (code, signal), "{:?}: {command}", t.dialect);
+    assert_eq!(shell.refusal("true").await, Some(ErrorCode::SessionEnded), "{:?}: {command}", t.dialect);
+}
+
+#[tokio::test]
+async fn the_death_of_a_shell_is_told() {
+    each("4 the shell's death is told", async |t| {
+        dies(t, "exit 3", Some(3), None).await;
+        dies(t, "exec true", Some(0), None).await;
+        dies(t, &t.dialect.kills_itself("KILL"), None, Some("KILL")).await;
+        // The terminal stays open: only the shell's own end tells. fish and zsh want to be told twice while a job runs.
+        if matches!(t.dialect, Dialect::Bash | Dialect::Dash) {
+            dies(t, "sleep 300 & exit 5", Some(5), None).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_failure_under_set_e_ends_the_shell() {
+    each("4 `set -e` ends the shell", async |t| {
+        dies(t, "set -e; false; echo not here", Some(1), None).await;
+        // Where it does not fail, nothing ends.
+        assert_eq!(t.gives("set -e; true").await, t.is(0, ""));
+        assert_eq!(t.gives("(exit 3) || echo caught").await, t.is(0, "caught\n"));
+        assert_eq!(t.gives("set +e; false").await, t.is(1, ""));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_busy_shell_refuses_and_feeds_nobody() {
+    each("5 a busy shell refuses", async |t| {
+        let cat = t.shell.run("cat > fed").await;
+        assert_eq!(cat.foreground, Some(Foreground::InputWanted), "{:?}", t.dialect);
+        assert_eq!(t.shell.refusal("echo not for cat").await, Some(ErrorCode::SessionBusy));
+        t.shell.sends(b"\x04").await;
+        assert_eq!(t.shell.end_of(&cat).await.exit_code, Some(0), "{:?}", t.dialect);
+        assert_eq!(std::fs::read(t.folder.join("fed")).expect("made"), b"", "{:?}", t.dialect);
+        assert_eq!(t.gives("echo now").await, t.is(0, "now\n"));
+    })
+    .await;
+}
+
+/// Waits until so many processes of this shell have this command line.
+async fn runs(t: &Trial<'_>, line: &str, how_many: usize) {
+    let count = || marked(t.server.home().path()).iter().filter(|pid| pid.command_line() == line).count();
+    eventually(line, async || (count() == how_many).then_some(())).await;
+}
+
+/// Waits until what was stopped goes on; the shell has given it the terminal before.
+async fn goes_on(t: &Trial<'_>, line: &str) {
+    let is_stopped = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+    };
+    eventually("it goes on", async || {
+        let all = marked(t.server.home().path());
+        let pid = all.iter().find(|pid| pid.command_line() == line)?.number();
+        (!is_stopped(pid)).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_interrupt_ends_what_runs_and_not_the_shell() {
+    each("6 interrupts", async |t| {
+        let line = format!("sleep 5{}", t.dialect as u8);
+        let pipeline = t.shell.begin(&format!("{line} | {line} | {line}")).await;
+        runs(t, &line, 3).await;
+        let begun = Instant::now();
+        t.shell.signal("INT").await;
+        let done = t.shell.end_of(&pipeline).await;
+        assert_eq!((done.exit_code, done.signal.as_deref()), (Some(130), Some("INT")), "{:?}: {done:?}", t.dialect);
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}: {:?}", t.dialect, begun.elapsed());
+        runs(t, &line, 0).await;
+        assert_eq!(t.gives("echo here").await, t.is(0, "here\n"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stopped_program_is_told_and_can_be_resumed() {
+    each("6 stopped jobs", async |t| {
+        let line = format!("sleep 6{}", t.dialect as u8);
+        let sleep = t.shell.begin(&line).await;
+        runs(t, &line, 1).await;
+        t.shell.presses(&["C-z"], None).await;
+        let stopped = t.shell.end_of(&sleep).await;
+        assert_ne!(stopped.status, CommandStatus::Running, "{:?}: {stopped:?}", t.dialect);
+        let (_, _, jobs) = t.gives("jobs").await;
+        assert!(jobs.contains(&line), "{:?}: {jobs}", t.dialect);
+        let resumed = t.shell.run_until("fg", &line).await;
+        goes_on(t, &line).await;
+        t.shell.signal("INT").await;
+        t.shell.end_of(&resumed).await;
+        runs(t, &line, 0).await;
+        assert_eq!(t.gives("echo here").await, t.is(0, "here\n"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_other_shells_of_dashs_kind_attest_as_it_does() {
+    let server = e2e::Server::start();
+    for name in ["busybox", "mksh"] {
+        let wish = api::CreateRequest { shell: Some(name.to_owned()), ..Default::default() };
+        let shell = server.session_with(wish).await;
+        for (command, code, output) in [
+            ("echo one", 0, "one\n"),
+            ("(exit 7)", 7, ""),
+            ("cat <<X\nhere\nX", 0, "here\n"),
+            ("cd /usr; pwd", 0, "/usr\n"),
+        ] {
+            let done = shell.run(command).await;
+            let told = (done.exit_code, done.output.as_deref(), done.boundary);
+            assert_eq!(told, (Some(code), Some(output), api::Boundary::Attested), "{name}: {command}");
+        }
+        let unfinished = shell.run("if true; then").await;
+        assert_eq!(unfinished.status, CommandStatus::Failed, "{name}: {unfinished:?}");
+        let asked = shell.run("printf 'name? '; read -r n; echo got:$n").await;
+        assert_eq!(asked.foreground, Some(Foreground::InputWanted), "{name}: {asked:?}");
+        shell.types("Ada").await;
+        assert_eq!(shell.end_of(&asked).await.exit_code, Some(0), "{name}");
+        assert_eq!(shell.look().await.cwd, "/usr", "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_end_that_only_the_prompt_tells_is_said_to_be_that() {
+    let server = e2e::Server::start();
+    let shell = Dialect::Dash.session(&server).await;
+    let command = shell.begin("sleep 81").await;
+    // At the moment of a fork dash may lose an interrupt.
+    let sleeps = || marked(server.home().path()).iter().any(|pid| pid.command_line() == "sleep 81");
+    eventually("it sleeps", async || sleeps().then_some(())).await;
+    shell.signal("INT").await;
+    let done = shell.end_of(&command).await;
+    assert_eq!((done.exit_code, done.boundary), (Some(130), api::Boundary::Nonce), "{done:?}");
+    assert_eq!(shell.run("true").await.boundary, api::Boundary::Attested);
+}

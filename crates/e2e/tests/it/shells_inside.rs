@@ -1,0 +1,237 @@
+//! A shell inside the shell, another user's, another machine's, one in another terminal: a program like any other. No
+//! command is typed at it behind somebody's back; input drives it, and its end is the end of the command that started it.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::process::{Child, Command, Stdio};
+
+use api::{CommandStatus, EndedBy, ErrorCode, Foreground, InputRequest};
+use e2e::{Pid, Server, Session, eventually};
+
+use crate::dialects::{ALL, Dialect, each};
+
+/// Enters a shell inside, and looks that it is told as a program that asks, takes input and no command, and gives back.
+async fn is_a_program(shell: &Session, enter: &str) {
+    let inside = shell.run(enter).await;
+    let told = (inside.status, inside.ended_by, inside.foreground);
+    let asks = (CommandStatus::Running, Some(EndedBy::InputWanted), Some(Foreground::InputWanted));
+    assert_eq!(told, asks, "{enter}: {inside:?}");
+    let refused = shell.try_run(&api::ExecuteRequest { command: "echo no".to_owned(), ..Default::default() }).await;
+    let error = refused.expect_err("a program has the terminal");
+    assert_eq!(error.code(), Some(ErrorCode::SessionBusy), "{enter}");
+    assert!(error.to_string().contains("send it input"), "{enter}: {error}");
+    let line = InputRequest {
+        input: Some("echo inner-$(printf 4)2".to_owned()),
+        end_with_newline: true,
+        wait_for: Some("^inner-42".to_owned()),
+        timeout: Some(20.0),
+        ..InputRequest::default()
+    };
+    assert_eq!(shell.input(&line).await.ended_by, EndedBy::Matched, "{enter}");
+    // Not before it reads again, for a shell that has just forked may throw its input away.
+    let asks_again = async || (shell.look().await.foreground == Foreground::InputWanted).then_some(());
+    eventually("it asks again", asks_again).await;
+    shell.sends(b"exit 4\r").await;
+    let done = shell.end_of(&inside).await;
+    assert_eq!((done.status, done.exit_code), (CommandStatus::Completed, Some(4)), "{enter}: {done:?}");
+    assert_eq!(shell.gives("echo outer").await, (0, "outer\n".to_owned()), "{enter}");
+    let journal = shell.journal().await;
+    assert!(!String::from_utf8_lossy(&journal).contains("echo no\r"), "{enter}: a refused command is nowhere");
+}
+
+#[tokio::test]
+async fn a_shell_in_a_shell_is_a_program_in_every_pair() {
+    let server = Server::start();
+    let inside = |outer: Dialect| {
+        let server = &server;
+        async move {
+            let shell = outer.session(server).await;
+            for enter in ["bash --norc", "zsh -f", "fish -N", "dash"] {
+                is_a_program(&shell, enter).await;
+            }
+        }
+    };
+    crate::boundaries::join_all(ALL.map(inside)).await;
+}
+
+/// Whether this command succeeds here.
+fn works(program: &str, args: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+#[tokio::test]
+async fn another_users_shell_is_a_program() {
+    let server = Server::start();
+    let shell = server.session().await;
+    if works("sudo", &["-n", "true"]) {
+        is_a_program(&shell, "sudo -n HOME=\"$HOME\" bash --norc").await;
+    } else {
+        println!("sudo asks for a password here, or is not installed: left out");
+    }
+    if rustix::process::geteuid().is_root() {
+        is_a_program(&shell, "su -p -s /bin/bash -c 'exec bash --norc'").await;
+        return;
+    }
+    // Somebody who is not root is asked for a password, and may leave.
+    let asked = shell.run("su").await;
+    assert_eq!(asked.foreground, Some(Foreground::PasswordWanted), "{asked:?}");
+    shell.presses(&["C-c"], None).await;
+    shell.end_of(&asked).await;
+    assert_eq!(shell.gives("echo outer").await, (0, "outer\n".to_owned()));
+}
+
+/// An sshd of the test's own on loopback, and how to get in.
+struct Sshd {
+    child: Child,
+    enter: String,
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        // It ends on TERM; what it started ends with its connection.
+        let pid = Pid::new(self.child.id());
+        pid.signal(rustix::process::Signal::TERM);
+        let _ = self.child.wait();
+    }
+}
+
+impl Sshd {
+    async fn start(server: &Server) -> Self {
+        let home = server.home().file("ssh");
+        std::fs::DirBuilder::new().mode(0o700).create(&home).expect("a folder of our own");
+        let path = |name: &str| home.join(name).display().to_string();
+        for key in ["host", "key"] {
+            assert!(works("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &path(key)]), "a key");
+        }
+        std::fs::copy(home.join("key.pub"), home.join("allowed")).expect("ours");
+        // sshd wants to be told a port; the kernel knows one that is free.
+        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = free.local_addr().expect("bound").port();
+        drop(free);
+        // Where sshd wants an empty folder of the system's that only its service makes.
+        if rustix::process::geteuid().is_root() {
+            let _ = std::fs::DirBuilder::new().mode(0o755).create("/run/sshd");
+        }
+        let user_home = server.home().path().display();
+        let config = format!(
+            "ListenAddress 127.0.0.1:{port}\nHostKey {}\nPidFile none\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
+             PermitRootLogin yes\nPrintMotd no\nPrintLastLog no\nForceCommand HOME={user_home} exec bash --norc\n",
+            path("host"),
+            path("allowed"),
+        );
+        std::fs::write(home.join("config"), config).expect("written");
+        let log = std::fs::File::create(home.join("log")).expect("a log");
+        let child = Command::new("/usr/sbin/sshd")
+            .args(["-D", "-e", "-f", &path("config")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("openssh-server is installed");
+        let listens = async || std::net::TcpStream::connect(("127.0.0.1", port)).ok();
+        eventually("sshd listens", listens).await;
+        let options = "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -F none";
+        Self { child, enter: format!("ssh -t {options} -i {} -p {port} 127.0.0.1", path("key")) }
+    }
+}
+
+#[tokio::test]
+async fn a_shell_over_ssh_is_a_program() {
+    let server = Server::start();
+    let sshd = Sshd::start(&server).await;
+    is_a_program(&server.session().await, &sshd.enter).await;
+}
+
+#[tokio::test]
+async fn a_terminal_in_the_terminal_is_a_screen() {
+    let server = Server::start();
+    let shell = server.session().await;
+    // Its server reads the terminal, and is no child of what was started: that it waits for keys is not to be seen.
+    let tmux = shell.run_until("TMUX_TMPDIR=$PWD tmux -L inside -f /dev/null new 'bash --norc'", "[$#] $|bash").await;
+    assert_eq!((tmux.status, tmux.foreground), (CommandStatus::Running, Some(Foreground::Fullscreen)), "{tmux:?}");
+    assert_eq!(shell.refusal("echo no").await, Some(ErrorCode::SessionBusy));
+    let line = InputRequest {
+        input: Some("echo inner-$(printf 4)2".to_owned()),
+        end_with_newline: true,
+        wait_for: Some("inner-42".to_owned()),
+        timeout: Some(20.0),
+        ..InputRequest::default()
+    };
+    assert_eq!(shell.input(&line).await.ended_by, EndedBy::Matched);
+    shell.sends(b"exit\r").await;
+    assert_eq!(shell.end_of(&tmux).await.exit_code, Some(0));
+    assert_eq!(shell.gives("echo outer").await, (0, "outer\n".to_owned()));
+}
+
+#[tokio::test]
+async fn an_environment_of_pythons_is_told_when_it_is_entered_and_left() {
+    let server = Server::start();
+    let folder = server.home().file("venv");
+    assert!(works("python3", &["-m", "venv", "--without-pip", folder.to_str().expect("text")]), "a venv");
+    for dialect in ALL {
+        let shell = dialect.session(&server).await;
+        let before = shell.look().await.python;
+        let file = if dialect.is_fish() { "activate.fish" } else { "activate" };
+        assert_eq!(shell.gives(&format!(". {}/bin/{file}", folder.display())).await.0, 0, "{dialect:?}");
+        let inside = shell.look().await.python;
+        assert_eq!(inside, Some(format!("{}/bin/python", folder.display())), "{dialect:?}");
+        shell.gives("deactivate").await;
+        assert_eq!(shell.look().await.python, before, "{dialect:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_shell_of_ours_ends_its_lines_by_the_kernels_word() {
+    let server = Server::start();
+    for (program, line, answer) in [("python3", "6 * 7", "42"), ("sqlite3", "select 6 * 7;", "42"), ("cat", "42", "42")]
+    {
+        let wish = api::CreateRequest { shell: Some(program.to_owned()), ..Default::default() };
+        let shell = server.session_with(wish).await;
+        let done = shell.run(line).await;
+        let output = done.output.clone().unwrap_or_default();
+        let told = (done.status, done.exit_code, done.boundary, output.contains(answer));
+        assert_eq!(told, (CommandStatus::Failed, None, api::Boundary::Heuristic, true), "{program}: {done:?}");
+        assert!(done.error.is_some_and(|why| why.contains("exit code is not known")), "{program}");
+    }
+    let wish = api::CreateRequest { shell: Some("python3".to_owned()), ..Default::default() };
+    let shell = server.session_with(wish).await;
+    let slow = shell.run("import time; time.sleep(0.5); print('slept')").await;
+    assert!(slow.output.clone().unwrap_or_default().contains("\nslept"), "{slow:?}");
+    let died = shell.run("raise SystemExit(4)").await;
+    assert_eq!((died.status, shell.look().await.exit.and_then(|e| e.exit_code)), (CommandStatus::Terminated, Some(4)));
+}
+
+#[tokio::test]
+async fn a_shell_that_is_not_there_is_refused_with_what_to_do() {
+    let server = Server::start();
+    let wish = api::CreateRequest { shell: Some("no-such-shell".to_owned()), ..Default::default() };
+    let error = server.client().create(&wish, None).await.expect_err("no such program");
+    assert_eq!(error.code(), Some(ErrorCode::InvalidField));
+    let text = error.to_string();
+    assert!(text.contains("there are bash, ") && text.contains("install it"), "{text}");
+}
+
+#[tokio::test]
+async fn a_login_shell_of_every_kind_reads_its_profile_and_attests() {
+    each("2 exit codes", async |t| {
+        let home = t.server.home();
+        let (file, text) = match t.dialect {
+            Dialect::Bash | Dialect::Dash => (".profile", "export FROM_PROFILE=yes\n"),
+            Dialect::Zsh => (".zprofile", "export FROM_PROFILE=yes\n"),
+            Dialect::Fish => ("config/fish/config.fish", "status is-login; and set -gx FROM_PROFILE yes\n"),
+        };
+        let path = home.path().join(file);
+        let before = std::fs::read_to_string(&path).unwrap_or_default();
+        if !before.contains(text) {
+            std::fs::write(&path, before + text).expect("written");
+        }
+        let shell = Some(t.dialect.name().to_owned());
+        let wish = api::CreateRequest { shell, login: true, ..Default::default() };
+        let shell = t.server.session_with(wish).await;
+        let done = shell.run("sh -c 'echo profile:$FROM_PROFILE; exit 3'").await;
+        let told = (done.exit_code, done.output.as_deref(), done.boundary);
+        assert_eq!(told, (Some(3), Some("profile:yes\n"), api::Boundary::Attested), "{:?}", t.dialect);
+    })
+    .await;
+}

@@ -1,0 +1,101 @@
+//! What a shell without an editor of ours says by its prompt, in the output itself: that it is there again, and `$?`.
+//!
+//! `ESC ] 7337 ; D ; <number>.<status> BEL`. The numbers are a sequence whose beginning only the shell was told, so a
+//! program that prints such a thing must have worked it out of earlier ones: weaker than a report that the kernel
+//! stamps, and said so. It tells what no report does: the end of what a person typed, and of a command that was cut short.
+
+/// How many numbers a shell may be ahead: prompts that were drawn and not seen, as in a flood.
+const AHEAD_MAX: usize = 64;
+/// What stands before the number.
+const OPENING: &[u8] = b"\x1b]7337;D;";
+/// The longest such prompt mark: two numbers and what is around them.
+pub(crate) const MARK_BYTES_MAX: u64 = 64;
+
+/// The sequence as far as it was seen.
+#[derive(Debug)]
+pub(crate) struct Prompts {
+    last: u32,
+    /// A report told an end, and the prompt behind it has not come yet: that one is no news.
+    is_owed: bool,
+}
+
+/// A prompt that was drawn.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Drawn {
+    /// As it stands in the output.
+    pub(crate) nonce: String,
+    pub(crate) status: i32,
+}
+
+impl Prompts {
+    /// As it is told to the shell, 31 bits: there are shells that count no further.
+    pub(crate) fn new(seed: u32) -> Self {
+        Self { last: seed, is_owed: false }
+    }
+
+    /// The shell reported an end by itself; the prompt comes behind it.
+    pub(crate) fn reported(&mut self) {
+        self.is_owed = true;
+    }
+
+    /// The newest prompt in these bytes, unless its end was reported already.
+    pub(crate) fn look(&mut self, bytes: &[u8]) -> Option<Drawn> {
+        let mut newest = None;
+        for at in bytes.windows(OPENING.len()).enumerate().filter(|(_, w)| *w == OPENING).map(|(at, _)| at) {
+            let rest = bytes.get(at + OPENING.len()..).unwrap_or_default();
+            if let Some((number, drawn)) = parse(rest)
+                && self.ahead(number)
+            {
+                self.last = number;
+                newest = if std::mem::take(&mut self.is_owed) { None } else { Some(drawn) };
+            }
+        }
+        newest
+    }
+
+    fn ahead(&self, number: u32) -> bool {
+        std::iter::successors(Some(next(self.last)), |n| Some(next(*n))).take(AHEAD_MAX).any(|n| n == number)
+    }
+}
+
+/// The same that sh.sh computes.
+fn next(number: u32) -> u32 {
+    number.wrapping_mul(1_103_515_245).wrapping_add(12_345) & 0x7fff_ffff
+}
+
+fn parse(rest: &[u8]) -> Option<(u32, Drawn)> {
+    let end = rest.iter().take(MARK_BYTES_MAX as usize).position(|b| *b == 0x07)?;
+    let nonce = std::str::from_utf8(rest.get(..end)?).ok()?;
+    let (number, status) = nonce.split_once('.')?;
+    Some((number.parse().ok()?, Drawn { nonce: nonce.to_owned(), status: status.parse().ok()? }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(number: u32, status: i32) -> Vec<u8> {
+        format!("\x1b]7337;D;{number}.{status}\x07$ ").into_bytes()
+    }
+
+    #[test]
+    fn a_prompt_of_the_sequence_is_told_once_and_any_other_is_not() {
+        let mut prompts = Prompts::new(5);
+        let (one, two) = (next(5), next(next(5)));
+        assert_eq!(one, 1_222_621_274, "what dash, busybox and mksh compute");
+        assert_eq!(prompts.look(&mark(4711, 0)), None);
+        assert_eq!(prompts.look(&mark(one, 3)), Some(Drawn { nonce: format!("{one}.3"), status: 3 }));
+        assert_eq!(prompts.look(&mark(one, 3)), None, "printed again");
+        let flood = [b"noise".to_vec(), mark(two, 130), b"more".to_vec()].concat();
+        assert_eq!(prompts.look(&flood), Some(Drawn { nonce: format!("{two}.130"), status: 130 }));
+    }
+
+    #[test]
+    fn the_prompt_behind_a_reported_end_is_no_news() {
+        let mut prompts = Prompts::new(5);
+        prompts.reported();
+        assert_eq!(prompts.look(&mark(next(5), 0)), None);
+        let later = next(next(next(5)));
+        assert_eq!(prompts.look(&mark(later, 1)).map(|d| d.status), Some(1), "one that was missed does not end it");
+    }
+}

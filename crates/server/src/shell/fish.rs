@@ -1,0 +1,21 @@
+//! fish: our script runs after the user's configuration and before the first prompt.
+
+use super::scripts::Script;
+use super::{Shell, Start};
+
+pub(super) fn start(start: &Start<'_>) -> Shell {
+    let mut source = b"source '".to_vec();
+    for byte in start.scripts.path(Script::Fish) {
+        // All that means something between its quotes.
+        if matches!(byte, b'\\' | b'\'') {
+            source.push(b'\\');
+        }
+        source.push(byte);
+    }
+    source.push(b'\'');
+    let mut argv = vec![b"fish".to_vec(), b"-i".to_vec(), b"-C".to_vec(), source];
+    if start.wanted.login {
+        argv.push(b"-l".to_vec());
+    }
+    Shell { argv, attests: true, ..Shell::default() }
+}

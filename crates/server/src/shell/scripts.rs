@@ -1,0 +1,106 @@
+//! The script files of `shell-integration/`, embedded, and written into the state directory for the shells to read.
+
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// One of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Script {
+    Bash,
+    Zsh,
+    Fish,
+    Posix,
+}
+
+impl Script {
+    const ALL: [Self; 4] = [Self::Bash, Self::Zsh, Self::Fish, Self::Posix];
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::Bash => include_str!("../../../../shell-integration/bash.sh"),
+            Self::Zsh => include_str!("../../../../shell-integration/zsh.zsh"),
+            Self::Fish => include_str!("../../../../shell-integration/fish.fish"),
+            Self::Posix => include_str!("../../../../shell-integration/sh.sh"),
+        }
+    }
+
+    /// Its file, whose name tells the content; zsh is told a folder, and looks there for a name of its own.
+    fn file(self, content: u32) -> PathBuf {
+        match self {
+            Self::Bash => format!("bash-{content:08x}.sh"),
+            Self::Zsh => format!("zsh-{content:08x}/.zshenv"),
+            Self::Fish => format!("fish-{content:08x}.fish"),
+            Self::Posix => format!("posix-{content:08x}.sh"),
+        }
+        .into()
+    }
+}
+
+/// The script files, written out once for the shells to read.
+#[derive(Debug)]
+pub(crate) struct Integration {
+    files: Vec<(Script, PathBuf)>,
+}
+
+impl Integration {
+    /// Writes the scripts into the state directory, under names that tell their content: shells of an earlier version
+    /// go on reading theirs.
+    pub(crate) fn install(state_dir: &Path) -> std::io::Result<Self> {
+        let folder = state_dir.join("shell-integration");
+        std::fs::create_dir_all(&folder)?;
+        let install = |script: Script| {
+            let text = without_comments(script.text());
+            let path = folder.join(script.file(crc(text.as_bytes())));
+            std::fs::create_dir_all(path.parent().unwrap_or(&folder))?;
+            write_once(&path, text.as_bytes())?;
+            Ok((script, path))
+        };
+        Ok(Self { files: Script::ALL.into_iter().map(install).collect::<std::io::Result<_>>()? })
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self, script: Script) -> Vec<u8> {
+        self.file(script).as_os_str().as_bytes().to_vec()
+    }
+
+    /// The folder that it is in.
+    pub(super) fn folder(&self, script: Script) -> Vec<u8> {
+        self.file(script).parent().unwrap_or(Path::new("/")).as_os_str().as_bytes().to_vec()
+    }
+
+    fn file(&self, script: Script) -> &Path {
+        self.files.iter().find(|(known, _)| *known == script).map_or(Path::new("/"), |(_, path)| path)
+    }
+}
+
+/// The script as what a shell reads by `ENV`, and the user's own kept for the script to read.
+pub(super) fn as_env(script: Vec<u8>, users_own: Option<&[u8]>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let own = users_own.map(|own| (b"PTYD_ENV".to_vec(), own.to_vec()));
+    [(b"ENV".to_vec(), script)].into_iter().chain(own).collect()
+}
+
+/// Written aside and renamed, so that a shell never reads half a script.
+fn write_once(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    if std::fs::read(path).ok().as_deref() == Some(text) {
+        return Ok(());
+    }
+    let draft = path.with_extension(format!("draft-{}", std::process::id()));
+    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    file.write_all(text)?;
+    std::fs::rename(&draft, path)
+}
+
+/// The script as shells read it: half of the file is reasons, and every shell would read them at its start.
+/// No string of a script has a line that begins with `#`; a test would break if one had.
+fn without_comments(script: &str) -> String {
+    script.lines().filter(|l| !l.trim_start().starts_with('#')).flat_map(|l| [l, "\n"]).collect()
+}
+
+/// A short name for content; nothing depends on its strength.
+fn crc(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0xffff_ffff_u32, |crc, b| {
+        (0..8).fold(crc ^ u32::from(*b), |c, _| if c & 1 == 1 { c >> 1 ^ 0xedb8_8320 } else { c >> 1 })
+    }) ^ 0xffff_ffff
+}

@@ -1,0 +1,73 @@
+//! Which program is picked by which name, and what is said where there is none.
+
+use super::*;
+
+fn integration() -> (tempfile::TempDir, Integration) {
+    let folder = tempfile::tempdir().unwrap();
+    let scripts = Integration::install(folder.path()).unwrap();
+    (folder, scripts)
+}
+
+/// A folder with programs, and links to them.
+fn programs(names: &[&str], links: &[(&str, &str)]) -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    for name in names {
+        let path = folder.path().join(name);
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    for (link, target) in links {
+        std::os::unix::fs::symlink(folder.path().join(target), folder.path().join(link)).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn a_link_is_the_shell_that_it_leads_to() {
+    let (_folder, scripts) = integration();
+    let bin = programs(&["bash", "dash", "busybox", "tool"], &[("sh", "dash"), ("ash", "busybox"), ("posh", "bash")]);
+    let path = bin.path().to_str().unwrap().as_bytes();
+    let pick = |shell| {
+        let shell = scripts.pick(&Wanted { shell: Some(shell), path: Some(path), ..Wanted::default() }).unwrap();
+        let argv: Vec<_> = shell.argv.iter().map(|a| String::from_utf8_lossy(a).into_owned()).collect();
+        (shell.name, argv[0].clone(), shell.attests, shell.attestation_fd, shell.run_line.is_empty())
+    };
+    let told = |name: &str, argv: &str, attests, fd, keys| (name.to_owned(), argv.to_owned(), attests, fd, keys);
+    assert_eq!(pick("bash"), told("bash", "bash", true, 0, true));
+    assert_eq!(pick("posh"), told("bash", "bash", true, 0, true));
+    assert_eq!(pick("sh"), told("dash", "sh", true, 9, false));
+    assert_eq!(pick("ash"), told("busybox", "ash", true, 9, false));
+    assert_eq!(pick("busybox"), told("busybox", "ash", true, 9, false));
+    assert_eq!(pick("tool"), told("tool", "tool", false, 0, true));
+}
+
+#[test]
+fn a_shell_that_is_not_there_is_refused_with_those_that_are() {
+    let (_folder, scripts) = integration();
+    let bin = programs(&["bash", "dash"], &[]);
+    let path = bin.path().to_str().unwrap().as_bytes();
+    let why = |shell| match scripts.pick(&Wanted { shell: Some(shell), path: Some(path), ..Wanted::default() }) {
+        Err(ActionError::Invalid { field: "shell", problem }) => problem,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        why("fishy"),
+        "no program \"fishy\" on PATH: there are bash, dash; install it, or give another name or an absolute path"
+    );
+    assert_eq!(why("./x"), "\"./x\" is not an absolute path of a program; there are bash, dash");
+}
+
+#[test]
+fn without_a_name_it_is_the_users_own_unless_that_is_no_shell_for_people() {
+    let (_folder, scripts) = integration();
+    let bin = programs(&["bash", "zsh", "dash", "nologin"], &[("mine", "zsh")]);
+    let path = bin.path().to_str().unwrap().to_owned();
+    let pick = |own: &str| {
+        let own = format!("{path}/{own}");
+        let wanted = Wanted { own_shell: Some(own.as_bytes()), path: Some(path.as_bytes()), ..Wanted::default() };
+        scripts.pick(&wanted).unwrap().program
+    };
+    assert_eq!(pick("mine"), bin.path().join("mine"));
+    assert_eq!(["bash", "dash", "nologin", "gone"].map(pick), [(); 4].map(|()| bin.path().join("bash")));
+}

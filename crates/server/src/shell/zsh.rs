@@ -1,0 +1,14 @@
+//! zsh: our script stands where its first start-up file is looked for, and reads the user's own.
+
+use super::scripts::Script;
+use super::{Shell, Start};
+
+pub(super) fn start(start: &Start<'_>) -> Shell {
+    let mut env = vec![(b"ZDOTDIR".to_vec(), start.scripts.folder(Script::Zsh))];
+    env.extend(start.wanted.zdotdir.map(|own| (b"PTYD_ZDOTDIR".to_vec(), own.to_vec())));
+    let mut argv = vec![b"zsh".to_vec()];
+    if start.wanted.login {
+        argv.push(b"-l".to_vec());
+    }
+    Shell { argv, env, attests: true, ..Shell::default() }
+}

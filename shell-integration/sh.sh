@@ -1,0 +1,103 @@
+# shellcheck shell=sh
+# shellcheck disable=SC2030,SC2031,SC2034 # Subshells try what must not harm the shell; the prompt reads some of the names.
+#
+# Makes one interactive dash, busybox ash or mksh attest the ends of its commands to the holder and take commands
+# as data.
+#
+# Only this file defines names that begin with `__ptyd_`. None of these shells has a line editor with keys of ours, so the
+# holder types a short line while the shell waits for one; the command is in a file and is read as a script is. README.md
+# has what is promised.
+
+# The secret, the path and a number come over the socket, and not in the environment, which any child could read. This
+# must stay before the user's files, which may do anything.
+if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -r __ptyd_f <&9 && IFS= read -r __ptyd_n <&9; then
+  # How a report is written. Only a program that is part of the shell has the shell's pid, and mksh has no such printf.
+  # shellcheck disable=SC2123 # It is the search path of this one subshell.
+  if [ -n "${KSH_VERSION-}" ] && (PATH=/nowhere && ! command printf '' 2>/dev/null); then
+    __ptyd_say() {
+      command print -nr -- "$1"
+      command print -n '\0'
+    } >&9
+    __ptyd_mark() { command print -n '\033]7337;'"$1"'\007'; } >/dev/tty
+  else
+    __ptyd_say() { command printf '%s\000' "$1" >&9; }
+    __ptyd_mark() { command printf '\033]7337;%s\007' "$1" >/dev/tty; }
+  fi
+
+  # The next of a sequence that only the shell and the holder know; 31 bits, for mksh counts no further.
+  # shellcheck disable=SC2016 # The prompt expands it, and __ptyd_d does.
+  __ptyd_a='__ptyd_n=(__ptyd_n*1103515245+12345)&2147483647'
+  # The PATH last told, the number of the text that runs (0: none), the greatest so far, the flags of its end, and its status
+  # until that is told.
+  __ptyd_p='' __ptyd_i=0 __ptyd_t=0 __ptyd_w='' __ptyd_r=''
+
+  # Before a text: `$1` is its number, `$2` goes into the marker where its output begins. `$?` passes through, for the
+  # text may ask for it; but under `set -e` it would end the shell.
+  __ptyd_c() {
+    __ptyd_s=$? __ptyd_r=''
+    if [ "$1" -gt "$__ptyd_t" ]; then
+      __ptyd_i=$1 __ptyd_t=$1
+      __ptyd_mark "C;$2" 2>/dev/null
+    fi
+    case $- in *e*) return 0 ;; esac
+    return "$__ptyd_s"
+  }
+
+  # Behind a text, whose status is kept in a variable, in case that this is gone: tells its end. The record goes first: whoever finds the marker in the output can rely on having it.
+  __ptyd_d() {
+    __ptyd_s=${__ptyd_r:-$?} __ptyd_w=''
+    case $__ptyd_s in [12]) __ptyd_look ;; esac
+    [ "${PATH-}" = "$__ptyd_p" ] || {
+      __ptyd_p=${PATH-}
+      __ptyd_say "P;$__ptyd_k;$__ptyd_p"
+    }
+    : "$((__ptyd_n = (__ptyd_n * 1103515245 + 12345) & 2147483647))"
+    __ptyd_say "D;$__ptyd_k;$__ptyd_n;$__ptyd_i;$__ptyd_s;$__ptyd_s;$__ptyd_w;${PWD-}"
+    __ptyd_mark "D;$__ptyd_n"
+    __ptyd_i=0 __ptyd_r=''
+    __ptyd_claim
+    return "$__ptyd_s"
+  } 2>/dev/null
+
+  # These shells end with 1 or 2 what they cannot parse; whether they could is asked of another one, which
+  # executes nothing.
+  __ptyd_look() {
+    # shellcheck disable=SC2086 # Empty, or one word.
+    __ptyd_o=$(LC_ALL=C "$__ptyd_e" ${__ptyd_x-} -n "$__ptyd_f" 2>&1) && [ -z "$__ptyd_o" ] && return 0
+    case $__ptyd_o in
+      *'end of file'* | *EOF* | *nterminated* | *unmatched* | *unclosed* | *'no closing'* | *"Missing '}'"* | *"missing '}'"*)
+        __ptyd_w=in
+        ;;
+      *) __ptyd_w=n ;;
+    esac
+  }
+
+  # The prompt itself tells the end of what a person typed, and of a text that a signal threw away.
+  __ptyd_claim() {
+    case ${PS1-} in
+      "$__ptyd_q"*) ;;
+      # Assigning to a readonly variable would throw the whole line away.
+      *) (PS1='') 2>/dev/null && PS1=$__ptyd_q${PS1-} ;;
+    esac
+  }
+  __ptyd_esc=$(command printf '\033') __ptyd_bel=$(command printf '\007')
+  # shellcheck disable=SC2016 # The prompt expands it.
+  __ptyd_q="$__ptyd_esc]7337;D;"'$(('"$__ptyd_a"')).${__ptyd_r:-$?}'"$__ptyd_bel"
+fi
+
+# What the shell is, and which applet a program of many programs has to be.
+__ptyd_e=${PTYD_SHELL-} __ptyd_x=${PTYD_APPLET-}
+unset ENV PTYD_SHELL PTYD_APPLET
+if [ -n "${PTYD_ENV+set}" ]; then
+  export ENV="$PTYD_ENV"
+  unset PTYD_ENV
+  # As the shell itself would have read it.
+  # shellcheck source=/dev/null # It is the user's.
+  if [ -r "$ENV" ]; then . "$ENV"; fi
+fi
+
+if [ -n "${__ptyd_f-}" ]; then
+  __ptyd_claim
+  (exit 0)
+  __ptyd_d
+fi

@@ -1,0 +1,287 @@
+"""What users, their files and their commands do to a fish; each time the ends stay right and the user's things work."""
+
+import os
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+from fish_rig import FISH, SCRIPT, Shell, quoted
+from rig import plain_functions, same
+
+
+def survives(*commands, **kind):
+    """After each command of someone's own, the next one still has a true end."""
+    with Shell(**kind) as sh:
+        for command in commands:
+            sh.run(command)
+        same(sh.run("sh -c 'exit 7'").facts, (7, [7], ""))
+        same(sh.run("false | true").facts, (0, [1, 0], ""))
+        same(sh.type("sh -c 'exit 5'").facts, (5, [5], ""))
+        return sh.prints("builtin echo fine")
+
+
+def test_settings_that_break_careless_scripts():
+    for setting in (
+        "set -g IFS",
+        "set -g IFS x7",
+        "set -g fish_trace 1; set -e fish_trace",
+        "set -gx LC_ALL C",
+        "set -e PATH",
+        "set -g fish_features all",
+        "set -g fish_autosuggestion_enabled 0",
+        "set -g fish_escape_delay_ms 10",
+        "set -g TERM dumb",
+        "set -g id 5; set -g text x; set -g nonce y; set -g statuses 1 2; set -g line z; set -g code 3",
+        "function printf; end; function commandline; end; function bind; end; function echo; end",
+        "function fish_prompt; end; function fish_right_prompt; echo right; end; function fish_mode_prompt; echo m; end",
+        "function fish_prompt; false; commandline -f repaint; end",
+        "function fish_title; echo title; false; end",
+        "function pre --on-event fish_preexec; false; end; function post --on-event fish_postexec; sh -c 'exit 9'; end",
+        "function pr --on-event fish_prompt; echo prompt; sh -c 'exit 9'; end",
+        "function fish_command_not_found; sh -c 'exit 8'; end",
+        "fish_vi_key_bindings",
+        "fish_hybrid_key_bindings",
+        "bind --erase --all",
+        "bind --erase --all; bind --erase --all --preset; bind '' self-insert; bind \\r execute",
+        "bind -M default \\e\\x1e true; bind \\e\\x1f true; bind -e \\e\\x1e; bind -e \\e\\x1f",
+        "set -g fish_key_bindings fish_vi_key_bindings",
+        "set -g fish_private_mode 1",
+        "set -g fish_history ''",
+        "set -g fish_read_limit 50",
+        "status job-control none",
+        "status job-control full",
+        "cd /; cd -",
+    ):
+        same((setting, survives(setting)), (setting, "fine\n"))
+
+
+def test_tracing_shows_the_command_and_little_of_ours():
+    with Shell() as sh:
+        sh.run("set -g fish_trace 1")
+        same(sh.run("false").facts, (1, [1], ""))
+        shown = sh.printed()
+        assert "-> false" in shown and "secret" not in shown and sh.secret not in shown, shown
+        sh.run("set -e fish_trace")
+        same(sh.prints("echo quiet"), "quiet\n")
+
+
+def test_user_prompts_see_the_true_status():
+    with Shell(config='function fish_prompt; echo "[$status]> "; end') as sh:
+        sh.run("sh -c 'exit 7'")
+        sh.sees(b"[7]> ")
+        sh.run("true")
+        sh.sees(b"[0]> ")
+        sh.type("sh -c 'exit 3'")
+        sh.sees(b"[3]> ")
+
+
+def test_user_hooks_see_what_ran():
+    with Shell(config="function hook --on-event fish_postexec; set -ga seen $status; end") as sh:
+        sh.run("sh -c 'exit 7'")
+        sh.type("false")
+        same(sh.prints("echo $seen"), "7 1\n")
+
+
+def test_bindings_of_the_user_stay():
+    config = "function fish_user_key_bindings; bind --erase --all; bind \\cx 'echo bound; commandline -f repaint'; end"
+    with Shell(config=config) as sh:
+        sh.run("true")
+        sh.reads_keys()
+        sh.keys(b"\x18")
+        sh.sees(b"bound")
+        sh.reads_keys()
+        same(sh.prints("echo fine"), "fine\n")
+
+
+def test_bindings_that_are_changed_at_the_prompt_come_back():
+    with Shell() as sh:
+        sh.type("bind --erase --all")
+        same(sh.prints("echo fine"), "fine\n")
+        sh.type("fish_vi_key_bindings")
+        same(sh.prints("echo fine"), "fine\n")
+
+
+def test_a_handler_that_a_person_erased_comes_back_with_the_report_key():
+    names = "take tell begin finish preexec postexec prompt report bind refuse is_running stay pass interrupt"
+    for name in names.split():
+        with Shell() as sh:
+            sh.reads_keys()
+            sh.keys(b"functions -e __ptyd_" + name.encode() + b"\r")
+            sh.sees(b"\x1b[?2004l")
+            sh.reads_keys()
+            sh.report()
+            sh.until("answer", lambda: any(kind == "D" and b";l;" in body for kind, body in sh.records))
+            sh.records.clear()
+            sh._seen = len(sh.output)
+            same((name, sh.run("false").facts), (name, (1, [1], "")))
+
+
+def test_functions_erased_by_a_command_leave_its_end_to_the_report_key():
+    with Shell() as sh:
+        sh.start("functions -e __ptyd_tell __ptyd_finish __ptyd_postexec __ptyd_prompt; sh -c 'exit 3'; sleep 0")
+        sh.sees(b"__ptyd_finish\r\n")
+        sh.reads_keys()
+        same(sh.records, [])
+        sh.report()
+        end = sh.done()
+        same((end.id, end.flags), (1, "l"))
+        same(sh.run("false").facts, (1, [1], ""))
+
+
+def test_an_interrupt_at_the_prompt_is_told_and_leaves_the_shell_ready():
+    with Shell() as sh:
+        for keys in b"half\x03", b"\x03", b"if true\rhalf\x03":
+            sh.reads_keys()
+            sh.keys(keys)
+            same((keys, sh.done().id), (keys, 0))
+        sh.reads_keys()
+        os.kill(sh.pid, signal.SIGINT)
+        same(sh.done().id, 0)
+        same(sh.prints("echo fine"), "fine\n")
+
+
+def test_our_line_run_again_by_a_person_runs_nothing():
+    with Shell() as sh:
+        sh.run("echo x >>got")
+        sh.reads_keys()
+        sh.keys(b"\x1b[A")
+        sh.sees(b"__ptyd_begin")
+        sh.keys(b"\r")
+        same((sh.done().id, (sh.home / "got").read_text()), (0, "x\n"))
+        same(sh.prints("echo fine"), "fine\n")
+
+
+def test_the_prompt_of_a_breakpoint_is_no_end():
+    with Shell() as sh:
+        sh.start("breakpoint; sh -c 'exit 4'")
+        for name in b"one", b"two":
+            sh.reads_keys()
+            sh.keys(b"echo " + name + b"\r")
+            sh.sees(name + b"\r\n")
+        sh.reads_keys()
+        sh.keys(b"exit\r")
+        same((sh.done().facts, sh.records), ((4, [4], ""), []))
+        same(sh.prints("echo fine"), "fine\n")
+
+
+def test_terminal_modes_a_command_leaves_behind():
+    same(survives("stty raw -echo"), "fine\n")
+    same(survives("stty -echo"), "fine\n")
+    with Shell() as sh:
+        sh.run("stty -icanon")
+        sh.at_prompt()
+        same(sh.prints("echo fine"), "fine\n")
+
+
+def test_the_shell_may_read_the_terminal_itself():
+    with Shell() as sh:
+        sh.start("read -P 'name? ' n; echo got:$n")
+        sh.sees(b"name? ")
+        sh.keys(b"John\r")
+        same(sh.done().facts, (0, [0], ""))
+        assert sh.printed().endswith("got:John\n"), sh.transcript()
+
+
+def test_a_nested_shell_is_one_command():
+    with Shell() as sh:
+        sh.start("sh")
+        sh.sees(b"$ " if os.getuid() else b"# ")
+        sh.keys(b"echo in:$((1+1)); exit 9\r")
+        same(sh.done().facts, (9, [9], ""))
+        assert "in:2\n" in sh.printed()
+        sh.start(f"{FISH} --no-config")
+        sh.until("nested prompt", lambda: b"> " in sh.output[sh.begin :] or b"# " in sh.output[sh.begin :])
+        sh.keys(b"exit 8\r")
+        same(sh.done().facts, (8, [8], ""))
+        same((sh.records, sh.rejected), ([], []))
+
+
+def test_a_nested_fish_with_our_script_does_not_report():
+    with Shell() as sh:
+        same(sh.run(f"{FISH} --no-config -c 'source {quoted(SCRIPT)}; functions -q __ptyd_tell'").facts, (1, [1], ""))
+
+
+def test_startup_files_that_ask_return_fail_or_leave():
+    with Shell(config="read -P 'who? ' x; set -g y hi:$x", wait=False) as sh:
+        sh.sees(b"who? ")
+        sh.keys(b"me\r")
+        same((sh.done().facts, sh.prints("echo $y")), ((0, [0], ""), "hi:me\n"))
+    configs = "return 3", "nosuch", "end", "set -g fish_key_bindings nosuch", "false", "bind --erase --all", "cd /", "exit 6"
+    for config in configs:
+        same((config, survives(config=config)), (config, "fine\n"))
+
+
+def test_an_interrupted_startup_still_attests():
+    with Shell(config="echo on; sleep 60", wait=False) as sh:
+        sh.sees(b"on\r\n")
+        sh.keys(b"\x03")
+        sh.done()
+        same(sh.prints("echo fine"), "fine\n")
+
+
+def test_a_login_shell_is_one():
+    with Shell(login=True, config="status is-login; and set -g mine yes") as sh:
+        same(sh.run("false | true").facts, (0, [1, 0], ""))
+        same(sh.prints("echo $mine; status is-login; and echo login"), "yes\nlogin\n")
+
+
+def test_odd_paths_of_the_script_and_the_command_file():
+    text = SCRIPT.read_text()
+    with tempfile.TemporaryDirectory(prefix="ptyd 'q\\ $x (y) *") as folder:
+        script = Path(folder) / "it's\\ $here.fish"
+        script.write_text(text)
+        same(survives(script=script), "fine\n")
+
+
+def test_without_a_socket_the_shell_is_just_the_users():
+    with tempfile.TemporaryDirectory() as home:
+        ours = "functions -a | string match '__ptyd*'; set -n | string match '__ptyd*'; echo mine"
+        got = subprocess.run(
+            [FISH, "-i", "-C", f"source {quoted(SCRIPT)}", "-c", ours],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            env={"HOME": home, "PATH": os.environ["PATH"]},
+            start_new_session=True,
+            check=False,
+            timeout=20,
+        )
+    same(got.stdout, b"mine\n")
+
+
+def test_fish_finds_no_fault_in_the_script():
+    got = subprocess.run([FISH, "--no-config", "--no-execute", SCRIPT], capture_output=True, check=False, timeout=20)
+    same((got.returncode, got.stdout, got.stderr), (0, b"", b""))
+
+
+FORGER = """
+import os, sys
+os.write(97, sys.argv[1].encode() + b"\\0")
+"""
+
+
+def test_markers_in_the_output_are_no_ends():
+    with Shell() as sh:
+        sh.run(
+            r"printf '\e]7337;D;1234567890\a\e]7337;C;1\a\e]133;D;0\a\e]633;D;0\a';"
+            f"cat {quoted(SCRIPT)}; env; echo done"
+        )
+        same((sh.printed().endswith("done\n"), sh.records, sh.rejected), (True, [], []))
+
+
+def test_children_that_write_to_the_inherited_socket_are_rejected_by_their_pid():
+    with Shell(files={"forge.py": FORGER}) as sh:
+        record = f"D;{sh.secret};99;1;0;0;;/forged"
+        same(sh.run(f"/usr/bin/printf '{record}\\0' >&97; sh -c 'exit 3'").facts, (3, [3], ""))
+        same(sh.run(f"python3 forge.py '{record}'; sh -c 'exit 4'").facts, (4, [4], ""))
+        same([body for _, body in sh.rejected], [record.encode()] * 2)
+        assert sh.pid not in {pid for pid, _ in sh.rejected}
+
+
+def test_the_secret_is_not_in_what_children_get():
+    with Shell() as sh:
+        sh.run("env; set -x; cat /proc/self/environ /proc/$fish_pid/environ /proc/$fish_pid/cmdline")
+        assert sh.secret not in sh.printed()
+
+
+load_tests = plain_functions(globals())

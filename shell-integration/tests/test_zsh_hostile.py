@@ -1,0 +1,380 @@
+"""zsh: what users, their files and their commands do to a shell; each time the ends stay right and the user's things work."""
+
+import os
+import signal
+import termios
+
+from rig import Zsh, plain_functions, same
+
+OPTIONS = """
+    nounset shwordsplit ksharrays kshglob ksharrays nonomatch nullglob cshnullglob noglob globsubst globassign cshjunkiequotes
+    printexitvalue errreturn noaliases rcexpandparam rcquotes ignorebraces ignoreclosebraces posixbuiltins posixaliases
+    posixidentifiers posixstrings posixtraps posixjobs posixcd posixargzero posixregex noshortloops interactivecomments nobanghist
+    cshjunkiehistory histverify histignorespace histnostore sharehistory nopromptsp nopromptcr promptsubst promptbang
+    warncreateglobal warnnestedvar allexport localtraps localoptions nofunctionargzero forcefloat octalzeroes cbases cprecedences
+    noclobber noequals nomultibyte nomultios nonotify nobgnice nohup nocheckjobs nomonitor autocd autopushd cdablevars chaselinks
+    correct correctall completealiases extendedglob globdots kshtypeset kshoptionprint pathdirs noevallineno typesetsilent
+    nodebugbeforecmd singlelinezle vi rmstarsilent verbose noprompt noprompt transientrprompt ignoreeof nobeep sunkeyboardhack
+    continueonerror aliasfuncdef bashrematch bashautolist braceccl combiningchars cshnullcmd dvorak flowcontrol globalexport hashcmds
+    incappendhistory longlistjobs magicequalsubst markdirs nobareglobqual overstrike printeightbit pushdminus shfileexpansion
+    shglob shnullcmd shoptionletters trapsasync noglobalrcs norcs
+""".split()
+
+
+def survives(*commands, **kind):
+    """After each command of someone's own, the next one still has a true end."""
+    with Zsh(**kind) as sh:
+        for command in commands:
+            sh.run(command)
+        same(sh.run("(exit 7)").facts, (7, [7], ""))
+        same(sh.run("false | true").facts, (0, [1, 0], ""))
+        same(sh.run("(exit 3) | (exit 4)").facts, (4, [3, 4], ""))
+        same(sh.prints('echo "${pipestatus[@]}"'), "3 4\n")
+        same(sh.run("fi").facts, (1, [1], "n"))
+        same(sh.run("echo 'abc").facts, (1, [1], "i"))
+        same(sh.run("cat <<E\nabc").facts, (1, [1], "i"))
+        same(sh.type("(exit 5)").facts, (5, [5], ""))
+        end = sh.run("echo fine")
+        same((end.facts, sh.printed()), ((0, [0], ""), "fine\n"))
+        return sh.printed()
+
+
+def test_options_that_break_careless_scripts():
+    wrong = {}
+    for option in dict.fromkeys(OPTIONS):
+        if option in ("printexitvalue", "errreturn", "verbose"):
+            continue
+        try:
+            survives(f"setopt {option}")
+        except AssertionError as error:
+            wrong[option] = str(error)[:300]
+    same(wrong, {})
+
+
+def test_emulations_of_other_shells():
+    for mode in "sh", "ksh", "csh", "-R sh", "-R ksh", "-R csh":
+        same((mode, survives(f"emulate {mode}")), (mode, "fine\n"))
+
+
+def test_variables_aliases_and_reserved_words_of_the_users():
+    for command in (
+        "IFS=x7",
+        "IFS=",
+        "unset IFS",
+        "LC_ALL=C",
+        "RANDOM=1",
+        "unset RANDOM",
+        "unset HOME",
+        "alias eval=no builtin=no print=no local=no typeset=no",
+        "functions() { :; }; print() { :; }; zle() { :; }; bindkey() { :; }",
+        "HISTCHARS='/#%'",
+        "HISTSIZE=0",
+        "KEYTIMEOUT=1",
+        "FPATH=; fpath=()",
+        "TMPPREFIX=/nowhere/x",
+        "path=()",
+        "READNULLCMD=false NULLCMD=false",
+        "PS1= PS2= PROMPT_EOL_MARK=",
+        "unset TERM",
+        "TERM=nosuch 2>/dev/null",
+        "POSTEDIT=edit",
+        "ZDOTDIR=/nowhere",
+        "typeset -i nonce=1 code=1 line=1 end=1; typeset -A staged; typeset -r first=1 parsed=1",
+        "typeset -r nonce=1 code=1 line=1 staged=1 said=1 pipe=1 old=1 REPLY=1; typeset -i reply=3 MATCH=1",
+    ):
+        same((command, survives(command)), (command, "fine\n"))
+
+
+def test_errexit_ends_the_shell_only_for_a_failing_command():
+    with Zsh() as sh:
+        sh.run("setopt errexit")
+        for harmless in "true", "! true", "false || true", "if false; then :; fi", "false && true":
+            sh.run(harmless)
+        same(sh.run("! true").exit, 1)
+        same(sh.prints("echo $?"), "1\n")
+        same(sh.run("fi").facts, (1, [1], "n"))
+        same(sh.run("echo 'abc").facts, (1, [1], "i"))
+        same(sh.type("! true").exit, 1)
+        sh.start("echo last; false; echo never")
+        same((sh.ended(), b"last\r\n" in sh.output, b"never\r\n" in sh.output), (1, True, False))
+
+
+def test_errreturn_ends_the_text_and_says_so():
+    with Zsh() as sh:
+        sh.run("setopt errreturn")
+        same(sh.run("false").facts, (1, [1], "n"))
+        same(sh.run("true").facts, (0, [0], ""))
+        same(sh.type("false").facts, (1, [1], ""))
+
+
+def test_an_unset_variable_is_an_error_of_the_command_alone():
+    with Zsh() as sh:
+        sh.run("set -u")
+        same(sh.run("echo $nope").facts, (1, [1], "n"))
+        same(sh.type("echo $nope").exit, 1)
+        same(sh.prints("echo ok"), "ok\n")
+
+
+def test_allexport_does_not_export_anything_of_ours():
+    with Zsh() as sh:
+        sh.run("set -a")
+        sh.run("false | true")
+        sh.run("fi")
+        sh.type("true")
+        same(sh.prints("x=1; env >e; grep -c __ptyd e || grep '^x=' e"), "0\nx=1\n")
+
+
+def test_tracing_shows_the_command_and_nothing_of_ours():
+    with Zsh() as sh:
+        same(sh.prints("set -x"), "")
+        same(sh.prints("true; echo a"), "+(eval):1> true\n+(eval):1> echo a\na\n")
+        same(sh.run("false").facts, (1, [1], ""))
+        same(sh.prints("echo $?"), "+(eval):1> echo 1\n1\n")
+        before = len(sh.output)
+        sh.type("echo typed")
+        assert b"__ptyd" not in sh.output[before:], sh.transcript()
+        before = len(sh.output)
+        sh.run("(exit 3)")
+        sh.run("fi")
+        shown = bytes(sh.output[before:])
+        assert b"> __ptyd" not in shown, shown
+        assert b"eval $" not in shown, shown
+        same(sh.prints("set +x"), "+(eval):1> set +x\n")
+        same(sh.prints("echo quiet"), "quiet\n")
+
+
+def test_printexitvalue_prints_the_users_values():
+    with Zsh() as sh:
+        sh.run("setopt printexitvalue")
+        same(sh.run("(exit 3)").facts, (3, [3], ""))
+        same(sh.printed(), "zsh: exit 3     ( exit 3; )\n")
+        same(sh.run("false").facts, (1, [1], ""))
+
+
+def test_lists_of_hooks_in_every_shape():
+    for change in (
+        "precmd_functions=()",
+        "unset precmd_functions",
+        "precmd_functions=(foo)",
+        "precmd_functions+=(foo)",
+        "precmd_functions=(foo $precmd_functions)",
+        "autoload -Uz add-zsh-hook; add-zsh-hook precmd foo",
+        "precmd() { foo; }",
+        "precmd() { foo; echo ${x:?no}; }",
+        "precmd() { return 9; }; preexec() { return 9; }; zshaddhistory() { return 1; }",
+        "zshaddhistory_functions=(); unset preexec_functions",
+        "zshaddhistory() { return 2; }",
+        "typeset -gU precmd_functions; precmd_functions=(foo foo)",
+        "precmd_functions=foo",
+    ):
+        with Zsh(zshrc="foo() { seen+=($?); }; seen=()") as sh:
+            sh.run(change)
+            sh.run("seen=(); (exit 7)")
+            same((change, sh.run("false").facts), (change, (1, [1], "")))
+            if "x:?" not in change:
+                same((change, sh.type("(exit 5)").facts), (change, (5, [5], "")))
+            sh.run("typeset -p seen >/dev/null; echo $seen")
+            wanted = "" if "foo" not in change else "7 1 5" if "x:?" not in change else "7 1"
+            same((change, sh.printed().strip()), (change, wanted))
+
+
+def test_a_hook_list_that_a_startup_file_replaces_or_locks():
+    with Zsh(zshrc="precmd_functions=(mine); mine() { :; }; zshaddhistory_functions=(mine)") as sh:
+        same(sh.first.facts, (0, [0], ""))
+        same(sh.type("(exit 5)").facts, (5, [5], ""))
+        sh.run("echo staged")
+        same(sh.prints("fc -ln 1"), "(exit 5)\n")
+    with Zsh(zshrc="readonly precmd_functions=() zshaddhistory_functions=()") as sh:
+        same(sh.first.flags, "l")
+        same(sh.run("(exit 7)").facts, (7, [7], ""))
+        same(sh.run("fi").facts, (1, [1], "n"))
+        same(sh.prints("echo fine"), "fine\n")
+
+
+def test_a_prompt_of_the_starship_kind_sees_the_true_status():
+    zshrc = """
+    themed() { STATUS=$? PIPE="$pipestatus"; PROMPT="[$STATUS]> "; }
+    precmd_functions=(themed); setopt promptsubst; RPROMPT='right'
+    """
+    with Zsh(zshrc=zshrc) as sh:
+        sh.run("(exit 7)")
+        sh.sees(b"[7]> ")
+        same(sh.prints("echo $STATUS"), "7\n")
+        sh.sees(b"[0]> ")
+        sh.type("(exit 4) | (exit 3)")
+        sh.sees(b"[3]> ")
+        same(sh.prints("echo $PIPE"), "4 3\n")
+
+
+def test_hooks_that_the_user_runs_are_no_ends():
+    zshrc = """
+    all() { local f; for f in $precmd_functions; do $f; done; }
+    widget() { all; zle reset-prompt; print -n seen; }; zle -N widget; bindkey '^X^W' widget
+    """
+    with Zsh(zshrc=zshrc) as sh:
+        same(sh.run("all; (exit 4)").facts, (4, [4], ""))
+        same(sh.type("all; (exit 5)").facts, (5, [5], ""))
+        sh.at_prompt()
+        sh.keys(b"\x18\x17")
+        sh.sees(b"seen")
+        same(sh.records, [])
+        same(sh.run("(exit 6)").facts, (6, [6], ""))
+
+
+def test_readonly_variables_of_the_users():
+    same(survives("readonly PS1='mine> ' PATH HISTSIZE IFS BUFFER"), "fine\n")
+    with Zsh(zshrc="PS1='mine> '") as sh:
+        sh.sees(b"mine> ")
+
+
+def test_our_secret_cannot_be_changed():
+    with Zsh() as sh:
+        same(sh.run("__ptyd_secret=x").exit, 1)
+        same(sh.prints("echo fine"), "fine\n")
+
+
+def test_traps_of_the_user_work():
+    with Zsh() as sh:
+        sh.run("TRAPZERR() { echo ZERR $?; }")
+        same(sh.run("false").facts, (1, [1], ""))
+        same(sh.printed(), "ZERR 1\n")
+        same(sh.prints("false || true"), "")
+        before = len(sh.output)
+        sh.type("true")
+        assert b"ZERR" not in sh.output[before:]
+        sh.run("unfunction TRAPZERR; trap 'echo zerr $?' ZERR")
+        same(sh.run("(exit 3)").facts, (3, [3], ""))
+        same(sh.printed(), "zerr 3\n")
+        sh.run("trap - ZERR; trap 'echo usr' USR1; TRAPINT() { echo int; return $((128 + $1)); }")
+        same(sh.prints("kill -USR1 $$; :"), "usr\n")
+        sh.start("echo on; sleep 60; echo after")
+        sh.sees(b"on\r\n")
+        os.killpg(sh.foreground("sleep"), signal.SIGINT)
+        same(sh.done().exit, 130)
+        same(sh.run("false").facts, (1, [1], ""))
+        sh.run("TRAPEXIT() { echo bye; }")
+        same(sh.prints("echo a"), "a\n")
+
+
+def test_a_debug_trap_sees_the_text_and_little_of_ours():
+    with Zsh() as sh:
+        for trap in 'trap \'echo "> $ZSH_DEBUG_CMD"\' DEBUG', 'trap - DEBUG; TRAPDEBUG() { echo "> $ZSH_DEBUG_CMD"; }':
+            sh.run(trap)
+            same(sh.run("echo a; false").facts, (1, [1], ""))
+            shown = [line for line in sh.printed().splitlines() if "__ptyd" not in line]
+            same(shown, ["> echo a", "a", "> false", "> {", "} &> /dev/null"])
+            same(sh.type("(exit 5)").facts, (5, [5], ""))
+
+
+def test_redirections_of_the_whole_shell():
+    with Zsh() as sh:
+        sh.run("exec 1>&-")
+        same(sh.run("cat </dev/zero 2>/dev/null").exit, 1)
+        sh.run("exec 1>/dev/tty")
+        same(sh.prints("echo found"), "found\n")
+        sh.run("exec 2>/dev/null")
+        same(sh.run("nosuch").facts, (127, [127], ""))
+        same(sh.prints("echo out; echo err >&2"), "out\n")
+        sh.run("exec 2>&-")
+        same(sh.prints("echo closed"), "closed\n")
+        sh.run("exec 2>/dev/tty")
+        same(sh.prints("echo err >&2"), "err\n")
+        sh.run("exec 3>&1 > >(cat >log)")
+        same(sh.run("echo logged").facts, (0, [0], ""))
+        sh.run("exec >&3 3>&-")
+        same(sh.prints("until [[ -s log ]]; do :; done; grep -ao logged log"), "logged\n")
+        sh.run("exec 0</dev/tty")
+        same(sh.run("(exit 7)").facts, (7, [7], ""))
+
+
+def test_a_closed_attestation_socket_forges_nothing_and_stops_nothing():
+    with Zsh() as sh:
+        sh.start("fd=97; exec {fd}>&-")
+        sh.at_prompt()
+        sh.keys(b"echo still; here=1\r")
+        sh.sees(b"\nstill\r\n")
+        same(sh.records, [])
+
+
+def test_terminal_modes_a_command_leaves_behind():
+    same(survives("stty raw -echo"), "fine\n")
+    with Zsh() as sh:
+        sh.run("stty -echo")
+        same(sh.prints("echo fine"), "fine\n")
+
+
+def test_the_shell_may_read_the_terminal_itself():
+    with Zsh() as sh:
+        sh.start("read 'n?name? '; echo got:$n")
+        sh.sees(b"name? ")
+        sh.keys(b"John\r")
+        same(sh.done().facts, (0, [0], ""))
+        same(sh.printed().splitlines()[-1], "got:John")
+        sh.start("select x in one two; do echo got:$x; break; done")
+        sh.sees(b"?# ")
+        sh.keys(b"2\r")
+        same(sh.done().facts, (0, [0], ""))
+        same(sh.printed().splitlines()[-1], "got:two")
+
+
+def test_a_nested_shell_is_one_command():
+    with Zsh(zshrc="PS1='nested> '") as sh:
+        sh.start("zsh")
+        sh.sees(b"nested> ")
+        sh.keys(b"echo in:$((1+1)); exit 9\r")
+        same(sh.done().facts, (9, [9], ""))
+        assert "in:2\n" in sh.printed()
+        same(sh.rejected, [])
+
+
+def test_a_shell_that_replaces_ours_is_just_the_users():
+    with Zsh(zshrc="PS1='again> '") as sh:
+        sh.start("exec zsh")
+        sh.sees(b"again> ")
+        sh.at_prompt()
+        sh.keys(b"echo $+functions[__ptyd_hook] $ZDOTDIR.\r")
+        sh.sees(b"\n0 .\r\n")
+        same(sh.records, [])
+
+
+def test_a_virtual_environment_changes_the_path_and_the_prompt():
+    activate = 'PATH="$HOME/venv/bin:$PATH"; export PATH; VIRTUAL_ENV="$HOME/venv"; PS1="(venv) $PS1"; hash -r'
+    with Zsh(files={"activate": activate}) as sh:
+        sh.run(". ./activate")
+        assert sh.path.startswith(os.fsencode(sh.home / "venv/bin:")), sh.path
+        sh.sees(b"(venv) ")
+        same(sh.prints("echo fine"), "fine\n")
+
+
+def test_startup_files_that_ask_return_fail_or_lose():
+    with Zsh(zshrc="read 'x?who? '; echo hi:$x", wait=False) as sh:
+        sh.sees(b"who? ")
+        sh.keys(b"me\r")
+        same((sh.done().facts, sh.prints("echo $x")), ((0, [0], ""), "me\n"))
+    same(survives(zshrc="return 3"), "fine\n")
+    same(survives(zshrc="if true; then"), "fine\n")
+    same(survives(zshrc="echo ${x:?no}; y=1"), "fine\n")
+    same(survives(zshrc="setopt nounset ksharrays shwordsplit noglob; emulate sh; TRAPDEBUG() { :; }"), "fine\n")
+    same(survives(zshrc="autoload -Uz compinit; compinit -u; autoload -Uz promptinit; promptinit; prompt fade"), "fine\n")
+    with Zsh(zshrc="exit 6", wait=False) as sh:
+        same(sh.ended(), 6)
+
+
+def test_an_interrupted_startup_is_attested():
+    with Zsh(zshrc="read 'x?who? '", wait=False) as sh:
+        sh.sees(b"who? ")
+        sh.sleeps()
+        os.kill(sh.pid, signal.SIGINT)
+        sh.done()
+        same(sh.prints("echo fine"), "fine\n")
+
+
+def test_a_resize_while_the_editor_waits_does_no_harm():
+    with Zsh() as sh:
+        sh.run("TRAPWINCH() { :; }")
+        sh.reads_keys()
+        termios.tcsetwinsize(sh.leader, (10, 20))
+        same(sh.prints("echo fine"), "fine\n")
+
+
+load_tests = plain_functions(globals())

@@ -1,0 +1,190 @@
+"""zsh reads what it would have read without us, in that order and state, and only itself tells ends."""
+
+import os
+import pty
+import select
+import subprocess
+import tempfile
+import time
+
+from rig import ZSH, ZSH_SCRIPT, Zsh, plain_functions, same
+
+NAMES = ".zshenv", ".zprofile", ".zshrc", ".zlogin"
+STATE = "setopt; alias; typeset -p ZDOTDIR PTYD_ZDOTDIR HISTFILE PS4 PROMPT fpath path 2>&1; print -r -- $0 $ARGC; functions +; bindkey -L"
+
+
+def startup_files(folder=""):
+    return {folder + name: f"ran+=({name}:${{ZDOTDIR-unset}}); typeset v{name[1:]}=global; [[ -o login ]] && ran+=(l)" for name in NAMES}
+
+
+def test_the_users_files_run_as_zsh_itself_runs_them():
+    for login in True, False:
+        with Zsh(login=login, files=startup_files()) as sh:
+            wanted = [f"{name}:unset{' l' if login else ''}" for name in NAMES if login or name in (".zshenv", ".zshrc")]
+            same(sh.prints("echo $ran; echo $vzshenv $vzshrc ${ZDOTDIR-unset} ${PTYD_ZDOTDIR-unset}; env | grep -c ZDOTDIR; :"),
+                 " ".join(wanted) + "\nglobal global unset unset\n0\n")
+
+
+def test_a_zdotdir_of_the_users_is_theirs():
+    with Zsh(login=True, files={"dot": ""}, wait=False) as sh:
+        home = sh.home
+    for variable in "env", "zshenv":
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in startup_files().items():
+                with open(os.path.join(folder, name), "w") as file:
+                    file.write(text)
+            kind = {"env": {"ZDOTDIR": folder}} if variable == "env" else {"files": {".zshenv": f"export ZDOTDIR={folder}"}}
+            with Zsh(login=True, **kind) as sh:
+                ran = [f"{name}:{folder} l" for name in NAMES if variable == "env" or name != ".zshenv"]
+                same(sh.prints("echo $ran; printenv ZDOTDIR"), " ".join(ran) + f"\n{folder}\n")
+    assert not home.exists()
+
+
+def test_a_user_without_startup_files_has_none_read():
+    with Zsh(files={".zshenv": "setopt norcs; early=1", ".zshrc": "late=1"}) as sh:
+        same(sh.prints("echo $early ${late-none}"), "1 none\n")
+    with Zsh(files=startup_files(), env={"PTYD_ZSH_CLEAN": "1"}) as sh:
+        same(sh.prints("echo ${ran-none} ${PTYD_ZSH_CLEAN-unset}"), "none unset\n")
+        same(sh.run("false | true").facts, (0, [1, 0], ""))
+
+
+def test_the_script_can_be_read_at_a_prompt():
+    with Zsh(wait=False, files=startup_files(), script=os.devnull) as sh:
+        sh.reads_keys()
+        sh.keys(f" . '{ZSH_SCRIPT}'\r".encode())
+        same(sh.done().facts, (0, [0], ""))
+        same(sh.run("false | true").facts, (0, [1, 0], ""))
+        same(sh.type("(exit 5)").facts, (5, [5], ""))
+        same(sh.prints("echo ${ran-none}"), "none\n")
+    # The same file, where nothing of the user's is read at all (NO_RCS in a global file).
+    with Zsh(wait=False, files=startup_files(), options=["-f"]) as sh:
+        sh.reads_keys()
+        sh.keys(b" . $ZDOTDIR/.zshenv\r")
+        same(sh.done().facts, (0, [0], ""))
+        same(sh.prints("echo ${ran-none} ${ZDOTDIR-unset}; env | grep -c ZDOTDIR; :"), "none unset\n0\n")
+
+
+def test_the_shell_is_in_the_state_of_an_ordinary_one():
+    for login in True, False:
+        with Zsh(login=login, files=startup_files()) as sh:
+            ours = sh.prints(STATE)
+            hidden = ("__ptyd", '"^[^', '"^G" send-break', '"^G" list-expand', "precmd_functions", "zshaddhistory_functions")
+            got = [line for line in ours.splitlines() if not any(h in line for h in hidden)]
+            wanted = [line for line in _ordinary(login, sh.home).splitlines() if not any(h in line for h in hidden)]
+            same(got, wanted)
+
+
+def _ordinary(login, home):
+    """What a plain zsh says for the same question."""
+    answer = tempfile.mktemp(prefix="ptyd-zsh-")
+    pid, leader = pty.fork()
+    if pid == 0:
+        os.chdir(home)
+        env = {"HOME": str(home), "PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8", "USER": "tester"}
+        os.execvpe(ZSH, ["zsh", "-l"] if login else ["zsh"], env)
+    os.write(leader, f"{{ {STATE} }} >{answer}; exit\r".encode())
+    end = time.monotonic() + 10
+    while time.monotonic() < end and select.select([leader], [], [], end - time.monotonic())[0]:
+        try:
+            os.read(leader, 65536)
+        except OSError:
+            break
+    os.waitpid(pid, 0)
+    os.close(leader)
+    with open(answer) as file:
+        text = file.read()
+    os.unlink(answer)
+    return text
+
+
+def test_the_script_is_read_once():
+    with Zsh() as sh:
+        same(sh.run(f". '{ZSH_SCRIPT}'").facts, (0, [0], ""))
+        same(sh.run("false | true").facts, (0, [1, 0], ""))
+        same(sh.type("(exit 5)").facts, (5, [5], ""))
+
+
+def test_the_script_has_no_syntax_error():
+    same(subprocess.run([ZSH, "-n", ZSH_SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False).stdout, b"")
+
+
+def test_without_a_socket_the_shell_is_just_the_users():
+    with tempfile.TemporaryDirectory() as home:
+        folder = os.path.join(home, "folder")
+        os.mkdir(folder)
+        os.symlink(ZSH_SCRIPT, os.path.join(folder, ".zshenv"))
+        with open(os.path.join(home, ".zshenv"), "w") as file:
+            file.write("mine=yes")
+        for option in "-i", "+i":
+            got = subprocess.run(
+                [ZSH, option, "-c", "functions + | grep -c __ptyd; echo $mine $ZDOTDIR."],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={"HOME": home, "PATH": os.environ["PATH"], "ZDOTDIR": folder},
+                start_new_session=True,
+                check=False,
+            )
+            same(got.stdout, b"0\nyes .\n")
+
+
+FORGER = """
+import os, sys
+os.write(97, sys.argv[1].encode() + b"\\0")
+"""
+
+
+def test_markers_in_the_output_are_no_ends():
+    with Zsh() as sh:
+        sh.run(
+            r"printf '\e]7337;D;1234567890\a\e]7337;C;1\a\e]133;D;0\a\e]633;D;0\a\e]1337;x\a###PS1END###\n';"
+            f"cat '{ZSH_SCRIPT}'; env; set -x; true; set +x; echo done"
+        )
+        same((sh.printed().endswith("done\n"), sh.records, sh.rejected), (True, [], []))
+
+
+def test_children_that_write_to_the_inherited_socket_are_rejected_by_their_pid():
+    with Zsh(files={"forge.py": FORGER}) as sh:
+        # They even know the secret here: the kernel's stamp alone is enough.
+        record = f"D;{sh.secret};99;1;0;0;;/forged"
+        same(sh.run(f"/usr/bin/printf '{record}\\0' >&97; (exit 3)").facts, (3, [3], ""))
+        same(sh.run(f"python3 forge.py '{record}'; (exit 4)").facts, (4, [4], ""))
+        same(sh.run(f"(printf '{record}\\0' >&97); (exit 5)").facts, (5, [5], ""))
+        same(sh.run(f"printf '{record}\\0' >&97 | cat; (exit 6)").facts, (6, [6], ""))
+        sh.run(f"{{ while [[ ! -e go ]]; do :; done; python3 forge.py '{record}'; }} &")
+        sh.run("touch go; wait")
+        same([body for _, body in sh.rejected], [record.encode()] * 5)
+        assert sh.pid not in {pid for pid, _ in sh.rejected}
+
+
+def test_a_subshell_that_runs_our_functions_is_rejected():
+    with Zsh() as sh:
+        same(sh.run("(__ptyd_tell); (__ptyd_cut); : $(__ptyd_tell); __ptyd_tell &; wait; (exit 3)").facts, (3, [3], ""))
+        assert sh.pid not in {pid for pid, _ in sh.rejected}
+        same(len(sh.rejected), 4)
+
+
+def test_records_of_the_shell_without_the_secret_are_rejected():
+    with Zsh() as sh:
+        same(sh.run("builtin printf 'D;guess;99;1;0;0;;/forged\\0' >&97; (exit 3)").facts, (3, [3], ""))
+        same(sh.rejected, [(sh.pid, b"D;guess;99;1;0;0;;/forged")])
+
+
+def test_the_secret_is_not_in_what_children_get():
+    with Zsh() as sh:
+        sh.run("setopt allexport; true")
+        sh.run("env; printenv; export -p; zsh -c 'set; typeset -p'; cat /proc/self/environ /proc/$$/environ /proc/$$/cmdline")
+        assert sh.secret not in sh.printed()
+
+
+def test_nonces_cannot_be_foretold():
+    with Zsh() as sh:
+        nonces = []
+        for _ in range(3):
+            sh.run("RANDOM=1; SECONDS=0")
+            nonces += [sh.run("true").nonce, sh.type("true").nonce]
+        same(len(set(nonces)), 6)
+        assert all(n.isdigit() for n in nonces), nonces
+
+
+load_tests = plain_functions(globals())
