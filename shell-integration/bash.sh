@@ -244,10 +244,12 @@ fi
 # The user's files, at top level as bash itself would run them, so that their `declare` makes globals.
 # shellcheck source=/dev/null # They are the user's.
 if ! shopt -q login_shell; then
-  if [[ -r ~/.bashrc ]]; then . ~/.bashrc; fi
+  if [[ -z ${PTYD_CLEAN-} && -r ~/.bashrc ]]; then . ~/.bashrc; fi
 else
   if [[ -r /etc/profile ]]; then . /etc/profile; fi
-  if [[ -r ~/.bash_profile ]]; then
+  if [[ -n ${PTYD_CLEAN-} ]]; then
+    :
+  elif [[ -r ~/.bash_profile ]]; then
     . ~/.bash_profile
   elif [[ -r ~/.bash_login ]]; then
     . ~/.bash_login
@@ -255,6 +257,7 @@ else
     . ~/.profile
   fi
 fi
+unset PTYD_CLEAN
 
 # After the user's files, so that the hook is the first to see $?, whatever they put into PROMPT_COMMAND.
 if declare -F __ptyd_install >/dev/null; then

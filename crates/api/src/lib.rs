@@ -32,7 +32,8 @@ pub use output::{
 pub use process::{Process, ProcessList, ProcessState, Receiver, SentSignal, SignalList};
 pub use session::{
     Boundary, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, ResourceUsage, SessionAction,
-    SessionList, SessionListQuery, SessionStatus, TerminalSession, TerminateQuery, Terminated,
+    SessionEnvironment, SessionList, SessionListQuery, SessionStatus, StartupFailure, TerminalSession, TerminateQuery,
+    Terminated,
 };
 pub use socket::SocketQuery;
 pub use ticket::{Ticket, TicketPage, TicketRequest, TicketScope};

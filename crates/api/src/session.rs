@@ -33,6 +33,15 @@ pub struct CreateRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100))]
     pub name: Option<String>,
+    /// The profile of the configuration file that goes behind everything that is said here; the default is the one that is
+    /// called `default`, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub profile: Option<String>,
+    /// Where it starts if neither `cwd` nor the profile says so; an absolute path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = r"^/"))]
+    pub fallback_cwd: Option<String>,
     /// Whose it is; only an admin may name somebody else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
@@ -193,6 +202,21 @@ pub struct TerminalSession {
     /// The python that a command named `python` (else `python3`) would run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub python: Option<String>,
+    /// The same of `node`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// The same of `rustc`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rustc: Option<String>,
+    /// The same of `cargo`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cargo: Option<String>,
+    /// The profile by which it was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// Commands of that profile that failed at the start, as long as the server runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub startup_failed: Vec<StartupFailure>,
     /// The file that holds every byte of output.
     pub log_file: String,
     /// What it may use, and who keeps it within that.
@@ -295,6 +319,36 @@ pub struct TerminateQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 60.0))]
     pub grace_seconds: Option<f64>,
+}
+
+/// A command of a profile that failed at the start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StartupFailure {
+    /// Its text.
+    pub command: String,
+    /// What became of it, in words.
+    pub reason: String,
+}
+
+/// `GET /terminals/{sessionId}/environment`: what the shell was started with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionEnvironment {
+    /// The profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// Whose shell it is, if not the server's own user's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The shell's program.
+    pub shell: String,
+    /// It is a login shell.
+    pub login: bool,
+    /// The file mode mask, in octal digits.
+    pub umask: String,
+    /// All variables, values that look like secrets redacted; bytes that are not UTF-8 appear as `\xNN`.
+    pub variables: BTreeMap<String, String>,
+    /// The toolchains on its PATH as it is now, by their commands' names.
+    pub toolchains: BTreeMap<String, String>,
 }
 
 /// `GET /terminals`.

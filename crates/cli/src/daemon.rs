@@ -110,6 +110,9 @@ fn command(paths: &Paths) -> io::Result<Command> {
     };
     command.args(["serve", "--detached"]);
     command.arg("--state-dir").arg(&paths.state_dir).arg("--socket").arg(&paths.socket);
+    if let Some(config) = &paths.config {
+        command.arg("--config").arg(config);
+    }
     // Not where it happened to be asked for: sessions that name no directory start here, and it must not be in the
     // way of an unmount.
     let home = std::env::var_os("HOME").filter(|h| Path::new(h).is_dir());
@@ -149,7 +152,7 @@ mod tests {
     /// What is said of a server that is this script, and what the script wrote down.
     fn start_script(script: &str, patience: Duration) -> (String, String) {
         let dir = tempfile::tempdir().expect("a directory");
-        let paths = Paths { state_dir: dir.path().to_owned(), socket: dir.path().join("ptyd.sock") };
+        let paths = Paths { state_dir: dir.path().to_owned(), socket: dir.path().join("ptyd.sock"), config: None };
         let command = || {
             let mut command = Command::new("sh");
             command.args(["-c", script]).current_dir(dir.path());

@@ -4,6 +4,7 @@
 //! over its Unix socket.
 
 mod attach;
+mod config;
 mod daemon;
 mod doctor;
 mod exit;
@@ -23,7 +24,7 @@ mod tty;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use client::Client;
 
 use exit::Failure;
@@ -68,6 +69,8 @@ enum Command {
     Kill(sessions::KillOptions),
     /// Make, list and revoke tokens for agents and programs that come over HTTP
     Token(token::TokenOptions),
+    /// Show the settings of the server, and where each comes from
+    Config(config::ConfigOptions),
     /// Check whether everything works here, and say what to do where it does not
     Doctor(doctor::DoctorOptions),
     /// Print what is published of the interfaces
@@ -89,8 +92,7 @@ enum Schema {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match dispatch(cli) {
+    match config::read(Cli::command()).and_then(dispatch) {
         Ok(code) => code,
         Err(failure) => {
             eprintln!("ptyd: {failure}");
@@ -99,7 +101,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
+fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let paths = Paths::resolve(&cli.paths)?;
     match cli.command {
         Command::Serve(options) => serve::serve(&cli.paths, paths, &options),
@@ -115,6 +118,7 @@ fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Kill(options) => talk(sessions::kill(&Client::unix(&paths.socket), &options)),
         Command::Token(options) if options.makes() => talk(token::token(&started(&paths)?, &options)),
         Command::Token(options) => talk(token::token(&Client::unix(&paths.socket), &options)),
+        Command::Config(options) => config::config(Cli::command(), &cli.paths, &paths, &options),
         Command::Doctor(options) => talk(doctor::doctor(&paths, &options)),
         Command::Schema { of } => {
             match of {

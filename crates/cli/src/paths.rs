@@ -16,6 +16,9 @@ pub struct PathOptions {
     /// The server's Unix socket [default: ptyd.sock in $XDG_RUNTIME_DIR/ptyd, else in the state directory]
     #[arg(long, global = true, value_name = "PATH")]
     pub socket: Option<PathBuf>,
+    /// The configuration file [default: $XDG_CONFIG_HOME/ptyd/config.toml]
+    #[arg(long, global = true, env = "PTYD_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Where the socket is, unless --socket names it
     #[arg(long, global = true, hide = true, env = "PTYD_RUNTIME_DIR", value_name = "DIR")]
     pub runtime_dir: Option<PathBuf>,
@@ -28,6 +31,16 @@ pub struct Paths {
     pub state_dir: PathBuf,
     /// Its Unix socket.
     pub socket: PathBuf,
+    /// The configuration file, if another than the usual one was named.
+    pub config: Option<PathBuf>,
+}
+
+impl PathOptions {
+    /// The configuration file, if there is a home for one.
+    pub fn config_file(&self) -> Option<PathBuf> {
+        let named = self.config.clone().filter(|file| !file.as_os_str().is_empty());
+        named.or_else(|| Some(Xdg::new().ok()?.config_dir().join("ptyd/config.toml")))
+    }
 }
 
 impl Paths {
@@ -55,7 +68,9 @@ impl Paths {
             (None, _) => state_dir.clone(),
         };
         let socket = options.socket.clone().unwrap_or_else(|| runtime_dir.join("ptyd.sock"));
-        Ok(Self { state_dir: std::path::absolute(state_dir)?, socket: std::path::absolute(socket)? })
+        let named = options.config.clone().filter(|file| !file.as_os_str().is_empty());
+        let config = named.map(std::path::absolute).transpose()?;
+        Ok(Self { state_dir: std::path::absolute(state_dir)?, socket: std::path::absolute(socket)?, config })
     }
 
     /// The log of a server that was started on demand.
@@ -75,7 +90,7 @@ mod tests {
     #[test]
     fn a_state_directory_of_its_own_has_a_socket_of_its_own() {
         let options = PathOptions { state_dir: Some("/a".into()), ..PathOptions::default() };
-        let expected = Paths { state_dir: "/a".into(), socket: "/a/ptyd.sock".into() };
+        let expected = Paths { state_dir: "/a".into(), socket: "/a/ptyd.sock".into(), config: None };
         assert_eq!(Paths::choose(&options, none()).expect("chosen"), expected);
         assert_eq!(Paths::choose(&options, Xdg::new().map_err(io::Error::other)).expect("chosen"), expected);
     }

@@ -1,6 +1,6 @@
 //! `ptyd serve`: the server in this process, and the lines that say how to use it.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::exit::Failure;
 use crate::paths::{PathOptions, Paths};
 
 /// Where ptyd listens unless told otherwise.
-const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7893);
+pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7893);
 
 /// The options of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeOptions {
     /// The loopback address for HTTP; port 0 takes a free one [default: 127.0.0.1:7893]
     #[arg(long, env = "PTYD_LISTEN", value_name = "ADDRESS")]
-    listen: Option<SocketAddr>,
+    pub listen: Option<SocketAddr>,
     /// Output kept for each session, in bytes; older output is given back to the disk [default: 256 MiB]
     #[arg(long, env = "PTYD_JOURNAL_BYTES_MAX", value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1 << 20..))]
     journal_bytes: Option<u64>,
@@ -107,6 +107,32 @@ fn limits(options: &ServeOptions) -> Limits {
     })
 }
 
+impl ServeOptions {
+    /// What they mean, for a server that listens here.
+    pub fn config(&self, given: &PathOptions, paths: Paths, listen: SocketAddr) -> io::Result<Config> {
+        let options = self;
+        let defaults = Config::of(listen, paths.socket, paths.state_dir);
+        // It may change its directory.
+        let config_file = given.config_file().map(std::path::absolute).transpose()?;
+        Ok(Config {
+            config_file,
+            // Only from the environment: arguments can be read by every user of the machine.
+            token: std::env::var("PTYD_TOKEN").ok().filter(|t| !t.is_empty()),
+            journal_bytes_max: options.journal_bytes.unwrap_or(defaults.journal_bytes_max),
+            soft_timeout: options.soft_timeout.unwrap_or(defaults.soft_timeout),
+            limits: limits(options),
+            retention_age: options.retention_age.map_or(defaults.retention_age, Duration::from_secs),
+            retention_bytes: options.retention_bytes.unwrap_or(defaults.retention_bytes),
+            slow_call: options.slow_call.unwrap_or(defaults.slow_call),
+            requests_per_second: options.requests_per_second.unwrap_or(defaults.requests_per_second),
+            failures_per_second: options.failures_per_second.unwrap_or(defaults.failures_per_second),
+            sessions_max: options.sessions_max.unwrap_or(defaults.sessions_max),
+            sessions_per_owner_max: options.sessions_per_owner_max.unwrap_or(defaults.sessions_per_owner_max),
+            ..defaults
+        })
+    }
+}
+
 /// Serves until told to stop.
 pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Result<ExitCode, Failure> {
     sys::process::keep_descriptors_to_ourselves();
@@ -116,26 +142,11 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
     }
     log();
     let listen = options.listen.unwrap_or_else(|| default_listen(options.detached));
-    let defaults = Config::of(listen, paths.socket, paths.state_dir);
-    let config = Config {
-        // Only from the environment: arguments can be read by every user of the machine.
-        token: std::env::var("PTYD_TOKEN").ok().filter(|t| !t.is_empty()),
-        journal_bytes_max: options.journal_bytes.unwrap_or(defaults.journal_bytes_max),
-        soft_timeout: options.soft_timeout.unwrap_or(defaults.soft_timeout),
-        limits: limits(options),
-        retention_age: options.retention_age.map_or(defaults.retention_age, Duration::from_secs),
-        retention_bytes: options.retention_bytes.unwrap_or(defaults.retention_bytes),
-        slow_call: options.slow_call.unwrap_or(defaults.slow_call),
-        requests_per_second: options.requests_per_second.unwrap_or(defaults.requests_per_second),
-        failures_per_second: options.failures_per_second.unwrap_or(defaults.failures_per_second),
-        sessions_max: options.sessions_max.unwrap_or(defaults.sessions_max),
-        sessions_per_owner_max: options.sessions_per_owner_max.unwrap_or(defaults.sessions_per_owner_max),
-        ..defaults
-    };
+    let config = options.config(given, paths, listen)?;
     let ready = |listening: &Listening| {
         let text = greeting(listening, given).join("\n") + "\n";
         // In one piece, and whether or not it is read to the end: whoever started us only waits for its first byte.
-        let _ = std::io::stdout().write_all(text.as_bytes());
+        let _ = io::stdout().write_all(text.as_bytes());
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(server::serve(config, ready));
@@ -160,7 +171,7 @@ fn log() {
     let asked = EnvFilter::try_from_env("PTYD_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     // The MCP library logs whole requests, and with them what is typed at password prompts.
     let filter = ["rmcp=error"].iter().filter_map(|d| d.parse().ok()).fold(asked, EnvFilter::add_directive);
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(false).init();
 }
 
 fn greeting(listening: &Listening, given: &PathOptions) -> [String; 4] {
@@ -172,7 +183,8 @@ fn greeting(listening: &Listening, given: &PathOptions) -> [String; 4] {
         None => ("token: as given in PTYD_TOKEN".to_owned(), "$PTYD_TOKEN".to_owned()),
     };
     let mut mcp = format!("claude mcp add ptyd -- {} mcp", quoted(&program));
-    for (option, value) in [("--state-dir", &given.state_dir), ("--socket", &given.socket)] {
+    for (option, value) in [("--state-dir", &given.state_dir), ("--socket", &given.socket), ("--config", &given.config)]
+    {
         if let Some(value) = value {
             mcp.push_str(&format!(" {option} {}", quoted(&value.display().to_string())));
         }

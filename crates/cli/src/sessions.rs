@@ -94,6 +94,9 @@ pub struct StartOptions {
     /// A shell's name or path [default: the user's own]
     #[arg(long)]
     shell: Option<String>,
+    /// A profile of the configuration file; what is said here goes before it [default: the one called default, if any]
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
     /// A variable for the shell; can be given more than once
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     env: Vec<(String, String)>,
@@ -127,20 +130,25 @@ fn limits(given: &[(String, Number)]) -> Result<api::Limits, String> {
 impl StartOptions {
     /// The request for a session that starts where this process is, as large as its terminal.
     pub fn request(&self, name: Option<String>) -> Result<CreateRequest, Failure> {
-        let cwd = match &self.cwd {
+        let dir = match &self.cwd {
             Some(dir) => std::path::absolute(dir)?,
             None => std::env::current_dir()?,
         };
-        let cwd = cwd.into_os_string().into_string().map_err(|_| {
+        let dir = dir.into_os_string().into_string().map_err(|_| {
             Failure::usage("the directory's name is not UTF-8; choose another --cwd and change into it in the session")
         })?;
+        // Where this process happens to be goes behind a profile's directory.
+        let (cwd, fallback_cwd) = if self.cwd.is_some() { (Some(dir), None) } else { (None, Some(dir)) };
         let env: BTreeMap<_, _> = self.env.iter().cloned().collect();
         Ok(CreateRequest {
             shell: self.shell.clone(),
-            cwd: Some(cwd),
+            cwd,
+            fallback_cwd,
+            profile: self.profile.clone(),
             env,
             name,
-            dimensions: self.size.or_else(tty::size),
+            // Whoever names a profile wants its size.
+            dimensions: self.size.or_else(|| if self.profile.is_none() { tty::size() } else { None }),
             ..CreateRequest::default()
         })
     }
@@ -155,6 +163,9 @@ pub async fn new(client: &Client, options: &NewOptions) -> Result<ExitCode, Fail
         ..options.start.request(options.name.clone())?
     };
     let session = client.create(&request, None).await?;
+    for failure in &session.startup_failed {
+        eprintln!("ptyd: startup failed: {}: {}", failure.command, failure.reason);
+    }
     if options.json {
         print_json(&session)?;
     } else {

@@ -17,6 +17,13 @@ ELSEWHERE = {
     "SentSignal.error": "a_signal_that_the_kernel_refuses_is_on_record_with_the_reason",
     "Output.gap": "a_reader_that_races_with_retention_sees_bytes_or_gaps_and_never_zeros",
     "SearchAnswer.gap": "a_reader_that_races_with_retention_sees_bytes_or_gaps_and_never_zeros",
+    # The server of these tests has no configuration file.
+    "TerminalSession.profile": "a_session_is_started_by_its_profile_and_what_the_request_says_goes_before_it",
+    "TerminalSession.startupFailed": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",
+    "StartupFailure.command": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",
+    "StartupFailure.reason": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",
+    "SessionEnvironment.profile": "a_session_is_started_by_its_profile_and_what_the_request_says_goes_before_it",
+    "SessionEnvironment.user": "a_shell_is_another_users_where_root_serves_and_is_refused_where_not",
     "TerminalSession.trouble": "a_full_disk_stops_the_program_and_room_lets_it_go_on",
 }
 
@@ -77,6 +84,9 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     def run(command, **wish):
         return ask("POST", f"{of}/execute", {"command": command} | wish, **at)
 
+    tools = f"{witness.server.home}/tools"
+    run(f"mkdir {tools} && ln -s /bin/true {tools}/node && cp -P {tools}/node {tools}/rustc && cp -P {tools}/node {tools}/cargo")
+    run(f"PATH={tools}:$PATH")
     # A directory that is no text, a signal, a pattern, bytes that are no text, and more output than was asked for.
     run(f"mkdir -p {witness.server.home}/$'d\\xff' && cd {witness.server.home}/$'d\\xff'")
     run("bash -c 'kill -9 $$' | cat; bash -c 'kill -9 $$'")
@@ -99,6 +109,7 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     ask("GET", f"{of}/processes", **at)
     ask("POST", f"{of}/signal", {"signal": "KILL"}, **at)
     ask("GET", f"{of}/signals", **at)
+    ask("GET", f"{of}/environment", **at)
     ask("POST", f"{of}/wait", {"timeout": 5}, **at)
     run("for i in {1..2000}; do echo line $i; done; read x", timeout=5, waitFor="line 2000")
     ask("POST", f"{of}/input", {"input": "x", "endWithNewline": True, "timeout": 5, "maxChars": 0}, **at)

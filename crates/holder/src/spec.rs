@@ -49,6 +49,8 @@ pub struct Spec {
     /// What is typed to make the shell take a command, its id and nonce in the place of `{}`; empty for one whose line
     /// editor has our keys.
     pub run_line: Vec<u8>,
+    /// Another user whose shell it is: uid, gid and all groups, in this order; empty for the holder's own.
+    pub identity: Vec<u32>,
 }
 
 impl Spec {
@@ -73,6 +75,7 @@ impl Spec {
         e.bool(self.may_splice).bool(self.keeps_descendants).bytes(&self.meta).u64(self.open_files);
         e.list(&self.groups).u64(self.open_files_max).u64(self.address_space_max);
         e.u32(self.attestation_fd).bytes(&self.run_line);
+        e.bytes(&self.identity.iter().flat_map(|id| id.to_le_bytes()).collect::<Vec<u8>>());
         e.take()
     }
 
@@ -104,7 +107,14 @@ impl Spec {
         if d.is_empty() {
             return Some(spec);
         }
-        Some(Self { attestation_fd: d.u32()?, run_line: d.bytes()?.to_vec(), ..spec })
+        let spec = Self { attestation_fd: d.u32()?, run_line: d.bytes()?.to_vec(), ..spec };
+        // Before other users there was nothing more.
+        if d.is_empty() {
+            return Some(spec);
+        }
+        let (ids, rest) = d.bytes()?.as_chunks();
+        let identity = ids.iter().map(|id| u32::from_le_bytes(*id)).collect();
+        rest.is_empty().then_some(Self { identity, ..spec })
     }
 }
 
@@ -135,16 +145,21 @@ mod tests {
             address_space_max: 1 << 30,
             attestation_fd: 9,
             run_line: b"run {}".to_vec(),
+            identity: vec![1_000, 1_000, 1_000, 27],
         };
         let bytes = spec.encode();
         assert_eq!(Spec::decode(&bytes), Some(spec.clone()));
-        let without = Spec { attestation_fd: 0, run_line: Vec::new(), ..spec };
+        let without = Spec { identity: Vec::new(), ..spec };
         let older = without.encode();
-        let older = older.get(..older.len() - 4 - 4).unwrap();
+        let older = older.get(..older.len() - 4).unwrap();
+        assert_eq!(Spec::decode(older), Some(without.clone()), "what the version before other users wrote");
+        let without = Spec { attestation_fd: 0, run_line: Vec::new(), ..without };
+        let older = without.encode();
+        let older = older.get(..older.len() - 4 - 4 - 4).unwrap();
         assert_eq!(Spec::decode(older), Some(without.clone()), "what the version before other shells wrote");
         let without = Spec { groups: Vec::new(), open_files_max: 0, address_space_max: 0, ..without };
         let bytes_before = without.encode();
-        let older = bytes_before.get(..bytes_before.len() - 8 - 4 - 16).unwrap();
+        let older = bytes_before.get(..bytes_before.len() - 4 - 8 - 4 - 16).unwrap();
         assert_eq!(Spec::decode(older), Some(without), "what the version before limits wrote");
         assert_eq!(Spec::decode(bytes.get(..bytes.len() - 1).unwrap()), None);
     }

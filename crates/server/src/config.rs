@@ -17,6 +17,8 @@ pub struct Config {
     pub socket: PathBuf,
     /// Sessions, token, store, log.
     pub state_dir: PathBuf,
+    /// Where profiles are read from, if anywhere.
+    pub config_file: Option<PathBuf>,
     /// The bearer token, if it was given; else it is made and kept in the state directory.
     pub token: Option<String>,
     /// Journal bytes kept for each session.
@@ -48,6 +50,7 @@ impl Config {
             listen,
             socket,
             state_dir,
+            config_file: None,
             token: None,
             journal_bytes_max: limits::JOURNAL_BYTES_MAX,
             soft_timeout: limits::SOFT_TIMEOUT,

@@ -115,6 +115,7 @@ fn name(action: &Action) -> &'static str {
         Action::Signal { .. } => "signal",
         Action::React { .. } => "react",
         Action::Processes(_) => "processes",
+        Action::Environment(_) => "environment",
         Action::Signals(_) => "signals",
         Action::Wait { .. } => "wait",
         Action::Output(_) => "output",

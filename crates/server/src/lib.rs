@@ -5,6 +5,7 @@
 
 pub mod action;
 pub mod config;
+pub mod config_file;
 mod connections;
 mod cut;
 pub mod dispatch;
@@ -18,6 +19,7 @@ pub mod listen;
 pub mod mcp;
 mod metrics;
 mod premises;
+pub mod profile;
 mod rates;
 mod reading;
 pub mod rest;

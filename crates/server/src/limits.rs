@@ -54,6 +54,8 @@ pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(50);
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
 /// A create answers at the first prompt, or after this as `creating`.
 pub const CREATE_WAIT: Duration = Duration::from_secs(1);
+/// A command of a profile may take so long before the session is handed over without its end.
+pub const STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
 /// A command that nobody waits for is answered when its output begins, or after this.
 pub const START_WAIT: Duration = Duration::from_millis(500);
 /// How long a program may leave its input unread before the rest is given up.

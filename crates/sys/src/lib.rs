@@ -12,3 +12,4 @@ pub mod signal;
 pub mod socket;
 pub mod spawn;
 pub mod time;
+pub mod user;

@@ -27,6 +27,8 @@ pub enum Step {
     Group = 6,
     /// setrlimit(2).
     Limit = 7,
+    /// Becoming another user.
+    User = 8,
 }
 
 /// What a process may be kept within by setrlimit(2), itself and each of its children.
@@ -57,6 +59,18 @@ pub struct Program {
     umask: u32,
     limits: Vec<(Resource, u64)>,
     groups: Vec<File>,
+    identity: Option<Identity>,
+}
+
+/// Another user than the one who starts it, with all that the kernel asks about one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Identity {
+    /// setuid(2).
+    pub uid: u32,
+    /// setgid(2).
+    pub gid: u32,
+    /// setgroups(2).
+    pub groups: Vec<u32>,
 }
 
 impl Program {
@@ -64,12 +78,18 @@ impl Program {
     pub fn new(path: &[u8], argv: &[Vec<u8>], env: &[Vec<u8>], cwd: &[u8], umask: u32) -> Result<Self, NulError> {
         let all = |list: &[Vec<u8>]| list.iter().map(|a| CString::new(a.as_slice())).collect::<Result<Vec<_>, _>>();
         let (path, argv, envp, cwd) = (CString::new(path)?, all(argv)?, all(env)?, CString::new(cwd)?);
-        Ok(Self { path, argv, envp, cwd, umask, limits: Vec::new(), groups: Vec::new() })
+        Ok(Self { path, argv, envp, cwd, umask, limits: Vec::new(), groups: Vec::new(), identity: None })
     }
 
     /// Keeps it within limits, soft and hard, and puts it into the groups whose `cgroup.procs` files these are.
     pub fn bounded(mut self, limits: Vec<(Resource, u64)>, groups: Vec<File>) -> Self {
         (self.limits, self.groups) = (limits, groups);
+        self
+    }
+
+    /// Runs it as another user, which only root may.
+    pub fn owned_by(mut self, identity: Identity) -> Self {
+        self.identity = Some(identity);
         self
     }
 }
@@ -102,6 +122,7 @@ pub fn on_terminal(
         report: report.as_raw_fd(),
         limits: &limits,
         groups: &groups,
+        identity: program.identity.as_ref().map(|i| (i.uid, i.gid, i.groups.as_slice())),
     };
     // SAFETY: the process is single-threaded (the caller's contract), so the child may run ordinary code; it only
     // makes system calls on memory prepared above and never returns (`become_program` is `-> !`).
@@ -126,6 +147,7 @@ pub fn on_terminal(
                         4 => Step::Directory,
                         6 => Step::Group,
                         7 => Step::Limit,
+                        8 => Step::User,
                         _ => Step::Exec,
                     };
                     Err(SpawnError { step, errno: i32::from_ne_bytes([note[1], note[2], note[3], note[4]]) })
@@ -162,6 +184,7 @@ struct Plan<'a> {
     report: RawFd,
     limits: &'a [(RlimitResource, u64)],
     groups: &'a [RawFd],
+    identity: Option<(u32, u32, &'a [u32])>,
 }
 
 fn last_errno() -> i32 {
@@ -218,6 +241,14 @@ unsafe fn become_program(plan: &Plan<'_>) -> ! {
             if libc::setrlimit(*resource, &both) == -1 {
                 fail(report, Step::Limit);
             }
+        }
+        // Behind everything that only root may, and before the directory, into which this user must be let.
+        if let Some((uid, gid, all)) = plan.identity
+            && (libc::setgroups(all.len() as _, all.as_ptr()) == -1
+                || libc::setgid(gid) == -1
+                || libc::setuid(uid) == -1)
+        {
+            fail(report, Step::User);
         }
         libc::umask(plan.umask as libc::mode_t);
         if libc::chdir(plan.cwd) == -1 {

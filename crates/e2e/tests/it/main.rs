@@ -25,6 +25,7 @@ mod metrics;
 mod news;
 mod output;
 mod processes;
+mod profiles;
 mod programs;
 mod recording;
 mod resize;

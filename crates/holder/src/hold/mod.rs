@@ -189,6 +189,10 @@ fn start_shell(spec: &Spec, follower: OwnedFd, theirs: OwnedFd, mut server: Clie
             return Err(e);
         }
     };
+    if let Some(uid) = spec.identity.first() {
+        // Programs open their terminal by name, too.
+        rustix::fs::fchown(&follower, Some(rustix::process::Uid::from_raw(*uid)), None)?;
+    }
     let at = i32::try_from(spec.attestation_fd).ok().filter(|fd| *fd > 2).unwrap_or(ATTESTATION_FD);
     let extra = spec.attests.then(|| (theirs.as_fd(), at));
     match spawn::on_terminal(&program, follower.as_fd(), extra) {
@@ -207,7 +211,11 @@ fn bounded(spec: &Spec) -> io::Result<spawn::Program> {
     let groups = spec.groups.iter().map(join).collect::<io::Result<_>>()?;
     let limits =
         [(spawn::Resource::OpenFiles, spec.open_files_max), (spawn::Resource::AddressSpace, spec.address_space_max)];
-    Ok(program.bounded(limits.into_iter().filter(|(_, most)| *most > 0).collect(), groups))
+    let program = program.bounded(limits.into_iter().filter(|(_, most)| *most > 0).collect(), groups);
+    Ok(match spec.identity.as_slice() {
+        [uid, gid, groups @ ..] => program.owned_by(spawn::Identity { uid: *uid, gid: *gid, groups: groups.to_vec() }),
+        _ => program,
+    })
 }
 
 /// The frame that says why there is no shell.

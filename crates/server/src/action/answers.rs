@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use super::{KeptLimit, Limit, LimitHit, View};
+use super::{KeptLimit, Limit, LimitHit, Variables, View};
 use crate::identity::Scope;
 use crate::ids::{CommandId, SessionId};
 
@@ -90,14 +90,67 @@ pub struct SessionView {
     pub exit: Option<SessionExit>,
     /// What is wrong, such as a full disk.
     pub trouble: Option<String>,
-    /// The python that a command named `python` (else `python3`) would run.
-    pub python: Option<PathBuf>,
+    /// The toolchains on its PATH.
+    pub tools: Tools,
+    /// The profile by which it was started.
+    pub profile: Option<String>,
+    /// Commands of that profile that failed at the start.
+    pub startup_failed: Vec<StartupFailure>,
     /// The file that holds every byte of output.
     pub log_file: PathBuf,
     /// What it may use.
     pub limits: Vec<KeptLimit>,
     /// The limits that it ran into, the newest ones.
     pub limits_hit: Vec<LimitHit>,
+}
+
+/// The programs that commands of these names would run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tools {
+    /// `python`, else `python3`.
+    pub python: Option<PathBuf>,
+    /// `node`.
+    pub node: Option<PathBuf>,
+    /// `rustc`.
+    pub rustc: Option<PathBuf>,
+    /// `cargo`.
+    pub cargo: Option<PathBuf>,
+}
+
+impl Tools {
+    /// Each with its name.
+    pub fn named(&self) -> [(&'static str, Option<&PathBuf>); 4] {
+        let Self { python, node, rustc, cargo } = self;
+        [("python", python), ("node", node), ("rustc", rustc), ("cargo", cargo)].map(|(n, path)| (n, path.as_ref()))
+    }
+}
+
+/// A command of a profile that failed when the session was started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartupFailure {
+    /// Its text.
+    pub command: String,
+    /// What became of it, in words.
+    pub reason: String,
+}
+
+/// What a shell was started with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnvironmentView {
+    /// The profile.
+    pub profile: Option<String>,
+    /// Another user than the server's own.
+    pub user: Option<String>,
+    /// The shell's program.
+    pub shell: PathBuf,
+    /// As a login shell.
+    pub is_login: bool,
+    /// The file mode mask.
+    pub umask: u32,
+    /// All variables, secret-looking values redacted.
+    pub variables: Variables,
+    /// The toolchains on its PATH as it is now.
+    pub tools: Tools,
 }
 
 /// How a session ended.

@@ -34,6 +34,10 @@ pub struct Create {
     pub cols: Option<u16>,
     /// Cells; the default is 40.
     pub rows: Option<u16>,
+    /// The profile by which it is started; without it the default one, if there is one.
+    pub profile: Option<String>,
+    /// What holds where neither this nor the profile says anything: what a client brings along.
+    pub otherwise: Otherwise,
     /// For people.
     pub name: Option<String>,
     /// Whose it is, when an admin starts it for somebody.
@@ -52,6 +56,19 @@ pub struct Create {
     pub is_default: bool,
     /// The same key again answers with the same session.
     pub key: Option<String>,
+}
+
+/// What a client brings along to the start of a session, behind what anybody has said.
+#[derive(Debug, Clone, Default)]
+pub struct Otherwise {
+    /// A name or a path.
+    pub shell: Option<String>,
+    /// Where the client is.
+    pub cwd: Option<PathBuf>,
+    /// Cells.
+    pub cols: Option<u16>,
+    /// Cells.
+    pub rows: Option<u16>,
 }
 
 /// Which sessions to list.

@@ -30,7 +30,7 @@ pub use crate::viewing::{Piece, SessionEvent, TicketView, Watching};
 #[derive(Debug, Clone)]
 pub enum Action {
     /// Start a session. → [`Outcome::Session`]
-    Create(Create),
+    Create(Box<Create>),
     /// Sessions that the caller may see. → [`Outcome::Sessions`]
     List(List),
     /// One session. → [`Outcome::Session`]
@@ -111,6 +111,8 @@ pub enum Action {
     },
     /// The processes of a session. → [`Outcome::Processes`]
     Processes(SessionId),
+    /// What the shell of a session was started with. → [`Outcome::Environment`]
+    Environment(SessionId),
     /// The signals that were sent in a session. → [`Outcome::Signals`]
     Signals(SessionId),
     /// Wait for something to happen. → [`Outcome::Report`]
@@ -174,6 +176,7 @@ impl Action {
             | Self::React { .. }
             | Self::Processes(_)
             | Self::Signals(_)
+            | Self::Environment(_)
             | Self::Search(_)
             | Self::Recording(..)
             | Self::Screen(_)
@@ -210,6 +213,8 @@ impl Action {
             | Self::Ticket { may_write: true, .. }
             | Self::Signal { .. }
             | Self::React { .. }
+            // It holds what the server inherited: no more than who may type there can print, and no less.
+            | Self::Environment(_)
             // Even a look starts a shell where there is none.
             | Self::Terminal(_) => Scope::Write,
             Self::Tokens | Self::MakeToken { .. } | Self::RevokeToken { .. } => Scope::Admin,
@@ -244,6 +249,8 @@ pub enum Outcome {
     Processes(Vec<ProcessView>),
     /// Signals, oldest first.
     Signals(Vec<SignalView>),
+    /// What a shell was started with.
+    Environment(Box<EnvironmentView>),
     /// How many bytes were typed.
     Typed(usize),
     /// A viewer's place in a session.

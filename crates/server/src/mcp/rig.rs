@@ -14,7 +14,7 @@ use super::road::{Boxed, Road};
 use super::stdio;
 use crate::action::{
     Action, ActionError, Boundary, CommandStatus, CommandView, EndedBy, Foreground, Outcome, Report, SessionStatus,
-    SessionView, TextView, Usage,
+    SessionView, TextView, Tools, Usage,
 };
 use crate::identity::{Detach, Principal, Scope};
 use crate::ids::{CommandId, SessionId};
@@ -183,7 +183,9 @@ pub(super) fn session() -> SessionView {
         end_offset: 100,
         exit: None,
         trouble: None,
-        python: Some(PathBuf::from("/usr/bin/python3")),
+        tools: Tools { python: Some(PathBuf::from("/usr/bin/python3")), ..Tools::default() },
+        profile: None,
+        startup_failed: Vec::new(),
         log_file: PathBuf::from("/state/sessions/s0/journal"),
         limits: Vec::new(),
         limits_hit: Vec::new(),

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use crate::action::SessionView;
+use crate::action::{SessionView, Tools};
 use crate::ids::SessionId;
 
 /// Sessions that are remembered: far more than one conversation works in.
@@ -17,14 +17,14 @@ const SESSIONS_MAX: usize = 64;
 pub(super) struct Shown {
     /// The working directory.
     pub cwd: PathBuf,
-    /// The python interpreter.
-    pub python: Option<PathBuf>,
+    /// The toolchains.
+    pub tools: Tools,
 }
 
 impl Shown {
     /// What an answer with this session in it tells.
     fn of(session: &SessionView) -> Self {
-        Self { cwd: session.cwd.clone(), python: session.python.clone() }
+        Self { cwd: session.cwd.clone(), tools: session.tools.clone() }
     }
 }
 

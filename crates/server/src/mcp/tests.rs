@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::rig::{Client, Fake, ID, report, session};
 use crate::action::{
-    Action, ActionError, EndedBy, Fresh, InputBytes, Outcome, OutputView, ScreenView, Since, TerminalView, TextView,
-    View,
+    Action, ActionError, Create, EndedBy, Fresh, InputBytes, Outcome, OutputView, ScreenView, Since, TerminalView,
+    TextView, View,
 };
 
 /// What the 2026-07-28 era puts into every request.
@@ -295,7 +295,8 @@ async fn a_session_starts_where_the_client_means_it_to() {
         client.call(id, "start_terminal_session", json!({ "cwd": cwd })).await;
     }
     let asked = road.asked.lock().expect("free");
-    let started = asked.iter().filter_map(|a| if let Action::Create(c) = a { c.cwd.as_ref()?.to_str() } else { None });
+    let place = |c: &Create| Some(c.cwd.as_ref().or(c.otherwise.cwd.as_ref())?.to_str()?.to_owned());
+    let started = asked.iter().filter_map(|a| if let Action::Create(c) = a { place(c) } else { None });
     // The client is in /x, and only the session knows what its home is.
     assert_eq!(started.collect::<Vec<_>>(), ["/x", "/x/src", "/app", "~", "~/src"]);
 }

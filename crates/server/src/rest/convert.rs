@@ -82,12 +82,35 @@ pub(super) fn session(view: action::SessionView, authority: &str) -> TerminalSes
         journal: Journal { first_offset: view.first_offset, end_offset: view.end_offset },
         exit: view.exit.map(exit),
         trouble: view.trouble,
-        python: view.python.map(|p| path(&p).0),
+        python: view.tools.python.map(|p| path(&p).0),
+        node: view.tools.node.map(|p| path(&p).0),
+        rustc: view.tools.rustc.map(|p| path(&p).0),
+        cargo: view.tools.cargo.map(|p| path(&p).0),
+        profile: view.profile,
+        startup_failed: view.startup_failed.into_iter().map(startup_failure).collect(),
         log_file: path(&view.log_file).0,
         inactivity_timeout,
         max_age,
         limits: view.limits.iter().map(kept_limit).collect(),
         limits_hit: view.limits_hit.iter().map(limit_hit).collect(),
+    }
+}
+
+fn startup_failure(failure: action::StartupFailure) -> api::StartupFailure {
+    api::StartupFailure { command: failure.command, reason: failure.reason }
+}
+
+pub(super) fn environment(view: action::EnvironmentView) -> api::SessionEnvironment {
+    let text = |bytes: &[u8]| path(Path::new(std::ffi::OsStr::from_bytes(bytes))).0;
+    let toolchain = |(name, found): (&str, Option<&std::path::PathBuf>)| Some((name.to_owned(), path(found?).0));
+    api::SessionEnvironment {
+        profile: view.profile,
+        user: view.user,
+        shell: path(&view.shell).0,
+        login: view.is_login,
+        umask: format!("{:03o}", view.umask),
+        variables: view.variables.iter().map(|(name, value)| (text(name), text(value))).collect(),
+        toolchains: view.tools.named().into_iter().filter_map(toolchain).collect(),
     }
 }
 

@@ -98,6 +98,7 @@ fn unexpected(outcome: &Outcome) -> Refusal {
         Outcome::Terminal(_) => "a terminal call",
         Outcome::Processes(_) => "processes",
         Outcome::Signals(_) => "signals",
+        Outcome::Environment(_) => "an environment",
         Outcome::Typed(_) => "what was typed",
         Outcome::Watching(_) => "a viewer's place",
         Outcome::Ticket(_) => "a ticket",

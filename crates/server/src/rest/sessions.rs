@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use super::error::Refusal;
 use super::extract::{self, Body, Key, Params, Session};
 use super::{Rest, actions, convert, unexpected};
-use crate::action::{Action, Create, Limit, Limits, List, Outcome, SessionStatus, Terminate};
+use crate::action::{Action, Create, Limit, Limits, List, Otherwise, Outcome, SessionStatus, Terminate};
 use crate::identity::Principal;
 use crate::limits;
 
@@ -26,7 +26,7 @@ pub(super) async fn create(
     Key(key): Key,
     Body(body): Body<api::CreateRequest>,
 ) -> Result<Response, Refusal> {
-    match rest.act(&who, Action::Create(to_create(body, key)?)).await? {
+    match rest.act(&who, Action::Create(Box::new(to_create(body, key)?))).await? {
         Outcome::Session(view) => {
             let session = convert::session(*view, &rest.authority);
             let place = HeaderValue::from_str(&format!("/terminals/{}", session.id));
@@ -47,6 +47,12 @@ fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Re
     if body.cwd.as_ref().is_some_and(|c| !c.starts_with('/') || c.contains('\0')) {
         return Err(Refusal::field("cwd", "must be an absolute path"));
     }
+    if body.fallback_cwd.as_ref().is_some_and(|c| !c.starts_with('/') || c.contains('\0')) {
+        return Err(Refusal::field("fallbackCwd", "must be an absolute path"));
+    }
+    if body.profile.as_ref().is_some_and(String::is_empty) {
+        return Err(Refusal::field("profile", "must be a profile's name"));
+    }
     if body.shell.as_ref().is_some_and(|s| s.is_empty() || s.contains('\0')) {
         return Err(Refusal::field("shell", "must be a name such as bash, or a path"));
     }
@@ -62,6 +68,8 @@ fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Re
         env: body.env.into_iter().collect(),
         cols: size.map(|(cols, _)| cols),
         rows: size.map(|(_, rows)| rows),
+        profile: body.profile,
+        otherwise: Otherwise { cwd: body.fallback_cwd.map(PathBuf::from), ..Otherwise::default() },
         name: body.name,
         owner: body.owner,
         keeps_descendants: body.on_end == api::OnEnd::Keep,
@@ -142,6 +150,17 @@ pub(super) async fn show(
     Session(id): Session,
 ) -> Result<Json<api::TerminalSession>, Refusal> {
     session(&rest, &who, Action::Show(id)).await
+}
+
+pub(super) async fn environment(
+    State(rest): State<Rest>,
+    Extension(who): Extension<Principal>,
+    Session(id): Session,
+) -> Result<Json<api::SessionEnvironment>, Refusal> {
+    match rest.act(&who, Action::Environment(id)).await? {
+        Outcome::Environment(view) => Ok(Json(convert::environment(*view))),
+        other => Err(unexpected(&other)),
+    }
 }
 
 /// Does an action that answers with the session.

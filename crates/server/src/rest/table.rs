@@ -68,6 +68,15 @@ fn of_sessions() -> Vec<Route> {
                 .details("A session that has ended is shown, too, until its folder is gone.")
                 .json::<api::TerminalSession>(200, "The session with what its processes use."),
         ),
+        on_get(
+            "/terminals/{session}/environment",
+            get(sessions::environment),
+            say("getEnvironment", "See what a session's shell was started with")
+                .details(
+                    "Of sessions that have ended, too. Wants a token of scope `write`, as running `env` there does.",
+                )
+                .json::<api::SessionEnvironment>(200, "Profile, shell, mask, variables and toolchains."),
+        ),
         on_delete(
             "/terminals/{session}",
             delete(sessions::terminate),

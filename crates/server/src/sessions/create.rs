@@ -17,7 +17,7 @@ use crate::action::{ActionError, Create, Limits, SessionView};
 use crate::identity::Principal;
 use crate::ids::SessionId;
 use crate::limits;
-use crate::shell::Wanted;
+use crate::shell::{Shell, Wanted};
 
 /// Variables of the server's or client's own that mean nothing, or something wrong, in a new terminal.
 const NOT_INHERITED: [&[u8]; 21] = [
@@ -67,7 +67,7 @@ impl Manager {
         let spec = self.spec(&id, who, wish)?;
         let handle = self.launch(&id, &spec).await?;
         drop(guard);
-        self.first_prompt(&handle).await;
+        self.begin(who, &handle).await;
         self.view_of(who, &handle).await
     }
 
@@ -98,33 +98,43 @@ impl Manager {
     pub(super) fn spec(&self, id: &SessionId, who: &Principal, wish: &Create) -> Result<Spec, ActionError> {
         let owner = self.owner(who, wish)?;
         let name = checked_name(wish.name.as_deref())?;
-        let (cols, rows) = checked_size(wish.cols, wish.rows)?;
-        let mut env = base_environment(wish);
-        for (name, value) in &wish.env {
-            check_variable(name, value)?;
-            set(&mut env, name.as_bytes(), value.as_bytes());
-        }
-        let cwd = checked_directory(wish.cwd.as_ref(), get(&env, b"HOME"))?;
+        let setting = self.setting(wish)?;
+        let (profile, otherwise) = (&setting.profile, &wish.otherwise);
+        let (cols, rows) = (wish.cols.or(profile.cols), wish.rows.or(profile.rows));
+        let (cols, rows) = checked_size(cols.or(otherwise.cols), rows.or(otherwise.rows))?;
+        let mut env = setting.variables(wish)?;
+        // Where a client is, another user may not be let in.
+        let at_home = setting.user.as_ref().map(|_| PathBuf::from("~"));
+        let cwd = wish.cwd.as_ref().or(profile.cwd.as_ref()).or(at_home.as_ref()).or(otherwise.cwd.as_ref());
+        let cwd = checked_directory(cwd, get(&env, b"HOME"))?;
+        let login = wish.login || profile.login;
+        let shell = wish.shell.as_deref().or(profile.shell.as_deref()).or(otherwise.shell.as_deref());
         let wanted = Wanted {
-            shell: wish.shell.as_deref(),
-            login: wish.login,
+            shell,
+            login,
             path: get(&env, b"PATH"),
             own_shell: get(&env, b"SHELL"),
             env: get(&env, b"ENV"),
             zdotdir: get(&env, b"ZDOTDIR"),
         };
-        let shell = self.integration.pick(&wanted)?;
+        let mut shell = self.integration.pick(&wanted)?;
+        if setting.user.is_some() {
+            let argv = setting.plain_arguments(&shell.name, login);
+            shell = Shell { name: shell.name, program: shell.program, argv, ..Shell::default() };
+        } else if let Some(variable) = setting.clean(&shell.name, login)? {
+            set(&mut env, variable, b"1");
+        }
         for (name, value) in &shell.env {
             set(&mut env, name, value);
         }
-        set(&mut env, b"TERM", b"xterm-256color");
+        set(&mut env, b"TERM", profile.term.as_deref().unwrap_or("xterm-256color").as_bytes());
         set(&mut env, TAG.as_bytes(), id.as_str().as_bytes());
-        let limits = wish.limits.or(self.limits);
+        let limits = wish.limits.or(profile.limits.or(self.limits));
         let meta = Meta {
             name,
             owner,
             shell: shell.name,
-            login: wish.login,
+            login,
             created_us: micros(SystemTime::now()),
             env: wish.env.clone(),
             client: wish.client.clone(),
@@ -134,14 +144,18 @@ impl Manager {
             asked: wish.key.is_some().then(|| asked_for(wish)),
             limits,
             reactions: wish.reactions.clone(),
+            profile: setting.name,
+            user: setting.user.as_ref().map(|user| user.name.clone()),
+            startup: setting.profile.startup,
         };
+        let umask = setting.profile.umask.or(wish.umask).unwrap_or(self.umask);
         let mut spec = Spec {
             session: id.to_string(),
             program: shell.program.into_os_string().into_vec(),
             argv: shell.argv,
             env: env.into_iter().map(|(n, v)| [&n, b"=".as_slice(), &v].concat()).collect(),
             cwd: cwd.into_os_string().into_vec(),
-            umask: wish.umask.unwrap_or(self.umask) & 0o777,
+            umask: umask & 0o777,
             cols,
             rows,
             attests: shell.attests,
@@ -152,6 +166,7 @@ impl Manager {
             open_files: self.open_files,
             attestation_fd: shell.attestation_fd,
             run_line: shell.run_line,
+            identity: setting.user.map(|user| [vec![user.uid, user.gid], user.groups].concat()).unwrap_or_default(),
             ..Spec::default()
         };
         bounds::plan(&mut spec, id, &limits)?;
@@ -188,17 +203,22 @@ pub(super) fn again(old: &Spec, meta: &Meta, id: &SessionId) -> Result<Spec, Act
 /// A name for what a caller asked for, by which the same request is known again, also by a later version: its own words
 /// only, for what a connection adds may differ after a restart.
 fn asked_for(wish: &Create) -> u64 {
-    let size = (wish.cols, wish.rows);
-    let words = (&wish.shell, wish.login, &wish.cwd, &wish.env, size, &wish.name, &wish.owner, wish.keeps_descendants);
+    let otherwise = &wish.otherwise;
+    let size = (wish.cols.or(otherwise.cols), wish.rows.or(otherwise.rows));
+    let cwd = wish.cwd.as_ref().or(otherwise.cwd.as_ref());
+    let words = (&wish.shell, wish.login, &cwd, &wish.env, size, &wish.name, &wish.owner, wish.keeps_descendants);
     let mut words = format!("{words:?}");
     // Keys that earlier versions remember are of requests without these.
     if (wish.limits, wish.reactions.len()) != (Limits::default(), 0) {
         words.push_str(&format!("{:?}{:?}", wish.limits, wish.reactions));
     }
+    if let Some(profile) = &wish.profile {
+        words.push_str(&format!("{profile:?}"));
+    }
     fnv(words.as_bytes())
 }
 
-fn base_environment(wish: &Create) -> Vec<(Vec<u8>, Vec<u8>)> {
+pub(super) fn base_environment(wish: &Create) -> Vec<(Vec<u8>, Vec<u8>)> {
     let base: Vec<(Vec<u8>, Vec<u8>)> = match &wish.base_env {
         Some(env) => env.as_ref().clone(),
         None => std::env::vars_os().map(|(n, v)| (n.into_vec(), v.into_vec())).collect(),
@@ -212,18 +232,18 @@ fn base_environment(wish: &Create) -> Vec<(Vec<u8>, Vec<u8>)> {
         .collect()
 }
 
-fn get<'a>(env: &'a [(Vec<u8>, Vec<u8>)], name: &[u8]) -> Option<&'a [u8]> {
+pub(super) fn get<'a>(env: &'a [(Vec<u8>, Vec<u8>)], name: &[u8]) -> Option<&'a [u8]> {
     env.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_slice())
 }
 
-fn set(env: &mut Vec<(Vec<u8>, Vec<u8>)>, name: &[u8], value: &[u8]) {
+pub(super) fn set(env: &mut Vec<(Vec<u8>, Vec<u8>)>, name: &[u8], value: &[u8]) {
     match env.iter_mut().find(|(n, _)| n == name) {
         Some((_, old)) => *old = value.to_vec(),
         None => env.push((name.to_vec(), value.to_vec())),
     }
 }
 
-fn check_variable(name: &str, value: &str) -> Result<(), ActionError> {
+pub(super) fn check_variable(name: &str, value: &str) -> Result<(), ActionError> {
     let starts_well = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     let is_name = starts_well && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !is_name {

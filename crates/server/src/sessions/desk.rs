@@ -9,8 +9,8 @@ use super::reports::plain_report;
 use super::session::Request;
 use super::{create, view};
 use crate::action::{
-    ActionError, ClientContext, Create, EndedBy, Execute, Foreground, Fresh, Input, InputBytes, Look, Report,
-    TerminalCall, TerminalView, Wait,
+    ActionError, ClientContext, Create, EndedBy, Execute, Foreground, Fresh, Input, InputBytes, Look, Otherwise,
+    Report, TerminalCall, TerminalView, Wait,
 };
 use crate::identity::Principal;
 use crate::ids::SessionId;
@@ -40,7 +40,7 @@ impl Manager {
         }
         let (handle, mut fresh) = self.desk(who, &call).await?;
         let (handle, fresh) = if call.reset && !matches!(fresh, Some(Fresh::First | Fresh::Ended(_))) {
-            let (handle, lost) = self.reset(&handle).await?;
+            let (handle, lost) = self.reset(who, &handle).await?;
             (handle, Some(Fresh::Reset(lost)))
         } else {
             if call.reset {
@@ -101,7 +101,7 @@ impl Manager {
             // The shell has gone and its holder is still clearing up.
             handle.gone().await;
             let how = snapshot.map_or_else(|_| "the shell ended".to_owned(), |s| reason(&s.view));
-            return self.succeed(&handle, how, guard).await;
+            return self.succeed(who, &handle, how, guard).await;
         }
         if let Some(old) = self.last_default(&client).await {
             let how = reason(&old.view());
@@ -109,19 +109,20 @@ impl Manager {
             let spec = create::again(&old.shared.spec, &old.shared.meta, &id)?;
             let handle = self.launch(&id, &spec).await?;
             drop(guard);
-            self.first_prompt(&handle).await;
+            self.begin(who, &handle).await;
             return Ok((handle, Some(Fresh::Ended(how))));
         }
         let id = SessionId::random(NODE);
         let spec = self.spec(&id, who, &wish(&call.client, client))?;
         let handle = self.launch(&id, &spec).await?;
         drop(guard);
-        self.first_prompt(&handle).await;
+        self.begin(who, &handle).await;
         Ok((handle, Some(Fresh::First)))
     }
 
     async fn succeed(
         self: &Arc<Self>,
+        who: &Principal,
         old: &Handle,
         how: String,
         guard: tokio::sync::MutexGuard<'_, ()>,
@@ -130,18 +131,18 @@ impl Manager {
         let spec = create::again(&old.shared.spec, &old.shared.meta, &id)?;
         let handle = self.launch(&id, &spec).await?;
         drop(guard);
-        self.first_prompt(&handle).await;
+        self.begin(who, &handle).await;
         Ok((handle, Some(Fresh::Ended(how))))
     }
 
     /// Ends what runs and starts the same shell afresh; gives the command that was lost.
-    async fn reset(self: &Arc<Self>, old: &Handle) -> Result<(Handle, Option<String>), ActionError> {
+    async fn reset(self: &Arc<Self>, who: &Principal, old: &Handle) -> Result<(Handle, Option<String>), ActionError> {
         let lost = handle_command(old).await;
         self.end(old, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
         let id = SessionId::random(NODE);
         let spec = create::again(&old.shared.spec, &old.shared.meta, &id)?;
         let handle = self.launch(&id, &spec).await?;
-        self.first_prompt(&handle).await;
+        self.begin(who, &handle).await;
         Ok((handle, lost))
     }
 
@@ -260,9 +261,12 @@ fn ask(call: &TerminalCall) -> Ask {
 
 fn wish(context: &ClientContext, client: String) -> Create {
     Create {
-        // What models write, whatever their user likes.
-        shell: Some("bash".to_owned()),
-        cwd: context.cwd.clone(),
+        otherwise: Otherwise {
+            // What models write, whatever their user likes.
+            shell: Some("bash".to_owned()),
+            cwd: context.cwd.clone(),
+            ..Otherwise::default()
+        },
         base_env: context.env.clone(),
         umask: context.umask,
         client: Some(client),

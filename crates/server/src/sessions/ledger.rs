@@ -14,7 +14,7 @@ use terminal::{Boundaries, Boundary as Found, Query, Scanner};
 
 use super::loader::{self, Echo};
 use super::processes::Identity;
-use crate::action::{Boundary, CommandStatus, Limit};
+use crate::action::{Boundary, CommandStatus, Limit, Tools};
 use crate::limits::{COMMANDS_IN_MEMORY, ECHO_HELD};
 
 /// A command's text in memory; the whole of it is in the events.
@@ -120,8 +120,8 @@ pub(crate) struct Ledger {
     pub(crate) rows: u16,
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) path: Option<Vec<u8>>,
-    /// What `python` is on that path, looked up when the path changes.
-    pub(crate) python: Option<PathBuf>,
+    /// What toolchains are on that path, looked up when the path changes.
+    pub(crate) tools: Tools,
     pub(crate) prompt_seen: bool,
     /// wait(2) status, the journal's end, when.
     pub(crate) exit: Option<(i32, u64, u64)>,
@@ -167,7 +167,7 @@ impl Ledger {
             rows,
             cwd: None,
             path: None,
-            python: None,
+            tools: Tools::default(),
             prompt_seen: false,
             exit: None,
             dropped_records: 0,
@@ -300,7 +300,7 @@ impl Ledger {
         let Some(record) = terminal::parse_record(report) else { return };
         match &record {
             terminal::Record::Path(path) => {
-                self.python = super::snapshot::python_on(path);
+                self.tools = super::snapshot::tools_on(path);
                 self.path = Some(path.clone());
             }
             terminal::Record::Ended { end, .. } => {

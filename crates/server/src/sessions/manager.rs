@@ -116,6 +116,8 @@ pub struct Manager {
     pub(super) image: Image,
     pub(super) integration: Integration,
     pub(super) may_splice: bool,
+    /// Where profiles are.
+    pub(super) config_file: Option<PathBuf>,
     pub(super) open_files: u64,
     pub(super) umask: u32,
     pub(super) journal_bytes_max: u64,
@@ -179,6 +181,7 @@ impl Manager {
         let manager = Arc::new(Self {
             image: Image::prepare(&config.state_dir).map_err(|e| failed("the holder's program", &e))?,
             integration: Integration::install(&config.state_dir).map_err(|e| failed("the shell integration", &e))?,
+            config_file: config.config_file.clone(),
             may_splice: holder::splice_works(&folder),
             open_files: raise_open_files(),
             umask: current_umask(),
@@ -253,6 +256,9 @@ impl Manager {
                 self.react(who, session, &name, key).await.map(|r| Outcome::Report(Box::new(r)))
             }
             Action::Processes(session) => self.processes(who, &session).await.map(Outcome::Processes),
+            Action::Environment(session) => {
+                self.environment(who, &session).await.map(|e| Outcome::Environment(Box::new(e)))
+            }
             Action::Signals(session) => self.signals(who, &session).await.map(Outcome::Signals),
             Action::Execute(execute) => self.execute(who, execute).await.map(|r| Outcome::Report(Box::new(r))),
             Action::Commands { session, limit, offset } => self.commands(who, &session, limit, offset).await,
@@ -724,6 +730,7 @@ fn start_failure(value: u64) -> String {
         4 => "entering the working directory",
         6 => "joining its control group",
         7 => "setting its limits",
+        8 => "becoming its user",
         _ => "executing the shell",
     };
     let errno = i32::try_from(value & 0xffff_ffff).unwrap_or(0);

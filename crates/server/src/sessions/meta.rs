@@ -34,6 +34,19 @@ pub(crate) struct Meta {
     pub(crate) limits: Limits,
     /// What can be asked of it by a name.
     pub(crate) reactions: BTreeMap<String, Reaction>,
+    /// The profile that it was started with.
+    pub(crate) profile: Option<String>,
+    /// Another user whose shell it is.
+    pub(crate) user: Option<String>,
+    /// Commands that are run first.
+    pub(crate) startup: Vec<String>,
+}
+
+/// Whether the value of a variable of this name is not shown.
+pub(crate) fn is_secret(name: &str) -> bool {
+    /// Parts of such names.
+    const SECRETS: [&str; 6] = ["TOKEN", "SECRET", "PASS", "KEY", "CREDENTIAL", "AUTH"];
+    SECRETS.iter().any(|s| name.to_ascii_uppercase().contains(s))
 }
 
 impl Meta {
@@ -48,9 +61,6 @@ impl Meta {
 
     /// The variables with values that look like secrets left out.
     pub(crate) fn shown_env(&self) -> Vec<(String, String)> {
-        /// Parts of names whose values are not shown.
-        const SECRETS: [&str; 6] = ["TOKEN", "SECRET", "PASS", "KEY", "CREDENTIAL", "AUTH"];
-        let is_secret = |name: &str| SECRETS.iter().any(|s| name.to_ascii_uppercase().contains(s));
         self.env.iter().map(|(n, v)| (n.clone(), if is_secret(n) { "***".to_owned() } else { v.clone() })).collect()
     }
 }

@@ -8,6 +8,7 @@ mod bounds;
 mod bulletin;
 mod create;
 mod desk;
+mod environment;
 mod feed;
 mod launch;
 mod ledger;

@@ -1,7 +1,7 @@
 //! Sessions that have ended: read from their folders when somebody asks, the same story as when they lived.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use holder::spec::Spec;
 use journal::{EventsReader, Offset, Read, Reader};
@@ -111,5 +111,13 @@ pub(crate) fn open(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io
     let spec = Spec::load(folder)?;
     let meta = Meta::decode(&spec.meta);
     let reader = Reader::open(folder)?;
-    Ok(Shared { id: id.clone(), folder: folder.to_owned(), meta, spec, reader, store: Arc::clone(store) })
+    Ok(Shared {
+        id: id.clone(),
+        folder: folder.to_owned(),
+        meta,
+        spec,
+        reader,
+        store: Arc::clone(store),
+        startup_failed: Mutex::default(),
+    })
 }

@@ -7,7 +7,7 @@ use super::processes;
 use super::session::Shared;
 use crate::action::{
     Boundary, CommandStatus, CommandView, Foreground, Limit, LimitHit, Receiver, SessionExit, SessionStatus,
-    SessionView, SignalTarget, SignalView, Usage,
+    SessionView, SignalTarget, SignalView, Tools, Usage,
 };
 use crate::ids::{CommandId, SessionId};
 use crate::store::HistoryRow;
@@ -44,7 +44,9 @@ pub(crate) fn session_view(
         end_offset: end,
         exit: is_over.then(|| exit_of(ledger)).flatten(),
         trouble: ledger.trouble.clone(),
-        python: ledger.python.clone(),
+        tools: ledger.tools.clone(),
+        profile: shared.meta.profile.clone(),
+        startup_failed: super::manager::locked(&shared.startup_failed).clone(),
         log_file: super::view::log_file(&shared.folder),
         limits: super::bounds::kept(&shared.spec, &shared.meta.limits),
         limits_hit: ledger.hits.iter().map(limit_hit).collect(),
@@ -162,9 +164,11 @@ fn libc_signal(status: i32) -> Option<i32> {
     (signo != 0 && signo != 0x7f).then_some(signo)
 }
 
-/// `python`, else `python3`, on the shell's own PATH.
-pub(super) fn python_on(path: &[u8]) -> Option<PathBuf> {
-    ["python", "python3"].iter().find_map(|name| crate::shell::find(name, Some(path)))
+/// The toolchains on the shell's own PATH.
+pub(super) fn tools_on(path: &[u8]) -> Tools {
+    let find = |name| crate::shell::find(name, Some(path));
+    let python = find("python").or_else(|| find("python3"));
+    Tools { python, node: find("node"), rustc: find("rustc"), cargo: find("cargo") }
 }
 
 fn bytes_to_path(bytes: &[u8]) -> PathBuf {

@@ -29,7 +29,6 @@ impl Facts {
 
 /// The requirement's metadata: all of it at first, afterwards what changed.
 pub(in crate::mcp) fn metadata(facts: &mut Facts, session: &SessionView, telling: &Telling<'_>) {
-    let python = session.python.as_deref();
     let Some(shown) = telling.shown else {
         facts.add(format!("session {}", session.id));
         if let Some(pid) = session.pid {
@@ -38,7 +37,7 @@ pub(in crate::mcp) fn metadata(facts: &mut Facts, session: &SessionView, telling
         facts.add(format!("user {}", plain(&telling.host.user)));
         facts.add(format!("host {}", plain(&telling.host.name)));
         facts.add(format!("cwd {}", path(&session.cwd)));
-        if let Some(python) = python {
+        if let Some(python) = &session.tools.python {
             facts.add(format!("python {}", path(python)));
         }
         return;
@@ -46,8 +45,17 @@ pub(in crate::mcp) fn metadata(facts: &mut Facts, session: &SessionView, telling
     if shown.cwd != session.cwd {
         facts.add(format!("cwd {}", path(&session.cwd)));
     }
-    if shown.python.as_deref() != python {
-        facts.add(python.map_or_else(|| "python none".to_owned(), |p| format!("python {}", path(p))));
+    for ((name, before), (_, now)) in shown.tools.named().into_iter().zip(session.tools.named()) {
+        if before != now {
+            facts.add(now.map_or_else(|| format!("{name} none"), |p| format!("{name} {}", path(p))));
+        }
+    }
+}
+
+/// What a profile wanted to be run first, and what became of it where that failed.
+pub(in crate::mcp) fn startup(facts: &mut Facts, session: &SessionView) {
+    for failure in &session.startup_failed {
+        facts.add(format!("startup failed: {}: {}", quoted(&failure.command), plain(&failure.reason)));
     }
 }
 

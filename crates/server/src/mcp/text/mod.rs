@@ -11,7 +11,7 @@ pub(super) mod tests;
 
 use std::time::{Duration, SystemTime};
 
-pub(super) use facts::{Facts, metadata, plain, quoted, shell_words};
+pub(super) use facts::{Facts, metadata, plain, quoted, shell_words, startup};
 pub(super) use size::{counted, grouped, seconds};
 
 use super::host::Host;
@@ -80,6 +80,9 @@ pub(super) fn terminal(view: &TerminalView, telling: &Telling<'_>) -> String {
                 facts.add(format!("killed {}", quoted(lost)));
             }
         }
+    }
+    if view.fresh.is_some() {
+        startup(&mut facts, &report.session);
     }
     let (body, notes) = body(report, telling);
     circumstances(&mut facts, report, notes, telling);

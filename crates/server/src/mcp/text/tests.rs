@@ -1,16 +1,20 @@
 //! The grammar of answers, whole texts at a time: every form that docs/text-format.md shows is here.
 
 use super::*;
-use crate::action::SessionExit;
+use crate::action::{SessionExit, Tools};
 use crate::mcp::rig::{command, report as done};
 
 fn host() -> Host {
     Host { user: "alice".to_owned(), name: "box".to_owned() }
 }
 
+fn python(path: &str) -> Tools {
+    Tools { python: Some(path.into()), ..Tools::default() }
+}
+
 /// Told to somebody who has heard of the session before, ten seconds after the epoch.
 fn told(what: &Report) -> String {
-    let (host, shown) = (host(), Shown { cwd: "/app".into(), python: Some("/usr/bin/python3".into()) });
+    let (host, shown) = (host(), Shown { cwd: "/app".into(), tools: python("/usr/bin/python3") });
     report(what, &telling(&host, Some(&shown)))
 }
 
@@ -45,13 +49,14 @@ fn a_result_is_the_output_and_then_only_what_is_unusual() {
 fn what_changed_since_the_last_answer_is_said() {
     let mut report = done("");
     report.session.cwd = "/srv/a\nb".into();
-    report.session.python = Some("/app/.venv/bin/python".into());
+    report.session.tools = python("/app/.venv/bin/python");
     let command = report.command.as_mut().expect("one");
     command.exit_code = Some(2);
     command.completed_at = Some(SystemTime::UNIX_EPOCH + Duration::from_millis(3_400));
     assert_eq!(told(&report), "[exit 2 · 3.4s · cwd /srv/a\\nb · python /app/.venv/bin/python]");
-    report.session.python = None;
-    assert_eq!(told(&report), "[exit 2 · 3.4s · cwd /srv/a\\nb · python none]");
+    report.session.tools.python = None;
+    report.session.tools.node = Some("/opt/node".into());
+    assert_eq!(told(&report), "[exit 2 · 3.4s · cwd /srv/a\\nb · python none · node /opt/node]");
 }
 
 #[test]
@@ -92,7 +97,7 @@ fn a_command_that_runs_on_says_so_with_why_and_where() {
         told(&ready),
         "ready\n[still running · 10s · session s0-k3v9q2m7xa · command c7 · matched \"re\\\"ady\\n\"]"
     );
-    let (host, shown) = (host(), Shown { cwd: "/app".into(), python: Some("/usr/bin/python3".into()) });
+    let (host, shown) = (host(), Shown { cwd: "/app".into(), tools: python("/usr/bin/python3") });
     let soft = Telling { quiet: Some(Duration::from_secs(30)), ..telling(&host, Some(&shown)) };
     assert_eq!(
         report(&running(Foreground::Running, EndedBy::Quiet, ""), &soft),
@@ -146,7 +151,7 @@ fn what_is_left_out_is_counted_and_named_with_the_call_that_reads_it() {
         "first\n[… 48,213 bytes omitted: lines 121–1904; get_terminal_output {\"session_id\":\"s0-k3v9q2m7xa\",\
          \"command_id\":\"c7\",\"since\":\"o:1234\"}]\nlast\n[exit 0]"
     );
-    let (host, shown) = (host(), Shown { cwd: "/app".into(), python: Some("/usr/bin/python3".into()) });
+    let (host, shown) = (host(), Shown { cwd: "/app".into(), tools: python("/usr/bin/python3") });
     let without = Telling { has_read_tool: false, ..telling(&host, Some(&shown)) };
     assert_eq!(
         report(&cut, &without),
@@ -207,7 +212,7 @@ fn a_full_screen_program_is_its_rows_and_its_cursor() {
 
 #[test]
 fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
-    let (host, shown) = (host(), Shown { cwd: "/app".into(), python: Some("/usr/bin/python3".into()) });
+    let (host, shown) = (host(), Shown { cwd: "/app".into(), tools: python("/usr/bin/python3") });
     let tell = |look, fresh| {
         let view =
             TerminalView { report: done("late\n"), fresh, look: Some(look), soft_timeout: crate::limits::SOFT_TIMEOUT };

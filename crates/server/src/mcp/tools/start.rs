@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::resize::cells;
 use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read, session};
-use crate::action::{Action, Create, Limit, Limits, Outcome};
+use crate::action::{Action, Create, Limit, Limits, Otherwise, Outcome};
 use crate::limits::{COLS_DEFAULT, COLS_MAX, ROWS_DEFAULT, ROWS_MAX};
 use crate::mcp::{schema, text};
 
@@ -35,7 +35,11 @@ struct Arguments {
     env: BTreeMap<String, String>,
     /// The size in cells.
     #[serde(default)]
-    dimensions: Dimensions,
+    #[schemars(with = "Dimensions")]
+    dimensions: Option<Dimensions>,
+    /// Of the configuration file.
+    #[serde(default)]
+    profile: String,
     /// For people.
     #[serde(default)]
     name: String,
@@ -145,18 +149,32 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
         Some(path) if Path::new(&path).starts_with("~") => Some(path.into()),
         // A relative path means the client's directory and not the server's.
         Some(path) => Some(client.cwd.clone().unwrap_or_default().join(path)),
-        None => client.cwd.clone(),
+        None => None,
     };
-    let action = Action::Create(Create {
-        // What models write, whatever their user likes.
-        shell: given(arguments.shell).or_else(|| Some("bash".to_owned())),
+    let size = match &arguments.dimensions {
+        None => (None, None),
+        Some(d) => {
+            let cols = cells("dimensions.cols", d.cols, COLS_MAX)?;
+            (Some(cols), Some(cells("dimensions.rows", d.rows, ROWS_MAX)?))
+        }
+    };
+    let action = Action::Create(Box::new(Create {
+        shell: given(arguments.shell),
         login: false,
         cwd,
         env: arguments.env.into_iter().collect(),
         base_env: client.env.clone(),
         umask: client.umask,
-        cols: Some(cells("dimensions.cols", arguments.dimensions.cols, COLS_MAX)?),
-        rows: Some(cells("dimensions.rows", arguments.dimensions.rows, ROWS_MAX)?),
+        cols: size.0,
+        rows: size.1,
+        profile: given(arguments.profile),
+        otherwise: Otherwise {
+            cwd: client.cwd.clone(),
+            cols: Some(COLS_DEFAULT),
+            rows: Some(ROWS_DEFAULT),
+            // What models write, whatever their user likes.
+            shell: Some("bash".to_owned()),
+        },
         name: given(arguments.name),
         owner: given(arguments.owner),
         keeps_descendants: false,
@@ -166,7 +184,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
         detach: client.detach,
         is_default: false,
         key: call.key.clone(),
-    });
+    }));
     match call.act(action).await? {
         Outcome::Session(view) => {
             call.note(&view);
@@ -180,12 +198,18 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
             structured["dimensions"] = serde_json::json!({ "cols": view.cols, "rows": view.rows });
             structured["user"] = call.door.host.user.as_str().into();
             structured["host"] = call.door.host.name.as_str().into();
-            if let Some(python) = &view.python {
-                structured["python"] = python.to_string_lossy().into();
+            for (name, path) in view.tools.named() {
+                if let Some(path) = path {
+                    structured[name] = path.to_string_lossy().into();
+                }
             }
             structured["connection"] = serde_json::json!({
                 "url": format!("/terminals/{}", view.id), "attach": format!("ptyd attach {}", view.id),
             });
+            if let Some(profile) = &view.profile {
+                structured["profile"] = profile.as_str().into();
+            }
+            text::startup(&mut facts, &view);
             facts.add(format!("attach: ptyd attach {}", view.id));
             Ok(Answer { text: facts.line(), structured: Some(structured) })
         }

@@ -17,7 +17,7 @@ mod tells;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use holder::spec::Spec;
@@ -39,7 +39,7 @@ use super::tape::{Step, Tape};
 use super::wait::Waiter;
 use crate::action::{
     ActionError, Boundary, CommandStatus, CommandView, EndedBy, Foreground, InputBytes, ProcessView, ScreenView,
-    SessionEvent, SessionStatus, SessionView, SignalView, Wait,
+    SessionEvent, SessionStatus, SessionView, SignalView, StartupFailure, Wait,
 };
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
@@ -225,6 +225,8 @@ pub(crate) struct Shared {
     pub(crate) spec: Spec,
     pub(crate) reader: Reader,
     pub(crate) store: Arc<Store>,
+    /// What its profile wanted to be run first and that failed, until the next server.
+    pub(crate) startup_failed: Mutex<Vec<StartupFailure>>,
 }
 
 pub(crate) struct Session {

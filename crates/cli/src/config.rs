@@ -1,0 +1,183 @@
+//! The configuration file on the command line: it gives the options of `serve` other defaults, and `ptyd config show`
+//! says what holds and why.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use serde_json::{Value, json};
+use server::Config;
+use server::action::Limit;
+use server::config_file::ConfigFile;
+
+use crate::exit::Failure;
+use crate::paths::{PathOptions, Paths};
+use crate::serve::{LISTEN, ServeOptions};
+use crate::sessions::{print_json, table};
+
+/// The options of `config`.
+#[derive(Debug, Args)]
+pub struct ConfigOptions {
+    #[command(subcommand)]
+    command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Print every setting that a server started here would have, and where it comes from
+    Show {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// The options that are set on the server's command line and nowhere else.
+const NOT_IN_THE_FILE: [&str; 1] = ["detached"];
+/// Those that every command takes: a client must find the server without reading its file.
+const OF_EVERY_COMMAND: [&str; 4] = ["state_dir", "socket", "config", "runtime_dir"];
+
+/// Reads the command line; for a server the configuration file stands behind it and the environment.
+pub fn read(command: Command) -> Result<ArgMatches, Failure> {
+    let matches = command.clone().get_matches();
+    if matches.subcommand_name() != Some("serve") {
+        return Ok(matches);
+    }
+    let given = PathOptions::from_arg_matches(&matches).map_err(Failure::usage)?;
+    Ok(with_file(command, &given)?.0.get_matches())
+}
+
+/// The command with the file's settings as the defaults of its options, and the file.
+fn with_file(command: Command, given: &PathOptions) -> Result<(Command, ConfigFile), Failure> {
+    let Some(path) = given.config_file() else { return Ok((command, ConfigFile::default())) };
+    if given.config.is_some() && !path.exists() {
+        return Err(Failure::usage(format!("{}: there is no such file", path.display())));
+    }
+    let file = ConfigFile::read(&path).map_err(Failure::usage)?;
+    let mut serve = command.find_subcommand("serve").cloned().unwrap_or_default();
+    let known: Vec<String> = settings(&serve).into_iter().map(|(name, _)| name).collect();
+    for (name, words) in file.settings() {
+        let wrong = |what: String| Failure::usage(format!("{}: server.{name}: {what}", path.display()));
+        if !known.contains(&name) {
+            return Err(wrong(format!("is no setting; there are {}", known.join(", "))));
+        }
+        // Alone, so that the message does not speak of a command line that nobody has written.
+        let id = name.clone();
+        let alone = serve.clone().mut_arg(&id, |arg| arg.default_values(words.clone()).env(None::<&str>));
+        alone.try_get_matches_from(["serve"]).map_err(|e| wrong(first_line(&e.to_string())))?;
+        serve = serve.mut_arg(&id, |arg| arg.default_values(words));
+    }
+    Ok((command.mut_subcommand("serve", |_| serve), file))
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+/// The names of the settings in the file, with the variables of the environment that go before it.
+fn settings(serve: &Command) -> Vec<(String, Option<String>)> {
+    let is_setting = |name: &str| !NOT_IN_THE_FILE.contains(&name) && !OF_EVERY_COMMAND.contains(&name);
+    serve
+        .get_arguments()
+        .filter(|arg| arg.get_long().is_some_and(|long| !matches!(long, "help" | "version")))
+        .map(|arg| (arg.get_id().to_string(), arg.get_env().map(|e| e.to_string_lossy().into_owned())))
+        .filter(|(name, _)| is_setting(name))
+        .collect()
+}
+
+/// `ptyd config show`.
+pub fn config(
+    command: Command,
+    given: &PathOptions,
+    paths: &Paths,
+    options: &ConfigOptions,
+) -> Result<ExitCode, Failure> {
+    let ConfigCommand::Show { json } = &options.command;
+    let path = given.config_file();
+    let (command, file) = with_file(command, given)?;
+    let variables = settings(command.find_subcommand("serve").unwrap_or(&command));
+    let matches = command.try_get_matches_from(["ptyd", "serve"]).map_err(Failure::usage)?;
+    let (_, serve) = matches.subcommand().ok_or_else(|| Failure::usage("there is no serve"))?;
+    let options = ServeOptions::from_arg_matches(serve).map_err(Failure::usage)?;
+    let config = options.config(given, paths.clone(), options.listen.unwrap_or(LISTEN))?;
+    let values = values(&config);
+    let in_file = path.as_ref().map_or_else(|| "file".to_owned(), |path| path.display().to_string());
+    let mut rows: Vec<(String, Value, String)> = Vec::new();
+    for (name, variable) in variables {
+        let source = match serve.value_source(&name) {
+            Some(ValueSource::EnvVariable) => format!("environment ({})", variable.unwrap_or_default()),
+            Some(ValueSource::CommandLine) => "command line".to_owned(),
+            Some(ValueSource::DefaultValue) if file.settings().contains_key(&name) => in_file.clone(),
+            _ => "default".to_owned(),
+        };
+        rows.push((name.clone(), values.get(name.as_str()).cloned().unwrap_or_default(), source));
+    }
+    let of = |option: bool, variable: &str| match (option, std::env::var_os(variable)) {
+        (true, Some(_)) => format!("command line or environment ({variable})"),
+        (true, None) => "command line".to_owned(),
+        (false, _) => "default".to_owned(),
+    };
+    rows.push(("state_dir".to_owned(), json!(paths.state_dir), of(given.state_dir.is_some(), "PTYD_STATE_DIR")));
+    let is_placed = given.socket.is_some() || given.runtime_dir.is_some();
+    rows.push(("socket".to_owned(), json!(paths.socket), of(is_placed, "PTYD_RUNTIME_DIR")));
+    // A secret: only that there is one.
+    let token = if config.token.is_some() { ("***", "environment (PTYD_TOKEN)") } else { ("made and kept", "default") };
+    rows.push(("token".to_owned(), json!(token.0), token.1.to_owned()));
+    let profiles: Vec<&String> = file.profiles.keys().collect();
+    rows.push((
+        "profiles".to_owned(),
+        json!(profiles),
+        if profiles.is_empty() { "default".to_owned() } else { in_file },
+    ));
+    if *json {
+        let rows = rows.into_iter().map(|(name, value, source)| (name, json!({ "value": value, "source": source })));
+        print_json(&Value::Object(rows.collect()))?;
+    } else {
+        let rows = rows.into_iter().map(|(name, value, source)| [format!("{name} = {value}"), format!("# {source}")]);
+        print!("{}", table(rows.collect()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What holds, by the name of the setting.
+fn values(config: &Config) -> BTreeMap<&'static str, Value> {
+    let limits: serde_json::Map<String, Value> = Limit::ALL
+        .into_iter()
+        .filter(|limit| !matches!(limit, Limit::InactivityTimeout | Limit::MaxAge))
+        .filter_map(|limit| Some((limit.name().to_owned(), json!(config.limits.value(limit)?))))
+        .collect();
+    let never = |limit| config.limits.value(limit).map_or_else(|| json!("never"), |seconds| json!(seconds));
+    BTreeMap::from([
+        ("listen", json!(config.listen)),
+        ("journal_bytes", json!(config.journal_bytes_max)),
+        ("soft_timeout", json!(config.soft_timeout.as_secs_f64())),
+        ("inactivity_timeout", never(Limit::InactivityTimeout)),
+        ("max_age", never(Limit::MaxAge)),
+        ("limits", Value::Object(limits)),
+        ("retention_age", json!(config.retention_age.as_secs())),
+        ("retention_bytes", json!(config.retention_bytes)),
+        ("slow_call", json!(config.slow_call.as_secs_f64())),
+        ("requests_per_second", json!(config.requests_per_second)),
+        ("failures_per_second", json!(config.failures_per_second)),
+        ("sessions_max", json!(config.sessions_max)),
+        ("sessions_per_owner_max", json!(config.sessions_per_owner_max)),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_setting_of_the_server_is_shown_with_its_value() {
+        let command = crate::Cli::command();
+        let names = settings(command.find_subcommand("serve").expect("there"));
+        let config = Config::of(LISTEN, "/s".into(), "/d".into());
+        let shown: Vec<_> = values(&config).into_keys().map(str::to_owned).collect();
+        let mut names: Vec<_> = names.into_iter().map(|(name, _)| name).collect();
+        names.sort();
+        assert_eq!(names, shown);
+    }
+}

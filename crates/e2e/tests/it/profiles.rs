@@ -1,0 +1,222 @@
+//! Profiles: what the configuration file says holds behind what a request says, and all of it can be seen.
+
+use std::process::Stdio;
+
+use api::{CreateRequest, Dimensions, InputRequest, SessionStatus};
+use client::ClientError;
+use e2e::{Home, Server, Start};
+use serde_json::{Value, json};
+
+/// A server whose configuration file says this.
+fn with_file(text: &str) -> Server {
+    let home = Home::make();
+    configure(&home, text);
+    Server::start_in(home, Start::default())
+}
+
+fn configure(home: &Home, text: &str) {
+    let folder = home.path().join("config/ptyd");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("config.toml"), text).expect("written");
+}
+
+fn by(profile: &str) -> CreateRequest {
+    CreateRequest { profile: Some(profile.to_owned()), ..CreateRequest::default() }
+}
+
+fn environment(server: &Server, id: &str) -> Value {
+    server.connect().ask("GET", &format!("/terminals/{id}/environment"), "").expect("an answer").json()
+}
+
+/// Why a session is not started, and the field that is wrong.
+async fn refusal(server: &Server, request: &CreateRequest) -> (String, Option<String>) {
+    match server.client().create(request, None).await {
+        Err(ClientError::Refused(problem)) => (problem.detail, problem.field),
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// What is printed, on stdout and on stderr.
+fn ptyd(server: &Server, args: &[&str]) -> (String, String) {
+    let output = server.ptyd(args).stdin(Stdio::null()).output().expect("it can be executed");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (text(output.stdout), text(output.stderr))
+}
+
+const WEB: &str = r#"
+[profiles.web]
+cwd = "~/files"
+env = { COLOUR = "blue", API_TOKEN = "hidden", BOTH = "profile" }
+unset = ["GONE"]
+path_prepend = ["~/bin"]
+umask = "027"
+locale = "C.UTF-8"
+term = "vt100"
+cols = 90
+rows = 30
+startup = ["export STARTED=yes; cd /usr"]
+limits = { openFiles = 300 }
+
+[profiles.plain]
+login = true
+"#;
+
+#[tokio::test]
+async fn a_session_is_started_by_its_profile_and_what_the_request_says_goes_before_it() {
+    let server = with_file(WEB);
+    let home = server.home().path().display().to_string();
+    let shell = server.session_with(by("web")).await;
+    let seen = shell.look().await;
+    assert_eq!((seen.profile.as_deref(), seen.dimensions), (Some("web"), Dimensions { cols: 90, rows: 30 }));
+    assert_eq!((seen.cwd.as_str(), seen.startup_failed), ("/usr", Vec::new()));
+    let words = "echo $COLOUR $API_TOKEN $BOTH $STARTED $TERM $LANG $(umask) $(ulimit -n) ${PATH%%:*}";
+    let expected = format!("blue hidden profile yes vt100 C.UTF-8 0027 300 {home}/bin\n");
+    assert_eq!(shell.gives(words).await, (0, expected));
+
+    let told = environment(&server, &shell.id);
+    assert_eq!((&told["profile"], &told["login"], &told["umask"]), (&json!("web"), &json!(false), &json!("027")));
+    let of = |name: &str| told["variables"][name].as_str();
+    assert_eq!((of("COLOUR"), of("API_TOKEN"), of("TERM")), (Some("blue"), Some("***"), Some("vt100")));
+
+    // What a login shell's own files do to the rest is theirs.
+    let shell = server.session_with(by("plain")).await;
+    assert_eq!(shell.gives("shopt -q login_shell").await, (0, String::new()));
+
+    let request = CreateRequest {
+        cwd: Some("/tmp".to_owned()),
+        env: [("BOTH".to_owned(), "request".to_owned())].into(),
+        dimensions: Some(Dimensions { cols: 70, rows: 20 }),
+        ..by("web")
+    };
+    let shell = server.session_with(request).await;
+    assert_eq!(shell.look().await.dimensions, Dimensions { cols: 70, rows: 20 });
+    assert_eq!(shell.gives("echo $BOTH $OLDPWD").await, (0, "request /tmp\n".to_owned()));
+}
+
+#[tokio::test]
+async fn the_profile_called_default_is_that_of_all_who_name_none_and_an_unknown_one_is_refused_with_those_there_are() {
+    let server = with_file(WEB);
+    let shell = server.session().await;
+    assert_eq!((shell.look().await.profile, shell.gives("echo $TERM").await.1), (None, "xterm-256color\n".to_owned()));
+    let (why, field) = refusal(&server, &by("wed")).await;
+    assert_eq!(
+        (why.as_str(), field.as_deref()),
+        ("profile: there is no profile \"wed\"; there are: plain, web", Some("profile"))
+    );
+    // It holds from now on, without a restart.
+    configure(server.home(), "[profiles.default]\nterm = \"vt52\"\ncwd = \"/usr\"\n");
+    let shell = server.session().await;
+    assert_eq!(
+        (shell.look().await.profile.as_deref(), shell.gives("echo $TERM").await.1),
+        (Some("default"), "vt52\n".to_owned())
+    );
+    let (id, _) = ptyd(&server, &["new"]);
+    assert_eq!(server.client().session(id.trim()).await.expect("there").cwd, "/usr");
+    configure(server.home(), "[profiles.default]\ntrem = \"vt52\"\n");
+    let (why, _) = refusal(&server, &CreateRequest::default()).await;
+    assert!(why.contains("config.toml, line 2: unknown field `trem`"), "{why}");
+}
+
+#[tokio::test]
+async fn commands_at_the_start_that_fail_are_told_and_the_session_can_be_used() {
+    let server = with_file("[profiles.bad]\nstartup = [\"first=1\", \"(exit 3)\", \"if\", \"last=1\"]\n");
+    let (id, errors) = ptyd(&server, &["new", "--profile", "bad"]);
+    assert!(errors.contains("ptyd: startup failed: (exit 3): it exited with 3\n"), "{errors}");
+    let shell = e2e::Session::new(server.client().clone(), id.trim().to_owned());
+    let seen = shell.look().await;
+    let failed: Vec<_> = seen.startup_failed.iter().map(|failure| failure.command.as_str()).collect();
+    assert_eq!((seen.status, failed), (SessionStatus::Running, vec!["(exit 3)", "if"]));
+    assert_eq!(shell.gives("echo $first $last").await, (0, "1 1\n".to_owned()));
+}
+
+#[tokio::test]
+async fn a_clean_shell_reads_none_of_the_users_start_up_files() {
+    let server = with_file("[profiles.clean]\nrc = \"clean\"\n[profiles.login]\nrc = \"clean\"\nlogin = true\n");
+    for file in [".bashrc", ".bash_profile", ".zshenv", ".zshrc", ".zprofile"] {
+        std::fs::write(server.home().path().join(file), "READ=yes\n").expect("written");
+    }
+    assert_eq!(server.session().await.gives("echo \"<$READ>\"").await, (0, "<yes>\n".to_owned()));
+    for (shell, profile) in [("bash", "clean"), ("bash", "login"), ("zsh", "clean"), ("zsh", "login")] {
+        let request = CreateRequest { shell: Some(shell.to_owned()), ..by(profile) };
+        let session = server.session_with(request).await;
+        let words = "echo \"<$READ${PTYD_CLEAN-}${PTYD_ZSH_CLEAN-}>\"";
+        assert_eq!(session.gives(words).await, (0, "<>\n".to_owned()), "{shell} {profile}");
+    }
+    let (why, _) = refusal(&server, &CreateRequest { shell: Some("fish".to_owned()), ..by("clean") }).await;
+    assert_eq!(why, "profile: clean: rc: fish cannot be started clean; bash and zsh can");
+}
+
+#[tokio::test]
+async fn a_shell_is_another_users_where_root_serves_and_is_refused_where_not() {
+    let server =
+        with_file("[profiles.other]\nuser = \"nobody\"\ncwd = \"/tmp\"\n[profiles.none]\nuser = \"no-such-user\"\n");
+    let (why, field) = refusal(&server, &by("none")).await;
+    assert_eq!(
+        (why.as_str(), field.as_deref()),
+        ("profile: none: user: there is no user \"no-such-user\" on this machine", Some("profile"))
+    );
+    if !rustix::process::geteuid().is_root() {
+        let (why, _) = refusal(&server, &by("other")).await;
+        assert!(why.contains("only a server that root has started can start shells of nobody"), "{why}");
+        return;
+    }
+    let shell = server.session_with(by("other")).await;
+    assert_eq!(environment(&server, &shell.id)["user"], "nobody");
+    let shown = "echo \"who: $(id -un) $USER $LOGNAME $(id -G) $(stat -c %U \"$(tty)\") $PWD\"";
+    let line = InputRequest { input: Some(shown.to_owned()), end_with_newline: true, ..InputRequest::default() };
+    server.client().input(&shell.id, &line, None).await.expect("it is typed");
+    e2e::eventually("it is nobody's", async || {
+        let text = String::from_utf8_lossy(&shell.journal().await).into_owned();
+        text.contains("who: nobody nobody nobody 65534 nobody /tmp").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn toolchains_are_found_on_the_sessions_own_path_and_told_when_it_changes() {
+    let server = Server::start();
+    let tools = server.home().file("tools");
+    std::fs::create_dir(&tools).expect("a folder");
+    for name in ["node", "cargo", "rustc"] {
+        std::os::unix::fs::symlink("/bin/true", tools.join(name)).expect("a link");
+    }
+    let shell = server.session().await;
+    shell.run(&format!("PATH={}", tools.display())).await;
+    let seen = shell.look().await;
+    let at = |name: &str| Some(tools.join(name).display().to_string());
+    assert_eq!((seen.python, seen.node, seen.rustc, seen.cargo), (None, at("node"), at("rustc"), at("cargo")));
+    assert_eq!(
+        environment(&server, &shell.id)["toolchains"],
+        json!({ "node": at("node"), "rustc": at("rustc"), "cargo": at("cargo") })
+    );
+}
+
+#[test]
+fn settings_come_from_the_command_line_the_environment_or_the_file_and_it_is_shown_from_which() {
+    let server =
+        with_file("[server]\nsoft_timeout = 7\nsessions_max = 9\nlimits = { openFiles = 512 }\n[profiles.web]\n");
+    let file = server.home().path().join("config/ptyd/config.toml").display().to_string();
+    let (shown, errors) = ptyd(&server, &["config", "show", "--json"]);
+    let shown: Value = serde_json::from_str(&shown).unwrap_or_else(|e| panic!("{e}: {errors}"));
+    for (name, value, source) in [
+        ("soft_timeout", json!(7.0), file.as_str()),
+        ("sessions_max", json!(9), &file),
+        ("limits", json!({ "openFiles": 512.0 }), &file),
+        ("profiles", json!(["web"]), &file),
+        ("listen", json!("127.0.0.1:0"), "environment (PTYD_LISTEN)"),
+        ("max_age", json!("never"), "default"),
+    ] {
+        assert_eq!(shown[name], json!({ "value": value, "source": source }), "{name}");
+    }
+    let limit = server.connect().ask("POST", "/terminals", "{}").expect("an answer").json()["limits"][0].clone();
+    assert_eq!((&limit["limit"], &limit["value"]), (&json!("openFiles"), &json!(512.0)));
+    configure(server.home(), "[server]\nsoft_timeout = \"soon\"\n");
+    let (_, errors) = ptyd(&server, &["config", "show"]);
+    assert!(errors.contains("config.toml: server.soft_timeout: invalid value 'soon'"), "{errors}");
+    configure(server.home(), "[server]\nsoft_timeot = 1\n");
+    let (_, errors) = ptyd(&server, &["config", "show"]);
+    assert!(
+        errors.contains("config.toml: server.soft_timeot: is no setting; there are listen, journal_bytes"),
+        "{errors}"
+    );
+}

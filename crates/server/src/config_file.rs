@@ -1,0 +1,97 @@
+//! The configuration file: settings of the server and named profiles, in TOML.
+//!
+//! It is read anew for each session that is started, so that a profile is changed without a restart. A file that cannot be
+//! understood is an error with its line and never a default: nobody is to get another shell than the file says.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::Value;
+
+use crate::profile::Profile;
+
+/// What the file says.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConfigFile {
+    server: BTreeMap<String, Value>,
+    /// How sessions can be started, by name.
+    pub profiles: BTreeMap<String, Profile>,
+}
+
+impl ConfigFile {
+    /// Reads it; one that is not there says nothing.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(e) => return Err(format!("{}: {e}", path.display())),
+        };
+        toml::from_str(&text).map_err(|e| {
+            let before = e.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            format!("{}, line {line}: {}", path.display(), e.message().replace('\n', " "))
+        })
+    }
+
+    /// The settings of the table `server`, each as the words that its option takes on the command line.
+    pub fn settings(&self) -> BTreeMap<String, Vec<String>> {
+        let words = |value: &Value| match value {
+            Value::Array(all) => all.iter().map(word).collect(),
+            Value::Table(all) => all.iter().map(|(name, value)| format!("{name}={}", word(value))).collect(),
+            one => vec![word(one)],
+        };
+        self.server.iter().map(|(name, value)| (name.clone(), words(value))).collect()
+    }
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<ConfigFile, String> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("config.toml");
+        std::fs::write(&path, text).expect("written");
+        ConfigFile::read(&path).map_err(|e| e.replace(&dir.path().display().to_string(), ""))
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_says_nothing_and_settings_become_the_words_of_their_options() {
+        assert_eq!(ConfigFile::read(Path::new("/nowhere/config.toml")), Ok(ConfigFile::default()));
+        let file = read("[server]\nsoft_timeout = 2.5\nlisten = \"127.0.0.1:0\"\nlimit = { openFiles = 512 }\n");
+        let words = |all: &[&str]| all.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        let expected = [
+            ("limit".to_owned(), words(&["openFiles=512"])),
+            ("listen".to_owned(), words(&["127.0.0.1:0"])),
+            ("soft_timeout".to_owned(), words(&["2.5"])),
+        ];
+        assert_eq!(file.expect("read").settings(), expected.into());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        for (text, why) in [
+            ("[profiles.web]\nshel = 'zsh'\n", "/config.toml, line 2: unknown field `shel`"),
+            ("[profiles.web]\numask = '9'\n", "/config.toml, line 2: a mask has octal digits, such as \"027\""),
+            (
+                "[profiles.web]\nlimits = { memoryMb = 1 }\n",
+                "/config.toml, line 2: memoryMb: 1 is not from 8 to 16777216",
+            ),
+            (
+                "[profiles.web]\nlimits = { memory = 1 }\n",
+                "/config.toml, line 2: memory is no limit; there are cpuSeconds,",
+            ),
+            ("\n\nprofiles = [", "/config.toml, line 3: "),
+        ] {
+            let told = read(text).expect_err(text);
+            assert!(told.starts_with(why), "{told}");
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! What a session's shell finds when it starts: its profile, its variables, its user; and how that is shown later.
+//!
+//! What a request says itself goes before its profile, the profile before what its client brings along, and that before the
+//! server's own.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use sys::user::User;
+
+use super::create::{base_environment, check_variable, get, set};
+use super::manager::{Found, Handle, Manager, locked};
+use super::meta;
+use crate::action::{ActionError, CommandStatus, Create, EnvironmentView, Execute, StartupFailure, Variables, Wait};
+use crate::config_file::ConfigFile;
+use crate::identity::Principal;
+use crate::ids::SessionId;
+use crate::limits;
+use crate::profile::{self, Profile, StartFiles};
+
+/// Variables that name places and services of the one who started the server, where the shell is another user's.
+const NOT_OF_ANOTHER_USER: [&[u8]; 5] = [b"MAIL", b"DBUS_SESSION_BUS_ADDRESS", b"SSH_AUTH_SOCK", b"ZDOTDIR", b"OLDPWD"];
+
+/// The profile of a session to be, and whose shell it is.
+#[derive(Debug, Default)]
+pub(super) struct Setting {
+    /// The profile's name, if one applies.
+    pub(super) name: Option<String>,
+    pub(super) profile: Profile,
+    /// Another user than the server's own.
+    pub(super) user: Option<User>,
+}
+
+impl Manager {
+    /// The profile that a wish names, else the one for all that name none.
+    pub(super) fn setting(&self, wish: &Create) -> Result<Setting, ActionError> {
+        let unreadable = |why: String| ActionError::Start { why: format!("the configuration file: {why}") };
+        let file = self.config_file.as_deref().map(ConfigFile::read).transpose().map_err(unreadable)?;
+        let mut profiles = file.unwrap_or_default().profiles;
+        let name = wish.profile.as_deref().unwrap_or(profile::DEFAULT);
+        let Some(profile) = profiles.remove(name) else {
+            if wish.profile.is_none() {
+                return Ok(Setting::default());
+            }
+            let there: Vec<_> = profiles.into_keys().collect();
+            let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+            return Err(invalid(format!("there is no profile {name:?}; there are: {there}")));
+        };
+        let user = profile.user.as_deref().map(|user| another_user(name, user)).transpose()?.flatten();
+        Ok(Setting { name: Some(name.to_owned()), profile, user })
+    }
+
+    /// The first prompt, and then the profile's own commands, before anybody else is told of the session. A client that goes
+    /// away meanwhile does not keep the session from being made ready.
+    pub(super) async fn begin(self: &Arc<Self>, who: &Principal, handle: &Handle) {
+        self.first_prompt(handle).await;
+        if handle.shared.meta.startup.is_empty() {
+            return;
+        }
+        let (manager, who, handle) = (Arc::clone(self), who.clone(), handle.clone());
+        let _ = tokio::spawn(async move { manager.start_up(&who, &handle).await }).await;
+    }
+
+    async fn start_up(self: &Arc<Self>, who: &Principal, handle: &Handle) {
+        for command in &handle.shared.meta.startup {
+            let execute = Execute {
+                session: handle.shared.id.clone(),
+                command: command.clone(),
+                wait: Some(Wait::at_most(limits::STARTUP_TIMEOUT)),
+                key: None,
+                budget: 0,
+            };
+            let (reason, may_go_on) = match self.execute(who, execute).await {
+                Err(e) => (e.to_string(), false),
+                Ok(report) => match report.command {
+                    Some(c) if c.status == CommandStatus::Running => {
+                        (format!("it still runs after {} s", limits::STARTUP_TIMEOUT.as_secs()), false)
+                    }
+                    Some(c) if c.exit_code == Some(0) => continue,
+                    Some(c) => {
+                        let code = c.exit_code.map(|code| format!("it exited with {code}"));
+                        let reason = code.or(c.error).unwrap_or_else(|| "how it ended is not known".to_owned());
+                        (reason, c.status != CommandStatus::Terminated)
+                    }
+                    None => ("how it ended is not known".to_owned(), true),
+                },
+            };
+            locked(&handle.shared.startup_failed).push(StartupFailure { command: command.clone(), reason });
+            if !may_go_on {
+                break;
+            }
+        }
+    }
+
+    /// What the shell of a session was started with.
+    pub(super) async fn environment(
+        &self,
+        who: &Principal,
+        session: &SessionId,
+    ) -> Result<EnvironmentView, ActionError> {
+        let (shared, view) = match self.find(who, session).await? {
+            Found::Live(handle) => (Arc::clone(&handle.shared), self.live_view(&handle).await),
+            Found::Past(past) => (Arc::clone(&past.shared), Ok(past.view())),
+        };
+        let tools = view.map(|view| view.tools).unwrap_or_default();
+        let variable = |entry: &Vec<u8>| {
+            let at = entry.iter().position(|b| *b == b'=')?;
+            let (name, value) = (entry.get(..at)?.to_vec(), entry.get(at + 1..)?.to_vec());
+            let is_secret = meta::is_secret(&String::from_utf8_lossy(&name));
+            Some((name, if is_secret { b"***".to_vec() } else { value }))
+        };
+        Ok(EnvironmentView {
+            profile: shared.meta.profile.clone(),
+            user: shared.meta.user.clone(),
+            shell: Path::new(OsStr::from_bytes(&shared.spec.program)).to_owned(),
+            is_login: shared.meta.login,
+            umask: shared.spec.umask,
+            variables: shared.spec.env.iter().filter_map(variable).collect(),
+            tools,
+        })
+    }
+}
+
+impl Setting {
+    /// Every variable but those that the shell itself and the session's tag need.
+    pub(super) fn variables(&self, wish: &Create) -> Result<Variables, ActionError> {
+        let profile = &self.profile;
+        let mut env = base_environment(wish);
+        env.retain(|(name, _)| !profile.unset.iter().any(|unset| unset.as_bytes() == name));
+        if let Some(user) = &self.user {
+            env.retain(|(n, _)| !n.starts_with(b"XDG_") && !NOT_OF_ANOTHER_USER.contains(&n.as_slice()));
+            let name = user.name.as_bytes();
+            for (variable, value) in [
+                (b"HOME".as_slice(), user.home.as_slice()),
+                (b"USER", name),
+                (b"LOGNAME", name),
+                (b"SHELL", &user.shell),
+            ] {
+                set(&mut env, variable, value);
+            }
+        }
+        if let Some(locale) = &profile.locale {
+            env.retain(|(name, _)| !name.starts_with(b"LC_"));
+            set(&mut env, b"LANG", locale.as_bytes());
+        }
+        let wrong = |problem: String| invalid(format!("{}: {problem}", self.name.as_deref().unwrap_or_default()));
+        for (name, value) in &profile.env {
+            check_variable(name, value).map_err(|e| wrong(e.to_string()))?;
+            set(&mut env, name.as_bytes(), value.as_bytes());
+        }
+        let home = get(&env, b"HOME").map(<[u8]>::to_vec);
+        let mut path = Vec::new();
+        for dir in &profile.path_prepend {
+            let dir = match (dir.strip_prefix("~"), &home) {
+                (Ok(rest), Some(home)) => Path::new(OsStr::from_bytes(home)).join(rest),
+                _ => dir.clone(),
+            };
+            if !dir.is_absolute() || dir.as_os_str().as_bytes().iter().any(|b| matches!(b, b':' | 0)) {
+                let problem = "is not an absolute path, or cannot stand in PATH";
+                return Err(wrong(format!("path_prepend: {} {problem}", dir.display())));
+            }
+            path.push(dir.into_os_string().into_encoded_bytes());
+        }
+        if !path.is_empty() {
+            path.extend(get(&env, b"PATH").map(<[u8]>::to_vec));
+            set(&mut env, b"PATH", &path.join(b":".as_slice()));
+        }
+        for (name, value) in &wish.env {
+            check_variable(name, value)?;
+            set(&mut env, name.as_bytes(), value.as_bytes());
+        }
+        if profile.rc == StartFiles::Clean {
+            // The start-up file of a POSIX shell.
+            env.retain(|(name, _)| name != b"ENV");
+        }
+        Ok(env)
+    }
+
+    /// How the shell of this name is told to leave the user's start-up files alone: a variable for our script, which takes it
+    /// away again. Those that know one file only, `ENV`, were not given it.
+    pub(super) fn clean(&self, shell: &str, login: bool) -> Result<Option<&'static [u8]>, ActionError> {
+        match (self.profile.rc, shell) {
+            (StartFiles::User, _) => Ok(None),
+            (StartFiles::Clean, "bash") => Ok(Some(b"PTYD_CLEAN")),
+            (StartFiles::Clean, "zsh") => Ok(Some(b"PTYD_ZSH_CLEAN")),
+            (StartFiles::Clean, "dash") if !login => Ok(None),
+            (StartFiles::Clean, other) => {
+                let login = if login { " as a login shell" } else { "" };
+                let name = self.name.as_deref().unwrap_or_default();
+                Err(invalid(format!("{name}: rc: {other}{login} cannot be started clean; bash and zsh can")))
+            }
+        }
+    }
+
+    /// The shell of another user is started without our script, which that user cannot read.
+    pub(super) fn plain_arguments(&self, shell: &str, login: bool) -> Vec<Vec<u8>> {
+        let mut argv = vec![if login { format!("-{shell}") } else { shell.to_owned() }.into_bytes()];
+        if self.profile.rc == StartFiles::Clean && shell == "bash" {
+            argv.extend([b"--norc".to_vec(), b"--noprofile".to_vec()]);
+        }
+        argv.push(b"-i".to_vec());
+        argv
+    }
+}
+
+/// `None` where the server runs as that user anyway.
+fn another_user(profile: &str, name: &str) -> Result<Option<User>, ActionError> {
+    let wrong = |problem: String| invalid(format!("{profile}: user: {problem}"));
+    let user = sys::user::named(name).map_err(|e| wrong(format!("{name} cannot be looked up: {e}")))?;
+    let user = user.ok_or_else(|| wrong(format!("there is no user {name:?} on this machine")))?;
+    let own = rustix::process::geteuid();
+    if own.as_raw() == user.uid {
+        return Ok(None);
+    }
+    if !own.is_root() {
+        return Err(wrong(format!(
+            "only a server that root has started can start shells of {name}, and this one is not"
+        )));
+    }
+    Ok(Some(user))
+}
+
+fn invalid(problem: String) -> ActionError {
+    ActionError::Invalid { field: "profile", problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(profile: Profile) -> Setting {
+        Setting { name: Some("web".to_owned()), profile, user: None }
+    }
+
+    fn wish(base: &[(&str, &str)], env: &[(&str, &str)]) -> Create {
+        let base = base.iter().map(|(n, v)| (n.as_bytes().to_vec(), v.as_bytes().to_vec())).collect();
+        let env = env.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        Create { base_env: Some(Arc::new(base)), env, ..Create::default() }
+    }
+
+    fn shown(setting: &Setting, wish: &Create) -> Result<Vec<String>, String> {
+        let text =
+            |(n, v): (Vec<u8>, Vec<u8>)| format!("{}={}", String::from_utf8_lossy(&n), String::from_utf8_lossy(&v));
+        let mut all: Vec<_> = setting.variables(wish).map_err(|e| e.to_string())?.into_iter().map(text).collect();
+        all.sort();
+        Ok(all)
+    }
+
+    #[test]
+    fn a_profile_goes_behind_the_request_and_before_what_the_client_brings_along() {
+        let setting = of(Profile {
+            env: [("A", "profile"), ("B", "profile")].map(|(n, v)| (n.to_owned(), v.to_owned())).into(),
+            unset: vec!["GONE".to_owned()],
+            path_prepend: vec!["~/bin".into(), "/opt/x".into()],
+            locale: Some("C.UTF-8".to_owned()),
+            ..Profile::default()
+        });
+        let base =
+            [("HOME", "/h"), ("PATH", "/bin"), ("A", "client"), ("GONE", "1"), ("LC_ALL", "de_DE"), ("LANG", "de_DE")];
+        let expected = ["A=profile", "B=request", "HOME=/h", "LANG=C.UTF-8", "PATH=/h/bin:/opt/x:/bin"];
+        assert_eq!(shown(&setting, &wish(&base, &[("B", "request")])), Ok(expected.map(str::to_owned).into()));
+    }
+
+    #[test]
+    fn a_shell_of_another_user_has_that_users_places_and_none_of_ours() {
+        let user = User {
+            name: "ann".to_owned(),
+            uid: 1,
+            gid: 1,
+            groups: vec![1],
+            home: b"/home/ann".to_vec(),
+            shell: b"/bin/sh".to_vec(),
+        };
+        let setting = Setting { user: Some(user), ..Setting::default() };
+        let base =
+            [("HOME", "/root"), ("USER", "root"), ("XDG_RUNTIME_DIR", "/run/user/0"), ("MAIL", "x"), ("KEPT", "1")];
+        let expected = ["HOME=/home/ann", "KEPT=1", "LOGNAME=ann", "SHELL=/bin/sh", "USER=ann"];
+        assert_eq!(shown(&setting, &wish(&base, &[])), Ok(expected.map(str::to_owned).into()));
+    }
+
+    #[test]
+    fn what_a_profile_cannot_mean_is_told_with_its_name() {
+        let relative = of(Profile { path_prepend: vec!["bin".into()], ..Profile::default() });
+        let told = shown(&relative, &wish(&[], &[])).expect_err("relative");
+        assert_eq!(told, "profile: web: path_prepend: bin is not an absolute path, or cannot stand in PATH");
+        let clean = of(Profile { rc: StartFiles::Clean, ..Profile::default() });
+        assert_eq!(clean.clean("bash", true).expect("bash can"), Some(b"PTYD_CLEAN".as_slice()));
+        assert_eq!(clean.clean("dash", false).expect("it reads ENV alone"), None);
+        assert!(clean.clean("dash", true).is_err() && clean.clean("fish", false).is_err());
+    }
+}
