@@ -30,6 +30,7 @@ mod store;
 mod tickets;
 mod token;
 mod tokens;
+mod unread;
 mod viewing;
 pub mod ws;
 

@@ -33,6 +33,7 @@ use crate::rest::{self, Rest};
 use crate::sessions::Manager;
 use crate::stdio;
 use crate::token::Token;
+use crate::unread;
 use crate::ws::{self, Visits};
 
 /// What a socket's path may have at most: sockaddr_un holds 108 bytes with the NUL (unix(7)).
@@ -184,6 +185,7 @@ pub(crate) fn app(dispatcher: Dispatcher, guard: Guard, visits: &Visits, authori
         .layer(from_fn_with_state(Arc::new(guard), check))
         .layer(from_fn(label))
         .layer(from_fn_with_state(metrics, measure))
+        .layer(from_fn(unread::say))
 }
 
 /// A TCP listener whose connections send small answers at once (TCP_NODELAY).

@@ -187,3 +187,30 @@ fn a_command_that_nobody_waits_for_and_that_ends_its_session_is_no_refusal() {
         assert!(matches!(status, 200 | 202) && done["id"] == "c1", "{status} {done}");
     }
 }
+
+#[test]
+fn a_refusal_that_comes_before_the_body_was_read_says_that_the_connection_closes() {
+    use std::io::{Read, Write};
+    let server = Server::start();
+    let head = |token: &str, length: usize| {
+        let host = server.address();
+        format!(
+            "POST /mcp HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nContent-Length: {length}\r\n\r\n"
+        )
+    };
+    let mut wire = std::net::TcpStream::connect(server.address()).expect("it listens");
+    wire.write_all(head("wrong", 10).as_bytes()).expect("sent");
+    let mut answer = String::new();
+    wire.read_to_string(&mut answer).expect("it closes");
+    assert!(answer.starts_with("HTTP/1.1 401 ") && answer.contains("\r\nconnection: close\r\n"), "{answer}");
+    // Where the whole body was read, the connection stays.
+    let token = server.token();
+    let mut wire = std::net::TcpStream::connect(server.address()).expect("it listens");
+    for _ in 0..2 {
+        wire.write_all(format!("{}{{}}", head(&token, 2)).as_bytes()).expect("sent");
+        let mut buffer = [0; 4096];
+        let read = wire.read(&mut buffer).expect("answered");
+        let answer = String::from_utf8_lossy(&buffer[..read]).into_owned();
+        assert!(answer.starts_with("HTTP/1.1 4") && !answer.contains("connection: close"), "{answer}");
+    }
+}
