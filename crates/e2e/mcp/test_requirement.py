@@ -17,6 +17,21 @@ async def test_a_directory_change_stays(desk):
     assert (await desk.terminal("pwd")).output == "/tmp"
 
 
+async def test_every_shell_of_an_agent_is_started_by_a_profile(desk):
+    folder = desk.home / ".config/ptyd"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text(
+        "[profiles.default]\nenv = { FROM = 'default' }\nstartup = ['false']\n[profiles.web]\nenv = { FROM = 'web' }\ncwd = '/usr'\n"
+    )
+    first = await desk.terminal("echo $FROM")
+    assert (first.output, first.fact("cwd")) == ("default", str(desk.project))
+    assert 'startup failed: "false": it exited with 1' in first.facts
+    again = await desk.terminal("", reset=True)
+    assert 'startup failed: "false": it exited with 1' in again.facts
+    web = await desk.session(profile="web")
+    assert (await web.run("echo $FROM; pwd")).output == "web\n/usr"
+
+
 async def test_an_exported_variable_stays(desk):
     await desk.terminal("export TEST_VAR=hello")
     assert (await desk.terminal("echo $TEST_VAR")).output == "hello"
