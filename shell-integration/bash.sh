@@ -137,6 +137,8 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
 
   __ptyd_tell_path() {
     __ptyd_path=${PATH-}
+    # A datagram that the socket does not take would spoil the next one, too (unix(7), EMSGSIZE).
+    ((${#__ptyd_path} < 60000)) || return 0
     builtin printf 'P;%s;%s\0' "$__ptyd_secret" "$__ptyd_path" >&97
   }
 

@@ -155,11 +155,19 @@ impl Sampler {
         Some(State { foreground, canonical: modes.canonical, echo: modes.echo, isig: modes.isig, group, pid })
     }
 
+    /// Whether the shell has the terminal, has read all that was typed, and waits for more.
+    pub(crate) fn waits_for_keys(&self, leader: BorrowedFd<'_>, shell: u32) -> bool {
+        self.is_free(leader, shell) && process::blocked(shell, &self.tty) != Blocked::Elsewhere
+    }
+
+    fn is_free(&self, leader: BorrowedFd<'_>, shell: u32) -> bool {
+        sys::pty::foreground_group(leader) == shell && sys::pty::unread(&self.tty) == 0
+    }
+
     /// Whether what is typed now is read by a shell that takes lines; one that has just drawn its prompt is believed.
     pub(crate) fn is_at_line(&self, leader: BorrowedFd<'_>, shell: u32) -> bool {
         let Ok(modes) = sys::pty::modes(leader) else { return false };
-        let is_free = sys::pty::foreground_group(leader) == shell && sys::pty::unread(&self.tty) == 0;
-        is_free && process::at_line(shell, &self.tty, !modes.canonical) != AtLine::No
+        self.is_free(leader, shell) && process::at_line(shell, &self.tty, !modes.canonical) != AtLine::No
     }
 
     /// The shell holds the terminal: readline and fish select with every translation off, zsh reads with both on. The

@@ -111,6 +111,8 @@ pub const GONE_SETTLES: Duration = Duration::from_millis(50);
 /// Viewers are not shown what comes behind an accepted command before its output begins, which takes a fraction of a
 /// millisecond; a shell that does not begin is shown as it is.
 pub const ECHO_HELD: Duration = Duration::from_millis(100);
+/// A session whose actor panicked is taken up again no sooner than this after it was taken up before.
+pub const FAULT_PAUSE: Duration = Duration::from_millis(500);
 /// Requests that may queue for one session.
 pub const MAILBOX_MAX: usize = 64;
 /// The clean text that a pattern is matched against: the newest part.

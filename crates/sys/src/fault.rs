@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-/// `<point>:<file>`: a process that comes to this point while the file is there kills itself.
+/// `<point>:<file>`: a process that comes to this point while the file is there kills itself, or panics.
 const FAULT: &str = "PTYD_FAULT";
 /// A seed: a terminal is read in pieces of 1 to 4,096 bytes.
 const READ_SIZES: &str = "PTYD_TEST_READ_SIZES";
@@ -33,6 +33,19 @@ pub fn point(name: &str) {
         // It cannot fail for ourselves, and does not return.
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     }
+}
+
+/// Panics once, when a test wants that here: the file is gone afterwards.
+///
+/// # Panics
+/// That is what it is for.
+pub fn stumble(name: &str) {
+    if !IS_HEEDED {
+        return;
+    }
+    let fault = std::env::var(FAULT).unwrap_or_default();
+    let wanted = fault.split_once(':').filter(|(point, _)| *point == name);
+    assert!(wanted.is_none_or(|(_, file)| std::fs::remove_file(file).is_err()), "a test wants a fault at {name}");
 }
 
 /// How much of a terminal is read at once: what there is, or so much as a test wants.

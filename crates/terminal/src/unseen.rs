@@ -55,6 +55,7 @@ pub fn unseen(bytes: &[u8]) -> Unseen {
 #[derive(Debug, Default)]
 struct Pen {
     is_concealed: bool,
+    is_bold: bool,
     foreground: Option<Colour>,
     background: Option<Colour>,
 }
@@ -67,7 +68,12 @@ enum Colour {
 
 impl Pen {
     fn is_invisible(&self) -> bool {
-        self.is_concealed || self.foreground.is_some() && self.foreground == self.background
+        // Terminals show the eight colours brighter where they are bold.
+        let foreground = match self.foreground {
+            Some(Colour::Indexed(dark @ 0..=7)) if self.is_bold => Some(Colour::Indexed(dark + 8)),
+            other => other,
+        };
+        self.is_concealed || foreground.is_some() && foreground == self.background
     }
 
     /// SGR (ECMA-48 8.3.117), with the colours of ITU T.416 in both usual spellings.
@@ -78,6 +84,8 @@ impl Pen {
             let code = parts.next().flatten().unwrap_or(0);
             match code {
                 0 => *self = Self::default(),
+                1 => self.is_bold = true,
+                22 => self.is_bold = false,
                 8 => self.is_concealed = true,
                 28 => self.is_concealed = false,
                 30..=37 => self.foreground = Some(Colour::Indexed(code - 30)),
@@ -137,6 +145,7 @@ mod tests {
             ("\x1b[38;2;1;2;3m\x1b[48:2::1:2:3mxy\x1b[48:2::1:2:4mz", 2),
             ("\x1b[38:5:9m\x1b[101mxy", 2),
             ("\x1b[4:3mxy", 0),
+            ("\x1b[1;30;40mgrey\x1b[22mx", 1),
         ] {
             assert_eq!(unseen(output.as_bytes()), Unseen { concealed: count, ..Unseen::default() }, "{output:?}");
         }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use api::{CommandExecution, CommandStatus, SessionStatus};
+use api::{CommandExecution, CommandStatus, EndedBy, SessionStatus};
 use e2e::{Home, PATIENCE, Random, Server, Session, Start, count, eventually, seq};
 
 use crate::boundaries::join_all;
@@ -242,4 +242,29 @@ async fn the_next_server_tells_the_same_of_every_command_as_the_one_before() {
         }
     }
     assert_eq!(again, told);
+}
+
+#[tokio::test]
+async fn a_fault_in_one_session_ends_nothing_and_the_session_is_taken_up_again() {
+    let (server, doom) = doomed("turn");
+    let (shell, other) = (server.session().await, server.session().await);
+    let asked = shell.run("cd /; read -rp 'name? ' name; echo got $name; (exit 7)").await;
+    assert_eq!(asked.ended_by, Some(EndedBy::InputWanted));
+    let mut http = server.connect();
+    for _ in 0..3 {
+        std::fs::write(&doom, "").expect("written");
+        // Whoever asks meanwhile is told to ask again, and not that the session has ended.
+        let seen = eventually("it is taken up again", async || {
+            let has_faulted = !doom.exists();
+            let reply = http.ask("GET", &format!("/terminals/{}", shell.id), "").expect("an answer");
+            assert!(matches!(reply.status, 200 | 503), "{}", reply.json());
+            (reply.status == 200 && has_faulted).then(|| reply.json())
+        })
+        .await;
+        assert_eq!(seen["status"], "running");
+    }
+    shell.types("John").await;
+    let done = shell.end_of(&asked).await;
+    assert_eq!((done.exit_code, done.output.as_deref()), (Some(7), Some("name? John\ngot John\n")));
+    assert_eq!(other.gives("echo unharmed").await, (0, "unharmed\n".to_owned()));
 }

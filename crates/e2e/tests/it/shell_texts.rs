@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use api::{Boundary, CommandStatus, EndedBy, ErrorCode, Foreground, InputRequest, WaitRequest};
-use e2e::eventually;
+use e2e::{count, eventually};
 
 use crate::dialects::{Dialect, Trial, each};
 
@@ -135,6 +135,17 @@ async fn a_typed_secret_is_in_no_output_and_no_record() {
         assert_eq!(told, (Some(Foreground::PasswordWanted), Some("Password: ")), "{:?}", t.dialect);
         let answer = t.shell.types(&secret).await;
         assert_eq!(answer.output, format!("\n{}\n", secret.len()), "{:?}", t.dialect);
+        // A program that a person has started asks for one, too.
+        let asks = "sh -c 'stty -echo; echo Secret:; read x; stty echo; echo ${#x} given'\r";
+        let by_hand = |text: &str, words: &str| InputRequest {
+            input: Some(text.to_owned()),
+            wait_for: Some(words.to_owned()),
+            timeout: Some(20.0),
+            ..InputRequest::default()
+        };
+        t.shell.input(&by_hand(asks, "^Secret:")).await;
+        let given = t.shell.input(&by_hand(&format!("{secret}\r"), r"^\d+ given")).await;
+        assert_eq!(given.matched, Some(format!("{} given", secret.len())), "{:?}: {given:?}", t.dialect);
         let session = t.server.home().state().join("sessions").join(&t.shell.id);
         for file in ["journal", "events"] {
             let bytes = std::fs::read(session.join(file)).expect("there");
@@ -281,6 +292,56 @@ async fn what_a_person_types_disturbs_no_command() {
         assert!(refused.to_string().contains("C-c"), "{:?}: {refused}", t.dialect);
         t.shell.presses(&["C-c"], None).await;
         assert_eq!(t.gives("echo clear").await, t.is(0, "clear\n"));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_command_is_never_typed_into_a_program_that_somebody_typed_ahead() {
+    each("20 what a person types", async |t| {
+        for round in 0..count(3, 50) {
+            let file = format!("taken{round}");
+            let reads = format!("sh -c 'read x; echo \"$x\" >{file}; echo got'");
+            t.shell.sends(format!("sleep 0.1\r{reads}\r").as_bytes()).await;
+            let request =
+                api::ExecuteRequest { command: "echo agent".to_owned(), timeout: Some(1.0), ..Default::default() };
+            let refused = t.shell.try_run(&request).await.expect_err("somebody's program reads");
+            assert_eq!(refused.code(), Some(ErrorCode::SessionNotReady), "{:?}: {refused}", t.dialect);
+            t.shell.sends(b"mine\r").await;
+            let taken = eventually("it has read", async || {
+                std::fs::read_to_string(t.folder.join(&file)).ok().filter(|text| text.ends_with('\n'))
+            });
+            assert_eq!(taken.await, "mine\n", "{:?}", t.dialect);
+            assert_eq!(t.gives("echo after").await, t.is(0, "after\n"));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_text_that_dash_was_kept_from_running_is_no_success() {
+    let server = e2e::Server::start();
+    for before in ["set -n", "command() { echo mine; }"] {
+        let shell = Dialect::Dash.session(&server).await;
+        shell.run(before).await;
+        let done = shell.run("touch ran; true").await;
+        let told = (done.status, done.exit_code);
+        assert_ne!(told, (CommandStatus::Completed, Some(0)), "{before}: {done:?}");
+    }
+    let shell = Dialect::Dash.session(&server).await;
+    shell.gives("alias command=echo").await;
+    assert_eq!(shell.gives("echo it runs; false").await, (1, "it runs\n".to_owned()));
+}
+
+#[tokio::test]
+async fn a_path_that_no_datagram_holds_costs_no_end() {
+    each("2 exit codes", async |t| {
+        if t.dialect.is_fish() {
+            return;
+        }
+        let long = r#"export PATH="$PATH:/$(head -c 230000 /dev/zero | tr '\0' a)"; (exit 3)"#;
+        assert_eq!(t.shell.run(long).await.exit_code, Some(3), "{:?}", t.dialect);
+        assert_eq!(t.gives("echo on").await, t.is(0, "on\n"));
     })
     .await;
 }

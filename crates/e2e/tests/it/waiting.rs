@@ -151,8 +151,13 @@ async fn a_wait_ends_at_the_bell_and_a_titles_end_is_none() {
     )
     .await;
     assert_eq!((command.ended_by, command.output.as_deref()), (Some(EndedBy::Quiet), Some("no bell\n")));
-    let wait = WaitRequest { until: vec!["bell".to_owned()], timeout: Some(20.0), ..WaitRequest::default() };
-    let (rung, ()) = tokio::join!(shell.wait(&wait), async { drop(shell.types("\n").await) });
+    let enter = api::InputRequest {
+        input: Some("\n".to_owned()),
+        until: vec!["bell".to_owned()],
+        timeout: Some(20.0),
+        ..Default::default()
+    };
+    let rung = shell.input(&enter).await;
     assert_eq!((rung.ended_by, rung.matched.as_deref()), (EndedBy::Matched, Some("bell")));
 }
 
@@ -199,4 +204,27 @@ async fn a_program_that_does_not_read_the_terminal_is_never_said_to_ask() {
     .await;
     let expected = DO_NOT_ASK.map(|command| (command, EndedBy::TimedOut, api::Foreground::Running));
     assert_eq!(told, expected);
+}
+
+#[tokio::test]
+async fn what_a_job_in_the_background_does_can_be_waited_for_at_the_prompt() {
+    let server = Server::start();
+    let shell = server.session().await;
+    shell.gives("(sleep 0.3; touch ~/made) &").await;
+    let wait = |word: &str| WaitRequest { until: vec![word.to_owned()], timeout: Some(20.0), ..WaitRequest::default() };
+    let made = shell.wait(&wait("file:~/made")).await;
+    assert_eq!((made.ended_by, made.matched.as_deref()), (EndedBy::Matched, Some("file:~/made")));
+    shell.gives("(sleep 0.3; exec perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(Listen => 1); sleep 60') &").await;
+    for _ in 0..2 {
+        let listens = shell.wait(&wait("listening")).await;
+        assert!(listens.matched.is_some_and(|word| word.starts_with("listening:")));
+    }
+}
+
+#[tokio::test]
+async fn what_comes_and_goes_at_once_has_gone() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let command = until(&shell, r"printf 'Loading'; printf '\r\e[K'; read -r _", &["gone:Loading"]).await;
+    assert_eq!(command.matched.as_deref(), Some("gone:Loading"), "{command:?}");
 }

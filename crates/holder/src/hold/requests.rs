@@ -142,7 +142,11 @@ impl Holder {
         let leader = self.leader.as_fd();
         match self.prompts {
             Some(_) => self.sampler.is_at_line(leader, self.shell_pid),
-            None => pty::modes(leader).is_ok_and(|m| !m.canonical),
+            None => {
+                let is_editing = pty::modes(leader).is_ok_and(|m| !m.canonical);
+                // What was typed ahead may start a program that reads next.
+                is_editing && (!self.prompt.is_touched() || self.sampler.waits_for_keys(leader, self.shell_pid))
+            }
         }
     }
 
@@ -195,9 +199,11 @@ impl Holder {
             return self.answer(from, Status::Ended, 0);
         }
         let modes = pty::modes(self.leader.as_fd()).ok();
-        // Without echo nobody is meant to see it, unless the shell's own editor does the echoing.
+        // Without echo nobody is meant to see it, unless the shell's own editor does the echoing: what a person has started
+        // there may ask for a secret, too.
         let at_prompt = matches!(self.prompt.shell, Shell::Ready | Shell::Typed);
-        let is_secret = is_secret || modes.is_none_or(|m| !m.echo && !at_prompt);
+        let edits = || at_prompt && pty::foreground_group(self.leader.as_fd()) == self.shell_pid;
+        let is_secret = is_secret || modes.is_none_or(|m| !m.echo && (m.canonical || !edits()));
         let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let recorded: &[u8] = if is_secret { &[] } else { &bytes };
         let record = Record::Input { key, len, is_secret, bytes: recorded };

@@ -94,7 +94,7 @@ fn told(text: String, progress: Progress, steps: &[Step]) -> String {
     )
 }
 
-/// Waits for words; those that the program's unfinished last line shows already count.
+/// Waits for words; those that the program's unfinished last line, or the cursor's row, shows already count.
 async fn hear(call: &Call<'_>, id: &SessionId, words: &Regex, timeout: Duration) -> Result<Report, Refusal> {
     let wait = words_within(words.clone(), timeout);
     let mut waiting = std::pin::pin!(call.act(Action::Wait { session: id.clone(), wait, budget: BUDGET_CHARS }));
@@ -104,7 +104,16 @@ async fn hear(call: &Call<'_>, id: &SessionId, words: &Regex, timeout: Duration)
         let view = output::output(call, id, Since::Offset(from), View::Text, READ_BYTES_MAX, None).await?;
         let newest = if view.text.omitted.is_some() { &view.text.tail } else { &view.text.head };
         let prompt = newest.rsplit('\n').next().unwrap_or_default();
-        Ok::<_, Refusal>(words.find(prompt).map(|m| m.as_str().to_owned()))
+        if let Some(found) = words.find(prompt) {
+            return Ok::<_, Refusal>(Some(found.as_str().to_owned()));
+        }
+        // A program that moves the cursor asks where the cursor is, and one that has the whole screen wherever it likes.
+        let Outcome::Screen(screen) = call.act(Action::Screen(id.clone())).await? else { return Ok(None) };
+        let rows = match screen.rows.get(usize::from(screen.cursor_row)) {
+            Some(row) if !screen.is_alternate => row.clone(),
+            _ => screen.rows.join("\n"),
+        };
+        Ok(words.find(&rows).map(|m| m.as_str().to_owned()))
     };
     let early = tokio::select! {
         biased;

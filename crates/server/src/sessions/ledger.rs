@@ -424,7 +424,9 @@ impl Ledger {
                     news.push(News::Prompt);
                     return;
                 };
-                let (status, error) = if lost {
+                // Only the prompt came back: of a text whose beginning the shell did not tell nothing was run.
+                let was_taken = !end.flags.in_band || command.start.is_some();
+                let (status, error) = if lost || !was_taken {
                     (CommandStatus::Failed, Some("the shell did not take the command; it was not run".to_owned()))
                 } else if end.flags.incomplete {
                     // Those that read a text as they run it have run what stands before.
@@ -438,7 +440,7 @@ impl Ledger {
                     at: output_end.max(command.output_from()),
                     time_us,
                     status,
-                    exit: (!lost).then_some(end.exit),
+                    exit: (!lost && was_taken).then_some(end.exit),
                     // bash leaves PIPESTATUS as it was for what runs no pipeline (`sleep 1 &`, a function's definition): one
                     // element that differs is an earlier command's.
                     pipestatus: if end.pipestatus.len() == 1 { vec![end.exit] } else { end.pipestatus },

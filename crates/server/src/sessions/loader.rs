@@ -15,7 +15,7 @@ const LINES: [&str; 5] = [
     "\\builtin eval -- \"$__ptyd_text\"; __ptyd_finish && :",
     "{ \\builtin \\eval \"${__ptyd_text:__ptyd_begin()}\"; } always { \\__ptyd_cut; }; \\__ptyd_finish && :",
     "__ptyd_begin; builtin eval $__ptyd_text; __ptyd_finish",
-    "__ptyd_c {};command . \"$__ptyd_f\";__ptyd_r=$?;__ptyd_d",
+    "\\__ptyd_c {};\\command . \"$__ptyd_f\";__ptyd_r=$?;\\__ptyd_d",
 ];
 /// In every one of them, and seldom in anything else.
 const IN_ALL: &[u8] = b"__ptyd_";

@@ -20,7 +20,7 @@ use super::past::{self, Past};
 use super::processes::{self, Census};
 use super::retention::Retention;
 use super::session::{Ended, Request, Session, Shared, Snapshot};
-use super::{bounds, create, launch, launch::Image, snapshot};
+use super::{bounds, create, launch, launch::Image, snapshot, supervision};
 use crate::action::{
     Action, ActionError, Happened, Limits, List, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
 };
@@ -86,7 +86,7 @@ impl Handle {
 
     /// What a caller is told when the actor has gone before it answered.
     pub(super) fn why_gone(&self) -> ActionError {
-        if *self.stopping.borrow() {
+        if *self.stopping.borrow() || self.shared.has_faulted() {
             return ActionError::Restarting;
         }
         ActionError::Ended { session: self.shared.id.clone(), reason: JUST_ENDED.to_owned() }
@@ -94,7 +94,7 @@ impl Handle {
 
     /// The session has ended, although its handle may be there for another moment.
     fn is_gone(&self) -> bool {
-        self.mailbox.is_closed() && !*self.stopping.borrow()
+        self.mailbox.is_closed() && !*self.stopping.borrow() && !self.shared.has_faulted()
     }
 
     /// Waits until the actor has gone.
@@ -334,7 +334,12 @@ impl Manager {
     }
 
     /// Waits for the holder's greeting and gives the session its actor.
-    async fn take_on(self: &Arc<Self>, id: &SessionId, folder: PathBuf, mut link: Link) -> Result<Handle, ActionError> {
+    pub(super) async fn take_on(
+        self: &Arc<Self>,
+        id: &SessionId,
+        folder: PathBuf,
+        mut link: Link,
+    ) -> Result<Handle, ActionError> {
         let early = match tokio::time::timeout(GREETING, greeting(&mut link)).await {
             Ok(Ok(frames)) => frames,
             Ok(Err(why)) => return Err(ActionError::Start { why: with_log(&folder, &why) }),
@@ -370,16 +375,11 @@ impl Manager {
         }
         self.remember_key(&shared);
         self.store.put_session(row(&shared, None));
-        let manager = Arc::clone(self);
-        let stopping = self.stopping.subscribe();
-        tokio::spawn(async move {
-            let session = session.run(stopping).await;
-            manager.actor_ended(&session);
-        });
+        tokio::spawn(supervision::watch_over(Arc::clone(self), session, self.stopping.subscribe()));
         Ok(handle)
     }
 
-    fn actor_ended(&self, session: &Session) {
+    pub(super) fn actor_ended(&self, session: &Session) {
         if session.is_over() {
             bounds::remove(&session.shared.spec);
             let ended_us = session.ledger.exit.map_or_else(|| micros(SystemTime::now()), |(_, _, us)| us);

@@ -28,6 +28,7 @@ mod search;
 mod seek;
 mod session;
 mod snapshot;
+mod supervision;
 mod tape;
 #[cfg(test)]
 mod tests;

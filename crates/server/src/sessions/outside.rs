@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::future::Future;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,7 +51,10 @@ impl Outside {
                 Until::Listening(None) => this.any_port = true,
                 Until::Listening(Some(port)) => this.ports.push(*port),
                 Until::File(path) => {
-                    let place = snapshot.view.cwd.join(path);
+                    let place = match (path.strip_prefix("~"), home(handle)) {
+                        (Ok(rest), Some(home)) => home.join(rest),
+                        _ => snapshot.view.cwd.join(path),
+                    };
                     let known = if counts_now { None } else { version(&place) };
                     this.files.push((place, path.clone(), known));
                 }
@@ -121,6 +125,12 @@ pub(super) async fn either(
         from: from.unwrap_or(begins),
         ..now
     })
+}
+
+/// The session's home, which may be another one than the server's.
+fn home(handle: &Handle) -> Option<PathBuf> {
+    let home = handle.shared.spec.env.iter().find_map(|entry| entry.strip_prefix(b"HOME="))?;
+    Some(PathBuf::from(std::ffi::OsStr::from_bytes(home)))
 }
 
 fn listening(holder_pid: u32) -> HashSet<u16> {

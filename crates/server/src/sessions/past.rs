@@ -10,6 +10,7 @@ use super::ledger::{Command, Ledger, News, time};
 use super::meta::Meta;
 use super::session::Shared;
 use super::snapshot;
+use super::supervision::Faulted;
 use super::tape::{Step, Tape};
 use crate::action::{Boundary, CommandStatus, CommandView, Foreground, SessionStatus, SessionView};
 use crate::ids::SessionId;
@@ -119,5 +120,6 @@ pub(crate) fn open(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io
         reader,
         store: Arc::clone(store),
         startup_failed: Mutex::default(),
+        faulted: Faulted::default(),
     })
 }

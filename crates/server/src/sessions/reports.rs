@@ -398,6 +398,7 @@ impl Manager {
             // The actor has gone: the session ended while we waited, and everything is on disk.
             let is_final = shown.is_none();
             let (end, markers) = match shown {
+                Some(shown) if read.view == View::Stream => (shown.stream_to, shown.markers),
                 Some(shown) => (shown.to, shown.markers),
                 None => {
                     let end = ledger_end.unwrap_or(shared.reader.len().unwrap_or_default().0);

@@ -76,7 +76,7 @@ pub(crate) fn command_view(session: &SessionId, c: &Command, journal_end: u64) -
         end_offset: end.map(|e| e.at),
         output_size: end.map_or(journal_end, |e| e.at).saturating_sub(c.output_from()),
         cwd: end.and_then(|e| e.cwd.clone()),
-        boundary: end.map_or(Boundary::Attested, |e| e.boundary),
+        boundary: end.map_or(open_boundary(c.id), |e| e.boundary),
         limits_hit: c.limits_hit.clone(),
     }
 }
@@ -196,4 +196,9 @@ pub(crate) fn sweep(id: &SessionId) -> usize {
         }
     }
     swept
+}
+
+/// How sure the end of a command will be that runs.
+fn open_boundary(id: u32) -> Boundary {
+    if id > super::TYPED_IDS_FROM { Boundary::Heuristic } else { Boundary::Attested }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Waiter {
     /// A program that has the whole screen and is still has done what it was run or typed at for.
     ends_with_stillness: bool,
     hears_bell: bool,
+    /// Somebody else looks for what ends it.
+    looks_outside: bool,
     /// How often the bell had rung when the wait began.
     bells: u64,
     pub(crate) reply: oneshot::Sender<Finished>,
@@ -92,6 +94,7 @@ impl Waiter {
         let input_wanted =
             wait.input_wanted && wait.pattern.is_none() && wait.until.is_empty() || asks(|u| matches!(u, Until::Input));
         let hears_bell = asks(|u| matches!(u, Until::Bell));
+        let looks_outside = asks(|u| matches!(u, Until::Listening(_) | Until::File(_)));
         let vanishing = wait.until.into_iter().filter_map(|until| match until {
             Until::Gone(pattern) => Some(Vanishing { pattern, was_there: false, absent_since: None }),
             Until::Listening(_) | Until::File(_) | Until::Bell | Until::Input => None,
@@ -109,6 +112,7 @@ impl Waiter {
             painted: None,
             ends_with_stillness: false,
             hears_bell,
+            looks_outside,
             bells: 0,
             matcher: wait.pattern.map(|p| Matcher::new(p, cols)),
             reply,
@@ -138,6 +142,7 @@ impl Waiter {
     pub(crate) fn output(&mut self, offset: u64, bytes: &[u8], now: Instant) -> Option<String> {
         self.last_output = now;
         let skip = usize::try_from(self.from.saturating_sub(offset)).unwrap_or(usize::MAX).min(bytes.len());
+        self.notice(&bytes[skip..]);
         if let Some(painted) = &mut self.painted {
             painted.feed(&bytes[skip..]);
             let rows = painted.text().join("\n");
@@ -175,6 +180,15 @@ impl Waiter {
         !self.vanishing.is_empty() && self.painted.is_none()
     }
 
+    /// What comes and goes between two looks at the screen was there.
+    fn notice(&mut self, bytes: &[u8]) {
+        if self.vanishing.iter().all(|v| v.was_there) {
+            return;
+        }
+        let text = String::from_utf8_lossy(bytes).replace(|c: char| c.is_ascii_control(), "\n");
+        self.vanishing.iter_mut().for_each(|v| v.was_there |= v.pattern.is_match(&text));
+    }
+
     /// Looks whether the screen still has what is to go.
     pub(crate) fn look(&mut self, rows: &str, now: Instant) {
         for vanishing in &mut self.vanishing {
@@ -188,7 +202,7 @@ impl Waiter {
 
     /// Whether something is waited for at which no command has to run.
     pub(crate) fn wants_more(&self) -> bool {
-        self.matcher.is_some() || self.hears_bell || !self.vanishing.is_empty()
+        self.matcher.is_some() || self.hears_bell || self.looks_outside || !self.vanishing.is_empty()
     }
 
     pub(crate) fn wants_pattern(&self) -> bool {

@@ -42,14 +42,15 @@ pub(super) fn economical(text: &str) -> (String, usize) {
 
 /// A very long line without its middle.
 fn shortened(line: &str) -> Option<String> {
-    if line.len() <= LINE_CHARS_MAX {
+    let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+    let count = if line.len() > LINE_CHARS_MAX { line.chars().count() } else { 0 };
+    if count <= LINE_CHARS_MAX {
         return None;
     }
-    let count = line.chars().count();
-    let left_out = count.checked_sub(2 * LINE_CHARS_KEPT).filter(|_| count > LINE_CHARS_MAX)?;
     let head: String = line.chars().take(LINE_CHARS_KEPT).collect();
     let tail: String = line.chars().skip(count - LINE_CHARS_KEPT).collect();
-    Some(format!("{head}[… {} characters of this line omitted; the raw view has them]{tail}", grouped(left_out as u64)))
+    let left_out = grouped((count - 2 * LINE_CHARS_KEPT) as u64);
+    Some(format!("{head}[… {left_out} characters of this line omitted; the raw view has them]{tail}{end}"))
 }
 
 /// The line with what cannot be seen written as `\u{…}`.
@@ -121,12 +122,12 @@ mod tests {
     fn a_very_long_line_keeps_its_ends() {
         let long = format!("{}{}", "a".repeat(6_000), "é".repeat(6_000));
         let cut = text(&format!("b\n{long}\nc\n"));
-        let (head, tail) = ("a".repeat(2_000), "é".repeat(1_999));
+        let (head, tail) = ("a".repeat(2_000), "é".repeat(2_000));
         assert_eq!(
             cut,
-            format!("b\n{head}[… 8,001 characters of this line omitted; the raw view has them]{tail}\nc\n")
+            format!("b\n{head}[… 8,000 characters of this line omitted; the raw view has them]{tail}\nc\n")
         );
-        let fits = "é".repeat(9_999) + "\n";
+        let fits = "é".repeat(10_000) + "\n";
         assert_eq!(text(&fits), fits);
     }
 

@@ -48,7 +48,12 @@ impl Session {
             Request::Shown(reply) => {
                 let markers = self.ledger.markers.iter().copied().collect();
                 let has_exited = self.ledger.exit.is_some();
-                let _ = reply.send(Shown { to: self.shown_to(), markers, has_exited });
+                let _ = reply.send(Shown {
+                    to: self.ledger.scanner.held_from(),
+                    stream_to: self.shown_to(),
+                    markers,
+                    has_exited,
+                });
             }
             Request::At(when, reply) => drop(reply.send(self.ledger.offset_at(when))),
             Request::Times(reply) => drop(reply.send(self.ledger.times.clone())),

@@ -35,6 +35,7 @@ use super::loader;
 use super::meta::Meta;
 use super::processes::{Identity, Meter};
 use super::snapshot;
+use super::supervision::{Alarm, Faulted};
 use super::tape::{Step, Tape};
 use super::wait::Waiter;
 use crate::action::{
@@ -113,8 +114,10 @@ pub(crate) struct Started {
 /// What a viewer needs to know.
 #[derive(Debug, Default)]
 pub(crate) struct Shown {
-    /// Viewers may be given bytes up to here.
+    /// Up to where there are whole sequences.
     pub(crate) to: u64,
+    /// Viewers may be given bytes up to here.
+    pub(crate) stream_to: u64,
     /// The ranges of attested markers.
     pub(crate) markers: Vec<(u64, u64)>,
     /// The shell has gone, and its holder is clearing up.
@@ -227,9 +230,20 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<Store>,
     /// What its profile wanted to be run first and that failed, until the next server.
     pub(crate) startup_failed: Mutex<Vec<StartupFailure>>,
+    /// Its actor has panicked.
+    pub(crate) faulted: Faulted,
+}
+
+impl Shared {
+    /// Its actor has panicked, and it is about to be taken up again.
+    pub(crate) fn has_faulted(&self) -> bool {
+        self.faulted.is()
+    }
 }
 
 pub(crate) struct Session {
+    /// The first field: fields are dropped in their order.
+    _alarm: Alarm,
     pub(crate) shared: Arc<Shared>,
     link: Link,
     tape: Tape,
@@ -315,6 +329,7 @@ impl Session {
         let stops = stops::Stops::of(&shared);
         let life = life::Life::of(&shared);
         Self {
+            _alarm: Alarm(Arc::clone(&shared)),
             shared,
             link,
             tape: Tape::new(events),
@@ -365,6 +380,7 @@ impl Session {
     /// Runs until the session is over; gives itself back so that the manager can put it on record.
     pub(crate) async fn run(mut self, mut everyone: watch::Receiver<bool>) -> Self {
         loop {
+            sys::fault::stumble("turn");
             self.hear_frames();
             // One chunk a turn: a flood must not keep a request waiting, nor the other sessions of this thread.
             if self.is_behind {
