@@ -214,7 +214,9 @@ async fn what_a_job_in_the_background_does_can_be_waited_for_at_the_prompt() {
     let wait = |word: &str| WaitRequest { until: vec![word.to_owned()], timeout: Some(20.0), ..WaitRequest::default() };
     let made = shell.wait(&wait("file:~/made")).await;
     assert_eq!((made.ended_by, made.matched.as_deref()), (EndedBy::Matched, Some("file:~/made")));
-    shell.gives("(sleep 0.3; exec perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(Listen => 1); sleep 60') &").await;
+    shell
+        .gives("(sleep 0.3; exec perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(Listen => 1); sleep 60') &")
+        .await;
     for _ in 0..2 {
         let listens = shell.wait(&wait("listening")).await;
         assert!(listens.matched.is_some_and(|word| word.starts_with("listening:")));
