@@ -147,8 +147,13 @@ pub enum InputBytes {
     Raw(Vec<u8>),
     /// Named keys, which depend on the terminal's modes at the moment of typing.
     Keys(Vec<crate::keys::Key>),
-    /// Text as from a clipboard, in brackets where the program has asked for them, and whether Enter follows.
-    Paste(String, bool),
+    /// Text as from a clipboard, in brackets where the program has asked for them.
+    Paste {
+        /// The text.
+        text: String,
+        /// Enter follows.
+        enters: bool,
+    },
 }
 
 /// What ends a wait. The first of them does; the end of the command and of the session always do.

@@ -38,7 +38,7 @@ fn to_input(session: SessionId, body: api::InputRequest, key: Option<String>) ->
         return Err(Refusal::field("paste", "is for text, which is given as input"));
     }
     let bytes = match (body.input, body.input_base64, body.keys) {
-        (Some(text), None, None) if body.paste => InputBytes::Paste(text, body.end_with_newline),
+        (Some(text), None, None) if body.paste => InputBytes::Paste { text, enters: body.end_with_newline },
         (Some(text), None, None) => raw("input", text.into_bytes(), body.end_with_newline)?,
         (None, Some(encoded), None) => {
             let bytes = STANDARD.decode(encoded).map_err(|e| Refusal::field("inputBase64", e))?;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -277,18 +277,22 @@ pub(super) fn checked_size(cols: Option<u16>, rows: Option<u16>) -> Result<(u16,
 }
 
 /// `~` is the home of the session, which may be another one than the server's.
+pub(super) fn from_home(path: &Path, home: Option<&[u8]>) -> PathBuf {
+    match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => Path::new(OsStr::from_bytes(home)).join(rest),
+        _ => path.to_owned(),
+    }
+}
+
 fn checked_directory(cwd: Option<&PathBuf>, home: Option<&[u8]>) -> Result<PathBuf, ActionError> {
     let Some(cwd) = cwd else {
         return Ok(std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")));
     };
-    let cwd = match (cwd.strip_prefix("~"), home) {
-        (Ok(rest), Some(home)) => PathBuf::from(OsStr::from_bytes(home)).join(rest),
-        (Ok(_), None) => {
-            let problem = format!("{}: HOME is not set in this session's environment", cwd.display());
-            return Err(ActionError::Invalid { field: "cwd", problem });
-        }
-        (Err(_), _) => cwd.clone(),
-    };
+    if cwd.starts_with("~") && home.is_none() {
+        let problem = format!("{}: HOME is not set in this session's environment", cwd.display());
+        return Err(ActionError::Invalid { field: "cwd", problem });
+    }
+    let cwd = from_home(cwd, home);
     let problem = if cwd.as_os_str().as_bytes().contains(&0) || !cwd.is_absolute() {
         format!("{} is not an absolute path", cwd.display())
     } else if !cwd.exists() {

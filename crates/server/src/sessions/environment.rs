@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use sys::user::User;
 
-use super::create::{base_environment, check_variable, get, set};
+use super::create::{base_environment, check_variable, from_home, get, set};
 use super::manager::{Found, Handle, Manager, locked};
 use super::meta;
 use crate::action::{ActionError, CommandStatus, Create, EnvironmentView, Execute, StartupFailure, Variables, Wait};
@@ -153,10 +153,7 @@ impl Setting {
         let home = get(&env, b"HOME").map(<[u8]>::to_vec);
         let mut path = Vec::new();
         for dir in &profile.path_prepend {
-            let dir = match (dir.strip_prefix("~"), &home) {
-                (Ok(rest), Some(home)) => Path::new(OsStr::from_bytes(home)).join(rest),
-                _ => dir.clone(),
-            };
+            let dir = from_home(dir, home.as_deref());
             if !dir.is_absolute() || dir.as_os_str().as_bytes().iter().any(|b| matches!(b, b':' | 0)) {
                 let problem = "is not an absolute path, or cannot stand in PATH";
                 return Err(wrong(format!("path_prepend: {} {problem}", dir.display())));

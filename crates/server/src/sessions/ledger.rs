@@ -316,7 +316,7 @@ impl Ledger {
     /// Takes the bytes that follow; everything up to them was scanned before.
     pub(crate) fn bytes(&mut self, bytes: &[u8], news: &mut Vec<News>) {
         let mut found = Vec::new();
-        if self.awaits_start() {
+        if self.awaits_start().is_some() {
             self.keep_echo(bytes);
         }
         self.scanner.feed(bytes, &mut |f| found.push(f));
@@ -332,10 +332,9 @@ impl Ledger {
         }
     }
 
-    /// A command was accepted, and its output has not begun.
-    pub(crate) fn awaits_start(&self) -> bool {
-        let current = self.current.and_then(|id| self.command(id));
-        current.is_some_and(|c| c.start.is_none() && c.id < super::TYPED_IDS_FROM)
+    /// The command that was accepted and whose output has not begun.
+    fn awaits_start(&self) -> Option<&Command> {
+        self.current.and_then(|id| self.command(id)).filter(|c| c.start.is_none() && c.id < super::TYPED_IDS_FROM)
     }
 
     /// Keeps what may hold the loader's line.
@@ -357,8 +356,8 @@ impl Ledger {
 
     /// Until when the loader's line is held back, if it is.
     pub(crate) fn echo_until_us(&self) -> Option<u64> {
-        let current = self.current.filter(|_| self.awaits_start()).and_then(|id| self.command(id))?;
-        Some(current.accepted_us + u64::try_from(ECHO_HELD.as_micros()).unwrap_or(u64::MAX))
+        let held_us = u64::try_from(ECHO_HELD.as_micros()).unwrap_or(u64::MAX);
+        self.awaits_start().map(|command| command.accepted_us + held_us)
     }
 
     /// The loaders' lines that are known, in order.

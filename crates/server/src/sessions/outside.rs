@@ -5,13 +5,13 @@
 
 use std::collections::HashSet;
 use std::future::Future;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::create::from_home;
 use super::manager::Handle;
 use super::processes;
 use super::session::{Finished, Request};
@@ -51,10 +51,7 @@ impl Outside {
                 Until::Listening(None) => this.any_port = true,
                 Until::Listening(Some(port)) => this.ports.push(*port),
                 Until::File(path) => {
-                    let place = match (path.strip_prefix("~"), home(handle)) {
-                        (Ok(rest), Some(home)) => home.join(rest),
-                        _ => snapshot.view.cwd.join(path),
-                    };
+                    let place = snapshot.view.cwd.join(from_home(path, home(handle)));
                     let known = if counts_now { None } else { version(&place) };
                     this.files.push((place, path.clone(), known));
                 }
@@ -128,9 +125,8 @@ pub(super) async fn either(
 }
 
 /// The session's home, which may be another one than the server's.
-fn home(handle: &Handle) -> Option<PathBuf> {
-    let home = handle.shared.spec.env.iter().find_map(|entry| entry.strip_prefix(b"HOME="))?;
-    Some(PathBuf::from(std::ffi::OsStr::from_bytes(home)))
+fn home(handle: &Handle) -> Option<&[u8]> {
+    handle.shared.spec.env.iter().find_map(|entry| entry.strip_prefix(b"HOME="))
 }
 
 fn listening(holder_pid: u32) -> HashSet<u16> {

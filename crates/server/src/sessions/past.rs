@@ -1,6 +1,7 @@
 //! Sessions that have ended: read from their folders when somebody asks, the same story as when they lived.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use holder::spec::Spec;
@@ -10,7 +11,6 @@ use super::ledger::{Command, Ledger, News, time};
 use super::meta::Meta;
 use super::session::Shared;
 use super::snapshot;
-use super::supervision::Faulted;
 use super::tape::{Step, Tape};
 use crate::action::{Boundary, CommandStatus, CommandView, Foreground, SessionStatus, SessionView};
 use crate::ids::SessionId;
@@ -120,6 +120,6 @@ pub(crate) fn open(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io
         reader,
         store: Arc::clone(store),
         startup_failed: Mutex::default(),
-        faulted: Faulted::default(),
+        faulted: AtomicBool::default(),
     })
 }

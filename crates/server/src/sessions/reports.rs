@@ -82,7 +82,7 @@ impl Manager {
         let handle = self.live(who, &wish.session).await?;
         let size = match &wish.bytes {
             InputBytes::Raw(bytes) => bytes.len(),
-            InputBytes::Paste(text, _) => text.len(),
+            InputBytes::Paste { text, .. } => text.len(),
             InputBytes::Keys(_) => 0,
         };
         if size > limits::INPUT_BYTES_MAX {

@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use holder::wire::{PROTOCOL, ToHolder};
 use tokio::sync::watch;
@@ -16,16 +16,6 @@ use super::manager::{Manager, locked};
 use super::session::{Session, Shared};
 use crate::limits::FAULT_PAUSE;
 
-/// Whether an actor has panicked.
-#[derive(Debug, Default)]
-pub(crate) struct Faulted(AtomicBool);
-
-impl Faulted {
-    pub(crate) fn is(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
-}
-
 /// An actor's first field: it notes a panic before anybody who waits learns that the actor has gone.
 #[derive(Debug)]
 pub(crate) struct Alarm(pub(crate) Arc<Shared>);
@@ -33,7 +23,7 @@ pub(crate) struct Alarm(pub(crate) Arc<Shared>);
 impl Drop for Alarm {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.faulted.0.store(true, Ordering::Release);
+            self.0.faulted.store(true, Ordering::Release);
         }
     }
 }

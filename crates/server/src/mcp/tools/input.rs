@@ -94,7 +94,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
     let id = session(&arguments.session_id)?;
     let bytes = match typing(&arguments.input, &arguments.keys, arguments.end_with_newline)? {
         Some(InputBytes::Raw(_)) if arguments.paste => {
-            Some(InputBytes::Paste(arguments.input.clone(), arguments.end_with_newline))
+            Some(InputBytes::Paste { text: arguments.input.clone(), enters: arguments.end_with_newline })
         }
         Some(InputBytes::Keys(_)) if arguments.paste => {
             return Err(Refusal::Said("paste: is for text, which is given as input".to_owned()));

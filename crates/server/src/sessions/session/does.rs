@@ -257,10 +257,10 @@ fn typed_bytes(bytes: InputBytes, modes: terminal::Modes) -> Result<Vec<u8>, (&'
             let all = keys.iter().map(|key| key.bytes(modes)).collect::<Result<Vec<_>, String>>();
             all.map(|all| all.concat()).map_err(|problem| ("keys", problem))
         }
-        InputBytes::Paste(text, _) if text.contains(ENDS) => {
+        InputBytes::Paste { text, .. } if text.contains(ENDS) => {
             Err(("paste", "the text holds ESC [201~, which would end the paste and type the rest".to_owned()))
         }
-        InputBytes::Paste(text, enters) => {
+        InputBytes::Paste { text, enters } => {
             let (before, behind) = if modes.bracketed_paste { ("\x1b[200~", ENDS) } else { ("", "") };
             // A terminal's own way: a line's end in a paste is Enter's byte.
             let lines = text.replace("\r\n", "\r").replace('\n', "\r");

@@ -17,6 +17,7 @@ mod tells;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
@@ -35,7 +36,7 @@ use super::loader;
 use super::meta::Meta;
 use super::processes::{Identity, Meter};
 use super::snapshot;
-use super::supervision::{Alarm, Faulted};
+use super::supervision::Alarm;
 use super::tape::{Step, Tape};
 use super::wait::Waiter;
 use crate::action::{
@@ -231,13 +232,13 @@ pub(crate) struct Shared {
     /// What its profile wanted to be run first and that failed, until the next server.
     pub(crate) startup_failed: Mutex<Vec<StartupFailure>>,
     /// Its actor has panicked.
-    pub(crate) faulted: Faulted,
+    pub(crate) faulted: AtomicBool,
 }
 
 impl Shared {
     /// Its actor has panicked, and it is about to be taken up again.
     pub(crate) fn has_faulted(&self) -> bool {
-        self.faulted.is()
+        self.faulted.load(Ordering::Acquire)
     }
 }
 
