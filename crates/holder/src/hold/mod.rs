@@ -111,6 +111,8 @@ struct Holder {
     keyboard: Keyboard,
     sampler: Sampler,
     command_file: std::fs::File,
+    /// The command's text, for a shell that takes it from a file which has a name.
+    text_file: Option<std::fs::File>,
     waiting: Option<Waiting>,
     shell_pid: u32,
     /// The shell's wait status, and whether it is recorded.
@@ -254,11 +256,28 @@ fn secret() -> io::Result<Vec<u8>> {
     Ok(bytes.iter().flat_map(|b| format!("{b:02x}").into_bytes()).collect())
 }
 
+/// Where a shell finds the text of a command that looks for the file's name before it reads it.
+fn text_file(folder: &Path) -> io::Result<std::fs::File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(folder.join("command"))
+}
+
 /// Where the sequence of a shell's prompts begins.
 fn seed() -> io::Result<u32> {
     let mut bytes = [0; 4];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(u32::from_le_bytes(bytes) & 0x7fff_ffff)
+}
+
+/// Whether what its prompts say is listened to.
+fn speaks_by_prompts(spec: &Spec) -> bool {
+    spec.speaks_in_band || !spec.run_line.is_empty()
 }
 
 /// The secret, and where the shell finds its commands: our own descriptor, which it may open as the same user. For one
@@ -268,7 +287,7 @@ fn greeting(secret: &[u8], command_file: &std::fs::File, spec: &Spec, seed: u32)
         return VecDeque::new();
     }
     let path = format!("/proc/{}/fd/{}", std::process::id(), command_file.as_raw_fd());
-    let seed = if spec.run_line.is_empty() { String::new() } else { format!("{seed}\n") };
+    let seed = if speaks_by_prompts(spec) { format!("{seed}\n") } else { String::new() };
     [secret, b"\n", path.as_bytes(), b"\n", seed.as_bytes()].concat().into()
 }
 
@@ -290,6 +309,7 @@ impl Holder {
         // In memory: a full disk must not keep a command from running, and truncating a file on a disk costs more than
         // all else that a command needs here.
         let command_file = std::fs::File::from(rustix::fs::memfd_create("command", rustix::fs::MemfdFlags::CLOEXEC)?);
+        let text_file = spec.speaks_in_band.then(|| text_file(folder)).transpose()?;
         let secret = secret()?;
         let seed = seed()?;
         let greeting = greeting(&secret, &command_file, &spec, seed);
@@ -308,10 +328,11 @@ impl Holder {
             held: VecDeque::new(),
             pump: Pump::new(spec.may_splice),
             prompt: Prompt::new(secret),
-            prompts: takes_lines.then(|| (Prompts::new(seed), Offset::ZERO)),
+            prompts: speaks_by_prompts(&spec).then(|| (Prompts::new(seed), Offset::ZERO)),
             keyboard: Keyboard::default(),
             sampler: Sampler::new(path, takes_lines),
             command_file,
+            text_file,
             waiting: None,
             shell_pid,
             exit: None,
@@ -577,12 +598,15 @@ impl Holder {
             return;
         }
         let cwd = sys::process::working_directory(self.shell_pid).unwrap_or_default();
-        let (id, status) = (self.prompt.command(), drawn.status);
-        let cut_short = if id == 0 { "" } else { "n" };
-        let head = format!("D;;{};{id};{status};{status};b{cut_short};", drawn.nonce);
-        self.prompt.drawn();
-        self.prompt_at = end;
-        self.keep_report([head.as_bytes(), cwd.as_os_str().as_bytes()].concat(), now);
+        let running = self.prompt.command();
+        // One that does not say which tells by a prompt only what was cut short.
+        let (id, flags) = drawn.command.unwrap_or((running, if running == 0 { "" } else { "n" }.to_owned()));
+        let (nonce, status) = (drawn.nonce, drawn.status);
+        let head = format!("D;;{nonce};{id};{status};{status};b{flags};");
+        let report = [head.as_bytes(), cwd.as_os_str().as_bytes()].concat();
+        self.prompt_at = Offset(end.0 - newest.len() as u64 + drawn.at as u64);
+        self.prompt.report(&report);
+        self.keep_report(report, now);
     }
 
     /// Where the marker is, if it came faster than its report was drained: the bytes of this turn were moved before.
