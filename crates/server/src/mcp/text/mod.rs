@@ -17,8 +17,8 @@ pub(super) use size::{counted, grouped, seconds};
 use super::host::Host;
 use super::shown::Shown;
 use crate::action::{
-    Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, Look, Omitted, OutputView, Report, ScreenView,
-    SessionStatus, SessionView, TerminalView, TextView, Unseen,
+    Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, Limit, Look, Omitted, OutputView, Report,
+    ScreenView, SessionStatus, SessionView, TerminalView, TextView, Unseen,
 };
 use crate::ids::CommandId;
 
@@ -243,7 +243,8 @@ fn ended(facts: &mut Facts, command: &CommandView, telling: &Telling<'_>) {
 fn limits_hit(facts: &mut Facts, command: &CommandView, session: &SessionView) {
     for hit in &command.limits_hit {
         let value = session.limits.iter().find(|kept| kept.limit == *hit).map_or(0.0, |kept| kept.value);
-        facts.add(format!("hit its limit {} {value}", hit.name()));
+        let how = if *hit == Limit::OutputMbPerSecond { "was slowed down by" } else { "hit" };
+        facts.add(format!("{how} its limit {} {value}", hit.name()));
     }
 }
 
