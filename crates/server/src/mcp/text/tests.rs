@@ -208,6 +208,7 @@ fn a_full_screen_program_is_its_rows_and_its_cursor() {
             title: "vim\x1b]0".to_owned(),
             cols: 80,
             inverse: Vec::new(),
+            marks: Vec::new(),
             changed: None,
             is_alternate: true,
             ansi: Vec::new(),
