@@ -6,6 +6,7 @@
 //! The tail is published last, so whoever reads up to it finds every marker's record already there. Control is looked
 //! at in every turn and a turn is bounded, so no flood of output can starve it.
 
+mod passing;
 mod requests;
 
 use std::collections::VecDeque;
@@ -25,6 +26,7 @@ use sys::{pty, signal, socket, spawn, time};
 use crate::control::Client;
 use crate::ending::{self, Ending, Progress, Whom};
 use crate::input::Keyboard;
+use crate::pace::Pace;
 use crate::prompt::{Prompt, Shell};
 use crate::prompts::{MARK_BYTES_MAX, Prompts};
 use crate::pump::{Pump, Turn};
@@ -105,6 +107,11 @@ struct Holder {
     /// Reports that could not be appended yet; while there are any, no tail is published.
     held: VecDeque<(u64, Vec<u8>)>,
     pump: Pump,
+    pace: Pace,
+    /// The command of which it was told that its output was held back.
+    paced: Option<u32>,
+    /// The command whose output passes now. What passes because its end was reported is its own still.
+    passing_of: u32,
     prompt: Prompt,
     /// For a shell whose prompt speaks in the output, and how far that was looked at.
     prompts: Option<(Prompts, Offset)>,
@@ -327,6 +334,9 @@ impl Holder {
             events,
             held: VecDeque::new(),
             pump: Pump::new(spec.may_splice),
+            pace: Pace::new(spec.output_rate, time::monotonic_us()),
+            paced: None,
+            passing_of: 0,
             prompt: Prompt::new(secret),
             prompts: speaks_by_prompts(&spec).then(|| (Prompts::new(seed), Offset::ZERO)),
             keyboard: Keyboard::default(),
@@ -407,6 +417,7 @@ impl Holder {
             // What is ending is looked at often: its end is waited for.
             self.ending.as_ref().map(|_| now + 5_000),
             self.retry_at,
+            self.pace.held_until(),
             self.quiet_at,
             self.announce_by,
             self.has_more.then_some(now),
@@ -417,7 +428,7 @@ impl Holder {
             Timespec { tv_sec: (us / 1_000_000) as i64, tv_nsec: (us % 1_000_000 * 1000) as i64 }
         });
         let mut leader = PollFlags::empty();
-        if self.retry_at.is_none() && !is_idle {
+        if self.retry_at.is_none() && self.pace.held_until().is_none() && !is_idle {
             leader |= PollFlags::IN;
         }
         if !self.keyboard.is_empty() {
@@ -474,7 +485,11 @@ impl Holder {
         }
         self.retry_at = None;
         let before = self.journal.end();
-        self.has_more = self.pump_once(now) == Turn::More;
+        if self.pace.awaited().is_none() {
+            self.passing_of = self.prompt.command();
+        }
+        let most = self.pace.allowance(now);
+        self.has_more = most > 0 && self.pump_once(now, most) == Turn::More && self.pace.held_until().is_none();
         if let Some(errno) = self.pump.refused.take() {
             self.trouble(TroubleKind::SPLICE_REFUSED, errno.raw_os_error(), b"copying instead");
         }
@@ -496,8 +511,10 @@ impl Holder {
     }
 
     /// One turn of the pump; a disk that is full, or has room again, is told.
-    fn pump_once(&mut self, now: u64) -> Turn {
-        let turn = self.pump.turn(self.leader.as_fd(), &mut self.journal);
+    fn pump_once(&mut self, now: u64, most: usize) -> Turn {
+        let before = self.journal.end();
+        let turn = self.pump.turn(self.leader.as_fd(), &mut self.journal, most);
+        self.heed_pace(self.journal.end().since(before), now);
         match turn {
             Turn::Full(errno) => {
                 self.retry_at = Some(now + FULL_RETRY_US);
@@ -524,7 +541,7 @@ impl Holder {
     /// asked for the session's end, so that the end must wait for room.
     fn takes_the_rest(&mut self, now: u64) -> bool {
         let enough = self.journal.end().plus(LAST_BYTES_MAX);
-        while self.pump_once(now) == Turn::More && self.journal.end() < enough {}
+        while self.pump_once(now, usize::MAX) == Turn::More && self.journal.end() < enough {}
         !self.is_full || self.is_end_asked
     }
 
@@ -567,6 +584,9 @@ impl Holder {
                     self.prompt_at = marker.unwrap_or(self.journal.end());
                     self.has_marker = marker.is_some();
                     self.expects_marker = (!self.has_marker).then_some(self.prompt_at);
+                    if let Some(nonce) = passing::nonce_of(&report).filter(|_| marker.is_none()) {
+                        self.pace.await_marker(nonce, LAST_BYTES_MAX);
+                    }
                     self.idle_until = 0;
                 }
                 if let Some((prompts, _)) = self.prompts.as_mut().filter(|_| report.starts_with(b"D")) {
@@ -607,17 +627,6 @@ impl Holder {
         self.prompt_at = Offset(end.0 - newest.len() as u64 + drawn.at as u64);
         self.prompt.report(&report);
         self.keep_report(report, now);
-    }
-
-    /// Where the marker is, if it came faster than its report was drained: the bytes of this turn were moved before.
-    fn just_moved_marker_of(&self, report: &[u8]) -> Option<Offset> {
-        // A PATH may hold anything, a record of another kind has no marker.
-        let nonce = report.strip_prefix(b"D;;")?.split(|b| *b == b';').next().filter(|nonce| !nonce.is_empty())?;
-        let moved = (self.journal.end().0 - self.turn_from.0).min(MARKER_SOUGHT_BYTES as u64);
-        let mut newest = [0; MARKER_SOUGHT_BYTES];
-        let newest = self.journal.newest(newest.get_mut(..moved as usize)?).ok()?;
-        let at = newest.windows(nonce.len()).rposition(|w| w == nonce)?;
-        Some(Offset(self.journal.end().0 - newest.len() as u64 + at as u64))
     }
 
     fn attestation_is_hung_up(&self) -> bool {
@@ -705,6 +714,9 @@ impl Holder {
 
     fn look(&mut self, now: u64) {
         let Some(state) = self.sampler.look(now, self.leader.as_fd(), self.shell_pid) else { return };
+        if self.pace.held_until().is_some() && !matches!(state.foreground, Foreground::Busy | Foreground::Unknown) {
+            self.takes_the_rest(now);
+        }
         // A question is told only together with everything that was written before it was asked.
         self.announce_by = Some(now);
         self.publish(now);

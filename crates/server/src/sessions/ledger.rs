@@ -100,6 +100,8 @@ pub(crate) enum News {
         query: Query,
         to: u64,
     },
+    /// The holder ran into the limit that it keeps.
+    Held(Hit),
 }
 
 /// The story so far.
@@ -218,7 +220,10 @@ impl Ledger {
             Some(Record::Answered { query }) => self.answered = self.answered.max(query.0),
             Some(Record::Limited { limit, command, count }) => {
                 if let Some(limit) = Limit::of_code(limit) {
-                    self.hit(Hit { limit, command, at_us: event.time_us, count, is_recorded: true });
+                    let hit = Hit { limit, command, at_us: event.time_us, count, is_recorded: true };
+                    if self.hit(hit) && limit == Limit::OutputMbPerSecond {
+                        news.push(News::Held(hit));
+                    }
                 }
             }
             Some(Record::Signalled { target, signo, errno }) => {
@@ -234,14 +239,14 @@ impl Ledger {
         }
     }
 
-    /// A limit was hit; known again when it comes back from the events.
-    pub(crate) fn hit(&mut self, new: Hit) {
+    /// A limit was hit; known again when it comes back from the events. Whether it is the first time.
+    pub(crate) fn hit(&mut self, new: Hit) -> bool {
         if let Some(hit) = self.hits.iter_mut().find(|h| (h.limit, h.command) == (new.limit, new.command)) {
             hit.count = hit.count.max(new.count);
             if !std::mem::replace(&mut hit.is_recorded, new.is_recorded) {
                 hit.at_us = new.at_us;
             }
-            return;
+            return false;
         }
         if self.hits.len() == HITS_KEPT {
             self.hits.pop_front();
@@ -250,6 +255,7 @@ impl Ledger {
         if let Some(command) = self.command_mut(new.command) {
             command.limits_hit.push(new.limit);
         }
+        true
     }
 
     fn accepted(&mut self, id: u32, key: Key, text: &[u8], event: &Event) {

@@ -102,7 +102,7 @@ pub(crate) fn signal_views(ledger: &Ledger) -> Vec<SignalView> {
     ledger.signals.iter().map(view).collect()
 }
 
-fn limit_hit(hit: &Hit) -> LimitHit {
+pub(super) fn limit_hit(hit: &Hit) -> LimitHit {
     let command = (hit.command > 0).then_some(CommandId(hit.command));
     LimitHit { limit: hit.limit, command, at: time(hit.at_us), count: hit.count }
 }
@@ -144,7 +144,8 @@ pub(crate) fn exit_of(ledger: &Ledger) -> Option<SessionExit> {
     let is_over = |limit: &Limit| matches!(limit, Limit::InactivityTimeout | Limit::MaxAge);
     // A command that could not be ended took its session with it.
     let last = ledger.commands.back().filter(|c| c.end.as_ref().is_none_or(|e| e.status == CommandStatus::Terminated));
-    let unending = || last.and_then(|c| c.limits_hit.last().copied());
+    let ends = |limit: &&Limit| **limit != Limit::OutputMbPerSecond;
+    let unending = || last.and_then(|c| c.limits_hit.iter().rfind(ends).copied());
     let reason = match (&ledger.ending, ledger.hits.iter().map(|h| h.limit).find(is_over).or_else(unending)) {
         (Some(_), Some(limit)) => format!("it reached its {}; {how}", limit.name()),
         (Some(_), None) => format!("terminated on request; {how}"),

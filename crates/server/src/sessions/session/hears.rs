@@ -207,6 +207,7 @@ impl Session {
                 News::Ended(id) => self.on_command_end(id),
                 News::Prompt => self.on_prompt(),
                 News::Query { query, to } => self.on_query(&query, to),
+                News::Held(hit) => self.tell_hit(hit),
             }
         }
         let awaits_marker = !self.ledger.ends_without_marker().is_empty() && !self.has_unread();

@@ -167,6 +167,7 @@ impl Session {
             title: screen.title().unwrap_or_default().to_owned(),
             cols,
             inverse: screen.inverse(),
+            marks: screen.row_marks(),
             changed: None,
             is_alternate,
             ansi: screen.ansi(),
