@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_of_the_sequence_is_news_once_and_any_other_is_none() {
+    fn a_prompt_of_the_sequence_is_told_once_and_any_other_is_not() {
         let mut prompts = Prompts::new(5);
         let (one, two, three) = (next(5), next(next(5)), next(next(next(5))));
         assert_eq!(one, 1_222_621_274, "what dash, busybox and mksh compute");
