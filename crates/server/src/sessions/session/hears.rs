@@ -237,14 +237,22 @@ impl Session {
         self.end_limits(id);
         self.tell_started(|waits_for| waits_for == id);
         self.put_on_record(id);
-        self.has_stopped_job = self
-            .ledger
-            .command(id)
-            .and_then(|c| c.end.as_ref())
-            .and_then(|e| e.exit)
-            .is_some_and(|code| sys::signal::of_exit_code(code) == Some(sys::signal::TSTP));
+        let code = self.ledger.command(id).and_then(|c| c.end.as_ref()).and_then(|e| e.exit);
+        let may_have_stopped = std::mem::take(&mut self.may_have_stopped);
+        // fish and mksh say 0 of a job that was stopped; the kernel knows.
+        self.has_stopped_job = code.is_some_and(|code| sys::signal::of_exit_code(code) == Some(sys::signal::TSTP))
+            || may_have_stopped && self.has_stopped_another();
         self.on_prompt();
         self.finish_where(|w| w.command == Some(id), EndedBy::Ended);
+    }
+
+    /// Whether a child of the shell is stopped that was not when this was asked last.
+    fn has_stopped_another(&mut self) -> bool {
+        let all = super::super::processes::tree(self.ledger.holder_pid);
+        let stopped = all.iter().filter(|s| s.ppid == self.ledger.shell_pid && s.state == b'T');
+        let stopped: Vec<_> = stopped.map(|s| (s.pid, s.start_ticks)).collect();
+        let before = std::mem::replace(&mut self.stopped, stopped);
+        self.stopped.iter().any(|child| !before.contains(child))
     }
 
     pub(super) fn on_query(&mut self, query: &terminal::Query, to: u64) {
@@ -276,6 +284,7 @@ impl Session {
             return;
         }
         self.state = Some(state);
+        self.may_have_stopped |= state.foreground == wire::Foreground::Stopped;
         self.heard_at = self.tail.borrow().journal.0;
         if self.ledger.scanner.modes().alt_screen {
             self.painted_at = Some(Instant::now());
