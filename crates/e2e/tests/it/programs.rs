@@ -202,5 +202,6 @@ async fn a_screen_says_what_is_chosen_and_which_rows_are_new_to_its_reader() {
         |screen: &api::Screen| screen.inverse.iter().map(|s| (s.row, s.col, s.text.clone())).collect::<Vec<_>>();
     assert_eq!((chosen(&first), first.changed_rows.clone()), (vec![(1, 0, "two".to_owned())], None));
     let next = shell.presses(&["j"], Some("three")).await.screen.expect("it paints");
-    assert_eq!((chosen(&next), next.changed_rows.clone()), (vec![(2, 0, "three".to_owned())], Some(vec![2])));
+    // The row that is no longer chosen looks different, too.
+    assert_eq!((chosen(&next), next.changed_rows.clone()), (vec![(2, 0, "three".to_owned())], Some(vec![1, 2])));
 }

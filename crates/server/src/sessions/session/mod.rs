@@ -178,6 +178,8 @@ pub(crate) struct Snapshot {
     pub(crate) command: Option<CommandView>,
     /// From here on all output is a full-screen program's paint.
     pub(crate) paint_from: Option<u64>,
+    /// It is painted on the main screen, where it will stay.
+    pub(crate) paints_main: bool,
     /// The newest stretch of such paint that is over.
     pub(crate) last_paint: Range<u64>,
     /// Where nobody's output begins while nothing runs.
@@ -275,8 +277,9 @@ pub(crate) struct Session {
     state: Option<State>,
     /// When a full-screen program last painted, left, or did something else than before.
     painted_at: Option<Instant>,
-    /// From here on all output is paint: the alternate screen was on, and still is.
+    /// From here on all output is paint: the alternate screen was on, and still is, or the main one is painted.
     paint_from: Option<u64>,
+    paints_main: bool,
     /// The newest stretch at whose every byte but the last ones it was on, and is no more.
     last_paint: Range<u64>,
     /// The waits have not been told of the state yet.
@@ -350,6 +353,7 @@ impl Session {
             state: None,
             painted_at: None,
             paint_from: None,
+            paints_main: false,
             last_paint: 0..0,
             is_state_unheeded: false,
             editor_since: None,
@@ -453,7 +457,7 @@ impl Session {
         // A typed command is looked at again when it is old enough to have begun.
         let typed = self.typed_command_at();
         let screen = self.screen_settles_at().filter(|_| self.is_state_unheeded && !self.has_unread());
-        let painted = self.painted_at.filter(|_| self.ledger.scanner.modes().alt_screen);
+        let painted = self.painted_at.filter(|_| self.paints());
         let still = painted.and_then(|at| self.waiters.iter().filter_map(|w| w.still_at(at)).min());
         let stops = self.stops.as_ref().and_then(|s| s.next_at());
         let now_us = micros(SystemTime::now());
