@@ -252,7 +252,7 @@ impl Manager {
 
     /// The screen, with what of it is new to this caller.
     pub(super) async fn screen(&self, who: &Principal, handle: &Handle) -> Result<ScreenView, ActionError> {
-        let mut screen = handle.ask(Request::Screen).await?;
+        let mut screen = handle.ask(Request::Picture).await?.screen;
         self.looks.shows(&who.name, &handle.shared.id, &mut screen);
         Ok(screen)
     }

@@ -43,7 +43,6 @@ impl Session {
             Request::Terminate { signo, grace_ms, reply } => {
                 self.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
             }
-            Request::Screen(reply) => drop(reply.send(self.screen_view())),
             Request::Picture(reply) => self.pictures.push(reply),
             Request::Shown(reply) => {
                 let markers = self.ledger.markers.iter().copied().collect();

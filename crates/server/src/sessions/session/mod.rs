@@ -88,8 +88,7 @@ pub(crate) enum Request {
         grace_ms: u32,
         reply: oneshot::Sender<Ended>,
     },
-    Screen(oneshot::Sender<ScreenView>),
-    /// The screen for a viewer that goes on from there; drawn in turns.
+    /// The screen, for a viewer that goes on from there or for a look; drawn in turns, so that nobody else waits for it.
     Picture(oneshot::Sender<Pictured>),
     /// How far viewers may see, and which markers in it are attested.
     Shown(oneshot::Sender<Shown>),
@@ -391,10 +390,11 @@ impl Session {
             if self.is_behind {
                 self.follow_some();
             }
-            if self.is_behind {
-                tokio::task::yield_now().await;
-            } else {
+            if !self.is_behind {
                 self.heed_exit();
+            }
+            if self.is_behind || !self.pictures.is_empty() {
+                tokio::task::yield_now().await;
             }
             self.heed_state();
             self.publish();
