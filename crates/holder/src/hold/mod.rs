@@ -7,6 +7,7 @@
 //! at in every turn and a turn is bounded, so no flood of output can starve it.
 
 mod passing;
+mod reports;
 mod requests;
 
 use std::collections::VecDeque;
@@ -118,6 +119,8 @@ struct Holder {
     keyboard: Keyboard,
     sampler: Sampler,
     command_file: std::fs::File,
+    /// The command's text, for a shell that takes it from a file which has a name.
+    text_file: Option<std::fs::File>,
     waiting: Option<Waiting>,
     shell_pid: u32,
     /// The shell's wait status, and whether it is recorded.
@@ -268,6 +271,11 @@ fn seed() -> io::Result<u32> {
     Ok(u32::from_le_bytes(bytes) & 0x7fff_ffff)
 }
 
+/// Whether what its prompts say is listened to.
+fn speaks_by_prompts(spec: &Spec) -> bool {
+    spec.speaks_in_band || !spec.run_line.is_empty()
+}
+
 /// The secret, and where the shell finds its commands: our own descriptor, which it may open as the same user. For one
 /// whose prompt speaks, also where its sequence begins.
 fn greeting(secret: &[u8], command_file: &std::fs::File, spec: &Spec, seed: u32) -> VecDeque<u8> {
@@ -275,7 +283,7 @@ fn greeting(secret: &[u8], command_file: &std::fs::File, spec: &Spec, seed: u32)
         return VecDeque::new();
     }
     let path = format!("/proc/{}/fd/{}", std::process::id(), command_file.as_raw_fd());
-    let seed = if spec.run_line.is_empty() { String::new() } else { format!("{seed}\n") };
+    let seed = if speaks_by_prompts(spec) { format!("{seed}\n") } else { String::new() };
     [secret, b"\n", path.as_bytes(), b"\n", seed.as_bytes()].concat().into()
 }
 
@@ -297,6 +305,7 @@ impl Holder {
         // In memory: a full disk must not keep a command from running, and truncating a file on a disk costs more than
         // all else that a command needs here.
         let command_file = std::fs::File::from(rustix::fs::memfd_create("command", rustix::fs::MemfdFlags::CLOEXEC)?);
+        let text_file = spec.speaks_in_band.then(|| requests::text_file(folder)).transpose()?;
         let secret = secret()?;
         let seed = seed()?;
         let greeting = greeting(&secret, &command_file, &spec, seed);
@@ -318,10 +327,11 @@ impl Holder {
             paced: None,
             passing_of: 0,
             prompt: Prompt::new(secret),
-            prompts: takes_lines.then(|| (Prompts::new(seed), Offset::ZERO)),
+            prompts: speaks_by_prompts(&spec).then(|| (Prompts::new(seed), Offset::ZERO)),
             keyboard: Keyboard::default(),
             sampler: Sampler::new(path, takes_lines),
             command_file,
+            text_file,
             waiting: None,
             shell_pid,
             exit: None,
@@ -530,94 +540,6 @@ impl Holder {
             self.sampler.rest();
         } else {
             self.sampler.stir(now);
-        }
-    }
-
-    fn drain_attestation(&mut self, now: u64) {
-        self.append_held();
-        // A record is at most a path and its numbers; PATH itself may come in several datagrams.
-        let mut buffer = [0u8; DATAGRAM_BYTES_MAX];
-        for _ in 0..DATAGRAMS_MAX {
-            if !self.held.is_empty() {
-                return;
-            }
-            let Ok(Some(datagram)) = socket::receive(self.attestation.as_fd(), &mut buffer) else {
-                return;
-            };
-            if datagram.len == 0 {
-                // An empty datagram of some child's, or the end of the socket: only a hang-up tells them apart.
-                if self.attestation_is_hung_up() {
-                    self.is_unattested = true;
-                    return;
-                }
-                continue;
-            }
-            if datagram.pid != self.shell_pid {
-                self.prompt.dropped += 1;
-                continue;
-            }
-            let bytes = buffer.get(..datagram.len).unwrap_or_default();
-            if let Some(report) = self.prompt.datagram(bytes) {
-                if self.prompt.shell == Shell::Ready && report.starts_with(b"D") {
-                    let marker = self.just_moved_marker_of(&report);
-                    self.prompt_at = marker.unwrap_or(self.journal.end());
-                    self.has_marker = marker.is_some();
-                    self.expects_marker = (!self.has_marker).then_some(self.prompt_at);
-                    if let Some(nonce) = passing::nonce_of(&report).filter(|_| marker.is_none()) {
-                        self.pace.await_marker(nonce, LAST_BYTES_MAX);
-                    }
-                    self.idle_until = 0;
-                }
-                if let Some((prompts, _)) = self.prompts.as_mut().filter(|_| report.starts_with(b"D")) {
-                    prompts.reported();
-                }
-                self.keep_report(report, now);
-            }
-        }
-    }
-
-    fn keep_report(&mut self, report: Vec<u8>, now: u64) {
-        self.held.push_back((time::wall_us(), report));
-        self.append_held();
-        self.announce_by.get_or_insert(now + MARKER_US);
-        self.stir(now);
-    }
-
-    /// Finds the prompts of a shell that speaks by them. What a program prints while it has the terminal is none.
-    fn heed_prompts(&mut self, now: u64) {
-        let end = self.journal.end();
-        let Some((prompts, seen)) = self.prompts.as_mut().filter(|(_, seen)| *seen < end) else { return };
-        let from = seen.0.saturating_sub(MARK_BYTES_MAX).max(end.0.saturating_sub(MARKER_SOUGHT_BYTES as u64));
-        *seen = end;
-        let mut newest = [0; MARKER_SOUGHT_BYTES];
-        let Some(newest) = newest.get_mut(..(end.0 - from) as usize) else { return };
-        let Ok(newest) = self.journal.newest(newest) else { return };
-        let Some(drawn) = prompts.look(newest) else { return };
-        if pty::foreground_group(self.leader.as_fd()) != self.shell_pid {
-            return;
-        }
-        let cwd = sys::process::working_directory(self.shell_pid).unwrap_or_default();
-        let (id, status) = (self.prompt.command(), drawn.status);
-        let cut_short = if id == 0 { "" } else { "n" };
-        let head = format!("D;;{};{id};{status};{status};b{cut_short};", drawn.nonce);
-        self.prompt.drawn();
-        self.prompt_at = end;
-        self.keep_report([head.as_bytes(), cwd.as_os_str().as_bytes()].concat(), now);
-    }
-
-    fn attestation_is_hung_up(&self) -> bool {
-        let mut fds = [PollFd::new(&self.attestation, PollFlags::empty())];
-        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok()
-            && fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
-    }
-
-    fn append_held(&mut self) {
-        while let Some((at, report)) = self.held.front() {
-            if self.events.append(Kind::ATTESTED, *at, self.journal.end(), &[report]).is_err() {
-                self.retry_at.get_or_insert(time::monotonic_us() + FULL_RETRY_US);
-                return;
-            }
-            self.held.pop_front();
         }
     }
 

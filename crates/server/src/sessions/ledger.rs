@@ -43,7 +43,7 @@ pub(crate) struct Command {
     /// The limits that it ran into.
     pub(crate) limits_hit: Vec<Limit>,
     /// Where the editor showed the loader's line in its stead.
-    pub(crate) echo: Option<Echo>,
+    pub(crate) echoes: Vec<Echo>,
 }
 
 /// A limit that was hit while this command ran, 0 for none: when first, and how often.
@@ -276,7 +276,7 @@ impl Ledger {
             start: None,
             end: None,
             limits_hit: Vec::new(),
-            echo: None,
+            echoes: Vec::new(),
         });
         self.echo = (event.offset.0, Vec::new());
     }
@@ -368,7 +368,7 @@ impl Ledger {
 
     /// The loaders' lines that are known, in order.
     pub(crate) fn echoes(&self) -> impl Iterator<Item = &Echo> {
-        self.commands.iter().filter_map(|command| command.echo.as_ref())
+        self.commands.iter().flat_map(|command| &command.echoes)
     }
 
     /// The journal's retention has overtaken the scanner.
@@ -405,11 +405,7 @@ impl Ledger {
                 let (from, kept) = std::mem::take(&mut self.echo);
                 if let Some(command) = self.command_mut(id) {
                     command.start = Some(at);
-                    command.echo = loader::find(&kept).map(|line| Echo {
-                        from: from + line.start as u64,
-                        to: from + line.end as u64,
-                        given: loader::as_typed(&command.text).into(),
-                    });
+                    command.echoes = loader::echoes(&kept, from, &command.text);
                     news.push(News::Started(id));
                 }
             }

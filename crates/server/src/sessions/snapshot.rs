@@ -53,17 +53,17 @@ pub(crate) fn session_view(
     }
 }
 
-pub(crate) fn command_views(id: &SessionId, ledger: &Ledger) -> Vec<CommandView> {
+pub(crate) fn command_views(shared: &Shared, ledger: &Ledger) -> Vec<CommandView> {
     let at = ledger.scanner.position();
-    ledger.commands.iter().map(|c| command_view(id, c, at)).collect()
+    ledger.commands.iter().map(|c| command_view(shared, c, at)).collect()
 }
 
-pub(crate) fn command_view(session: &SessionId, c: &Command, journal_end: u64) -> CommandView {
+pub(crate) fn command_view(shared: &Shared, c: &Command, journal_end: u64) -> CommandView {
     let end = c.end.as_ref();
     let exit_code = end.and_then(|e| e.exit);
     CommandView {
         id: CommandId(c.id),
-        session: session.clone(),
+        session: shared.id.clone(),
         command: c.text.clone(),
         status: end.map_or(CommandStatus::Running, |e| e.status),
         started_at: time(c.accepted_us),
@@ -76,7 +76,7 @@ pub(crate) fn command_view(session: &SessionId, c: &Command, journal_end: u64) -
         end_offset: end.map(|e| e.at),
         output_size: end.map_or(journal_end, |e| e.at).saturating_sub(c.output_from()),
         cwd: end.and_then(|e| e.cwd.clone()),
-        boundary: end.map_or(open_boundary(c.id), |e| e.boundary),
+        boundary: end.map_or(open_boundary(shared, c.id), |e| e.boundary),
         limits_hit: c.limits_hit.clone(),
     }
 }
@@ -200,6 +200,10 @@ pub(crate) fn sweep(id: &SessionId) -> usize {
 }
 
 /// How sure the end of a command will be that runs.
-fn open_boundary(id: u32) -> Boundary {
-    if id > super::TYPED_IDS_FROM { Boundary::Heuristic } else { Boundary::Attested }
+fn open_boundary(shared: &Shared, id: u32) -> Boundary {
+    match id > super::TYPED_IDS_FROM {
+        true => Boundary::Heuristic,
+        false if shared.spec.speaks_in_band => Boundary::Nonce,
+        false => Boundary::Attested,
+    }
 }

@@ -12,7 +12,7 @@ impl Session {
         match request {
             Request::Look(reply) => drop(reply.send(self.snapshot(self.ledger.current))),
             Request::Commands(reply) => {
-                let all = snapshot::command_views(&self.shared.id, &self.ledger);
+                let all = snapshot::command_views(&self.shared, &self.ledger);
                 let _ = reply.send((self.snapshot(self.ledger.current), all));
             }
             Request::Run { text, key, patience_ms, wait, started } => {
@@ -192,7 +192,7 @@ impl Session {
             start: None,
             end: None,
             limits_hit: Vec::new(),
-            echo: None,
+            echoes: Vec::new(),
         });
         let (typed, _) = oneshot::channel();
         // An editor takes a return for the end of a line, and a program that reads lines gets one from the kernel.

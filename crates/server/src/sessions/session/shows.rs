@@ -109,7 +109,11 @@ impl Session {
             SessionStatus::Creating
         };
         let (first, end) = (self.shared.reader.first().unwrap_or_default().0, self.tail.borrow().journal.0);
-        let boundary = if self.is_heuristic { Boundary::Heuristic } else { Boundary::Attested };
+        let boundary = match self.is_heuristic {
+            true => Boundary::Heuristic,
+            false if self.shared.spec.speaks_in_band => Boundary::Nonce,
+            false => Boundary::Attested,
+        };
         let mut view =
             snapshot::session_view(&self.shared, &self.ledger, status, self.foreground(), boundary, first, end);
         view.last_activity = time(self.last_activity_us.max(self.ledger.started_us));
@@ -117,7 +121,7 @@ impl Session {
             view,
             command: command
                 .and_then(|id| self.ledger.command(id))
-                .map(|c| snapshot::command_view(&self.shared.id, c, self.ledger.scanner.position())),
+                .map(|c| snapshot::command_view(&self.shared, c, self.ledger.scanner.position())),
             paint_from: self.paint_from,
             paints_main: self.paints_main,
             last_paint: self.last_paint.clone(),
