@@ -25,6 +25,7 @@ mod metrics;
 mod news;
 mod nushell;
 mod output;
+mod posix;
 mod processes;
 mod profiles;
 mod programs;

@@ -99,7 +99,9 @@ impl Holder {
             Shell::Starting | Shell::Ready | Shell::Typed if self.waiting.is_some() => {
                 self.answer(from, Status::Busy, u64::from(self.prompt.next_id()));
             }
-            Shell::Starting | Shell::Ready | Shell::Typed => self.waiting = Some(Waiting { from, key, text, until }),
+            Shell::Starting | Shell::Ready | Shell::Typed => {
+                self.waiting = Some(Waiting { from, key, text, until, seen_at_line: None })
+            }
         }
     }
 
@@ -111,11 +113,12 @@ impl Holder {
         }
         let is_ready = self.prompt.shell == Shell::Ready && self.keyboard.is_empty();
         if !is_ready || !self.shell_reads_commands() {
-            if now >= waiting.until {
+            let until = waiting.until;
+            if now >= until || self.waits_in_vain(now) {
                 let status = if self.prompt.shell == Shell::Typed { Status::Typed } else { Status::NotReady };
-                let from = waiting.from;
-                self.waiting = None;
-                self.answer(from, status, 0);
+                if let Some(Waiting { from, .. }) = self.waiting.take() {
+                    self.answer(from, status, 0);
+                }
             }
             return;
         }
@@ -134,6 +137,16 @@ impl Holder {
             }
             Err(e) => self.answer(from, Status::Failed, e.raw_os_error().unwrap_or(0).unsigned_abs().into()),
         }
+    }
+
+    /// A shell that is typed at waits for a line, and no prompt has told so: the line that somebody has begun goes on, or the
+    /// prompt was set by hand. Which of the two nobody can tell, and in the first case ours would become a part of theirs.
+    fn waits_in_vain(&mut self, now: u64) -> bool {
+        let is_typed = self.takes_lines() && self.prompt.shell == Shell::Typed && self.keyboard.is_empty();
+        let waits = is_typed && !self.prompt.is_interrupted() && self.shell_reads_commands();
+        let Some(waiting) = &mut self.waiting else { return false };
+        waiting.seen_at_line = waits.then(|| waiting.seen_at_line.unwrap_or(now));
+        waiting.seen_at_line.is_some_and(|since| now >= since + UNFINISHED_US)
     }
 
     /// The shell has no keys of ours.
@@ -221,6 +234,9 @@ impl Holder {
             return self.answer(from, Status::Failed, e.raw_os_error().unwrap_or(0).unsigned_abs().into());
         }
         self.prompt.typed(&bytes);
+        if bytes.last() == Some(&0x03) {
+            self.prompt.interrupted(now);
+        }
         self.typed_at = now;
         self.idle_until = 0;
         match self.keyboard.accept(from, key, bytes, patience_us, now, modes) {

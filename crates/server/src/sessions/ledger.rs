@@ -312,7 +312,7 @@ impl Ledger {
             terminal::Record::Ended { end, .. } => {
                 self.ended_us.insert(end.id, event.time_us);
             }
-            terminal::Record::Started { .. } => {}
+            terminal::Record::Started { .. } | terminal::Record::Prompt { .. } => {}
         }
         if let Some(found) = self.boundaries.record(record) {
             self.boundary(found, news);
@@ -401,6 +401,7 @@ impl Ledger {
             self.markers.push_back((marker.start, marker.end));
         }
         match found {
+            Found::Prompt { .. } => {}
             Found::Started { id, at, .. } => {
                 let (from, kept) = std::mem::take(&mut self.echo);
                 if let Some(command) = self.command_mut(id) {
