@@ -38,4 +38,5 @@ mod shells_inside;
 mod signals;
 mod socket;
 mod tokens;
+mod typed;
 mod waiting;

@@ -507,9 +507,11 @@ impl Holder {
         !self.is_full || self.is_end_asked
     }
 
-    /// Something moved: unless the shell is at its prompt, look at what the foreground does.
+    /// Something moved: unless the shell is at its prompt and reads nothing that somebody typed ahead, look at what the
+    /// foreground does.
     fn stir(&mut self, now: u64) {
-        if self.prompt.shell == Shell::Ready || self.exit.is_some() {
+        let is_at_rest = self.prompt.shell == Shell::Ready && !self.prompt.is_touched();
+        if is_at_rest || self.exit.is_some() {
             self.sampler.rest();
         } else {
             self.sampler.stir(now);
@@ -542,6 +544,7 @@ impl Holder {
             let bytes = buffer.get(..datagram.len).unwrap_or_default();
             if let Some(report) = self.prompt.datagram(bytes) {
                 if self.prompt.shell == Shell::Ready && report.starts_with(b"D") {
+                    self.sampler.rest();
                     let marker = self.just_moved_marker_of(&report);
                     self.prompt_at = marker.unwrap_or(self.journal.end());
                     self.has_marker = marker.is_some();
@@ -581,6 +584,7 @@ impl Holder {
         let cut_short = if id == 0 { "" } else { "n" };
         let head = format!("D;;{};{id};{status};{status};b{cut_short};", drawn.nonce);
         self.prompt.drawn();
+        self.sampler.rest();
         self.prompt_at = end;
         self.keep_report([head.as_bytes(), cwd.as_os_str().as_bytes()].concat(), now);
     }
@@ -681,6 +685,14 @@ impl Holder {
 
     fn look(&mut self, now: u64) {
         let Some(state) = self.sampler.look(now, self.leader.as_fd(), self.shell_pid) else { return };
+        // At the prompt only that is news what somebody typed ahead.
+        let is_typed_ahead = state.group != self.shell_pid || state.foreground == Foreground::ShellReads;
+        if self.prompt.shell == Shell::Ready && !is_typed_ahead {
+            if state.foreground == Foreground::Editor {
+                self.sampler.rest();
+            }
+            return;
+        }
         // A question is told only together with everything that was written before it was asked.
         self.announce_by = Some(now);
         self.publish(now);

@@ -1,6 +1,6 @@
 //! Why an action was not done.
 
-use crate::ids::{CommandId, SessionId};
+use crate::ids::SessionId;
 
 /// Why an action was not done. Every message says what to do next.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -30,16 +30,12 @@ pub enum ActionError {
         problem: String,
     },
     /// A command runs.
-    #[error(
-        "not run: session {session} is busy with command {command} ({text}); wait for it, send it input, or interrupt it (C-c)"
-    )]
+    #[error("not run: session {session} is busy with {with}; wait for it, send it input, or interrupt it (C-c)")]
     Busy {
         /// The session.
         session: SessionId,
-        /// The command.
-        command: CommandId,
-        /// The first words of its text.
-        text: String,
+        /// The command with the first words of its text, or what else has the terminal.
+        with: String,
     },
     /// The shell does not show its prompt.
     #[error("not run: the shell of session {session} is not at its prompt: {why}")]

@@ -94,8 +94,8 @@ impl Command {
 pub(crate) enum News {
     Started(u32),
     Ended(u32),
-    /// A prompt came back that no command of ours was waiting for.
-    Prompt,
+    /// A prompt came back that no command of ours was waiting for, with this `$?`.
+    Prompt(i32),
     Query {
         query: Query,
         to: u64,
@@ -135,8 +135,8 @@ pub(crate) struct Ledger {
     pub(crate) times: VecDeque<(u64, u64)>,
     /// The newest `R` report: the shell's editor is in use *inside* a command.
     pub(crate) still_inside: bool,
-    /// What was typed at the prompt is not a whole line yet; the shell reads on.
-    pub(crate) line_is_unfinished: bool,
+    /// A line that somebody typed at the prompt has not ended: it runs, or is not a whole one yet.
+    pub(crate) has_typed_line: bool,
     /// Queries up to here were answered.
     pub(crate) answered: u64,
     /// Where the last boundary was: bytes from here on are nobody's command (while none runs).
@@ -177,7 +177,7 @@ impl Ledger {
             markers: VecDeque::new(),
             times: VecDeque::new(),
             still_inside: false,
-            line_is_unfinished: false,
+            has_typed_line: false,
             answered: 0,
             background_from: first,
             hits: VecDeque::new(),
@@ -230,7 +230,12 @@ impl Ledger {
                 let receivers = receivers.unwrap_or_default();
                 self.signals.push_back(Sent { target, signo, errno, at_us: event.time_us, receivers });
             }
-            Some(Record::Input { .. } | Record::Retained { .. }) | None => {}
+            Some(Record::Input { bytes, .. }) => {
+                // What is typed for a program may be left to the prompt; then the shell tells that line's end, too.
+                let is_at_prompt = self.prompt_seen && self.current.is_none();
+                self.has_typed_line |= is_at_prompt && bytes.iter().any(|b| holder::wire::ENDS_LINE.contains(b));
+            }
+            Some(Record::Retained { .. }) | None => {}
         }
     }
 
@@ -255,7 +260,7 @@ impl Ledger {
     fn accepted(&mut self, id: u32, key: Key, text: &[u8], event: &Event) {
         self.last_id = self.last_id.max(id);
         self.current = Some(id);
-        self.still_inside = false;
+        (self.still_inside, self.has_typed_line) = (false, false);
         let text = String::from_utf8_lossy(text);
         let text = match text.char_indices().nth(TEXT_CHARS_KEPT) {
             Some((cut, _)) => format!("{}…", &text[..cut]),
@@ -289,7 +294,7 @@ impl Ledger {
             // Before the first prompt it is a start-up file that uses the editor.
             self.still_inside = runs || !self.prompt_seen;
             if !self.still_inside {
-                self.line_is_unfinished = true;
+                self.has_typed_line = true;
                 let why = "not run: a line that somebody has begun to type at the prompt is unfinished; C-c clears it";
                 if let Some(id) = self.end_current(CommandStatus::Failed, why, Boundary::Attested, event.time_us) {
                     news.push(News::Ended(id));
@@ -409,7 +414,7 @@ impl Ledger {
             }
             Found::Ended { end, output_end, at, .. } => {
                 self.prompt_seen = true;
-                self.line_is_unfinished = false;
+                self.has_typed_line = false;
                 self.background_from = at;
                 let cwd = PathBuf::from(std::ffi::OsString::from_vec(end.cwd));
                 self.cwd = Some(cwd.clone());
@@ -420,7 +425,7 @@ impl Ledger {
                     self.current = None;
                 }
                 let Some(command) = self.command_mut(id).filter(|c| c.end.is_none()) else {
-                    news.push(News::Prompt);
+                    news.push(News::Prompt(end.exit));
                     return;
                 };
                 // Only the prompt came back: of a text whose beginning the shell did not tell nothing was run.

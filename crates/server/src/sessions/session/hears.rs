@@ -61,7 +61,13 @@ impl Session {
             let is_in_order = self.is_replaying && !self.is_deaf;
             let at = if is_in_order { self.ledger.scanner.position() } else { u64::MAX };
             match self.tape.next(tail.events, at, tail.journal.0) {
-                Ok(Step::Event(event)) => self.ledger.event(&event, &mut news),
+                Ok(Step::Event(event)) => {
+                    if is_end(&event) {
+                        // What the kernel said was about what has ended; what it says from now on comes behind this.
+                        self.state = None;
+                    }
+                    self.ledger.event(&event, &mut news);
+                }
                 Ok(Step::OutputTo(to)) => {
                     output_to = Some(to);
                     break;
@@ -205,7 +211,10 @@ impl Session {
                     self.tell_started(|waits_for| waits_for == id);
                 }
                 News::Ended(id) => self.on_command_end(id),
-                News::Prompt => self.on_prompt(),
+                News::Prompt(status) => {
+                    self.has_stopped_job = is_stop(status);
+                    self.on_prompt();
+                }
                 News::Query { query, to } => self.on_query(&query, to),
             }
         }
@@ -225,16 +234,11 @@ impl Session {
     }
 
     pub(super) fn on_command_end(&mut self, id: u32) {
-        self.state = None;
         self.end_limits(id);
         self.tell_started(|waits_for| waits_for == id);
         self.put_on_record(id);
-        self.has_stopped_job = self
-            .ledger
-            .command(id)
-            .and_then(|c| c.end.as_ref())
-            .and_then(|e| e.exit)
-            .is_some_and(|code| sys::signal::of_exit_code(code) == Some(sys::signal::TSTP));
+        let code = self.ledger.command(id).and_then(|c| c.end.as_ref()).and_then(|e| e.exit);
+        self.has_stopped_job = code.is_some_and(is_stop);
         self.on_prompt();
         self.finish_where(|w| w.command == Some(id), EndedBy::Ended);
     }
@@ -392,8 +396,9 @@ impl Session {
             Status::Busy => Err(self.busy_error(id)),
             Status::Ended => Err(self.ended_error()),
             Status::KeyReused => Err(key_reused()),
+            Status::Typed | Status::NotReady if self.somebodys_program_runs() => Err(self.typed_busy_error()),
             Status::Typed => {
-                self.ledger.line_is_unfinished = true;
+                self.ledger.has_typed_line = true;
                 Err(self.not_ready("somebody has typed at the prompt and the line has not ended; C-c clears it"))
             }
             Status::NotReady => Err(self.not_ready(&self.why_not_ready())),
@@ -437,7 +442,7 @@ impl Session {
         }
         let ended = match waiter.command {
             Some(id) => self.ledger.command(id).is_some_and(|c| c.end.is_some()),
-            None => self.ledger.current.is_none() && self.is_at_prompt(),
+            None => self.is_idle(),
         };
         if self.exit_told {
             self.finish(waiter, EndedBy::Exited, None);
@@ -450,10 +455,6 @@ impl Session {
             self.is_state_unheeded = true;
             self.waiters.push(waiter);
         }
-    }
-
-    pub(super) fn is_at_prompt(&self) -> bool {
-        self.ledger.prompt_seen
     }
 
     pub(super) fn on_typed(
@@ -494,6 +495,16 @@ impl Session {
         };
         let _ = typed.send(result);
     }
+}
+
+/// The shell has told that something ended.
+fn is_end(event: &journal::Event) -> bool {
+    matches!(event.record(), Some(journal::Record::Attested { report }) if report.starts_with(b"D"))
+}
+
+/// An exit code by which a shell says that what ran was stopped (`^Z`).
+fn is_stop(code: i32) -> bool {
+    sys::signal::of_exit_code(code) == Some(sys::signal::TSTP)
 }
 
 /// The caller fills its key in, which is only known by its hash here.
