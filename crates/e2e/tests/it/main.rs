@@ -15,6 +15,7 @@ mod docs;
 mod edges;
 mod events;
 mod hostile;
+mod inside;
 mod isolation;
 mod kinds;
 mod leaks;

@@ -211,6 +211,7 @@ impl Session {
                     self.tell_started(|waits_for| waits_for == id);
                 }
                 News::Ended(id) => self.on_command_end(id),
+                News::InsideEnded(id) => self.on_inside_end(id),
                 News::Prompt(status) => {
                     self.has_stopped_job = is_stop(status);
                     self.on_prompt();
@@ -326,6 +327,7 @@ impl Session {
                 let value = if is_signal && status == Status::Ok { offered as u64 } else { value };
                 self.on_typed(status, value, wait, from, offered, typed);
             }
+            Some(Call::Inside(id)) => self.on_inside_typed(id, status, value),
             Some(Call::Signal { is_foreground, reply }) => {
                 if is_foreground {
                     self.typing = self.typing.saturating_sub(1);
@@ -426,6 +428,9 @@ impl Session {
             let from = self.ledger.command(id).map_or(at, super::super::ledger::Command::output_from);
             let mut waiter = Waiter::new(wait, Some(id), from, self.ledger.cols, None, reply);
             waiter.looks_at_its_command(self.ledger.cols, self.ledger.rows);
+            if self.ledger.inside.as_ref().is_some_and(|inside| inside.id == id && !inside.has_begun) {
+                waiter.awaits_beginning();
+            }
             waiter.looks_for_a_still_screen();
             self.admit(waiter);
             finished
@@ -469,7 +474,7 @@ impl Session {
         let accepted = usize::try_from(value).unwrap_or(0);
         let result = match status {
             Status::Ok | Status::Duplicate => {
-                let command = self.ledger.current;
+                let command = self.ledger.newest_running();
                 let finished = wait.map(|wait| {
                     let (reply, finished) = oneshot::channel();
                     let mut waiter = Waiter::new(wait, command, from, self.ledger.cols, Some(accepted), reply);
@@ -508,6 +513,6 @@ fn is_stop(code: i32) -> bool {
 }
 
 /// The caller fills its key in, which is only known by its hash here.
-fn key_reused() -> ActionError {
+pub(super) fn key_reused() -> ActionError {
     ActionError::KeyReused { key: String::new() }
 }
