@@ -28,6 +28,11 @@ pub struct Limits {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.01, max = 16_777_216.0))]
     pub output_mb: Option<f64>,
+    /// MiB a second that the terminal takes from all programs together, and as much at once after a pause. Who prints
+    /// faster waits; nothing is ended and nothing is lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.01, max = 16_384.0))]
+    pub output_mb_per_second: Option<f64>,
     /// Seconds that one command may run; then it is ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.01, max = 31_536_000.0))]
@@ -44,6 +49,7 @@ pub enum Limit {
     Processes,
     OpenFiles,
     OutputMb,
+    OutputMbPerSecond,
     CommandSeconds,
     /// A field of the session itself.
     InactivityTimeout,
@@ -59,6 +65,8 @@ pub enum Keeper {
     Cgroup,
     /// The kernel, for each process by itself.
     Rlimit,
+    /// The holder of the session's terminal, whether a server runs or not.
+    Holder,
     /// The server, while it runs.
     Server,
 }

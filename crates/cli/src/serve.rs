@@ -36,8 +36,8 @@ pub struct ServeOptions {
     /// End a session when it is so old, unless it is started otherwise [default: never]
     #[arg(long, env = "PTYD_MAX_AGE", value_name = "SECONDS", value_parser = lifetime)]
     max_age: Option<Duration>,
-    /// What a session may use, unless it is started otherwise: cpuSeconds, memoryMb, processes, openFiles, outputMb or
-    /// commandSeconds; can be given more than once, or with commas between [default: no limits]
+    /// What a session may use, unless it is started otherwise: cpuSeconds, memoryMb, processes, openFiles, outputMb,
+    /// outputMbPerSecond or commandSeconds; can be given more than once, or with commas between [default: no limits]
     #[arg(long = "limit", env = "PTYD_LIMITS", value_name = "NAME=NUMBER", value_delimiter = ',', value_parser = limit)]
     limits: Vec<(Limit, f64)>,
     /// Ended sessions can be read for so long [default: 604800, a week]
@@ -226,7 +226,8 @@ mod tests {
     #[test]
     fn a_limit_is_named_as_over_rest_and_checked_where_it_is_given() {
         assert_eq!(limit("cpuSeconds=2.5"), Ok((Limit::CpuSeconds, 2.5)));
-        let names = "must be one of cpuSeconds, memoryMb, processes, openFiles, outputMb, commandSeconds";
+        let names = "must be one of cpuSeconds, memoryMb, processes, openFiles, outputMb, \
+                     outputMbPerSecond, commandSeconds";
         for (wrong, why) in [
             ("cpuSeconds", "must be NAME=NUMBER"),
             ("cpu=1", names),

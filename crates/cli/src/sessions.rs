@@ -76,8 +76,8 @@ pub struct NewOptions {
     /// End it when it is so many seconds old; 0 is never [default: the server's]
     #[arg(long, value_name = "SECONDS")]
     max_age: Option<f64>,
-    /// What it may use: cpuSeconds, memoryMb, processes, openFiles, outputMb or commandSeconds; can be given more than
-    /// once [default: the server's]
+    /// What it may use: cpuSeconds, memoryMb, processes, openFiles, outputMb, outputMbPerSecond or commandSeconds; can
+    /// be given more than once [default: the server's]
     #[arg(long = "limit", value_name = "NAME=NUMBER", value_parser = limit)]
     limits: Vec<(String, Number)>,
     /// Print all of the session as JSON, not only its id

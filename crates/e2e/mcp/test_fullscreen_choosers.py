@@ -59,6 +59,14 @@ async def test_whiptail_gives_the_item_that_arrows_go_to(desk):
     assert lines_of(desk.project / "picked") == ["b"]
 
 
+@needs("whiptail")
+async def test_an_entry_that_is_chosen_by_colour_is_a_change_of_its_row(desk):
+    async with played(desk, f"whiptail {MENU} 2> picked", "c three") as whiptail:
+        before = await whiptail.session.read(view="screen")
+        moved = await whiptail.session.press("Down", wait_for="c three", timeout=20)
+        assert (before.output, moved.fact("changed")) == (moved.output, "rows 4–5")
+
+
 @needs("dialog")
 async def test_dialog_gives_the_item_that_arrows_go_to(desk):
     async with played(desk, f"dialog --keep-tite {MENU} 2> picked", "c  three", "row 9 column 32") as dialog:

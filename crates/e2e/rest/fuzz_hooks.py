@@ -89,7 +89,7 @@ def before_call(context, case, kwargs):
             mend_query(query)
         if isinstance(body, dict) and often():
             mend_body(operation, body)
-        if operation == "postMcp" and often():
+        if operation in ("postMcp", "getMcp") and often():
             case.headers["Accept"] = "application/json, text/event-stream"
     for values in (query, body):
         for name, most in [("timeout", 0.2), ("graceSeconds", 0.2), ("quietMs", 50), ("waitMs", 100)]:

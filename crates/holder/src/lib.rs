@@ -13,12 +13,14 @@ mod control;
 mod ending;
 mod hold;
 mod input;
+mod pace;
 mod prompt;
 mod prompts;
 mod pump;
 mod sampler;
 
 pub use hold::run;
+pub use pace::OUTPUT_RATE;
 pub use pump::splice_works;
 
 /// The socket in a session's folder on which its holder listens.

@@ -107,7 +107,7 @@ impl Prompt {
 
     /// `D;;<nonce>;<id>;<exit>;<pipestatus>;<flags>;<cwd>` and `R;;<nonce>;<id>` move the state; the rest is for the
     /// server.
-    fn report(&mut self, report: &[u8]) {
+    pub(crate) fn report(&mut self, report: &[u8]) {
         let mut fields = report.splitn(8, |b| *b == b';');
         let kind = fields.next();
         let id = fields.nth(2).and_then(|f| std::str::from_utf8(f).ok()).and_then(|f| f.parse::<u32>().ok());

@@ -1,6 +1,6 @@
 //! What a shell without an editor of ours says by its prompt, in the output itself: that it is there again, and `$?`.
 //!
-//! `ESC ] 7337 ; D ; <number>.<status> BEL`. The numbers are a sequence whose beginning only the shell was told, so a
+//! `ESC ] 7337 ; D ; <number>.<status> BEL`, behind which a shell that knows may say `.<command>` and `.<flags>`. The numbers are a sequence whose beginning only the shell was told, so a
 //! program that prints such a thing must have worked it out of earlier ones: weaker than a report that the kernel
 //! stamps, and said so. It tells what no report does: the end of what a person typed, and of a command that was cut short.
 
@@ -8,7 +8,7 @@
 const AHEAD_MAX: usize = 64;
 /// What stands before the number.
 const OPENING: &[u8] = b"\x1b]7337;D;";
-/// The longest such prompt mark: two numbers and what is around them.
+/// The longest such prompt mark: three numbers and what is around them.
 pub(crate) const MARK_BYTES_MAX: u64 = 64;
 
 /// The sequence as far as it was seen.
@@ -25,6 +25,10 @@ pub(crate) struct Drawn {
     /// As it stands in the output.
     pub(crate) nonce: String,
     pub(crate) status: i32,
+    /// The command that has ended, 0 for what a person typed, and what was unusual; a shell may not know.
+    pub(crate) command: Option<(u32, String)>,
+    /// Where it begins in the bytes that were looked at.
+    pub(crate) at: usize,
 }
 
 impl Prompts {
@@ -43,7 +47,7 @@ impl Prompts {
         let mut newest = None;
         for at in bytes.windows(OPENING.len()).enumerate().filter(|(_, w)| *w == OPENING).map(|(at, _)| at) {
             let rest = bytes.get(at + OPENING.len()..).unwrap_or_default();
-            if let Some((number, drawn)) = parse(rest)
+            if let Some((number, drawn)) = parse(rest, at)
                 && self.ahead(number)
             {
                 self.last = number;
@@ -63,11 +67,17 @@ fn next(number: u32) -> u32 {
     number.wrapping_mul(1_103_515_245).wrapping_add(12_345) & 0x7fff_ffff
 }
 
-fn parse(rest: &[u8]) -> Option<(u32, Drawn)> {
+fn parse(rest: &[u8], at: usize) -> Option<(u32, Drawn)> {
     let end = rest.iter().take(MARK_BYTES_MAX as usize).position(|b| *b == 0x07)?;
     let nonce = std::str::from_utf8(rest.get(..end)?).ok()?;
-    let (number, status) = nonce.split_once('.')?;
-    Some((number.parse().ok()?, Drawn { nonce: nonce.to_owned(), status: status.parse().ok()? }))
+    let mut words = nonce.split('.');
+    let number = words.next()?.parse().ok()?;
+    let status = words.next()?.parse().ok()?;
+    let command = match (words.next(), words.next()) {
+        (Some(id), flags) => Some((id.parse().ok()?, flags.unwrap_or_default().to_owned())),
+        (None, _) => None,
+    };
+    Some((number, Drawn { nonce: nonce.to_owned(), status, command, at }))
 }
 
 #[cfg(test)]
@@ -84,10 +94,22 @@ mod tests {
         let (one, two) = (next(5), next(next(5)));
         assert_eq!(one, 1_222_621_274, "what dash, busybox and mksh compute");
         assert_eq!(prompts.look(&mark(4711, 0)), None);
-        assert_eq!(prompts.look(&mark(one, 3)), Some(Drawn { nonce: format!("{one}.3"), status: 3 }));
+        let drawn = |number: u32, status, at| Drawn { nonce: format!("{number}.{status}"), status, command: None, at };
+        assert_eq!(prompts.look(&mark(one, 3)), Some(drawn(one, 3, 0)));
         assert_eq!(prompts.look(&mark(one, 3)), None, "printed again");
         let flood = [b"noise".to_vec(), mark(two, 130), b"more".to_vec()].concat();
-        assert_eq!(prompts.look(&flood), Some(Drawn { nonce: format!("{two}.130"), status: 130 }));
+        assert_eq!(prompts.look(&flood), Some(drawn(two, 130, 5)));
+    }
+
+    #[test]
+    fn a_shell_that_knows_says_which_command_has_ended_and_what_was_unusual() {
+        let look = |words: &str| {
+            let mark = format!("\x1b]7337;D;{}.{words}\x07", next(5));
+            Prompts::new(5).look(mark.as_bytes()).map(|drawn| (drawn.status, drawn.command))
+        };
+        assert_eq!(look("1.12.in"), Some((1, Some((12, "in".to_owned())))));
+        assert_eq!(look("0.0"), Some((0, Some((0, String::new())))));
+        assert_eq!((look("0.x"), look("x.1")), (None, None));
     }
 
     #[test]

@@ -60,8 +60,9 @@ impl Pump {
         Self { way, sizes: ReadSizes::of_environment(), refused: None }
     }
 
-    /// Moves up to a turn's worth of bytes.
-    pub(crate) fn turn(&mut self, leader: BorrowedFd<'_>, journal: &mut journal::Writer) -> Turn {
+    /// Moves up to a turn's worth of bytes, and no more than `most`.
+    pub(crate) fn turn(&mut self, leader: BorrowedFd<'_>, journal: &mut journal::Writer, most: usize) -> Turn {
+        let most = most.min(TURN_BYTES_MAX);
         let mut moved = 0;
         loop {
             if let Err(e) = self.empty_into(journal) {
@@ -70,10 +71,10 @@ impl Pump {
             if moved > 0 {
                 fault::point("written");
             }
-            if moved >= TURN_BYTES_MAX || moved > 0 && self.sizes.are_random() {
+            if moved >= most || moved > 0 && self.sizes.are_random() {
                 return Turn::More;
             }
-            match self.fill_from(leader) {
+            match self.fill_from(leader, most - moved) {
                 Ok(0) => return Turn::HungUp,
                 Ok(n) => {
                     moved += n;
@@ -107,11 +108,11 @@ impl Pump {
         matches!(self.way, Way::Splice { .. })
     }
 
-    /// From the terminal into the pipe or buffer, which is empty.
-    fn fill_from(&mut self, leader: BorrowedFd<'_>) -> Result<usize, Errno> {
+    /// Up to `most` bytes from the terminal into the pipe or buffer, which is empty.
+    fn fill_from(&mut self, leader: BorrowedFd<'_>, most: usize) -> Result<usize, Errno> {
         match &mut self.way {
             Way::Splice { write, inside, size, .. } => {
-                let most = self.sizes.next(*size);
+                let most = self.sizes.next(*size).min(most);
                 let n = splice(leader, None, &*write, None, most, SpliceFlags::NONBLOCK | SpliceFlags::MOVE)?;
                 *inside += n;
                 if n >= *size && *size < PIPE_FLOOD_BYTES {
@@ -120,7 +121,7 @@ impl Pump {
                 Ok(n)
             }
             Way::Copy { buffer, from } => {
-                buffer.resize(self.sizes.next(BUFFER_BYTES), 0);
+                buffer.resize(self.sizes.next(BUFFER_BYTES).min(most), 0);
                 let read = rustix::io::read(leader, &mut buffer[..]);
                 // Nothing was read into the rest, or into all of it after an error: it is not output.
                 buffer.truncate(read.unwrap_or(0));
@@ -185,7 +186,7 @@ fn try_splice(folder: &std::path::Path) -> std::io::Result<bool> {
             let mut fds = [rustix::event::PollFd::new(&pty.leader, rustix::event::PollFlags::IN)];
             let wait = rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
             rustix::event::poll(&mut fds, Some(&wait))?;
-            pump.turn(pty.leader.as_fd(), &mut journal);
+            pump.turn(pty.leader.as_fd(), &mut journal, usize::MAX);
         }
         let came = std::fs::read(trial.join(journal::JOURNAL_FILE))?;
         Ok(came == sample && pump.is_splice())
@@ -226,7 +227,7 @@ mod tests {
                 let mut fds = [rustix::event::PollFd::new(&pty.leader, rustix::event::PollFlags::IN)];
                 rustix::event::poll(&mut fds, None).unwrap();
                 let before = journal.end();
-                let turn = pump.turn(pty.leader.as_fd(), &mut journal);
+                let turn = pump.turn(pty.leader.as_fd(), &mut journal, usize::MAX);
                 assert!(!is_random || journal.end().since(before) <= 4096, "one piece is one turn");
                 if turn == Turn::HungUp {
                     break;
@@ -248,7 +249,7 @@ mod tests {
             let mut journal = journal::Writer::create(dir.path(), journal::Retention::UNLIMITED).unwrap();
             let mut pump = Pump::new(may_splice);
             for _ in 0..3 {
-                assert_eq!(pump.turn(pty.leader.as_fd(), &mut journal), Turn::Drained);
+                assert_eq!(pump.turn(pty.leader.as_fd(), &mut journal, usize::MAX), Turn::Drained);
             }
             assert_eq!(journal.end().0, 0, "splice: {may_splice}");
         }

@@ -51,6 +51,11 @@ pub struct Spec {
     pub run_line: Vec<u8>,
     /// Another user whose shell it is: uid, gid and all groups, in this order; empty for the holder's own.
     pub identity: Vec<u32>,
+    /// Bytes of output a second; 0 is any number.
+    pub output_rate: u64,
+    /// The shell reports nothing on a descriptor: what it says of its commands stands in its output, and it takes their texts
+    /// from a file of the session's folder.
+    pub speaks_in_band: bool,
 }
 
 impl Spec {
@@ -76,6 +81,7 @@ impl Spec {
         e.list(&self.groups).u64(self.open_files_max).u64(self.address_space_max);
         e.u32(self.attestation_fd).bytes(&self.run_line);
         e.bytes(&self.identity.iter().flat_map(|id| id.to_le_bytes()).collect::<Vec<u8>>());
+        e.u64(self.output_rate).bool(self.speaks_in_band);
         e.take()
     }
 
@@ -114,7 +120,14 @@ impl Spec {
         }
         let (ids, rest) = d.bytes()?.as_chunks();
         let identity = ids.iter().map(|id| u32::from_le_bytes(*id)).collect();
-        rest.is_empty().then_some(Self { identity, ..spec })
+        let spec = rest.is_empty().then_some(Self { identity, ..spec })?;
+        // Before the rate of the output could be limited there was nothing more.
+        if d.is_empty() {
+            return Some(spec);
+        }
+        let spec = Self { output_rate: d.u64()?, ..spec };
+        // Before shells that report nothing there was nothing more.
+        if d.is_empty() { Some(spec) } else { Some(Self { speaks_in_band: d.bool()?, ..spec }) }
     }
 }
 
@@ -146,21 +159,31 @@ mod tests {
             attestation_fd: 9,
             run_line: b"run {}".to_vec(),
             identity: vec![1_000, 1_000, 1_000, 27],
+            output_rate: 1 << 33,
+            speaks_in_band: true,
         };
         let bytes = spec.encode();
         assert_eq!(Spec::decode(&bytes), Some(spec.clone()));
-        let without = Spec { identity: Vec::new(), ..spec };
+        let without = Spec { speaks_in_band: false, ..spec };
         let older = without.encode();
-        let older = older.get(..older.len() - 4).unwrap();
+        let older = older.get(..older.len() - 1).unwrap();
+        assert_eq!(Spec::decode(older), Some(without.clone()), "what the version before silent shells wrote");
+        let without = Spec { output_rate: 0, ..without };
+        let older = without.encode();
+        let older = older.get(..older.len() - 1 - 8).unwrap();
+        assert_eq!(Spec::decode(older), Some(without.clone()), "what the version before rates wrote");
+        let without = Spec { identity: Vec::new(), ..without };
+        let older = without.encode();
+        let older = older.get(..older.len() - 1 - 8 - 4).unwrap();
         assert_eq!(Spec::decode(older), Some(without.clone()), "what the version before other users wrote");
         let without = Spec { attestation_fd: 0, run_line: Vec::new(), ..without };
         let older = without.encode();
-        let older = older.get(..older.len() - 4 - 4 - 4).unwrap();
+        let older = older.get(..older.len() - 1 - 8 - 4 - 4 - 4).unwrap();
         assert_eq!(Spec::decode(older), Some(without.clone()), "what the version before other shells wrote");
         let without = Spec { groups: Vec::new(), open_files_max: 0, address_space_max: 0, ..without };
         let bytes_before = without.encode();
-        let older = bytes_before.get(..bytes_before.len() - 4 - 8 - 4 - 16).unwrap();
+        let older = bytes_before.get(..bytes_before.len() - 1 - 8 - 4 - 8 - 4 - 16).unwrap();
         assert_eq!(Spec::decode(older), Some(without), "what the version before limits wrote");
-        assert_eq!(Spec::decode(bytes.get(..bytes.len() - 1).unwrap()), None);
+        assert_eq!(Spec::decode(bytes.get(..bytes.len() - 2).unwrap()), None);
     }
 }

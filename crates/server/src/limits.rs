@@ -81,6 +81,8 @@ pub const LIMIT_SECONDS_MAX: f64 = 31_536_000.0;
 pub const LIMIT_MEMORY_MB: (u64, u64) = (8, 1 << 24);
 /// A session's limit of output in MiB, as the one of memory.
 pub const LIMIT_OUTPUT_MB_MAX: f64 = 16_777_216.0;
+/// A session's limit of output in MiB a second: more than a terminal carries.
+pub const LIMIT_OUTPUT_RATE_MB_MAX: f64 = 16_384.0;
 /// A session's limit of processes: the shell and one more, and what the kernel has numbers for (PID_MAX_LIMIT).
 pub const LIMIT_PROCESSES: (u64, u64) = (2, 1 << 22);
 /// A session's limit of open files: bash and a program need some, and the kernel's own bound (sysctl fs.nr_open) by default.

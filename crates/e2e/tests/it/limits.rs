@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use api::{CommandExecution, CommandStatus, CreateRequest, ErrorCode, Keeper, Limit, Limits, SessionStatus};
+use api::{
+    Boundary, CommandExecution, CommandStatus, CreateRequest, EndedBy, ErrorCode, Keeper, Limit, Limits, SessionStatus,
+};
 use e2e::{Server, Session, Start, eventually, groups, marked};
 
 use crate::boundaries::join_all;
@@ -133,6 +135,79 @@ async fn a_command_that_prints_too_much_is_ended() {
         let done = shell.run("head -c 600000 /dev/zero | tr '\\0' x").await;
         assert_eq!((done.exit_code, done.limits_hit), (Some(0), Vec::new()));
     }
+}
+
+#[tokio::test]
+async fn output_comes_at_its_rate_and_whole() {
+    let server = Server::start();
+    let shell = limited(&server, Limits { output_mb_per_second: Some(1.0), ..Limits::default() }).await;
+    let another = server.session().await;
+    let [kept] = shell.look().await.limits.try_into().expect("one limit");
+    assert_eq!((kept.limit, kept.value, kept.kept_by), (Limit::OutputMbPerSecond, 1.0, Keeper::Holder));
+    let numbers: String = (1..=400_000).map(|n| format!("{n}\r\n")).collect();
+    let begun = Instant::now();
+    let running = shell.begin("seq 400000").await;
+    let slowest = slowest_of_another(&another).await;
+    let done = shell.end_of(&running).await;
+    let (took, bytes) = (begun.elapsed(), numbers.len() as u64);
+    assert!(slowest < Duration::from_secs(1), "{slowest:?}");
+    // One second's worth comes at once, and what the terminal held at the end came with the end.
+    let least = (bytes - (1 << 20) - (128 << 10)) as f64 / f64::from(1 << 20);
+    assert!(took.as_secs_f64() > least, "{bytes} bytes came in {took:?}");
+    assert_eq!((done.exit_code, done.output_size), (Some(0), bytes));
+    let from = done.start_offset;
+    let journal = std::fs::read(server.home().state().join("sessions").join(&shell.id).join("journal")).expect("kept");
+    assert!(
+        journal.get(from as usize..).is_some_and(|at| at.starts_with(numbers.as_bytes())),
+        "every byte in its place"
+    );
+    // The prompt after it may have had to wait, too.
+    let hit = shell.look().await.limits_hit.into_iter().next().map(|hit| (hit.limit, hit.command_id, hit.count));
+    assert_eq!(hit, Some((Limit::OutputMbPerSecond, Some(done.id), 1)));
+    assert_eq!(done.limits_hit, [Limit::OutputMbPerSecond]);
+}
+
+#[tokio::test]
+async fn ends_and_questions_do_not_wait_for_the_rate_of_the_output() {
+    let server = Server::start();
+    let shell = limited(&server, Limits { output_mb_per_second: Some(0.01), ..Limits::default() }).await;
+    let numbers: String = (1..=1200).map(|n| format!("{n}\n")).collect();
+    assert_eq!(shell.run("seq 3000").await.limits_hit, [Limit::OutputMbPerSecond]);
+    // A terminal holds about 8 KiB (pty.c), so each of these ends at once, and would take half a second and more to come.
+    let begun = Instant::now();
+    for code in 0..10 {
+        let done = shell.run(&format!("seq 1200; (exit {code})")).await;
+        assert_eq!((done.exit_code, done.boundary), (Some(code), Boundary::Attested));
+        assert_eq!((done.output.as_deref(), &done.limits_hit), (Some(&*numbers), &vec![Limit::OutputMbPerSecond]));
+    }
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    let asked = shell.run("seq 1200; read -rp 'name? ' name; echo \"got $name\"").await;
+    assert_eq!(asked.ended_by, Some(EndedBy::InputWanted));
+    assert_eq!(asked.output, Some(numbers + "name? "));
+    shell.types("x").await;
+    assert_eq!(shell.end_of(&asked).await.exit_code, Some(0));
+    // Nor does a session end because of what is left of it.
+    shell.run("seq 1200").await;
+    shell.ends().await;
+}
+
+#[tokio::test]
+async fn a_flood_in_the_background_is_slowed_down_too_and_stands_in_no_way() {
+    let server = Server::start();
+    let shell = limited(&server, Limits { output_mb_per_second: Some(0.1), ..Limits::default() }).await;
+    let begun = Instant::now();
+    assert_eq!(shell.run("yes & echo $! > flood").await.exit_code, Some(0));
+    let hits = eventually("it is told", async || Some(shell.look().await.limits_hit).filter(|h| !h.is_empty())).await;
+    assert!(hits.iter().all(|hit| hit.limit == Limit::OutputMbPerSecond), "{hits:?}");
+    for code in [0, 7, 0, 3] {
+        let done = shell.run(&format!("(exit {code})")).await;
+        assert_eq!((done.exit_code, done.boundary), (Some(code), Boundary::Attested));
+    }
+    assert_eq!(shell.run("kill $(< flood); wait").await.status, CommandStatus::Completed);
+    let (took, size) = (begun.elapsed(), shell.look().await.journal.end_offset);
+    // Each of the ends may have let through what stood before it.
+    let most = (took.as_secs_f64() + 1.0) * 0.1 * f64::from(1 << 20) + 6.0 * 192.0 * 1024.0;
+    assert!((size as f64) < most, "{size} bytes in {took:?}");
 }
 
 #[tokio::test]
@@ -291,4 +366,30 @@ async fn a_server_has_limits_for_whoever_asks_for_none() {
         [(Limit::OpenFiles, 64.0), (Limit::OutputMb, 1.0), (Limit::CommandSeconds, 50.0), (Limit::MaxAge, 3600.0)];
     assert_eq!(kept(&own).await, expected);
     assert_eq!(own.gives("sleep 0.4; ulimit -n").await, (0, "64\n".to_owned()));
+}
+
+#[test]
+fn a_server_does_not_start_with_a_limit_that_it_cannot_keep() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    use std::os::unix::process::CommandExt;
+    if !rustix::process::geteuid().is_root() {
+        println!("only root can start a server as a user who may surely make no control group");
+        return;
+    }
+    let nobody = 65_534;
+    // That user may not be able to walk to where the binary was built.
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(place.path(), folder).expect("ours");
+    chown(place.path(), Some(nobody), None).expect("we are root");
+    let binary = place.path().join("server");
+    std::fs::copy(e2e::Binary::find().path(), &binary).expect("copied");
+    chown(&binary, Some(nobody), None).expect("we are root");
+    let mut serve = std::process::Command::new(&binary);
+    serve.args(["serve", "--limit", "processes=10"]).env_clear().current_dir(place.path());
+    serve.env("HOME", place.path()).env("XDG_RUNTIME_DIR", place.path()).uid(nobody).gid(nobody);
+    let refused = serve.output().expect("it runs");
+    assert!(!refused.status.success(), "{refused:?}");
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(why.contains("limits.processes: cannot be kept here"), "{why}");
 }

@@ -24,6 +24,7 @@ mod limits;
 mod load;
 mod metrics;
 mod news;
+mod nushell;
 mod output;
 mod processes;
 mod profiles;

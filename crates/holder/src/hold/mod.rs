@@ -6,6 +6,8 @@
 //! The tail is published last, so whoever reads up to it finds every marker's record already there. Control is looked
 //! at in every turn and a turn is bounded, so no flood of output can starve it.
 
+mod passing;
+mod reports;
 mod requests;
 
 use std::collections::VecDeque;
@@ -25,6 +27,7 @@ use sys::{pty, signal, socket, spawn, time};
 use crate::control::Client;
 use crate::ending::{self, Ending, Progress, Whom};
 use crate::input::Keyboard;
+use crate::pace::Pace;
 use crate::prompt::{Prompt, Shell};
 use crate::prompts::{MARK_BYTES_MAX, Prompts};
 use crate::pump::{Pump, Turn};
@@ -105,12 +108,19 @@ struct Holder {
     /// Reports that could not be appended yet; while there are any, no tail is published.
     held: VecDeque<(u64, Vec<u8>)>,
     pump: Pump,
+    pace: Pace,
+    /// The command of which it was told that its output was held back.
+    paced: Option<u32>,
+    /// The command whose output passes now. What passes because its end was reported is its own still.
+    passing_of: u32,
     prompt: Prompt,
     /// For a shell whose prompt speaks in the output, and how far that was looked at.
     prompts: Option<(Prompts, Offset)>,
     keyboard: Keyboard,
     sampler: Sampler,
     command_file: std::fs::File,
+    /// The command's text, for a shell that takes it from a file which has a name.
+    text_file: Option<std::fs::File>,
     waiting: Option<Waiting>,
     shell_pid: u32,
     /// The shell's wait status, and whether it is recorded.
@@ -261,6 +271,11 @@ fn seed() -> io::Result<u32> {
     Ok(u32::from_le_bytes(bytes) & 0x7fff_ffff)
 }
 
+/// Whether what its prompts say is listened to.
+fn speaks_by_prompts(spec: &Spec) -> bool {
+    spec.speaks_in_band || !spec.run_line.is_empty()
+}
+
 /// The secret, and where the shell finds its commands: our own descriptor, which it may open as the same user. For one
 /// whose prompt speaks, also where its sequence begins.
 fn greeting(secret: &[u8], command_file: &std::fs::File, spec: &Spec, seed: u32) -> VecDeque<u8> {
@@ -268,7 +283,7 @@ fn greeting(secret: &[u8], command_file: &std::fs::File, spec: &Spec, seed: u32)
         return VecDeque::new();
     }
     let path = format!("/proc/{}/fd/{}", std::process::id(), command_file.as_raw_fd());
-    let seed = if spec.run_line.is_empty() { String::new() } else { format!("{seed}\n") };
+    let seed = if speaks_by_prompts(spec) { format!("{seed}\n") } else { String::new() };
     [secret, b"\n", path.as_bytes(), b"\n", seed.as_bytes()].concat().into()
 }
 
@@ -290,6 +305,7 @@ impl Holder {
         // In memory: a full disk must not keep a command from running, and truncating a file on a disk costs more than
         // all else that a command needs here.
         let command_file = std::fs::File::from(rustix::fs::memfd_create("command", rustix::fs::MemfdFlags::CLOEXEC)?);
+        let text_file = spec.speaks_in_band.then(|| requests::text_file(folder)).transpose()?;
         let secret = secret()?;
         let seed = seed()?;
         let greeting = greeting(&secret, &command_file, &spec, seed);
@@ -307,11 +323,15 @@ impl Holder {
             events,
             held: VecDeque::new(),
             pump: Pump::new(spec.may_splice),
+            pace: Pace::new(spec.output_rate, time::monotonic_us()),
+            paced: None,
+            passing_of: 0,
             prompt: Prompt::new(secret),
-            prompts: takes_lines.then(|| (Prompts::new(seed), Offset::ZERO)),
+            prompts: speaks_by_prompts(&spec).then(|| (Prompts::new(seed), Offset::ZERO)),
             keyboard: Keyboard::default(),
             sampler: Sampler::new(path, takes_lines),
             command_file,
+            text_file,
             waiting: None,
             shell_pid,
             exit: None,
@@ -386,6 +406,7 @@ impl Holder {
             // What is ending is looked at often: its end is waited for.
             self.ending.as_ref().map(|_| now + 5_000),
             self.retry_at,
+            self.pace.held_until(),
             self.quiet_at,
             self.announce_by,
             self.has_more.then_some(now),
@@ -396,7 +417,7 @@ impl Holder {
             Timespec { tv_sec: (us / 1_000_000) as i64, tv_nsec: (us % 1_000_000 * 1000) as i64 }
         });
         let mut leader = PollFlags::empty();
-        if self.retry_at.is_none() && !is_idle {
+        if self.retry_at.is_none() && self.pace.held_until().is_none() && !is_idle {
             leader |= PollFlags::IN;
         }
         if !self.keyboard.is_empty() {
@@ -453,7 +474,11 @@ impl Holder {
         }
         self.retry_at = None;
         let before = self.journal.end();
-        self.has_more = self.pump_once(now) == Turn::More;
+        if self.pace.awaited().is_none() {
+            self.passing_of = self.prompt.command();
+        }
+        let most = self.pace.allowance(now);
+        self.has_more = most > 0 && self.pump_once(now, most) == Turn::More && self.pace.held_until().is_none();
         if let Some(errno) = self.pump.refused.take() {
             self.trouble(TroubleKind::SPLICE_REFUSED, errno.raw_os_error(), b"copying instead");
         }
@@ -475,8 +500,10 @@ impl Holder {
     }
 
     /// One turn of the pump; a disk that is full, or has room again, is told.
-    fn pump_once(&mut self, now: u64) -> Turn {
-        let turn = self.pump.turn(self.leader.as_fd(), &mut self.journal);
+    fn pump_once(&mut self, now: u64, most: usize) -> Turn {
+        let before = self.journal.end();
+        let turn = self.pump.turn(self.leader.as_fd(), &mut self.journal, most);
+        self.heed_pace(self.journal.end().since(before), now);
         match turn {
             Turn::Full(errno) => {
                 self.retry_at = Some(now + FULL_RETRY_US);
@@ -503,7 +530,7 @@ impl Holder {
     /// asked for the session's end, so that the end must wait for room.
     fn takes_the_rest(&mut self, now: u64) -> bool {
         let enough = self.journal.end().plus(LAST_BYTES_MAX);
-        while self.pump_once(now) == Turn::More && self.journal.end() < enough {}
+        while self.pump_once(now, usize::MAX) == Turn::More && self.journal.end() < enough {}
         !self.is_full || self.is_end_asked
     }
 
@@ -515,104 +542,6 @@ impl Holder {
             self.sampler.rest();
         } else {
             self.sampler.stir(now);
-        }
-    }
-
-    fn drain_attestation(&mut self, now: u64) {
-        self.append_held();
-        // A record is at most a path and its numbers; PATH itself may come in several datagrams.
-        let mut buffer = [0u8; DATAGRAM_BYTES_MAX];
-        for _ in 0..DATAGRAMS_MAX {
-            if !self.held.is_empty() {
-                return;
-            }
-            let Ok(Some(datagram)) = socket::receive(self.attestation.as_fd(), &mut buffer) else {
-                return;
-            };
-            if datagram.len == 0 {
-                // An empty datagram of some child's, or the end of the socket: only a hang-up tells them apart.
-                if self.attestation_is_hung_up() {
-                    self.is_unattested = true;
-                    return;
-                }
-                continue;
-            }
-            if datagram.pid != self.shell_pid {
-                self.prompt.dropped += 1;
-                continue;
-            }
-            let bytes = buffer.get(..datagram.len).unwrap_or_default();
-            if let Some(report) = self.prompt.datagram(bytes) {
-                if self.prompt.shell == Shell::Ready && report.starts_with(b"D") {
-                    self.sampler.rest();
-                    let marker = self.just_moved_marker_of(&report);
-                    self.prompt_at = marker.unwrap_or(self.journal.end());
-                    self.has_marker = marker.is_some();
-                    self.expects_marker = (!self.has_marker).then_some(self.prompt_at);
-                    self.idle_until = 0;
-                }
-                if let Some((prompts, _)) = self.prompts.as_mut().filter(|_| report.starts_with(b"D")) {
-                    prompts.reported();
-                }
-                self.keep_report(report, now);
-            }
-        }
-    }
-
-    fn keep_report(&mut self, report: Vec<u8>, now: u64) {
-        self.held.push_back((time::wall_us(), report));
-        self.append_held();
-        self.announce_by.get_or_insert(now + MARKER_US);
-        self.stir(now);
-    }
-
-    /// Finds the prompts of a shell that speaks by them. What a program prints while it has the terminal is none.
-    fn heed_prompts(&mut self, now: u64) {
-        let end = self.journal.end();
-        let Some((prompts, seen)) = self.prompts.as_mut().filter(|(_, seen)| *seen < end) else { return };
-        let from = seen.0.saturating_sub(MARK_BYTES_MAX).max(end.0.saturating_sub(MARKER_SOUGHT_BYTES as u64));
-        *seen = end;
-        let mut newest = [0; MARKER_SOUGHT_BYTES];
-        let Some(newest) = newest.get_mut(..(end.0 - from) as usize) else { return };
-        let Ok(newest) = self.journal.newest(newest) else { return };
-        let Some(drawn) = prompts.look(newest) else { return };
-        if pty::foreground_group(self.leader.as_fd()) != self.shell_pid {
-            return;
-        }
-        let cwd = sys::process::working_directory(self.shell_pid).unwrap_or_default();
-        let (id, status) = (self.prompt.command(), drawn.status);
-        let cut_short = if id == 0 { "" } else { "n" };
-        let head = format!("D;;{};{id};{status};{status};b{cut_short};", drawn.nonce);
-        self.prompt.drawn();
-        self.sampler.rest();
-        self.prompt_at = end;
-        self.keep_report([head.as_bytes(), cwd.as_os_str().as_bytes()].concat(), now);
-    }
-
-    /// Where the marker is, if it came faster than its report was drained: the bytes of this turn were moved before.
-    fn just_moved_marker_of(&self, report: &[u8]) -> Option<Offset> {
-        // A PATH may hold anything, a record of another kind has no marker.
-        let nonce = report.strip_prefix(b"D;;")?.split(|b| *b == b';').next().filter(|nonce| !nonce.is_empty())?;
-        let moved = (self.journal.end().0 - self.turn_from.0).min(MARKER_SOUGHT_BYTES as u64);
-        let mut newest = [0; MARKER_SOUGHT_BYTES];
-        let newest = self.journal.newest(newest.get_mut(..moved as usize)?).ok()?;
-        let at = newest.windows(nonce.len()).rposition(|w| w == nonce)?;
-        Some(Offset(self.journal.end().0 - newest.len() as u64 + at as u64))
-    }
-
-    fn attestation_is_hung_up(&self) -> bool {
-        let mut fds = [PollFd::new(&self.attestation, PollFlags::empty())];
-        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok()
-            && fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
-    }
-
-    fn append_held(&mut self) {
-        while let Some((at, report)) = self.held.front() {
-            if self.events.append(Kind::ATTESTED, *at, self.journal.end(), &[report]).is_err() {
-                self.retry_at.get_or_insert(time::monotonic_us() + FULL_RETRY_US);
-                return;
-            }
-            self.held.pop_front();
         }
     }
 
@@ -692,6 +621,9 @@ impl Holder {
                 self.sampler.rest();
             }
             return;
+        }
+        if self.pace.held_until().is_some() && !matches!(state.foreground, Foreground::Busy | Foreground::Unknown) {
+            self.takes_the_rest(now);
         }
         // A question is told only together with everything that was written before it was asked.
         self.announce_by = Some(now);

@@ -106,7 +106,7 @@ impl Holder {
     /// The atomic step: the prompt is ready and the editor has the terminal, so record, stage, press.
     pub(super) fn start_waiting_command(&mut self, now: u64) {
         let Some(waiting) = &self.waiting else { return };
-        if self.prompts.is_some() && self.prompt.is_cleared(now) && self.shell_reads_commands() {
+        if self.takes_lines() && self.prompt.is_cleared(now) && self.shell_reads_commands() {
             self.prompt.drawn();
         }
         let is_ready = self.prompt.shell == Shell::Ready && self.keyboard.is_empty();
@@ -136,36 +136,46 @@ impl Holder {
         }
     }
 
+    /// The shell has no keys of ours.
+    fn takes_lines(&self) -> bool {
+        !self.spec.run_line.is_empty()
+    }
+
     /// Whether what is typed now is read as a command: by the line editor, which has the terminal, or by a shell that
     /// waits for a line.
     fn shell_reads_commands(&self) -> bool {
         let leader = self.leader.as_fd();
-        match self.prompts {
-            Some(_) => self.sampler.is_at_line(leader, self.shell_pid),
-            None => {
-                let is_editing = pty::modes(leader).is_ok_and(|m| !m.canonical);
-                // What was typed ahead may start a program that reads next.
-                is_editing && (!self.prompt.is_touched() || self.sampler.waits_for_keys(leader, self.shell_pid))
-            }
+        if self.takes_lines() {
+            return self.sampler.is_at_line(leader, self.shell_pid);
         }
+        let is_editing = pty::modes(leader).is_ok_and(|m| !m.canonical);
+        // What was typed ahead may start a program that reads next.
+        is_editing && (!self.prompt.is_touched() || self.sampler.waits_for_keys(leader, self.shell_pid))
     }
 
     pub(super) fn press_run_key(&mut self, id: u32, key: Key, text: &[u8]) -> io::Result<()> {
         let mut nonce = [0; 8];
         rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty())?;
         let nonce = u64::from_le_bytes(nonce);
-        // A shell that is typed at has them in its line, and reads the file as it reads a script.
-        let head = if self.prompts.is_some() { String::new() } else { format!("{id}\0{nonce}\0") };
-        self.command_file.set_len(0)?;
-        self.command_file.write_all_at(&[head.as_bytes(), text].concat(), 0)?;
+        let head = match &self.text_file {
+            Some(file) => {
+                stage(file, text)?;
+                format!("{id}\n{nonce}\n/proc/{}/fd/{}\n", std::process::id(), file.as_raw_fd())
+            }
+            // A shell that is typed at has them in its line, and reads the file as it reads a script.
+            None if self.takes_lines() => String::new(),
+            None => format!("{id}\0{nonce}\0"),
+        };
+        let text_behind = if self.text_file.is_some() { b"" } else { text };
+        stage(&self.command_file, &[head.as_bytes(), text_behind].concat())?;
         let accepted = Record::Accepted { id, nonce, key, text };
         self.events.record(time::wall_us(), self.journal.end(), &accepted)?;
         // The editor has the terminal and nothing waits to be typed, so the few bytes fit.
-        let keys = match (&self.prompts, self.prompt.is_touched()) {
-            (None, false) => KEY_RUN.to_vec(),
+        let keys = match (self.takes_lines(), self.prompt.is_touched()) {
+            (false, false) => KEY_RUN.to_vec(),
             // What a person has half typed may have the editor in a search or a count, which C-g ends.
-            (None, true) => [b"\x07", KEY_RUN].concat(),
-            (Some(_), is_touched) => self.line_for(id, nonce, is_touched),
+            (false, true) => [b"\x07", KEY_RUN].concat(),
+            (true, is_touched) => self.line_for(id, nonce, is_touched),
         };
         rustix::io::write(&self.leader, &keys)?;
         Ok(())
@@ -318,7 +328,11 @@ impl Holder {
     pub(super) fn press_report_key(&mut self, from: (u64, u32)) {
         if self.prompts.is_some() {
             // Nothing can be asked of it, but the kernel says where it is.
-            let is_there = self.sampler.is_at_line(self.leader.as_fd(), self.shell_pid);
+            let leader = self.leader.as_fd();
+            let is_there = match self.takes_lines() {
+                true => self.sampler.is_at_line(leader, self.shell_pid),
+                false => self.sampler.waits_for_keys(leader, self.shell_pid),
+            };
             if is_there {
                 self.prompt.drawn();
             }
@@ -371,4 +385,22 @@ impl Holder {
         }
         self.is_over = true;
     }
+}
+
+/// Where a shell finds the text of a command that looks for the file's name before it reads it.
+pub(super) fn text_file(folder: &Path) -> io::Result<std::fs::File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(folder.join("command"))
+}
+
+/// Puts these bytes in the place of what was staged before.
+fn stage(file: &std::fs::File, bytes: &[u8]) -> io::Result<()> {
+    file.set_len(0)?;
+    file.write_all_at(bytes, 0)
 }

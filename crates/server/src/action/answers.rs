@@ -344,6 +344,8 @@ pub struct ScreenView {
     pub cols: u16,
     /// What is shown inverse, as the chosen entry of a menu is.
     pub inverse: Vec<Span>,
+    /// What each row looks like, colours included, as a number.
+    pub marks: Vec<u64>,
     /// The rows, from 0, that the caller has not been shown yet; `None` at its first look.
     pub changed: Option<Vec<u16>>,
     /// A program paints the alternate screen.

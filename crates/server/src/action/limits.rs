@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::ids::CommandId;
 use crate::limits::{
-    LIFETIME_MAX, LIFETIME_MIN, LIMIT_MEMORY_MB, LIMIT_MIN, LIMIT_OPEN_FILES, LIMIT_OUTPUT_MB_MAX, LIMIT_PROCESSES,
-    LIMIT_SECONDS_MAX,
+    LIFETIME_MAX, LIFETIME_MIN, LIMIT_MEMORY_MB, LIMIT_MIN, LIMIT_OPEN_FILES, LIMIT_OUTPUT_MB_MAX,
+    LIMIT_OUTPUT_RATE_MB_MAX, LIMIT_PROCESSES, LIMIT_SECONDS_MAX,
 };
 
 /// Something that can be limited.
@@ -21,6 +21,8 @@ pub enum Limit {
     OpenFiles,
     /// Output of one command.
     OutputMb,
+    /// Output, whoever prints it.
+    OutputMbPerSecond,
     /// How long one command runs.
     CommandSeconds,
     /// How long nothing happens.
@@ -31,12 +33,13 @@ pub enum Limit {
 
 impl Limit {
     /// All of them, in the order of the wire.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::CpuSeconds,
         Self::MemoryMb,
         Self::Processes,
         Self::OpenFiles,
         Self::OutputMb,
+        Self::OutputMbPerSecond,
         Self::CommandSeconds,
         Self::InactivityTimeout,
         Self::MaxAge,
@@ -50,6 +53,7 @@ impl Limit {
             Self::Processes => "processes",
             Self::OpenFiles => "openFiles",
             Self::OutputMb => "outputMb",
+            Self::OutputMbPerSecond => "outputMbPerSecond",
             Self::CommandSeconds => "commandSeconds",
             Self::InactivityTimeout => "inactivityTimeout",
             Self::MaxAge => "maxAge",
@@ -67,6 +71,7 @@ impl Limit {
             Self::CommandSeconds => 6,
             Self::InactivityTimeout => 7,
             Self::MaxAge => 8,
+            Self::OutputMbPerSecond => holder::OUTPUT_RATE,
         }
     }
 
@@ -89,6 +94,8 @@ pub struct Limits {
     pub open_files: Option<u64>,
     /// [`Limit::OutputMb`], in bytes.
     pub output: Option<u64>,
+    /// [`Limit::OutputMbPerSecond`], in bytes.
+    pub output_rate: Option<u64>,
     /// [`Limit::CommandSeconds`].
     pub command_time: Option<Duration>,
     /// [`Limit::InactivityTimeout`]; zero in a wish is none, whatever the server's default is.
@@ -117,6 +124,9 @@ impl Limits {
             Limit::OutputMb => {
                 self.output = Some((within(LIMIT_MIN, LIMIT_OUTPUT_MB_MAX)? * f64::from(1 << 20)) as u64);
             }
+            Limit::OutputMbPerSecond => {
+                self.output_rate = Some((within(LIMIT_MIN, LIMIT_OUTPUT_RATE_MB_MAX)? * f64::from(1 << 20)) as u64);
+            }
             Limit::CommandSeconds => self.command_time = Some(seconds()?),
             Limit::InactivityTimeout => self.inactivity = Some(lifetime()?),
             Limit::MaxAge => self.max_age = Some(lifetime()?),
@@ -133,6 +143,7 @@ impl Limits {
             processes: self.processes.or(default.processes),
             open_files: self.open_files.or(default.open_files),
             output: self.output.or(default.output),
+            output_rate: self.output_rate.or(default.output_rate),
             command_time: self.command_time.or(default.command_time),
             inactivity: lifetime(self.inactivity, default.inactivity),
             max_age: lifetime(self.max_age, default.max_age),
@@ -148,6 +159,7 @@ impl Limits {
             Limit::Processes => self.processes.map(|n| n as f64),
             Limit::OpenFiles => self.open_files.map(|n| n as f64),
             Limit::OutputMb => self.output.map(megabytes),
+            Limit::OutputMbPerSecond => self.output_rate.map(megabytes),
             Limit::CommandSeconds => self.command_time.map(|d| d.as_secs_f64()),
             Limit::InactivityTimeout => self.inactivity.map(|d| d.as_secs_f64()),
             Limit::MaxAge => self.max_age.map(|d| d.as_secs_f64()),
@@ -162,6 +174,8 @@ pub enum Keeper {
     ControlGroup,
     /// The kernel, for each process by itself.
     ResourceLimit,
+    /// The holder of the session's terminal, whether a server runs or not.
+    Holder,
     /// The server, while it runs.
     Server,
 }
@@ -186,7 +200,7 @@ pub struct LimitHit {
     pub command: Option<CommandId>,
     /// When it was seen first.
     pub at: SystemTime,
-    /// How often: processes killed, forks refused; 1 for what is hit once.
+    /// How often: processes killed, forks refused; 1 for what is told once.
     pub count: u64,
 }
 

@@ -180,6 +180,11 @@ impl<S: ServerHandler + Clone> Entrance<S> {
             Err(_) => return refusal(StatusCode::BAD_REQUEST, INVALID_REQUEST, "the body broke off"),
         };
         let (method, is_json) = (parts.method.clone(), is_json(&parts.headers));
+        if ![Method::GET, Method::POST, Method::DELETE].contains(&method) {
+            let refused =
+                refusal(StatusCode::METHOD_NOT_ALLOWED, INVALID_REQUEST, "the methods of MCP are named in Allow");
+            return ([(header::ALLOW, "GET, POST, DELETE")], refused).into_response();
+        }
         // What is no message is refused below, by whoever reads it whole.
         let glance: Glance<'_> = serde_json::from_slice(&body).unwrap_or_default();
         let named = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);

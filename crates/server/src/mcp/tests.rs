@@ -313,6 +313,7 @@ async fn a_screen_is_shown_with_its_cursor_and_read_as_a_resource() {
                 title: String::new(),
                 cols: 80,
                 inverse: Vec::new(),
+                marks: Vec::new(),
                 changed: None,
                 is_alternate: true,
                 ansi: Vec::new(),

@@ -125,6 +125,7 @@ pub(super) fn limit(limit: action::Limit) -> api::Limit {
         action::Limit::Processes => api::Limit::Processes,
         action::Limit::OpenFiles => api::Limit::OpenFiles,
         action::Limit::OutputMb => api::Limit::OutputMb,
+        action::Limit::OutputMbPerSecond => api::Limit::OutputMbPerSecond,
         action::Limit::CommandSeconds => api::Limit::CommandSeconds,
         action::Limit::InactivityTimeout => api::Limit::InactivityTimeout,
         action::Limit::MaxAge => api::Limit::MaxAge,
@@ -135,6 +136,7 @@ fn kept_limit(kept: &action::KeptLimit) -> api::KeptLimit {
     let kept_by = match kept.keeper {
         action::Keeper::ControlGroup => api::Keeper::Cgroup,
         action::Keeper::ResourceLimit => api::Keeper::Rlimit,
+        action::Keeper::Holder => api::Keeper::Holder,
         action::Keeper::Server => api::Keeper::Server,
     };
     api::KeptLimit { limit: limit(kept.limit), value: kept.value, kept_by }

@@ -104,6 +104,7 @@ fn to_limits(wish: api::Limits) -> Result<Limits, Refusal> {
         ("limits.processes", Limit::Processes, wish.processes.map(|n| n as f64)),
         ("limits.openFiles", Limit::OpenFiles, wish.open_files.map(|n| n as f64)),
         ("limits.outputMb", Limit::OutputMb, wish.output_mb),
+        ("limits.outputMbPerSecond", Limit::OutputMbPerSecond, wish.output_mb_per_second),
         ("limits.commandSeconds", Limit::CommandSeconds, wish.command_seconds),
     ];
     let mut limits = Limits::default();

@@ -34,6 +34,7 @@ pub(super) fn can_be_kept(limits: &Limits) -> Result<(), ActionError> {
 pub(super) fn plan(spec: &mut Spec, id: &SessionId, limits: &Limits) -> Result<(), ActionError> {
     (spec.groups, spec.address_space_max) = (Vec::new(), 0);
     spec.open_files_max = limits.open_files.unwrap_or(0);
+    spec.output_rate = limits.output_rate.unwrap_or(0);
     if limits.memory.is_none() && limits.processes.is_none() && limits.cpu.is_none() {
         return Ok(());
     }
@@ -75,6 +76,7 @@ pub(super) fn kept(spec: &Spec, limits: &Limits) -> Vec<KeptLimit> {
         Limit::Processes => Keeper::ControlGroup,
         Limit::MemoryMb if spec.address_space_max == 0 => Keeper::ControlGroup,
         Limit::MemoryMb | Limit::OpenFiles => Keeper::ResourceLimit,
+        Limit::OutputMbPerSecond => Keeper::Holder,
         Limit::CpuSeconds | Limit::OutputMb | Limit::CommandSeconds | Limit::InactivityTimeout | Limit::MaxAge => {
             Keeper::Server
         }

@@ -166,6 +166,7 @@ impl Manager {
             open_files: self.open_files,
             attestation_fd: shell.attestation_fd,
             run_line: shell.run_line,
+            speaks_in_band: shell.speaks_in_band,
             identity: setting.user.map(|user| [vec![user.uid, user.gid], user.groups].concat()).unwrap_or_default(),
             ..Spec::default()
         };

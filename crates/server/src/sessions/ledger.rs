@@ -46,7 +46,7 @@ pub(crate) struct Command {
     /// The limits that it ran into.
     pub(crate) limits_hit: Vec<Limit>,
     /// Where the editor showed the loader's line in its stead.
-    pub(crate) echo: Option<Echo>,
+    pub(crate) echoes: Vec<Echo>,
     /// It was typed at a shell inside.
     pub(crate) is_inside: bool,
 }
@@ -107,6 +107,8 @@ pub(crate) enum News {
         query: Query,
         to: u64,
     },
+    /// The holder ran into the limit that it keeps.
+    Held(Hit),
 }
 
 /// The story so far.
@@ -231,7 +233,10 @@ impl Ledger {
             Some(Record::Answered { query }) => self.answered = self.answered.max(query.0),
             Some(Record::Limited { limit, command, count }) => {
                 if let Some(limit) = Limit::of_code(limit) {
-                    self.hit(Hit { limit, command, at_us: event.time_us, count, is_recorded: true });
+                    let hit = Hit { limit, command, at_us: event.time_us, count, is_recorded: true };
+                    if self.hit(hit) && limit == Limit::OutputMbPerSecond {
+                        news.push(News::Held(hit));
+                    }
                 }
             }
             Some(Record::Signalled { target, signo, errno }) => {
@@ -258,14 +263,14 @@ impl Ledger {
         }
     }
 
-    /// A limit was hit; known again when it comes back from the events.
-    pub(crate) fn hit(&mut self, new: Hit) {
+    /// A limit was hit; known again when it comes back from the events. Whether it is the first time.
+    pub(crate) fn hit(&mut self, new: Hit) -> bool {
         if let Some(hit) = self.hits.iter_mut().find(|h| (h.limit, h.command) == (new.limit, new.command)) {
             hit.count = hit.count.max(new.count);
             if !std::mem::replace(&mut hit.is_recorded, new.is_recorded) {
                 hit.at_us = new.at_us;
             }
-            return;
+            return false;
         }
         if self.hits.len() == HITS_KEPT {
             self.hits.pop_front();
@@ -274,6 +279,7 @@ impl Ledger {
         if let Some(command) = self.command_mut(new.command) {
             command.limits_hit.push(new.limit);
         }
+        true
     }
 
     fn accepted(&mut self, id: u32, key: Key, text: &[u8], event: &Event) {
@@ -290,7 +296,7 @@ impl Ledger {
             start: None,
             end: None,
             limits_hit: Vec::new(),
-            echo: None,
+            echoes: Vec::new(),
             is_inside: false,
         });
         self.echo = (event.offset.0, Vec::new());
@@ -330,7 +336,7 @@ impl Ledger {
             start: None,
             end: None,
             limits_hit: Vec::new(),
-            echo: None,
+            echoes: Vec::new(),
             is_inside: true,
         });
         self.inside = Some(inside);
@@ -473,7 +479,7 @@ impl Ledger {
 
     /// The loaders' lines that are known, in order.
     pub(crate) fn echoes(&self) -> impl Iterator<Item = &Echo> {
-        self.commands.iter().filter_map(|command| command.echo.as_ref())
+        self.commands.iter().flat_map(|command| &command.echoes)
     }
 
     /// The journal's retention has overtaken the scanner.
@@ -507,11 +513,7 @@ impl Ledger {
                 let (from, kept) = std::mem::take(&mut self.echo);
                 if let Some(command) = self.command_mut(id) {
                     command.start = Some(at);
-                    command.echo = loader::find(&kept).map(|line| Echo {
-                        from: from + line.start as u64,
-                        to: from + line.end as u64,
-                        given: loader::as_typed(&command.text).into(),
-                    });
+                    command.echoes = loader::echoes(&kept, from, &command.text);
                     news.push(News::Started(id));
                 }
             }

@@ -10,12 +10,13 @@ use regex::bytes::Regex;
 
 /// What the scripts in shell-integration/ hand to the editor, and what is typed at shells without one of ours, a command's
 /// id and nonce in the place of `{}`; a longer one that contains a shorter one stands before it.
-const LINES: [&str; 5] = [
+const LINES: [&str; 6] = [
     "{ __ptyd_begin && :; } 2>/dev/null; \\builtin eval -- \"$__ptyd_text\"; __ptyd_finish && :",
     "\\builtin eval -- \"$__ptyd_text\"; __ptyd_finish && :",
     "{ \\builtin \\eval \"${__ptyd_text:__ptyd_begin()}\"; } always { \\__ptyd_cut; }; \\__ptyd_finish && :",
     "__ptyd_begin; builtin eval $__ptyd_text; __ptyd_finish",
     "\\__ptyd_c {};\\command . \"$__ptyd_f\";__ptyd_r=$?;\\__ptyd_d",
+    "source /proc/{}/fd/{} #__ptyd_",
 ];
 /// In every one of them, and seldom in anything else.
 const IN_ALL: &[u8] = b"__ptyd_";
@@ -44,6 +45,21 @@ pub(crate) struct Echo {
     pub(crate) from: u64,
     pub(crate) to: u64,
     pub(crate) given: Arc<str>,
+}
+
+/// The loader's line in the bytes of a prompt, as often as the editor painted it with all of the prompt; `from` is the offset of
+/// the first byte.
+pub(crate) fn echoes(bytes: &[u8], from: u64, given: &str) -> Vec<Echo> {
+    let given: Arc<str> = as_typed(given).into();
+    let mut at = 0;
+    let next = || {
+        let line = find(bytes.get(at..)?)?;
+        let echo =
+            Echo { from: from + (at + line.start) as u64, to: from + (at + line.end) as u64, given: given.clone() };
+        at += line.end;
+        Some(echo)
+    };
+    std::iter::from_fn(next).collect()
 }
 
 /// Where the first loader's line stands in these bytes.
@@ -122,6 +138,11 @@ mod tests {
         }
         let cut = typed.replace("1965", "19\r\r\n65");
         assert_eq!(find(format!("$ {cut}\r\r\n").as_bytes()), Some(2..2 + cut.len()));
+        let nu = "source\x1b[0m \x1b[36m/proc/18843/fd/11\x1b[0m #__ptyd_";
+        let painted = format!("> \x1b[1;36m{nu}\x1b8\x1b[6n\x1b[18;1H\x1b[J> \x1b[1;36m{nu}\x1b8\r\n");
+        let places: Vec<_> = echoes(painted.as_bytes(), 100, "ls").iter().map(|echo| (echo.from, echo.to)).collect();
+        let place = |at: Option<usize>| at.map(|at| (100 + at as u64, 100 + (at + nu.len()) as u64));
+        assert_eq!(places, [place(painted.find(nu)), place(painted.rfind(nu))].map(Option::unwrap));
         let fish = "__ptyd_begin; builtin eval $__ptyd_text; __ptyd_finish \r\x1b[73C\x1b[55D\x1b[34m__ptyd_begin\x1b[32m;\x1b[30m\
                     \x1b(B\x1b[m \x1b[34mbuiltin eval \x1b[96m$__ptyd_text\x1b[32m; \x1b[34m__ptyd_finish";
         assert_eq!(find(format!("~> \x1b[K {fish}\x1b[30m \r\n").as_bytes()), Some(7..7 + fish.len()));

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use super::manager::locked;
-use super::reports::fnv;
 use crate::action::ScreenView;
 use crate::ids::SessionId;
 
@@ -15,7 +14,7 @@ pub(super) struct Looks(Mutex<HashMap<(String, SessionId), Seen>>);
 #[derive(Debug, Default)]
 struct Seen {
     read_to: Option<u64>,
-    /// A name for what stood in each row.
+    /// What each row looked like.
     rows: Option<Vec<u64>>,
 }
 
@@ -32,12 +31,11 @@ impl Looks {
 
     /// Notes in the screen which of its rows this caller has not been shown yet, and that it is shown them now.
     pub(super) fn shows(&self, who: &str, id: &SessionId, screen: &mut ScreenView) {
-        let rows: Vec<u64> = screen.rows.iter().map(|row| fnv(row.as_bytes())).collect();
         let mut all = locked(&self.0);
-        let before = all.entry((who.to_owned(), id.clone())).or_default().rows.replace(rows.clone());
+        let before = all.entry((who.to_owned(), id.clone())).or_default().rows.replace(screen.marks.clone());
         screen.changed = before.map(|before| {
-            let is_new = |row: &usize| before.get(*row) != rows.get(*row);
-            (0..rows.len()).filter(is_new).filter_map(|row| u16::try_from(row).ok()).collect()
+            let is_new = |row: &usize| before.get(*row) != screen.marks.get(*row);
+            (0..screen.marks.len()).filter(is_new).filter_map(|row| u16::try_from(row).ok()).collect()
         });
     }
 

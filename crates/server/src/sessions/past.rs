@@ -96,7 +96,7 @@ impl Past {
     }
 
     pub(crate) fn commands(&self) -> Vec<CommandView> {
-        snapshot::command_views(&self.shared.id, &self.ledger)
+        snapshot::command_views(&self.shared, &self.ledger)
     }
 
     /// When it ended.

@@ -234,7 +234,7 @@ impl Manager {
         budget: usize,
     ) -> Result<Report, ActionError> {
         let Finished { ended_by, from, waited, matched, accepted_bytes, snapshot } = finished;
-        let Snapshot { view, command, shown_to, paint_from, last_paint, .. } = snapshot;
+        let Snapshot { view, command, shown_to, paint_from, paints_main, last_paint, .. } = snapshot;
         let to = command.as_ref().and_then(|c| c.end_offset).unwrap_or(shown_to);
         let (from, to) = (from.min(to), to);
         let is_fullscreen = view.foreground == Foreground::Fullscreen;
@@ -245,14 +245,17 @@ impl Manager {
             TextView { from, to, ..TextView::default() }
         } else {
             let begins = Begins { in_paint: last_paint.contains(&from), ..Begins::default() };
-            self.text_with(&handle.shared, (from, to), view.cols, budget, begins).await?
+            // What is painted on the main screen would be told twice.
+            let text_to = paint_from.filter(|_| screen.is_some() && paints_main).map_or(to, |paint| paint.min(to));
+            let text = self.text_with(&handle.shared, (from, text_to), view.cols, budget, begins).await?;
+            TextView { to, ..text }
         };
         Ok(Report { session: view, command, ended_by, waited, output, screen, accepted_bytes, matched })
     }
 
     /// The screen, with what of it is new to this caller.
     pub(super) async fn screen(&self, who: &Principal, handle: &Handle) -> Result<ScreenView, ActionError> {
-        let mut screen = handle.ask(Request::Screen).await?;
+        let mut screen = handle.ask(Request::Picture).await?.screen;
         self.looks.shows(&who.name, &handle.shared.id, &mut screen);
         Ok(screen)
     }

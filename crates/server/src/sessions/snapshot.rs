@@ -53,17 +53,17 @@ pub(crate) fn session_view(
     }
 }
 
-pub(crate) fn command_views(id: &SessionId, ledger: &Ledger) -> Vec<CommandView> {
+pub(crate) fn command_views(shared: &Shared, ledger: &Ledger) -> Vec<CommandView> {
     let at = ledger.scanner.position();
-    ledger.commands.iter().map(|c| command_view(id, c, at)).collect()
+    ledger.commands.iter().map(|c| command_view(shared, c, at)).collect()
 }
 
-pub(crate) fn command_view(session: &SessionId, c: &Command, journal_end: u64) -> CommandView {
+pub(crate) fn command_view(shared: &Shared, c: &Command, journal_end: u64) -> CommandView {
     let end = c.end.as_ref();
     let exit_code = end.and_then(|e| e.exit);
     CommandView {
         id: CommandId(c.id),
-        session: session.clone(),
+        session: shared.id.clone(),
         command: c.text.clone(),
         status: end.map_or(CommandStatus::Running, |e| e.status),
         started_at: time(c.accepted_us),
@@ -76,7 +76,7 @@ pub(crate) fn command_view(session: &SessionId, c: &Command, journal_end: u64) -
         end_offset: end.map(|e| e.at),
         output_size: end.map_or(journal_end, |e| e.at).saturating_sub(c.output_from()),
         cwd: end.and_then(|e| e.cwd.clone()),
-        boundary: end.map_or(open_boundary(c), |e| e.boundary),
+        boundary: end.map_or(open_boundary(shared, c), |e| e.boundary),
         limits_hit: c.limits_hit.clone(),
     }
 }
@@ -102,7 +102,7 @@ pub(crate) fn signal_views(ledger: &Ledger) -> Vec<SignalView> {
     ledger.signals.iter().map(view).collect()
 }
 
-fn limit_hit(hit: &Hit) -> LimitHit {
+pub(super) fn limit_hit(hit: &Hit) -> LimitHit {
     let command = (hit.command > 0).then_some(CommandId(hit.command));
     LimitHit { limit: hit.limit, command, at: time(hit.at_us), count: hit.count }
 }
@@ -144,7 +144,8 @@ pub(crate) fn exit_of(ledger: &Ledger) -> Option<SessionExit> {
     let is_over = |limit: &Limit| matches!(limit, Limit::InactivityTimeout | Limit::MaxAge);
     // A command that could not be ended took its session with it.
     let last = ledger.commands.back().filter(|c| c.end.as_ref().is_none_or(|e| e.status == CommandStatus::Terminated));
-    let unending = || last.and_then(|c| c.limits_hit.last().copied());
+    let ends = |limit: &&Limit| **limit != Limit::OutputMbPerSecond;
+    let unending = || last.and_then(|c| c.limits_hit.iter().rfind(ends).copied());
     let reason = match (&ledger.ending, ledger.hits.iter().map(|h| h.limit).find(is_over).or_else(unending)) {
         (Some(_), Some(limit)) => format!("it reached its {}; {how}", limit.name()),
         (Some(_), None) => format!("terminated on request; {how}"),
@@ -199,10 +200,11 @@ pub(crate) fn sweep(id: &SessionId) -> usize {
 }
 
 /// How sure the end of a command will be that runs.
-fn open_boundary(c: &Command) -> Boundary {
+fn open_boundary(shared: &Shared, c: &Command) -> Boundary {
     match c.id > super::TYPED_IDS_FROM {
         true if c.is_inside => Boundary::Nonce,
         true => Boundary::Heuristic,
+        false if shared.spec.speaks_in_band => Boundary::Nonce,
         false => Boundary::Attested,
     }
 }

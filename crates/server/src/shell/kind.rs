@@ -1,6 +1,6 @@
 //! The kinds of shells, one row for each name of a program. A shell of a kind that is here is one row more.
 
-use super::{Shell, Start, bash, fish, other, posix, zsh};
+use super::{Shell, Start, bash, fish, nu, other, posix, zsh};
 
 /// How a program is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,13 +13,15 @@ pub(super) enum Kind {
     Fish,
     /// A line is typed; it reads a script of ours by `ENV`.
     Posix,
+    /// A key of ours in its line editor; it tells of ends in the output.
+    Nu,
     /// No script of ours: what is typed ends when the program reads the terminal again.
     Other,
 }
 
 impl Kind {
     /// Programs by the name of their file.
-    pub(super) const NAMES: [(&'static str, Self); 12] = [
+    pub(super) const NAMES: [(&'static str, Self); 13] = [
         ("bash", Self::Bash),
         ("rbash", Self::Bash),
         ("zsh", Self::Zsh),
@@ -30,6 +32,7 @@ impl Kind {
         ("busybox", Self::Posix),
         ("mksh", Self::Posix),
         ("lksh", Self::Posix),
+        ("nu", Self::Nu),
         // It loses what is typed while its editor draws.
         ("ksh93", Self::Other),
         ("yash", Self::Other),
@@ -47,6 +50,7 @@ impl Kind {
             Self::Zsh => zsh::start(start),
             Self::Fish => fish::start(start),
             Self::Posix => posix::start(start),
+            Self::Nu => nu::start(start),
             Self::Other => other::start(start),
         }
     }

@@ -7,6 +7,7 @@ mod bash;
 mod find;
 mod fish;
 mod kind;
+mod nu;
 mod other;
 mod posix;
 mod scripts;
@@ -35,6 +36,8 @@ pub(crate) struct Shell {
     pub(crate) attestation_fd: u32,
     /// What is typed to hand a command over; empty where a line editor has our keys.
     pub(crate) run_line: Vec<u8>,
+    /// It reports in its output, and not on the descriptor.
+    pub(crate) speaks_in_band: bool,
 }
 
 /// Which shell is wanted, and what it depends on.

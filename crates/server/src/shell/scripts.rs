@@ -12,10 +12,11 @@ pub(super) enum Script {
     Zsh,
     Fish,
     Posix,
+    Nu,
 }
 
 impl Script {
-    const ALL: [Self; 4] = [Self::Bash, Self::Zsh, Self::Fish, Self::Posix];
+    const ALL: [Self; 5] = [Self::Bash, Self::Zsh, Self::Fish, Self::Posix, Self::Nu];
 
     fn text(self) -> &'static str {
         match self {
@@ -23,6 +24,7 @@ impl Script {
             Self::Zsh => include_str!("../../../../shell-integration/zsh.zsh"),
             Self::Fish => include_str!("../../../../shell-integration/fish.fish"),
             Self::Posix => include_str!("../../../../shell-integration/sh.sh"),
+            Self::Nu => include_str!("../../../../shell-integration/nu.nu"),
         }
     }
 
@@ -33,6 +35,7 @@ impl Script {
             Self::Zsh => format!("zsh-{content:08x}/.zshenv"),
             Self::Fish => format!("fish-{content:08x}.fish"),
             Self::Posix => format!("posix-{content:08x}.sh"),
+            Self::Nu => format!("nu-{content:08x}.nu"),
         }
         .into()
     }

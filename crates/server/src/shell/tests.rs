@@ -26,7 +26,8 @@ fn programs(names: &[&str], links: &[(&str, &str)]) -> tempfile::TempDir {
 #[test]
 fn a_link_is_the_shell_that_it_leads_to() {
     let (_folder, scripts) = integration();
-    let bin = programs(&["bash", "dash", "busybox", "tool"], &[("sh", "dash"), ("ash", "busybox"), ("posh", "bash")]);
+    let bin =
+        programs(&["bash", "dash", "busybox", "nu", "tool"], &[("sh", "dash"), ("ash", "busybox"), ("posh", "bash")]);
     let path = bin.path().to_str().unwrap().as_bytes();
     let pick = |shell| {
         let shell = scripts.pick(&Wanted { shell: Some(shell), path: Some(path), ..Wanted::default() }).unwrap();
@@ -39,6 +40,7 @@ fn a_link_is_the_shell_that_it_leads_to() {
     assert_eq!(pick("sh"), told("dash", "sh", true, 9, false));
     assert_eq!(pick("ash"), told("busybox", "ash", true, 9, false));
     assert_eq!(pick("busybox"), told("busybox", "ash", true, 9, false));
+    assert_eq!(pick("nu"), told("nu", "nu", true, 9, true));
     assert_eq!(pick("tool"), told("tool", "tool", false, 0, true));
 }
 

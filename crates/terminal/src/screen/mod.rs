@@ -128,6 +128,11 @@ impl Screen {
         self.model.inverse()
     }
 
+    /// A number for what each row looks like, colours included: another number is another look. Of this process only.
+    pub fn row_marks(&self) -> Vec<u64> {
+        self.model.row_marks()
+    }
+
     /// Where the cursor is.
     pub fn cursor(&self) -> Cursor {
         self.model.cursor()

@@ -7,6 +7,8 @@
 //! * keeps wide characters whole. The emulator leaves halves behind when something is written or erased between them,
 //!   and a half cannot be painted again.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use super::repair::{repair, repair_grid, repair_last_row, repair_wrap};
 use super::{Cursor, Span};
 use alacritty_terminal::Term;
@@ -15,7 +17,7 @@ use alacritty_terminal::grid::{Dimensions, Grid};
 use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::term::{Config, TermMode};
-use alacritty_terminal::vte::ansi::{CharsetIndex, Handler};
+use alacritty_terminal::vte::ansi::{CharsetIndex, Color, Handler};
 
 /// Combining characters in one cell. Real scripts need four; stacks of hundreds are somebody's joke.
 pub(super) const COMBINING_MAX: usize = 8;
@@ -148,6 +150,21 @@ impl Model {
         spans
     }
 
+    pub(super) fn row_marks(&self) -> Vec<u64> {
+        let seen = Flags::INVERSE | Flags::BOLD | Flags::ITALIC | Flags::DIM | Flags::HIDDEN | Flags::STRIKEOUT;
+        let mark = |line: usize| {
+            let mut mark = DefaultHasher::new();
+            for cell in self.row(line) {
+                let style = cell.flags & (seen | Flags::ALL_UNDERLINES);
+                // Nobody sees in which colour a blank is written.
+                let ink = (cell.c != ' ' || !style.is_empty()).then_some(cell.fg);
+                (cell.c, cell.zerowidth(), style.bits(), ink.map(number), number(cell.bg)).hash(&mut mark);
+            }
+            mark.finish()
+        };
+        (0..self.term.screen_lines()).map(mark).collect()
+    }
+
     fn row(&self, line: usize) -> &[Cell] {
         &self.term.grid()[Line(line as i32)][..]
     }
@@ -259,6 +276,15 @@ impl Model {
 
     pub(super) fn use_full_margins(&mut self) {
         self.mirror.margins = (0, self.term.screen_lines());
+    }
+}
+
+/// A number of a colour's own.
+fn number(color: Color) -> u32 {
+    match color {
+        Color::Named(name) => name as u32,
+        Color::Indexed(index) => 1 << 16 | u32::from(index),
+        Color::Spec(rgb) => u32::from_be_bytes([1, rgb.r, rgb.g, rgb.b]),
     }
 }
 

@@ -30,6 +30,16 @@ fn what_is_shown_inverse_is_told_with_its_place() {
 }
 
 #[test]
+fn a_row_looks_different_when_only_its_colours_do() {
+    let looks = |text: &str| screen(10, 3, text.as_bytes()).row_marks();
+    let plain = looks("one\r\ntwo\r\nthree");
+    let differ = |text: &str| (0..3).filter(|row| looks(text).get(*row) != plain.get(*row)).collect::<Vec<_>>();
+    assert_eq!(differ("one\r\n\x1b[44mtwo\x1b[0m\r\nthree"), [1]);
+    assert_eq!(differ("\x1b[31mone\x1b[0m\r\ntwo\r\n\x1b[1mthree"), [0, 2]);
+    assert_eq!(differ("one\r\ntwo\x1b[31m  \x1b[0m\r\nthree"), [0; 0], "a blank has no ink");
+}
+
+#[test]
 fn characters_cut_anywhere_are_whole_and_what_is_none_is_marked() {
     let mut screen = Screen::new(10, 1);
     for byte in "é€😀".bytes().chain(*b"\xff\xe2\x82z") {

@@ -85,13 +85,15 @@ fn is_unseen(c: char, before: char) -> bool {
     }
 }
 
+/// How a byte is shown that is no text: `\xNN`.
+pub(super) const ESCAPE: &str = "\\x";
+pub(super) const ESCAPE_BYTES: usize = 4;
+
 /// Most of this text stands for bytes that are none: a picture, an archive, a program.
 pub(super) fn is_binary(text_bytes: usize, escaped: u64) -> bool {
-    /// `\xNN`.
-    const ESCAPE_BYTES: u64 = 4;
     /// A text may have a few such bytes, even all of a short one.
     const ESCAPED_MIN: u64 = 64;
-    escaped >= ESCAPED_MIN && escaped * ESCAPE_BYTES * 2 > text_bytes as u64
+    escaped >= ESCAPED_MIN && escaped * ESCAPE_BYTES as u64 * 2 > text_bytes as u64
 }
 
 #[cfg(test)]

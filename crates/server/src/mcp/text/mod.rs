@@ -17,8 +17,8 @@ pub(super) use size::{counted, grouped, seconds};
 use super::host::Host;
 use super::shown::Shown;
 use crate::action::{
-    Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, Look, Omitted, OutputView, Report, ScreenView,
-    SessionStatus, SessionView, TerminalView, TextView, Unseen,
+    Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, Limit, Look, Omitted, OutputView, Report,
+    ScreenView, SessionStatus, SessionView, TerminalView, TextView, Unseen,
 };
 use crate::ids::CommandId;
 
@@ -243,7 +243,8 @@ fn ended(facts: &mut Facts, command: &CommandView, telling: &Telling<'_>) {
 fn limits_hit(facts: &mut Facts, command: &CommandView, session: &SessionView) {
     for hit in &command.limits_hit {
         let value = session.limits.iter().find(|kept| kept.limit == *hit).map_or(0.0, |kept| kept.value);
-        facts.add(format!("hit its limit {} {value}", hit.name()));
+        let how = if *hit == Limit::OutputMbPerSecond { "was slowed down by" } else { "hit" };
+        facts.add(format!("{how} its limit {} {value}", hit.name()));
     }
 }
 
@@ -328,7 +329,7 @@ pub(super) fn told(
     telling: &Telling<'_>,
 ) -> (String, Vec<String>) {
     if economy::is_binary(text.head.len() + text.tail.len(), text.escaped) {
-        return (binary(text, session, telling), Vec::new());
+        return binary(text, session, telling);
     }
     let (mut body, mut written_out) = economy::economical(&text.head);
     if let Some(omitted) = &text.omitted {
@@ -344,18 +345,29 @@ pub(super) fn told(
     (body, notes)
 }
 
-/// What is no text is not shown as one.
-fn binary(text: &TextView, session: &SessionView, telling: &Telling<'_>) -> String {
+/// What is no text is not shown as one; the lines before it and what comes after it are.
+fn binary(text: &TextView, session: &SessionView, telling: &Telling<'_>) -> (String, Vec<String>) {
     /// Enough to know a format by.
     const BEGINNING_CHARS: usize = 40;
-    let begins: String = text.head.chars().take(BEGINNING_CHARS).collect();
+    let before = text.head.find(economy::ESCAPE).and_then(|at| text.head.get(..at)).unwrap_or_default();
+    let (before, beginning) = text.head.split_at(before.rfind('\n').map_or(0, |at| at + 1));
+    let begins: String = beginning.chars().take(BEGINNING_CHARS).collect();
+    let last = if text.omitted.is_some() { &text.tail } else { beginning };
+    let after = last.rfind(economy::ESCAPE).and_then(|at| last.get(at + economy::ESCAPE_BYTES..)).unwrap_or_default();
+    let ((before, some), (after, more)) = (economy::economical(before), economy::economical(after));
     let (from, to) = (text.from, text.to);
     let how = if telling.has_read_tool {
         format!("get_terminal_output {{\"session_id\":\"{}\",\"since\":\"o:{from}\",\"view\":\"raw\"}}", session.id)
     } else {
         format!("bytes {from}–{to} of {}", shell_words(&session.log_file))
     };
-    format!("[… {} bytes of binary output, beginning {}; {how}]\n", grouped(to.saturating_sub(from)), quoted(&begins))
+    let bytes = grouped(to.saturating_sub(from));
+    let what = match (before.is_empty(), after.trim().is_empty()) {
+        (true, true) => format!("{bytes} bytes of binary output"),
+        _ => format!("binary output among {bytes} bytes"),
+    };
+    let body = format!("{before}[… {what}, beginning {}; {how}]\n{after}", quoted(&begins));
+    (body, unseen(text.unseen, some + more))
 }
 
 fn unseen(unseen: Unseen, written_out: usize) -> Vec<String> {

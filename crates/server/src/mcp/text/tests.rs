@@ -174,7 +174,8 @@ fn what_a_person_would_not_have_seen_is_counted() {
 #[test]
 fn binary_output_is_summed_up_with_how_to_get_it() {
     let picture = with(&done(""), |r| {
-        r.output = TextView { head: "\\x89PNG".repeat(100), escaped: 100, from: 7, to: 50_007, ..TextView::default() };
+        let head = "\\x89PNG".repeat(99) + "\\x89";
+        r.output = TextView { head, escaped: 100, from: 7, to: 50_007, ..TextView::default() };
     });
     let beginning = "\\\\x89PNG".repeat(5) + "\\\\x89P";
     let how = r#"get_terminal_output {"session_id":"s0-k3v9q2m7xa","since":"o:7","view":"raw"}"#;
@@ -182,6 +183,18 @@ fn binary_output_is_summed_up_with_how_to_get_it() {
         told(&picture),
         format!("[… 50,000 bytes of binary output, beginning \"{beginning}\"; {how}]\n[exit 0]")
     );
+    // What a program says before and after it is no part of it.
+    let among = with(&picture, |r| r.output.head = format!("saved\nto: {}done\nbye\n", r.output.head));
+    let beginning = format!("to: {}\\\\", "\\\\x89PNG".repeat(5));
+    assert_eq!(
+        told(&among),
+        format!("saved\n[… binary output among 50,000 bytes, beginning \"{beginning}\"; {how}]\ndone\nbye\n[exit 0]")
+    );
+    let cut = with(&picture, |r| {
+        r.output.omitted = Some(Omitted { bytes: 40_000, first_line: 1, last_line: 9, from: 100, to: 40_100 });
+        r.output.tail = "\\x89 the end\n".to_owned();
+    });
+    assert!(told(&cut).ends_with("]\n the end\n[exit 0]"), "{}", told(&cut));
 }
 
 #[test]
@@ -195,6 +208,7 @@ fn a_full_screen_program_is_its_rows_and_its_cursor() {
             title: "vim\x1b]0".to_owned(),
             cols: 80,
             inverse: Vec::new(),
+            marks: Vec::new(),
             changed: None,
             is_alternate: true,
             ansi: Vec::new(),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::operation::{Content, Operation, Tag};
 
-pub(super) fn operations() -> [(Method, &'static str, Operation); 5] {
+pub(super) fn operations() -> [(Method, &'static str, Operation); 7] {
     let say = |id, summary| Operation::new(id, Tag::Server, summary);
     [
         (
@@ -30,8 +30,7 @@ pub(super) fn operations() -> [(Method, &'static str, Operation); 5] {
             say("postMcp", "Speak MCP")
                 .details(
                     "Streamable HTTP of the Model Context Protocol, whose own specification describes the messages \
-                     and how they are refused. Who initializes before 2026-07-28 is given a session of the protocol: its \
-                     GET is a stream of what is told without asking, its DELETE ends it.",
+                     and how they are refused. Who initializes before 2026-07-28 is given a session of the protocol.",
                 )
                 .body::<Map<String, Value>>(json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }))
                 .needed()
@@ -44,6 +43,27 @@ pub(super) fn operations() -> [(Method, &'static str, Operation); 5] {
                 .empty(406, "`Accept` must name application/json and text/event-stream.")
                 .empty(413, "The message is too large.")
                 .empty(415, "`Content-Type` is not application/json."),
+        ),
+        (
+            Method::GET,
+            "/mcp",
+            say("getMcp", "Follow a session of MCP")
+                .details("What a client of MCP before 2026-07-28 is told without asking. It ends with the session or the server.")
+                .of_mcp()
+                .text(200, "A message in each event.", "text/event-stream")
+                .empty(404, "The session of the protocol is not known (any more); initialize anew.")
+                .empty(405, "It names no session of the protocol.")
+                .empty(406, "`Accept` must name text/event-stream."),
+        ),
+        (
+            Method::DELETE,
+            "/mcp",
+            say("deleteMcp", "End a session of MCP")
+                .details("Terminals live on.")
+                .of_mcp()
+                .empty(202, "It has ended.")
+                .empty(404, "The session of the protocol is not known (any more).")
+                .empty(405, "It names no session of the protocol."),
         ),
         (
             Method::GET,

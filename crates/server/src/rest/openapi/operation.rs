@@ -110,6 +110,12 @@ const LAST_EVENT_ID: Header = Header {
 
 const LAST_PLACE: Header = Header { pattern: "^[0-9a-f]{8}-[0-9]{1,15}$", ..LAST_EVENT_ID };
 
+const MCP_SESSION: Header = Header {
+    name: "Mcp-Session-Id",
+    about: "The session of MCP, as the answer to `initialize` named it.",
+    pattern: "^[!-~]{1,100}$",
+};
+
 impl Operation {
     /// An operation behind the guard.
     pub(crate) fn new(id: &'static str, tag: Tag, summary: &'static str) -> Self {
@@ -175,6 +181,12 @@ impl Operation {
     pub(crate) fn resumed_at_a_place(mut self) -> Self {
         self.headers.push(LAST_PLACE);
         self.refuses(&[ErrorCode::InvalidField])
+    }
+
+    /// It is for a session of MCP's own.
+    pub(crate) fn of_mcp(mut self) -> Self {
+        self.headers.push(MCP_SESSION);
+        self.foreign()
     }
 
     fn answer(mut self, status: u16, about: &'static str, contents: Vec<(&'static str, Content)>) -> Self {

@@ -15,7 +15,7 @@ impl Session {
         match request {
             Request::Look(reply) => drop(reply.send(self.snapshot(self.ledger.newest_running()))),
             Request::Commands(reply) => {
-                let all = snapshot::command_views(&self.shared.id, &self.ledger);
+                let all = snapshot::command_views(&self.shared, &self.ledger);
                 let _ = reply.send((self.snapshot(self.ledger.newest_running()), all));
             }
             Request::Run { text, key, patience_ms, wait, is_inside: true, started } => {
@@ -52,7 +52,6 @@ impl Session {
             Request::Terminate { signo, grace_ms, reply } => {
                 self.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
             }
-            Request::Screen(reply) => drop(reply.send(self.screen_view())),
             Request::Picture(reply) => self.pictures.push(reply),
             Request::Shown(reply) => {
                 let markers = self.ledger.markers.iter().copied().collect();
@@ -208,7 +207,7 @@ impl Session {
             start: None,
             end: None,
             limits_hit: Vec::new(),
-            echo: None,
+            echoes: Vec::new(),
             is_inside: false,
         });
         let (typed, _) = oneshot::channel();

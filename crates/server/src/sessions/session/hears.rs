@@ -166,22 +166,25 @@ impl Session {
         }
         // The kernel's word about the time before this output is out of date; it speaks again when things are quiet.
         let now = Instant::now();
-        let paints = self.ledger.scanner.modes().alt_screen;
+        let paints = self.paints();
         if paints || self.paint_from.is_some() {
             self.painted_at = Some(now);
         }
         let end = at + bytes.len() as u64;
-        if let Some(from) = self.paint_from.filter(|_| !paints) {
+        // On the main screen what was painted stays as text.
+        if let Some(from) = self.paint_from.filter(|_| !paints && !self.paints_main) {
             self.last_paint = from..end;
         }
-        self.paint_from = paints.then(|| self.paint_from.unwrap_or(end));
+        let main_from = self.ledger.scanner.paints_main_from();
+        self.paints_main = main_from.is_some();
+        self.paint_from = paints.then(|| self.paint_from.or(main_from).unwrap_or(end));
         for item in news {
             if let News::Started(id) = item {
                 let start = self.ledger.command(*id).map_or(at, super::super::ledger::Command::output_from);
                 self.waiters.iter_mut().for_each(|w| w.output_begins(*id, start));
             }
         }
-        let is_painted = self.ledger.scanner.modes().alt_screen;
+        let is_painted = paints;
         let needs_screen = |w: &Waiter| w.watches_screen() || is_painted && w.wants_pattern();
         let rows = self.waiters.iter().any(needs_screen).then(|| self.screen_now().text().join("\n"));
         let bells = self.ledger.scanner.bells();
@@ -217,6 +220,7 @@ impl Session {
                     self.on_prompt();
                 }
                 News::Query { query, to } => self.on_query(&query, to),
+                News::Held(hit) => self.tell_hit(hit),
             }
         }
         let awaits_marker = !self.ledger.ends_without_marker().is_empty() && !self.has_unread();
@@ -274,7 +278,7 @@ impl Session {
         }
         self.state = Some(state);
         self.heard_at = self.tail.borrow().journal.0;
-        if self.ledger.scanner.modes().alt_screen {
+        if self.paints() {
             self.painted_at = Some(Instant::now());
         }
         self.heed_typed_command();

@@ -30,6 +30,9 @@ impl Session {
             self.finish_where(Waiter::heeds_pauses, EndedBy::InputWanted);
         } else if is_suspicious && self.reported_at.is_none() && !self.keys_are_read() {
             self.editor_since = Some(now);
+        } else if is_suspicious && self.shared.spec.speaks_in_band && !self.ledger.scanner.modes().bracketed_paste {
+            // It reads keys for a command of its own: at a prompt, its editor wants what is pasted in brackets.
+            (self.editor_since, self.ledger.still_inside, self.is_state_unheeded) = (None, true, true);
         } else if is_suspicious && self.reported_at.is_none() {
             self.reported_at = Some(now);
             self.call(Call::Report, |seq| ToHolder::Report { seq });
@@ -100,8 +103,8 @@ impl Session {
         }
         self.editor_since = None;
         let has_begun = self.ledger.current.and_then(|id| self.ledger.command(id)).is_some_and(|c| c.start.is_some());
-        // One that is typed at has said where its output begins, so it can be spoken to; only this end is lost.
-        if !(self.takes_lines() && has_begun) {
+        // Such a one has said where its output begins, so it can be spoken to; only this end is lost.
+        if !((self.takes_lines() || self.shared.spec.speaks_in_band) && has_begun) {
             self.goes_without_hooks();
         }
         self.end_heuristically("the shell's hooks are gone, so its exit code is not known");

@@ -49,7 +49,7 @@ impl Session {
         if self.state.is_some_and(|s| s.foreground == wire::Foreground::Stopped) {
             return Foreground::Stopped;
         }
-        if self.ledger.scanner.modes().alt_screen {
+        if self.paints() {
             return Foreground::Fullscreen;
         }
         let Some(state) = self.state else { return Foreground::Running };
@@ -64,6 +64,12 @@ impl Session {
         }
     }
 
+    /// A program paints the whole screen, be it the alternate one.
+    pub(super) fn paints(&self) -> bool {
+        let scanner = &self.ledger.scanner;
+        scanner.modes().alt_screen || scanner.paints_main_from().is_some()
+    }
+
     /// Whether this state is a question.
     fn asks(&self, state: State) -> bool {
         match state.foreground {
@@ -75,7 +81,7 @@ impl Session {
             }
             // Many programs watch the terminal without asking anything. One that asks has left its line open, and one
             // that has taken the whole screen waits for a key.
-            wire::Foreground::Polls => self.ledger.scanner.line_is_open() || self.ledger.scanner.modes().alt_screen,
+            wire::Foreground::Polls => self.ledger.scanner.line_is_open() || self.paints(),
             // Another user's program (su, sudo): only the terminal's modes are to be seen, and no echo means a secret.
             wire::Foreground::Unknown => state.canonical && !state.echo,
             wire::Foreground::PollsAndListens | wire::Foreground::Busy | wire::Foreground::Stopped => false,
@@ -116,7 +122,11 @@ impl Session {
             SessionStatus::Creating
         };
         let (first, end) = (self.shared.reader.first().unwrap_or_default().0, self.tail.borrow().journal.0);
-        let boundary = if self.is_heuristic { Boundary::Heuristic } else { Boundary::Attested };
+        let boundary = match self.is_heuristic {
+            true => Boundary::Heuristic,
+            false if self.shared.spec.speaks_in_band => Boundary::Nonce,
+            false => Boundary::Attested,
+        };
         let mut view =
             snapshot::session_view(&self.shared, &self.ledger, status, self.foreground(), boundary, first, end);
         view.last_activity = time(self.last_activity_us.max(self.ledger.started_us));
@@ -124,8 +134,9 @@ impl Session {
             view,
             command: command
                 .and_then(|id| self.ledger.command(id))
-                .map(|c| snapshot::command_view(&self.shared.id, c, self.ledger.scanner.position())),
+                .map(|c| snapshot::command_view(&self.shared, c, self.ledger.scanner.position())),
             paint_from: self.paint_from,
+            paints_main: self.paints_main,
             last_paint: self.last_paint.clone(),
             background_from: self.ledger.background_from,
             shown_to: self.shown_to(),
@@ -176,6 +187,7 @@ impl Session {
             title: screen.title().unwrap_or_default().to_owned(),
             cols,
             inverse: screen.inverse(),
+            marks: screen.row_marks(),
             changed: None,
             is_alternate,
             ansi: screen.ansi(),

@@ -3,6 +3,7 @@
 //! ```text
 //! time, CPU or output is used up: INT to the foreground, TERM to what is meant ── grace ──► INT, KILL ── grace ──► the session ends
 //! memory, processes:              the kernel has killed or refused already; it is counted and said
+//! the output's rate:              the holder lets the program wait, and says so
 //! ```
 //! What the limit of a command's time or output means is what that command started; CPU time is everybody's but the
 //! shell's.
@@ -15,7 +16,7 @@ use sys::process::Stat;
 use super::super::ledger::Hit;
 use super::super::processes;
 use super::*;
-use crate::action::{Limit, LimitHit, Limits};
+use crate::action::{Limit, Limits};
 
 /// How often a session that may use only so much is looked at while a command runs.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -62,8 +63,9 @@ impl Stops {
     /// `None` for a session that nothing has to be looked after.
     pub(crate) fn of(shared: &Shared) -> Option<Box<Self>> {
         let limits = shared.meta.limits;
-        let Limits { open_files, inactivity, max_age, .. } = limits;
-        let is_watched = limits != Limits { open_files, inactivity, max_age, ..Limits::default() };
+        // What others keep, and what has a clock of its own.
+        let Limits { open_files, output_rate, inactivity, max_age, .. } = limits;
+        let is_watched = limits != Limits { open_files, output_rate, inactivity, max_age, ..Limits::default() };
         let group = super::super::bounds::group(&shared.spec);
         is_watched.then(|| {
             let stops = Self {
@@ -318,15 +320,20 @@ impl Session {
         let count = count.saturating_add(times);
         // What the kernel does again and again to one command is told once, what this server ends is told each time.
         let is_news = count == times || !matches!(limit, Limit::MemoryMb | Limit::Processes);
-        let at_us = micros(SystemTime::now());
-        self.ledger.hit(Hit { limit, command, at_us, count, is_recorded: false });
+        let hit = Hit { limit, command, at_us: micros(SystemTime::now()), count, is_recorded: false };
+        self.ledger.hit(hit);
         self.link.send(&ToHolder::Limited { limit: limit.code(), command, count });
         if is_news {
-            let command = (command > 0).then_some(CommandId(command));
-            tracing::info!(session = %self.shared.id, limit = limit.name(), "the session ran into a limit");
-            let hit = LimitHit { limit, command, at: SystemTime::now(), count };
-            self.note(self.ledger.scanner.held_from(), SessionEvent::LimitHit(hit));
+            self.tell_hit(hit);
         }
+    }
+
+    pub(super) fn tell_hit(&mut self, hit: Hit) {
+        if self.is_replaying {
+            return;
+        }
+        tracing::info!(session = %self.shared.id, limit = hit.limit.name(), "the session ran into a limit");
+        self.note(self.ledger.scanner.held_from(), SessionEvent::LimitHit(snapshot::limit_hit(&hit)));
     }
 }
 

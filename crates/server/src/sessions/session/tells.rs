@@ -21,7 +21,7 @@ impl Session {
     pub(super) fn note_start(&mut self, id: u32) {
         if let Some(command) = self.ledger.command(id) {
             let begun = super::super::ledger::Command { end: None, ..command.clone() };
-            let view = snapshot::command_view(&self.shared.id, &begun, command.output_from());
+            let view = snapshot::command_view(&self.shared, &begun, command.output_from());
             self.note(view.start_offset, SessionEvent::Started(Box::new(view)));
         }
     }
@@ -29,7 +29,7 @@ impl Session {
     /// A command has ended.
     pub(super) fn note_end(&mut self, id: u32) {
         if let Some(command) = self.ledger.command(id) {
-            let view = snapshot::command_view(&self.shared.id, command, self.ledger.scanner.position());
+            let view = snapshot::command_view(&self.shared, command, self.ledger.scanner.position());
             self.note(view.end_offset.unwrap_or(view.start_offset), SessionEvent::Completed(Box::new(view)));
         }
     }

@@ -1,0 +1,102 @@
+//! What the shell says of its commands: on the socket, where the kernel stamps who speaks, and by its prompts. Only this module
+//! takes a report for the shell's.
+
+use super::*;
+
+impl Holder {
+    pub(super) fn drain_attestation(&mut self, now: u64) {
+        self.append_held();
+        // A record is at most a path and its numbers; PATH itself may come in several datagrams.
+        let mut buffer = [0u8; DATAGRAM_BYTES_MAX];
+        for _ in 0..DATAGRAMS_MAX {
+            if !self.held.is_empty() {
+                return;
+            }
+            let Ok(Some(datagram)) = socket::receive(self.attestation.as_fd(), &mut buffer) else {
+                return;
+            };
+            if datagram.len == 0 {
+                // An empty datagram of some child's, or the end of the socket: only a hang-up tells them apart.
+                if self.attestation_is_hung_up() {
+                    self.is_unattested = true;
+                    return;
+                }
+                continue;
+            }
+            if datagram.pid != self.shell_pid {
+                self.prompt.dropped += 1;
+                continue;
+            }
+            let bytes = buffer.get(..datagram.len).unwrap_or_default();
+            if let Some(report) = self.prompt.datagram(bytes) {
+                if self.prompt.shell == Shell::Ready && report.starts_with(b"D") {
+                    let marker = self.just_moved_marker_of(&report);
+                    self.prompt_at = marker.unwrap_or(self.journal.end());
+                    self.has_marker = marker.is_some();
+                    self.expects_marker = (!self.has_marker).then_some(self.prompt_at);
+                    if let Some(nonce) = passing::nonce_of(&report).filter(|_| marker.is_none()) {
+                        self.pace.await_marker(nonce, LAST_BYTES_MAX);
+                    }
+                    self.idle_until = 0;
+                }
+                if let Some((prompts, _)) = self.prompts.as_mut().filter(|_| report.starts_with(b"D")) {
+                    prompts.reported();
+                }
+                self.keep_report(report, now);
+            }
+        }
+    }
+
+    fn keep_report(&mut self, report: Vec<u8>, now: u64) {
+        if self.prompt.shell == Shell::Ready && report.starts_with(b"D") {
+            // What was seen before says nothing of what was typed ahead.
+            self.sampler.rest();
+        }
+        self.held.push_back((time::wall_us(), report));
+        self.append_held();
+        self.announce_by.get_or_insert(now + MARKER_US);
+        self.stir(now);
+    }
+
+    /// Finds the prompts of a shell that speaks by them. What a program prints while it has the terminal is none.
+    pub(super) fn heed_prompts(&mut self, now: u64) {
+        let end = self.journal.end();
+        let Some((prompts, seen)) = self.prompts.as_mut().filter(|(_, seen)| *seen < end) else { return };
+        let from = seen.0.saturating_sub(MARK_BYTES_MAX).max(end.0.saturating_sub(MARKER_SOUGHT_BYTES as u64));
+        *seen = end;
+        let mut newest = [0; MARKER_SOUGHT_BYTES];
+        let Some(newest) = newest.get_mut(..(end.0 - from) as usize) else { return };
+        let Ok(newest) = self.journal.newest(newest) else { return };
+        let Some(drawn) = prompts.look(newest) else { return };
+        // nushell draws its prompt before it takes the terminal back, and what prints in it is often itself.
+        if !self.spec.speaks_in_band && pty::foreground_group(self.leader.as_fd()) != self.shell_pid {
+            return;
+        }
+        let cwd = sys::process::working_directory(self.shell_pid).unwrap_or_default();
+        let running = self.prompt.command();
+        // One that does not say which tells by a prompt only what was cut short.
+        let (id, flags) = drawn.command.unwrap_or((running, if running == 0 { "" } else { "n" }.to_owned()));
+        let (nonce, status) = (drawn.nonce, drawn.status);
+        let head = format!("D;;{nonce};{id};{status};{status};b{flags};");
+        let report = [head.as_bytes(), cwd.as_os_str().as_bytes()].concat();
+        self.prompt_at = Offset(end.0 - newest.len() as u64 + drawn.at as u64);
+        self.prompt.report(&report);
+        self.keep_report(report, now);
+    }
+
+    fn attestation_is_hung_up(&self) -> bool {
+        let mut fds = [PollFd::new(&self.attestation, PollFlags::empty())];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok()
+            && fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
+    }
+
+    pub(super) fn append_held(&mut self) {
+        while let Some((at, report)) = self.held.front() {
+            if self.events.append(Kind::ATTESTED, *at, self.journal.end(), &[report]).is_err() {
+                self.retry_at.get_or_insert(time::monotonic_us() + FULL_RETRY_US);
+                return;
+            }
+            self.held.pop_front();
+        }
+    }
+}
