@@ -64,6 +64,11 @@ impl Nonce {
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'.';
         ((1..=NONCE_BYTES_MAX).contains(&bytes.len()) && bytes.iter().all(is_word)).then(|| Self(bytes.into()))
     }
+
+    /// The word.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
 }
 
 /// Terminal modes that decide how keys and commands are sent.

@@ -8,6 +8,7 @@
 
 mod does;
 mod hears;
+mod inside;
 mod life;
 mod minds;
 mod shows;
@@ -57,6 +58,8 @@ pub(crate) enum Request {
         key: Key,
         patience_ms: u32,
         wait: Option<Wait>,
+        /// In the shell that reads there now.
+        is_inside: bool,
         started: oneshot::Sender<Result<Started, ActionError>>,
     },
     Input {
@@ -203,6 +206,8 @@ enum Call {
         is_signal: bool,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     },
+    /// A command that was typed at a shell inside.
+    Inside(u32),
     Plain(oneshot::Sender<Result<(), ActionError>>),
     Signal {
         is_foreground: bool,
@@ -294,6 +299,9 @@ pub(crate) struct Session {
     waiters: Vec<Waiter>,
     prompt_waiters: Vec<oneshot::Sender<()>>,
     pending: Vec<Pending>,
+    /// The command in a shell inside.
+    inside: inside::Watched,
+    pending_inside: Vec<inside::PendingInside>,
     /// Callers that wait only until their command's output begins, and until when.
     start_waiters: Vec<(u32, Instant, StartReply)>,
     calls: HashMap<u32, Call>,
@@ -363,6 +371,8 @@ impl Session {
             waiters: Vec::new(),
             prompt_waiters: Vec::new(),
             pending: Vec::new(),
+            inside: inside::Watched::default(),
+            pending_inside: Vec::new(),
             start_waiters: Vec::new(),
             calls: HashMap::new(),
             enders: Vec::new(),
@@ -459,11 +469,12 @@ impl Session {
         let screen = self.screen_settles_at().filter(|_| self.is_state_unheeded && !self.has_unread());
         let painted = self.painted_at.filter(|_| self.paints());
         let still = painted.and_then(|at| self.waiters.iter().filter_map(|w| w.still_at(at)).min());
+        let inside = self.inside_wakes_at();
         let stops = self.stops.as_ref().and_then(|s| s.next_at());
         let now_us = micros(SystemTime::now());
         let echo = self.ledger.echo_until_us().filter(|until| *until > now_us);
         let echo = echo.map(|until| Instant::now() + std::time::Duration::from_micros(until - now_us));
-        [echo, still, waits, editor, report, marker, start, pending, typed, screen, stops, self.life.next_at()]
+        [inside, echo, still, waits, editor, report, marker, start, pending, typed, screen, stops, self.life.next_at()]
             .into_iter()
             .flatten()
             .min()
