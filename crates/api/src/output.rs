@@ -227,7 +227,7 @@ pub struct Screen {
     pub cols: u16,
     /// What is shown inverse, as the chosen entry of a menu is.
     pub inverse: Vec<Span>,
-    /// The rows, from 0, that changed since this caller was shown the screen last; absent at its first look.
+    /// The rows, from 0, whose text or colours changed since this caller was shown the screen last; absent at its first look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_rows: Option<Vec<u16>>,
     /// A program paints the alternate screen.

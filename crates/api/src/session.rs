@@ -145,7 +145,8 @@ pub enum Foreground {
 pub enum Boundary {
     /// The shell reported it over a socket on which the kernel names the sender.
     Attested,
-    /// The shell's prompt said it in the output, with a number that follows from one that only the shell was told.
+    /// A mark in the output said it: a prompt's number that follows from one that only the shell was told, or a nonce that
+    /// was typed with a command `inside`.
     Nonce,
     /// Only the kernel's state says so; the exit code is not known.
     Heuristic,

@@ -26,6 +26,9 @@ pub struct RunOptions {
     /// In this session instead of one of its own, which ends with the command
     #[arg(long, short, conflicts_with_all = ["cwd", "shell", "env", "size"])]
     session: Option<String>,
+    /// In the shell that reads there now, inside the session's own: over ssh, in a container; printed when it has ended
+    #[arg(long, requires = "session")]
+    inside: bool,
     #[command(flatten)]
     start: StartOptions,
     /// Give up after this long, with exit code 124
@@ -48,7 +51,7 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 impl RunOptions {
     /// In a session of its own.
     pub fn alone(command: Vec<String>, start: StartOptions, timeout: Option<Duration>) -> Self {
-        Self { session: None, start, timeout, json: false, command }
+        Self { session: None, inside: false, start, timeout, json: false, command }
     }
 }
 
@@ -194,10 +197,14 @@ impl Runner<'_> {
     ) -> Result<ExitCode, Failure> {
         let (runs, interrupted) = (Cell::new(false), Cell::new(false));
         let following = async {
-            let command = self.accepted(session, text, options.session.is_none()).await?;
+            let mut command = self.accepted(session, text, options).await?;
             runs.set(true);
             if interrupted.get() {
                 self.interrupt(session).await;
+            }
+            if options.inside {
+                // Until the shell inside has told where its output begins, what comes is an echo of what was typed.
+                command = self.finished(&command).await?;
             }
             let done = if options.json { self.finished(&command).await? } else { self.printed(&command).await? };
             let code = self.code(&done).await?;
@@ -237,12 +244,14 @@ impl Runner<'_> {
         &self,
         session: &TerminalSession,
         text: &str,
-        is_ours: bool,
+        options: &RunOptions,
     ) -> Result<CommandExecution, Failure> {
+        let is_ours = options.session.is_none();
         let request = ExecuteRequest {
             command: text.to_owned(),
             timeout: Some(START.as_secs_f64()),
             max_chars: Some(0),
+            inside: options.inside,
             ..ExecuteRequest::default()
         };
         let begun = std::time::Instant::now();

@@ -173,3 +173,17 @@ async def test_a_program_that_dies_in_the_alternate_screen_leaves_the_shell_usab
     died = await desk.terminal("printf '\\e[?1049h\\e[31mpaint'; sh -c 'kill -9 $$'")
     assert died.exit == 137
     assert (await desk.terminal("echo ok")).text == "ok\n[exit 0]"
+
+
+async def test_a_command_in_a_shell_inside_has_its_output_and_its_code(desk):
+    entered = await desk.terminal("bash --norc")
+    assert "wants input" in entered.text
+    told = await desk.terminal("cd /\npwd; (exit 3)", inside=True)
+    assert (told.output, told.exit, told.facts[-1]) == ("/", 3, "boundary nonce")
+    refused = await desk.terminal("echo no", inside=True, is_input=True)
+    assert refused.is_error and "inside" in refused.text
+    left = await desk.terminal("exit 4", inside=True)
+    assert "the shell inside has ended: command c1 exited with 4" in left.text
+    assert (await desk.terminal("echo out")).text == "out\n[exit 0]"
+    idle = await desk.terminal("echo no", inside=True)
+    assert idle.is_error and "nothing runs in this session that could be a shell" in idle.text

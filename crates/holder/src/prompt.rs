@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use crate::wire::{Key, NO_KEY, Status};
+use crate::wire::{ENDS_LINE, Key, NO_KEY, Status};
 
 /// How many idempotency keys a session remembers.
 const KEYS_MAX: usize = 256;
@@ -168,11 +168,9 @@ impl Prompt {
 
     /// Notes what was typed by hand: a line that was ended may run anything.
     pub(crate) fn typed(&mut self, bytes: &[u8]) {
-        /// What a line editor may take for "go": newline, return, C-o, C-d, C-c.
-        const ENDS: [u8; 5] = [b'\n', b'\r', 0x0f, 0x04, 0x03];
         self.is_touched = true;
         self.interrupted_at = None;
-        if self.shell == Shell::Ready && bytes.iter().any(|b| ENDS.contains(b)) {
+        if self.shell == Shell::Ready && bytes.iter().any(|b| ENDS_LINE.contains(b)) {
             self.shell = Shell::Typed;
         }
     }

@@ -185,6 +185,9 @@ pub struct State {
     pub pid: u32,
 }
 
+/// What a line editor may take for "go": newline, return, C-o, C-d, C-c.
+pub const ENDS_LINE: [u8; 5] = [b'\n', b'\r', 0x0f, 0x04, 0x03];
+
 /// What the foreground does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]

@@ -58,6 +58,15 @@ pub const CREATE_WAIT: Duration = Duration::from_secs(1);
 pub const STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
 /// A command that nobody waits for is answered when its output begins, or after this.
 pub const START_WAIT: Duration = Duration::from_millis(500);
+/// A line that is typed at a shell inside: a terminal that hands lines over keeps no more than 4,095 bytes of one
+/// (termios(3)), and of another machine's nobody sees which kind it is.
+pub const INSIDE_LINE_BYTES_MAX: usize = 4_000;
+/// A shell inside tells within this that a command has begun, or it is no shell: time for a slow connection.
+pub const INSIDE_BEGINS: Duration = Duration::from_secs(5);
+/// A shell inside may take so long to its prompt after a command.
+pub const INSIDE_SETTLES: Duration = Duration::from_secs(2);
+/// What was interrupted inside may take so long to say how it ends, while something reads.
+pub const INSIDE_THROWN: Duration = Duration::from_millis(500);
 /// How long a program may leave its input unread before the rest is given up.
 pub const INPUT_PATIENCE: Duration = Duration::from_millis(1_500);
 /// HUP, then this, TERM, then this, KILL: five seconds in all are promised (BEHAVIOUR 6).

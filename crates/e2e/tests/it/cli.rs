@@ -34,6 +34,17 @@ async fn run_passes_bytes_and_exit_codes_through() {
     );
 }
 
+#[tokio::test]
+async fn run_inside_runs_in_the_shell_that_reads_in_a_session() {
+    let server = Server::start();
+    let shell = server.session().await;
+    crate::inside::enters(&shell, "dash").await;
+    let ran = ptyd(&server, &["run", "--session", &shell.id, "--inside", "echo $0; (exit 7)"]);
+    assert_eq!(ran, ("dash\r\n".to_owned(), String::new(), Some(7)));
+    let left = ptyd(&server, &["run", "--session", &shell.id, "--inside", "exit 3"]);
+    assert!(left.2 == Some(1) && left.1.contains("exited with 3"), "{left:?}");
+}
+
 /// A recording's header, and all that was shown.
 fn cast(server: &Server, name: &str) -> (Value, String) {
     let text = std::fs::read_to_string(server.home().file(name)).expect("a recording");

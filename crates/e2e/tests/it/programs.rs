@@ -1,6 +1,7 @@
 //! Programs that want more than lines: passwords, and screens that they paint themselves.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use api::{CommandStatus, EndedBy, ErrorCode, Foreground, InputRequest, WaitRequest};
@@ -202,5 +203,24 @@ async fn a_screen_says_what_is_chosen_and_which_rows_are_new_to_its_reader() {
         |screen: &api::Screen| screen.inverse.iter().map(|s| (s.row, s.col, s.text.clone())).collect::<Vec<_>>();
     assert_eq!((chosen(&first), first.changed_rows.clone()), (vec![(1, 0, "two".to_owned())], None));
     let next = shell.presses(&["j"], Some("three")).await.screen.expect("it paints");
-    assert_eq!((chosen(&next), next.changed_rows.clone()), (vec![(2, 0, "three".to_owned())], Some(vec![2])));
+    // The row that is no longer chosen looks different, too.
+    assert_eq!((chosen(&next), next.changed_rows.clone()), (vec![(2, 0, "three".to_owned())], Some(vec![1, 2])));
+}
+
+#[tokio::test]
+async fn a_first_look_at_a_long_output_keeps_nobody_waiting() {
+    let server = Server::start();
+    let shell = server.session().await;
+    shell.run("seq 1000000 | tail -c 4000000").await;
+    let (client, id) = (Arc::clone(server.client()), shell.id.clone());
+    let look = tokio::spawn(async move { client.screen(&id).await });
+    let mut asked = 0;
+    while !look.is_finished() {
+        shell.look().await;
+        asked += 1;
+    }
+    let screen = look.await.expect("no panic").expect("a screen");
+    assert!(screen.rows.iter().any(|row| row == "1000000"), "{:?}", screen.rows);
+    // It is drawn in turns, between which others are answered.
+    assert!(asked >= 5, "{asked}");
 }

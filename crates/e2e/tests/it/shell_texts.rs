@@ -309,7 +309,7 @@ async fn a_command_is_never_typed_into_a_program_that_somebody_typed_ahead() {
             let request =
                 api::ExecuteRequest { command: "echo agent".to_owned(), timeout: Some(1.0), ..Default::default() };
             let refused = t.shell.try_run(&request).await.expect_err("somebody's program reads");
-            assert_eq!(refused.code(), Some(ErrorCode::SessionNotReady), "{:?}: {refused}", t.dialect);
+            assert_eq!(refused.code(), Some(ErrorCode::SessionBusy), "{:?}: {refused}", t.dialect);
             t.shell.sends(b"mine\r").await;
             let taken = eventually("it has read", async || {
                 std::fs::read_to_string(t.folder.join(&file)).ok().filter(|text| text.ends_with('\n'))

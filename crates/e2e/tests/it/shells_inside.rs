@@ -8,6 +8,7 @@ use api::{CommandStatus, EndedBy, ErrorCode, Foreground, InputRequest};
 use e2e::{Pid, Server, Session, eventually};
 
 use crate::dialects::{ALL, Dialect, each};
+use crate::inside::{enters, runs_in};
 
 /// Enters a shell inside, and looks that it is told as a program that asks, takes input and no command, and gives back.
 async fn is_a_program(shell: &Session, enter: &str) {
@@ -66,11 +67,14 @@ async fn another_users_shell_is_a_program() {
     let shell = server.session().await;
     if works("sudo", &["-n", "true"]) {
         is_a_program(&shell, "sudo -n HOME=\"$HOME\" bash --norc").await;
+        runs_in(&shell, "sudo -n HOME=\"$HOME\" -s --preserve-env=HOME").await;
     } else {
         println!("sudo asks for a password here, or is not installed: left out");
     }
     if rustix::process::geteuid().is_root() {
         is_a_program(&shell, "su -p -s /bin/bash -c 'exec bash --norc'").await;
+        runs_in(&shell, "su -p -s /bin/dash nobody").await;
+        runs_in(&shell, "su -p -s /bin/bash nobody -c 'exec bash --norc'").await;
         return;
     }
     // Somebody who is not root is asked for a password, and may leave.
@@ -141,6 +145,36 @@ async fn a_shell_over_ssh_is_a_program() {
     let server = Server::start();
     let sshd = Sshd::start(&server).await;
     is_a_program(&server.session().await, &sshd.enter).await;
+}
+
+#[tokio::test]
+async fn commands_run_in_a_shell_over_ssh_until_the_connection_breaks() {
+    let server = Server::start();
+    let sshd = Sshd::start(&server).await;
+    let shell = server.session().await;
+    runs_in(&shell, &sshd.enter).await;
+    // A shell inside the shell on the other machine, which is one that reads lines.
+    let ssh = enters(&shell, &sshd.enter).await;
+    let dash = api::ExecuteRequest { inside: true, timeout: Some(0.5), ..ask("exec dash") };
+    let started = shell.run_as(dash).await;
+    assert_ne!(started.status, CommandStatus::Completed, "{started:?}");
+    shell.presses(&["C-c"], None).await;
+    shell.end_of(&started).await;
+    let inside = api::ExecuteRequest { inside: true, ..ask("echo $0; sh -c 'exit 6'") };
+    let done = shell.run_as(inside).await;
+    assert_eq!((done.exit_code, done.output.as_deref()), (Some(6), Some("dash\n")), "{done:?}");
+    let sleeps = "sh -c 'echo begun; exec sleep 60'";
+    let begun = shell.run_as(api::ExecuteRequest { inside: true, wait_for: Some("begun".into()), ..ask(sleeps) }).await;
+    assert_eq!(begun.ended_by, Some(EndedBy::Matched), "{begun:?}");
+    shell.signal("KILL").await;
+    let (inner, outer) = (shell.end_of(&begun).await, shell.end_of(&ssh).await);
+    let told = (inner.status, inner.exit_code, outer.exit_code);
+    assert_eq!(told, (CommandStatus::Failed, None, Some(137)), "{inner:?}");
+    assert!(inner.error.is_some_and(|why| why.contains("exited with 137")));
+}
+
+fn ask(command: &str) -> api::ExecuteRequest {
+    api::ExecuteRequest { command: command.to_owned(), timeout: Some(20.0), ..Default::default() }
 }
 
 #[tokio::test]

@@ -538,9 +538,11 @@ impl Holder {
         !self.is_full || self.is_end_asked
     }
 
-    /// Something moved: unless the shell is at its prompt, look at what the foreground does.
+    /// Something moved: unless the shell is at its prompt and reads nothing that somebody typed ahead, look at what the
+    /// foreground does.
     fn stir(&mut self, now: u64) {
-        if self.prompt.shell == Shell::Ready || self.exit.is_some() {
+        let is_at_rest = self.prompt.shell == Shell::Ready && !self.prompt.is_touched();
+        if is_at_rest || self.exit.is_some() {
             self.sampler.rest();
         } else {
             self.sampler.stir(now);
@@ -616,6 +618,14 @@ impl Holder {
 
     fn look(&mut self, now: u64) {
         let Some(state) = self.sampler.look(now, self.leader.as_fd(), self.shell_pid) else { return };
+        // At the prompt only that is news what somebody typed ahead.
+        let is_typed_ahead = state.group != self.shell_pid || state.foreground == Foreground::ShellReads;
+        if self.prompt.shell == Shell::Ready && !is_typed_ahead {
+            if state.foreground == Foreground::Editor {
+                self.sampler.rest();
+            }
+            return;
+        }
         if self.pace.held_until().is_some() && !matches!(state.foreground, Foreground::Busy | Foreground::Unknown) {
             self.takes_the_rest(now);
         }

@@ -53,6 +53,10 @@ impl Holder {
     }
 
     fn keep_report(&mut self, report: Vec<u8>, now: u64) {
+        if self.prompt.shell == Shell::Ready && report.starts_with(b"D") {
+            // What was seen before says nothing of what was typed ahead.
+            self.sampler.rest();
+        }
         self.held.push_back((time::wall_us(), report));
         self.append_held();
         self.announce_by.get_or_insert(now + MARKER_US);

@@ -41,7 +41,8 @@ pub enum Foreground {
 pub enum Boundary {
     /// The shell itself reported it over the attestation socket.
     Attested,
-    /// The shell's prompt said it in the output, with a number that follows from one that only the shell was told.
+    /// A mark in the output said it: a prompt's number that follows from one that only the shell was told, or a nonce that was
+    /// typed with the command.
     Nonce,
     /// Only the kernel's state says so; the exit code is not known.
     Heuristic,

@@ -115,6 +115,8 @@ pub struct Execute {
     pub session: SessionId,
     /// The text, as data: nothing in it is typed. At most [`crate::limits::COMMAND_BYTES_MAX`], no NUL.
     pub command: String,
+    /// In the shell that reads there now, inside the session's own.
+    pub is_inside: bool,
     /// What to wait for. `None` answers as soon as the command is accepted.
     pub wait: Option<Wait>,
     /// The same key again answers with the same command.
@@ -258,6 +260,8 @@ pub struct TerminalCall {
     pub command: String,
     /// It is standard input for the running program.
     pub is_input: bool,
+    /// It is a command for the shell that reads there now, inside the session's own.
+    pub is_inside: bool,
     /// The longest wait.
     pub timeout: Option<Duration>,
     /// A fresh shell first.

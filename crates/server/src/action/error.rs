@@ -1,6 +1,9 @@
 //! Why an action was not done.
 
-use crate::ids::{CommandId, SessionId};
+use crate::ids::SessionId;
+
+/// What helps where the program may be a shell.
+const INSIDE: &str = "; if it is a shell at its prompt, run the command in it with inside";
 
 /// Why an action was not done. Every message says what to do next.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -30,16 +33,14 @@ pub enum ActionError {
         problem: String,
     },
     /// A command runs.
-    #[error(
-        "not run: session {session} is busy with command {command} ({text}); wait for it, send it input, or interrupt it (C-c)"
-    )]
+    #[error("not run: session {session} is busy with {with}; wait for it, send it input, or interrupt it (C-c){}", if *.may_be_a_shell { INSIDE } else { "" })]
     Busy {
         /// The session.
         session: SessionId,
-        /// The command.
-        command: CommandId,
-        /// The first words of its text.
-        text: String,
+        /// The command with the first words of its text, or what else has the terminal.
+        with: String,
+        /// It waits for a line.
+        may_be_a_shell: bool,
     },
     /// The shell does not show its prompt.
     #[error("not run: the shell of session {session} is not at its prompt: {why}")]

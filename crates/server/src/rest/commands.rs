@@ -52,7 +52,8 @@ fn to_execute(session: SessionId, body: api::ExecuteRequest, key: Option<String>
     let waits = body.wait_for_completion.unwrap_or(true) || pattern.is_some() || !body.until.is_empty();
     let wait = Wait { pattern, input_wanted: true, ..Wait::at_most(timeout) };
     let wait = waits.then_some(extract::until(wait, &body.until)?);
-    Ok(Execute { session, command: body.command, wait, key, budget: extract::budget(body.max_chars)? })
+    let (command, is_inside, budget) = (body.command, body.inside, extract::budget(body.max_chars)?);
+    Ok(Execute { session, command, is_inside, wait, key, budget })
 }
 
 pub(super) async fn list(

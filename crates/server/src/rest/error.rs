@@ -121,12 +121,12 @@ fn fresh_id() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{CommandId, SessionId};
+    use crate::ids::SessionId;
 
     #[test]
     fn an_error_keeps_its_words_and_gets_its_code_and_field() {
         let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
-        let busy = ActionError::Busy { session, command: CommandId(7), text: "sleep 60".into() };
+        let busy = ActionError::Busy { session, with: "command c7 (sleep 60)".into(), may_be_a_shell: true };
         let words = busy.to_string();
         assert_eq!(Refusal::from(busy), Refusal { code: ErrorCode::SessionBusy, detail: words, field: None });
         assert_eq!(

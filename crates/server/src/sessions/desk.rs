@@ -66,7 +66,11 @@ impl Manager {
             Ask::Command(command) => {
                 let wait = Some(self.wait_of(&call));
                 let (key, budget) = (call.key.clone(), call.budget);
-                (self.execute(who, Execute { session: id, command, wait, key, budget }).await?, None)
+                (
+                    self.execute(who, Execute { session: id, command, is_inside: call.is_inside, wait, key, budget })
+                        .await?,
+                    None,
+                )
             }
         };
         Ok(TerminalView { report, fresh, look, soft_timeout: self.soft_timeout })

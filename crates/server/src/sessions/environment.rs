@@ -68,6 +68,7 @@ impl Manager {
             let execute = Execute {
                 session: handle.shared.id.clone(),
                 command: command.clone(),
+                is_inside: false,
                 wait: Some(Wait::at_most(limits::STARTUP_TIMEOUT)),
                 key: None,
                 budget: 0,

@@ -12,6 +12,7 @@ use holder::wire::Key;
 use journal::{Event, Record};
 use terminal::{Boundaries, Boundary as Found, Query, Scanner};
 
+use super::inside::{Heard, Inside};
 use super::loader::{self, Echo};
 use super::processes::Identity;
 use crate::action::{Boundary, CommandStatus, Limit, Tools};
@@ -25,6 +26,8 @@ const MARKERS_KEPT: usize = 512;
 const ECHO_BYTES_MAX: usize = 16 << 10;
 /// Limits that were hit, of which the newest are remembered.
 const HITS_KEPT: usize = 64;
+/// Keys of what was typed, of which as many are remembered as the holder does.
+const KEYS_KEPT: usize = 256;
 /// Signals that were sent, of which the newest are remembered.
 const SIGNALS_KEPT: usize = 64;
 
@@ -44,6 +47,8 @@ pub(crate) struct Command {
     pub(crate) limits_hit: Vec<Limit>,
     /// Where the editor showed the loader's line in its stead.
     pub(crate) echoes: Vec<Echo>,
+    /// It was typed at a shell inside.
+    pub(crate) is_inside: bool,
 }
 
 /// A limit that was hit while this command ran, 0 for none: when first, and how often.
@@ -94,8 +99,10 @@ impl Command {
 pub(crate) enum News {
     Started(u32),
     Ended(u32),
-    /// A prompt came back that no command of ours was waiting for.
-    Prompt,
+    /// The same of a command in a shell inside, while what has started that may go on.
+    InsideEnded(u32),
+    /// A prompt came back that no command of ours was waiting for, with this `$?`.
+    Prompt(i32),
     Query {
         query: Query,
         to: u64,
@@ -112,6 +119,8 @@ pub(crate) struct Ledger {
     pub(crate) commands: VecDeque<Command>,
     /// The command that was accepted and has not ended.
     pub(crate) current: Option<u32>,
+    /// The command that was typed at a shell inside and has not ended.
+    pub(crate) inside: Option<Inside>,
     pub(crate) last_id: u32,
     /// When a D record came whose marker has not come yet: the id and the time.
     ended_us: HashMap<u32, u64>,
@@ -137,8 +146,10 @@ pub(crate) struct Ledger {
     pub(crate) times: VecDeque<(u64, u64)>,
     /// The newest `R` report: the shell's editor is in use *inside* a command.
     pub(crate) still_inside: bool,
-    /// What was typed at the prompt is not a whole line yet; the shell reads on.
-    pub(crate) line_is_unfinished: bool,
+    /// A line that somebody typed at the prompt has not ended: it runs, or is not a whole one yet.
+    pub(crate) has_typed_line: bool,
+    /// The keys of what was typed, also before this server.
+    pub(crate) typed_keys: VecDeque<Key>,
     /// Queries up to here were answered.
     pub(crate) answered: u64,
     /// Where the last boundary was: bytes from here on are nobody's command (while none runs).
@@ -160,6 +171,7 @@ impl Ledger {
             boundaries: Boundaries::new(),
             commands: VecDeque::new(),
             current: None,
+            inside: None,
             last_id: 0,
             ended_us: HashMap::new(),
             holder_pid: 0,
@@ -179,7 +191,8 @@ impl Ledger {
             markers: VecDeque::new(),
             times: VecDeque::new(),
             still_inside: false,
-            line_is_unfinished: false,
+            has_typed_line: false,
+            typed_keys: VecDeque::new(),
             answered: 0,
             background_from: first,
             hits: VecDeque::new(),
@@ -235,7 +248,18 @@ impl Ledger {
                 let receivers = receivers.unwrap_or_default();
                 self.signals.push_back(Sent { target, signo, errno, at_us: event.time_us, receivers });
             }
-            Some(Record::Input { .. } | Record::Retained { .. }) | None => {}
+            Some(Record::Input { key, bytes, .. }) => {
+                if key != holder::wire::NO_KEY {
+                    if self.typed_keys.len() == KEYS_KEPT {
+                        self.typed_keys.pop_front();
+                    }
+                    self.typed_keys.push_back(key);
+                }
+                // What is typed for a program may be left to the prompt; then the shell tells that line's end, too.
+                let is_at_prompt = self.prompt_seen && self.current.is_none();
+                self.has_typed_line |= is_at_prompt && bytes.iter().any(|b| holder::wire::ENDS_LINE.contains(b));
+            }
+            Some(Record::Retained { .. }) | None => {}
         }
     }
 
@@ -261,12 +285,8 @@ impl Ledger {
     fn accepted(&mut self, id: u32, key: Key, text: &[u8], event: &Event) {
         self.last_id = self.last_id.max(id);
         self.current = Some(id);
-        self.still_inside = false;
-        let text = String::from_utf8_lossy(text);
-        let text = match text.char_indices().nth(TEXT_CHARS_KEPT) {
-            Some((cut, _)) => format!("{}…", &text[..cut]),
-            None => text.into_owned(),
-        };
+        (self.still_inside, self.has_typed_line) = (false, false);
+        let text = kept_text(&String::from_utf8_lossy(text));
         self.push(Command {
             id,
             key,
@@ -277,16 +297,106 @@ impl Ledger {
             end: None,
             limits_hit: Vec::new(),
             echoes: Vec::new(),
+            is_inside: false,
         });
         self.echo = (event.offset.0, Vec::new());
     }
 
-    /// Adds a command, and lets the oldest go.
+    /// Adds a command, and lets the oldest go that has ended.
     pub(crate) fn push(&mut self, command: Command) {
-        if self.commands.len() == COMMANDS_IN_MEMORY {
-            self.commands.pop_front();
+        if self.commands.len() >= COMMANDS_IN_MEMORY {
+            let ended = self.commands.iter().position(|c| c.end.is_some());
+            self.commands.remove(ended.unwrap_or(0));
         }
         self.commands.push_back(command);
+    }
+
+    /// The newest command that has not ended: the one that was run last.
+    pub(crate) fn newest_running(&self) -> Option<u32> {
+        self.inside.as_ref().map(|inside| inside.id).or(self.current)
+    }
+
+    /// The number of a command that is typed. It is on no record but the history's, so a later server must not give it
+    /// again: they are counted up at least as fast as hundredths of a second go by.
+    pub(crate) fn next_typed_id(&self, now_us: u64) -> u32 {
+        let age = u32::try_from(now_us.saturating_sub(self.started_us) / 10_000).unwrap_or(u32::MAX / 2);
+        (self.last_id + 1).max(super::TYPED_IDS_FROM + 1 + age)
+    }
+
+    /// A command was typed at a shell inside.
+    pub(crate) fn begin_inside(&mut self, inside: Inside, key: Key, text: &str, now_us: u64) {
+        self.last_id = inside.id;
+        let at = self.scanner.position();
+        self.push(Command {
+            id: inside.id,
+            key,
+            text: kept_text(text),
+            accepted_us: now_us,
+            accepted_at: at,
+            start: None,
+            end: None,
+            limits_hit: Vec::new(),
+            echoes: Vec::new(),
+            is_inside: true,
+        });
+        self.inside = Some(inside);
+    }
+
+    /// A mark that may be that command's; whether it was.
+    fn hear_inside(&mut self, kind: terminal::MarkerKind, nonce: &terminal::Nonce, from: u64, to: u64) -> Option<News> {
+        let inside = self.inside.as_mut()?;
+        let (heard, id) = (inside.hears(kind, nonce)?, inside.id);
+        // Written down when the bytes were read.
+        let now_us = self.times.back().map_or(self.last_us, |(_, us)| *us);
+        match heard {
+            Heard::Begins => {
+                inside.has_begun = true;
+                self.marked(from, to);
+                self.command_mut(id)?.start = Some(to);
+                Some(News::Started(id))
+            }
+            Heard::Ends(status) => {
+                self.inside = None;
+                self.marked(from, to);
+                let command = self.command_mut(id)?;
+                command.end = Some(End {
+                    at: from.max(command.output_from()),
+                    time_us: now_us,
+                    status: CommandStatus::Completed,
+                    exit: Some(status),
+                    pipestatus: vec![status],
+                    cwd: None,
+                    error: None,
+                    boundary: Boundary::Nonce,
+                });
+                Some(News::InsideEnded(id))
+            }
+        }
+    }
+
+    /// The command inside has ended without a mark of its own.
+    pub(crate) fn give_up_inside(
+        &mut self,
+        status: CommandStatus,
+        error: &str,
+        boundary: Boundary,
+        time_us: u64,
+    ) -> Option<u32> {
+        let id = self.inside.take()?.id;
+        let at = self.scanner.position();
+        let command = self.command_mut(id)?;
+        let at = at.max(command.output_from());
+        let (cwd, error) = (None, Some(error.to_owned()));
+        command.end = Some(End { at, time_us, status, exit: None, pipestatus: Vec::new(), cwd, error, boundary });
+        Some(id)
+    }
+
+    /// A marker that is ours: views leave it out.
+    fn marked(&mut self, from: u64, to: u64) {
+        if self.markers.len() == MARKERS_KEPT {
+            self.markers.pop_front();
+        }
+        self.markers.push_back((from, to));
     }
 
     fn report(&mut self, report: &[u8], event: &Event, news: &mut Vec<News>) {
@@ -295,7 +405,7 @@ impl Ledger {
             // Before the first prompt it is a start-up file that uses the editor.
             self.still_inside = runs || !self.prompt_seen;
             if !self.still_inside {
-                self.line_is_unfinished = true;
+                self.has_typed_line = true;
                 let why = "not run: a line that somebody has begun to type at the prompt is unfinished; C-c clears it";
                 if let Some(id) = self.end_current(CommandStatus::Failed, why, Boundary::Attested, event.time_us) {
                     news.push(News::Ended(id));
@@ -329,6 +439,7 @@ impl Ledger {
         for f in found {
             match f {
                 terminal::Found::Marker { kind, nonce, from, to } => {
+                    news.extend(self.hear_inside(kind, &nonce, from, to));
                     for boundary in self.boundaries.marker(kind, &nonce, from, to) {
                         self.boundary(boundary, news);
                     }
@@ -395,10 +506,7 @@ impl Ledger {
 
     fn boundary(&mut self, found: Found, news: &mut Vec<News>) {
         if let Some(marker) = found.marker() {
-            if self.markers.len() == MARKERS_KEPT {
-                self.markers.pop_front();
-            }
-            self.markers.push_back((marker.start, marker.end));
+            self.marked(marker.start, marker.end);
         }
         match found {
             Found::Prompt { .. } => {}
@@ -412,18 +520,27 @@ impl Ledger {
             }
             Found::Ended { end, output_end, at, .. } => {
                 self.prompt_seen = true;
-                self.line_is_unfinished = false;
+                self.has_typed_line = false;
                 self.background_from = at;
                 let cwd = PathBuf::from(std::ffi::OsString::from_vec(end.cwd));
                 self.cwd = Some(cwd.clone());
                 let time_us = self.ended_us.remove(&end.id).unwrap_or(self.last_us);
+                // A shell inside cannot outlive what has started it.
+                let what = if end.id == 0 { "what somebody typed".to_owned() } else { format!("command c{}", end.id) };
+                let why = format!("the shell inside has ended: {what} exited with {}", end.exit);
+                if let Some(inside) = self.give_up_inside(CommandStatus::Failed, &why, Boundary::Attested, time_us) {
+                    if let Some(inside) = self.command_mut(inside).and_then(|c| c.end.as_mut()) {
+                        inside.at = inside.at.min(output_end);
+                    }
+                    news.push(News::InsideEnded(inside));
+                }
                 let lost = end.flags.hooks_lost && end.id == 0;
                 let id = if lost { self.current.unwrap_or(0) } else { end.id };
                 if self.current == Some(id) {
                     self.current = None;
                 }
                 let Some(command) = self.command_mut(id).filter(|c| c.end.is_none()) else {
-                    news.push(News::Prompt);
+                    news.push(News::Prompt(end.exit));
                     return;
                 };
                 // Only the prompt came back: of a text whose beginning the shell did not tell nothing was run.
@@ -511,6 +628,14 @@ impl Ledger {
             });
         }
         self.times.push_back((offset, us));
+    }
+}
+
+/// A command's text as it is kept in memory.
+fn kept_text(text: &str) -> String {
+    match text.char_indices().nth(TEXT_CHARS_KEPT) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
     }
 }
 

@@ -10,6 +10,7 @@ mod create;
 mod desk;
 mod environment;
 mod feed;
+mod inside;
 mod launch;
 mod ledger;
 mod link;
@@ -41,5 +42,6 @@ pub use manager::Manager;
 
 /// The variable by which a session's processes are known.
 pub(crate) const TAG: &str = "PTYD_SESSION";
-/// Commands that were typed into a shell without our hooks are numbered from here: the holder does not count them.
+/// Commands that were typed into a shell without our hooks, or inside, are numbered from here: the holder does not count
+/// them.
 pub(crate) const TYPED_IDS_FROM: u32 = 1_000_000;

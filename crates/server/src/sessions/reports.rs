@@ -31,13 +31,16 @@ impl Manager {
         let handle = self.live(who, &wish.session).await?;
         let _permit = wish.wait.as_ref().map(|_| handle.wait_permit()).transpose()?;
         self.not_a_creates(who, wish.key.as_deref()).await?;
-        let words = format!("{:?}", (&wish.command, wish.wait.as_ref().map(Wait::words), wish.budget));
+        let mut words = format!("{:?}", (&wish.command, wish.wait.as_ref().map(Wait::words), wish.budget));
+        if wish.is_inside {
+            words += "inside";
+        }
         let key = self.key_of(wish.key.as_deref(), words.as_bytes());
         let patience = wish.wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, |w| w.timeout);
         let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
-        let (text, wait) = (wish.command.into_bytes(), wish.wait);
+        let (text, wait, is_inside) = (wish.command.into_bytes(), wish.wait, wish.is_inside);
         let outside = Outside::of(&handle, wait.as_ref(), false).await?;
-        let started = handle.ask(|started| Request::Run { text, key, patience_ms, wait, started }).await?;
+        let started = handle.ask(|started| Request::Run { text, key, patience_ms, wait, is_inside, started }).await?;
         let started = started.map_err(|e| with_key(e, wish.key.as_deref()))?;
         let report = match started.finished {
             Some(finished) => {
@@ -169,7 +172,7 @@ impl Manager {
         let known = &handle.shared.meta.reactions;
         match known.get(name).cloned() {
             Some(Reaction::Command(command)) => {
-                self.execute(who, Execute { session, command, wait: None, key, budget }).await
+                self.execute(who, Execute { session, command, is_inside: false, wait: None, key, budget }).await
             }
             Some(Reaction::Keys(names)) => {
                 let keys = names.iter().map(|name| crate::keys::parse(name)).collect::<Result<Vec<_>, _>>();
@@ -231,7 +234,7 @@ impl Manager {
         budget: usize,
     ) -> Result<Report, ActionError> {
         let Finished { ended_by, from, waited, matched, accepted_bytes, snapshot } = finished;
-        let Snapshot { view, command, shown_to, paint_from, last_paint, .. } = snapshot;
+        let Snapshot { view, command, shown_to, paint_from, paints_main, last_paint, .. } = snapshot;
         let to = command.as_ref().and_then(|c| c.end_offset).unwrap_or(shown_to);
         let (from, to) = (from.min(to), to);
         let is_fullscreen = view.foreground == Foreground::Fullscreen;
@@ -242,14 +245,17 @@ impl Manager {
             TextView { from, to, ..TextView::default() }
         } else {
             let begins = Begins { in_paint: last_paint.contains(&from), ..Begins::default() };
-            self.text_with(&handle.shared, (from, to), view.cols, budget, begins).await?
+            // What is painted on the main screen would be told twice.
+            let text_to = paint_from.filter(|_| screen.is_some() && paints_main).map_or(to, |paint| paint.min(to));
+            let text = self.text_with(&handle.shared, (from, text_to), view.cols, budget, begins).await?;
+            TextView { to, ..text }
         };
         Ok(Report { session: view, command, ended_by, waited, output, screen, accepted_bytes, matched })
     }
 
     /// The screen, with what of it is new to this caller.
     pub(super) async fn screen(&self, who: &Principal, handle: &Handle) -> Result<ScreenView, ActionError> {
-        let mut screen = handle.ask(Request::Screen).await?;
+        let mut screen = handle.ask(Request::Picture).await?.screen;
         self.looks.shows(&who.name, &handle.shared.id, &mut screen);
         Ok(screen)
     }
@@ -355,7 +361,12 @@ impl Manager {
             return Ok(plain_report(view, Some(command), ended_by, output));
         }
         let name = session.as_str().to_owned();
-        let row = self.history(move |store| store.command(&name, id.0)).await?;
+        let row = self
+            .history(move |store| {
+                store.flush();
+                store.command(&name, id.0)
+            })
+            .await?;
         let row = row.ok_or_else(|| ActionError::NoCommand { session: session.clone(), id: id.to_string() })?;
         let command = from_history(&view, row);
         let (from, to) = (command.start_offset, command.end_offset.unwrap_or(command.start_offset));
@@ -675,7 +686,6 @@ fn from_history(session: &SessionView, row: crate::store::HistoryRow) -> Command
     let status = match row.status.as_str() {
         "completed" => CommandStatus::Completed,
         "terminated" => CommandStatus::Terminated,
-        "running" => CommandStatus::Running,
         _ => CommandStatus::Failed,
     };
     CommandView {
@@ -689,12 +699,19 @@ fn from_history(session: &SessionView, row: crate::store::HistoryRow) -> Command
         signal: row.exit.and_then(sys::signal::of_exit_code),
         pipestatus: Vec::new(),
         limits_hit: Vec::new(),
-        error: None,
+        // Nobody but the server that typed it could have told its end.
+        error: (row.status == "running")
+            .then(|| "the server was restarted while it ran: its end is not known".to_owned()),
         start_offset: row.start_offset,
         end_offset: Some(row.end_offset),
         output_size: row.end_offset.saturating_sub(row.start_offset),
         cwd: None,
-        boundary: Boundary::Attested,
+        // A code of a typed one was told by a mark.
+        boundary: match (row.id > super::TYPED_IDS_FROM, row.exit) {
+            (false, _) => Boundary::Attested,
+            (true, Some(_)) => Boundary::Nonce,
+            (true, None) => Boundary::Heuristic,
+        },
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn session_view(
         usage: Usage::default(),
         foreground,
         boundary,
-        current_command: ledger.current.map(CommandId),
+        current_command: ledger.newest_running().map(CommandId),
         first_offset: first,
         end_offset: end,
         exit: is_over.then(|| exit_of(ledger)).flatten(),
@@ -76,7 +76,7 @@ pub(crate) fn command_view(shared: &Shared, c: &Command, journal_end: u64) -> Co
         end_offset: end.map(|e| e.at),
         output_size: end.map_or(journal_end, |e| e.at).saturating_sub(c.output_from()),
         cwd: end.and_then(|e| e.cwd.clone()),
-        boundary: end.map_or(open_boundary(shared, c.id), |e| e.boundary),
+        boundary: end.map_or(open_boundary(shared, c), |e| e.boundary),
         limits_hit: c.limits_hit.clone(),
     }
 }
@@ -200,8 +200,9 @@ pub(crate) fn sweep(id: &SessionId) -> usize {
 }
 
 /// How sure the end of a command will be that runs.
-fn open_boundary(shared: &Shared, id: u32) -> Boundary {
-    match id > super::TYPED_IDS_FROM {
+fn open_boundary(shared: &Shared, c: &Command) -> Boundary {
+    match c.id > super::TYPED_IDS_FROM {
+        true if c.is_inside => Boundary::Nonce,
         true => Boundary::Heuristic,
         false if shared.spec.speaks_in_band => Boundary::Nonce,
         false => Boundary::Attested,

@@ -40,6 +40,7 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
     let begun = Execute {
         session: handle.shared.id.clone(),
         command: format!("head -c {BYTES} /dev/zero; exit 3"),
+        is_inside: false,
         wait: None,
         key: None,
         budget: 0,
@@ -70,8 +71,14 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
 /// Runs a command to its end.
 async fn run(manager: &Manager, session: &SessionId, command: &str) {
     let wait = Wait::at_most(Duration::from_secs(30));
-    let execute =
-        Execute { session: session.clone(), command: command.to_owned(), wait: Some(wait), key: None, budget: 0 };
+    let execute = Execute {
+        session: session.clone(),
+        command: command.to_owned(),
+        is_inside: false,
+        wait: Some(wait),
+        key: None,
+        budget: 0,
+    };
     let report = manager.execute(&me(), execute).await.expect("accepted");
     assert!(report.command.is_some_and(|c| c.end_offset.is_some()), "{command} has ended");
 }

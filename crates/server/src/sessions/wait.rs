@@ -33,6 +33,8 @@ pub(crate) struct Waiter {
     looks_outside: bool,
     /// How often the bell had rung when the wait began.
     bells: u64,
+    /// What comes before the command's beginning is an echo of it.
+    awaits_beginning: bool,
     pub(crate) reply: oneshot::Sender<Finished>,
 }
 
@@ -114,6 +116,7 @@ impl Waiter {
             hears_bell,
             looks_outside,
             bells: 0,
+            awaits_beginning: false,
             matcher: wait.pattern.map(|p| Matcher::new(p, cols)),
             reply,
         }
@@ -127,7 +130,7 @@ impl Waiter {
     /// The output of the command begins here.
     pub(crate) fn output_begins(&mut self, command: u32, at: u64) {
         if self.command == Some(command) {
-            self.from = at;
+            (self.from, self.awaits_beginning) = (at, false);
             if let Some(matcher) = &mut self.matcher {
                 matcher.restart();
             }
@@ -138,9 +141,17 @@ impl Waiter {
         }
     }
 
+    /// What is printed before the command's beginning does not count.
+    pub(crate) fn awaits_beginning(&mut self) {
+        self.awaits_beginning = true;
+    }
+
     /// New output, standing at `offset`; gives what matched.
     pub(crate) fn output(&mut self, offset: u64, bytes: &[u8], now: Instant) -> Option<String> {
         self.last_output = now;
+        if self.awaits_beginning {
+            return None;
+        }
         let skip = usize::try_from(self.from.saturating_sub(offset)).unwrap_or(usize::MAX).min(bytes.len());
         self.notice(&bytes[skip..]);
         if let Some(painted) = &mut self.painted {

@@ -64,6 +64,11 @@ impl Nonce {
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'.';
         ((1..=NONCE_BYTES_MAX).contains(&bytes.len()) && bytes.iter().all(is_word)).then(|| Self(bytes.into()))
     }
+
+    /// The word.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
 }
 
 /// Terminal modes that decide how keys and commands are sent.
@@ -103,6 +108,7 @@ impl Scanner {
             Piece::Text(text) => facts.text(text),
             Piece::Sequence(sequence) => {
                 let to = from + sequence.len() as u64;
+                facts.at = from;
                 match facts.sequence(sequence) {
                     Some(Meaning::Marker(kind, nonce)) => sink(Found::Marker { kind, nonce, from, to }),
                     Some(Meaning::Query(query)) => sink(Found::Query { query, from, to }),
@@ -141,6 +147,13 @@ impl Scanner {
         self.facts.title.as_deref()
     }
 
+    /// Since which offset a program without the alternate screen (top, dialog) paints the main one: it has asked for the
+    /// keys of an application (terminfo's smkx) and has put the cursor somewhere. It ends when it gives the keys back, or
+    /// with its command.
+    pub fn paints_main_from(&self) -> Option<u64> {
+        self.facts.application_from.filter(|_| self.facts.has_placed)
+    }
+
     /// How often the bell has rung.
     pub fn bells(&self) -> u64 {
         self.facts.bells
@@ -166,6 +179,11 @@ struct Facts {
     modes: PrivateModes,
     title: Option<String>,
     line_is_open: bool,
+    /// Where the sequence stands that is looked at.
+    at: u64,
+    /// Since when cursor keys are an application's, and whether the cursor was put somewhere since.
+    application_from: Option<u64>,
+    has_placed: bool,
     bells: u64,
     /// Of the primary and of the alternate screen.
     keyboards: [Keyboard; 2],
@@ -230,6 +248,7 @@ impl Facts {
             [_, b'P', b'$', b'q', ..] => Some(Meaning::Query(Query::Setting)),
             [_, b'c'] => {
                 self.modes = PrivateModes::default();
+                self.application_from = None;
                 self.keyboards = <[Keyboard; 2]>::default();
                 self.title = None;
                 None
@@ -270,7 +289,18 @@ impl Facts {
             ([b'?', numbers @ ..], b'h' | b'l') => {
                 for number in numbers.split(|byte| *byte == b';').filter_map(number_of) {
                     self.modes.set(number, last == b'h');
+                    match (number, last) {
+                        (1, b'h') if self.application_from.is_none() => {
+                            (self.application_from, self.has_placed) = (Some(self.at), false);
+                        }
+                        (1, b'l') => self.application_from = None,
+                        _ => {}
+                    }
                 }
+                None
+            }
+            (_, b'H' | b'f' | b'd') => {
+                self.has_placed |= !self.modes.has(ALT_SCREEN);
                 None
             }
             _ => None,
@@ -281,6 +311,7 @@ impl Facts {
         match body {
             [b'7', b'3', b'3', b'7', b';', kind @ (b'C' | b'D'), b';', nonce @ ..] => {
                 let kind = if *kind == b'C' { MarkerKind::Start } else { MarkerKind::End };
+                self.application_from = None;
                 Nonce::parse(nonce).map(|nonce| Meaning::Marker(kind, nonce))
             }
             [b'0' | b'2', b';', title @ ..] => {

@@ -264,3 +264,20 @@ proptest! {
         prop_assert_eq!(shown, whole);
     }
 }
+
+#[test]
+fn a_program_that_paints_the_main_screen_is_known_by_its_keys_and_its_cursor() {
+    let paints = |output: &[u8]| {
+        let mut scanner = Scanner::new(0);
+        scanner.feed(output, &mut |_| {});
+        scanner.paints_main_from()
+    };
+    assert_eq!(paints(b"one\x1b[?1h\x1b=\x1b[H\x1b[2Jtop"), Some(3));
+    assert_eq!(paints(b"\x1b[?1h\x1b[?1h\x1b[12d"), Some(0));
+    assert_eq!(paints(b"\x1b[H\x1b[2J\x1b[?1h\x1b="), None, "cleared before: less -X");
+    assert_eq!(paints(b"\x1b[H\x1b[2J"), None, "clear");
+    assert_eq!(paints(b"\x1b[?1h\x1b=\x1b[Htop\x1b[?1l\x1b>\x1b[13;1H"), None, "it has left");
+    assert_eq!(paints(b"\x1b[?1h\x1b[?1049h\x1b[H"), None, "the alternate screen is another thing");
+    assert_eq!(paints(b"\x1b[?1h\x1b[2;2H\x1bc"), None);
+    assert_eq!(paints(b"\x1b[?1h\x1b[2;2H\x1b]7337;D;abc\x07"), None, "its command has ended");
+}

@@ -14,8 +14,7 @@ const NAME: &str = "execute_in_terminal";
 const DESCRIPTION: &str = "Run a command in a session and wait for its end. For keys and answers to a running program \
 use send_input_to_terminal. Answers with the output, then one line of facts like [exit 0 · command c7]; a non-zero \
 exit is a result, not an error. When the wait is over first (timeout, wait_for, the program wants input), it says \
-still running and the program goes on: get_terminal_output with a timeout waits again. One command at a time in a \
-session. Example: {\"session_id\": \"s0-…\", \"command\": \"cargo test\", \"timeout\": 300}. For a server that never \
+still running and the program goes on: get_terminal_output with a timeout waits again. Example: {\"session_id\": \"s0-…\", \"command\": \"cargo test\", \"timeout\": 300}. For a server that never \
 ends give wait_for with its ready line. The session stays until terminate_terminal_session.";
 
 /// The arguments.
@@ -40,6 +39,9 @@ struct Arguments {
     /// (off the screen), "bell", "quiet:MS", "input".
     #[serde(default)]
     until: Vec<String>,
+    /// Run it in the shell that now reads: ssh, su, docker exec -it.
+    #[serde(default)]
+    inside: bool,
     /// With the same key again it is not run again.
     #[serde(default)]
     idempotency_key: String,
@@ -70,6 +72,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
     let action = Action::Execute(Execute {
         session: session(&arguments.session_id)?,
         command: arguments.command,
+        is_inside: arguments.inside,
         wait: waits.then_some(wait),
         key: Some(arguments.idempotency_key).filter(|k| !k.is_empty()).or_else(|| call.key.clone()),
         budget: BUDGET_CHARS,

@@ -18,7 +18,7 @@ pub(super) const NAME: &str = "get_terminal_output";
 const DESCRIPTION: &str = "Read a session's output again or further; a timeout loses nothing. Without since or \
 command_id: the newest output. since \"last\" is what came since your last read, \"o:1234\" goes on where an answer \
 said next o:1234. timeout first waits for the running command's end (or wait_for): use it instead of asking again and \
-again. Also works when the session has ended. Not for running anything. Example: {\"session_id\": \"s0-…\", \
+again. Also works when the session has ended. Example: {\"session_id\": \"s0-…\", \
 \"since\": \"last\", \"wait_for\": \"ready in\", \"timeout\": 60}.";
 
 /// The arguments.

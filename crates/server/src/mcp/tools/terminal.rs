@@ -28,6 +28,9 @@ struct Arguments {
     /// Type command, with Enter, at the running program.
     #[serde(default)]
     is_input: bool,
+    /// Run it in the shell that now reads: ssh, su, docker exec -it.
+    #[serde(default)]
+    inside: bool,
     /// Seconds to wait at most; the program goes on.
     #[serde(default)]
     #[schemars(with = "Seconds")]
@@ -62,6 +65,10 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
             "reset and is_input: a fresh shell has no program to type at; give one of them".to_owned(),
         ));
     }
+    if arguments.inside && (arguments.reset || arguments.is_input) {
+        let why = "inside: is for a command, with neither reset nor is_input";
+        return Err(Refusal::Said(why.to_owned()));
+    }
     let session = if arguments.session_id.is_empty() { None } else { Some(session(&arguments.session_id)?) };
     if session.is_none() && call.door.client.client.is_none() {
         return Err(Refusal::Said(
@@ -72,6 +79,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
         session,
         command: arguments.command,
         is_input: arguments.is_input,
+        is_inside: arguments.inside,
         timeout: arguments.timeout.map(Seconds::duration).transpose()?,
         reset: arguments.reset,
         pattern: pattern("wait_for", &arguments.wait_for)?,

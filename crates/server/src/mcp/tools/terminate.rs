@@ -11,7 +11,7 @@ use crate::mcp::{schema, text};
 const NAME: &str = "terminate_terminal_session";
 
 const DESCRIPTION: &str = "End a session and every process in it: HUP, TERM, and KILL within 5 s. Its output stays \
-readable. To interrupt one command send the key C-c with send_input_to_terminal. Ending it twice is no error. \
+readable. To interrupt one command send the key C-c with send_input_to_terminal. \
 Example: {\"session_id\": \"s0-…\"}.";
 
 /// The arguments.

@@ -3,6 +3,9 @@
 use super::super::ledger::Sent;
 use super::*;
 
+/// How long a command waits for the end of a line that somebody typed.
+const TYPED_PATIENCE_MS: u32 = 500;
+
 impl Session {
     pub(super) fn on_request(&mut self, request: Request) {
         if matches!(request, Request::Run { .. } | Request::Input { .. }) {
@@ -10,18 +13,21 @@ impl Session {
             self.life.touch();
         }
         match request {
-            Request::Look(reply) => drop(reply.send(self.snapshot(self.ledger.current))),
+            Request::Look(reply) => drop(reply.send(self.snapshot(self.ledger.newest_running()))),
             Request::Commands(reply) => {
                 let all = snapshot::command_views(&self.shared, &self.ledger);
-                let _ = reply.send((self.snapshot(self.ledger.current), all));
+                let _ = reply.send((self.snapshot(self.ledger.newest_running()), all));
             }
-            Request::Run { text, key, patience_ms, wait, started } => {
+            Request::Run { text, key, patience_ms, wait, is_inside: true, started } => {
+                self.ask_run_inside(text, key, patience_ms, wait, started)
+            }
+            Request::Run { text, key, patience_ms, wait, is_inside: false, started } => {
                 self.ask_run(text, key, patience_ms, wait, started)
             }
             Request::Input { bytes, key, is_secret, wait, typed } => self.ask_input(bytes, key, is_secret, wait, typed),
             Request::Wait { wait, command, from, reply } => {
                 let from = from.unwrap_or_else(|| self.ledger.scanner.position());
-                let command = command.or(self.ledger.current);
+                let command = command.or(self.ledger.newest_running());
                 let mut waiter = Waiter::new(wait, command, from, self.ledger.cols, None, reply);
                 waiter.takes_things_as_they_are();
                 let waiter = self.catch_up(waiter);
@@ -38,13 +44,15 @@ impl Session {
                 if is_foreground {
                     self.forget_state();
                 }
+                if [sys::signal::INT, sys::signal::QUIT, sys::signal::TSTP].contains(&signo) {
+                    self.heed_interrupt();
+                }
                 self.ledger.signals_on_their_way.push_back(self.about_to_send(target, signo));
                 self.call(Call::Signal { is_foreground, reply }, |seq| ToHolder::Signal { seq, target, signo });
             }
             Request::Terminate { signo, grace_ms, reply } => {
                 self.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
             }
-            Request::Screen(reply) => drop(reply.send(self.screen_view())),
             Request::Picture(reply) => self.pictures.push(reply),
             Request::Shown(reply) => {
                 let markers = self.ledger.markers.iter().copied().collect();
@@ -121,6 +129,9 @@ impl Session {
         if self.ledger.exit.is_some() {
             return drop(started.send(Err(self.ended_error())));
         }
+        if let Some(inside) = self.ledger.inside.as_ref().map(|inside| inside.id) {
+            return drop(started.send(Err(self.busy_error(inside))));
+        }
         let is_unread = self.is_heuristic && self.ledger.current.is_none() && !self.reads_commands();
         if self.is_heuristic && !is_unread {
             return self.run_typed(&text, wait, started);
@@ -130,6 +141,9 @@ impl Session {
             self.pending.push(Pending { text, key, until, wait, started });
             return self.refuse_pending();
         }
+        // Most that is typed at a prompt is over in a moment; what is not is as busy as a command is.
+        let is_typed_at = self.ledger.has_typed_line || self.somebodys_program_runs();
+        let patience_ms = if is_typed_at { patience_ms.min(TYPED_PATIENCE_MS) } else { patience_ms };
         self.call(Call::Run { wait, started }, |seq| ToHolder::Run { seq, key, patience_ms, text });
     }
 
@@ -181,7 +195,7 @@ impl Session {
             let why = "it runs without ptyd's hooks, so commands are typed; give one line at a time";
             return drop(started.send(Err(self.not_ready(why))));
         }
-        let id = self.ledger.last_id.max(super::super::TYPED_IDS_FROM) + 1;
+        let id = self.ledger.next_typed_id(micros(SystemTime::now()));
         self.ledger.last_id = id;
         self.ledger.current = Some(id);
         let at = self.ledger.scanner.position();
@@ -195,6 +209,7 @@ impl Session {
             end: None,
             limits_hit: Vec::new(),
             echoes: Vec::new(),
+            is_inside: false,
         });
         let (typed, _) = oneshot::channel();
         // An editor takes a return for the end of a line, and a program that reads lines gets one from the kernel.
@@ -208,7 +223,7 @@ impl Session {
     }
 
     /// Something is on its way to the program: what the kernel said before says nothing about after.
-    fn forget_state(&mut self) {
+    pub(super) fn forget_state(&mut self) {
         self.typing += 1;
         (self.state, self.editor_since, self.ledger.still_inside) = (None, None, false);
     }
@@ -236,6 +251,10 @@ impl Session {
         let (from, offered) = (self.ledger.scanner.position(), bytes.len());
         let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
         self.forget_state();
+        // C-c, C-\ and C-z, also where they are only bytes, for another machine's terminal.
+        if bytes.iter().any(|b| [0x03, 0x1c, 0x1a].contains(b)) {
+            self.heed_interrupt();
+        }
         if let Some(signo) = signo {
             let call = Call::Input { wait, from, offered, is_signal: true, typed };
             return self.call(call, |seq| ToHolder::Signal { seq, target: Target::Foreground, signo });

@@ -61,7 +61,13 @@ impl Session {
             let is_in_order = self.is_replaying && !self.is_deaf;
             let at = if is_in_order { self.ledger.scanner.position() } else { u64::MAX };
             match self.tape.next(tail.events, at, tail.journal.0) {
-                Ok(Step::Event(event)) => self.ledger.event(&event, &mut news),
+                Ok(Step::Event(event)) => {
+                    if is_end(&event) {
+                        // What the kernel said was about what has ended; what it says from now on comes behind this.
+                        self.state = None;
+                    }
+                    self.ledger.event(&event, &mut news);
+                }
                 Ok(Step::OutputTo(to)) => {
                     output_to = Some(to);
                     break;
@@ -160,22 +166,25 @@ impl Session {
         }
         // The kernel's word about the time before this output is out of date; it speaks again when things are quiet.
         let now = Instant::now();
-        let paints = self.ledger.scanner.modes().alt_screen;
+        let paints = self.paints();
         if paints || self.paint_from.is_some() {
             self.painted_at = Some(now);
         }
         let end = at + bytes.len() as u64;
-        if let Some(from) = self.paint_from.filter(|_| !paints) {
+        // On the main screen what was painted stays as text.
+        if let Some(from) = self.paint_from.filter(|_| !paints && !self.paints_main) {
             self.last_paint = from..end;
         }
-        self.paint_from = paints.then(|| self.paint_from.unwrap_or(end));
+        let main_from = self.ledger.scanner.paints_main_from();
+        self.paints_main = main_from.is_some();
+        self.paint_from = paints.then(|| self.paint_from.or(main_from).unwrap_or(end));
         for item in news {
             if let News::Started(id) = item {
                 let start = self.ledger.command(*id).map_or(at, super::super::ledger::Command::output_from);
                 self.waiters.iter_mut().for_each(|w| w.output_begins(*id, start));
             }
         }
-        let is_painted = self.ledger.scanner.modes().alt_screen;
+        let is_painted = paints;
         let needs_screen = |w: &Waiter| w.watches_screen() || is_painted && w.wants_pattern();
         let rows = self.waiters.iter().any(needs_screen).then(|| self.screen_now().text().join("\n"));
         let bells = self.ledger.scanner.bells();
@@ -205,7 +214,11 @@ impl Session {
                     self.tell_started(|waits_for| waits_for == id);
                 }
                 News::Ended(id) => self.on_command_end(id),
-                News::Prompt => self.on_prompt(),
+                News::InsideEnded(id) => self.on_inside_end(id),
+                News::Prompt(status) => {
+                    self.has_stopped_job = is_stop(status);
+                    self.on_prompt();
+                }
                 News::Query { query, to } => self.on_query(&query, to),
                 News::Held(hit) => self.tell_hit(hit),
             }
@@ -233,15 +246,13 @@ impl Session {
     }
 
     pub(super) fn on_command_end(&mut self, id: u32) {
-        self.state = None;
         self.end_limits(id);
         self.tell_started(|waits_for| waits_for == id);
         self.put_on_record(id);
         let code = self.ledger.command(id).and_then(|c| c.end.as_ref()).and_then(|e| e.exit);
         let may_have_stopped = std::mem::take(&mut self.may_have_stopped);
         // fish and mksh say 0 of a job that was stopped; the kernel knows.
-        self.has_stopped_job = code.is_some_and(|code| sys::signal::of_exit_code(code) == Some(sys::signal::TSTP))
-            || may_have_stopped && self.has_stopped_another();
+        self.has_stopped_job = code.is_some_and(is_stop) || may_have_stopped && self.has_stopped_another();
         self.on_prompt();
         self.finish_where(|w| w.command == Some(id), EndedBy::Ended);
     }
@@ -286,7 +297,7 @@ impl Session {
         self.state = Some(state);
         self.may_have_stopped |= state.foreground == wire::Foreground::Stopped;
         self.heard_at = self.tail.borrow().journal.0;
-        if self.ledger.scanner.modes().alt_screen {
+        if self.paints() {
             self.painted_at = Some(Instant::now());
         }
         self.heed_typed_command();
@@ -339,6 +350,7 @@ impl Session {
                 let value = if is_signal && status == Status::Ok { offered as u64 } else { value };
                 self.on_typed(status, value, wait, from, offered, typed);
             }
+            Some(Call::Inside(id)) => self.on_inside_typed(id, status, value),
             Some(Call::Signal { is_foreground, reply }) => {
                 if is_foreground {
                     self.typing = self.typing.saturating_sub(1);
@@ -409,8 +421,9 @@ impl Session {
             Status::Busy => Err(self.busy_error(id)),
             Status::Ended => Err(self.ended_error()),
             Status::KeyReused => Err(key_reused()),
+            Status::Typed | Status::NotReady if self.somebodys_program_runs() => Err(self.typed_busy_error()),
             Status::Typed => {
-                self.ledger.line_is_unfinished = true;
+                self.ledger.has_typed_line = true;
                 let or = if self.takes_lines() {
                     ", or a prompt that was set by hand (PS1) does not tell that it has"
                 } else {
@@ -444,6 +457,9 @@ impl Session {
             let from = self.ledger.command(id).map_or(at, super::super::ledger::Command::output_from);
             let mut waiter = Waiter::new(wait, Some(id), from, self.ledger.cols, None, reply);
             waiter.looks_at_its_command(self.ledger.cols, self.ledger.rows);
+            if self.ledger.inside.as_ref().is_some_and(|inside| inside.id == id && !inside.has_begun) {
+                waiter.awaits_beginning();
+            }
             waiter.looks_for_a_still_screen();
             self.admit(waiter);
             finished
@@ -460,7 +476,7 @@ impl Session {
         }
         let ended = match waiter.command {
             Some(id) => self.ledger.command(id).is_some_and(|c| c.end.is_some()),
-            None => self.ledger.current.is_none() && self.is_at_prompt(),
+            None => self.is_idle(),
         };
         if self.exit_told {
             self.finish(waiter, EndedBy::Exited, None);
@@ -475,10 +491,6 @@ impl Session {
         }
     }
 
-    pub(super) fn is_at_prompt(&self) -> bool {
-        self.ledger.prompt_seen
-    }
-
     pub(super) fn on_typed(
         &mut self,
         status: Status,
@@ -491,7 +503,7 @@ impl Session {
         let accepted = usize::try_from(value).unwrap_or(0);
         let result = match status {
             Status::Ok | Status::Duplicate => {
-                let command = self.ledger.current;
+                let command = self.ledger.newest_running();
                 let finished = wait.map(|wait| {
                     let (reply, finished) = oneshot::channel();
                     let mut waiter = Waiter::new(wait, command, from, self.ledger.cols, Some(accepted), reply);
@@ -519,7 +531,17 @@ impl Session {
     }
 }
 
+/// The shell has told that something ended.
+fn is_end(event: &journal::Event) -> bool {
+    matches!(event.record(), Some(journal::Record::Attested { report }) if report.starts_with(b"D"))
+}
+
+/// An exit code by which a shell says that what ran was stopped (`^Z`).
+fn is_stop(code: i32) -> bool {
+    sys::signal::of_exit_code(code) == Some(sys::signal::TSTP)
+}
+
 /// The caller fills its key in, which is only known by its hash here.
-fn key_reused() -> ActionError {
+pub(super) fn key_reused() -> ActionError {
     ActionError::KeyReused { key: String::new() }
 }

@@ -52,6 +52,7 @@ impl Session {
         }
         self.heed_typed_command();
         self.refuse_pending();
+        self.heed_inside();
         self.heed_limits();
         self.heed_life();
     }
@@ -135,6 +136,7 @@ impl Session {
 
     pub(super) fn end_heuristically(&mut self, error: &str) {
         let now_us = micros(SystemTime::now());
+        self.give_up_inside(CommandStatus::Failed, error);
         if let Some(id) = self.ledger.end_current(CommandStatus::Failed, error, Boundary::Heuristic, now_us) {
             self.put_on_record(id);
             self.finish_where(|w| w.command == Some(id) || w.command.is_none(), EndedBy::Ended);
@@ -144,6 +146,11 @@ impl Session {
     /// Into the history; what has ended there is found again after this actor has gone.
     pub(super) fn put_on_record(&mut self, id: u32) {
         self.note_end(id);
+        self.put_row(id);
+    }
+
+    /// The row alone, also of one that has not ended.
+    pub(super) fn put_row(&self, id: u32) {
         if let Some(command) = self.ledger.command(id) {
             self.shared.store.put_command(snapshot::history_row(&self.shared.id, command));
         }
@@ -159,6 +166,7 @@ impl Session {
         let exit = snapshot::exit_of(&self.ledger);
         let reason = exit.as_ref().map_or_else(String::new, |e| e.reason.clone());
         let now_us = self.ledger.exit.map_or(0, |(_, _, us)| us);
+        self.give_up_inside(CommandStatus::Terminated, &reason);
         if let Some(id) = self.ledger.end_current(CommandStatus::Terminated, &reason, Boundary::Attested, now_us) {
             self.put_on_record(id);
         }
@@ -168,6 +176,7 @@ impl Session {
         for pending in std::mem::take(&mut self.pending) {
             let _ = pending.started.send(Err(self.ended_error()));
         }
+        self.run_pending_inside();
         for waiter in self.prompt_waiters.drain(..) {
             let _ = waiter.send(());
         }
@@ -188,6 +197,7 @@ impl Session {
             let swept = snapshot::sweep(&self.shared.id);
             tracing::warn!(session = %self.shared.id, swept, "the holder is gone");
             self.ledger.ending = Some("the session's holder process was killed".to_owned());
+            self.give_up_inside(CommandStatus::Terminated, "the session's holder process was killed");
             self.ledger.end_current(
                 CommandStatus::Terminated,
                 "the session's holder process was killed",
@@ -212,7 +222,7 @@ impl Session {
                 Call::Input { typed, .. } => drop(typed.send(Err(why()))),
                 Call::Plain(reply) | Call::Signal { reply, .. } => drop(reply.send(Err(why()))),
                 Call::Terminate(reply) => drop(reply.send(Ended { killed: 0, left: 0 })),
-                Call::Report => {}
+                Call::Report | Call::Inside(_) => {}
             }
         }
     }

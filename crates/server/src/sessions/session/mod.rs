@@ -8,6 +8,7 @@
 
 mod does;
 mod hears;
+mod inside;
 mod life;
 mod minds;
 mod shows;
@@ -57,6 +58,8 @@ pub(crate) enum Request {
         key: Key,
         patience_ms: u32,
         wait: Option<Wait>,
+        /// In the shell that reads there now.
+        is_inside: bool,
         started: oneshot::Sender<Result<Started, ActionError>>,
     },
     Input {
@@ -88,8 +91,7 @@ pub(crate) enum Request {
         grace_ms: u32,
         reply: oneshot::Sender<Ended>,
     },
-    Screen(oneshot::Sender<ScreenView>),
-    /// The screen for a viewer that goes on from there; drawn in turns.
+    /// The screen, for a viewer that goes on from there or for a look; drawn in turns, so that nobody else waits for it.
     Picture(oneshot::Sender<Pictured>),
     /// How far viewers may see, and which markers in it are attested.
     Shown(oneshot::Sender<Shown>),
@@ -178,6 +180,8 @@ pub(crate) struct Snapshot {
     pub(crate) command: Option<CommandView>,
     /// From here on all output is a full-screen program's paint.
     pub(crate) paint_from: Option<u64>,
+    /// It is painted on the main screen, where it will stay.
+    pub(crate) paints_main: bool,
     /// The newest stretch of such paint that is over.
     pub(crate) last_paint: Range<u64>,
     /// Where nobody's output begins while nothing runs.
@@ -202,6 +206,8 @@ enum Call {
         is_signal: bool,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     },
+    /// A command that was typed at a shell inside.
+    Inside(u32),
     Plain(oneshot::Sender<Result<(), ActionError>>),
     Signal {
         is_foreground: bool,
@@ -275,8 +281,9 @@ pub(crate) struct Session {
     state: Option<State>,
     /// When a full-screen program last painted, left, or did something else than before.
     painted_at: Option<Instant>,
-    /// From here on all output is paint: the alternate screen was on, and still is.
+    /// From here on all output is paint: the alternate screen was on, and still is, or the main one is painted.
     paint_from: Option<u64>,
+    paints_main: bool,
     /// The newest stretch at whose every byte but the last ones it was on, and is no more.
     last_paint: Range<u64>,
     /// The waits have not been told of the state yet.
@@ -292,6 +299,9 @@ pub(crate) struct Session {
     waiters: Vec<Waiter>,
     prompt_waiters: Vec<oneshot::Sender<()>>,
     pending: Vec<Pending>,
+    /// The command in a shell inside.
+    inside: inside::Watched,
+    pending_inside: Vec<inside::PendingInside>,
     /// Callers that wait only until their command's output begins, and until when.
     start_waiters: Vec<(u32, Instant, StartReply)>,
     calls: HashMap<u32, Call>,
@@ -354,6 +364,7 @@ impl Session {
             state: None,
             painted_at: None,
             paint_from: None,
+            paints_main: false,
             last_paint: 0..0,
             is_state_unheeded: false,
             editor_since: None,
@@ -364,6 +375,8 @@ impl Session {
             waiters: Vec::new(),
             prompt_waiters: Vec::new(),
             pending: Vec::new(),
+            inside: inside::Watched::default(),
+            pending_inside: Vec::new(),
             start_waiters: Vec::new(),
             calls: HashMap::new(),
             enders: Vec::new(),
@@ -393,10 +406,11 @@ impl Session {
             if self.is_behind {
                 self.follow_some();
             }
-            if self.is_behind {
-                tokio::task::yield_now().await;
-            } else {
+            if !self.is_behind {
                 self.heed_exit();
+            }
+            if self.is_behind || !self.pictures.is_empty() {
+                tokio::task::yield_now().await;
             }
             self.heed_state();
             self.publish();
@@ -459,13 +473,14 @@ impl Session {
         // A typed command is looked at again when it is old enough to have begun.
         let typed = self.typed_command_at();
         let screen = self.screen_settles_at().filter(|_| self.is_state_unheeded && !self.has_unread());
-        let painted = self.painted_at.filter(|_| self.ledger.scanner.modes().alt_screen);
+        let painted = self.painted_at.filter(|_| self.paints());
         let still = painted.and_then(|at| self.waiters.iter().filter_map(|w| w.still_at(at)).min());
+        let inside = self.inside_wakes_at();
         let stops = self.stops.as_ref().and_then(|s| s.next_at());
         let now_us = micros(SystemTime::now());
         let echo = self.ledger.echo_until_us().filter(|until| *until > now_us);
         let echo = echo.map(|until| Instant::now() + std::time::Duration::from_micros(until - now_us));
-        [echo, still, waits, editor, report, marker, start, pending, typed, screen, stops, self.life.next_at()]
+        [inside, echo, still, waits, editor, report, marker, start, pending, typed, screen, stops, self.life.next_at()]
             .into_iter()
             .flatten()
             .min()

@@ -29,16 +29,27 @@ impl Session {
         let _ = waiter.reply.send(finished);
     }
 
+    /// Nothing runs: no command of ours, and nothing that somebody typed at the prompt.
+    pub(super) fn is_idle(&self) -> bool {
+        let typed_line = self.ledger.has_typed_line || self.somebodys_program_runs();
+        self.ledger.newest_running().is_none() && self.ledger.prompt_seen && !typed_line
+    }
+
+    /// A program has the terminal, or the shell's own `read`, and nobody ran it as a command.
+    pub(super) fn somebodys_program_runs(&self) -> bool {
+        let has_it = |s: State| s.group != self.ledger.shell_pid || s.foreground == wire::Foreground::ShellReads;
+        self.ledger.current.is_none() && self.ledger.prompt_seen && !self.is_heuristic && self.state.is_some_and(has_it)
+    }
+
     /// The rules of when a question is a question.
     pub(crate) fn foreground(&self) -> Foreground {
-        let idle = self.ledger.current.is_none() && self.ledger.prompt_seen && !self.ledger.line_is_unfinished;
-        if idle {
+        if self.is_idle() {
             return if self.has_stopped_job { Foreground::Stopped } else { Foreground::Idle };
         }
         if self.state.is_some_and(|s| s.foreground == wire::Foreground::Stopped) {
             return Foreground::Stopped;
         }
-        if self.ledger.scanner.modes().alt_screen {
+        if self.paints() {
             return Foreground::Fullscreen;
         }
         let Some(state) = self.state else { return Foreground::Running };
@@ -47,10 +58,16 @@ impl Session {
         }
         match (self.asks(state), state.canonical && !state.echo) {
             (true, true) => Foreground::PasswordWanted,
-            (true, false) if self.is_heuristic && self.ledger.current.is_none() => Foreground::Idle,
+            (true, false) if self.is_heuristic && self.ledger.newest_running().is_none() => Foreground::Idle,
             (true, false) => Foreground::InputWanted,
             (false, _) => Foreground::Running,
         }
+    }
+
+    /// A program paints the whole screen, be it the alternate one.
+    pub(super) fn paints(&self) -> bool {
+        let scanner = &self.ledger.scanner;
+        scanner.modes().alt_screen || scanner.paints_main_from().is_some()
     }
 
     /// Whether this state is a question.
@@ -64,7 +81,7 @@ impl Session {
             }
             // Many programs watch the terminal without asking anything. One that asks has left its line open, and one
             // that has taken the whole screen waits for a key.
-            wire::Foreground::Polls => self.ledger.scanner.line_is_open() || self.ledger.scanner.modes().alt_screen,
+            wire::Foreground::Polls => self.ledger.scanner.line_is_open() || self.paints(),
             // Another user's program (su, sudo): only the terminal's modes are to be seen, and no echo means a secret.
             wire::Foreground::Unknown => state.canonical && !state.echo,
             wire::Foreground::PollsAndListens | wire::Foreground::Busy | wire::Foreground::Stopped => false,
@@ -80,10 +97,12 @@ impl Session {
     /// Why the waits end now that end when the program wants something.
     pub(super) fn pause(&self) -> Option<EndedBy> {
         let is_unsettled = self.screen_settles_at().is_some_and(|at| Instant::now() < at);
-        if self.typing > 0 || self.editor_since.is_some() || is_unsettled {
+        // What reads is the shell inside, which has not read yet what was typed.
+        let is_unread = self.ledger.inside.as_ref().is_some_and(|inside| !inside.has_begun);
+        if self.typing > 0 || self.editor_since.is_some() || is_unsettled || is_unread {
             return None;
         }
-        let is_idle = self.ledger.current.is_none() && self.ledger.prompt_seen;
+        let is_idle = self.is_idle();
         match self.foreground() {
             Foreground::InputWanted | Foreground::PasswordWanted => Some(EndedBy::InputWanted),
             Foreground::Stopped if !is_idle => Some(EndedBy::Stopped),
@@ -117,6 +136,7 @@ impl Session {
                 .and_then(|id| self.ledger.command(id))
                 .map(|c| snapshot::command_view(&self.shared, c, self.ledger.scanner.position())),
             paint_from: self.paint_from,
+            paints_main: self.paints_main,
             last_paint: self.last_paint.clone(),
             background_from: self.ledger.background_from,
             shown_to: self.shown_to(),
@@ -178,7 +198,13 @@ impl Session {
     pub(super) fn busy_error(&self, id: u32) -> ActionError {
         let text = self.ledger.command(id).map_or("", |c| &c.text);
         let words: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
-        ActionError::Busy { session: self.shared.id.clone(), command: CommandId(id), text: words }
+        let with = format!("command {} ({words})", CommandId(id));
+        ActionError::Busy { session: self.shared.id.clone(), with, may_be_a_shell: self.may_be_a_shell() }
+    }
+
+    pub(super) fn typed_busy_error(&self) -> ActionError {
+        let with = "what somebody typed at its prompt".to_owned();
+        ActionError::Busy { session: self.shared.id.clone(), with, may_be_a_shell: self.may_be_a_shell() }
     }
 
     pub(super) fn not_ready(&self, why: &str) -> ActionError {

@@ -1,0 +1,40 @@
+"""Programs that paint the main screen: full-screen without the alternate one, and their last picture stays as text."""
+
+import pytest
+from fullscreen import lines_of, needs, played
+
+MENU = "--menu pick 10 30 3 a one b two c three"
+
+
+@needs("top")
+async def test_top_on_the_main_screen_is_a_screen_while_it_runs_and_text_when_it_has_ended(desk):
+    async with played(desk, "echo before; top -d 99", "COMMAND") as top:
+        # What it painted is told once, as the screen; what stood there before it is text.
+        help = await top.session.press("h", wait_for="to continue", timeout=20)
+        assert (len(help.output.splitlines()) <= 12, "full-screen" in help.facts) == (True, True), help.text
+        await top.press("q", until="COMMAND")
+        ended = await top.session.press("q", timeout=20)
+        assert ended.exit == 0, ended.text
+        transcript = await top.session.read(command_id=top.command)
+        assert transcript.output.startswith("before\ntop - "), transcript.text
+        after = await top.session.run("echo after; (exit 7)")
+        assert (after.output, after.exit, "full-screen" in after.facts) == ("after", 7, False)
+
+
+@needs("dialog")
+async def test_dialog_on_the_main_screen_gives_the_item_that_arrows_go_to(desk):
+    async with played(desk, f"dialog {MENU} 2> picked", "<Cancel>") as dialog:
+        moved = await dialog.session.press("Down", wait_for="<Cancel>", timeout=20)
+        assert moved.output.count("<Cancel>") == 1, moved.text
+        ended = await dialog.session.press("Enter", timeout=20)
+        assert ended.exit == 0, ended.text
+        assert (await dialog.session.run("(exit 7)")).exit == 7
+    assert lines_of(desk.project / "picked") == ["b"]
+
+
+@pytest.mark.parametrize("command", ["clear", "printf '\\033[H\\033[2Jhello'", "seq 3 | less -XF", "tput cup 3 3"])
+async def test_what_only_clears_or_places_is_no_full_screen_program(desk, command):
+    session = await desk.session()
+    done = await session.run(f"{command}; read -r line", timeout=20)
+    assert ("wants input" in done.facts, "full-screen" in done.facts) == (True, False), done.text
+    await session.type("x\n")

@@ -1,0 +1,218 @@
+//! Commands in a shell inside the session's own: their output and exit code, told by a mark that no echo is; and what is
+//! said where no shell tells anything.
+
+use std::time::{Duration, Instant};
+
+use api::{Boundary, CommandExecution, CommandStatus, EndedBy, ErrorCode, ExecuteRequest, Foreground, WaitRequest};
+use e2e::{Server, Session, eventually};
+
+use crate::dialects::{ALL, Dialect};
+
+fn ask(command: &str) -> ExecuteRequest {
+    ExecuteRequest { command: command.to_owned(), inside: true, timeout: Some(20.0), ..ExecuteRequest::default() }
+}
+
+/// Runs a command in the shell inside.
+async fn inside(shell: &Session, command: &str) -> CommandExecution {
+    shell.run_as(ask(command)).await
+}
+
+/// What a command inside gives, which is told by its mark.
+async fn gives(shell: &Session, command: &str) -> (i32, String) {
+    let done = inside(shell, command).await;
+    let told = (done.status, done.boundary, done.ended_by);
+    assert_eq!(told, (CommandStatus::Completed, Boundary::Nonce, Some(EndedBy::Ended)), "{command}: {done:?}");
+    (done.exit_code.expect("completed"), done.output.unwrap_or_default())
+}
+
+/// Starts a program that is a shell, and waits for its prompt.
+pub async fn enters(shell: &Session, enter: &str) -> CommandExecution {
+    let entered = shell.run(enter).await;
+    let told = (entered.status, entered.ended_by);
+    assert_eq!(told, (CommandStatus::Running, Some(EndedBy::InputWanted)), "{enter}: {entered:?}");
+    entered
+}
+
+/// Runs commands in the shell that this starts, and leaves it.
+pub async fn runs_in(shell: &Session, enter: &str) {
+    let outer = enters(shell, enter).await;
+    assert_eq!(gives(shell, "echo one; echo two").await, (0, "one\ntwo\n".to_owned()), "{enter}");
+    assert_eq!(gives(shell, "sh -c 'exit 7'").await, (7, String::new()), "{enter}");
+    let lines = "cd /\nprintf '%s|' 'a b' \"it's\" 100% '\\n' é '!1'\necho";
+    let (code, output) = gives(shell, lines).await;
+    // fish takes no backslash as it is there.
+    assert_eq!((code, output.replace("\n|", "\\n|")), (0, "a b|it's|100%|\\n|é|!1|\n".to_owned()), "{enter}");
+    assert_eq!(gives(shell, "pwd").await, (0, "/\n".to_owned()), "{enter}");
+    // Neither printed words nor an echo of what was typed are a mark.
+    assert_eq!(gives(shell, r"printf '\033]7337;D;0.0\007x\n'").await, (0, "x\n".to_owned()), "{enter}");
+    eventually("its prompt", async || (shell.look().await.foreground == Foreground::InputWanted).then_some(())).await;
+    let refused = shell.try_run(&ExecuteRequest { inside: false, ..ask("echo no") }).await.expect_err("busy");
+    assert_eq!(refused.code(), Some(ErrorCode::SessionBusy), "{enter}");
+    assert!(refused.to_string().contains("with inside"), "{enter}: {refused}");
+    let left = inside(shell, "exit 4").await;
+    assert_eq!((left.status, left.exit_code), (CommandStatus::Failed, None), "{enter}: {left:?}");
+    let why = left.error.unwrap_or_default();
+    assert!(why.contains(&format!("{} exited with 4", outer.id)), "{enter}: {why}");
+    assert_eq!(shell.end_of(&outer).await.exit_code, Some(4), "{enter}");
+    assert_eq!(shell.gives("echo outer").await, (0, "outer\n".to_owned()), "{enter}");
+}
+
+#[tokio::test]
+async fn a_command_in_a_shell_inside_has_its_output_and_its_code_in_every_pair() {
+    let server = Server::start();
+    let every = |outer: Dialect| {
+        let server = &server;
+        async move {
+            let shell = outer.session(server).await;
+            for enter in ["bash --norc", "zsh -f", "fish -N", "dash", "env X=1 busybox sh", "mksh", "ksh"] {
+                runs_in(&shell, enter).await;
+            }
+        }
+    };
+    crate::boundaries::join_all(ALL.map(every)).await;
+}
+
+#[tokio::test]
+async fn a_command_inside_is_a_command_while_the_one_that_started_its_shell_runs() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let outer = enters(&shell, "bash --norc").await;
+    let begun = shell.run_as(ExecuteRequest { timeout: Some(0.3), ..ask("echo begun; sleep 1; (exit 3)") }).await;
+    let told = (begun.status, begun.ended_by, begun.exit_code, begun.boundary, begun.output.as_deref());
+    assert_eq!(told, (CommandStatus::Running, Some(EndedBy::TimedOut), None, Boundary::Nonce, Some("begun\n")));
+    let now = shell.look().await;
+    assert_eq!((now.foreground, now.current_command.as_deref()), (Foreground::Running, Some(begun.id.as_str())));
+    assert_eq!(shell.try_run(&ask("echo no")).await.expect_err("busy").code(), Some(ErrorCode::SessionBusy));
+    assert_eq!(shell.refusal("echo no").await, Some(ErrorCode::SessionBusy));
+    let waited = shell.wait(&WaitRequest { timeout: Some(20.0), ..WaitRequest::default() }).await;
+    assert_eq!(waited.ended_by, EndedBy::Ended, "{waited:?}");
+    assert_eq!((shell.command(&begun.id).await.exit_code, shell.command(&outer.id).await.exit_code), (Some(3), None));
+    let ids: Vec<String> =
+        server.client().commands(&shell.id).await.expect("a list").commands.into_iter().map(|c| c.id).collect();
+    assert_eq!(ids, [outer.id.clone(), begun.id.clone()]);
+    // A question of a command inside is one, and is answered as any.
+    let asks = inside(&shell, "read -p 'name? ' n; echo got $n").await;
+    assert_eq!((asks.status, asks.ended_by), (CommandStatus::Running, Some(EndedBy::InputWanted)), "{asks:?}");
+    shell.types("me").await;
+    let done = shell.end_of(&asks).await;
+    assert_eq!((done.exit_code, done.output.as_deref()), (Some(0), Some("name? me\ngot me\n")));
+    shell.types("exit").await;
+    assert_eq!(shell.end_of(&outer).await.exit_code, Some(0));
+}
+
+#[tokio::test]
+async fn what_is_interrupted_inside_ends_and_no_code_is_made_up() {
+    let server = Server::start();
+    for enter in ["bash --norc", "zsh -f", "fish -N", "dash"] {
+        let shell = server.session().await;
+        enters(&shell, enter).await;
+        let begun = shell
+            .run_as(ExecuteRequest { wait_for: Some("begun".to_owned()), ..ask("sh -c 'echo begun; exec sleep 60'") })
+            .await;
+        assert_eq!(begun.ended_by, Some(EndedBy::Matched), "{enter}: {begun:?}");
+        shell.presses(&["C-c"], None).await;
+        let done = shell.end_of(&begun).await;
+        // Most throw the rest of the line away; fish may go on with it.
+        let told = (done.status, done.exit_code, done.boundary);
+        let is_told = told == (CommandStatus::Completed, Some(130), Boundary::Nonce) && enter == "fish -N";
+        assert!(is_told || told == (CommandStatus::Failed, None, Boundary::Heuristic), "{enter}: {done:?}");
+        assert!(is_told || done.error.is_some_and(|why| why.contains("interrupted")), "{enter}");
+        assert_eq!(gives(&shell, "echo after").await, (0, "after\n".to_owned()), "{enter}");
+        // Who handles it himself goes on and tells his code.
+        let handles = "python3 -c 'import time\ntry:\n  print(\"begun\", flush=True); time.sleep(60)\nexcept KeyboardInterrupt:\n  exit(5)'";
+        let begun = shell.run_as(ExecuteRequest { wait_for: Some("begun".to_owned()), ..ask(handles) }).await;
+        shell.presses(&["C-c"], None).await;
+        let done = shell.end_of(&begun).await;
+        assert_eq!(done.exit_code, Some(5), "{enter}: {done:?}");
+    }
+}
+
+#[tokio::test]
+async fn where_no_shell_reads_it_is_said_that_it_is_not_known_whether_it_ran() {
+    let server = Server::start();
+    let shell = server.session().await;
+    // Nothing inside: the session's own shell is no shell inside.
+    assert_eq!(shell.try_run(&ask("echo no")).await.expect_err("idle").code(), Some(ErrorCode::InvalidField));
+    let cat = enters(&shell, "cat").await;
+    let begun = Instant::now();
+    let told = inside(&shell, "echo no").await;
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(
+        (told.status, told.exit_code, told.boundary),
+        (CommandStatus::Failed, None, Boundary::Heuristic),
+        "{told:?}"
+    );
+    assert!(told.error.clone().is_some_and(|why| why.contains("whether it ran is not known")), "{told:?}");
+    assert!(told.output.is_some_and(|text| text.contains("echo no")), "what was typed is shown");
+    shell.presses(&["C-d"], None).await;
+    assert_eq!(shell.end_of(&cat).await.exit_code, Some(0));
+    // What does not wait is not typed at, nor what asks for a secret or paints.
+    let screen = "printf '\\033[?1049h'; read x; printf '\\033[?1049l'";
+    for (busy, told) in [
+        ("sleep 60", Foreground::Running),
+        ("read -rs x", Foreground::PasswordWanted),
+        (screen, Foreground::Fullscreen),
+    ] {
+        let running = shell.begin(busy).await;
+        eventually("it is told", async || (shell.look().await.foreground == told).then_some(())).await;
+        let refused = shell.try_run(&ask("echo no")).await.expect_err(busy);
+        assert_eq!(refused.code(), Some(ErrorCode::SessionBusy), "{busy}: {refused}");
+        assert!(!refused.to_string().contains("with inside"), "{busy}: {refused}");
+        shell.presses(&["C-c"], None).await;
+        shell.end_of(&running).await;
+        shell.run("printf '\\033[?1049l'").await;
+    }
+    let long = ask(&format!("echo {}", "'".repeat(1_000)));
+    enters(&shell, "bash --norc").await;
+    assert_eq!(shell.try_run(&long).await.expect_err("too long").code(), Some(ErrorCode::InvalidField));
+    let most = format!("echo {}", "x".repeat(3_700));
+    assert_eq!(gives(&shell, &most).await.0, 0);
+    shell.ends().await;
+}
+
+#[tokio::test]
+async fn a_line_as_long_as_may_be_arrives_where_lines_are_read() {
+    let server = Server::start();
+    let shell = Dialect::Dash.session(&server).await;
+    for enter in ["dash", "bash --norc --noediting"] {
+        enters(&shell, enter).await;
+        let (code, output) = gives(&shell, &format!("echo {}", "x".repeat(3_700))).await;
+        assert_eq!((code, output.len()), (0, 3_701), "{enter}");
+        inside(&shell, "exit").await;
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_ends_ends_the_command_inside_it() {
+    let server = Server::start();
+    let shell = server.session().await;
+    enters(&shell, "bash --norc").await;
+    let begun = shell
+        .run_as(ExecuteRequest { wait_for: Some("begun".to_owned()), ..ask("sh -c 'echo begun; exec sleep 60'") })
+        .await;
+    let wait = WaitRequest { timeout: Some(20.0), ..WaitRequest::default() };
+    let (waited, _) = tokio::join!(shell.wait(&wait), shell.ends());
+    assert_eq!(waited.ended_by, EndedBy::Exited);
+    let done = shell.command(&begun.id).await;
+    assert_eq!((done.status, done.exit_code), (CommandStatus::Terminated, None), "{done:?}");
+}
+
+#[tokio::test]
+async fn a_command_inside_that_a_dead_server_typed_is_not_typed_again() {
+    let server = Server::start();
+    let shell = server.session().await;
+    enters(&shell, "dash").await;
+    let wish = ask("echo x >>ran; sleep 60");
+    let keyed = async || server.client().execute(&shell.id, &wish, Some("once")).await;
+    let short = tokio::time::timeout(Duration::from_millis(500), keyed()).await;
+    assert!(short.is_err(), "it runs: {short:?}");
+    let begun = shell.look().await.current_command.expect("it runs");
+    server.kill9();
+    server.again();
+    let again = keyed().await.expect("answered");
+    assert_eq!((again.status, again.exit_code), (CommandStatus::Failed, None), "{again:?}");
+    assert!(again.error.is_some_and(|why| why.contains("before the server was restarted")));
+    let earlier = shell.command(&begun).await;
+    assert_eq!((earlier.status, earlier.exit_code), (CommandStatus::Failed, None), "{earlier:?}");
+    assert_eq!(std::fs::read_to_string(server.home().file("ran")).expect("it ran"), "x\n");
+}

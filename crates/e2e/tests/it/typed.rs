@@ -1,0 +1,76 @@
+//! What a person types at the prompt is told as what runs: by the kernel's word, in every shell, and no command gets in.
+
+use api::{EndedBy, ErrorCode, Foreground, WaitRequest};
+use e2e::eventually;
+
+use crate::dialects::{Trial, each};
+
+/// Waits until the session says this of its foreground.
+async fn becomes(t: &Trial<'_>, what: Foreground) {
+    let name = format!("{what:?} in {:?}", t.dialect);
+    eventually(&name, async || (t.shell.look().await.foreground == what).then_some(())).await;
+}
+
+#[tokio::test]
+async fn what_a_person_typed_is_told_as_what_runs_and_refuses_commands() {
+    each("20 what a person types", async |t| {
+        let quiet = r"sh -c 'stty -echo; read x; stty echo'";
+        let screen = r#"sh -c 'printf "\033[?1049h"; read x; printf "\033[?1049l"'"#;
+        let typed = [
+            ("sleep 60", Foreground::Running, &b"\x03"[..]),
+            ("sh -c 'read x'", Foreground::InputWanted, b"mine\r"),
+            (quiet, Foreground::PasswordWanted, b"mine\r"),
+            (screen, Foreground::Fullscreen, b"mine\r"),
+        ];
+        for (line, told, ends) in typed {
+            t.shell.sends(format!("{line}\r").as_bytes()).await;
+            becomes(t, told).await;
+            assert_eq!(t.shell.refusal("echo no").await, Some(ErrorCode::SessionBusy), "{:?}: {line}", t.dialect);
+            t.shell.sends(ends).await;
+            becomes(t, Foreground::Idle).await;
+        }
+        assert_eq!(t.gives("echo after").await, t.is(0, "after\n"));
+        assert!(!String::from_utf8_lossy(&t.shell.journal().await).contains("echo no"), "{:?}", t.dialect);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_person_typed_and_stopped_is_told_as_stopped() {
+    each("20 what a person types", async |t| {
+        if t.dialect.is_fish() {
+            // Its `$status` says nothing of a stop.
+            return;
+        }
+        t.shell.sends(b"sh -c 'read x'\r").await;
+        becomes(t, Foreground::InputWanted).await;
+        t.shell.presses(&["C-z"], None).await;
+        becomes(t, Foreground::Stopped).await;
+        assert_eq!(t.gives("echo beside").await, t.is(0, "beside\n"));
+        assert_eq!(t.shell.look().await.foreground, Foreground::Idle, "{:?}", t.dialect);
+        t.shell.sends(b"fg\r").await;
+        becomes(t, Foreground::InputWanted).await;
+        t.shell.sends(b"mine\r").await;
+        becomes(t, Foreground::Idle).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_person_typed_is_waited_for_and_so_is_what_was_typed_ahead() {
+    each("20 what a person types", async |t| {
+        t.shell.sends(b"sleep 0.3\r").await;
+        let wait = WaitRequest { timeout: Some(20.0), ..WaitRequest::default() };
+        assert_eq!(t.shell.wait(&wait).await.ended_by, EndedBy::Ended, "{:?}", t.dialect);
+        assert_eq!(t.shell.look().await.foreground, Foreground::Idle, "{:?}", t.dialect);
+        t.shell.sends(b"sleep 0.2\rsh -c 'read x'\r").await;
+        becomes(t, Foreground::InputWanted).await;
+        t.shell.sends(b"mine\r").await;
+        becomes(t, Foreground::Idle).await;
+        // A line without its end keeps nobody waiting.
+        t.shell.sends(b"half").await;
+        assert_eq!(t.shell.wait(&wait).await.ended_by, EndedBy::Ended, "{:?}", t.dialect);
+        assert_eq!(t.shell.look().await.foreground, Foreground::Idle, "{:?}", t.dialect);
+    })
+    .await;
+}

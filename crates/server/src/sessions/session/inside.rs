@@ -1,0 +1,278 @@
+//! Commands in a shell inside the session's own: typed when something reads there and the caller says that it is a shell.
+//!
+//! ```text
+//! typed ──mark──► begun ──mark──► completed, `boundary nonce`
+//!   │ 5 s           │ interrupted, and the same program reads again: failed, no exit code is told
+//!   └► failed: not known whether it ran        the shell inside ends: failed, it says with what
+//! ```
+//! While it runs, the command that has started the shell runs too, and is busy with it.
+
+use super::super::inside::Inside;
+use super::super::ledger::Command;
+use super::*;
+
+/// What is said of a command that was asked for again.
+const TYPED_BEFORE: &str = "it was typed before the server was restarted; what became of it is not known";
+
+/// A command that was typed at a shell inside, as far as the actor has to watch it.
+#[derive(Debug, Default)]
+pub(super) struct Watched {
+    /// When it was typed; the mark of its beginning comes soon after, or never.
+    typed_at: Option<Instant>,
+    /// Who read the terminal before.
+    reader: Option<u32>,
+    /// The foreground was interrupted or stopped since.
+    is_interrupted: bool,
+    /// Since when the same program reads again although it was.
+    reads_since: Option<Instant>,
+    /// When the newest one ended: its shell may not be at its prompt yet.
+    ended_at: Option<Instant>,
+}
+
+/// A command that waits for the shell inside to be at its prompt again.
+pub(super) struct PendingInside {
+    text: String,
+    key: Key,
+    until: Instant,
+    wait: Option<Wait>,
+    started: StartReply,
+}
+
+/// Why a command is not typed now.
+enum NotNow {
+    /// What has the terminal may read in a moment.
+    Soon,
+    Never(ActionError),
+}
+
+impl Session {
+    /// Types the command at what reads, or says why not.
+    pub(super) fn ask_run_inside(
+        &mut self,
+        text: Vec<u8>,
+        key: Key,
+        patience_ms: u32,
+        wait: Option<Wait>,
+        started: StartReply,
+    ) {
+        let same = |c: &&Command| key != wire::NO_KEY && c.key.first_chunk::<8>() == key.first_chunk::<8>();
+        if let Some(earlier) = self.ledger.commands.iter().rev().find(same) {
+            let is_same = earlier.key == key;
+            let id = earlier.id;
+            let begun = if is_same { Ok(self.begin_wait(id, wait)) } else { Err(hears::key_reused()) };
+            return drop(started.send(begun));
+        }
+        let text = String::from_utf8_lossy(&text).into_owned();
+        if self.ledger.typed_keys.contains(&key) {
+            return self.was_typed_before(key, &text, wait, started);
+        }
+        let patience = limits::INSIDE_SETTLES.min(std::time::Duration::from_millis(u64::from(patience_ms)));
+        let pending = PendingInside { text, key, until: Instant::now() + patience, wait, started };
+        self.pending_inside.push(pending);
+        self.run_pending_inside();
+    }
+
+    /// A server that is gone has typed it; it is not typed again, and nobody knows how it ended.
+    fn was_typed_before(&mut self, key: Key, text: &str, wait: Option<Wait>, started: StartReply) {
+        let now_us = micros(SystemTime::now());
+        let lost = Inside::new(self.ledger.next_typed_id(now_us));
+        let id = lost.id;
+        let running = self.ledger.inside.take();
+        self.ledger.begin_inside(lost, key, text, now_us);
+        self.ledger.give_up_inside(CommandStatus::Failed, TYPED_BEFORE, Boundary::Heuristic, now_us);
+        self.ledger.inside = running;
+        self.put_on_record(id);
+        let begun = self.begin_wait(id, wait);
+        let _ = started.send(Ok(begun));
+    }
+
+    /// Types what waits for the shell inside, where that reads now.
+    pub(super) fn run_pending_inside(&mut self) {
+        for pending in std::mem::take(&mut self.pending_inside) {
+            match self.reads_inside() {
+                Ok(()) => self.type_inside(pending),
+                Err(NotNow::Soon) if Instant::now() < pending.until => self.pending_inside.push(pending),
+                Err(NotNow::Soon) => {
+                    let error = self.busy_inside_error();
+                    drop(pending.started.send(Err(error)));
+                }
+                Err(NotNow::Never(error)) => drop(pending.started.send(Err(error))),
+            }
+        }
+    }
+
+    /// Whether something reads that may be a shell; the kernel tells that of other users' programs by their terminal only.
+    fn reads_inside(&self) -> Result<(), NotNow> {
+        if self.ledger.exit.is_some() {
+            return Err(NotNow::Never(self.ended_error()));
+        }
+        if let Some(inside) = &self.ledger.inside {
+            return Err(NotNow::Never(self.busy_error(inside.id)));
+        }
+        let is_own_shells = self.is_idle() && !self.is_heuristic;
+        if is_own_shells {
+            let problem =
+                "nothing runs in this session that could be a shell; without inside its own shell runs the command";
+            return Err(NotNow::Never(ActionError::Invalid { field: "inside", problem: problem.to_owned() }));
+        }
+        if self.may_be_a_shell() {
+            return Ok(());
+        }
+        let is_settling = self.inside.ended_at.is_some_and(|at| at.elapsed() < limits::INSIDE_SETTLES);
+        let is_unknown = self.typing > 0 || self.state.is_none();
+        let may_read_soon = self.foreground() == Foreground::Running && (is_settling || is_unknown);
+        Err(if may_read_soon { NotNow::Soon } else { NotNow::Never(self.busy_inside_error()) })
+    }
+
+    /// What has the terminal waits for a line, as a shell at its prompt does.
+    pub(super) fn may_be_a_shell(&self) -> bool {
+        let is_others = |s: State| s.foreground == wire::Foreground::Unknown && (s.echo || !s.canonical);
+        match self.foreground() {
+            _ if self.typing > 0 || self.ledger.inside.is_some() => false,
+            Foreground::InputWanted => true,
+            Foreground::Idle => self.is_heuristic && self.reads_commands(),
+            Foreground::Running => self.state.is_some_and(is_others) && self.ledger.scanner.line_is_open(),
+            Foreground::PasswordWanted | Foreground::Fullscreen | Foreground::Stopped => false,
+        }
+    }
+
+    fn busy_inside_error(&self) -> ActionError {
+        self.ledger.current.map_or_else(|| self.typed_busy_error(), |id| self.busy_error(id))
+    }
+
+    fn type_inside(&mut self, pending: PendingInside) {
+        let PendingInside { text, key, wait, started, .. } = pending;
+        let now_us = micros(SystemTime::now());
+        let inside = Inside::new(self.ledger.next_typed_id(now_us));
+        let line = match inside.line(&text) {
+            Ok(line) => line,
+            Err(bytes) => {
+                let most = limits::INSIDE_LINE_BYTES_MAX;
+                let problem = format!(
+                    "for a shell inside it is typed as one line, which would have {bytes} bytes; at most {most}; \
+                     give it in parts, or write a file there and run that"
+                );
+                return drop(started.send(Err(ActionError::Invalid { field: "command", problem })));
+            }
+        };
+        let id = inside.id;
+        let reader = self.state.map(|s| s.pid);
+        self.inside = Watched { reader, ..Watched::default() };
+        self.ledger.begin_inside(inside, key, &text, now_us);
+        self.put_row(id);
+        // A line editor takes a return for the end of a line, and who reads lines gets one from the kernel.
+        let end = if self.state.is_some_and(|s| s.canonical) { '\n' } else { '\r' };
+        let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
+        self.forget_state();
+        self.call(Call::Inside(id), |seq| ToHolder::Input {
+            seq,
+            key,
+            is_secret: false,
+            patience_ms,
+            bytes: format!("{line}{end}").into_bytes(),
+        });
+        if wait.is_some() {
+            let begun = self.begin_wait(id, wait);
+            let _ = started.send(Ok(begun));
+        } else {
+            // The answer names where the output begins, which the shell is about to say.
+            self.start_waiters.push((id, Instant::now() + limits::START_WAIT, started));
+        }
+    }
+
+    /// The holder has typed it, or not.
+    pub(super) fn on_inside_typed(&mut self, id: u32, status: Status, value: u64) {
+        self.typing = self.typing.saturating_sub(1);
+        self.state = None;
+        if self.ledger.inside.as_ref().is_none_or(|inside| inside.id != id) {
+            return;
+        }
+        let why = match status {
+            Status::Ok => {
+                self.inside.typed_at = Some(Instant::now());
+                return;
+            }
+            Status::Duplicate => TYPED_BEFORE.to_owned(),
+            Status::KeyReused => "its idempotency key was used for something else; it was not typed".to_owned(),
+            Status::Stalled => {
+                format!("what runs there does not read: {value} bytes of it were typed and no more; C-c clears them")
+            }
+            Status::Busy
+            | Status::NotReady
+            | Status::Typed
+            | Status::LineTooLong
+            | Status::Ended
+            | Status::Failed
+            | Status::NoProcess => "it could not be typed".to_owned(),
+        };
+        self.give_up_inside(CommandStatus::Failed, &why);
+    }
+
+    /// Something was typed or signalled that makes a shell throw the rest of its line away.
+    pub(super) fn heed_interrupt(&mut self) {
+        self.inside.is_interrupted |= self.ledger.inside.is_some();
+    }
+
+    /// The mark of its end has come.
+    pub(super) fn on_inside_end(&mut self, id: u32) {
+        let end = self.ledger.command(id).and_then(|c| c.end.as_ref());
+        let is_over = end.is_some_and(|end| end.status == CommandStatus::Terminated);
+        if self.heard_at < end.map_or(0, |end| end.at) {
+            // It was about the command.
+            self.state = None;
+        }
+        self.inside = Watched { ended_at: Some(Instant::now()), ..Watched::default() };
+        self.tell_started(|waits_for| waits_for == id);
+        self.put_on_record(id);
+        self.finish_where(|w| w.command == Some(id), if is_over { EndedBy::Exited } else { EndedBy::Ended });
+    }
+
+    /// Ends it without a mark: its outcome is not known.
+    pub(super) fn give_up_inside(&mut self, status: CommandStatus, why: &str) {
+        if let Some(id) = self.ledger.give_up_inside(status, why, Boundary::Heuristic, micros(SystemTime::now())) {
+            self.on_inside_end(id);
+        }
+    }
+
+    /// When a command inside is to be looked at again.
+    pub(super) fn inside_wakes_at(&self) -> Option<Instant> {
+        let begins = self.ledger.inside.as_ref().filter(|inside| !inside.has_begun).and(self.inside.typed_at);
+        let thrown = self.inside.reads_since.filter(|_| self.ledger.inside.is_some());
+        let pending = self.pending_inside.iter().map(|p| p.until).min();
+        let times = [begins.map(|t| t + limits::INSIDE_BEGINS), thrown.map(|t| t + limits::INSIDE_THROWN), pending];
+        times.into_iter().flatten().min()
+    }
+
+    /// What time does to a command inside.
+    pub(super) fn heed_inside(&mut self) {
+        let now = Instant::now();
+        if !self.pending_inside.is_empty() {
+            self.run_pending_inside();
+        }
+        let Some(has_begun) = self.ledger.inside.as_ref().map(|inside| inside.has_begun) else { return };
+        if !has_begun {
+            if self.inside.typed_at.is_some_and(|at| now >= at + limits::INSIDE_BEGINS) {
+                let why = "it was typed, but no shell has answered: whether it ran is not known; look at the output, \
+                           C-c clears a line that was not taken";
+                self.give_up_inside(CommandStatus::Failed, why);
+            }
+            return;
+        }
+        // The kernel names the same program for a whole connection, which may run what handles an interrupt: that gets time.
+        let reads_again = self.inside.is_interrupted
+            && !self.has_unread()
+            && self.state.is_some_and(|s| Some(s.pid) == self.inside.reader)
+            && self.waits_for_a_line();
+        if !reads_again {
+            self.inside.reads_since = None;
+        } else if *self.inside.reads_since.get_or_insert(now) + limits::INSIDE_THROWN <= now {
+            let why = "it was interrupted, and its shell reads again without telling an exit code";
+            self.give_up_inside(CommandStatus::Failed, why);
+        }
+    }
+
+    /// As a shell does at its prompt.
+    fn waits_for_a_line(&self) -> bool {
+        self.typing == 0 && self.foreground() == Foreground::InputWanted
+    }
+}
