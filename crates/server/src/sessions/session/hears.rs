@@ -216,7 +216,7 @@ impl Session {
                 News::Ended(id) => self.on_command_end(id),
                 News::InsideEnded(id) => self.on_inside_end(id),
                 News::Prompt(status) => {
-                    self.has_stopped_job = is_stop(status);
+                    self.has_stopped_job = self.has_stopped_one(Some(status));
                     self.on_prompt();
                 }
                 News::Query { query, to } => self.on_query(&query, to),
@@ -250,11 +250,15 @@ impl Session {
         self.tell_started(|waits_for| waits_for == id);
         self.put_on_record(id);
         let code = self.ledger.command(id).and_then(|c| c.end.as_ref()).and_then(|e| e.exit);
-        let may_have_stopped = std::mem::take(&mut self.may_have_stopped);
-        // fish and mksh say 0 of a job that was stopped; the kernel knows.
-        self.has_stopped_job = code.is_some_and(is_stop) || may_have_stopped && self.has_stopped_another();
+        self.has_stopped_job = self.has_stopped_one(code);
         self.on_prompt();
         self.finish_where(|w| w.command == Some(id), EndedBy::Ended);
+    }
+
+    /// Whether what has ended with this code has left a stopped job: fish and mksh say 0 of it, but the kernel knows.
+    fn has_stopped_one(&mut self, code: Option<i32>) -> bool {
+        let may_have_stopped = std::mem::take(&mut self.may_have_stopped);
+        code.is_some_and(is_stop) || may_have_stopped && self.has_stopped_another()
     }
 
     /// Whether a child of the shell is stopped that was not when this was asked last.
