@@ -1,25 +1,9 @@
 """Commands arrive as the bytes they are, whatever the line editor and the terminal would have made of them."""
 
 import hashlib
-import signal
-import os
 import time
 
 from rig import ABORT, ACCEPT, LOAD, Shell, plain_functions, same
-
-
-def test_every_byte_arrives():
-    odd = "!! !x ^a^b \\t\t ~ `` $HOME é漢🙂 \x01\x12\x16\x7f\x1b[A\r\r\n {a,b} # *".encode() + b"\xff\xc3"
-    with Shell() as sh:
-        sh.run(b"printf %s '" + odd + b"' > got")
-        same((sh.home / "got").read_bytes(), odd)
-
-
-def test_history_expansion_and_completion_are_not_applied():
-    with Shell() as sh:
-        sh.type("echo typed")
-        same(sh.prints('echo "a!b" !! !e \\!'), "a!b !! !e !\n")
-        same(sh.prints("echo\ta\t\tb"), "a b\n")
 
 
 def test_shapes_of_commands_keep_their_meaning():
@@ -41,18 +25,6 @@ def test_shapes_of_commands_keep_their_meaning():
     }
     with Shell() as sh:
         same({c: sh.prints(c) for c in cases}, cases)
-
-
-def test_a_carriage_return_is_part_of_the_command():
-    with Shell() as sh:
-        sh.run("echo 'a\r\nb' >got\ntrue")
-        same((sh.home / "got").read_bytes(), b"a\r\nb\n")
-
-
-def test_a_line_longer_than_the_terminals_arrives_whole():
-    text = "x" * 6000
-    with Shell() as sh:
-        same(sh.prints(f"v={text}; echo ${{#v}} x${{v//x}}"), "6000 x\n")
 
 
 def test_a_megabyte_arrives_whole_and_quickly():
@@ -143,15 +115,6 @@ def test_an_empty_or_missing_command_file_runs_nothing():
         sh.at_prompt()
         sh.keys(b"touch half" + LOAD + ACCEPT)
         same((sh.done().id, list(sh.home.glob("half"))), (0, []))
-
-
-def test_a_command_of_many_lines_stops_at_an_interrupt():
-    with Shell() as sh:
-        sh.start("echo on\nsleep 60\necho after")
-        sh.sees(b"on\r\n")
-        os.killpg(sh.foreground("sleep"), signal.SIGINT)
-        same(sh.done().facts, (130, [130], "n"))
-        assert b"after" not in sh.output[sh.begin :]
 
 
 load_tests = plain_functions(globals())

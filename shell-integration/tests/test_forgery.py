@@ -31,12 +31,6 @@ def test_children_that_write_to_the_inherited_socket_are_rejected_by_their_pid()
         assert sh.pid not in {pid for pid, _ in sh.rejected}
 
 
-def test_records_of_the_shell_without_the_secret_are_rejected():
-    with Shell() as sh:
-        same(sh.run("builtin printf 'D;guess;99;1;0;0;;/forged\\0' >&97; (exit 3)").facts, (3, [3], ""))
-        same(sh.rejected, [(sh.pid, b"D;guess;99;1;0;0;;/forged")])
-
-
 def test_the_secret_is_not_in_what_children_get():
     with Shell() as sh:
         sh.run("env; printenv; export -p; bash -c 'set; declare -p'; cat /proc/self/environ /proc/$$/environ /proc/$$/cmdline")

@@ -53,15 +53,6 @@ def test_an_unset_variable_is_an_error_of_the_command_alone():
         same(sh.prints("echo ok"), "ok\n")
 
 
-def test_allexport_does_not_export_anything_of_ours():
-    with Shell() as sh:
-        sh.run("set -a")
-        sh.run("false | true")
-        sh.run("fi")
-        sh.type("true")
-        same(sh.prints("x=1; env >e; grep -c __ptyd e || grep '^x=' e"), "0\nx=1\n")
-
-
 def test_tracing_shows_the_command_and_nothing_of_ours():
     with Shell() as sh:
         same(sh.prints("set -x"), "")
@@ -215,15 +206,6 @@ def test_a_nested_bash_is_one_command():
         same(sh.done().facts, (9, [9], ""))
         assert "in:2\n" in sh.printed()
         same(sh.rejected, [])
-
-
-def test_a_virtual_environment_changes_the_path_and_the_prompt():
-    activate = 'PATH="$HOME/venv/bin:$PATH"; export PATH; VIRTUAL_ENV="$HOME/venv"; PS1="(venv) $PS1"; hash -r'
-    with Shell(files={"activate": activate}) as sh:
-        sh.run(". ./activate")
-        assert sh.path.startswith(os.fsencode(sh.home / "venv/bin:")), sh.path
-        sh.sees(b"(venv) ")
-        same(sh.prints("echo fine"), "fine\n")
 
 
 def test_startup_files_that_ask_return_fail_or_lose():

@@ -8,20 +8,6 @@ import time
 from rig import ABORT, ACCEPT, LOAD, Zsh, plain_functions, same
 
 
-def test_every_byte_arrives():
-    odd = "!! !x ^a^b \\t\\t ~ `` $HOME é漢🙂 \x01\x12\x16\x7f\x1b[A\r\r\n {a,b} # *".encode() + b"\xff\xc3\x83\x84"
-    with Zsh() as sh:
-        sh.run(b"printf %s '" + odd + b"' > got")
-        same((sh.home / "got").read_bytes(), odd)
-
-
-def test_history_expansion_and_completion_are_not_applied():
-    with Zsh() as sh:
-        sh.type("echo typed")
-        same(sh.prints('echo "a!b" !! !e \\!'), "a!b !! !e !\n")
-        same(sh.prints("echo\ta\t\tb"), "a b\n")
-
-
 def test_shapes_of_commands_keep_their_meaning():
     cases = {
         "cat <<-EOF\n\tone\n\t\ttwo\n\tEOF\necho three": "one\ntwo\nthree\n",
@@ -62,18 +48,6 @@ def test_the_users_aliases_and_options_shape_a_text():
         same(sh.prints("echo 'it''s'"), "it's\n")
         sh.run("setopt ignorebraces")
         same(sh.prints("echo }"), "}\n")
-
-
-def test_a_carriage_return_is_part_of_the_command():
-    with Zsh() as sh:
-        sh.run("echo 'a\r\nb' >got\ntrue")
-        same((sh.home / "got").read_bytes(), b"a\r\nb\n")
-
-
-def test_a_line_longer_than_the_terminals_arrives_whole():
-    text = "x" * 6000
-    with Zsh() as sh:
-        same(sh.prints(f"v={text}; echo ${{#v}} x${{v//x}}"), "6000 x\n")
 
 
 def test_a_megabyte_arrives_whole_and_quickly():
@@ -184,15 +158,6 @@ def test_a_command_is_taken_once():
         sh.at_prompt()
         sh.keys(LOAD + ACCEPT)
         same((sh.done().id, (sh.home / "ran").read_text()), (0, "x\n"))
-
-
-def test_a_command_of_many_lines_stops_at_an_interrupt():
-    with Zsh() as sh:
-        sh.start("echo on\nsleep 60\necho after")
-        sh.sees(b"on\r\n")
-        os.killpg(sh.foreground("sleep"), signal.SIGINT)
-        same(sh.done().facts, (130, [130], "n"))
-        assert b"after" not in sh.output[sh.begin :]
 
 
 def test_the_mark_of_an_unfinished_line_is_not_output():

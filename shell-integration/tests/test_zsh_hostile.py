@@ -115,15 +115,6 @@ def test_an_unset_variable_is_an_error_of_the_command_alone():
         same(sh.prints("echo ok"), "ok\n")
 
 
-def test_allexport_does_not_export_anything_of_ours():
-    with Zsh() as sh:
-        sh.run("set -a")
-        sh.run("false | true")
-        sh.run("fi")
-        sh.type("true")
-        same(sh.prints("x=1; env >e; grep -c __ptyd e || grep '^x=' e"), "0\nx=1\n")
-
-
 def test_tracing_shows_the_command_and_nothing_of_ours():
     with Zsh() as sh:
         same(sh.prints("set -x"), "")
@@ -335,15 +326,6 @@ def test_a_shell_that_replaces_ours_is_just_the_users():
         sh.keys(b"echo $+functions[__ptyd_hook] $ZDOTDIR.\r")
         sh.sees(b"\n0 .\r\n")
         same(sh.records, [])
-
-
-def test_a_virtual_environment_changes_the_path_and_the_prompt():
-    activate = 'PATH="$HOME/venv/bin:$PATH"; export PATH; VIRTUAL_ENV="$HOME/venv"; PS1="(venv) $PS1"; hash -r'
-    with Zsh(files={"activate": activate}) as sh:
-        sh.run(". ./activate")
-        assert sh.path.startswith(os.fsencode(sh.home / "venv/bin:")), sh.path
-        sh.sees(b"(venv) ")
-        same(sh.prints("echo fine"), "fine\n")
 
 
 def test_startup_files_that_ask_return_fail_or_lose():

@@ -164,12 +164,6 @@ def test_a_subshell_that_runs_our_functions_is_rejected():
         same(len(sh.rejected), 4)
 
 
-def test_records_of_the_shell_without_the_secret_are_rejected():
-    with Zsh() as sh:
-        same(sh.run("builtin printf 'D;guess;99;1;0;0;;/forged\\0' >&97; (exit 3)").facts, (3, [3], ""))
-        same(sh.rejected, [(sh.pid, b"D;guess;99;1;0;0;;/forged")])
-
-
 def test_the_secret_is_not_in_what_children_get():
     with Zsh() as sh:
         sh.run("setopt allexport; true")
