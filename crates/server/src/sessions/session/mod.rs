@@ -321,6 +321,10 @@ pub(crate) struct Session {
     bulletin: Arc<Bulletin>,
     /// The last command was stopped by `^Z` and its job is still there.
     has_stopped_job: bool,
+    /// Something happened that stops programs (C-z, a signal), since the last command ended.
+    may_have_stopped: bool,
+    /// The shell's children that were stopped when it was looked last.
+    stopped: Vec<Identity>,
     holder_gone: bool,
     /// Those who wait were told that the shell has gone.
     exit_told: bool,
@@ -389,6 +393,8 @@ impl Session {
             life,
             bulletin,
             has_stopped_job: false,
+            may_have_stopped: false,
+            stopped: Vec::new(),
             holder_gone: false,
             exit_told: false,
             displaced: false,
