@@ -51,6 +51,8 @@ const DATAGRAM_BYTES_MAX: usize = 8192;
 const FULL_RETRY_US: u64 = 200_000;
 /// More than a terminal holds (tty_buffer.c, n_tty.c): what comes after it is the flood of somebody who was left behind.
 const LAST_BYTES_MAX: u64 = 1 << 20;
+/// What a pseudoterminal holds before who writes has to wait (pty.c, n_tty.c), with some to spare.
+const HELD_BYTES_MAX: usize = 16 << 10;
 /// How often a hung-up terminal is looked at again: a daemon may open it once more.
 const HUNG_UP_RETRY_US: u64 = 200_000;
 /// A prompt that is not told in this time after its shell began to wait is none that tells.
@@ -653,6 +655,9 @@ impl Holder {
     }
 
     fn look(&mut self, now: u64) {
+        if let Some(until) = self.pace.owes_until() {
+            return self.sampler.put_off(until);
+        }
         let Some(state) = self.sampler.look(now, self.leader.as_fd(), self.shell_pid) else { return };
         // At the prompt only that is news what somebody typed ahead.
         let is_typed_ahead = state.group != self.shell_pid || state.foreground == Foreground::ShellReads;
@@ -663,7 +668,7 @@ impl Holder {
             return;
         }
         if self.pace.held_until().is_some() && !matches!(state.foreground, Foreground::Busy | Foreground::Unknown) {
-            self.takes_the_rest(now);
+            self.pump_once(now, HELD_BYTES_MAX);
         }
         // A question is told only together with everything that was written before it was asked.
         self.announce_by = Some(now);

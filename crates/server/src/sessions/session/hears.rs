@@ -171,12 +171,14 @@ impl Session {
             self.painted_at = Some(now);
         }
         let end = at + bytes.len() as u64;
-        // On the main screen what was painted stays as text.
-        if let Some(from) = self.paint_from.filter(|_| !paints && !self.paints_main) {
-            self.last_paint = from..end;
+        if let Some(from) = self.paint_from.filter(|_| !paints) {
+            (self.last_paint, self.last_paint_is_main) = (from..end, self.main_painter.is_some());
         }
         let main_from = self.ledger.scanner.paints_main_from();
-        self.paints_main = main_from.is_some();
+        self.main_painter = main_from.map(|_| {
+            let group = || sys::process::stat(self.ledger.shell_pid).and_then(|s| s.foreground_group);
+            self.main_painter.or_else(group).unwrap_or_default()
+        });
         self.paint_from = paints.then(|| self.paint_from.or(main_from).unwrap_or(end));
         for item in news {
             if let News::Started(id) = item {
@@ -301,6 +303,11 @@ impl Session {
         self.state = Some(state);
         self.may_have_stopped |= state.foreground == wire::Foreground::Stopped;
         self.heard_at = self.tail.borrow().journal.0;
+        // Killed, or its connection broke: whoever has the terminal now has painted nothing.
+        if self.main_painter.is_some_and(|painter| painter != state.group) {
+            self.ledger.scanner.end_main_paint();
+            (self.main_painter, self.paint_from) = (None, None);
+        }
         if self.paints() {
             self.painted_at = Some(Instant::now());
         }
