@@ -99,7 +99,9 @@ impl Holder {
             Shell::Starting | Shell::Ready | Shell::Typed if self.waiting.is_some() => {
                 self.answer(from, Status::Busy, u64::from(self.prompt.next_id()));
             }
-            Shell::Starting | Shell::Ready | Shell::Typed => self.waiting = Some(Waiting { from, key, text, until }),
+            Shell::Starting | Shell::Ready | Shell::Typed => {
+                self.waiting = Some(Waiting { from, key, text, since: time::monotonic_us(), until })
+            }
         }
     }
 
@@ -111,7 +113,11 @@ impl Holder {
         }
         let is_ready = self.prompt.shell == Shell::Ready && self.keyboard.is_empty();
         if !is_ready || !self.shell_reads_commands() {
-            if now >= waiting.until {
+            let is_somebodys =
+                || self.prompt.shell == Shell::Typed || pty::foreground_group(self.leader.as_fd()) != self.shell_pid;
+            let was_prompted = self.prompt.shell != Shell::Starting;
+            let is_busy = was_prompted && now >= waiting.since + TYPED_PATIENCE_US && is_somebodys();
+            if now >= waiting.until || is_busy {
                 let status = if self.prompt.shell == Shell::Typed { Status::Typed } else { Status::NotReady };
                 let from = waiting.from;
                 self.waiting = None;
