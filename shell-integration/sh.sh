@@ -27,36 +27,57 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
   # The next of a sequence that only the shell and the holder know; 31 bits, for mksh counts no further.
   # shellcheck disable=SC2016 # The prompt expands it, and __ptyd_d does.
   __ptyd_a='__ptyd_n=(__ptyd_n*1103515245+12345)&2147483647'
-  # The PATH last told, the number of the text that runs (0: none), the greatest so far, the flags of its end, and its status
-  # until that is told.
-  __ptyd_p='' __ptyd_i=0 __ptyd_t=0 __ptyd_w='' __ptyd_r=''
+  # The PATH last told, the number of the text that runs (0: none), the greatest so far, and the flags of its end. __ptyd_r is
+  # its status and that number, from its end until it is told: what stands there of another text (`readonly __ptyd_r`) says
+  # nothing.
+  __ptyd_p='' __ptyd_i=0 __ptyd_t=0 __ptyd_w=''
 
   # Before a text: `$1` is its number, `$2` goes into the marker where its output begins. `$?` passes through, for the
   # text may ask for it; but under `set -e` it would end the shell.
   __ptyd_c() {
-    __ptyd_s=$? __ptyd_r=''
-    if [ "$1" -gt "$__ptyd_t" ]; then
-      __ptyd_i=$1 __ptyd_t=$1
-      __ptyd_mark "C;$2" 2>/dev/null
+    set -- "$?" "$@" "$__ptyd_n"
+    # What is assigned under `set -a` is for children, also what the prompt counts; only a new variable is not.
+    case $- in
+      *a*) set +a && set -- "$@" -a ;;
+      *) set -- "$@" +a ;;
+    esac
+    unset __ptyd_n __ptyd_r
+    __ptyd_n=$4
+    if [ "$2" -gt "$__ptyd_t" ]; then
+      __ptyd_i=$2 __ptyd_t=$2
+      __ptyd_mark "C;$3" 2>/dev/null
     fi
+    set "$5"
     case $- in *e*) return 0 ;; esac
-    return "$__ptyd_s"
+    return "$1"
   }
 
-  # Behind a text, whose status is kept in a variable, in case that this is gone: tells its end. The record goes first: whoever finds the marker in the output can rely on having it.
+  # Behind a text: tells its end. The record goes first: whoever finds the marker in the output can rely on having it.
   __ptyd_d() {
-    __ptyd_s=${__ptyd_r:-$?} __ptyd_w=''
-    case $__ptyd_s in [12]) __ptyd_look ;; esac
+    set -- "$?"
+    case $__ptyd_i:${__ptyd_r-} in
+      0:) ;;
+      [!0]*:*."$__ptyd_i") set -- "${__ptyd_r%.*}" ;;
+      *) return 0 ;;
+    esac
+    case $- in
+      *a*) set +a && set -- "$1" -a ;;
+      *) set -- "$1" +a ;;
+    esac
+    __ptyd_w=''
+    case $1 in [12]) __ptyd_look ;; esac
     [ "${PATH-}" = "$__ptyd_p" ] || {
       __ptyd_p=${PATH-}
       __ptyd_say "P;$__ptyd_k;$__ptyd_p"
     }
     : "$((__ptyd_n = (__ptyd_n * 1103515245 + 12345) & 2147483647))"
-    __ptyd_say "D;$__ptyd_k;$__ptyd_n;$__ptyd_i;$__ptyd_s;$__ptyd_s;$__ptyd_w;${PWD-}"
+    __ptyd_say "D;$__ptyd_k;$__ptyd_n;$__ptyd_i;$1;$1;$__ptyd_w;${PWD-}"
     __ptyd_mark "D;$__ptyd_n"
-    __ptyd_i=0 __ptyd_r=''
+    __ptyd_i=0
+    unset __ptyd_r
     __ptyd_claim
-    return "$__ptyd_s"
+    set "$2"
+    return "$1"
   } 2>/dev/null
 
   # These shells end with 1 or 2 what they cannot parse; whether they could is asked of another one, which

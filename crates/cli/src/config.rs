@@ -8,7 +8,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use serde_json::{Value, json};
 use server::Config;
-use server::action::Limit;
+use server::action::{Limit, Limits};
 use server::config_file::ConfigFile;
 
 use crate::exit::Failure;
@@ -142,11 +142,12 @@ pub fn config(
 
 /// What holds, by the name of the setting.
 fn values(config: &Config) -> BTreeMap<&'static str, Value> {
-    let limits: serde_json::Map<String, Value> = Limit::ALL
-        .into_iter()
-        .filter(|limit| !matches!(limit, Limit::InactivityTimeout | Limit::MaxAge))
-        .filter_map(|limit| Some((limit.name().to_owned(), json!(config.limits.value(limit)?))))
-        .collect();
+    let figures = |limits: &Limits, named: &dyn Fn(&Limit) -> bool| {
+        let named = Limit::ALL.into_iter().filter(named);
+        let figures = named.filter_map(|limit| Some((limit.name().to_owned(), json!(limits.value(limit)?))));
+        Value::Object(figures.collect())
+    };
+    let has_no_setting = |limit: &Limit| !matches!(limit, Limit::InactivityTimeout | Limit::MaxAge);
     let never = |limit| config.limits.value(limit).map_or_else(|| json!("never"), |seconds| json!(seconds));
     BTreeMap::from([
         ("listen", json!(config.listen)),
@@ -154,7 +155,8 @@ fn values(config: &Config) -> BTreeMap<&'static str, Value> {
         ("soft_timeout", json!(config.soft_timeout.as_secs_f64())),
         ("inactivity_timeout", never(Limit::InactivityTimeout)),
         ("max_age", never(Limit::MaxAge)),
-        ("limits", Value::Object(limits)),
+        ("limits", figures(&config.limits, &has_no_setting)),
+        ("limits_max", figures(&config.limits_max, &|_| true)),
         ("retention_age", json!(config.retention_age.as_secs())),
         ("retention_bytes", json!(config.retention_bytes)),
         ("slow_call", json!(config.slow_call.as_secs_f64())),

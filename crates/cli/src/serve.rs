@@ -40,6 +40,9 @@ pub struct ServeOptions {
     /// outputMbPerSecond or commandSeconds; can be given more than once, or with commas between [default: no limits]
     #[arg(long = "limit", env = "PTYD_LIMITS", value_name = "NAME=NUMBER", value_delimiter = ',', value_parser = limit)]
     limits: Vec<(Limit, f64)>,
+    /// What no session may be started beyond, whatever it asks for: these, inactivityTimeout and maxAge [default: no limits]
+    #[arg(long = "limit-max", env = "PTYD_LIMITS_MAX", value_name = "NAME=NUMBER", value_delimiter = ',', value_parser = limit_max)]
+    limits_max: Vec<(Limit, f64)>,
     /// Ended sessions can be read for so long [default: 604800, a week]
     #[arg(long, env = "PTYD_RETENTION_AGE", value_name = "SECONDS")]
     retention_age: Option<u64>,
@@ -87,20 +90,29 @@ fn seconds(text: &str, least: Duration, most: Duration) -> Result<Duration, Stri
 
 /// One that has no option of its own; its figure is checked here, so that the message says where it was given.
 fn limit(text: &str) -> Result<(Limit, f64), String> {
-    let named = Limit::ALL.into_iter().filter(|limit| !matches!(limit, Limit::InactivityTimeout | Limit::MaxAge));
-    let names: Vec<_> = named.clone().map(Limit::name).collect();
+    let has_no_option = |limit: &Limit| !matches!(limit, Limit::InactivityTimeout | Limit::MaxAge);
+    one_of(&Limit::ALL.into_iter().filter(has_no_option).collect::<Vec<_>>(), text)
+}
+
+fn limit_max(text: &str) -> Result<(Limit, f64), String> {
+    one_of(&Limit::ALL, text)
+}
+
+fn one_of(named: &[Limit], text: &str) -> Result<(Limit, f64), String> {
+    let names: Vec<_> = named.iter().map(|limit| limit.name()).collect();
     let (name, value) = text.split_once('=').ok_or("must be NAME=NUMBER")?;
     let limit = named
-        .clone()
+        .iter()
+        .copied()
         .find(|limit| limit.name() == name)
         .ok_or_else(|| format!("must be one of {}", names.join(", ")))?;
     let value = value.parse().map_err(|_| format!("{value} is no number"))?;
     Limits::default().set(limit, value).map(|()| (limit, value))
 }
 
-fn limits(options: &ServeOptions) -> Limits {
-    let lifetime = Limits { inactivity: options.inactivity_timeout, max_age: options.max_age, ..Limits::default() };
-    options.limits.iter().fold(lifetime, |mut limits, (limit, value)| {
+/// These figures, in the place of those that are there.
+fn limits(there: Limits, figures: &[(Limit, f64)]) -> Limits {
+    figures.iter().fold(there, |mut limits, (limit, value)| {
         // It was checked when it was read.
         let _ = limits.set(*limit, *value);
         limits
@@ -112,6 +124,7 @@ impl ServeOptions {
     pub fn config(&self, given: &PathOptions, paths: Paths, listen: SocketAddr) -> io::Result<Config> {
         let options = self;
         let defaults = Config::of(listen, paths.socket, paths.state_dir);
+        let lifetime = Limits { inactivity: options.inactivity_timeout, max_age: options.max_age, ..Limits::default() };
         // It may change its directory.
         let config_file = given.config_file().map(std::path::absolute).transpose()?;
         Ok(Config {
@@ -120,7 +133,8 @@ impl ServeOptions {
             token: std::env::var("PTYD_TOKEN").ok().filter(|t| !t.is_empty()),
             journal_bytes_max: options.journal_bytes.unwrap_or(defaults.journal_bytes_max),
             soft_timeout: options.soft_timeout.unwrap_or(defaults.soft_timeout),
-            limits: limits(options),
+            limits: limits(lifetime, &options.limits),
+            limits_max: limits(Limits::default(), &options.limits_max),
             retention_age: options.retention_age.map_or(defaults.retention_age, Duration::from_secs),
             retention_bytes: options.retention_bytes.unwrap_or(defaults.retention_bytes),
             slow_call: options.slow_call.unwrap_or(defaults.slow_call),

@@ -62,13 +62,16 @@ impl Socket {
 
     /// The next message, whatever it is.
     pub async fn message(&mut self) -> Message {
-        loop {
-            let next = timeout(PATIENCE, self.0.next()).await.expect("a message in time");
-            match next.expect("a close frame before the end").expect("whole frames") {
-                Message::Ping(_) | Message::Pong(_) => {}
-                message => return message,
+        let message = async {
+            loop {
+                match self.0.next().await.expect("a close frame before the end").expect("whole frames") {
+                    Message::Ping(_) | Message::Pong(_) => {}
+                    message => return message,
+                }
             }
-        }
+        };
+        // A heartbeat is no sign that what is awaited will come.
+        timeout(PATIENCE, message).await.expect("a message in time")
     }
 
     /// The next thing that it hears in frames.

@@ -146,6 +146,11 @@ impl Prompt {
         self.shell == Shell::Typed && self.interrupted_at.is_some_and(|at| now >= at + CLEARED_US)
     }
 
+    /// Whether somebody has interrupted what a person had begun, and typed nothing since.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupted_at.is_some()
+    }
+
     /// Whether the editor may be in a search, a count or a half key.
     pub(crate) fn is_touched(&self) -> bool {
         self.is_touched

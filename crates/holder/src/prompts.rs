@@ -1,8 +1,9 @@
 //! What a shell without an editor of ours says by its prompt, in the output itself: that it is there again, and `$?`.
 //!
-//! `ESC ] 7337 ; D ; <number>.<status> BEL`, behind which a shell that knows may say `.<command>` and `.<flags>`. The numbers are a sequence whose beginning only the shell was told, so a
-//! program that prints such a thing must have worked it out of earlier ones: weaker than a report that the kernel
-//! stamps, and said so. It tells what no report does: the end of what a person typed, and of a command that was cut short.
+//! `ESC ] 7337 ; D ; <number>.<status> BEL`, behind which a shell that knows may say `.<command>` and `.<flags>`. The numbers
+//! are a sequence whose beginning only the shell was told, so a program that prints such a thing must have worked it out of
+//! earlier ones: weaker than a report that the kernel stamps, and said so. It tells what no report does: the end of what a
+//! person typed, and of a command that was cut short.
 
 /// How many numbers a shell may be ahead: prompts that were drawn and not seen, as in a flood.
 const AHEAD_MAX: usize = 64;
@@ -15,6 +16,8 @@ pub(crate) const MARK_BYTES_MAX: u64 = 64;
 #[derive(Debug)]
 pub(crate) struct Prompts {
     last: u32,
+    /// Where that one ended.
+    last_end: u64,
     /// A report told an end, and the prompt behind it has not come yet: that one is no news.
     is_owed: bool,
 }
@@ -27,14 +30,16 @@ pub(crate) struct Drawn {
     pub(crate) status: i32,
     /// The command that has ended, 0 for what a person typed, and what was unusual; a shell may not know.
     pub(crate) command: Option<(u32, String)>,
-    /// Where it begins in the bytes that were looked at.
-    pub(crate) at: usize,
+    /// Where it begins.
+    pub(crate) at: u64,
+    /// It tells what nobody has told: no report came before it, and no prompt behind it.
+    pub(crate) is_news: bool,
 }
 
 impl Prompts {
     /// As it is told to the shell, 31 bits: there are shells that count no further.
     pub(crate) fn new(seed: u32) -> Self {
-        Self { last: seed, is_owed: false }
+        Self { last: seed, last_end: 0, is_owed: false }
     }
 
     /// The shell reported an end by itself; the prompt comes behind it.
@@ -42,19 +47,27 @@ impl Prompts {
         self.is_owed = true;
     }
 
-    /// The newest prompt in these bytes, unless its end was reported already.
-    pub(crate) fn look(&mut self, bytes: &[u8]) -> Option<Drawn> {
-        let mut newest = None;
+    /// The prompts in these bytes, of which the newest may be news; an editor may paint the same one again. `from` is where the
+    /// bytes begin, some of which may have been looked at before.
+    pub(crate) fn look(&mut self, bytes: &[u8], from: u64) -> Vec<Drawn> {
+        let mut all: Vec<Drawn> = Vec::new();
         for at in bytes.windows(OPENING.len()).enumerate().filter(|(_, w)| *w == OPENING).map(|(at, _)| at) {
             let rest = bytes.get(at + OPENING.len()..).unwrap_or_default();
-            if let Some((number, drawn)) = parse(rest, at)
-                && self.ahead(number)
-            {
-                self.last = number;
-                newest = if std::mem::take(&mut self.is_owed) { None } else { Some(drawn) };
+            let at = from + at as u64;
+            let Some((number, drawn)) = parse(rest, at).filter(|_| at >= self.last_end) else { continue };
+            let is_again = self.last_end > 0 && number == self.last;
+            if !is_again && !self.ahead(number) {
+                continue;
+            }
+            (self.last, self.last_end) = (number, at + OPENING.len() as u64);
+            if is_again {
+                all.push(Drawn { is_news: false, ..drawn });
+            } else {
+                all.iter_mut().for_each(|earlier| earlier.is_news = false);
+                all.push(Drawn { is_news: !std::mem::take(&mut self.is_owed), ..drawn });
             }
         }
-        newest
+        all
     }
 
     fn ahead(&self, number: u32) -> bool {
@@ -67,7 +80,7 @@ fn next(number: u32) -> u32 {
     number.wrapping_mul(1_103_515_245).wrapping_add(12_345) & 0x7fff_ffff
 }
 
-fn parse(rest: &[u8], at: usize) -> Option<(u32, Drawn)> {
+fn parse(rest: &[u8], at: u64) -> Option<(u32, Drawn)> {
     let end = rest.iter().take(MARK_BYTES_MAX as usize).position(|b| *b == 0x07)?;
     let nonce = std::str::from_utf8(rest.get(..end)?).ok()?;
     let mut words = nonce.split('.');
@@ -77,7 +90,7 @@ fn parse(rest: &[u8], at: usize) -> Option<(u32, Drawn)> {
         (Some(id), flags) => Some((id.parse().ok()?, flags.unwrap_or_default().to_owned())),
         (None, _) => None,
     };
-    Some((number, Drawn { nonce: nonce.to_owned(), status, command, at }))
+    Some((number, Drawn { nonce: nonce.to_owned(), status, command, at, is_news: true }))
 }
 
 #[cfg(test)]
@@ -88,24 +101,30 @@ mod tests {
         format!("\x1b]7337;D;{number}.{status}\x07$ ").into_bytes()
     }
 
+    fn drawn(number: u32, status: i32, at: usize, is_news: bool) -> Drawn {
+        Drawn { nonce: format!("{number}.{status}"), status, command: None, at: at as u64, is_news }
+    }
+
     #[test]
     fn a_prompt_of_the_sequence_is_told_once_and_any_other_is_not() {
         let mut prompts = Prompts::new(5);
-        let (one, two) = (next(5), next(next(5)));
+        let (one, two, three) = (next(5), next(next(5)), next(next(next(5))));
         assert_eq!(one, 1_222_621_274, "what dash, busybox and mksh compute");
-        assert_eq!(prompts.look(&mark(4711, 0)), None);
-        let drawn = |number: u32, status, at| Drawn { nonce: format!("{number}.{status}"), status, command: None, at };
-        assert_eq!(prompts.look(&mark(one, 3)), Some(drawn(one, 3, 0)));
-        assert_eq!(prompts.look(&mark(one, 3)), None, "printed again");
-        let flood = [b"noise".to_vec(), mark(two, 130), b"more".to_vec()].concat();
-        assert_eq!(prompts.look(&flood), Some(drawn(two, 130, 5)));
+        assert_eq!(prompts.look(&mark(5, 0), 0), [], "what was told to the shell was in no prompt");
+        assert_eq!(prompts.look(&mark(4711, 0), 0), []);
+        assert_eq!(prompts.look(&mark(one, 3), 0), [drawn(one, 3, 0, true)]);
+        assert_eq!(prompts.look(&mark(one, 3), 0), [], "looked at again");
+        assert_eq!(prompts.look(&mark(one, 3), 100), [drawn(one, 3, 100, false)], "painted again");
+        let flood = [b"noise".to_vec(), mark(two, 130), mark(three, 0)].concat();
+        let second = 205 + mark(two, 130).len();
+        assert_eq!(prompts.look(&flood, 200), [drawn(two, 130, 205, false), drawn(three, 0, second, true)]);
     }
 
     #[test]
     fn a_shell_that_knows_says_which_command_has_ended_and_what_was_unusual() {
         let look = |words: &str| {
             let mark = format!("\x1b]7337;D;{}.{words}\x07", next(5));
-            Prompts::new(5).look(mark.as_bytes()).map(|drawn| (drawn.status, drawn.command))
+            Prompts::new(5).look(mark.as_bytes(), 0).pop().map(|drawn| (drawn.status, drawn.command))
         };
         assert_eq!(look("1.12.in"), Some((1, Some((12, "in".to_owned())))));
         assert_eq!(look("0.0"), Some((0, Some((0, String::new())))));
@@ -116,8 +135,12 @@ mod tests {
     fn the_prompt_behind_a_reported_end_is_no_news() {
         let mut prompts = Prompts::new(5);
         prompts.reported();
-        assert_eq!(prompts.look(&mark(next(5), 0)), None);
+        assert_eq!(prompts.look(&mark(next(5), 0), 0), [drawn(next(5), 0, 0, false)]);
         let later = next(next(next(5)));
-        assert_eq!(prompts.look(&mark(later, 1)).map(|d| d.status), Some(1), "one that was missed does not end it");
+        assert_eq!(
+            prompts.look(&mark(later, 1), 100),
+            [drawn(later, 1, 100, true)],
+            "one that was missed does not end it"
+        );
     }
 }

@@ -27,6 +27,8 @@ pub struct Config {
     pub soft_timeout: Duration,
     /// What a session may use, and how long it may live, unless it is started otherwise.
     pub limits: Limits,
+    /// What none may be started beyond.
+    pub limits_max: Limits,
     /// How long ended sessions can be read.
     pub retention_age: Duration,
     /// How many bytes on the disk they may take together.
@@ -55,6 +57,7 @@ impl Config {
             journal_bytes_max: limits::JOURNAL_BYTES_MAX,
             soft_timeout: limits::SOFT_TIMEOUT,
             limits: Limits::default(),
+            limits_max: Limits::default(),
             retention_age: limits::RETENTION_AGE,
             retention_bytes: limits::RETENTION_BYTES,
             slow_call: limits::SLOW_CALL,

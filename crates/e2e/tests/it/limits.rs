@@ -368,6 +368,31 @@ async fn a_server_has_limits_for_whoever_asks_for_none() {
     assert_eq!(own.gives("sleep 0.4; ulimit -n").await, (0, "64\n".to_owned()));
 }
 
+#[tokio::test]
+async fn no_session_is_started_beyond_what_the_operator_allows() {
+    let env =
+        vec![("PTYD_LIMITS_MAX", "commandSeconds=5,openFiles=64,maxAge=600".into()), ("PTYD_MAX_AGE", "60".into())];
+    let server = Server::start_as(Start { env, ..Start::default() });
+    let kept = server.session().await.look().await.limits.into_iter().map(|kept| (kept.limit, kept.value));
+    let allowed = [(Limit::OpenFiles, 64.0), (Limit::CommandSeconds, 5.0), (Limit::MaxAge, 60.0)];
+    assert_eq!(kept.collect::<Vec<_>>(), allowed);
+    let own = limited(&server, Limits { command_seconds: Some(4.0), ..Limits::default() }).await;
+    assert_eq!(own.gives("ulimit -n").await, (0, "64\n".to_owned()));
+    let refused = async |request: CreateRequest| {
+        let error = server.client().create(&request, None).await.expect_err("more than allowed");
+        assert_eq!(error.code(), Some(ErrorCode::InvalidField));
+        error.to_string()
+    };
+    let more = Limits { command_seconds: Some(6.0), ..Limits::default() };
+    let why = refused(limited_request(more)).await;
+    assert!(why.contains("limits.commandSeconds: must be 5 or less"), "{why}");
+    let why = refused(CreateRequest { max_age: Some(601.0), ..CreateRequest::default() }).await;
+    assert!(why.contains("maxAge: must be 600 or less"), "{why}");
+    // None at all is more than any.
+    let forever = CreateRequest { max_age: Some(0.0), ..CreateRequest::default() };
+    assert_eq!(server.session_with(forever).await.look().await.limits.last().map(|kept| kept.value), Some(600.0));
+}
+
 #[test]
 fn a_server_does_not_start_with_a_limit_that_it_cannot_keep() {
     use std::os::unix::fs::{PermissionsExt, chown};

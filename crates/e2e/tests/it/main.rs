@@ -26,6 +26,7 @@ mod metrics;
 mod news;
 mod nushell;
 mod output;
+mod posix;
 mod processes;
 mod profiles;
 mod programs;

@@ -158,8 +158,10 @@ async fn several_viewers_see_the_same_and_each_input_is_typed_once() {
     let shell = server.session().await;
     let mut first = Socket::visit(&server, &shell.id, "?client=one").await;
     let mut second = Socket::visit(&server, &shell.id, "").await;
-    first.event("control").await;
-    second.event("control").await;
+    for socket in [&mut first, &mut second] {
+        // What comes before the snapshot is in it.
+        snapshot(socket).await;
+    }
     first.types(1, b"n=$((n+1)); echo n is $n\r").await;
     for socket in [&mut first, &mut second] {
         socket.reads_until("n is 1\r\n").await;

@@ -29,7 +29,7 @@ use crate::ending::{self, Ending, Progress, Whom};
 use crate::input::Keyboard;
 use crate::pace::Pace;
 use crate::prompt::{Prompt, Shell};
-use crate::prompts::{MARK_BYTES_MAX, Prompts};
+use crate::prompts::{Drawn, MARK_BYTES_MAX, Prompts};
 use crate::pump::{Pump, Turn};
 use crate::sampler::Sampler;
 use crate::spec::Spec;
@@ -53,6 +53,8 @@ const FULL_RETRY_US: u64 = 200_000;
 const LAST_BYTES_MAX: u64 = 1 << 20;
 /// How often a hung-up terminal is looked at again: a daemon may open it once more.
 const HUNG_UP_RETRY_US: u64 = 200_000;
+/// A prompt that is not told in this time after its shell began to wait is none that tells.
+const UNFINISHED_US: u64 = 300_000;
 /// How often a waiting command looks whether the line editor has the terminal yet; there is no event for that.
 const READY_RETRY_US: u64 = 50;
 /// The same for a shell that is looked at in /proc.
@@ -93,6 +95,8 @@ struct Waiting {
     text: Vec<u8>,
     since: u64,
     until: u64,
+    /// Since when the shell waits for a line, and no prompt has told so.
+    seen_at_line: Option<u64>,
 }
 
 struct Holder {

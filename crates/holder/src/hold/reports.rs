@@ -3,6 +3,11 @@
 
 use super::*;
 
+/// The status of what SIGINT has ended.
+const INTERRUPTED: i32 = 130;
+/// No status at all.
+const UNKNOWN: i32 = -1;
+
 impl Holder {
     pub(super) fn drain_attestation(&mut self, now: u64) {
         self.append_held();
@@ -67,19 +72,40 @@ impl Holder {
         let mut newest = [0; MARKER_SOUGHT_BYTES];
         let Some(newest) = newest.get_mut(..(end.0 - from) as usize) else { return };
         let Ok(newest) = self.journal.newest(newest) else { return };
-        let Some(drawn) = prompts.look(newest) else { return };
-        // nushell draws its prompt before it takes the terminal back, and what prints in it is often itself.
-        if !self.spec.speaks_in_band && pty::foreground_group(self.leader.as_fd()) != self.shell_pid {
-            return;
+        let begins = end.0 - newest.len() as u64;
+        for drawn in prompts.look(newest, begins) {
+            self.prompt_drawn(&drawn, now);
         }
-        let cwd = sys::process::working_directory(self.shell_pid).unwrap_or_default();
+    }
+
+    /// A mark of the shell's is none of the output, whatever it tells.
+    fn prompt_drawn(&mut self, drawn: &Drawn, now: u64) {
+        // nushell draws its prompt before it takes the terminal back, and what prints in it is often itself.
+        let is_theirs = self.spec.speaks_in_band || pty::foreground_group(self.leader.as_fd()) == self.shell_pid;
         let running = self.prompt.command();
-        // One that does not say which tells by a prompt only what was cut short.
-        let (id, flags) = drawn.command.unwrap_or((running, if running == 0 { "" } else { "n" }.to_owned()));
-        let (nonce, status) = (drawn.nonce, drawn.status);
+        let ended = match &drawn.command {
+            _ if !drawn.is_news || !is_theirs => None,
+            Some((id, flags)) if self.spec.speaks_in_band || *id == running => {
+                Some((*id, drawn.status, flags.as_str()))
+            }
+            // How the line of a person ended is nobody's answer, so where it is not known that is all that is wrong.
+            Some(_) if running == 0 => Some((0, UNKNOWN, "")),
+            None if running == 0 => Some((0, drawn.status, "")),
+            // Of a text that never got to its end only an interrupt leaves its own status: any other is that of what went
+            // wrong in our line, and what another text has left says nothing.
+            None if drawn.status == INTERRUPTED => Some((running, drawn.status, "n")),
+            Some(_) | None => None,
+        };
+        let Some((id, status, flags)) = ended else {
+            return if is_theirs {
+                self.keep_report(format!("M;;{}", drawn.nonce).into_bytes(), now)
+            };
+        };
+        let cwd = sys::process::working_directory(self.shell_pid).unwrap_or_default();
+        let nonce = &drawn.nonce;
         let head = format!("D;;{nonce};{id};{status};{status};b{flags};");
         let report = [head.as_bytes(), cwd.as_os_str().as_bytes()].concat();
-        self.prompt_at = Offset(end.0 - newest.len() as u64 + drawn.at as u64);
+        self.prompt_at = Offset(drawn.at);
         self.prompt.report(&report);
         self.keep_report(report, now);
     }

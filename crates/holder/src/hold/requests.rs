@@ -100,7 +100,8 @@ impl Holder {
                 self.answer(from, Status::Busy, u64::from(self.prompt.next_id()));
             }
             Shell::Starting | Shell::Ready | Shell::Typed => {
-                self.waiting = Some(Waiting { from, key, text, since: time::monotonic_us(), until })
+                self.waiting =
+                    Some(Waiting { from, key, text, since: time::monotonic_us(), until, seen_at_line: None });
             }
         }
     }
@@ -113,15 +114,12 @@ impl Holder {
         }
         let is_ready = self.prompt.shell == Shell::Ready && self.keyboard.is_empty();
         if !is_ready || !self.shell_reads_commands() {
-            let is_somebodys =
-                || self.prompt.shell == Shell::Typed || pty::foreground_group(self.leader.as_fd()) != self.shell_pid;
-            let was_prompted = self.prompt.shell != Shell::Starting;
-            let is_busy = was_prompted && now >= waiting.since + TYPED_PATIENCE_US && is_somebodys();
-            if now >= waiting.until || is_busy {
+            let until = waiting.until;
+            if now >= until || self.waits_in_vain(now) || self.waits_for_somebodys_program(now) {
                 let status = if self.prompt.shell == Shell::Typed { Status::Typed } else { Status::NotReady };
-                let from = waiting.from;
-                self.waiting = None;
-                self.answer(from, status, 0);
+                if let Some(Waiting { from, .. }) = self.waiting.take() {
+                    self.answer(from, status, 0);
+                }
             }
             return;
         }
@@ -142,9 +140,27 @@ impl Holder {
         }
     }
 
+    /// A shell that is typed at waits for a line, and no prompt has told so: the line that somebody has begun goes on, or the
+    /// prompt was set by hand. Which of the two nobody can tell, and in the first case ours would become a part of theirs.
+    fn waits_in_vain(&mut self, now: u64) -> bool {
+        let is_typed = self.takes_lines() && self.prompt.shell == Shell::Typed && self.keyboard.is_empty();
+        let waits = is_typed && !self.prompt.is_interrupted() && self.shell_reads_commands();
+        let Some(waiting) = &mut self.waiting else { return false };
+        waiting.seen_at_line = waits.then(|| waiting.seen_at_line.unwrap_or(now));
+        waiting.seen_at_line.is_some_and(|since| now >= since + UNFINISHED_US)
+    }
+
     /// The shell has no keys of ours.
     fn takes_lines(&self) -> bool {
         !self.spec.run_line.is_empty()
+    }
+
+    /// Whether what somebody typed at the prompt runs on while a command waits.
+    fn waits_for_somebodys_program(&self, now: u64) -> bool {
+        let is_prompted = self.prompt.shell != Shell::Starting;
+        let is_late = self.waiting.as_ref().is_some_and(|waiting| now >= waiting.since + TYPED_PATIENCE_US);
+        let has_it = || pty::foreground_group(self.leader.as_fd()) != self.shell_pid;
+        is_prompted && is_late && (self.prompt.shell == Shell::Typed || has_it())
     }
 
     /// Whether what is typed now is read as a command: by the line editor, which has the terminal, or by a shell that
@@ -227,6 +243,9 @@ impl Holder {
             return self.answer(from, Status::Failed, e.raw_os_error().unwrap_or(0).unsigned_abs().into());
         }
         self.prompt.typed(&bytes);
+        if bytes.last() == Some(&0x03) {
+            self.prompt.interrupted(now);
+        }
         self.typed_at = now;
         self.idle_until = 0;
         match self.keyboard.accept(from, key, bytes, patience_us, now, modes) {

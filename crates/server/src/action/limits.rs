@@ -45,19 +45,24 @@ impl Limit {
         Self::MaxAge,
     ];
 
-    /// Its name, as a client writes it.
-    pub fn name(self) -> &'static str {
+    /// Where a request names it.
+    pub fn field(self) -> &'static str {
         match self {
-            Self::CpuSeconds => "cpuSeconds",
-            Self::MemoryMb => "memoryMb",
-            Self::Processes => "processes",
-            Self::OpenFiles => "openFiles",
-            Self::OutputMb => "outputMb",
-            Self::OutputMbPerSecond => "outputMbPerSecond",
-            Self::CommandSeconds => "commandSeconds",
+            Self::CpuSeconds => "limits.cpuSeconds",
+            Self::MemoryMb => "limits.memoryMb",
+            Self::Processes => "limits.processes",
+            Self::OpenFiles => "limits.openFiles",
+            Self::OutputMb => "limits.outputMb",
+            Self::OutputMbPerSecond => "limits.outputMbPerSecond",
+            Self::CommandSeconds => "limits.commandSeconds",
             Self::InactivityTimeout => "inactivityTimeout",
             Self::MaxAge => "maxAge",
         }
+    }
+
+    /// Its name, as a client writes it.
+    pub fn name(self) -> &'static str {
+        self.field().trim_start_matches("limits.")
     }
 
     /// Its number in a session's events, for ever.
@@ -150,6 +155,18 @@ impl Limits {
         }
     }
 
+    /// These, none of them above those of `most`, which hold also for what is not limited here; else the one that is
+    /// above, and the most that it may be.
+    pub fn within(self, most: &Self) -> Result<Self, (Limit, f64)> {
+        let all = self.or(*most);
+        let is_above =
+            |limit: &Limit| most.value(*limit).is_some_and(|most| all.value(*limit).is_some_and(|v| v > most));
+        match Limit::ALL.into_iter().find(is_above) {
+            Some(limit) => Err((limit, most.value(limit).unwrap_or_default())),
+            None => Ok(all),
+        }
+    }
+
     /// The figure in the limit's own unit.
     pub fn value(&self, limit: Limit) -> Option<f64> {
         let megabytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
@@ -215,6 +232,19 @@ mod tests {
         let wish = Limits { cpu: Some(Duration::from_secs(7)), max_age: Some(Duration::ZERO), ..Limits::default() };
         assert_eq!(wish.or(default), Limits { cpu: Some(Duration::from_secs(7)), ..Limits::default() });
         assert_eq!(Limits::default().or(default), default);
+    }
+
+    #[test]
+    fn what_the_operator_allows_at_most_holds_for_whoever_says_nothing_and_refuses_more() {
+        let seconds = |n| Some(Duration::from_secs(n));
+        let most = Limits { cpu: seconds(5), max_age: seconds(60), ..Limits::default() };
+        assert_eq!(Limits::default().within(&most), Ok(most));
+        let less = Limits { cpu: seconds(4), processes: Some(9), ..Limits::default() };
+        assert_eq!(less.within(&most), Ok(Limits { max_age: seconds(60), ..less }));
+        assert_eq!(Limits { cpu: seconds(6), ..most }.within(&most), Err((Limit::CpuSeconds, 5.0)));
+        let never = Limits { max_age: seconds(0), ..Limits::default() };
+        assert_eq!(never.or(Limits::default()).within(&most), Ok(most), "no end is more than the most");
+        assert_eq!(less.within(&Limits::default()), Ok(less));
     }
 
     #[test]

@@ -99,17 +99,17 @@ fn lifetime(field: &'static str, value: Option<f64>) -> Result<Option<Duration>,
 /// Each within its bounds; docs/rest.md and the document name them.
 fn to_limits(wish: api::Limits) -> Result<Limits, Refusal> {
     let figures = [
-        ("limits.cpuSeconds", Limit::CpuSeconds, wish.cpu_seconds),
-        ("limits.memoryMb", Limit::MemoryMb, wish.memory_mb.map(|n| n as f64)),
-        ("limits.processes", Limit::Processes, wish.processes.map(|n| n as f64)),
-        ("limits.openFiles", Limit::OpenFiles, wish.open_files.map(|n| n as f64)),
-        ("limits.outputMb", Limit::OutputMb, wish.output_mb),
-        ("limits.outputMbPerSecond", Limit::OutputMbPerSecond, wish.output_mb_per_second),
-        ("limits.commandSeconds", Limit::CommandSeconds, wish.command_seconds),
+        (Limit::CpuSeconds, wish.cpu_seconds),
+        (Limit::MemoryMb, wish.memory_mb.map(|n| n as f64)),
+        (Limit::Processes, wish.processes.map(|n| n as f64)),
+        (Limit::OpenFiles, wish.open_files.map(|n| n as f64)),
+        (Limit::OutputMb, wish.output_mb),
+        (Limit::OutputMbPerSecond, wish.output_mb_per_second),
+        (Limit::CommandSeconds, wish.command_seconds),
     ];
     let mut limits = Limits::default();
-    for (field, limit, value) in figures {
-        value.map_or(Ok(()), |value| limits.set(limit, value)).map_err(|why| Refusal::field(field, why))?;
+    for (limit, value) in figures {
+        value.map_or(Ok(()), |value| limits.set(limit, value)).map_err(|why| Refusal::field(limit.field(), why))?;
     }
     Ok(limits)
 }

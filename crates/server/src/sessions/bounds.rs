@@ -30,6 +30,14 @@ pub(super) fn can_be_kept(limits: &Limits) -> Result<(), ActionError> {
     Err(ActionError::Invalid { field: "limits.processes", problem: problem.to_owned() })
 }
 
+/// Refuses what is beyond what the operator allows.
+pub(super) fn within(limits: Limits, most: &Limits) -> Result<Limits, ActionError> {
+    limits.within(most).map_err(|(limit, most)| {
+        let problem = format!("must be {most} or less; this server's operator allows no more");
+        ActionError::Invalid { field: limit.field(), problem }
+    })
+}
+
 /// Writes into the spec what keeps the session within `limits`.
 pub(super) fn plan(spec: &mut Spec, id: &SessionId, limits: &Limits) -> Result<(), ActionError> {
     (spec.groups, spec.address_space_max) = (Vec::new(), 0);

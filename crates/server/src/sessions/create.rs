@@ -129,7 +129,8 @@ impl Manager {
         }
         set(&mut env, b"TERM", profile.term.as_deref().unwrap_or("xterm-256color").as_bytes());
         set(&mut env, TAG.as_bytes(), id.as_str().as_bytes());
-        let limits = wish.limits.or(profile.limits.or(self.limits));
+        let (default, most) = self.limits;
+        let limits = bounds::within(wish.limits.or(profile.limits.or(default)), &most)?;
         let meta = Meta {
             name,
             owner,

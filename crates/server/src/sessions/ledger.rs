@@ -422,7 +422,7 @@ impl Ledger {
             terminal::Record::Ended { end, .. } => {
                 self.ended_us.insert(end.id, event.time_us);
             }
-            terminal::Record::Started { .. } => {}
+            terminal::Record::Started { .. } | terminal::Record::Prompt { .. } => {}
         }
         if let Some(found) = self.boundaries.record(record) {
             self.boundary(found, news);
@@ -509,6 +509,7 @@ impl Ledger {
             self.marked(marker.start, marker.end);
         }
         match found {
+            Found::Prompt { .. } => {}
             Found::Started { id, at, .. } => {
                 let (from, kept) = std::mem::take(&mut self.echo);
                 if let Some(command) = self.command_mut(id) {

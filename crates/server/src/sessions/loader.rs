@@ -10,11 +10,13 @@ use regex::bytes::Regex;
 
 /// What the scripts in shell-integration/ hand to the editor, and what is typed at shells without one of ours, a command's
 /// id and nonce in the place of `{}`; a longer one that contains a shorter one stands before it.
-const LINES: [&str; 6] = [
+const LINES: [&str; 7] = [
     "{ __ptyd_begin && :; } 2>/dev/null; \\builtin eval -- \"$__ptyd_text\"; __ptyd_finish && :",
     "\\builtin eval -- \"$__ptyd_text\"; __ptyd_finish && :",
     "{ \\builtin \\eval \"${__ptyd_text:__ptyd_begin()}\"; } always { \\__ptyd_cut; }; \\__ptyd_finish && :",
     "__ptyd_begin; builtin eval $__ptyd_text; __ptyd_finish",
+    "\\__ptyd_c {};\\command . \"$__ptyd_f\";__ptyd_r=$?.$__ptyd_i;\\__ptyd_d",
+    // As it was typed at sessions of an earlier version.
     "\\__ptyd_c {};\\command . \"$__ptyd_f\";__ptyd_r=$?;\\__ptyd_d",
     "source /proc/{}/fd/{} #__ptyd_",
 ];
@@ -62,6 +64,11 @@ pub(crate) fn echoes(bytes: &[u8], from: u64, given: &str) -> Vec<Echo> {
     std::iter::from_fn(next).collect()
 }
 
+/// How it begins where it was typed at a shell whose editor scrolls a line that is longer than its row, and paints it
+/// piece by piece.
+static SCROLLED: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?-u)\\__ptyd_c [0-9 ]+[^\n]*<\x08+[^\n]*[^\r\n]").ok());
+
 /// Where the first loader's line stands in these bytes.
 pub(crate) fn find(bytes: &[u8]) -> Option<Range<usize>> {
     memmem::find(bytes, IN_ALL)?;
@@ -70,7 +77,8 @@ pub(crate) fn find(bytes: &[u8]) -> Option<Range<usize>> {
         .filter(|line| !line.contains(PAINTED_TWICE))
         .filter_map(|l| memmem::find(bytes, l.as_bytes()).map(|at| at..at + l.len()));
     let literal = literal.min_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
-    literal.or_else(|| PAINTED.iter().find_map(|line| line.find(bytes)).map(|found| found.range()))
+    let painted = || PAINTED.iter().chain(&*SCROLLED).find_map(|line| line.find(bytes));
+    literal.or_else(|| painted().map(|found| found.range()))
 }
 
 /// A command as a terminal shows it that it was typed at.
@@ -138,6 +146,8 @@ mod tests {
         }
         let cut = typed.replace("1965", "19\r\r\n65");
         assert_eq!(find(format!("$ {cut}\r\r\n").as_bytes()), Some(2..2 + cut.len()));
+        let scrolled = "\\__ptyd_c 2 41\r\\__ptyd_c 2 41      <\x08\x08\x085426\r26;\\command     <\x08\x08\x08_ptyd_d";
+        assert_eq!(find(format!("#  {scrolled}\r\r\n").as_bytes()), Some(3..3 + scrolled.len()));
         let nu = "source\x1b[0m \x1b[36m/proc/18843/fd/11\x1b[0m #__ptyd_";
         let painted = format!("> \x1b[1;36m{nu}\x1b8\x1b[6n\x1b[18;1H\x1b[J> \x1b[1;36m{nu}\x1b8\r\n");
         let places: Vec<_> = echoes(painted.as_bytes(), 100, "ls").iter().map(|echo| (echo.from, echo.to)).collect();

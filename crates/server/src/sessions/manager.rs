@@ -124,8 +124,8 @@ pub struct Manager {
     pub(super) soft_timeout: Duration,
     /// What takes longer is logged.
     pub(crate) slow_call: Duration,
-    /// What a session may use, and how long it may live, where it is not said.
-    pub(super) limits: Limits,
+    /// What a session may use, and how long it may live, where it is not said; and at most.
+    pub(super) limits: (Limits, Limits),
     pub(super) retention: Retention,
     /// How many sessions may live, in all and of one owner.
     pub(super) places: (usize, usize),
@@ -171,6 +171,8 @@ impl Manager {
         let failed = |what: &str, e: &dyn std::fmt::Display| ActionError::Start { why: format!("{what}: {e}") };
         // Else every session would be refused, and nobody would know why.
         bounds::can_be_kept(&config.limits)?;
+        bounds::can_be_kept(&config.limits_max)?;
+        bounds::within(config.limits, &config.limits_max)?;
         let folder = config.state_dir.join("sessions");
         std::fs::DirBuilder::new()
             .recursive(true)
@@ -188,7 +190,7 @@ impl Manager {
             journal_bytes_max: config.journal_bytes_max,
             soft_timeout: config.soft_timeout,
             slow_call: config.slow_call,
-            limits: config.limits,
+            limits: (config.limits, config.limits_max),
             retention: Retention { age: config.retention_age, bytes: config.retention_bytes },
             places: (config.sessions_max, config.sessions_per_owner_max),
             starting: Mutex::default(),

@@ -203,10 +203,11 @@ impl Recorder {
                 // Its own boundary is the last; those before it lost their markers.
                 if let Some(own) = found.last() {
                     let id = match own {
-                        Boundary::Started { id, .. } => *id,
-                        Boundary::Ended { end, .. } => end.id,
+                        Boundary::Started { id, .. } => Some(*id),
+                        Boundary::Ended { end, .. } => Some(end.id),
+                        Boundary::Prompt { .. } => None,
                     };
-                    hidden.push_back((from..to, Some((kind, id))));
+                    hidden.push_back((from..to, id.map(|id| (kind, id))));
                 }
             }
         });

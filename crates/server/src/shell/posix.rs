@@ -8,7 +8,7 @@ use super::{Shell, Start};
 /// dash takes one digit for a descriptor.
 const ATTESTATION_FD: u32 = 9;
 /// Sourced and not read into a variable, so that a text of any length and with any error in it is contained.
-const RUN_LINE: &[u8] = br#" \__ptyd_c {};\command . "$__ptyd_f";__ptyd_r=$?;\__ptyd_d"#;
+const RUN_LINE: &[u8] = br#" \__ptyd_c {};\command . "$__ptyd_f";__ptyd_r=$?.$__ptyd_i;\__ptyd_d"#;
 
 pub(super) fn start(start: &Start<'_>) -> Shell {
     let script = start.scripts.path(Script::Posix);

@@ -43,6 +43,11 @@ pub enum Record {
     },
     /// `P`: the shell's PATH changed.
     Path(Vec<u8>),
+    /// `M`: a prompt was drawn of which nothing else is to be told.
+    Prompt {
+        /// Joins the record with its marker.
+        nonce: Nonce,
+    },
 }
 
 /// How a command ended.
@@ -96,13 +101,18 @@ pub enum Boundary {
         /// The attested marker, to be taken out of views; none when it never came.
         marker: Option<Range<u64>>,
     },
+    /// A prompt, and nothing else.
+    Prompt {
+        /// Its marker, to be taken out of views.
+        marker: Range<u64>,
+    },
 }
 
 impl Boundary {
     /// The range that views leave out.
     pub fn marker(&self) -> Option<Range<u64>> {
         match self {
-            Self::Started { marker, .. } => Some(marker.clone()),
+            Self::Started { marker, .. } | Self::Prompt { marker } => Some(marker.clone()),
             Self::Ended { marker, .. } => marker.clone(),
         }
     }
@@ -114,6 +124,7 @@ impl Boundary {
 /// C;<secret>;<nonce>;<id>
 /// D;<secret>;<nonce>;<id>;<exit>;<pipestatus, blanks between>;<flags>;<cwd, raw, to the end>
 /// P;<secret>;<PATH, raw, to the end>
+/// M;<secret>;<nonce>
 /// ```
 ///
 /// The secret was checked by the holder and is skipped. Flags that are not known are too: a newer shell integration may
@@ -151,6 +162,10 @@ pub fn parse_record(bytes: &[u8]) -> Option<Record> {
             let [_, _, path] = fields(bytes)?;
             Some(Record::Path(path.to_vec()))
         }
+        (b'M', _) => {
+            let [_, _, nonce] = fields(bytes)?;
+            Some(Record::Prompt { nonce: Nonce::parse(nonce)? })
+        }
         _ => None,
     }
 }
@@ -176,6 +191,7 @@ struct Waiting {
 enum What {
     Start(u32),
     End(End),
+    Prompt,
 }
 
 /// Joins records with markers.
@@ -198,6 +214,7 @@ impl Boundaries {
         let waiting = match record {
             Record::Started { nonce, id } => Waiting { nonce, what: What::Start(id) },
             Record::Ended { nonce, end } => Waiting { nonce, what: What::End(end) },
+            Record::Prompt { nonce } => Waiting { nonce, what: What::Prompt },
             Record::Path(_) => return None,
         };
         self.waiting.push_back(waiting);
@@ -205,7 +222,9 @@ impl Boundaries {
             return None;
         }
         // Not the start: what a person typed ahead may end many times before the command begins.
-        let oldest = self.waiting.iter().position(|waiting| matches!(waiting.what, What::End(_))).unwrap_or(0);
+        let first = |is: fn(&What) -> bool| self.waiting.iter().position(|waiting| is(&waiting.what));
+        let oldest = first(|what| matches!(what, What::Prompt)).or_else(|| first(|what| matches!(what, What::End(_))));
+        let oldest = oldest.unwrap_or(0);
         self.waiting.remove(oldest)?.given_up(self.known_to)
     }
 
@@ -216,6 +235,11 @@ impl Boundaries {
         let Some(index) = self.waiting.iter().position(is_its_record) else {
             return Vec::new();
         };
+        // A prompt's record may be written behind those of what came after it, so it settles nothing.
+        if matches!(self.waiting.get(index), Some(Waiting { what: What::Prompt, .. })) {
+            self.waiting.remove(index);
+            return vec![Boundary::Prompt { marker: from..to }];
+        }
         let newest = self.waiting.range(..=index).map(Waiting::settles).max().unwrap_or(0);
         let mut boundaries = Vec::new();
         let mut overtaken = None;
@@ -227,6 +251,7 @@ impl Boundaries {
         }
         let found = self.waiting.pop_front().map(|found| match found.what {
             What::Start(id) => Boundary::Started { id, at: to, marker: from..to },
+            What::Prompt => Boundary::Prompt { marker: from..to },
             What::End(end) => Boundary::Ended { end, output_end: from, at: to, marker: Some(from..to) },
         });
         boundaries.extend(found);
@@ -249,7 +274,7 @@ impl Boundaries {
     pub fn waiting_ends(&self) -> impl Iterator<Item = u32> + '_ {
         self.waiting.iter().filter_map(|waiting| match &waiting.what {
             What::End(end) => Some(end.id),
-            What::Start(_) => None,
+            What::Start(_) | What::Prompt => None,
         })
     }
 }
@@ -258,14 +283,14 @@ impl Waiting {
     fn kind(&self) -> MarkerKind {
         match self.what {
             What::Start(_) => MarkerKind::Start,
-            What::End(_) => MarkerKind::End,
+            What::End(_) | What::Prompt => MarkerKind::End,
         }
     }
 
     /// The newest command whose start cannot come any more once this marker is there. What a person typed is 0.
     fn settles(&self) -> u32 {
         match &self.what {
-            What::Start(_) => 0,
+            What::Start(_) | What::Prompt => 0,
             What::End(end) => end.id,
         }
     }
@@ -273,7 +298,7 @@ impl Waiting {
     /// An end without a marker still is an end; a start without one says nothing about the output.
     fn given_up(self, at: u64) -> Option<Boundary> {
         match self.what {
-            What::Start(_) => None,
+            What::Start(_) | What::Prompt => None,
             What::End(end) => Some(Boundary::Ended { end, output_end: at, at, marker: None }),
         }
     }

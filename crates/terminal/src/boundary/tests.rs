@@ -48,6 +48,7 @@ fn a_record_is_read_to_the_letter() {
         })
     );
     assert_eq!(parse_record(b"P;s;/bin;/sbin:"), Some(Record::Path(b"/bin;/sbin:".to_vec())));
+    assert_eq!(parse_record(b"M;s;7.0"), Some(Record::Prompt { nonce: nonce("7.0") }));
 }
 
 #[test]
@@ -128,6 +129,28 @@ fn a_start_is_not_lost_when_the_shell_first_ends_what_was_typed_ahead() {
     assert_eq!(boundaries.record(ended("d", 5)), None);
     boundaries.marker(MarkerKind::End, &nonce("d"), 50, 60);
     assert_eq!(boundaries.marker(MarkerKind::Start, &nonce("c"), 70, 80), []);
+}
+
+#[test]
+fn a_prompt_is_hidden_and_settles_nothing_even_where_it_is_told_behind_what_came_after_it() {
+    let mut boundaries = Boundaries::new();
+    let prompt = || Record::Prompt { nonce: nonce("7.0") };
+    for record in [started("a", 1), ended("b", 1), prompt(), prompt()] {
+        assert_eq!(boundaries.record(record), None);
+    }
+    let prompt_at = |from| [Boundary::Prompt { marker: from..from + 5 }];
+    assert_eq!(boundaries.marker(MarkerKind::End, &nonce("7.0"), 10, 15), prompt_at(10));
+    assert_eq!(boundaries.marker(MarkerKind::End, &nonce("7.0"), 20, 25), prompt_at(20), "painted again");
+    assert_eq!(boundaries.marker(MarkerKind::End, &nonce("7.0"), 26, 31), []);
+    let start = Boundary::Started { id: 1, at: 35, marker: 30..35 };
+    assert_eq!(boundaries.marker(MarkerKind::Start, &nonce("a"), 30, 35), [start]);
+    assert_eq!(boundaries.waiting_ends().collect::<Vec<_>>(), [1]);
+    // Those whose markers are gone cost no end its own place.
+    for _ in 0..3 * WAITING_MAX {
+        assert_eq!(boundaries.record(prompt()), None);
+    }
+    let ended = Boundary::Ended { end: end(1), output_end: 40, at: 45, marker: Some(40..45) };
+    assert_eq!(boundaries.marker(MarkerKind::End, &nonce("b"), 40, 45), [ended]);
 }
 
 #[test]

@@ -228,8 +228,15 @@ impl Session {
     }
 
     pub(super) fn on_prompt(&mut self) {
+        if self.ledger.current.is_some_and(|id| id > super::super::TYPED_IDS_FROM) {
+            // The hooks are back, and told the end of a line that was typed while they were not there.
+            self.end_heuristically("typed into a shell without ptyd's hooks, so its exit code is not known");
+        }
         self.is_heuristic = !self.shared.spec.attests;
-        (self.editor_since, self.reported_at) = (None, None);
+        // The kernel's word may be newer than this prompt, which is read only now, and it does not say it again.
+        let is_editing =
+            self.ledger.current.is_some() && self.state.is_some_and(|s| s.foreground == wire::Foreground::Editor);
+        (self.editor_since, self.reported_at) = (is_editing.then(Instant::now), None);
         for waiter in self.prompt_waiters.drain(..) {
             let _ = waiter.send(());
         }
@@ -405,7 +412,13 @@ impl Session {
             Status::Typed | Status::NotReady if self.somebodys_program_runs() => Err(self.typed_busy_error()),
             Status::Typed => {
                 self.ledger.has_typed_line = true;
-                Err(self.not_ready("somebody has typed at the prompt and the line has not ended; C-c clears it"))
+                let or = if self.takes_lines() {
+                    ", or a prompt that was set by hand (PS1) does not tell that it has"
+                } else {
+                    ""
+                };
+                let why = format!("somebody has typed at the prompt and the line has not ended{or}; C-c clears it");
+                Err(self.not_ready(&why))
             }
             Status::NotReady => Err(self.not_ready(&self.why_not_ready())),
             Status::Failed | Status::NoProcess | Status::LineTooLong | Status::Stalled => {

@@ -90,7 +90,7 @@ impl Session {
     }
 
     /// The shell has no keys of ours.
-    fn takes_lines(&self) -> bool {
+    pub(super) fn takes_lines(&self) -> bool {
         !self.shared.spec.run_line.is_empty()
     }
 
@@ -107,7 +107,12 @@ impl Session {
         if !((self.takes_lines() || self.shared.spec.speaks_in_band) && has_begun) {
             self.goes_without_hooks();
         }
-        self.end_heuristically("the shell's hooks are gone, so its exit code is not known");
+        let lost = if has_begun || !self.takes_lines() {
+            "the shell's hooks are gone, so its exit code is not known"
+        } else {
+            "the shell's hooks are gone, so it is not known whether it has run, nor its exit code"
+        };
+        self.end_heuristically(lost);
     }
 
     /// When a typed command that seems to have ended is old enough to be believed.

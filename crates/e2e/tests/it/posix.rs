@@ -1,0 +1,102 @@
+//! dash, busybox's ash and mksh, at which lines are typed: what a user does to our names, and what others see of ours.
+
+use std::time::{Duration, Instant};
+
+use api::{Boundary, CreateRequest, Dimensions, ExecuteRequest};
+use e2e::{Server, Session};
+
+use crate::boundaries::join_all;
+
+const SHELLS: [&str; 3] = ["dash", "busybox", "mksh"];
+
+async fn session(server: &Server, shell: &str) -> Session {
+    server.session_with(CreateRequest { shell: Some(shell.to_owned()), ..CreateRequest::default() }).await
+}
+
+#[tokio::test]
+async fn what_a_user_does_to_our_names_makes_no_code_false() {
+    let server = Server::start();
+    let disturbances = ["b", "f", "i", "k", "n", "o", "p", "q", "r", "t", "v", "w"]
+        .map(|name| format!("readonly __ptyd_{name}"))
+        .into_iter()
+        .chain(["__ptyd_r=5.1", "unset __ptyd_i", "unset -f __ptyd_c", "unset -f __ptyd_d"].map(str::to_owned));
+    let all: Vec<_> = SHELLS.into_iter().flat_map(|shell| disturbances.clone().map(move |d| (shell, d))).collect();
+    let one = async |(shell, disturbance): (&str, String)| {
+        let session = session(&server, shell).await;
+        // They are undone at the wrong time, too: after the text and before its end is told.
+        for (command, code) in [(disturbance.as_str(), 0), ("(exit 7)", 7), ("true", 0), ("(exit 9)", 9)] {
+            let begun = Instant::now();
+            let done = session.run(command).await;
+            let told = format!("{shell} after {disturbance:?}: {done:?}");
+            assert!(begun.elapsed() < Duration::from_secs(10), "{:?}: {told}", begun.elapsed());
+            match done.boundary {
+                Boundary::Attested | Boundary::Nonce => assert_eq!(done.exit_code, Some(code), "{told}"),
+                Boundary::Heuristic => assert_eq!(done.exit_code, None, "{told}"),
+            }
+        }
+    };
+    for some in all.chunks(8) {
+        join_all(some.iter().cloned().map(one)).await;
+    }
+}
+
+#[tokio::test]
+async fn no_child_is_given_our_names_whatever_is_exported() {
+    let server = Server::start();
+    for shell in SHELLS {
+        let session = session(&server, shell).await;
+        for command in
+            ["true", "set -a; env | grep __ptyd", "env | grep __ptyd", "x=5; sh -c 'echo $x; env | grep __ptyd'"]
+        {
+            let (_, output) = session.gives(command).await;
+            assert_eq!(output, if command.contains("x=5") { "5\n" } else { "" }, "{shell}: {command}");
+        }
+        assert_eq!(session.gives("set +a; (exit 3)").await, (3, String::new()), "{shell}");
+        assert_eq!(
+            session.gives("case $- in *a*) echo on ;; *) echo off ;; esac").await,
+            (0, "off\n".into()),
+            "{shell}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_that_was_set_by_hand_is_said_to_be_perhaps_the_reason_and_an_interrupt_helps() {
+    let server = Server::start();
+    for shell in SHELLS {
+        let session = session(&server, shell).await;
+        session.types("PS1='mine> '").await;
+        let begun = Instant::now();
+        let request = ExecuteRequest { command: "echo no".into(), timeout: Some(20.0), ..ExecuteRequest::default() };
+        let refused = session.try_run(&request).await.expect_err("it cannot be known where the shell is").to_string();
+        assert!(refused.contains("PS1") && refused.contains("C-c"), "{shell}: {refused}");
+        assert!(begun.elapsed() < Duration::from_secs(5), "{shell}: {:?}", begun.elapsed());
+        session.presses(&["C-c"], None).await;
+        assert_eq!(session.gives("echo clear").await, (0, "clear\n".to_owned()), "{shell}");
+        session.types("echo by-hand").await;
+        assert_eq!(session.gives("echo after").await, (0, "after\n".to_owned()), "{shell}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_shown_what_prompts_say_nor_the_line_that_hands_a_command_over() {
+    let server = Server::start();
+    for (shell, cols) in [("dash", 80), ("busybox", 80), ("mksh", 100), ("mksh", 60), ("mksh", 40)] {
+        let dimensions = Some(Dimensions { cols, rows: 24 });
+        let wish = CreateRequest { shell: Some(shell.to_owned()), dimensions, ..CreateRequest::default() };
+        let session = server.session_with(wish).await;
+        for command in ["echo one", "(exit 7)", "echo two"] {
+            session.run(command).await;
+        }
+        session.types("echo by-hand").await;
+        session.run("true").await;
+        let path = format!("/terminals/{}/recording", session.id);
+        let reply = server.connect().ask("GET", &path, "").expect("an answer");
+        let recording = String::from_utf8_lossy(&reply.body);
+        let told = [recording.contains("echo two"), recording.contains("7337"), recording.contains("__ptyd")];
+        assert_eq!(told, [true, false, false], "{shell} in {cols} columns: {recording}");
+        let rows = session.screen().await.join("\n");
+        let told = [rows.contains("echo two"), rows.contains("__ptyd")];
+        assert_eq!(told, [true, false], "{shell} in {cols} columns: {rows}");
+    }
+}
