@@ -83,7 +83,7 @@ async fn what_the_model_can_mend_is_its_error_and_the_rest_is_the_protocols() {
     assert_eq!(unknown["error"]["code"], -32602);
     for (arguments, words) in [
         (json!({ "cmd": "ls" }), "unknown field `cmd`"),
-        (json!({}), "valid arguments: command (string, required), is_input (boolean)"),
+        (json!({}), "valid arguments: command (string, required), inside (boolean), is_input (boolean)"),
         (json!({ "command": "x", "is_input": true, "reset": true }), "reset and is_input"),
         (json!({ "command": "x", "timeout": -1 }), "timeout: -1 is not between 0 and 86400 seconds"),
         (json!({ "command": "x", "wait_for": "(" }), "unclosed group"),
