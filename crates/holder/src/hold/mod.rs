@@ -73,6 +73,9 @@ const ANSWER_PATIENCE_US: u64 = 100_000;
 const ANSWER_RETRY_US: u64 = 1_000;
 /// So many answers wait.
 const ANSWERS_MAX: usize = 256;
+/// How long a command waits for the end of what somebody typed: most of it is over in a moment, and what is not is as busy
+/// as a command is.
+const TYPED_PATIENCE_US: u64 = 500_000;
 /// For this long after a key everything that the shell shows is announced at once.
 const TYPING_US: u64 = 100_000;
 /// After this long without output the pump gives its memory back.
@@ -92,6 +95,7 @@ struct Waiting {
     from: (u64, u32),
     key: Key,
     text: Vec<u8>,
+    since: u64,
     until: u64,
     /// Since when the shell waits for a line, and no prompt has told so.
     seen_at_line: Option<u64>,

@@ -100,7 +100,8 @@ impl Holder {
                 self.answer(from, Status::Busy, u64::from(self.prompt.next_id()));
             }
             Shell::Starting | Shell::Ready | Shell::Typed => {
-                self.waiting = Some(Waiting { from, key, text, until, seen_at_line: None })
+                self.waiting =
+                    Some(Waiting { from, key, text, since: time::monotonic_us(), until, seen_at_line: None });
             }
         }
     }
@@ -114,7 +115,7 @@ impl Holder {
         let is_ready = self.prompt.shell == Shell::Ready && self.keyboard.is_empty();
         if !is_ready || !self.shell_reads_commands() {
             let until = waiting.until;
-            if now >= until || self.waits_in_vain(now) {
+            if now >= until || self.waits_in_vain(now) || self.waits_for_somebodys_program(now) {
                 let status = if self.prompt.shell == Shell::Typed { Status::Typed } else { Status::NotReady };
                 if let Some(Waiting { from, .. }) = self.waiting.take() {
                     self.answer(from, status, 0);
@@ -152,6 +153,14 @@ impl Holder {
     /// The shell has no keys of ours.
     fn takes_lines(&self) -> bool {
         !self.spec.run_line.is_empty()
+    }
+
+    /// Whether what somebody typed at the prompt runs on while a command waits.
+    fn waits_for_somebodys_program(&self, now: u64) -> bool {
+        let is_prompted = self.prompt.shell != Shell::Starting;
+        let is_late = self.waiting.as_ref().is_some_and(|waiting| now >= waiting.since + TYPED_PATIENCE_US);
+        let has_it = || pty::foreground_group(self.leader.as_fd()) != self.shell_pid;
+        is_prompted && is_late && (self.prompt.shell == Shell::Typed || has_it())
     }
 
     /// Whether what is typed now is read as a command: by the line editor, which has the terminal, or by a shell that

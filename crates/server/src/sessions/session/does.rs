@@ -3,9 +3,6 @@
 use super::super::ledger::Sent;
 use super::*;
 
-/// How long a command waits for the end of a line that somebody typed.
-const TYPED_PATIENCE_MS: u32 = 500;
-
 impl Session {
     pub(super) fn on_request(&mut self, request: Request) {
         if matches!(request, Request::Run { .. } | Request::Input { .. }) {
@@ -141,9 +138,6 @@ impl Session {
             self.pending.push(Pending { text, key, until, wait, started });
             return self.refuse_pending();
         }
-        // Most that is typed at a prompt is over in a moment; what is not is as busy as a command is.
-        let is_typed_at = self.ledger.has_typed_line || self.somebodys_program_runs();
-        let patience_ms = if is_typed_at { patience_ms.min(TYPED_PATIENCE_MS) } else { patience_ms };
         self.call(Call::Run { wait, started }, |seq| ToHolder::Run { seq, key, patience_ms, text });
     }
 
