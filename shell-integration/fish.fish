@@ -16,11 +16,12 @@ if not set -q __ptyd_secret
     # lines as they are, whatever IFS is.
     /bin/sh -c 'read -r a; read -r b; printf "%s\n%s\n" "$a" "$b"' <&97 | read -g --line __ptyd_secret __ptyd_file
     test -n "$__ptyd_file"; or return 0
-    # This file, the text to evaluate, the line that does so, the command's id (0: none), the last id taken, its flags,
+    # This file, the text to evaluate and how it was given, the line that does so, the command's id (0: none), the last id taken, its flags,
     # its start marker, the statuses of the pipeline that the last command of ours was, whether a line runs, the lines that
     # run within it, whether its end is told, the statuses that are to be told at the prompt, and the PATH last told.
     set -g __ptyd_script (status filename)
     set -g __ptyd_text
+    set -g __ptyd_given
     set -g __ptyd_line
     set -g __ptyd_id 0
     set -g __ptyd_taken 0
@@ -62,6 +63,7 @@ function __ptyd_take
         set -g __ptyd_busy 1
         builtin functions -e __ptyd_interrupt
         set -g __ptyd_mark \e']7337;C;'$nonce\a
+        set -g __ptyd_given "$text"
         # The editor's own parser says whether the text is whole. It sees only what the key leaves behind at its end.
         # The two line ends make a trailing backslash or comment what it is in a script.
         builtin commandline -r -- "$text"\n\n
@@ -237,6 +239,20 @@ function __ptyd_stay --on-event fish_posterror
     set -l fish_trace
     __ptyd_tell $statuses
     set -g __ptyd_told
+end
+
+# The window's title is made of the line that runs: where that is ours, of the text as it was given. A function that the
+# user defines later is the user's.
+if not functions -q __ptyd_title; and functions -q fish_title
+    functions -c fish_title __ptyd_title
+    function fish_title
+        if set -q argv[1]; and test "$argv[1]" = "$__ptyd_line"
+            # What is between the ends of a title must not end it.
+            string replace -ar '[[:cntrl:]]+' ' ' -- "$__ptyd_given" | read -l --line given
+            set argv[1] "$given"
+        end
+        __ptyd_title $argv
+    end
 end
 
 # Report key: says how things stand when the holder misses a report. The file was sourced again before.

@@ -109,6 +109,11 @@ fi
 # What the shell is, and which applet a program of many programs has to be.
 __ptyd_e=${PTYD_SHELL-} __ptyd_x=${PTYD_APPLET-}
 unset ENV PTYD_SHELL PTYD_APPLET
+# A login shell without any of the user's files is no login shell, or it would read one before this.
+if [ -n "${PTYD_CLEAN-}" ] && unset PTYD_CLEAN && [ -r /etc/profile ]; then
+  # shellcheck source=/dev/null # It is the system's.
+  . /etc/profile
+fi
 if [ -n "${PTYD_ENV+set}" ]; then
   export ENV="$PTYD_ENV"
   unset PTYD_ENV

@@ -247,6 +247,8 @@ class Desk:
         with open(self.root / "shim.log", "a") as log:
             before = set(self.shims())
             async with Client(stdio_client(server, errlog=log), mode=mode) as client:
+                # Without a handshake only an answer tells that it is there.
+                await client.list_tools()
                 # One that starts the server has for a moment a child that looks like itself.
                 [shim] = [pid for pid in set(self.shims()) - before if parent(pid) == os.getpid()]
                 yield Agent(client, shim)

@@ -1,5 +1,9 @@
 """Programs that paint the main screen: full-screen without the alternate one, and their last picture stays as text."""
 
+import os
+import signal
+from pathlib import Path
+
 import pytest
 from fullscreen import lines_of, needs, played
 
@@ -10,15 +14,35 @@ MENU = "--menu pick 10 30 3 a one b two c three"
 async def test_top_on_the_main_screen_is_a_screen_while_it_runs_and_text_when_it_has_ended(desk):
     async with played(desk, "echo before; top -d 99", "COMMAND") as top:
         # What it painted is told once, as the screen; what stood there before it is text.
-        help = await top.session.press("h", wait_for="to continue", timeout=20)
-        assert (len(help.output.splitlines()) <= 12, "full-screen" in help.facts) == (True, True), help.text
+        fields = await top.session.press("f", wait_for="Fields Management", timeout=20)
+        assert (len(fields.output.splitlines()) <= 12, "full-screen" in fields.facts) == (True, True), fields.text
         await top.press("q", until="COMMAND")
+        # A page that is longer than the screen scrolls: it is told whole.
+        help = await top.session.press("h", wait_for="to continue", timeout=20)
+        assert (help.output.splitlines()[0][:8], "full-screen" in help.facts) == ("Help for", False), help.text
+        again = await top.session.press("q", wait_for="COMMAND", timeout=20)
+        assert "full-screen" in again.facts, again.text
         ended = await top.session.press("q", timeout=20)
-        assert ended.exit == 0, ended.text
+        assert (ended.exit, ended.output.startswith("\n")) == (0, False), ended.text
         transcript = await top.session.read(command_id=top.command)
         assert transcript.output.startswith("before\ntop - "), transcript.text
         after = await top.session.run("echo after; (exit 7)")
         assert (after.output, after.exit, "full-screen" in after.facts) == ("after", 7, False)
+
+
+@needs("top")
+async def test_a_painter_that_was_killed_in_a_shell_inside_leaves_a_shell_and_no_screen(desk):
+    session = await desk.session(dimensions={"cols": 80, "rows": 12})
+    await session.run("bash --norc", timeout=10)
+    shown = await session.type("top -d 99 & fg\n", wait_for="COMMAND", timeout=20)
+    assert "full-screen" in shown.facts, shown.text
+    top = next(p for p in desk.processes() if Path(f"/proc/{p}/comm").read_text() == "top\n")
+    os.kill(top, signal.SIGKILL)
+    await session.until(lambda summary: summary["foreground"] == "input_wanted")
+    # What is printed there is text again, to its last line, and a wait is no look at a still screen.
+    many = await session.type("seq 300; sleep 1.5; echo done$((1+1))\n", wait_for="done2", timeout=20)
+    assert many.fact("matched") is not None, many.text
+    assert [str(n) for n in range(1, 301)] == [line for line in many.output.splitlines() if line.isdigit()]
 
 
 @needs("dialog")

@@ -107,7 +107,9 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     ask("GET", f"{of}/screen", **at)
     ask("POST", f"{of}/wait", {"waitFor": "paint", "timeout": 5, "maxChars": 1}, **at)
     ask("POST", f"{of}/signal", {"signal": "INT"}, **at)
-    run("cat", timeout=0.1)
+    # Else the next command is refused, and the signal after it is the shell's.
+    assert ask("POST", f"{of}/wait", {"timeout": 10}, **at)["endedBy"] == "ended"
+    assert run("cat", timeout=0.1)["status"] == "running"
     ask("GET", f"{of}/processes", **at)
     ask("POST", f"{of}/signal", {"signal": "KILL"}, **at)
     ask("GET", f"{of}/signals", **at)

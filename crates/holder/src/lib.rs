@@ -29,3 +29,7 @@ pub const SOCKET_FILE: &str = "control";
 pub const SPEC_FILE: &str = "spec";
 /// The descriptor on which the shell finds its end of the attestation socket.
 pub const ATTESTATION_FD: i32 = 97;
+/// Where a shell that may not look for them finds the staged command and its script (for zsh the folder of it).
+pub const COMMAND_FD: i32 = 96;
+/// See [`COMMAND_FD`].
+pub const SCRIPT_FD: i32 = 95;

@@ -2,7 +2,8 @@
 //! whoever writes more wait: nothing is lost, and nothing is ended.
 //!
 //! An end must not be told long before what it ends, nor a question before its words. So what stands before a marker
-//! that was announced passes at once, and is counted against the time after it.
+//! that was announced passes at once, and is counted against the time after it; but for no longer than a second, or a
+//! job that floods would keep everything else away from whoever waits.
 
 use std::num::NonZeroU64;
 
@@ -59,7 +60,8 @@ impl Pace {
     pub(crate) fn passed(&mut self, bytes: u64, now: u64) -> bool {
         let Some(rate) = self.rate else { return false };
         let were_held = self.held_until.is_some() && bytes > 0;
-        self.credit -= i128::from(bytes) * BYTE;
+        let least = -(i128::from(rate.get()) * i128::from(BURST_US));
+        self.credit = (self.credit - i128::from(bytes) * BYTE).max(least);
         self.awaits = self.awaits.take().map(|(nonce, left)| (nonce, left.saturating_sub(bytes))).filter(|a| a.1 > 0);
         let rate = i128::from(rate.get());
         // Less than a byte is none.
@@ -72,6 +74,11 @@ impl Pace {
     /// When output goes on; `None` while it does.
     pub(crate) fn held_until(&self) -> Option<u64> {
         self.held_until.filter(|_| self.awaits.is_none())
+    }
+
+    /// When what has passed before its time is made up for; `None` if nothing has.
+    pub(crate) fn owes_until(&self) -> Option<u64> {
+        self.held_until().filter(|_| self.credit < 0)
     }
 
     /// A marker is on its way: what stands before it passes, but no more than `bytes`.
@@ -162,7 +169,7 @@ mod tests {
         pace.arrived();
         assert_eq!(pace.allowance(2), 0);
         let at = pace.held_until().expect("in debt");
-        assert!((2 * SECOND..3 * SECOND).contains(&at), "{at}");
+        assert_eq!((at, pace.owes_until()), (SECOND + BREATH_US + 1, Some(at)), "for a second and no longer");
         // A marker that never comes lets no more than so much through.
         pace.await_marker(b"def", 1);
         pace.passed(1, 3);

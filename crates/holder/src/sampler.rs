@@ -99,6 +99,11 @@ impl Sampler {
         self.doubted_until = now + SIGNALLED_DOUBT_US;
     }
 
+    /// No look before then.
+    pub(crate) fn put_off(&mut self, until: u64) {
+        self.next_at = self.next_at.map(|at| at.max(until));
+    }
+
     /// The next look is told whatever it sees.
     fn forget(&mut self) {
         self.last = None;

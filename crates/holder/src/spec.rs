@@ -56,6 +56,9 @@ pub struct Spec {
     /// The shell reports nothing on a descriptor: what it says of its commands stands in its output, and it takes their texts
     /// from a file of the session's folder.
     pub speaks_in_band: bool,
+    /// The script of a shell that may not look for it (another user's): it is given as [`crate::SCRIPT_FD`], and the staged
+    /// command as [`crate::COMMAND_FD`]. Empty where the shell finds both by name.
+    pub script: Vec<u8>,
 }
 
 impl Spec {
@@ -81,7 +84,7 @@ impl Spec {
         e.list(&self.groups).u64(self.open_files_max).u64(self.address_space_max);
         e.u32(self.attestation_fd).bytes(&self.run_line);
         e.bytes(&self.identity.iter().flat_map(|id| id.to_le_bytes()).collect::<Vec<u8>>());
-        e.u64(self.output_rate).bool(self.speaks_in_band);
+        e.u64(self.output_rate).bool(self.speaks_in_band).bytes(&self.script);
         e.take()
     }
 
@@ -127,7 +130,12 @@ impl Spec {
         }
         let spec = Self { output_rate: d.u64()?, ..spec };
         // Before shells that report nothing there was nothing more.
-        if d.is_empty() { Some(spec) } else { Some(Self { speaks_in_band: d.bool()?, ..spec }) }
+        if d.is_empty() {
+            return Some(spec);
+        }
+        let spec = Self { speaks_in_band: d.bool()?, ..spec };
+        // Before scripts were handed over there was nothing more.
+        if d.is_empty() { Some(spec) } else { Some(Self { script: d.bytes()?.to_vec(), ..spec }) }
     }
 }
 
@@ -161,28 +169,37 @@ mod tests {
             identity: vec![1_000, 1_000, 1_000, 27],
             output_rate: 1 << 33,
             speaks_in_band: true,
+            script: b"/s/bash.sh".to_vec(),
         };
         let bytes = spec.encode();
         assert_eq!(Spec::decode(&bytes), Some(spec.clone()));
-        let without = Spec { speaks_in_band: false, ..spec };
+        let without = Spec { script: Vec::new(), ..spec };
         let older = without.encode();
-        let older = older.get(..older.len() - 1).unwrap();
+        let older = older.get(..older.len() - 4).unwrap();
+        assert_eq!(
+            Spec::decode(older),
+            Some(without.clone()),
+            "what the version before scripts were handed over wrote"
+        );
+        let without = Spec { speaks_in_band: false, ..without };
+        let older = without.encode();
+        let older = older.get(..older.len() - 4 - 1).unwrap();
         assert_eq!(Spec::decode(older), Some(without.clone()), "what the version before silent shells wrote");
         let without = Spec { output_rate: 0, ..without };
         let older = without.encode();
-        let older = older.get(..older.len() - 1 - 8).unwrap();
+        let older = older.get(..older.len() - 4 - 1 - 8).unwrap();
         assert_eq!(Spec::decode(older), Some(without.clone()), "what the version before rates wrote");
         let without = Spec { identity: Vec::new(), ..without };
         let older = without.encode();
-        let older = older.get(..older.len() - 1 - 8 - 4).unwrap();
+        let older = older.get(..older.len() - 4 - 1 - 8 - 4).unwrap();
         assert_eq!(Spec::decode(older), Some(without.clone()), "what the version before other users wrote");
         let without = Spec { attestation_fd: 0, run_line: Vec::new(), ..without };
         let older = without.encode();
-        let older = older.get(..older.len() - 1 - 8 - 4 - 4 - 4).unwrap();
+        let older = older.get(..older.len() - 4 - 1 - 8 - 4 - 4 - 4).unwrap();
         assert_eq!(Spec::decode(older), Some(without.clone()), "what the version before other shells wrote");
         let without = Spec { groups: Vec::new(), open_files_max: 0, address_space_max: 0, ..without };
         let bytes_before = without.encode();
-        let older = bytes_before.get(..bytes_before.len() - 1 - 8 - 4 - 8 - 4 - 16).unwrap();
+        let older = bytes_before.get(..bytes_before.len() - 4 - 1 - 8 - 4 - 8 - 4 - 16).unwrap();
         assert_eq!(Spec::decode(older), Some(without), "what the version before limits wrote");
         assert_eq!(Spec::decode(bytes.get(..bytes.len() - 2).unwrap()), None);
     }

@@ -94,14 +94,14 @@ impl Program {
     }
 }
 
-/// Forks and executes `program` as the leader of a new session on `follower`, with `extra` at descriptor
-/// `extra_at`. Returns the pid once execve(2) has succeeded.
+/// Forks and executes `program` as the leader of a new session on `follower`, with each of `extra` at its descriptor, in this
+/// order. Returns the pid once execve(2) has succeeded.
 ///
 /// The caller must be single-threaded: the child runs Rust code between fork and exec.
 pub fn on_terminal(
     program: &Program,
     follower: BorrowedFd<'_>,
-    extra: Option<(BorrowedFd<'_>, RawFd)>,
+    extra: &[(BorrowedFd<'_>, RawFd)],
 ) -> Result<u32, SpawnError> {
     let mut argv: Vec<*const libc::c_char> = program.argv.iter().map(|a| a.as_ptr()).collect();
     argv.push(std::ptr::null());
@@ -109,6 +109,7 @@ pub fn on_terminal(
     envp.push(std::ptr::null());
     let limits: Vec<_> = program.limits.iter().map(|(resource, value)| (resource.number(), *value)).collect();
     let groups: Vec<RawFd> = program.groups.iter().map(AsRawFd::as_raw_fd).collect();
+    let extra: Vec<_> = extra.iter().map(|(fd, at)| (fd.as_raw_fd(), *at)).collect();
     let (errors, report) =
         pipe_with(PipeFlags::CLOEXEC).map_err(|e| SpawnError { step: Step::Descriptors, errno: e.raw_os_error() })?;
     let plan = Plan {
@@ -118,7 +119,7 @@ pub fn on_terminal(
         cwd: program.cwd.as_ptr(),
         umask: program.umask,
         follower: follower.as_raw_fd(),
-        extra: extra.map(|(fd, at)| (fd.as_raw_fd(), at)),
+        extra: &extra,
         report: report.as_raw_fd(),
         limits: &limits,
         groups: &groups,
@@ -180,7 +181,7 @@ struct Plan<'a> {
     cwd: *const libc::c_char,
     umask: u32,
     follower: RawFd,
-    extra: Option<(RawFd, RawFd)>,
+    extra: &'a [(RawFd, RawFd)],
     report: RawFd,
     limits: &'a [(RlimitResource, u64)],
     groups: &'a [RawFd],
@@ -230,8 +231,8 @@ unsafe fn become_program(plan: &Plan<'_>) -> ! {
         }
         // After all that was opened before the fork was used, for one of those may have this number; before the limit of
         // descriptors, which may be below it.
-        if let Some((from, at)) = plan.extra {
-            let is_placed = if from == at { libc::fcntl(from, libc::F_SETFD, 0) } else { libc::dup2(from, at) };
+        for (from, at) in plan.extra {
+            let is_placed = if from == at { libc::fcntl(*from, libc::F_SETFD, 0) } else { libc::dup2(*from, *at) };
             if is_placed == -1 {
                 fail(report, Step::Descriptors);
             }
@@ -288,7 +289,7 @@ mod tests {
         let pty = Pty::open(80, 24).expect("a pty");
         let of = |limits, groups| {
             let program = program("/bin/true", "/").bounded(limits, groups);
-            on_terminal(&program, pty.follower.as_fd(), None).map_err(|e| (e.step, e.errno))
+            on_terminal(&program, pty.follower.as_fd(), &[]).map_err(|e| (e.step, e.errno))
         };
         // Above what the system allows anybody (sysctl fs.nr_open).
         assert_eq!(of(vec![(Resource::OpenFiles, u64::MAX - 1)], Vec::new()), Err((Step::Limit, libc::EPERM)));
@@ -300,10 +301,9 @@ mod tests {
     #[test]
     fn a_missing_program_and_a_missing_directory_are_told_apart() {
         let pty = Pty::open(80, 24).expect("a pty");
-        let e = on_terminal(&program("/nonexistent", "/"), pty.follower.as_fd(), None).expect_err("no such program");
+        let e = on_terminal(&program("/nonexistent", "/"), pty.follower.as_fd(), &[]).expect_err("no such program");
         assert_eq!((e.step, e.errno), (Step::Exec, libc::ENOENT));
-        let e =
-            on_terminal(&program("/bin/true", "/nonexistent"), pty.follower.as_fd(), None).expect_err("no such dir");
+        let e = on_terminal(&program("/bin/true", "/nonexistent"), pty.follower.as_fd(), &[]).expect_err("no such dir");
         assert_eq!((e.step, e.errno), (Step::Directory, libc::ENOENT));
     }
 }

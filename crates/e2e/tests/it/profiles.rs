@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use api::{CreateRequest, Dimensions, InputRequest, SessionStatus};
+use api::{Boundary, CreateRequest, Dimensions, InputRequest, SessionStatus};
 use client::ClientError;
 use e2e::{Home, Server, Start};
 use serde_json::{Value, json};
@@ -132,24 +132,40 @@ async fn commands_at_the_start_that_fail_are_told_and_the_session_can_be_used() 
 #[tokio::test]
 async fn a_clean_shell_reads_none_of_the_users_start_up_files() {
     let server = with_file("[profiles.clean]\nrc = \"clean\"\n[profiles.login]\nrc = \"clean\"\nlogin = true\n");
-    for file in [".bashrc", ".bash_profile", ".zshenv", ".zshrc", ".zprofile"] {
+    for file in [".bashrc", ".bash_profile", ".zshenv", ".zshrc", ".zprofile", ".profile"] {
         std::fs::write(server.home().path().join(file), "READ=yes\n").expect("written");
     }
     assert_eq!(server.session().await.gives("echo \"<$READ>\"").await, (0, "<yes>\n".to_owned()));
-    for (shell, profile) in [("bash", "clean"), ("bash", "login"), ("zsh", "clean"), ("zsh", "login")] {
-        let request = CreateRequest { shell: Some(shell.to_owned()), ..by(profile) };
-        let session = server.session_with(request).await;
-        let words = "echo \"<$READ${PTYD_CLEAN-}${PTYD_ZSH_CLEAN-}>\"";
-        assert_eq!(session.gives(words).await, (0, "<>\n".to_owned()), "{shell} {profile}");
+    let config = server.home().path().join("config/fish");
+    std::fs::create_dir_all(&config).expect("a folder");
+    std::fs::write(config.join("config.fish"), "set READ yes\n").expect("written");
+    std::fs::write(server.home().path().join("rc"), "READ=yes\n").expect("written");
+    let env = [("ENV".to_owned(), server.home().path().join("rc").display().to_string())];
+    for shell in ["bash", "zsh", "fish", "dash", "busybox", "mksh"] {
+        for (profile, read) in [(None, "yes"), (Some("clean"), ""), (Some("login"), "")] {
+            let profile = profile.map(str::to_owned);
+            let request =
+                CreateRequest { shell: Some(shell.to_owned()), env: env.clone().into(), profile, ..Default::default() };
+            let session = server.session_with(request).await;
+            let words = format!(
+                "echo \"<$READ>\"; {}",
+                if shell == "fish" { "true" } else { "echo ${PTYD_CLEAN-}${PTYD_ZSH_CLEAN-}" }
+            );
+            let rest = if shell == "fish" { "" } else { "\n" };
+            let told = format!("{shell} {:?}", session.look().await.profile);
+            assert_eq!(session.gives(&words).await, (0, format!("<{read}>\n{rest}")), "{told}");
+            assert_eq!(session.look().await.boundary, Boundary::Attested, "{told}");
+        }
     }
-    let (why, _) = refusal(&server, &CreateRequest { shell: Some("fish".to_owned()), ..by("clean") }).await;
-    assert_eq!(why, "profile: clean: rc: fish cannot be started clean; bash and zsh can");
+    let (why, _) = refusal(&server, &CreateRequest { shell: Some("python3".to_owned()), ..by("clean") }).await;
+    assert_eq!(why, "profile: rc: python3 cannot be started clean; the shells that ptyd has a script for can");
 }
 
 #[tokio::test]
 async fn a_shell_is_another_users_where_root_serves_and_is_refused_where_not() {
-    let server =
-        with_file("[profiles.other]\nuser = \"nobody\"\ncwd = \"/tmp\"\n[profiles.none]\nuser = \"no-such-user\"\n");
+    let server = with_file(
+        "[profiles.other]\nuser = \"nobody\"\ncwd = \"/tmp\"\n[profiles.login]\nuser = \"nobody\"\ncwd = \"/tmp\"\nlogin = true\n[profiles.none]\nuser = \"no-such-user\"\n",
+    );
     let (why, field) = refusal(&server, &by("none")).await;
     assert_eq!(
         (why.as_str(), field.as_deref()),
@@ -160,8 +176,40 @@ async fn a_shell_is_another_users_where_root_serves_and_is_refused_where_not() {
         assert!(why.contains("only a server that root has started can start shells of nobody"), "{why}");
         return;
     }
+    let told = "$(id -un) $USER $LOGNAME $(id -G) $(stat -c %U \"$(tty)\") $PWD";
+    for shell in ["bash", "zsh", "fish", "dash", "busybox", "mksh"] {
+        for profile in ["other", "login"] {
+            let session = server.session_with(CreateRequest { shell: Some(shell.to_owned()), ..by(profile) }).await;
+            assert_eq!(environment(&server, &session.id)["user"], "nobody");
+            let told = if shell == "fish" { told.replace("$(", "(").replace('"', "") } else { told.to_owned() };
+            let done = session.run(&format!("echo {told}")).await;
+            let seen = (done.boundary, done.exit_code, done.output.unwrap_or_default());
+            let right = "nobody nobody nobody 65534 nobody /tmp\n".to_owned();
+            assert_eq!(seen, (Boundary::Attested, Some(0), right), "{shell} {profile}");
+            assert_eq!(session.gives("sh -c 'exit 7'").await.0, 7, "{shell} {profile}");
+            // What it is given it may read, and nothing else of ours; and it may change none of it.
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", session.look().await.pid.expect("it runs")));
+            let holder = stat.ok().and_then(|s| s.rsplit(") ").next()?.split(' ').nth(1).map(str::to_owned));
+            let closed = [
+                server.home().state().display().to_string(),
+                "/proc/self/fd/95/..".to_owned(),
+                "/proc/self/fd/95/../..".to_owned(),
+                format!("/proc/{}/fd", holder.expect("its parent")),
+            ];
+            for place in &closed {
+                let (code, output) = session.gives(&format!("sh -c 'ls {place}' 2>/dev/null")).await;
+                assert!(code != 0 && output.is_empty(), "{shell} {profile}: {place}: {output}");
+            }
+            for writes in ["sh -c 'echo x >>/proc/self/fd/9?'", "python3 -c 'import os; os.write(9?, b\"x\")'"] {
+                for fd in ["95", "96"] {
+                    let (code, _) = session.gives(&writes.replace("9?", fd)).await;
+                    assert_ne!(code, 0, "{shell} {profile}: {fd}: {writes}");
+                }
+            }
+            assert_eq!(session.gives("echo still here").await, (0, "still here\n".to_owned()), "{shell} {profile}");
+        }
+    }
     let shell = server.session_with(by("other")).await;
-    assert_eq!(environment(&server, &shell.id)["user"], "nobody");
     let shown = "echo \"who: $(id -un) $USER $LOGNAME $(id -G) $(stat -c %U \"$(tty)\") $PWD\"";
     let line = InputRequest { input: Some(shown.to_owned()), end_with_newline: true, ..InputRequest::default() };
     server.client().input(&shell.id, &line, None).await.expect("it is typed");

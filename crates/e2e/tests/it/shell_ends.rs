@@ -217,9 +217,11 @@ async fn a_stopped_program_is_told_and_can_be_resumed() {
         runs(t, &line, 1).await;
         t.shell.presses(&["C-z"], None).await;
         let stopped = t.shell.end_of(&sleep).await;
-        assert_ne!(stopped.status, CommandStatus::Running, "{:?}: {stopped:?}", t.dialect);
+        let told = (stopped.status, t.shell.look().await.foreground);
+        assert_eq!(told, (CommandStatus::Completed, Foreground::Stopped), "{:?}: {stopped:?}", t.dialect);
         let (_, _, jobs) = t.gives("jobs").await;
         assert!(jobs.contains(&line), "{:?}: {jobs}", t.dialect);
+        assert_eq!(t.shell.look().await.foreground, Foreground::Idle, "{:?}", t.dialect);
         let resumed = t.shell.run_until("fg", &line).await;
         goes_on(t, &line).await;
         t.shell.signal("INT").await;

@@ -179,6 +179,9 @@ async fn noise_is_what_a_person_would_see() {
         let rows = t.shell.screen().await;
         let has = |word: &str| rows.iter().any(|row| row.contains(word));
         assert_eq!((has("echo shown"), has("__ptyd")), (true, false), "{:?}: {rows:?}", t.dialect);
+        let journal = String::from_utf8_lossy(&t.shell.journal().await).into_owned();
+        let titles: Vec<_> = journal.split("\x1b]0;").skip(1).filter_map(|rest| rest.split('\x07').next()).collect();
+        assert!(!titles.iter().any(|title| title.contains("__ptyd")), "{:?}: {titles:?}", t.dialect);
         let raw = t.shell.run(r"printf 'a\033[31mb\rc\000\377d\n'").await;
         assert_eq!(t.shell.bytes_of(&raw).await, b"a\x1b[31mb\rc\0\xffd\r\n", "{:?}", t.dialect);
     })

@@ -38,10 +38,6 @@ async fn what_a_person_typed_is_told_as_what_runs_and_refuses_commands() {
 #[tokio::test]
 async fn what_a_person_typed_and_stopped_is_told_as_stopped() {
     each("20 what a person types", async |t| {
-        if t.dialect.is_fish() {
-            // Its `$status` says nothing of a stop.
-            return;
-        }
         t.shell.sends(b"sh -c 'read x'\r").await;
         becomes(t, Foreground::InputWanted).await;
         t.shell.presses(&["C-z"], None).await;

@@ -34,7 +34,7 @@ use crate::pump::{Pump, Turn};
 use crate::sampler::Sampler;
 use crate::spec::Spec;
 use crate::wire::{Foreground, FromHolder, Hello, Key, PROTOCOL, State, Status, Tail, Target, ToHolder};
-use crate::{ATTESTATION_FD, SOCKET_FILE};
+use crate::{ATTESTATION_FD, COMMAND_FD, SCRIPT_FD, SOCKET_FILE};
 
 /// The private keys, bound in every keymap by the scripts in shell-integration/: load the staged command and accept it.
 const KEY_RUN: &[u8] = b"\x1b\x1f\x1b\x1e";
@@ -51,6 +51,8 @@ const DATAGRAM_BYTES_MAX: usize = 8192;
 const FULL_RETRY_US: u64 = 200_000;
 /// More than a terminal holds (tty_buffer.c, n_tty.c): what comes after it is the flood of somebody who was left behind.
 const LAST_BYTES_MAX: u64 = 1 << 20;
+/// What a pseudoterminal holds before who writes has to wait (pty.c, n_tty.c), with some to spare.
+const HELD_BYTES_MAX: usize = 16 << 10;
 /// How often a hung-up terminal is looked at again: a daemon may open it once more.
 const HUNG_UP_RETRY_US: u64 = 200_000;
 /// A prompt that is not told in this time after its shell began to wait is none that tells.
@@ -174,9 +176,13 @@ pub fn run(folder: &Path) -> io::Result<()> {
     let server = server_on_standard_input()?;
     let terminal = pty::Pty::open(spec.cols, spec.rows)?;
     let attestation = socket::Attestation::pair()?;
+    // In memory: a full disk must not keep a command from running, and truncating a file on a disk costs more than
+    // all else that a command needs here.
+    let command_file = std::fs::File::from(rustix::fs::memfd_create("command", rustix::fs::MemfdFlags::CLOEXEC)?);
     // A shell takes longer to start than all that it needs from us, so it goes first.
-    let (shell_pid, server) = start_shell(&spec, terminal.follower, attestation.theirs, server)?;
-    let parts = (spec, signals, server, terminal.leader, attestation.ours);
+    let given = Given { command_file: &command_file, theirs: attestation.theirs };
+    let (shell_pid, server) = start_shell(&spec, terminal.follower, given, server)?;
+    let parts = (spec, signals, server, terminal.leader, attestation.ours, command_file);
     let mut holder = Holder::of_shell(shell_pid, folder, &terminal.path, parts).inspect_err(|_| {
         // It would have nobody to hold it.
         let _ = signal::send(shell_pid.cast_signed(), signal::KILL);
@@ -198,7 +204,7 @@ fn server_on_standard_input() -> io::Result<Client> {
 }
 
 /// Starts the shell, or tells the server why that is not possible.
-fn start_shell(spec: &Spec, follower: OwnedFd, theirs: OwnedFd, mut server: Client) -> io::Result<(u32, Client)> {
+fn start_shell(spec: &Spec, follower: OwnedFd, given: Given<'_>, mut server: Client) -> io::Result<(u32, Client)> {
     let program = match bounded(spec) {
         Ok(program) => program,
         Err(e) => {
@@ -212,13 +218,38 @@ fn start_shell(spec: &Spec, follower: OwnedFd, theirs: OwnedFd, mut server: Clie
         rustix::fs::fchown(&follower, Some(rustix::process::Uid::from_raw(*uid)), None)?;
     }
     let at = i32::try_from(spec.attestation_fd).ok().filter(|fd| *fd > 2).unwrap_or(ATTESTATION_FD);
-    let extra = spec.attests.then(|| (theirs.as_fd(), at));
-    match spawn::on_terminal(&program, follower.as_fd(), extra) {
+    let readable = given.to_another_user(spec)?;
+    let mut extra: Vec<_> = readable.iter().map(|(file, at)| (file.as_fd(), *at)).collect();
+    // Last, for one of those may have its number.
+    extra.extend(spec.attests.then(|| (given.theirs.as_fd(), at)));
+    match spawn::on_terminal(&program, follower.as_fd(), &extra) {
         Ok(pid) => Ok((pid, server)),
         Err(e) => {
             server.send(&not_started(e.step, e.errno.unsigned_abs()));
             Err(io::Error::from_raw_os_error(e.errno))
         }
+    }
+}
+
+/// What a shell is given beside its terminal.
+struct Given<'a> {
+    command_file: &'a std::fs::File,
+    /// Its end of the attestation socket.
+    theirs: OwnedFd,
+}
+
+impl Given<'_> {
+    /// What a shell reads that may not look for it by name: the folders above are closed to it, and so is what is ours in
+    /// /proc. It may only read, and nothing of it is secret.
+    fn to_another_user(&self, spec: &Spec) -> io::Result<Vec<(std::fs::File, i32)>> {
+        if spec.script.is_empty() {
+            return Ok(Vec::new());
+        }
+        let script = std::fs::File::open(Path::new(std::ffi::OsStr::from_bytes(&spec.script)))?;
+        // It is opened by this user for every command.
+        rustix::fs::fchmod(self.command_file, rustix::fs::Mode::from_raw_mode(0o444))?;
+        let command = std::fs::File::open(format!("/proc/self/fd/{}", self.command_file.as_raw_fd()))?;
+        Ok(vec![(script, SCRIPT_FD), (command, COMMAND_FD)])
     }
 }
 
@@ -290,7 +321,10 @@ fn greeting(secret: &[u8], command_file: &std::fs::File, spec: &Spec, seed: u32)
     if !spec.attests {
         return VecDeque::new();
     }
-    let path = format!("/proc/{}/fd/{}", std::process::id(), command_file.as_raw_fd());
+    let path = match spec.script.is_empty() {
+        true => format!("/proc/{}/fd/{}", std::process::id(), command_file.as_raw_fd()),
+        false => format!("/proc/self/fd/{COMMAND_FD}"),
+    };
     let seed = if speaks_by_prompts(spec) { format!("{seed}\n") } else { String::new() };
     [secret, b"\n", path.as_bytes(), b"\n", seed.as_bytes()].concat().into()
 }
@@ -300,7 +334,14 @@ impl Holder {
         shell_pid: u32,
         folder: &Path,
         path: &CStr,
-        (spec, signals, server, leader, attestation): (Spec, OwnedFd, Client, OwnedFd, OwnedFd),
+        (spec, signals, server, leader, attestation, command_file): (
+            Spec,
+            OwnedFd,
+            Client,
+            OwnedFd,
+            OwnedFd,
+            std::fs::File,
+        ),
     ) -> io::Result<Self> {
         let events = EventsWriter::create(folder)?;
         let retention = match spec.journal_bytes_max {
@@ -310,9 +351,6 @@ impl Holder {
         let journal = journal::Writer::create(folder, retention)?;
         let listener = socket::listen_in(folder, SOCKET_FILE)?;
         listener.set_nonblocking(true)?;
-        // In memory: a full disk must not keep a command from running, and truncating a file on a disk costs more than
-        // all else that a command needs here.
-        let command_file = std::fs::File::from(rustix::fs::memfd_create("command", rustix::fs::MemfdFlags::CLOEXEC)?);
         let text_file = spec.speaks_in_band.then(|| requests::text_file(folder)).transpose()?;
         let secret = secret()?;
         let seed = seed()?;
@@ -621,6 +659,9 @@ impl Holder {
     }
 
     fn look(&mut self, now: u64) {
+        if let Some(until) = self.pace.owes_until() {
+            return self.sampler.put_off(until);
+        }
         let Some(state) = self.sampler.look(now, self.leader.as_fd(), self.shell_pid) else { return };
         // At the prompt only that is news what somebody typed ahead.
         let is_typed_ahead = state.group != self.shell_pid || state.foreground == Foreground::ShellReads;
@@ -631,7 +672,7 @@ impl Holder {
             return;
         }
         if self.pace.held_until().is_some() && !matches!(state.foreground, Foreground::Busy | Foreground::Unknown) {
-            self.takes_the_rest(now);
+            self.pump_once(now, HELD_BYTES_MAX);
         }
         // A question is told only together with everything that was written before it was asked.
         self.announce_by = Some(now);

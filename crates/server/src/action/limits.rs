@@ -127,10 +127,11 @@ impl Limits {
             Limit::Processes => self.processes = Some(whole(LIMIT_PROCESSES)?),
             Limit::OpenFiles => self.open_files = Some(whole(LIMIT_OPEN_FILES)?),
             Limit::OutputMb => {
-                self.output = Some((within(LIMIT_MIN, LIMIT_OUTPUT_MB_MAX)? * f64::from(1 << 20)) as u64);
+                self.output = Some((within(LIMIT_MIN, LIMIT_OUTPUT_MB_MAX)? * f64::from(1 << 20)).round() as u64);
             }
             Limit::OutputMbPerSecond => {
-                self.output_rate = Some((within(LIMIT_MIN, LIMIT_OUTPUT_RATE_MB_MAX)? * f64::from(1 << 20)) as u64);
+                self.output_rate =
+                    Some((within(LIMIT_MIN, LIMIT_OUTPUT_RATE_MB_MAX)? * f64::from(1 << 20)).round() as u64);
             }
             Limit::CommandSeconds => self.command_time = Some(seconds()?),
             Limit::InactivityTimeout => self.inactivity = Some(lifetime()?),
@@ -169,7 +170,8 @@ impl Limits {
 
     /// The figure in the limit's own unit.
     pub fn value(&self, limit: Limit) -> Option<f64> {
-        let megabytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        // As it was given: a part of a byte more or less is nobody's wish.
+        let megabytes = |bytes: u64| (bytes as f64 / f64::from(1 << 20) * 1e6).round() / 1e6;
         match limit {
             Limit::CpuSeconds => self.cpu.map(|d| d.as_secs_f64()),
             Limit::MemoryMb => self.memory.map(megabytes),
@@ -257,6 +259,10 @@ mod tests {
             }
         }
         assert!(Limit::ALL.iter().all(|limit| limits.value(*limit) == Some(64.0)), "{limits:?}");
+        for given in [0.01, 0.1, 0.2, 1.1, 2.345] {
+            limits.set(Limit::OutputMb, given).expect("within its bounds");
+            assert_eq!(limits.value(Limit::OutputMb), Some(given));
+        }
         assert_eq!((limits.memory, limits.cpu), (Some(64 << 20), Some(Duration::from_secs(64))));
         assert_eq!(limits.set(Limit::Processes, 2.5), Err("2.5 is no whole number".to_owned()));
         assert_eq!(limits.set(Limit::Processes, 1.0), Err("1 is not from 2 to 4194304".to_owned()));

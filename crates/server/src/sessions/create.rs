@@ -17,7 +17,8 @@ use crate::action::{ActionError, Create, Limits, SessionView};
 use crate::identity::Principal;
 use crate::ids::SessionId;
 use crate::limits;
-use crate::shell::{Shell, Wanted};
+use crate::profile::StartFiles;
+use crate::shell::Wanted;
 
 /// Variables of the server's or client's own that mean nothing, or something wrong, in a new terminal.
 const NOT_INHERITED: [&[u8]; 21] = [
@@ -116,14 +117,10 @@ impl Manager {
             own_shell: get(&env, b"SHELL"),
             env: get(&env, b"ENV"),
             zdotdir: get(&env, b"ZDOTDIR"),
+            clean: profile.rc == StartFiles::Clean,
+            is_anothers: setting.user.is_some(),
         };
-        let mut shell = self.integration.pick(&wanted)?;
-        if setting.user.is_some() {
-            let argv = setting.plain_arguments(&shell.name, login);
-            shell = Shell { name: shell.name, program: shell.program, argv, ..Shell::default() };
-        } else if let Some(variable) = setting.clean(&shell.name, login)? {
-            set(&mut env, variable, b"1");
-        }
+        let shell = self.integration.pick(&wanted)?;
         for (name, value) in &shell.env {
             set(&mut env, name, value);
         }
@@ -168,6 +165,7 @@ impl Manager {
             attestation_fd: shell.attestation_fd,
             run_line: shell.run_line,
             speaks_in_band: shell.speaks_in_band,
+            script: shell.script,
             identity: setting.user.map(|user| [vec![user.uid, user.gid], user.groups].concat()).unwrap_or_default(),
             ..Spec::default()
         };

@@ -175,32 +175,6 @@ impl Setting {
         }
         Ok(env)
     }
-
-    /// How the shell of this name is told to leave the user's start-up files alone: a variable for our script, which takes it
-    /// away again. Those that know one file only, `ENV`, were not given it.
-    pub(super) fn clean(&self, shell: &str, login: bool) -> Result<Option<&'static [u8]>, ActionError> {
-        match (self.profile.rc, shell) {
-            (StartFiles::User, _) => Ok(None),
-            (StartFiles::Clean, "bash") => Ok(Some(b"PTYD_CLEAN")),
-            (StartFiles::Clean, "zsh") => Ok(Some(b"PTYD_ZSH_CLEAN")),
-            (StartFiles::Clean, "dash") if !login => Ok(None),
-            (StartFiles::Clean, other) => {
-                let login = if login { " as a login shell" } else { "" };
-                let name = self.name.as_deref().unwrap_or_default();
-                Err(invalid(format!("{name}: rc: {other}{login} cannot be started clean; bash and zsh can")))
-            }
-        }
-    }
-
-    /// The shell of another user is started without our script, which that user cannot read.
-    pub(super) fn plain_arguments(&self, shell: &str, login: bool) -> Vec<Vec<u8>> {
-        let mut argv = vec![if login { format!("-{shell}") } else { shell.to_owned() }.into_bytes()];
-        if self.profile.rc == StartFiles::Clean && shell == "bash" {
-            argv.extend([b"--norc".to_vec(), b"--noprofile".to_vec()]);
-        }
-        argv.push(b"-i".to_vec());
-        argv
-    }
 }
 
 /// `None` where the server runs as that user anyway.
@@ -283,9 +257,5 @@ mod tests {
         let relative = of(Profile { path_prepend: vec!["bin".into()], ..Profile::default() });
         let told = shown(&relative, &wish(&[], &[])).expect_err("relative");
         assert_eq!(told, "profile: web: path_prepend: bin is not an absolute path, or cannot stand in PATH");
-        let clean = of(Profile { rc: StartFiles::Clean, ..Profile::default() });
-        assert_eq!(clean.clean("bash", true).expect("bash can"), Some(b"PTYD_CLEAN".as_slice()));
-        assert_eq!(clean.clean("dash", false).expect("it reads ENV alone"), None);
-        assert!(clean.clean("dash", true).is_err() && clean.clean("fish", false).is_err());
     }
 }

@@ -209,7 +209,7 @@ impl Ledger {
         match event.record() {
             Some(Record::Started { holder_pid, shell_pid, cols, rows }) => {
                 (self.holder_pid, self.shell_pid, self.started_us) = (holder_pid, shell_pid, event.time_us);
-                (self.cols, self.rows) = (cols, rows);
+                self.resize(cols, rows);
             }
             Some(Record::Accepted { id, nonce, key, text }) => {
                 self.accepted(id, key, text, event);
@@ -220,7 +220,7 @@ impl Ledger {
                 }
             }
             Some(Record::Attested { report }) => self.report(report, event, news),
-            Some(Record::Resized { cols, rows }) => (self.cols, self.rows) = (cols, rows),
+            Some(Record::Resized { cols, rows }) => self.resize(cols, rows),
             Some(Record::Exited { wait_status, end, dropped_records }) => {
                 self.dropped_records = dropped_records;
                 self.exit = Some((wait_status, end.0, event.time_us));
@@ -261,6 +261,11 @@ impl Ledger {
             }
             Some(Record::Retained { .. }) | None => {}
         }
+    }
+
+    fn resize(&mut self, cols: u16, rows: u16) {
+        (self.cols, self.rows) = (cols, rows);
+        self.scanner.resize(rows);
     }
 
     /// A limit was hit; known again when it comes back from the events. Whether it is the first time.

@@ -234,7 +234,8 @@ impl Manager {
         budget: usize,
     ) -> Result<Report, ActionError> {
         let Finished { ended_by, from, waited, matched, accepted_bytes, snapshot } = finished;
-        let Snapshot { view, command, shown_to, paint_from, paints_main, last_paint, .. } = snapshot;
+        let Snapshot { view, command, shown_to, paint_from, paints_main, last_paint, last_paint_is_main, .. } =
+            snapshot;
         let to = command.as_ref().and_then(|c| c.end_offset).unwrap_or(shown_to);
         let (from, to) = (from.min(to), to);
         let is_fullscreen = view.foreground == Foreground::Fullscreen;
@@ -244,10 +245,15 @@ impl Manager {
         let output = if is_paint {
             TextView { from, to, ..TextView::default() }
         } else {
-            let begins = Begins { in_paint: last_paint.contains(&from), ..Begins::default() };
+            let in_paint = last_paint.contains(&from);
+            let begins = Begins { in_paint: in_paint && !last_paint_is_main, ..Begins::default() };
             // What is painted on the main screen would be told twice.
             let text_to = paint_from.filter(|_| screen.is_some() && paints_main).map_or(to, |paint| paint.min(to));
-            let text = self.text_with(&handle.shared, (from, text_to), view.cols, budget, begins).await?;
+            let mut text = self.text_with(&handle.shared, (from, text_to), view.cols, budget, begins).await?;
+            if in_paint && last_paint_is_main {
+                // The way to the place where the cursor was left.
+                text.head.drain(..text.head.len() - text.head.trim_start_matches('\n').len());
+            }
             TextView { to, ..text }
         };
         Ok(Report { session: view, command, ended_by, waited, output, screen, accepted_bytes, matched })

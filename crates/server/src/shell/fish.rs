@@ -5,7 +5,7 @@ use super::{Shell, Start};
 
 pub(super) fn start(start: &Start<'_>) -> Shell {
     let mut source = b"source '".to_vec();
-    for byte in start.scripts.path(Script::Fish) {
+    for byte in start.script(Script::Fish) {
         // All that means something between its quotes.
         if matches!(byte, b'\\' | b'\'') {
             source.push(b'\\');
@@ -16,6 +16,9 @@ pub(super) fn start(start: &Start<'_>) -> Shell {
     let mut argv = vec![b"fish".to_vec(), b"-i".to_vec(), b"-C".to_vec(), source];
     if start.wanted.login {
         argv.push(b"-l".to_vec());
+    }
+    if start.wanted.clean {
+        argv.push(b"--no-config".to_vec());
     }
     Shell { argv, attests: true, ..Shell::default() }
 }

@@ -1,5 +1,6 @@
 //! The kinds of shells, one row for each name of a program. A shell of a kind that is here is one row more.
 
+use super::scripts::Script;
 use super::{Shell, Start, bash, fish, nu, other, posix, zsh};
 
 /// How a program is spoken to.
@@ -42,6 +43,18 @@ impl Kind {
     pub(super) fn of(name: &str) -> Self {
         let stem = name.split('-').next().unwrap_or(name);
         Self::NAMES.iter().find(|(known, _)| *known == stem).map_or(Self::Other, |(_, kind)| *kind)
+    }
+
+    /// What makes it speak.
+    pub(super) fn script(self) -> Option<Script> {
+        match self {
+            Self::Bash => Some(Script::Bash),
+            Self::Zsh => Some(Script::Zsh),
+            Self::Fish => Some(Script::Fish),
+            Self::Posix => Some(Script::Posix),
+            Self::Nu => Some(Script::Nu),
+            Self::Other => None,
+        }
     }
 
     pub(super) fn start(self, start: &Start<'_>) -> Shell {

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use find::find;
 use kind::Kind;
 pub(crate) use scripts::Integration;
+use scripts::Script;
 
 use crate::action::ActionError;
 
@@ -38,6 +39,8 @@ pub(crate) struct Shell {
     pub(crate) run_line: Vec<u8>,
     /// It reports in its output, and not on the descriptor.
     pub(crate) speaks_in_band: bool,
+    /// Our script, where the shell is given it as a descriptor; empty where it finds it by name.
+    pub(crate) script: Vec<u8>,
 }
 
 /// Which shell is wanted, and what it depends on.
@@ -51,6 +54,10 @@ pub(crate) struct Wanted<'a> {
     pub(crate) own_shell: Option<&'a [u8]>,
     pub(crate) env: Option<&'a [u8]>,
     pub(crate) zdotdir: Option<&'a [u8]>,
+    /// None of the user's own start-up files is read.
+    pub(crate) clean: bool,
+    /// It is another user's, who may not look into our folders.
+    pub(crate) is_anothers: bool,
 }
 
 /// What a kind of shell is started from.
@@ -61,6 +68,16 @@ struct Start<'a> {
     program: &'a Path,
     wanted: &'a Wanted<'a>,
     scripts: &'a Integration,
+}
+
+impl Start<'_> {
+    /// Under which name the shell finds its script, or its folder.
+    fn script(&self, kind: Script) -> Vec<u8> {
+        if self.wanted.is_anothers {
+            return format!("/proc/self/fd/{}", holder::SCRIPT_FD).into_bytes();
+        }
+        self.scripts.place(kind)
+    }
 }
 
 impl Integration {
@@ -77,7 +94,15 @@ impl Integration {
         let (asked_name, real_name) = (name(&program), name(&real));
         let kind = Kind::of(&real_name);
         let start = Start { name: &asked_name, program: &program, wanted, scripts: self };
-        let shell = kind.start(&start);
+        let mut shell = kind.start(&start);
+        if let (true, Some(script)) = (wanted.is_anothers && shell.attests, kind.script()) {
+            shell.script = self.place(script);
+        }
+        if wanted.clean && kind == Kind::Other {
+            let problem =
+                format!("rc: {asked_name} cannot be started clean; the shells that ptyd has a script for can");
+            return Err(ActionError::Invalid { field: "profile", problem });
+        }
         let shown = if kind == Kind::Other { asked_name } else { real_name };
         Ok(Shell { name: shown, program, ..shell })
     }

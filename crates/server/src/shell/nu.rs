@@ -7,11 +7,19 @@ use super::{Shell, Start};
 const ATTESTATION_FD: u32 = 9;
 
 pub(super) fn start(start: &Start<'_>) -> Shell {
-    // Between these nothing means anything but the same two characters once more.
-    let source = [b"source r#'", start.scripts.path(Script::Nu).as_slice(), b"'#"].concat();
-    let mut argv = vec![b"nu".to_vec(), b"--execute".to_vec(), source];
+    let mut argv = vec![b"nu".to_vec()];
+    if start.wanted.clean {
+        argv.push(b"--no-config-file".to_vec());
+    }
     if start.wanted.login {
         argv.push(b"--login".to_vec());
     }
+    // It looks for the names of what it sources, also where it is given a descriptor.
+    if start.wanted.is_anothers {
+        return Shell { argv, ..Shell::default() };
+    }
+    // Between these nothing means anything but the same two characters once more.
+    let source = [b"source r#'", start.script(Script::Nu).as_slice(), b"'#"].concat();
+    argv.extend([b"--execute".to_vec(), source]);
     Shell { argv, attests: true, attestation_fd: ATTESTATION_FD, speaks_in_band: true, ..Shell::default() }
 }

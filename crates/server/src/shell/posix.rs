@@ -11,8 +11,12 @@ const ATTESTATION_FD: u32 = 9;
 const RUN_LINE: &[u8] = br#" \__ptyd_c {};\command . "$__ptyd_f";__ptyd_r=$?.$__ptyd_i;\__ptyd_d"#;
 
 pub(super) fn start(start: &Start<'_>) -> Shell {
-    let script = start.scripts.path(Script::Posix);
-    let mut env = scripts::as_env(script, start.wanted.env);
+    // A clean one is not told of the user's own file, and the profile of a login shell is the script's to read.
+    let (clean, login) = (start.wanted.clean, start.wanted.login);
+    let mut env = scripts::as_env(start.script(Script::Posix), start.wanted.env.filter(|_| !clean));
+    if clean && login {
+        env.push((b"PTYD_CLEAN".to_vec(), b"login".to_vec()));
+    }
     env.push((b"PTYD_SHELL".to_vec(), start.program.as_os_str().as_bytes().to_vec()));
     // One program for many: its name is which one it is to be.
     let name = if start.name == "busybox" { "ash" } else { start.name };
@@ -20,7 +24,7 @@ pub(super) fn start(start: &Start<'_>) -> Shell {
         env.push((b"PTYD_APPLET".to_vec(), name.as_bytes().to_vec()));
     }
     let mut argv = vec![name.as_bytes().to_vec(), b"-i".to_vec()];
-    if start.wanted.login {
+    if login && !clean {
         argv.push(b"-l".to_vec());
     }
     let (attestation_fd, run_line) = (ATTESTATION_FD, RUN_LINE.to_vec());

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// One of them.
@@ -53,24 +53,26 @@ impl Integration {
     pub(crate) fn install(state_dir: &Path) -> std::io::Result<Self> {
         let folder = state_dir.join("shell-integration");
         std::fs::create_dir_all(&folder)?;
+        // Whoever is given a folder in it as a descriptor gets no further up.
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))?;
         let install = |script: Script| {
             let text = without_comments(script.text());
             let path = folder.join(script.file(crc(text.as_bytes())));
-            std::fs::create_dir_all(path.parent().unwrap_or(&folder))?;
+            if let Some(own) = path.parent().filter(|own| *own != folder) {
+                std::fs::create_dir_all(own)?;
+                std::fs::set_permissions(own, std::fs::Permissions::from_mode(0o755))?;
+            }
             write_once(&path, text.as_bytes())?;
             Ok((script, path))
         };
         Ok(Self { files: Script::ALL.into_iter().map(install).collect::<std::io::Result<_>>()? })
     }
 
-    /// Where it is.
-    pub(super) fn path(&self, script: Script) -> Vec<u8> {
-        self.file(script).as_os_str().as_bytes().to_vec()
-    }
-
-    /// The folder that it is in.
-    pub(super) fn folder(&self, script: Script) -> Vec<u8> {
-        self.file(script).parent().unwrap_or(Path::new("/")).as_os_str().as_bytes().to_vec()
+    /// Where it is; zsh is told a folder.
+    pub(super) fn place(&self, script: Script) -> Vec<u8> {
+        let file = self.file(script);
+        let place = if script == Script::Zsh { file.parent().unwrap_or(Path::new("/")) } else { file };
+        place.as_os_str().as_bytes().to_vec()
     }
 
     fn file(&self, script: Script) -> &Path {
@@ -84,14 +86,18 @@ pub(super) fn as_env(script: Vec<u8>, users_own: Option<&[u8]>) -> Vec<(Vec<u8>,
     [(b"ENV".to_vec(), script)].into_iter().chain(own).collect()
 }
 
-/// Written aside and renamed, so that a shell never reads half a script.
+/// Written aside and renamed, so that a shell never reads half a script. There is no secret in it, and the shell of another
+/// user, which is given it as a descriptor, opens it anew.
 fn write_once(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    let readable = std::fs::Permissions::from_mode(0o644);
     if std::fs::read(path).ok().as_deref() == Some(text) {
-        return Ok(());
+        // An earlier version wrote it for its own user alone.
+        return std::fs::set_permissions(path, readable);
     }
     let draft = path.with_extension(format!("draft-{}", std::process::id()));
     let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
     file.write_all(text)?;
+    file.set_permissions(readable)?;
     std::fs::rename(&draft, path)
 }
 

@@ -4,8 +4,11 @@ use super::scripts::Script;
 use super::{Shell, Start};
 
 pub(super) fn start(start: &Start<'_>) -> Shell {
-    let mut env = vec![(b"ZDOTDIR".to_vec(), start.scripts.folder(Script::Zsh))];
+    let mut env = vec![(b"ZDOTDIR".to_vec(), start.script(Script::Zsh))];
     env.extend(start.wanted.zdotdir.map(|own| (b"PTYD_ZDOTDIR".to_vec(), own.to_vec())));
+    if start.wanted.clean {
+        env.push((b"PTYD_ZSH_CLEAN".to_vec(), b"1".to_vec()));
+    }
     let mut argv = vec![b"zsh".to_vec()];
     if start.wanted.login {
         argv.push(b"-l".to_vec());

@@ -148,10 +148,20 @@ impl Scanner {
     }
 
     /// Since which offset a program without the alternate screen (top, dialog) paints the main one: it has asked for the
-    /// keys of an application (terminfo's smkx) and has put the cursor somewhere. It ends when it gives the keys back, or
-    /// with its command.
+    /// keys of an application (terminfo's smkx) and has put the cursor somewhere. It ends when it gives the keys back, with
+    /// its command, and where more lines follow than the screen has rows: of them a screen shows only the last.
     pub fn paints_main_from(&self) -> Option<u64> {
-        self.facts.application_from.filter(|_| self.facts.has_placed)
+        self.facts.paints_main_from
+    }
+
+    /// The program that painted the main screen has gone without giving the keys back.
+    pub fn end_main_paint(&mut self) {
+        self.facts.gives_keys_back();
+    }
+
+    /// How many rows the screen has from here on.
+    pub fn resize(&mut self, rows: u16) {
+        self.facts.rows = rows;
     }
 
     /// How often the bell has rung.
@@ -181,9 +191,13 @@ struct Facts {
     line_is_open: bool,
     /// Where the sequence stands that is looked at.
     at: u64,
-    /// Since when cursor keys are an application's, and whether the cursor was put somewhere since.
+    /// The cursor keys are an application's; and since when, until the cursor is put somewhere.
+    is_application: bool,
     application_from: Option<u64>,
-    has_placed: bool,
+    paints_main_from: Option<u64>,
+    /// Line feeds since the cursor was put somewhere.
+    lines: usize,
+    rows: u16,
     bells: u64,
     /// Of the primary and of the alternate screen.
     keyboards: [Keyboard; 2],
@@ -224,6 +238,10 @@ impl Keyboard {
 impl Facts {
     fn text(&mut self, text: &[u8]) {
         self.bells += memchr_iter(0x07, text).count() as u64;
+        if self.paints_main_from.is_some() {
+            self.lines += memchr_iter(b'\n', text).count();
+            self.paints_main_from = self.paints_main_from.filter(|_| self.lines <= usize::from(self.rows));
+        }
         for &byte in text.iter().rev() {
             match byte {
                 b'\n' | b'\r' | 0x0b | 0x0c => {
@@ -239,6 +257,10 @@ impl Facts {
         }
     }
 
+    fn gives_keys_back(&mut self) {
+        (self.is_application, self.application_from, self.paints_main_from) = (false, None, None);
+    }
+
     fn sequence(&mut self, sequence: &[u8]) -> Option<Meaning> {
         match sequence {
             [_, b'[', body @ .., last] => self.csi(body, *last).map(Meaning::Query),
@@ -248,7 +270,7 @@ impl Facts {
             [_, b'P', b'$', b'q', ..] => Some(Meaning::Query(Query::Setting)),
             [_, b'c'] => {
                 self.modes = PrivateModes::default();
-                self.application_from = None;
+                self.gives_keys_back();
                 self.keyboards = <[Keyboard; 2]>::default();
                 self.title = None;
                 None
@@ -290,17 +312,21 @@ impl Facts {
                 for number in numbers.split(|byte| *byte == b';').filter_map(number_of) {
                     self.modes.set(number, last == b'h');
                     match (number, last) {
-                        (1, b'h') if self.application_from.is_none() => {
-                            (self.application_from, self.has_placed) = (Some(self.at), false);
+                        (1, b'h') if !self.is_application => {
+                            (self.is_application, self.application_from) = (true, Some(self.at));
                         }
-                        (1, b'l') => self.application_from = None,
+                        (1, b'l') => self.gives_keys_back(),
                         _ => {}
                     }
                 }
                 None
             }
             (_, b'H' | b'f' | b'd') => {
-                self.has_placed |= !self.modes.has(ALT_SCREEN);
+                if self.is_application && !self.modes.has(ALT_SCREEN) {
+                    self.lines = 0;
+                    let from = self.application_from.take().unwrap_or(self.at);
+                    self.paints_main_from.get_or_insert(from);
+                }
                 None
             }
             _ => None,
@@ -311,7 +337,7 @@ impl Facts {
         match body {
             [b'7', b'3', b'3', b'7', b';', kind @ (b'C' | b'D'), b';', nonce @ ..] => {
                 let kind = if *kind == b'C' { MarkerKind::Start } else { MarkerKind::End };
-                self.application_from = None;
+                self.gives_keys_back();
                 Nonce::parse(nonce).map(|nonce| Meaning::Marker(kind, nonce))
             }
             [b'0' | b'2', b';', title @ ..] => {

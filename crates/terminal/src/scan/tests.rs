@@ -269,6 +269,7 @@ proptest! {
 fn a_program_that_paints_the_main_screen_is_known_by_its_keys_and_its_cursor() {
     let paints = |output: &[u8]| {
         let mut scanner = Scanner::new(0);
+        scanner.resize(3);
         scanner.feed(output, &mut |_| {});
         scanner.paints_main_from()
     };
@@ -278,6 +279,9 @@ fn a_program_that_paints_the_main_screen_is_known_by_its_keys_and_its_cursor() {
     assert_eq!(paints(b"\x1b[H\x1b[2J"), None, "clear");
     assert_eq!(paints(b"\x1b[?1h\x1b=\x1b[Htop\x1b[?1l\x1b>\x1b[13;1H"), None, "it has left");
     assert_eq!(paints(b"\x1b[?1h\x1b[?1049h\x1b[H"), None, "the alternate screen is another thing");
+    assert_eq!(paints(b"\x1b[?1h\x1b[Ha\nb\nc\n\x1b[Ha\nb\nc\n"), Some(0));
+    assert_eq!(paints(b"\x1b[?1h\x1b[Ha\nb\nc\nd\n"), None, "it scrolls: text, of which a screen shows the end only");
+    assert_eq!(paints(b"\x1b[?1h\x1b[Ha\nb\nc\nd\n\x1b[H"), Some(16), "and paints again");
     assert_eq!(paints(b"\x1b[?1h\x1b[2;2H\x1bc"), None);
     assert_eq!(paints(b"\x1b[?1h\x1b[2;2H\x1b]7337;D;abc\x07"), None, "its command has ended");
 }

@@ -85,15 +85,30 @@ fn is_unseen(c: char, before: char) -> bool {
     }
 }
 
-/// How a byte is shown that is no text: `\xNN`.
-pub(super) const ESCAPE: &str = "\\x";
-pub(super) const ESCAPE_BYTES: usize = 4;
-
-/// Most of this text stands for bytes that are none: a picture, an archive, a program.
-pub(super) fn is_binary(text_bytes: usize, escaped: u64) -> bool {
+/// Whether most of this text stands for bytes that are none: a picture, an archive, a program.
+pub(super) fn is_binary(text: &str) -> bool {
     /// A text may have a few such bytes, even all of a short one.
-    const ESCAPED_MIN: u64 = 64;
-    escaped >= ESCAPED_MIN && escaped * ESCAPE_BYTES as u64 * 2 > text_bytes as u64
+    const ESCAPED_MIN: usize = 64;
+    let escaped = escapes(text).count();
+    escaped >= ESCAPED_MIN && escaped * ESCAPE_BYTES * 2 > text.len()
+}
+
+/// The lines before the first such byte, and what follows the last one.
+pub(super) fn around_binary(text: &str) -> (&str, &str) {
+    let (Some(first), Some(last)) = (escapes(text).next(), escapes(text).last()) else { return (text, "") };
+    let lines_before = text.get(..first).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
+    let after = text.get(last + ESCAPE_BYTES..).unwrap_or_default();
+    (text.get(..lines_before).unwrap_or_default(), if after.trim().is_empty() { "" } else { after })
+}
+
+/// How a byte is shown that is no text: `\xNN`, where NN is 80 or more.
+const ESCAPE_BYTES: usize = 4;
+
+/// Where such bytes stand.
+fn escapes(text: &str) -> impl Iterator<Item = usize> {
+    let is_escape = |bytes: &[u8]| matches!(bytes, [b'\\', b'x', b'8' | b'9' | b'a'..=b'f', b'0'..=b'9' | b'a'..=b'f']);
+    let is_one = move |(at, bytes): (usize, &[u8])| is_escape(bytes).then_some(at);
+    text.as_bytes().windows(ESCAPE_BYTES).enumerate().filter_map(is_one)
 }
 
 #[cfg(test)]
@@ -145,8 +160,16 @@ mod tests {
 
     #[test]
     fn output_is_binary_when_most_of_it_is_no_text() {
-        assert!(is_binary(4_000, 900));
-        assert!(!is_binary(4_000, 300));
-        assert!(!is_binary(40, 10));
+        let noise = "\\x89\\xff".repeat(50);
+        assert!(is_binary(&noise));
+        assert!(is_binary(&format!("{noise}{}", "x".repeat(300))));
+        assert!(!is_binary(&format!("{noise}{}", "x".repeat(500))));
+        assert!(!is_binary("\\x89\\xff"));
+        assert!(!is_binary(&"\\xampp\\x41".repeat(100)), "no such byte has that number");
+        assert_eq!(
+            around_binary(&format!("C:\\xampp\nis: {noise}done\nuse \\xampp\n")),
+            ("C:\\xampp\n", "done\nuse \\xampp\n")
+        );
+        assert_eq!(around_binary(&format!("{noise}\n")), ("", ""));
     }
 }

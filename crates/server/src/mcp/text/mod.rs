@@ -328,46 +328,54 @@ pub(super) fn told(
     command: Option<CommandId>,
     telling: &Telling<'_>,
 ) -> (String, Vec<String>) {
-    if economy::is_binary(text.head.len() + text.tail.len(), text.escaped) {
-        return binary(text, session, telling);
+    // A program may print what looks like such a byte; without any real one there is nothing to sum up.
+    let is_binary = |part: &str| text.escaped > 0 && economy::is_binary(part);
+    let is_all = |part: &str| part.trim().is_empty() || is_binary(part) && economy::around_binary(part) == ("", "");
+    if is_binary(&text.head) && is_all(&text.head) && is_all(&text.tail) {
+        return (binary(&text.head, (text.from, text.to), true, session, telling), unseen(text.unseen, 0));
     }
-    let (mut body, mut written_out) = economy::economical(&text.head);
+    let mut written_out = 0;
+    let mut part = |part: &str, range: (u64, u64)| {
+        let mut shown = |text: &str| {
+            let (shown, count) = economy::economical(text);
+            written_out += count;
+            shown
+        };
+        if !is_binary(part) {
+            return shown(part);
+        }
+        let (before, after) = economy::around_binary(part);
+        let line = binary(part.get(before.len()..).unwrap_or_default(), range, false, session, telling);
+        shown(before) + &line + &shown(after)
+    };
+    let head_to = text.omitted.as_ref().map_or(text.to, |omitted| omitted.from);
+    let mut body = part(&text.head, (text.from, head_to));
     if let Some(omitted) = &text.omitted {
         end_line(&mut body);
         body += &omission(omitted, session, command, telling);
-        let (tail, more) = economy::economical(&text.tail);
-        (body, written_out) = (body + &tail, written_out + more);
+        body += &part(&text.tail, (omitted.to, text.to));
     }
     let mut notes = unseen(text.unseen, written_out);
-    if text.escaped > 0 {
+    if text.escaped > 0 && !is_binary(&text.head) && !is_binary(&text.tail) {
         notes.insert(0, escaped(text.escaped));
     }
     (body, notes)
 }
 
-/// What is no text is not shown as one; the lines before it and what comes after it are.
-fn binary(text: &TextView, session: &SessionView, telling: &Telling<'_>) -> (String, Vec<String>) {
+/// The line for what is no text, in this range of the journal: all of it, or among other things.
+fn binary(part: &str, (from, to): (u64, u64), is_all: bool, session: &SessionView, telling: &Telling<'_>) -> String {
     /// Enough to know a format by.
     const BEGINNING_CHARS: usize = 40;
-    let before = text.head.find(economy::ESCAPE).and_then(|at| text.head.get(..at)).unwrap_or_default();
-    let (before, beginning) = text.head.split_at(before.rfind('\n').map_or(0, |at| at + 1));
-    let begins: String = beginning.chars().take(BEGINNING_CHARS).collect();
-    let last = if text.omitted.is_some() { &text.tail } else { beginning };
-    let after = last.rfind(economy::ESCAPE).and_then(|at| last.get(at + economy::ESCAPE_BYTES..)).unwrap_or_default();
-    let ((before, some), (after, more)) = (economy::economical(before), economy::economical(after));
-    let (from, to) = (text.from, text.to);
+    let begins: String = part.chars().take(BEGINNING_CHARS).collect();
     let how = if telling.has_read_tool {
         format!("get_terminal_output {{\"session_id\":\"{}\",\"since\":\"o:{from}\",\"view\":\"raw\"}}", session.id)
     } else {
         format!("bytes {from}–{to} of {}", shell_words(&session.log_file))
     };
     let bytes = grouped(to.saturating_sub(from));
-    let what = match (before.is_empty(), after.trim().is_empty()) {
-        (true, true) => format!("{bytes} bytes of binary output"),
-        _ => format!("binary output among {bytes} bytes"),
-    };
-    let body = format!("{before}[… {what}, beginning {}; {how}]\n{after}", quoted(&begins));
-    (body, unseen(text.unseen, some + more))
+    let what =
+        if is_all { format!("{bytes} bytes of binary output") } else { format!("binary output among {bytes} bytes") };
+    format!("[… {what}, beginning {}; {how}]\n", quoted(&begins))
 }
 
 fn unseen(unseen: Unseen, written_out: usize) -> Vec<String> {

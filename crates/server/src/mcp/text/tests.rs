@@ -1,7 +1,7 @@
 //! The grammar of answers, whole texts at a time: every form that docs/text-format.md shows is here.
 
 use super::*;
-use crate::action::{SessionExit, Tools};
+use crate::action::{Keeper, KeptLimit, Limit, SessionExit, Tools};
 use crate::mcp::rig::{command, report as done};
 
 fn host() -> Host {
@@ -75,6 +75,19 @@ fn signals_and_failed_parts_of_a_pipeline_are_named() {
     assert_eq!(told(&interrupted), "[exit 130 · INT]");
     let piped = with(&done(""), |r| r.command.as_mut().expect("one").pipestatus = vec![1, 0]);
     assert_eq!(told(&piped), "[exit 0 · pipestatus 1|0]");
+}
+
+#[test]
+fn a_limit_that_a_command_ran_into_is_named_with_what_it_did() {
+    let with_limit = |limit, value| {
+        with(&done(""), |r| {
+            r.command.as_mut().expect("one").limits_hit = vec![limit];
+            r.session.limits = vec![KeptLimit { limit, value, keeper: Keeper::Server }];
+        })
+    };
+    assert_eq!(told(&with_limit(Limit::MemoryMb, 256.0)), "[exit 0 · hit its limit memoryMb 256]");
+    let slowed = with_limit(Limit::OutputMbPerSecond, 0.1);
+    assert_eq!(told(&slowed), "[exit 0 · was slowed down by its limit outputMbPerSecond 0.1]");
 }
 
 #[test]
@@ -190,11 +203,19 @@ fn binary_output_is_summed_up_with_how_to_get_it() {
         told(&among),
         format!("saved\n[… binary output among 50,000 bytes, beginning \"{beginning}\"; {how}]\ndone\nbye\n[exit 0]")
     );
+    // Where something is left out, each end is what it is.
     let cut = with(&picture, |r| {
-        r.output.omitted = Some(Omitted { bytes: 40_000, first_line: 1, last_line: 9, from: 100, to: 40_100 });
-        r.output.tail = "\\x89 the end\n".to_owned();
+        r.output.omitted = Some(Omitted { bytes: 40_000, first_line: 1, last_line: 9, from: 107, to: 40_107 });
+        r.output.tail = "the end\n".to_owned();
     });
-    assert!(told(&cut).ends_with("]\n the end\n[exit 0]"), "{}", told(&cut));
+    let told_cut = told(&cut);
+    assert!(told_cut.starts_with("[… binary output among 100 bytes, beginning"), "{told_cut}");
+    assert!(told_cut.ends_with("]\nthe end\n[exit 0]"), "{told_cut}");
+    let ends = with(&cut, |r| std::mem::swap(&mut r.output.head, &mut r.output.tail));
+    assert!(told(&ends).starts_with("the end\n[… 40,000 bytes omitted"), "{}", told(&ends));
+    assert!(told(&ends).contains("]\n[… binary output among 9,900 bytes, beginning"), "{}", told(&ends));
+    let all = with(&cut, |r| r.output.tail = r.output.head.clone());
+    assert!(told(&all).starts_with("[… 50,000 bytes of binary output, beginning"), "{}", told(&all));
 }
 
 #[test]

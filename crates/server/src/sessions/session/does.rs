@@ -36,6 +36,7 @@ impl Session {
                 self.call(Call::Plain(reply), |seq| ToHolder::Resize { seq, cols, rows });
             }
             Request::Signal { target, signo, reply } => {
+                self.may_have_stopped |= signo == sys::signal::TSTP;
                 let is_foreground = target == Target::Foreground;
                 if is_foreground {
                     self.forget_state();
@@ -233,6 +234,7 @@ impl Session {
             Ok(bytes) => bytes,
             Err((field, problem)) => return drop(typed.send(Err(ActionError::Invalid { field, problem }))),
         };
+        self.may_have_stopped |= bytes.contains(&0x1a);
         // A key that raises a signal does so even when the program does not read, and costs it no output.
         let signo = match bytes.as_slice() {
             [0x03] => Some(sys::signal::INT),

@@ -171,12 +171,14 @@ impl Session {
             self.painted_at = Some(now);
         }
         let end = at + bytes.len() as u64;
-        // On the main screen what was painted stays as text.
-        if let Some(from) = self.paint_from.filter(|_| !paints && !self.paints_main) {
-            self.last_paint = from..end;
+        if let Some(from) = self.paint_from.filter(|_| !paints) {
+            (self.last_paint, self.last_paint_is_main) = (from..end, self.main_painter.is_some());
         }
         let main_from = self.ledger.scanner.paints_main_from();
-        self.paints_main = main_from.is_some();
+        self.main_painter = main_from.map(|_| {
+            let group = || sys::process::stat(self.ledger.shell_pid).and_then(|s| s.foreground_group);
+            self.main_painter.or_else(group).unwrap_or_default()
+        });
         self.paint_from = paints.then(|| self.paint_from.or(main_from).unwrap_or(end));
         for item in news {
             if let News::Started(id) = item {
@@ -216,7 +218,7 @@ impl Session {
                 News::Ended(id) => self.on_command_end(id),
                 News::InsideEnded(id) => self.on_inside_end(id),
                 News::Prompt(status) => {
-                    self.has_stopped_job = is_stop(status);
+                    self.has_stopped_job = self.has_stopped_one(Some(status));
                     self.on_prompt();
                 }
                 News::Query { query, to } => self.on_query(&query, to),
@@ -253,9 +255,24 @@ impl Session {
         self.tell_started(|waits_for| waits_for == id);
         self.put_on_record(id);
         let code = self.ledger.command(id).and_then(|c| c.end.as_ref()).and_then(|e| e.exit);
-        self.has_stopped_job = code.is_some_and(is_stop);
+        self.has_stopped_job = self.has_stopped_one(code);
         self.on_prompt();
         self.finish_where(|w| w.command == Some(id), EndedBy::Ended);
+    }
+
+    /// Whether what has ended with this code has left a stopped job: fish and mksh say 0 of it, but the kernel knows.
+    fn has_stopped_one(&mut self, code: Option<i32>) -> bool {
+        let may_have_stopped = std::mem::take(&mut self.may_have_stopped);
+        code.is_some_and(is_stop) || may_have_stopped && self.has_stopped_another()
+    }
+
+    /// Whether a child of the shell is stopped that was not when this was asked last.
+    fn has_stopped_another(&mut self) -> bool {
+        let all = super::super::processes::tree(self.ledger.holder_pid);
+        let stopped = all.iter().filter(|s| s.ppid == self.ledger.shell_pid && s.state == b'T');
+        let stopped: Vec<_> = stopped.map(|s| (s.pid, s.start_ticks)).collect();
+        let before = std::mem::replace(&mut self.stopped, stopped);
+        self.stopped.iter().any(|child| !before.contains(child))
     }
 
     pub(super) fn on_query(&mut self, query: &terminal::Query, to: u64) {
@@ -287,7 +304,13 @@ impl Session {
             return;
         }
         self.state = Some(state);
+        self.may_have_stopped |= state.foreground == wire::Foreground::Stopped;
         self.heard_at = self.tail.borrow().journal.0;
+        // Killed, or its connection broke: whoever has the terminal now has painted nothing.
+        if self.main_painter.is_some_and(|painter| painter != state.group) {
+            self.ledger.scanner.end_main_paint();
+            (self.main_painter, self.paint_from) = (None, None);
+        }
         if self.paints() {
             self.painted_at = Some(Instant::now());
         }

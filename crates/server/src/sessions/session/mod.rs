@@ -184,6 +184,7 @@ pub(crate) struct Snapshot {
     pub(crate) paints_main: bool,
     /// The newest stretch of such paint that is over.
     pub(crate) last_paint: Range<u64>,
+    pub(crate) last_paint_is_main: bool,
     /// Where nobody's output begins while nothing runs.
     pub(crate) background_from: u64,
     /// Viewers may be given bytes up to here.
@@ -283,9 +284,11 @@ pub(crate) struct Session {
     painted_at: Option<Instant>,
     /// From here on all output is paint: the alternate screen was on, and still is, or the main one is painted.
     paint_from: Option<u64>,
-    paints_main: bool,
+    /// The process group that paints the main screen.
+    main_painter: Option<u32>,
     /// The newest stretch at whose every byte but the last ones it was on, and is no more.
     last_paint: Range<u64>,
+    last_paint_is_main: bool,
     /// The waits have not been told of the state yet.
     is_state_unheeded: bool,
     /// When the editor was first seen to have the terminal although a command runs.
@@ -320,6 +323,10 @@ pub(crate) struct Session {
     bulletin: Arc<Bulletin>,
     /// The last command was stopped by `^Z` and its job is still there.
     has_stopped_job: bool,
+    /// Something happened that stops programs (C-z, a signal), since the last command ended.
+    may_have_stopped: bool,
+    /// The shell's children that were stopped when it was looked last.
+    stopped: Vec<Identity>,
     holder_gone: bool,
     /// Those who wait were told that the shell has gone.
     exit_told: bool,
@@ -362,8 +369,9 @@ impl Session {
             state: None,
             painted_at: None,
             paint_from: None,
-            paints_main: false,
+            main_painter: None,
             last_paint: 0..0,
+            last_paint_is_main: false,
             is_state_unheeded: false,
             editor_since: None,
             heard_at: 0,
@@ -388,6 +396,8 @@ impl Session {
             life,
             bulletin,
             has_stopped_job: false,
+            may_have_stopped: false,
+            stopped: Vec::new(),
             holder_gone: false,
             exit_told: false,
             displaced: false,
