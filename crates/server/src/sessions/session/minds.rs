@@ -81,7 +81,9 @@ impl Session {
             return true;
         }
         let ours: Vec<_> = self.shared.spec.argv.iter().map(|a| String::from_utf8_lossy(a)).collect();
-        sys::process::command_line(self.ledger.shell_pid) != ours.join(" ")
+        let now = sys::process::command_line(self.ledger.shell_pid);
+        // One that has ended has none.
+        !now.is_empty() && now != ours.join(" ")
     }
 
     /// A key that is pressed before the shell has read the ones that hand a command over would end up as that command's
