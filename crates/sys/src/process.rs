@@ -144,6 +144,15 @@ pub fn working_directory(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
 
+/// Where the stack of a process begins: the kernel chooses another place for each program that is executed, the same one
+/// again included (proc(5), `startstack`). `None` where that may not be read.
+pub fn image(pid: u32) -> Option<u64> {
+    let raw = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let close = raw.iter().rposition(|b| *b == b')')?;
+    let rest = std::str::from_utf8(raw.get(close + 2..)?).ok()?;
+    rest.split_ascii_whitespace().nth(25)?.parse().ok().filter(|stack| *stack > 1)
+}
+
 /// Whether a process was stopped by a signal; one that is traced is not.
 pub fn is_stopped(pid: u32) -> bool {
     stat(pid).is_some_and(|s| s.state == b'T')
@@ -368,6 +377,25 @@ mod tests {
         assert!(listening(std::process::id()).contains(&port));
         drop(listener);
         assert!(!listening(std::process::id()).contains(&port));
+    }
+
+    #[test]
+    fn a_program_that_is_executed_again_is_another_image() {
+        use std::io::{Read, Write};
+        let piped = std::process::Stdio::piped;
+        let mut shell = std::process::Command::new("sh");
+        let mut shell = shell.args(["-c", "echo; read x; exec sh -c 'echo; read x'"]).stdin(piped()).stdout(piped());
+        let mut shell = shell.spawn().expect("sh is there");
+        let (mut input, mut output) = (shell.stdin.take().expect("piped"), shell.stdout.take().expect("piped"));
+        let mut image = || {
+            output.read_exact(&mut [0]).expect("it has begun");
+            image(shell.id())
+        };
+        let before = image();
+        input.write_all(b"\n").expect("it reads");
+        assert!(before.is_some() && before != image(), "{before:?}");
+        input.write_all(b"\n").expect("it reads");
+        shell.wait().expect("it ends");
     }
 
     #[test]

@@ -216,3 +216,45 @@ async fn a_command_inside_that_a_dead_server_typed_is_not_typed_again() {
     assert_eq!((earlier.status, earlier.exit_code), (CommandStatus::Failed, None), "{earlier:?}");
     assert_eq!(std::fs::read_to_string(server.home().file("ran")).expect("it ran"), "x\n");
 }
+
+#[tokio::test]
+async fn a_shell_that_exec_has_replaced_is_told_and_typed_at() {
+    let server = Server::start();
+    let replaced = |outer: Dialect| {
+        let server = &server;
+        async move {
+            for exec in
+                ["exec bash --norc", "exec zsh -f", "exec fish -N", "exec dash", &format!("exec {}", outer.name())]
+            {
+                for is_typed in [false, true] {
+                    let shell = outer.session(server).await;
+                    let begun = Instant::now();
+                    if is_typed {
+                        shell.sends(format!("{exec}\r").as_bytes()).await;
+                    } else {
+                        let done = shell.run(exec).await;
+                        let told = (done.status, done.exit_code, done.boundary);
+                        assert_eq!(
+                            told,
+                            (CommandStatus::Failed, None, Boundary::Heuristic),
+                            "{outer:?}: {exec}: {done:?}"
+                        );
+                        assert!(done.error.is_some_and(|why| why.contains("exec")), "{outer:?}: {exec}");
+                    }
+                    let what = format!("{exec} in {outer:?}");
+                    eventually(&what, async || (shell.look().await.boundary == Boundary::Heuristic).then_some(()))
+                        .await;
+                    assert!(begun.elapsed() < Duration::from_secs(3), "{what}: {:?}", begun.elapsed());
+                    let typed = shell.run("echo typed-$(printf 4)2").await;
+                    let told =
+                        (typed.boundary, typed.exit_code, typed.output.is_some_and(|text| text.contains("typed-42")));
+                    assert_eq!(told, (Boundary::Heuristic, None, true), "{what}");
+                    assert_eq!(gives(&shell, "sh -c 'exit 7'").await, (7, String::new()), "{what}");
+                    eventually(&what, async || (shell.look().await.foreground == Foreground::Idle).then_some(())).await;
+                    shell.ends().await;
+                }
+            }
+        }
+    };
+    crate::boundaries::join_all(ALL.map(replaced)).await;
+}

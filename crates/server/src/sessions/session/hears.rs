@@ -235,6 +235,9 @@ impl Session {
             self.end_heuristically("typed into a shell without ptyd's hooks, so its exit code is not known");
         }
         self.is_heuristic = !self.shared.spec.attests;
+        if self.image.is_none() && !self.is_replaying && self.shared.spec.attests {
+            self.image = sys::process::image(self.ledger.shell_pid);
+        }
         // The kernel's word may be newer than this prompt, which is read only now, and it does not say it again.
         let is_editing =
             self.ledger.current.is_some() && self.state.is_some_and(|s| s.foreground == wire::Foreground::Editor);
@@ -318,7 +321,7 @@ impl Session {
         // A shell whose prompt was never reported has not read our script, or asks something by its editor.
         let is_odd = self.ledger.current.is_some() || !self.ledger.prompt_seen && !self.is_heuristic;
         let editor_has_it = state.foreground == wire::Foreground::Editor && is_odd;
-        match (editor_has_it && !self.ledger.still_inside, self.editor_since) {
+        match ((editor_has_it && !self.ledger.still_inside) || self.has_replaced_itself(state), self.editor_since) {
             (true, None) => self.editor_since = Some(Instant::now()),
             (false, _) => self.editor_since = None,
             (true, Some(_)) => {}
@@ -326,6 +329,16 @@ impl Session {
         self.heed_foreign_shell(state);
         self.refuse_pending();
         self.is_state_unheeded = true;
+    }
+
+    /// The shell's process reads the terminal in a way that it does not at its prompt, and is another program by now.
+    fn has_replaced_itself(&self, state: State) -> bool {
+        let is_odd = match state.foreground {
+            wire::Foreground::Editor => self.ledger.has_typed_line,
+            wire::Foreground::ShellReads => self.ledger.has_typed_line || self.ledger.current.is_some(),
+            _ => false,
+        };
+        is_odd && self.ledger.prompt_seen && !self.is_heuristic && self.is_replaced()
     }
 
     /// The shell's process reads the terminal, but it is another program by now (`exec` in a start-up file).

@@ -2,6 +2,10 @@
 
 use super::*;
 
+/// What is said of the command that did it.
+const REPLACED: &str = "exec has put another program in the place of the shell, which is typed at from now on: what runs there has no \
+                        exit code, but inside gives one where it is a shell";
+
 impl Session {
     pub(super) fn on_time(&mut self) {
         let now = Instant::now();
@@ -26,8 +30,9 @@ impl Session {
             self.goes_without_hooks();
         } else if is_suspicious && self.is_replaced() {
             // No shell of ours any more: a key of ours would be typed into whatever it has become.
-            (self.editor_since, self.ledger.still_inside) = (None, true);
-            self.finish_where(Waiter::heeds_pauses, EndedBy::InputWanted);
+            self.editor_since = None;
+            self.goes_without_hooks();
+            self.end_heuristically(REPLACED);
         } else if is_suspicious && self.reported_at.is_none() && !self.keys_are_read() {
             self.editor_since = Some(now);
         } else if is_suspicious && self.shared.spec.speaks_in_band && !self.ledger.scanner.modes().bracketed_paste {
@@ -69,10 +74,16 @@ impl Session {
         }
     }
 
-    /// The shell's process runs another program, or another shell, since `exec`: its command line is not what we started.
-    fn is_replaced(&self) -> bool {
+    /// The shell's process runs another program, or another shell, since `exec`: its command line is not what we started, or
+    /// it is not the program that has reported.
+    pub(super) fn is_replaced(&self) -> bool {
+        if self.image.is_some_and(|ours| sys::process::image(self.ledger.shell_pid).is_some_and(|now| now != ours)) {
+            return true;
+        }
         let ours: Vec<_> = self.shared.spec.argv.iter().map(|a| String::from_utf8_lossy(a)).collect();
-        sys::process::command_line(self.ledger.shell_pid) != ours.join(" ")
+        let now = sys::process::command_line(self.ledger.shell_pid);
+        // One that has ended has none.
+        !now.is_empty() && now != ours.join(" ")
     }
 
     /// A key that is pressed before the shell has read the ones that hand a command over would end up as that command's

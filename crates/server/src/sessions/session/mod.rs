@@ -312,6 +312,8 @@ pub(crate) struct Session {
     next_seq: u32,
     screen: Option<(Screen, u64)>,
     is_heuristic: bool,
+    /// The image of the shell that has reported.
+    image: Option<u64>,
     last_activity_us: u64,
     meter: Meter,
     /// What it may use, where that is limited.
@@ -387,6 +389,7 @@ impl Session {
             next_seq: 1,
             screen: None,
             is_heuristic,
+            image: None,
             last_activity_us: 0,
             meter: Meter::default(),
             stops,
