@@ -384,7 +384,7 @@ mod tests {
         use std::io::{Read, Write};
         let piped = std::process::Stdio::piped;
         let mut shell = std::process::Command::new("sh");
-        let mut shell = shell.args(["-c", "echo; read x; exec sh -c 'echo; read x'"]).stdin(piped()).stdout(piped());
+        let shell = shell.args(["-c", "echo; read x; exec sh -c 'echo; read x'"]).stdin(piped()).stdout(piped());
         let mut shell = shell.spawn().expect("sh is there");
         let (mut input, mut output) = (shell.stdin.take().expect("piped"), shell.stdout.take().expect("piped"));
         let mut image = || {
