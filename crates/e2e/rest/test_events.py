@@ -61,6 +61,7 @@ def test_the_data_of_every_event_is_what_the_document_says(server, document):
         for command in ["exit() { :; }; (builtin exit 3)", "read x", "while :; do echo flood; done"]:
             server.ask("POST", f"{at}/execute", {"command": command, "timeout": 10})
             server.ask("POST", f"{at}/signal", {"signal": "INT"})
+            server.ask("POST", f"{at}/wait", {"timeout": 10})
         server.ask("DELETE", f"{at}?force=true")
         seen, fields = [], set()
         for name, id, data in stream:

@@ -61,9 +61,15 @@ pub(super) struct Handle {
 impl Handle {
     /// Asks the actor; its going means that the session has ended, or that the server stops.
     pub(super) async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Request) -> Result<T, ActionError> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, mut answer) = oneshot::channel();
         self.mailbox.send(request(reply)).await.map_err(|_| self.why_gone())?;
-        answer.await.map_err(|_| self.why_gone())
+        let answer = tokio::select! {
+            biased;
+            answer = &mut answer => answer.ok(),
+            // What was sent in the moment in which the actor went lies in the mailbox for as long as we hold it.
+            () = self.mailbox.closed() => answer.try_recv().ok(),
+        };
+        answer.ok_or_else(|| self.why_gone())
     }
 
     /// The right to wait on this session, for as long as it is held.
