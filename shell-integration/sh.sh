@@ -47,7 +47,8 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
       __ptyd_i=$2 __ptyd_t=$2
       __ptyd_mark "C;$3" 2>/dev/null
     fi
-    set "$5"
+    # mksh takes `set -n` for nothing but what it sources.
+    set +n "$5"
     case $- in *e*) return 0 ;; esac
     return "$1"
   }

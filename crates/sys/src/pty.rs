@@ -9,7 +9,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{InputModes, LocalModes, SpecialCodeIndex, Winsize, tcgetattr, tcgetpgrp, tcsetwinsize};
+use rustix::termios::{
+    InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Winsize, tcgetattr, tcgetpgrp, tcsetattr, tcsetwinsize,
+};
 
 /// An open pair. Both descriptors are close-on-exec; the leader does not block.
 #[derive(Debug)]
@@ -56,6 +58,10 @@ impl Pty {
             OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
             rustix::fs::Mode::empty(),
         )?;
+        // As every terminal that speaks UTF-8: erasing takes away a whole character (termios(3)).
+        let mut modes = tcgetattr(&follower)?;
+        modes.input_modes |= InputModes::IUTF8;
+        tcsetattr(&follower, OptionalActions::Now, &modes)?;
         let flags = rustix::fs::fcntl_getfl(&leader)?;
         rustix::fs::fcntl_setfl(&leader, flags | OFlags::NONBLOCK)?;
         Ok(Self { leader, follower, path })

@@ -258,3 +258,53 @@ async fn a_shell_that_exec_has_replaced_is_told_and_typed_at() {
     };
     crate::boundaries::join_all(ALL.map(replaced)).await;
 }
+
+#[tokio::test]
+async fn nothing_is_typed_into_a_line_that_somebody_began() {
+    let server = Server::start();
+    let refused = async |shell: &Session, code| {
+        let error = shell.try_run(&ask("touch typed")).await.expect_err("it must not be typed");
+        assert_eq!(error.code(), Some(code), "{error}");
+    };
+    for dialect in ALL {
+        let shell = dialect.session(&server).await;
+        // The session's own shell is no shell inside, also where it waits for the rest of a line.
+        shell.types("true &&").await;
+        refused(&shell, ErrorCode::InvalidField).await;
+        let shell = dialect.session(&server).await;
+        enters(&shell, "bash --norc").await;
+        let (input, shown) = (Some("echo half".to_owned()), Some("echo half".to_owned()));
+        shell.input(&api::InputRequest { input, wait_for: shown, timeout: Some(20.0), ..Default::default() }).await;
+        refused(&shell, ErrorCode::SessionNotReady).await;
+        shell.presses(&["C-c"], None).await;
+        assert_eq!(gives(&shell, "echo whole").await, (0, "whole\n".to_owned()));
+    }
+    assert!(!server.home().file("typed").exists());
+}
+
+#[tokio::test]
+async fn a_code_inside_is_right_whatever_splits_words_there() {
+    let server = Server::start();
+    let shell = server.session().await;
+    for enter in ["bash --norc", "dash", "mksh", "zsh -f"] {
+        enters(&shell, enter).await;
+        for separators in ["2", "0123456789", "x"] {
+            assert_eq!(gives(&shell, &format!("IFS={separators}")).await.0, 0, "{enter}");
+            assert_eq!(gives(&shell, "(exit 127)").await.0, 127, "{enter} IFS={separators}");
+        }
+        inside(&shell, "exit").await;
+        eventually("it has left", async || (shell.look().await.foreground == Foreground::Idle).then_some(())).await;
+    }
+}
+
+#[tokio::test]
+async fn after_an_interrupt_the_next_command_inside_runs() {
+    let server = Server::start();
+    let shell = server.session().await;
+    enters(&shell, "bash --norc").await;
+    let sleeps = shell.run_as(ExecuteRequest { timeout: Some(0.5), ..ask("sleep 60") }).await;
+    assert_eq!(sleeps.status, CommandStatus::Running);
+    shell.input(&api::InputRequest { keys: Some(vec!["C-c".to_owned()]), ..Default::default() }).await;
+    assert_eq!(gives(&shell, "echo on").await, (0, "on\n".to_owned()));
+    assert_eq!(shell.command(&sleeps.id).await.exit_code, None);
+}

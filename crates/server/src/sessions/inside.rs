@@ -42,7 +42,7 @@ impl Inside {
     pub(crate) fn line(&self, text: &str) -> Result<String, usize> {
         let nonce = &self.nonce;
         let line = format!(
-            r#" printf '\033]7337;C;{nonce}\007';eval '__ptyd=${{ZSH_VERSION+builtin}};: '$PPID';${{__ptyd:-command}}' 'eval "$(printf '\''{}'\'')"';eval printf "'\033]7337;D;{nonce}.%s\007'" '$?;unset __ptyd;: '$PPID"'" '$status' "'"$PPID"#,
+            r#" printf '\033]7337;C;{nonce}\007';eval '__ptyd=${{ZSH_VERSION+builtin}};: '$PPID';${{__ptyd:-command}}' 'eval "$(printf '\''{}'\'')"';eval printf "'\033]7337;D;{nonce}.%s\007'" '"$?";unset __ptyd;: '$PPID"'" '$status' "'"$PPID"#,
             as_format(text),
         );
         if line.len() > INSIDE_LINE_BYTES_MAX { Err(line.len()) } else { Ok(line) }

@@ -148,6 +148,8 @@ pub(crate) struct Ledger {
     pub(crate) still_inside: bool,
     /// A line that somebody typed at the prompt has not ended: it runs, or is not a whole one yet.
     pub(crate) has_typed_line: bool,
+    /// What was typed last did not end a line.
+    pub(crate) line_is_begun: bool,
     /// The keys of what was typed, also before this server.
     pub(crate) typed_keys: VecDeque<Key>,
     /// Queries up to here were answered.
@@ -192,6 +194,7 @@ impl Ledger {
             times: VecDeque::new(),
             still_inside: false,
             has_typed_line: false,
+            line_is_begun: false,
             typed_keys: VecDeque::new(),
             answered: 0,
             background_from: first,
@@ -258,9 +261,17 @@ impl Ledger {
                 // What is typed for a program may be left to the prompt; then the shell tells that line's end, too.
                 let is_at_prompt = self.prompt_seen && self.current.is_none();
                 self.has_typed_line |= is_at_prompt && bytes.iter().any(|b| holder::wire::ENDS_LINE.contains(b));
+                self.typed(bytes);
             }
             Some(Record::Retained { .. }) | None => {}
         }
+    }
+
+    /// These bytes are typed at whatever reads.
+    pub(crate) fn typed(&mut self, bytes: &[u8]) {
+        // C-u, C-z and C-\ leave nothing of a line either.
+        let ends = |b: &u8| holder::wire::ENDS_LINE.contains(b) || [0x15, 0x1a, 0x1c].contains(b);
+        self.line_is_begun = bytes.last().map_or(self.line_is_begun, |last| !ends(last));
     }
 
     fn resize(&mut self, cols: u16, rows: u16) {

@@ -85,10 +85,10 @@ pub(crate) fn text(
                 ..TextView::default()
             }
         } else {
-            head_and_tail(reader, from, to, cols, budget)?
+            head_and_tail(reader, (from, to), cols, budget, &begins.echoes)?
         }
     } else {
-        head_and_tail(reader, from, to, cols, budget)?
+        head_and_tail(reader, (from, to), cols, budget, &begins.echoes)?
     };
     if let Some((lost_from, lost_to)) = lost {
         // What retention took is left out at the very front; how many lines that were is not known any more.
@@ -126,7 +126,13 @@ fn fits(text: &str, budget: usize) -> bool {
 }
 
 /// Splits in the bytes, at line ends, so that what is left out is an exact range that can be read later.
-fn head_and_tail(reader: &Reader, from: u64, to: u64, cols: u16, budget: usize) -> std::io::Result<TextView> {
+fn head_and_tail(
+    reader: &Reader,
+    (from, to): (u64, u64),
+    cols: u16,
+    budget: usize,
+    echoes: &Echoes,
+) -> std::io::Result<TextView> {
     let half = (budget / 2).max(1) as u64;
     let head = read(reader, from, (from + half).min(to))?;
     let head_len = head.bytes.iter().rposition(|b| *b == b'\n').map_or_else(|| whole_chars(&head.bytes), |i| i + 1);
@@ -141,10 +147,13 @@ fn head_and_tail(reader: &Reader, from: u64, to: u64, cols: u16, budget: usize) 
     tail.from += cut as u64;
     let lines_before = lines(reader, head.from, head_end)?;
     let lines_omitted = lines(reader, head_end, tail.from)?;
-    let head_text = terminal::render(&head.bytes[..head_len], cols);
+    let mut head_bytes = head.bytes[..head_len].to_vec();
+    show_commands(&mut head_bytes, head.from, echoes);
+    show_commands(&mut tail.bytes, tail.from, echoes);
+    let head_text = terminal::render(&head_bytes, cols);
     let tail_text = terminal::render(&tail.bytes, cols);
     let share = Budget { chars: budget / 2 };
-    let mut unseen = terminal::unseen(&head.bytes[..head_len]);
+    let mut unseen = terminal::unseen(&head_bytes);
     unseen += terminal::unseen(&tail.bytes);
     Ok(TextView {
         // Escapes may make the text longer than its bytes; the budget holds all the same.

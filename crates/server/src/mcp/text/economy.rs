@@ -101,12 +101,12 @@ pub(super) fn around_binary(text: &str) -> (&str, &str) {
     (text.get(..lines_before).unwrap_or_default(), if after.trim().is_empty() { "" } else { after })
 }
 
-/// How a byte is shown that is no text: `\xNN`, where NN is 80 or more.
+/// How a byte is shown that is no text: `\xNN`, where NN is 00, or 80 or more.
 const ESCAPE_BYTES: usize = 4;
 
 /// Where such bytes stand.
 fn escapes(text: &str) -> impl Iterator<Item = usize> {
-    let is_escape = |bytes: &[u8]| matches!(bytes, [b'\\', b'x', b'8' | b'9' | b'a'..=b'f', b'0'..=b'9' | b'a'..=b'f']);
+    let is_escape = |bytes: &[u8]| matches!(bytes, [b'\\', b'x', b'8' | b'9' | b'a'..=b'f', b'0'..=b'9' | b'a'..=b'f'] | [b'\\', b'x', b'0', b'0']);
     let is_one = move |(at, bytes): (usize, &[u8])| is_escape(bytes).then_some(at);
     text.as_bytes().windows(ESCAPE_BYTES).enumerate().filter_map(is_one)
 }

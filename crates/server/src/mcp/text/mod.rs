@@ -94,11 +94,20 @@ pub(super) fn output(
     session: &SessionView,
     view: &OutputView,
     command: Option<CommandId>,
-    why: Option<String>,
+    over: &Over,
     telling: &Telling<'_>,
 ) -> String {
     let (body, notes) = told(&view.text, session, command, telling);
-    paged(session, view, body, why.into_iter().chain(notes), telling)
+    paged(session, view, body, over, notes, telling)
+}
+
+/// What a wait before a reading came to.
+#[derive(Debug, Default)]
+pub(in crate::mcp) struct Over {
+    /// Why it is over, where the state does not say so.
+    pub(in crate::mcp) why: Option<String>,
+    /// The command that ran when it began, if it has ended.
+    pub(in crate::mcp) ended: Option<CommandView>,
 }
 
 /// Every byte of the journal from a position on, in characters.
@@ -106,25 +115,26 @@ pub(super) fn raw(
     session: &SessionView,
     view: &OutputView,
     shown: String,
-    why: Option<String>,
+    over: &Over,
     telling: &Telling<'_>,
 ) -> String {
-    paged(session, view, shown, why.into_iter(), telling)
+    paged(session, view, shown, over, Vec::new(), telling)
 }
 
 fn paged(
     session: &SessionView,
     view: &OutputView,
     mut body: String,
-    notes: impl Iterator<Item = String>,
+    over: &Over,
+    notes: Vec<String>,
     telling: &Telling<'_>,
 ) -> String {
     let mut facts = Facts::default();
-    facts.add(session_state(session));
+    state_of(&mut facts, session, over, telling);
     if let Some((from, to)) = view.gap {
         facts.add(format!("bytes {from}–{to} are no longer kept"));
     }
-    notes.for_each(|note| facts.add(note));
+    notes.into_iter().for_each(|note| facts.add(note));
     metadata(&mut facts, session, telling);
     let left = view.end.saturating_sub(view.next);
     if left > 0 {
@@ -136,16 +146,26 @@ fn paged(
 }
 
 /// The screen, with where the cursor is.
-pub(super) fn screen(session: &SessionView, screen: &ScreenView, why: Option<String>, telling: &Telling<'_>) -> String {
+pub(super) fn screen(session: &SessionView, screen: &ScreenView, over: &Over, telling: &Telling<'_>) -> String {
     let mut facts = Facts::default();
-    facts.add(session_state(session));
-    why.into_iter().for_each(|why| facts.add(why));
+    state_of(&mut facts, session, over, telling);
     let (rows, notes) = rows(screen);
     cursor(&mut facts, screen);
     notes.into_iter().for_each(|note| facts.add(note));
     metadata(&mut facts, session, telling);
     facts.add(format!("next o:{}", screen.at));
     rows + &facts.line()
+}
+
+/// How it stands with the session, after the end of what was waited for.
+fn state_of(facts: &mut Facts, session: &SessionView, over: &Over, telling: &Telling<'_>) {
+    if let Some(command) = &over.ended {
+        ended(facts, command, telling);
+        limits_hit(facts, command, session);
+        facts.add(format!("command {}", command.id));
+    }
+    facts.add(session_state(session));
+    over.why.iter().for_each(|why| facts.add(why.clone()));
 }
 
 /// The first fact: how it stands with the command, or with the shell when there is none.
@@ -177,7 +197,11 @@ fn state(facts: &mut Facts, report: &Report, telling: &Telling<'_>) {
 pub(super) fn reason(report: &Report, quiet: Option<Duration>) -> Option<String> {
     match report.ended_by {
         EndedBy::Matched => report.matched.as_deref().map(matched),
-        EndedBy::Quiet => quiet.map(|quiet| format!("no new output for {}", seconds(quiet))),
+        // A screen that stands still says so by itself, and long before that time.
+        EndedBy::Quiet if report.session.foreground == Foreground::Fullscreen => None,
+        EndedBy::Quiet => {
+            Some(quiet.map_or_else(|| "quiet".to_owned(), |q| format!("no new output for {}", seconds(q))))
+        }
         EndedBy::TimedOut => Some("timeout".to_owned()),
         EndedBy::Accepted | EndedBy::Ended | EndedBy::InputWanted | EndedBy::Stopped | EndedBy::Exited => None,
     }

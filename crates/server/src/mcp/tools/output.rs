@@ -8,9 +8,12 @@ use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session, until};
 use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read};
-use crate::action::{Action, CommandView, Outcome, OutputView, ReadOutput, Search, SessionView, Since, View, Wait};
+use crate::action::{
+    Action, CommandStatus, CommandView, Outcome, OutputView, ReadOutput, Search, SessionView, Since, View, Wait,
+};
 use crate::ids::{CommandId, SessionId};
 use crate::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT, READ_BYTES_MAX, RENDER_BYTES_MAX, SEARCH_MATCHES_MAX};
+use crate::mcp::text::Over;
 use crate::mcp::{found, schema, text};
 
 pub(super) const NAME: &str = "get_terminal_output";
@@ -93,17 +96,23 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
         return Err(Refusal::Said("search: only the text view can be searched; leave view out".to_owned()));
     }
     let mut waited = Waited::default();
+    let mut running = None;
     if ready.is_some() || timeout.is_some() || !arguments.until.is_empty() {
         let wish = Wait { input_wanted: true, pattern: ready, ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT)) };
         let wish = until(wish, &arguments.until)?;
+        running = show(call, &id).await?.current_command;
         waited = if arguments.view == Form::Screen {
             wait_at_screen(call, &id, wish).await?
         } else {
             wait(call, &id, wish, since.clone(), command).await?
         };
     }
+    let mut over = Over { why: waited.why, ended: None };
+    if let Some(command) = running.filter(|_| command.is_none()) {
+        over.ended = command_now(call, &id, command).await?.filter(|c| c.status != CommandStatus::Running);
+    }
     if arguments.view == Form::Screen {
-        return screen(call, &id, waited.why).await;
+        return screen(call, &id, &over).await;
     }
     let view = if arguments.view == Form::Raw { View::Raw } else { View::Text };
     if let (Some(command), None, View::Text, None) = (command, &since, view, &search) {
@@ -126,17 +135,19 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
     }
     let range = match (since, waited.from) {
         // Looking for the pattern has moved `last` already, so the answer begins where that look began.
-        (Some(Since::Last), Some(from)) => Range { since: Since::Offset(from), limit: READ_BYTES_MAX },
+        (Some(Since::Last), Some(from)) => Range { since: Since::Offset(from), limit: READ_BYTES_MAX, end: None },
         (since, _) => range(call, &shown, since, command, view).await?,
     };
     let lines_max = Some(arguments.max_lines as usize).filter(|n| *n > 0);
-    let output = output(call, &id, range.since, view, range.limit, lines_max).await?;
+    let mut output = output(call, &id, range.since, view, range.limit, lines_max).await?;
+    // What comes after the command is not more of it.
+    output.end = range.end.map_or(output.end, |end| end.min(output.end));
     call.note(&shown);
     let telling = call.telling(None, None);
     Ok(if view == View::Raw {
-        text::raw(&shown, &output, visible(&output.bytes), waited.why, &telling).into()
+        text::raw(&shown, &output, visible(&output.bytes), &over, &telling).into()
     } else {
-        text::output(&shown, &output, command, waited.why, &telling).into()
+        text::output(&shown, &output, command, &over, &telling).into()
     })
 }
 
@@ -144,6 +155,8 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
 struct Range {
     since: Since,
     limit: usize,
+    /// Where what was asked for ends, if that is known.
+    end: Option<u64>,
 }
 
 /// The range of an answer: sequential pages from a position, the newest part when there is none.
@@ -161,31 +174,31 @@ async fn range(
         Some(id) => Some(command_bounds(call, &shown.id, id, shown.end_offset).await?),
     };
     Ok(match (since, bounds) {
-        (Some(Since::Offset(from)), Some((_, end))) => {
-            let left = usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX);
-            Range { since: Since::Offset(from), limit: page.min(left) }
+        (since, Some((start, end))) => {
+            let from = if let Some(Since::Offset(from)) = since { from.clamp(start, end) } else { start };
+            let left = usize::try_from(end - from).unwrap_or(usize::MAX);
+            Range { since: Since::Offset(from), limit: page.min(left), end: Some(end) }
         }
-        (_, Some((start, end))) => {
-            let all = usize::try_from(end - start).unwrap_or(usize::MAX);
-            Range { since: Since::Offset(start), limit: page.min(all) }
-        }
-        (Some(since @ (Since::Offset(_) | Since::First)), None) => Range { since, limit: page },
-        (Some(since), None) => Range { since, limit: if view == View::Raw { page } else { READ_BYTES_MAX } },
+        (Some(since @ (Since::Offset(_) | Since::First)), None) => Range { since, limit: page, end: None },
+        (Some(since), None) => Range { since, limit: if view == View::Raw { page } else { READ_BYTES_MAX }, end: None },
         (None, None) => {
             let window = if view == View::Raw { page as u64 } else { RENDER_BYTES_MAX };
             let from = shown.first_offset.max(shown.end_offset.saturating_sub(window));
-            Range { since: Since::Offset(from), limit: READ_BYTES_MAX }
+            Range { since: Since::Offset(from), limit: READ_BYTES_MAX, end: None }
         }
     })
 }
 
 async fn command_bounds(call: &Call<'_>, id: &SessionId, command: CommandId, now: u64) -> Result<(u64, u64), Refusal> {
+    let view = command_now(call, id, command).await?;
+    let CommandView { start_offset, end_offset, .. } =
+        view.ok_or_else(|| Refusal::Said(format!("no command {command}")))?;
+    Ok((start_offset, end_offset.unwrap_or(now).max(start_offset)))
+}
+
+async fn command_now(call: &Call<'_>, id: &SessionId, command: CommandId) -> Result<Option<CommandView>, Refusal> {
     match call.act(Action::Command { session: id.clone(), command, budget: 0 }).await? {
-        Outcome::Report(report) => {
-            let CommandView { start_offset, end_offset, .. } =
-                report.command.ok_or_else(|| Refusal::Said(format!("no command {command}")))?;
-            Ok((start_offset, end_offset.unwrap_or(now).max(start_offset)))
-        }
+        Outcome::Report(report) => Ok(report.command),
         other => Err(mismatch(other)),
     }
 }
@@ -194,15 +207,11 @@ async fn command_bounds(call: &Call<'_>, id: &SessionId, command: CommandId, now
 async fn whole_command(call: &Call<'_>, id: &SessionId, command: CommandId, max_lines: u32) -> Result<Answer, Refusal> {
     match call.act(Action::Command { session: id.clone(), command, budget: BUDGET_CHARS }).await? {
         Outcome::Report(mut report) => {
-            if max_lines > 0 {
-                let newest =
-                    if report.output.omitted.is_some() { &mut report.output.tail } else { &mut report.output.head };
-                if let Some((at, _)) = newest.trim_end_matches('\n').rmatch_indices('\n').nth(max_lines as usize - 1) {
-                    newest.drain(..=at);
-                }
-                if report.output.omitted.is_some() {
-                    report.output.head.clear();
-                }
+            if let (true, Some(of)) = (max_lines > 0, &report.command) {
+                let (from, to) = (of.start_offset, of.end_offset.unwrap_or(report.output.to));
+                let limit = usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX);
+                let lines = Some(max_lines as usize);
+                report.output = output(call, id, Since::Offset(from), View::Text, limit, lines).await?.text;
             }
             call.note(&report.session);
             let mut telling = call.telling(None, None);
@@ -285,12 +294,12 @@ async fn wait_at_screen(call: &Call<'_>, id: &SessionId, wish: Wait) -> Result<W
     }
 }
 
-async fn screen(call: &Call<'_>, id: &SessionId, why: Option<String>) -> Result<Answer, Refusal> {
+async fn screen(call: &Call<'_>, id: &SessionId, over: &Over) -> Result<Answer, Refusal> {
     let shown = show(call, id).await?;
     match call.act(Action::Screen(id.clone())).await? {
         Outcome::Screen(screen) => {
             call.note(&shown);
-            Ok(text::screen(&shown, &screen, why, &call.telling(None, None)).into())
+            Ok(text::screen(&shown, &screen, over, &call.telling(None, None)).into())
         }
         other => Err(mismatch(other)),
     }

@@ -245,6 +245,7 @@ impl Session {
         let (from, offered) = (self.ledger.scanner.position(), bytes.len());
         let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
         self.forget_state();
+        self.ledger.typed(&bytes);
         // C-c, C-\ and C-z, also where they are only bytes, for another machine's terminal.
         if bytes.iter().any(|b| [0x03, 0x1c, 0x1a].contains(b)) {
             self.heed_interrupt();

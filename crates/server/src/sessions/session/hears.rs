@@ -232,7 +232,7 @@ impl Session {
     pub(super) fn on_prompt(&mut self) {
         if self.ledger.current.is_some_and(|id| id > super::super::TYPED_IDS_FROM) {
             // The hooks are back, and told the end of a line that was typed while they were not there.
-            self.end_heuristically("typed into a shell without ptyd's hooks, so its exit code is not known");
+            self.end_heuristically(minds::WITHOUT_HOOKS);
         }
         self.is_heuristic = !self.shared.spec.attests;
         if self.image.is_none() && !self.is_replaying && self.shared.spec.attests {
@@ -302,6 +302,10 @@ impl Session {
     pub(super) fn on_state(&mut self, state: State) {
         if self.typing > 0 {
             return;
+        }
+        if self.state.is_some_and(|before| before.group != state.group) {
+            // Whoever reads now was not typed at.
+            self.ledger.line_is_begun = false;
         }
         self.state = Some(state);
         self.may_have_stopped |= state.foreground == wire::Foreground::Stopped;

@@ -19,14 +19,14 @@ const TYPED_BEFORE: &str = "it was typed before the server was restarted; what b
 pub(super) struct Watched {
     /// When it was typed; the mark of its beginning comes soon after, or never.
     typed_at: Option<Instant>,
-    /// Who read the terminal before.
-    reader: Option<u32>,
+    /// Who read the terminal before, and whether by lines: a shell's editor does not, its `read` does.
+    reader: Option<(u32, bool)>,
     /// The foreground was interrupted or stopped since.
     is_interrupted: bool,
     /// Since when the same program reads again although it was.
     reads_since: Option<Instant>,
-    /// When the newest one ended: its shell may not be at its prompt yet.
-    ended_at: Option<Instant>,
+    /// When the newest one ended, or what has the terminal was interrupted: its shell may not be at its prompt yet.
+    stirred_at: Option<Instant>,
 }
 
 /// A command that waits for the shell inside to be at its prompt again.
@@ -107,20 +107,30 @@ impl Session {
             return Err(NotNow::Never(self.ended_error()));
         }
         if let Some(inside) = &self.ledger.inside {
-            return Err(NotNow::Never(self.busy_error(inside.id)));
+            let is_being_thrown_away = self.inside.is_interrupted;
+            return Err(if is_being_thrown_away { NotNow::Soon } else { NotNow::Never(self.busy_error(inside.id)) });
         }
-        let is_own_shells = self.is_idle() && !self.is_heuristic;
-        if is_own_shells {
+        // At its prompt, in the middle of a line that somebody began, or in `read`: it is no shell inside.
+        let own_shell_reads = self.is_idle() || self.state.is_some_and(|s| s.group == self.ledger.shell_pid);
+        if own_shell_reads && !self.is_heuristic {
+            if self.ledger.current.is_some() {
+                return Err(NotNow::Never(self.busy_inside_error()));
+            }
             let problem =
                 "nothing runs in this session that could be a shell; without inside its own shell runs the command";
             return Err(NotNow::Never(ActionError::Invalid { field: "inside", problem: problem.to_owned() }));
         }
+        if self.ledger.line_is_begun {
+            let why = "something was typed at what reads there, and the line has not ended; C-c clears it";
+            return Err(NotNow::Never(self.not_ready(why)));
+        }
         if self.may_be_a_shell() {
             return Ok(());
         }
-        let is_settling = self.inside.ended_at.is_some_and(|at| at.elapsed() < limits::INSIDE_SETTLES);
+        let is_settling = self.inside.stirred_at.is_some_and(|at| at.elapsed() < limits::INSIDE_SETTLES);
         let is_unknown = self.typing > 0 || self.state.is_none();
-        let may_read_soon = self.foreground() == Foreground::Running && (is_settling || is_unknown);
+        let is_quiet = matches!(self.foreground(), Foreground::Running | Foreground::Idle);
+        let may_read_soon = is_quiet && (is_settling || is_unknown);
         Err(if may_read_soon { NotNow::Soon } else { NotNow::Never(self.busy_inside_error()) })
     }
 
@@ -156,7 +166,7 @@ impl Session {
             }
         };
         let id = inside.id;
-        let reader = self.state.map(|s| s.pid);
+        let reader = self.state.map(|s| (s.pid, s.canonical));
         self.inside = Watched { reader, ..Watched::default() };
         self.ledger.begin_inside(inside, key, &text, now_us);
         self.put_row(id);
@@ -211,6 +221,7 @@ impl Session {
     /// Something was typed or signalled that makes a shell throw the rest of its line away.
     pub(super) fn heed_interrupt(&mut self) {
         self.inside.is_interrupted |= self.ledger.inside.is_some();
+        self.inside.stirred_at = Some(Instant::now());
     }
 
     /// The mark of its end has come.
@@ -221,7 +232,7 @@ impl Session {
             // It was about the command.
             self.state = None;
         }
-        self.inside = Watched { ended_at: Some(Instant::now()), ..Watched::default() };
+        self.inside = Watched { stirred_at: Some(Instant::now()), ..Watched::default() };
         self.tell_started(|waits_for| waits_for == id);
         self.put_on_record(id);
         self.finish_where(|w| w.command == Some(id), if is_over { EndedBy::Exited } else { EndedBy::Ended });
@@ -259,16 +270,22 @@ impl Session {
             return;
         }
         // The kernel names the same program for a whole connection, which may run what handles an interrupt: that gets time.
-        let reads_again = self.inside.is_interrupted
-            && !self.has_unread()
-            && self.state.is_some_and(|s| Some(s.pid) == self.inside.reader)
-            && self.waits_for_a_line();
-        if !reads_again {
+        if !self.seems_thrown_away() {
             self.inside.reads_since = None;
         } else if *self.inside.reads_since.get_or_insert(now) + limits::INSIDE_THROWN <= now {
-            let why = "it was interrupted, and its shell reads again without telling an exit code";
+            let why = "it was interrupted, and what read before it reads again: no exit code was told, and over a \
+                       connection it cannot be known whether it has ended";
             self.give_up_inside(CommandStatus::Failed, why);
         }
+    }
+
+    /// After an interrupt the same program reads in the same way as before the command: its shell, as a rule.
+    pub(super) fn seems_thrown_away(&self) -> bool {
+        self.ledger.inside.is_some()
+            && self.inside.is_interrupted
+            && !self.has_unread()
+            && self.state.is_some_and(|s| Some((s.pid, s.canonical)) == self.inside.reader)
+            && self.waits_for_a_line()
     }
 
     /// As a shell does at its prompt.

@@ -2,6 +2,8 @@
 
 use super::*;
 
+/// What is said of a command that was typed.
+pub(super) const WITHOUT_HOOKS: &str = "typed into a shell without ptyd's hooks, so its exit code is not known";
 /// What is said of the command that did it.
 const REPLACED: &str = "exec has put another program in the place of the shell, which is typed at from now on: what runs there has no \
                         exit code, but inside gives one where it is a shell";
@@ -31,8 +33,9 @@ impl Session {
         } else if is_suspicious && self.is_replaced() {
             // No shell of ours any more: a key of ours would be typed into whatever it has become.
             self.editor_since = None;
+            let why = if self.is_heuristic { WITHOUT_HOOKS } else { REPLACED };
             self.goes_without_hooks();
-            self.end_heuristically(REPLACED);
+            self.end_heuristically(why);
         } else if is_suspicious && self.reported_at.is_none() && !self.keys_are_read() {
             self.editor_since = Some(now);
         } else if is_suspicious && self.shared.spec.speaks_in_band && !self.ledger.scanner.modes().bracketed_paste {
@@ -141,7 +144,7 @@ impl Session {
             && (self.is_deaf || !self.has_unread())
             && self.typed_command_at().is_some_and(|at| at <= Instant::now())
         {
-            self.end_heuristically("typed into a shell without ptyd's hooks, so its exit code is not known");
+            self.end_heuristically(WITHOUT_HOOKS);
         }
     }
 

@@ -1,0 +1,63 @@
+"""What `get_terminal_output` leaves out is counted, can be read on to its end, and an end is told to whoever waits for it."""
+
+import re
+
+
+async def test_the_newest_lines_of_a_command_say_what_is_left_out(desk):
+    session = await desk.session()
+    done = await session.run("seq 1 20")
+    newest = await session.read(command_id=done.fact("command") or "c1", max_lines=3)
+    omission, *lines = newest.output.splitlines()
+    assert lines == ["18", "19", "20"], newest.text
+    assert re.match(r"\[… [\d,]+ bytes omitted: lines 1–17; ", omission), newest.text
+    assert newest.exit == 0
+    await session.run("seq 1 20000")
+    newest = await session.read(command_id="c2", max_lines=3)
+    omission, *lines = newest.output.splitlines()
+    assert (lines, "lines 1–19997;" in omission) == (["19998", "19999", "20000"], True), newest.text
+
+
+async def test_reading_on_through_a_command_comes_to_its_end_and_stops_there(desk):
+    session = await desk.session()
+    await session.run("seq 1 9000")
+    await session.run("echo after")
+    whole, since = "", "o:0"
+    for _ in range(20):
+        page = await session.read(command_id="c1", since=since)
+        whole += page.output + "\n"
+        since = page.fact("next")
+        if not any("more byte" in fact for fact in page.facts):
+            break
+    assert whole.split() == [str(n) for n in range(1, 9001)]
+    assert (await session.read(command_id="c1", since=since)).output == ""
+
+
+async def test_whoever_waits_by_reading_is_told_how_the_command_ended(desk):
+    session = await desk.session()
+    begun = await session.run("sleep 0.5; (exit 3)", wait_for_completion=False)
+    assert begun.is_running, begun.text
+    ended = await session.read(timeout=20)
+    assert (ended.exit, ended.fact("command")) == (3, "c1"), ended.text
+
+
+async def test_a_screen_that_stands_still_is_no_silence_of_thirty_seconds(desk):
+    watching = await desk.agent.terminal("less +F /etc/hostname", timeout=5)
+    assert "full-screen" in " ".join(watching.facts), watching.text
+    assert "no new output" not in watching.text
+    await desk.agent.terminal("C-c", is_input=True)
+    await desk.agent.terminal("q", is_input=True)
+
+
+async def test_a_look_at_much_shows_commands_as_they_were_given(desk):
+    session = await desk.session()
+    await session.run("echo p1")
+    await session.run("seq 1 20000")
+    look = await session.read()
+    assert "__ptyd" not in look.text, look.text[:500]
+    assert "seq 1 20000" in look.text
+
+
+async def test_zeros_are_binary_output(desk):
+    session = await desk.session()
+    done = await session.run("head -c 2000 /dev/zero; echo END")
+    assert re.match(r"\[… binary output among [\d,]+ bytes, beginning .*\]\nEND$", done.output), done.text
