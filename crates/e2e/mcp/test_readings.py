@@ -61,3 +61,14 @@ async def test_zeros_are_binary_output(desk):
     session = await desk.session()
     done = await session.run("head -c 2000 /dev/zero; echo END")
     assert re.match(r"\[… binary output among [\d,]+ bytes, beginning .*\]\nEND$", done.output), done.text
+
+
+async def test_a_line_that_is_typed_at_the_prompt_is_waited_for(desk):
+    session = await desk.session()
+    typed = await session.type("echo ty''ped\n", timeout=20)
+    assert "typed" in typed.output, typed.text
+    slow = await session.type("sleep 1; echo sl''ow\n", timeout=20)
+    assert ("slow" in slow.output, slow.facts[0]) == (True, "idle"), slow.text
+    reads = await session.type("cat\n", timeout=20)
+    assert "wants input" in reads.facts, reads.text
+    await session.press("C-d")

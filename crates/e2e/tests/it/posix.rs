@@ -19,7 +19,9 @@ async fn what_a_user_does_to_our_names_makes_no_code_false() {
     let disturbances = ["b", "f", "i", "k", "n", "o", "p", "q", "r", "t", "v", "w"]
         .map(|name| format!("readonly __ptyd_{name}"))
         .into_iter()
-        .chain(["__ptyd_r=5.1", "unset __ptyd_i", "unset -f __ptyd_c", "unset -f __ptyd_d"].map(str::to_owned));
+        .chain(
+            ["__ptyd_r=5.1", "unset __ptyd_i", "unset -f __ptyd_c", "unset -f __ptyd_d", "set -n"].map(str::to_owned),
+        );
     let all: Vec<_> = SHELLS.into_iter().flat_map(|shell| disturbances.clone().map(move |d| (shell, d))).collect();
     let one = async |(shell, disturbance): (&str, String)| {
         let session = session(&server, shell).await;

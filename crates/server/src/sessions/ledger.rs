@@ -258,9 +258,6 @@ impl Ledger {
                     }
                     self.typed_keys.push_back(key);
                 }
-                // What is typed for a program may be left to the prompt; then the shell tells that line's end, too.
-                let is_at_prompt = self.prompt_seen && self.current.is_none();
-                self.has_typed_line |= is_at_prompt && bytes.iter().any(|b| holder::wire::ENDS_LINE.contains(b));
                 self.typed(bytes);
             }
             Some(Record::Retained { .. }) | None => {}
@@ -269,6 +266,9 @@ impl Ledger {
 
     /// These bytes are typed at whatever reads.
     pub(crate) fn typed(&mut self, bytes: &[u8]) {
+        // What is typed for a program may be left to the prompt; then the shell tells that line's end, too.
+        let is_at_prompt = self.prompt_seen && self.current.is_none();
+        self.has_typed_line |= is_at_prompt && bytes.iter().any(|b| holder::wire::ENDS_LINE.contains(b));
         // C-u, C-z and C-\ leave nothing of a line either.
         let ends = |b: &u8| holder::wire::ENDS_LINE.contains(b) || [0x15, 0x1a, 0x1c].contains(b);
         self.line_is_begun = bytes.last().map_or(self.line_is_begun, |last| !ends(last));

@@ -245,15 +245,17 @@ impl Session {
         let (from, offered) = (self.ledger.scanner.position(), bytes.len());
         let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
         self.forget_state();
-        self.ledger.typed(&bytes);
         // C-c, C-\ and C-z, also where they are only bytes, for another machine's terminal.
         if bytes.iter().any(|b| [0x03, 0x1c, 0x1a].contains(b)) {
             self.heed_interrupt();
         }
         if let Some(signo) = signo {
+            self.ledger.line_is_begun = false;
             let call = Call::Input { wait, from, offered, is_signal: true, typed };
             return self.call(call, |seq| ToHolder::Signal { seq, target: Target::Foreground, signo });
         }
+        // Before it is on record: a wait that begins with it is not over at the prompt at which it is typed.
+        self.ledger.typed(&bytes);
         self.call(Call::Input { wait, from, offered, is_signal: false, typed }, |seq| ToHolder::Input {
             seq,
             key,

@@ -375,6 +375,10 @@ impl Session {
             Some(Call::Input { wait, from, offered, is_signal, typed }) => {
                 self.typing = self.typing.saturating_sub(1);
                 self.state = None;
+                if !is_signal && status != Status::Ok {
+                    // Not typed, or not now: nobody will tell a line's end.
+                    self.ledger.has_typed_line = false;
+                }
                 let value = if is_signal && status == Status::Ok { offered as u64 } else { value };
                 self.on_typed(status, value, wait, from, offered, typed);
             }
