@@ -50,9 +50,7 @@ fn reaction(action: api::SessionAction) -> Result<Reaction, String> {
                 api::NumberOrName::Number(number) => number.to_string(),
                 api::NumberOrName::Name(name) => name,
             };
-            extract::signal("actions", &text)
-                .map(Reaction::Signal)
-                .map_err(|refusal| refusal.detail.trim_start_matches("actions: ").to_owned())
+            extract::signal_number(&text).map(Reaction::Signal)
         }
         (None, Some(names), None) => {
             if names.is_empty() || names.len() > KEYS_MAX {

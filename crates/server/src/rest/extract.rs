@@ -216,11 +216,16 @@ pub(super) fn until(wait: Wait, words: &[String]) -> Result<Wait, Refusal> {
     wait.until(words).map_err(|problem| Refusal::field("until", problem))
 }
 
-/// A signal by name or number.
+/// A signal by name or number, in this field of a request.
 pub(super) fn signal(field: &'static str, text: &str) -> Result<i32, Refusal> {
+    signal_number(text).map_err(|why| Refusal::field(field, why))
+}
+
+/// A signal by name or number; what is wrong with it otherwise.
+pub(super) fn signal_number(text: &str) -> Result<i32, String> {
     sys::signal::parse(text).ok_or_else(|| {
         let shown: String = text.chars().take(32).collect();
-        Refusal::field(field, format!("{shown} is no signal; a name such as INT, TERM, KILL or a number from 1 to 64"))
+        format!("{shown} is no signal; a name such as INT, TERM, KILL or a number from 1 to 64")
     })
 }
 

@@ -126,8 +126,7 @@ impl Manager {
         }
         set(&mut env, b"TERM", profile.term.as_deref().unwrap_or("xterm-256color").as_bytes());
         set(&mut env, TAG.as_bytes(), id.as_str().as_bytes());
-        let (default, most) = self.limits;
-        let limits = bounds::within(wish.limits.or(profile.limits.or(default)), &most)?;
+        let limits = bounds::within(wish.limits.or(profile.limits.or(self.limits)), &self.limits_max)?;
         let meta = Meta {
             name,
             owner,

@@ -130,8 +130,10 @@ pub struct Manager {
     pub(super) soft_timeout: Duration,
     /// What takes longer is logged.
     pub(crate) slow_call: Duration,
-    /// What a session may use, and how long it may live, where it is not said; and at most.
-    pub(super) limits: (Limits, Limits),
+    /// What a session may use, and how long it may live, where it is not said.
+    pub(super) limits: Limits,
+    /// The same, at most.
+    pub(super) limits_max: Limits,
     pub(super) retention: Retention,
     /// How many sessions may live, in all and of one owner.
     pub(super) places: (usize, usize),
@@ -196,7 +198,8 @@ impl Manager {
             journal_bytes_max: config.journal_bytes_max,
             soft_timeout: config.soft_timeout,
             slow_call: config.slow_call,
-            limits: (config.limits, config.limits_max),
+            limits: config.limits,
+            limits_max: config.limits_max,
             retention: Retention { age: config.retention_age, bytes: config.retention_bytes },
             places: (config.sessions_max, config.sessions_per_owner_max),
             starting: Mutex::default(),
