@@ -380,8 +380,21 @@ pub struct TerminalView {
     pub fresh: Option<Fresh>,
     /// What `""` or a key found: `None` when a command or input was sent.
     pub look: Option<Look>,
+    /// What ended since this caller was told that it runs, and is not what this answer is about.
+    pub missed: Vec<Missed>,
     /// The silence that would have ended the wait.
     pub soft_timeout: Duration,
+}
+
+/// A command whose end was not told in time.
+#[derive(Debug, Clone)]
+pub struct Missed {
+    /// Where it ran.
+    pub session: SessionView,
+    /// What became of it.
+    pub command: CommandView,
+    /// How far the session had been read by then.
+    pub read_to: u64,
 }
 
 /// Why a fresh shell was started.
@@ -389,8 +402,13 @@ pub struct TerminalView {
 pub enum Fresh {
     /// The client's first call.
     First,
-    /// The last shell had ended; in words, how.
-    Ended(String),
+    /// The last shell had ended.
+    Ended {
+        /// It was this session.
+        session: SessionId,
+        /// In words.
+        how: String,
+    },
     /// It was asked for; the command that was lost with it, if one ran.
     Reset(Option<String>),
 }

@@ -28,6 +28,7 @@ fn says_hi(action: &Action) -> Option<Result<Outcome, ActionError>> {
                 report: report("hi\n"),
                 fresh: Some(Fresh::First),
                 look: None,
+                missed: Vec::new(),
                 soft_timeout: crate::limits::SOFT_TIMEOUT,
             };
             Some(Ok(Outcome::Terminal(Box::new(view))))

@@ -3,14 +3,16 @@
 //! terminal-mcp.md is the requirement; where its figures are not the shell's truth, docs/deviations.md says so.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
+use super::looks::Looks;
 use super::manager::{Found, Handle, Manager, NODE, reason};
-use super::reports::plain_report;
+use super::reports::{CLEARING_UP, plain_report};
 use super::session::Request;
 use super::{create, view};
 use crate::action::{
-    ActionError, ClientContext, Create, EndedBy, Execute, Foreground, Fresh, Input, InputBytes, Look, Otherwise,
-    Report, TerminalCall, TerminalView, Wait,
+    ActionError, ClientContext, CommandStatus, CommandView, Create, EndedBy, Execute, Foreground, Fresh, Input,
+    InputBytes, Look, Missed, Otherwise, Report, TerminalCall, TerminalView, Wait,
 };
 use crate::identity::Principal;
 use crate::ids::SessionId;
@@ -34,21 +36,48 @@ impl Manager {
         who: &Principal,
         call: TerminalCall,
     ) -> Result<TerminalView, ActionError> {
+        let asked_at = SystemTime::now();
+        match self.terminal_once(who, call.clone()).await {
+            // The shell went in the moment in which it was asked: the next one is as good for a command that has not run.
+            Err(ActionError::Ended { session, .. })
+                if call.session.is_none()
+                    && !call.is_input
+                    && self.has_not_run(who, &session, &call.command, asked_at).await =>
+            {
+                self.terminal_once(who, call).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// Whether the records of a session that has just ended know nothing of a command that was asked for then.
+    async fn has_not_run(&self, who: &Principal, session: &SessionId, command: &str, asked_at: SystemTime) -> bool {
+        if let Ok(Found::Live(handle)) = self.find(who, session).await {
+            let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
+        }
+        let Ok(Found::Past(past)) = self.find(who, session).await else { return false };
+        past.commands().last().is_none_or(|last| last.command != command || last.started_at < asked_at)
+    }
+
+    async fn terminal_once(self: &Arc<Self>, who: &Principal, call: TerminalCall) -> Result<TerminalView, ActionError> {
         if call.reset && call.is_input {
             let problem = "cannot be combined with is_input: a fresh shell runs nothing that could read it".to_owned();
             return Err(ActionError::Invalid { field: "reset", problem });
         }
-        let (handle, mut fresh) = self.desk(who, &call).await?;
-        let (handle, fresh) = if call.reset && !matches!(fresh, Some(Fresh::First | Fresh::Ended(_))) {
-            let (handle, lost) = self.reset(who, &handle).await?;
-            (handle, Some(Fresh::Reset(lost)))
-        } else {
-            if call.reset {
-                fresh = Some(Fresh::Reset(None));
-            }
-            (handle, fresh)
+        let (mut handle, mut fresh) = self.desk(who, &call).await?;
+        let before = match &fresh {
+            Some(Fresh::Ended { session, .. }) => session.clone(),
+            _ => handle.shared.id.clone(),
         };
+        if call.reset {
+            let mut lost = None;
+            if fresh.is_none() {
+                (handle, lost) = self.reset(who, &handle).await?;
+            }
+            fresh = Some(Fresh::Reset(lost));
+        }
         let id = handle.shared.id.clone();
+        let read_to = self.looks.read_to(&who.name, &before).unwrap_or(0);
         let ask = ask(&call);
         let only_reset = call.reset && matches!(ask, Ask::Look);
         let (report, look) = match ask {
@@ -73,7 +102,41 @@ impl Manager {
                 )
             }
         };
-        Ok(TerminalView { report, fresh, look, soft_timeout: self.soft_timeout })
+        let told = report.command.as_ref().map(|command| (&report.session.id, command));
+        let missed = self.missed(who, &before, read_to, told).await;
+        Ok(TerminalView { report, fresh, look, missed, soft_timeout: self.soft_timeout })
+    }
+
+    /// The commands that this caller was told were running and that have ended since, but for the one that it is told of now.
+    async fn missed(
+        &self,
+        who: &Principal,
+        session: &SessionId,
+        read_to: u64,
+        told: Option<(&SessionId, &CommandView)>,
+    ) -> Vec<Missed> {
+        let is_running = |command: &CommandView| command.status == CommandStatus::Running;
+        let told = told.map(|(of, command)| {
+            let note = if is_running(command) { Looks::says_running } else { Looks::says_ended };
+            note(&self.looks, &who.name, of, command.id);
+            (of, command.id)
+        });
+        let mut missed = Vec::new();
+        for id in self.looks.running(&who.name, session) {
+            if told == Some((session, id)) {
+                continue;
+            }
+            let known = match self.known(who, session, id).await {
+                Ok(known) if is_running(&known.command) => continue,
+                Ok(known) => Some(known),
+                Err(ActionError::NoSession { .. } | ActionError::NoCommand { .. }) => None,
+                // The next call will find it.
+                Err(_) => continue,
+            };
+            self.looks.says_ended(&who.name, session, id);
+            missed.extend(known.map(|known| Missed { session: known.session, command: known.command, read_to }));
+        }
+        missed
     }
 
     /// The session that the call is for; a client's first call and one after the shell's end start a fresh one.
@@ -114,7 +177,7 @@ impl Manager {
             let handle = self.launch(&id, &spec).await?;
             drop(guard);
             self.begin(who, &handle).await;
-            return Ok((handle, Some(Fresh::Ended(how))));
+            return Ok((handle, Some(Fresh::Ended { session: old.shared.id.clone(), how })));
         }
         let id = SessionId::random(NODE);
         let spec = self.spec(&id, who, &wish(&call.client, client))?;
@@ -136,7 +199,7 @@ impl Manager {
         let handle = self.launch(&id, &spec).await?;
         drop(guard);
         self.begin(who, &handle).await;
-        Ok((handle, Some(Fresh::Ended(how))))
+        Ok((handle, Some(Fresh::Ended { session: old.shared.id.clone(), how })))
     }
 
     /// Ends what runs and starts the same shell afresh; gives the command that was lost.

@@ -1,11 +1,12 @@
-//! What each caller has seen of each session: how far it has read, and the screen that it was shown last.
+//! What each caller has seen of each session: how far it has read, the screen that it was shown last, and the commands that
+//! its last words of were "still running".
 
 use std::collections::HashMap;
 use std::sync::Mutex;
 
 use super::manager::locked;
 use crate::action::ScreenView;
-use crate::ids::SessionId;
+use crate::ids::{CommandId, SessionId};
 
 /// By the caller's name and the session.
 #[derive(Debug, Default)]
@@ -16,6 +17,8 @@ struct Seen {
     read_to: Option<u64>,
     /// What each row looked like.
     rows: Option<Vec<u64>>,
+    /// Commands whose end it waits to be told of; more than one where one was run inside another.
+    running: Vec<CommandId>,
 }
 
 impl Looks {
@@ -39,7 +42,33 @@ impl Looks {
         });
     }
 
-    /// The session is gone.
+    /// It is told that the command still runs.
+    pub(super) fn says_running(&self, who: &str, id: &SessionId, command: CommandId) {
+        let mut all = locked(&self.0);
+        let running = &mut all.entry((who.to_owned(), id.clone())).or_default().running;
+        if !running.contains(&command) {
+            running.push(command);
+        }
+    }
+
+    /// It is told how the command ended.
+    pub(super) fn says_ended(&self, who: &str, id: &SessionId, command: CommandId) {
+        if let Some(seen) = locked(&self.0).get_mut(&(who.to_owned(), id.clone())) {
+            seen.running.retain(|running| *running != command);
+        }
+    }
+
+    /// The commands that it was last told were running.
+    pub(super) fn running(&self, who: &str, id: &SessionId) -> Vec<CommandId> {
+        locked(&self.0).get(&(who.to_owned(), id.clone())).map(|seen| seen.running.clone()).unwrap_or_default()
+    }
+
+    /// The session has ended: what somebody has still to be told is kept.
+    pub(super) fn has_ended(&self, id: &SessionId) {
+        locked(&self.0).retain(|(_, of), seen| of != id || !seen.running.is_empty());
+    }
+
+    /// The session is no longer kept.
     pub(super) fn forget(&self, id: &SessionId) {
         locked(&self.0).retain(|(_, of), _| of != id);
     }

@@ -397,7 +397,7 @@ impl Manager {
             self.store.put_session(row(&session.shared, Some(ended_us)));
         }
         locked(&self.live).remove(&session.shared.id);
-        self.looks.forget(&session.shared.id);
+        self.looks.has_ended(&session.shared.id);
     }
 
     async fn adopt_all(self: &Arc<Self>) {

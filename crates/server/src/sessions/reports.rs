@@ -12,8 +12,9 @@ use super::past::Past;
 use super::session::{Finished, Request, Shared, Snapshot};
 use super::view::{self, Begins};
 use crate::action::{
-    ActionError, CommandView, EndedBy, Execute, Foreground, Input, InputBytes, Outcome, OutputView, ProcessView,
-    Reaction, ReadOutput, Report, ScreenView, SessionView, SignalTarget, SignalView, Since, TextView, View, Wait,
+    ActionError, CommandStatus, CommandView, EndedBy, Execute, Foreground, Input, InputBytes, Outcome, OutputView,
+    ProcessView, Reaction, ReadOutput, Report, ScreenView, SessionView, SignalTarget, SignalView, Since, TextView,
+    View, Wait,
 };
 use crate::identity::Principal;
 use crate::ids::{CommandId, SessionId};
@@ -21,9 +22,17 @@ use crate::limits;
 use crate::store::Store;
 
 /// How long the holder of a shell that has gone may take to end what it left behind.
-const CLEARING_UP: Duration = Duration::from_secs(1);
+pub(super) const CLEARING_UP: Duration = Duration::from_secs(1);
 /// How long a command waits for the prompt when its caller waits for nothing.
 const PATIENCE_WITHOUT_WAIT: Duration = Duration::from_secs(5);
+
+/// A command of a session, and where what is shown of it ends while it runs.
+pub(super) struct Known {
+    pub(super) session: SessionView,
+    shared: Arc<Shared>,
+    pub(super) command: CommandView,
+    shown_to: u64,
+}
 
 impl Manager {
     pub(super) async fn execute(&self, who: &Principal, wish: Execute) -> Result<Report, ActionError> {
@@ -349,7 +358,21 @@ impl Manager {
         id: CommandId,
         budget: usize,
     ) -> Result<Report, ActionError> {
-        let (view, shared, command, end) = match self.find(who, session).await? {
+        let Known { session: view, shared, command, shown_to } = self.known(who, session, id).await?;
+        let to = command.end_offset.unwrap_or(shown_to);
+        let output = self.text(&shared, command.start_offset.min(to), to, view.cols, budget).await?;
+        let ended_by = if command.status == CommandStatus::Running { EndedBy::Accepted } else { EndedBy::Ended };
+        Ok(plain_report(view, Some(command), ended_by, output))
+    }
+
+    /// A command, wherever it is still known.
+    pub(super) async fn known(
+        &self,
+        who: &Principal,
+        session: &SessionId,
+        id: CommandId,
+    ) -> Result<Known, ActionError> {
+        let (view, shared, command, shown_to) = match self.find(who, session).await? {
             Found::Live(handle) => {
                 let (snapshot, all) = handle.ask(Request::Commands).await?;
                 let command = all.into_iter().find(|c| c.id == id);
@@ -361,10 +384,7 @@ impl Manager {
             }
         };
         if let Some(command) = command {
-            let to = command.end_offset.unwrap_or(end);
-            let output = self.text(&shared, command.start_offset.min(to), to, view.cols, budget).await?;
-            let ended_by = if command.end_offset.is_some() { EndedBy::Ended } else { EndedBy::Accepted };
-            return Ok(plain_report(view, Some(command), ended_by, output));
+            return Ok(Known { session: view, shared, command, shown_to });
         }
         let name = session.as_str().to_owned();
         let row = self
@@ -375,9 +395,8 @@ impl Manager {
             .await?;
         let row = row.ok_or_else(|| ActionError::NoCommand { session: session.clone(), id: id.to_string() })?;
         let command = from_history(&view, row);
-        let (from, to) = (command.start_offset, command.end_offset.unwrap_or(command.start_offset));
-        let output = self.text(&shared, from, to, view.cols, budget).await?;
-        Ok(plain_report(view, Some(command), EndedBy::Ended, output))
+        let shown_to = command.start_offset;
+        Ok(Known { session: view, shared, command, shown_to })
     }
 
     // ---- output ----

@@ -57,6 +57,7 @@ impl Manager {
             if is_old || bytes > self.retention.bytes || i >= PASTS_MAX {
                 let _ = std::fs::remove_dir_all(&folder);
                 self.forget_past(&id);
+                self.looks.forget(&id);
                 locked(&self.keys).retain(|_, session| *session != id);
                 self.store().forget(&row.id);
                 tracing::debug!(session = %id, "an ended session is no longer kept");

@@ -25,6 +25,11 @@ impl Facts {
     pub fn line(&self) -> String {
         format!("[{}]", self.0.join(" · "))
     }
+
+    /// What belongs to one fact of another line: `fact, fact`.
+    pub fn within(&self) -> String {
+        self.0.join(", ")
+    }
 }
 
 /// The requirement's metadata: all of it at first, afterwards what changed.

@@ -17,7 +17,7 @@ pub(super) use size::{counted, grouped, seconds};
 use super::host::Host;
 use super::shown::Shown;
 use crate::action::{
-    Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, Limit, Look, Omitted, OutputView, Report,
+    Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, Limit, Look, Missed, Omitted, OutputView, Report,
     ScreenView, SessionStatus, SessionView, TerminalView, TextView, Unseen,
 };
 use crate::ids::CommandId;
@@ -69,7 +69,7 @@ pub(super) fn terminal(view: &TerminalView, telling: &Telling<'_>) -> String {
     }
     match &view.fresh {
         None | Some(Fresh::First) => {}
-        Some(Fresh::Ended(how)) => {
+        Some(Fresh::Ended { how, .. }) => {
             facts.add(format!("fresh shell, all state is lost: the last one ended ({})", plain(how)))
         }
         Some(Fresh::Reset(lost)) => {
@@ -84,9 +84,42 @@ pub(super) fn terminal(view: &TerminalView, telling: &Telling<'_>) -> String {
     if view.fresh.is_some() {
         startup(&mut facts, &report.session);
     }
+    for missed in &view.missed {
+        // A reset names what it killed itself.
+        if !(matches!(view.fresh, Some(Fresh::Reset(_))) && missed.command.status == CommandStatus::Terminated) {
+            facts.add(missed_end(missed, telling));
+        }
+    }
     let (body, notes) = body(report, telling);
     circumstances(&mut facts, report, notes, telling);
     body + &facts.line()
+}
+
+/// How a command ended that this answer is not about, and how to read what was not read of it.
+fn missed_end(missed: &Missed, telling: &Telling<'_>) -> String {
+    let Missed { session, command, read_to } = missed;
+    let mut end = Facts::default();
+    ended(&mut end, command, &Telling { names_command: false, ..*telling });
+    limits_hit(&mut end, command, session);
+    let to = command.end_offset.unwrap_or(command.start_offset);
+    let from = command.start_offset.max(*read_to);
+    let id = command.id;
+    if from < to {
+        let how = way_to((from, to), Some(id), session, telling);
+        end.add(format!("{} not read: {how}", counted(to - from, "byte", "bytes")));
+    }
+    format!("command {id} {} has ended: {}", quoted(&command.command), end.within())
+}
+
+/// How to read this range.
+fn way_to((from, to): (u64, u64), command: Option<CommandId>, session: &SessionView, telling: &Telling<'_>) -> String {
+    if !telling.has_read_tool {
+        // The offset in the journal is the offset in its file.
+        return format!("bytes {from}–{to} of {}", shell_words(&session.log_file));
+    }
+    // Ids hold no character that JSON would escape.
+    let of_command = command.map(|id| format!("\"command_id\":\"{id}\",")).unwrap_or_default();
+    format!("get_terminal_output {{\"session_id\":\"{}\",{of_command}\"since\":\"o:{from}\"}}", session.id)
 }
 
 /// Text of the journal from a position on, with where to go on.
@@ -414,14 +447,7 @@ fn unseen(unseen: Unseen, written_out: usize) -> Vec<String> {
 
 fn omission(omitted: &Omitted, session: &SessionView, command: Option<CommandId>, telling: &Telling<'_>) -> String {
     let Omitted { bytes, first_line, last_line, from, to } = omitted;
-    let how = if telling.has_read_tool {
-        // Ids hold no character that JSON would escape.
-        let of_command = command.map(|id| format!("\"command_id\":\"{id}\",")).unwrap_or_default();
-        format!("get_terminal_output {{\"session_id\":\"{}\",{of_command}\"since\":\"o:{from}\"}}", session.id)
-    } else {
-        // The offset in the journal is the offset in its file.
-        format!("bytes {from}–{to} of {}", shell_words(&session.log_file))
-    };
+    let how = way_to((*from, *to), command, session, telling);
     format!("[… {} bytes omitted: lines {first_line}–{last_line}; {how}]\n", grouped(*bytes))
 }
 

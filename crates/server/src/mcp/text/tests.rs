@@ -1,7 +1,7 @@
 //! The grammar of answers, whole texts at a time: every form that docs/text-format.md shows is here.
 
 use super::*;
-use crate::action::{Keeper, KeptLimit, Limit, SessionExit, Tools};
+use crate::action::{Keeper, KeptLimit, Limit, Missed, SessionExit, Tools};
 use crate::mcp::rig::{command, report as done};
 
 fn host() -> Host {
@@ -249,8 +249,13 @@ fn a_full_screen_program_is_its_rows_and_its_cursor() {
 fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
     let (host, shown) = (host(), Shown { cwd: "/app".into(), tools: python("/usr/bin/python3") });
     let tell = |look, fresh| {
-        let view =
-            TerminalView { report: done("late\n"), fresh, look: Some(look), soft_timeout: crate::limits::SOFT_TIMEOUT };
+        let view = TerminalView {
+            report: done("late\n"),
+            fresh,
+            look: Some(look),
+            missed: Vec::new(),
+            soft_timeout: crate::limits::SOFT_TIMEOUT,
+        };
         terminal(&view, &telling(&host, Some(&shown)))
     };
     assert_eq!(tell(Look::Idle, None), "late\n[idle · last exit 0]");
@@ -259,10 +264,33 @@ fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
         tell(Look::Reset, Some(Fresh::Reset(Some("sleep 60".to_owned())))),
         "late\n[terminal reset: all previous state is lost · killed \"sleep 60\"]"
     );
+    let busy = with(&done(""), |r| {
+        let command = r.command.as_mut().expect("there is one");
+        (command.command, command.exit_code) = ("make -j8".to_owned(), Some(2));
+        (command.start_offset, command.end_offset) = (100, Some(2_000));
+    });
+    let missed = |read_to| {
+        let missed = Missed { session: busy.session.clone(), command: busy.command.clone().expect("above"), read_to };
+        let view = TerminalView {
+            report: done("hi\n"),
+            fresh: None,
+            look: None,
+            missed: vec![missed],
+            soft_timeout: crate::limits::SOFT_TIMEOUT,
+        };
+        terminal(&view, &telling(&host, Some(&shown)))
+    };
+    assert_eq!(
+        missed(1_000),
+        "hi\n[exit 0 · command c7 \"make -j8\" has ended: exit 2, 1,000 bytes not read: get_terminal_output \
+         {\"session_id\":\"s0-k3v9q2m7xa\",\"command_id\":\"c7\",\"since\":\"o:1000\"}]"
+    );
+    assert_eq!(missed(2_000), "hi\n[exit 0 · command c7 \"make -j8\" has ended: exit 2]");
     let revived = TerminalView {
         report: done("hi\n"),
-        fresh: Some(Fresh::Ended("exit 3".to_owned())),
+        fresh: Some(Fresh::Ended { session: done("").session.id, how: "exit 3".to_owned() }),
         look: None,
+        missed: Vec::new(),
         soft_timeout: crate::limits::SOFT_TIMEOUT,
     };
     assert_eq!(

@@ -1,0 +1,79 @@
+"""Whoever was told that a command still runs is told how it ended, whatever it does next."""
+
+import json
+
+from desk import within
+
+
+def gated(desk, then: str) -> str:
+    """A command that says `begun`, and goes on when its gate is opened."""
+    return f"mkfifo gate; echo begun; cat gate; {then}"
+
+
+def open_gate(desk):
+    """Lets it go on."""
+    (desk.project / "gate").write_text("opened\n")
+
+
+def call_in(fact: str) -> dict:
+    """The arguments that a fact names for reading on."""
+    return json.loads(fact.rpartition("get_terminal_output ")[2])
+
+
+async def next_one(desk, command: str):
+    """Runs a command as soon as the one before it has ended."""
+    with within(2):
+        while (answer := await desk.terminal(command)).is_error:
+            assert "busy" in answer.text, answer.text
+    return answer
+
+
+async def test_the_next_command_tells_how_the_one_before_it_ended(desk):
+    running = await desk.terminal(gated(desk, "seq 1 50; (exit 3)"), timeout=1)
+    assert running.is_running and running.output == "begun", running.text
+    open_gate(desk)
+    after = await next_one(desk, "echo next")
+    assert (after.output, after.exit) == ("next", 0), after.text
+    [missed] = [fact for fact in after.facts if "has ended" in fact]
+    assert missed.startswith(f'command {running.fact("command")} "mkfifo gate; echo begun; cat gate;'), missed
+    # 41 numbers of two digits and 9 of one, each with CR and LF, behind the gate's own word.
+    assert '" has ended: exit 3, ' in missed and ", 199 bytes not read: get_terminal_output {" in missed, missed
+    unread = await desk.agent.call("get_terminal_output", **call_in(missed))
+    assert unread.output.split() == ["opened", *map(str, range(1, 51))], unread.text
+    assert (await desk.terminal("echo again")).text == "again\n[exit 0]"
+
+
+async def test_a_silent_end_is_told_as_well_and_without_a_call(desk):
+    running = await desk.terminal("mkfifo gate; read -r _ <gate", timeout=1)
+    open_gate(desk)
+    after = await next_one(desk, "true")
+    [missed] = [fact for fact in after.facts if "has ended" in fact]
+    assert missed.startswith(f'command {running.fact("command")} "mkfifo gate; read -r _ <gate" has ended: exit 0'), missed
+    assert "not read" not in missed, missed
+
+
+async def test_a_look_that_shows_the_end_is_enough(desk):
+    running = await desk.terminal(gated(desk, "(exit 4)"), timeout=1)
+    assert running.is_running
+    open_gate(desk)
+    ended = await desk.terminal(timeout=20)
+    assert ended.output.endswith("opened") and "4" in ended.text, ended.text
+    assert "has ended" not in (await desk.terminal("true")).text
+
+
+async def test_the_end_of_a_command_that_took_its_shell_with_it_is_told_by_the_fresh_one(desk):
+    running = await desk.terminal(gated(desk, "echo last words; exit 7"), timeout=1)
+    old = running.session_id
+    open_gate(desk)
+    after = await next_one(desk, "echo fresh")
+    assert after.output == "fresh" and after.session_id != old, after.text
+    [missed] = [fact for fact in after.facts if "has ended" in fact]
+    unread = await desk.agent.call("get_terminal_output", **call_in(missed))
+    assert (old in missed, "exit 7" in missed) == (True, True), missed
+    assert unread.output.splitlines()[:2] == ["opened", "last words"], unread.text
+
+
+async def test_a_reset_names_what_it_killed_once(desk):
+    await desk.terminal("sleep 600", timeout=0.3)
+    reset = await desk.terminal("", reset=True)
+    assert 'killed "sleep 600"' in reset.facts and "has ended" not in reset.text, reset.text
