@@ -191,7 +191,8 @@ impl Sampler {
             Blocked::Polls | Blocked::Reads if is_zle => Foreground::Editor,
             Blocked::Polls if !is_cooked => Foreground::Editor,
             Blocked::Polls | Blocked::Reads => Foreground::ShellReads,
-            Blocked::Elsewhere => Foreground::Busy,
+            // What it runs without job control (`set +m`) is of its own group.
+            Blocked::Elsewhere => return self.group_members(shell, shell),
             Blocked::Unknown => Foreground::Unknown,
         };
         (foreground, shell)

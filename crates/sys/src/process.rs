@@ -186,7 +186,7 @@ pub enum Blocked {
     Unknown,
     /// It computes, sleeps, or waits for something else.
     Elsewhere,
-    /// It waits in poll, select or epoll with the terminal among others.
+    /// It waits in poll, select or epoll with the terminal among others, or one thread reads while the first one works.
     Polls,
     /// It is in a plain read of the terminal.
     Reads,
@@ -200,7 +200,9 @@ pub fn blocked(pid: u32, tty: &Path) -> Blocked {
     if main != Blocked::Elsewhere {
         return main;
     }
-    // Another thread may be the reader; programs with very many threads are not searched to the end.
+    // Another thread may be the reader; programs with very many threads are not searched to the end. While the first one
+    // does something else than to wait for a thread, the program works and only listens besides.
+    let at_most = if waits_for_a_thread(pid) { Blocked::Reads } else { Blocked::Polls };
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return main;
     };
@@ -212,7 +214,15 @@ pub fn blocked(pid: u32, tty: &Path) -> Blocked {
         .map(|tid| blocked_task(pid, tid, tty))
         .max()
         .unwrap_or(main)
-        .max(main)
+        .clamp(main, at_most)
+}
+
+/// Whether the first thread is in a futex(2) without a time limit, as in pthread_join(3).
+fn waits_for_a_thread(pid: u32) -> bool {
+    let line = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+    let mut words = line.split_ascii_whitespace();
+    let number = words.next().and_then(|w| w.parse::<i64>().ok());
+    number == Some(libc::SYS_futex) && words.nth(3) == Some("0x0")
 }
 
 /// Whether a shell waits for a line of commands, and not for the input of its `read`.

@@ -174,7 +174,7 @@ async fn who_waits_for_something_else_is_not_told_of_questions_unless_it_asks() 
 }
 
 /// Programs that wait for anything but the terminal, or for nothing.
-const DO_NOT_ASK: [&str; 10] = [
+const DO_NOT_ASK: [&str; 11] = [
     "sleep 30",
     "while :; do :; done",
     "sleep 30 | cat",
@@ -187,7 +187,31 @@ const DO_NOT_ASK: [&str; 10] = [
     "python3 -c 'import socket, threading, time\na, b = socket.socketpair()\ndef log():\n  while True: a.send(b\"line\\n\"); time.sleep(0.1)\n\
      threading.Thread(target=log, daemon=True).start()\nwhile True: print(b.recv(99).decode(), end=\"\", flush=True)'",
     "python3 -c 'import select, time\nwhile True: select.select([], [], [], 0.05)'",
+    // One thread takes orders while the program works.
+    "python3 -c 'import os, threading, time\nthreading.Thread(target=os.read, args=(0, 9), daemon=True).start()\nwhile True: time.sleep(0.3)'",
 ];
+
+/// Programs that ask without a word, each in a way of its own.
+const ASK: [&str; 5] = [
+    "head -n 1",
+    "set +m; head -n 1",
+    "set +m; sh -c 'read x; :' | cat",
+    "python3 -c 'import os; os.system(\"head -n 1\")'",
+    "python3 -c 'import os, threading\nreader = threading.Thread(target=os.read, args=(0, 9))\nreader.start()\nreader.join()'",
+];
+
+#[tokio::test]
+async fn a_program_that_reads_asks_whatever_its_group_and_its_threads() {
+    let server = Server::start();
+    let shells = join_all(ASK.iter().map(async |_| server.session().await)).await;
+    let told = join_all(ASK.iter().zip(&shells).map(async |(command, shell)| {
+        let asks = shell.run(command).await;
+        shell.types("x").await;
+        (*command, asks.ended_by, shell.end_of(&asks).await.exit_code)
+    }))
+    .await;
+    assert_eq!(told, ASK.map(|command| (command, Some(EndedBy::InputWanted), Some(0))));
+}
 
 #[tokio::test]
 async fn a_program_that_does_not_read_the_terminal_is_never_said_to_ask() {

@@ -37,7 +37,10 @@ impl Session {
 
     /// A program has the terminal, or the shell's own `read`, and nobody ran it as a command.
     pub(super) fn somebodys_program_runs(&self) -> bool {
-        let has_it = |s: State| s.group != self.ledger.shell_pid || s.foreground == wire::Foreground::ShellReads;
+        let has_it = |s: State| {
+            let somebody_reads = matches!(s.foreground, wire::Foreground::ShellReads | wire::Foreground::Reads);
+            s.group != self.ledger.shell_pid || somebody_reads
+        };
         self.ledger.current.is_none() && self.ledger.prompt_seen && !self.is_heuristic && self.state.is_some_and(has_it)
     }
 
