@@ -80,6 +80,13 @@ impl Keyboard {
         self.queue.front().map(|t| t.gives_up_at)
     }
 
+    /// Types no more of anything, and the line that the kernel held is gone.
+    pub(crate) fn give_up(&mut self) -> Vec<Typed> {
+        (self.waiting, self.line, self.owes_push) = (0, 0, false);
+        let given_up = |t: Typing| Typed { from: t.from, key: t.key, status: Status::Stalled, value: t.written as u64 };
+        self.queue.drain(..).map(given_up).collect()
+    }
+
     /// Writes what the terminal takes now; gives the requests that are over.
     pub(crate) fn turn(&mut self, leader: BorrowedFd<'_>, now: u64) -> Vec<Typed> {
         let mut over = Vec::new();

@@ -50,7 +50,7 @@ pub(crate) struct Prompt {
     /// Something was typed since the last command was handed over: by a person at the prompt, or for a program that may
     /// have left it to the prompt.
     is_touched: bool,
-    /// When the foreground was interrupted, with nothing typed since.
+    /// When the foreground was interrupted, with nothing typed and no prompt since.
     interrupted_at: Option<u64>,
 }
 
@@ -118,6 +118,7 @@ impl Prompt {
                 self.shell = if self.has_prompted { Shell::Ready } else { Shell::Typed };
             }
             (Some(b"D"), shell) => {
+                self.interrupted_at = None;
                 let is_answer_to_report_key = fields.nth(2).is_some_and(|flags| flags.contains(&b'l'));
                 match shell {
                     // Lines that were typed ahead end before our keys are read.
@@ -144,6 +145,11 @@ impl Prompt {
     /// Whether what a person had typed was thrown away, so that a shell which waits for a line is at its prompt.
     pub(crate) fn is_cleared(&self, now: u64) -> bool {
         self.shell == Shell::Typed && self.interrupted_at.is_some_and(|at| now >= at + CLEARED_US)
+    }
+
+    /// Whether an interrupt may still be on its way to the shell: with it goes what it has read of the next keys.
+    pub(crate) fn is_unsettled(&self, now: u64) -> bool {
+        self.interrupted_at.is_some_and(|at| now < at + CLEARED_US)
     }
 
     /// Whether somebody has interrupted what a person had begun, and typed nothing since.

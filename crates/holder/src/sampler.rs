@@ -55,6 +55,11 @@ impl Sampler {
         Self { tty, takes_lines, next_at: None, delay_us: FIRST_US, last: None, candidate: None, doubted_until: 0 }
     }
 
+    /// The follower's path.
+    pub(crate) fn tty(&self) -> &Path {
+        &self.tty
+    }
+
     /// Something moved: look soon.
     pub(crate) fn stir(&mut self, now: u64) {
         self.delay_us = FIRST_US;

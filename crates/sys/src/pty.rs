@@ -10,7 +10,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{
-    InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Winsize, tcgetattr, tcgetpgrp, tcsetattr, tcsetwinsize,
+    InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Winsize, tcflush, tcgetattr, tcgetpgrp,
+    tcsetattr, tcsetwinsize,
 };
 
 /// An open pair. Both descriptors are close-on-exec; the leader does not block.
@@ -33,6 +34,8 @@ pub struct Modes {
     pub echo: bool,
     /// ISIG: the interrupt characters raise signals.
     pub isig: bool,
+    /// Not NOFLSH: and they throw away what was typed and not read.
+    pub flushes: bool,
     /// ICRNL: a carriage return is read as a newline. Line editors switch it off, other programs that read single keys
     /// mostly leave it on.
     pub maps_cr: bool,
@@ -82,6 +85,7 @@ pub fn modes(leader: BorrowedFd<'_>) -> io::Result<Modes> {
         canonical: t.local_modes.contains(LocalModes::ICANON),
         echo: t.local_modes.contains(LocalModes::ECHO),
         isig: t.local_modes.contains(LocalModes::ISIG),
+        flushes: !t.local_modes.contains(LocalModes::NOFLSH),
         maps_cr: t.input_modes.contains(InputModes::ICRNL),
         maps_nl: t.input_modes.contains(InputModes::INLCR),
         eof: code(SpecialCodeIndex::VEOF),
@@ -102,9 +106,20 @@ pub fn modes(leader: BorrowedFd<'_>) -> io::Result<Modes> {
 
 /// How many bytes were typed that nobody has read yet (ioctl_tty(2), FIONREAD); only the follower can tell.
 pub fn unread(follower: &std::path::Path) -> usize {
-    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(fd) = rustix::fs::open(follower, flags, rustix::fs::Mode::empty()) else { return 0 };
+    let Ok(fd) = open_follower(follower) else { return 0 };
     rustix::io::ioctl_fionread(&fd).map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX))
+}
+
+/// Throws away what was typed and not read, as the line discipline does at a character that raises a signal (termios(3),
+/// NOFLSH): what is on its way to it, and what nobody has read of it.
+pub fn discard_typed(leader: BorrowedFd<'_>, follower: &std::path::Path) -> io::Result<()> {
+    tcflush(leader, QueueSelector::OFlush)?;
+    Ok(tcflush(open_follower(follower)?, QueueSelector::IFlush)?)
+}
+
+fn open_follower(follower: &std::path::Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    rustix::fs::open(follower, flags, rustix::fs::Mode::empty())
 }
 
 /// The foreground process group, 0 when there is none (ioctl_tty(2), TIOCGPGRP).

@@ -1,6 +1,6 @@
 //! What a person types at the prompt is told as what runs: by the kernel's word, in every shell, and no command gets in.
 
-use api::{EndedBy, ErrorCode, Foreground, WaitRequest};
+use api::{EndedBy, ErrorCode, Foreground, InputRequest, WaitRequest};
 use e2e::eventually;
 
 use crate::dialects::{Trial, each};
@@ -67,6 +67,28 @@ async fn what_a_person_typed_is_waited_for_and_so_is_what_was_typed_ahead() {
         t.shell.sends(b"half").await;
         assert_eq!(t.shell.wait(&wait).await.ended_by, EndedBy::Ended, "{:?}", t.dialect);
         assert_eq!(t.shell.look().await.foreground, Foreground::Idle, "{:?}", t.dialect);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_interrupt_throws_away_what_was_typed_and_not_read() {
+    each("6 interrupts", async |t| {
+        let sleeper = t.shell.begin("sleep 600").await;
+        t.shell.sends(b"echo leaked >>leaked\r").await;
+        let flood = InputRequest { input: Some("echo flood >>leaked\r".repeat(2_000)), ..InputRequest::default() };
+        assert_eq!(t.shell.input_refusal(&flood).await, Some(ErrorCode::InputStalled), "{:?}", t.dialect);
+        t.shell.sends(b"\x03").await;
+        let interrupted = t.shell.end_of(&sleeper).await;
+        assert_eq!(interrupted.signal.as_deref(), Some("INT"), "{:?}: {interrupted:?}", t.dialect);
+        assert_eq!(t.gives("echo after").await, t.is(0, "after\n"));
+        for round in 0..20 {
+            t.shell.sends(b"echo half").await;
+            t.shell.sends(b"\x03").await;
+            let whole = t.shell.run("echo whole").await;
+            assert_eq!(whole.output.as_deref(), Some("whole\n"), "round {round} in {:?}: {whole:?}", t.dialect);
+        }
+        assert_eq!(t.gives("test -e leaked && echo leaked; true").await, t.is(0, ""));
     })
     .await;
 }

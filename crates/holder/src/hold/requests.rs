@@ -112,7 +112,8 @@ impl Holder {
         if self.takes_lines() && self.prompt.is_cleared(now) && self.shell_reads_commands() {
             self.prompt.drawn();
         }
-        let is_ready = self.prompt.shell == Shell::Ready && self.keyboard.is_empty();
+        let is_quiet = self.keyboard.is_empty() && !self.prompt.is_unsettled(now);
+        let is_ready = self.prompt.shell == Shell::Ready && is_quiet;
         if !is_ready || !self.shell_reads_commands() {
             let until = waiting.until;
             if now >= until || self.waits_in_vain(now) || self.waits_for_somebodys_program(now) {
@@ -302,6 +303,7 @@ impl Holder {
     /// Through the terminal where it takes signals, as a key where the program wants keys, by kill(2) otherwise.
     pub(super) fn signal_foreground(&mut self, signo: i32) -> io::Result<()> {
         let leader = self.leader.as_fd();
+        let modes = pty::modes(leader)?;
         let character = match signo {
             signal::INT => Some(0x03),
             signal::QUIT => Some(0x1c),
@@ -309,7 +311,14 @@ impl Holder {
             _ => None,
         };
         match character {
-            Some(_) if pty::modes(leader)?.isig => pty::signal_foreground(leader, signo),
+            Some(_) if modes.isig => {
+                if modes.flushes && !self.has_keys_of_ours_to_read() {
+                    self.give_up_typing();
+                    // Whatever becomes of this, the signal is sent.
+                    let _ = pty::discard_typed(self.leader.as_fd(), self.sampler.tty());
+                }
+                pty::signal_foreground(self.leader.as_fd(), signo)
+            }
             Some(byte) => Ok(rustix::io::write(leader, &[byte]).map(drop)?),
             None => {
                 let group = i32::try_from(pty::foreground_group(leader)).unwrap_or(0);
@@ -318,6 +327,19 @@ impl Holder {
                 }
                 signal::send(-group, signo)
             }
+        }
+    }
+
+    /// A command was handed to the shell, which may not have read its keys yet.
+    fn has_keys_of_ours_to_read(&self) -> bool {
+        self.prompt.command() != 0 && pty::foreground_group(self.leader.as_fd()) == self.shell_pid
+    }
+
+    /// What waits to be typed is thrown away as what was typed and not read: whoever sent it is told how much had been taken.
+    fn give_up_typing(&mut self) {
+        for typed in self.keyboard.give_up() {
+            self.prompt.remember(typed.key, typed.value);
+            self.answer(typed.from, typed.status, typed.value);
         }
     }
 
