@@ -201,8 +201,8 @@ pub fn blocked(pid: u32, tty: &Path) -> Blocked {
         return main;
     }
     // Another thread may be the reader; programs with very many threads are not searched to the end. While the first one
-    // does something else than to wait for a thread, the program works and only listens besides.
-    let at_most = if waits_for_a_thread(pid) { Blocked::Reads } else { Blocked::Polls };
+    // does something else than to wait for them, the program works and only listens besides.
+    let at_most = if waits_for_its_own(pid) { Blocked::Reads } else { Blocked::Polls };
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return main;
     };
@@ -217,12 +217,18 @@ pub fn blocked(pid: u32, tty: &Path) -> Blocked {
         .clamp(main, at_most)
 }
 
-/// Whether the first thread is in a futex(2) without a time limit, as in pthread_join(3).
-fn waits_for_a_thread(pid: u32) -> bool {
+/// Whether the first thread waits, without a time limit, for another one (futex(2), pthread_join(3)) or a signal (pause(2)).
+fn waits_for_its_own(pid: u32) -> bool {
     let line = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
     let mut words = line.split_ascii_whitespace();
-    let number = words.next().and_then(|w| w.parse::<i64>().ok());
-    number == Some(libc::SYS_futex) && words.nth(3) == Some("0x0")
+    match words.next().and_then(|w| w.parse::<i64>().ok()) {
+        Some(libc::SYS_futex) => words.nth(3) == Some("0x0"),
+        Some(libc::SYS_rt_sigtimedwait) => words.nth(2) == Some("0x0"),
+        Some(libc::SYS_rt_sigsuspend) => true,
+        #[cfg(target_arch = "x86_64")]
+        Some(libc::SYS_pause) => true,
+        _ => false,
+    }
 }
 
 /// Whether a shell waits for a line of commands, and not for the input of its `read`.

@@ -9,7 +9,7 @@ use journal::Reader;
 use super::manager::{Found, Handle, Manager, locked, reason};
 use super::outside::{self, Outside};
 use super::past::Past;
-use super::session::{Finished, Request, Shared, Snapshot};
+use super::session::{Canvas, Finished, Request, Shared, Snapshot};
 use super::view::{self, Begins};
 use crate::action::{
     ActionError, CommandStatus, CommandView, EndedBy, Execute, Foreground, Input, InputBytes, Outcome, OutputView,
@@ -243,23 +243,22 @@ impl Manager {
         budget: usize,
     ) -> Result<Report, ActionError> {
         let Finished { ended_by, from, waited, matched, accepted_bytes, snapshot } = finished;
-        let Snapshot { view, command, shown_to, paint_from, paints_main, last_paint, last_paint_is_main, .. } =
-            snapshot;
+        let Snapshot { view, command, shown_to, paint, .. } = snapshot;
         let to = command.as_ref().and_then(|c| c.end_offset).unwrap_or(shown_to);
         let (from, to) = (from.min(to), to);
         let is_fullscreen = view.foreground == Foreground::Fullscreen;
         let screen = if is_fullscreen { self.screen(who, handle).await.ok() } else { None };
         // What was painted since the last look is no text: the screen shows what came of it.
-        let is_paint = screen.is_some() && paint_from.is_some_and(|paint| from >= paint);
+        let is_paint = screen.is_some() && paint.covers(from);
         let output = if is_paint {
             TextView { from, to, ..TextView::default() }
         } else {
-            let in_paint = last_paint.contains(&from);
-            let begins = Begins { in_paint: in_paint && !last_paint_is_main, ..Begins::default() };
+            let was_on = paint.was_at(from);
+            let begins = Begins { in_paint: was_on == Some(Canvas::Alternate), ..Begins::default() };
             // What is painted on the main screen would be told twice.
-            let text_to = paint_from.filter(|_| screen.is_some() && paints_main).map_or(to, |paint| paint.min(to));
+            let text_to = paint.main_from().filter(|_| screen.is_some()).map_or(to, |paint| paint.min(to));
             let mut text = self.text_with(&handle.shared, (from, text_to), view.cols, budget, begins).await?;
-            if in_paint && last_paint_is_main {
+            if matches!(was_on, Some(Canvas::Main { .. })) {
                 // The way to the place where the cursor was left.
                 text.head.drain(..text.head.len() - text.head.trim_start_matches('\n').len());
             }

@@ -167,19 +167,13 @@ impl Session {
         // The kernel's word about the time before this output is out of date; it speaks again when things are quiet.
         let now = Instant::now();
         let paints = self.paints();
-        if paints || self.paint_from.is_some() {
+        if paints || self.paint.is_on() {
             self.painted_at = Some(now);
         }
         let end = at + bytes.len() as u64;
-        if let Some(from) = self.paint_from.filter(|_| !paints) {
-            (self.last_paint, self.last_paint_is_main) = (from..end, self.main_painter.is_some());
-        }
-        let main_from = self.ledger.scanner.paints_main_from();
-        self.main_painter = main_from.map(|_| {
-            let group = || sys::process::stat(self.ledger.shell_pid).and_then(|s| s.foreground_group);
-            self.main_painter.or_else(group).unwrap_or_default()
-        });
-        self.paint_from = paints.then(|| self.paint_from.or(main_from).unwrap_or(end));
+        let scanner = &self.ledger.scanner;
+        let group = || sys::process::stat(self.ledger.shell_pid).and_then(|s| s.foreground_group);
+        self.paint.heard(end, scanner.modes().alt_screen, scanner.paints_main_from(), group);
         for item in news {
             if let News::Started(id) = item {
                 let start = self.ledger.command(*id).map_or(at, super::super::ledger::Command::output_from);
@@ -311,9 +305,8 @@ impl Session {
         self.may_have_stopped |= state.foreground == wire::Foreground::Stopped;
         self.heard_at = self.tail.borrow().journal.0;
         // Killed, or its connection broke: whoever has the terminal now has painted nothing.
-        if self.main_painter.is_some_and(|painter| painter != state.group) {
+        if self.paint.is_left_to(state.group) {
             self.ledger.scanner.end_main_paint();
-            (self.main_painter, self.paint_from) = (None, None);
         }
         if self.paints() {
             self.painted_at = Some(Instant::now());

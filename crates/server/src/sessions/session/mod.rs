@@ -11,12 +11,12 @@ mod hears;
 mod inside;
 mod life;
 mod minds;
+mod paint;
 mod shows;
 mod stops;
 mod tells;
 
 use std::collections::{HashMap, VecDeque};
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -47,6 +47,7 @@ use crate::action::{
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 use crate::store::Store;
+pub(crate) use paint::{Canvas, Paint};
 
 /// What can be asked of a live session.
 #[derive(Debug)]
@@ -178,13 +179,7 @@ pub(crate) struct Snapshot {
     pub(crate) view: SessionView,
     /// The command that was asked about.
     pub(crate) command: Option<CommandView>,
-    /// From here on all output is a full-screen program's paint.
-    pub(crate) paint_from: Option<u64>,
-    /// It is painted on the main screen, where it will stay.
-    pub(crate) paints_main: bool,
-    /// The newest stretch of such paint that is over.
-    pub(crate) last_paint: Range<u64>,
-    pub(crate) last_paint_is_main: bool,
+    pub(crate) paint: Paint,
     /// Where nobody's output begins while nothing runs.
     pub(crate) background_from: u64,
     /// Viewers may be given bytes up to here.
@@ -282,13 +277,7 @@ pub(crate) struct Session {
     state: Option<State>,
     /// When a full-screen program last painted, left, or did something else than before.
     painted_at: Option<Instant>,
-    /// From here on all output is paint: the alternate screen was on, and still is, or the main one is painted.
-    paint_from: Option<u64>,
-    /// The process group that paints the main screen.
-    main_painter: Option<u32>,
-    /// The newest stretch at whose every byte but the last ones it was on, and is no more.
-    last_paint: Range<u64>,
-    last_paint_is_main: bool,
+    paint: Paint,
     /// The waits have not been told of the state yet.
     is_state_unheeded: bool,
     /// When the editor was first seen to have the terminal although a command runs.
@@ -368,10 +357,7 @@ impl Session {
             pictures: Vec::new(),
             state: None,
             painted_at: None,
-            paint_from: None,
-            main_painter: None,
-            last_paint: 0..0,
-            last_paint_is_main: false,
+            paint: Paint::default(),
             is_state_unheeded: false,
             editor_since: None,
             heard_at: 0,

@@ -140,10 +140,7 @@ impl Session {
             command: command
                 .and_then(|id| self.ledger.command(id))
                 .map(|c| snapshot::command_view(&self.shared, c, self.ledger.scanner.position())),
-            paint_from: self.paint_from,
-            paints_main: self.main_painter.is_some(),
-            last_paint: self.last_paint.clone(),
-            last_paint_is_main: self.last_paint_is_main,
+            paint: self.paint.clone(),
             background_from: self.ledger.background_from,
             shown_to: self.shown_to(),
             holder_pid: self.ledger.holder_pid,
