@@ -72,3 +72,10 @@ async def test_a_line_that_is_typed_at_the_prompt_is_waited_for(desk):
     reads = await session.type("cat\n", timeout=20)
     assert "wants input" in reads.facts, reads.text
     await session.press("C-d")
+
+
+async def test_lines_of_the_raw_view_are_refused_and_not_forgotten(desk):
+    session = await desk.session()
+    await session.run("seq 1 20")
+    refused = await session.read(view="raw", max_lines=3)
+    assert (refused.is_error, "leave one of them out" in refused.text) == (True, True), refused.text

@@ -95,6 +95,9 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
     if arguments.view != Form::Text && search.is_some() {
         return Err(Refusal::Said("search: only the text view can be searched; leave view out".to_owned()));
     }
+    if arguments.view == Form::Raw && arguments.max_lines > 0 {
+        return Err(Refusal::Said("max_lines: the raw view has bytes and no lines; leave one of them out".to_owned()));
+    }
     let mut waited = Waited::default();
     let mut running = None;
     if ready.is_some() || timeout.is_some() || !arguments.until.is_empty() {
