@@ -411,7 +411,7 @@ fn a_server_does_not_start_with_a_limit_that_it_cannot_keep() {
     std::fs::copy(e2e::Binary::find().path(), &binary).expect("copied");
     chown(&binary, Some(nobody), None).expect("we are root");
     let mut serve = std::process::Command::new(&binary);
-    serve.args(["serve", "--limit", "processes=10"]).env_clear().current_dir(place.path());
+    serve.args(["serve", "--listen", "127.0.0.1:0", "--limit", "processes=10"]).env_clear().current_dir(place.path());
     serve.env("HOME", place.path()).env("XDG_RUNTIME_DIR", place.path()).uid(nobody).gid(nobody);
     let refused = serve.output().expect("it runs");
     assert!(!refused.status.success(), "{refused:?}");
