@@ -205,8 +205,13 @@ impl Sampler {
 
     /// A job holds the terminal: a pipeline is looked at whole.
     fn group_members(&self, group: u32, shell: u32) -> (Foreground, u32) {
+        // Who passes keys on reads them all the time, and what is at the other end may be at work.
+        let blocked = |pid| match process::blocked(pid, &self.tty) {
+            Blocked::Reads if process::may_relay(pid) => Blocked::Polls,
+            blocked => blocked,
+        };
         // The leader decides most often, and alone.
-        if process::blocked(group, &self.tty) == Blocked::Reads {
+        if blocked(group) == Blocked::Reads {
             return (Foreground::Reads, group);
         }
         let mut stats: Vec<process::Stat> = Vec::new();
@@ -225,7 +230,7 @@ impl Sampler {
             return (Foreground::Stopped, stats.first().map_or(shell, |s| s.pid));
         }
         let members: Vec<u32> = stats.iter().map(|s| s.pid).collect();
-        let looked: Vec<(Blocked, u32)> = members.iter().map(|pid| (process::blocked(*pid, &self.tty), *pid)).collect();
+        let looked: Vec<(Blocked, u32)> = members.iter().map(|pid| (blocked(*pid), *pid)).collect();
         match looked.iter().max() {
             Some((Blocked::Reads, pid)) => (Foreground::Reads, *pid),
             Some((Blocked::Polls, pid)) => {

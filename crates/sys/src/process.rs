@@ -231,6 +231,19 @@ fn waits_for_its_own(pid: u32) -> bool {
     }
 }
 
+/// Whether a program of several threads waits for a connection besides: it may pass on what one of them reads, as
+/// `docker exec -it` and `podman run -it` do all the time, and that thread tells nothing of what runs at the other end.
+pub fn may_relay(pid: u32) -> bool {
+    let names = |folder: &str| fs::read_dir(format!("/proc/{pid}/{folder}")).into_iter().flatten().flatten();
+    let link = |fd: u64| fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap_or_default();
+    let is = |fd: u64, kind: &[u8]| link(fd).as_os_str().as_bytes().starts_with(kind);
+    names("task").nth(1).is_some()
+        && names("fd")
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|fd| is(*fd, b"anon_inode:[eventpoll]"))
+            .any(|epoll| watched(pid, epoll).iter().any(|fd| is(*fd, b"socket:")))
+}
+
 /// Whether a shell waits for a line of commands, and not for the input of its `read`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtLine {

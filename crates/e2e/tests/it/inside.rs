@@ -76,7 +76,14 @@ async fn a_command_in_a_shell_inside_has_its_output_and_its_code_in_every_pair()
 async fn a_command_inside_is_a_command_while_the_one_that_started_its_shell_runs() {
     let server = Server::start();
     let shell = server.session().await;
-    let outer = enters(&shell, "bash --norc").await;
+    let ran = runs_beside(&shell, "bash --norc").await;
+    let listed = server.client().commands(&shell.id).await.expect("a list").commands;
+    assert_eq!(listed.into_iter().map(|c| c.id).collect::<Vec<_>>(), ran);
+}
+
+/// Looks that a command in the bash that this starts is one of its own, and leaves it. What ran is given.
+pub async fn runs_beside(shell: &Session, enter: &str) -> [String; 3] {
+    let outer = enters(shell, enter).await;
     let begun = shell.run_as(ExecuteRequest { timeout: Some(0.3), ..ask("echo begun; sleep 1; (exit 3)") }).await;
     let told = (begun.status, begun.ended_by, begun.exit_code, begun.boundary, begun.output.as_deref());
     assert_eq!(told, (CommandStatus::Running, Some(EndedBy::TimedOut), None, Boundary::Nonce, Some("begun\n")));
@@ -87,44 +94,48 @@ async fn a_command_inside_is_a_command_while_the_one_that_started_its_shell_runs
     let waited = shell.wait(&WaitRequest { timeout: Some(20.0), ..WaitRequest::default() }).await;
     assert_eq!(waited.ended_by, EndedBy::Ended, "{waited:?}");
     assert_eq!((shell.command(&begun.id).await.exit_code, shell.command(&outer.id).await.exit_code), (Some(3), None));
-    let ids: Vec<String> =
-        server.client().commands(&shell.id).await.expect("a list").commands.into_iter().map(|c| c.id).collect();
-    assert_eq!(ids, [outer.id.clone(), begun.id.clone()]);
     // A question of a command inside is one, and is answered as any.
-    let asks = inside(&shell, "read -p 'name? ' n; echo got $n").await;
+    let asks = inside(shell, "read -p 'name? ' n; echo got $n").await;
     assert_eq!((asks.status, asks.ended_by), (CommandStatus::Running, Some(EndedBy::InputWanted)), "{asks:?}");
     shell.types("me").await;
     let done = shell.end_of(&asks).await;
     assert_eq!((done.exit_code, done.output.as_deref()), (Some(0), Some("name? me\ngot me\n")));
     shell.types("exit").await;
     assert_eq!(shell.end_of(&outer).await.exit_code, Some(0));
+    [outer.id, begun.id, asks.id]
 }
 
 #[tokio::test]
 async fn what_is_interrupted_inside_ends_and_no_code_is_made_up() {
     let server = Server::start();
     for enter in ["bash --norc", "zsh -f", "fish -N", "dash"] {
-        let shell = server.session().await;
-        enters(&shell, enter).await;
-        let begun = shell
-            .run_as(ExecuteRequest { wait_for: Some("begun".to_owned()), ..ask("sh -c 'echo begun; exec sleep 60'") })
-            .await;
-        assert_eq!(begun.ended_by, Some(EndedBy::Matched), "{enter}: {begun:?}");
-        shell.presses(&["C-c"], None).await;
-        let done = shell.end_of(&begun).await;
-        // Most throw the rest of the line away; fish may go on with it.
-        let told = (done.status, done.exit_code, done.boundary);
-        let is_told = told == (CommandStatus::Completed, Some(130), Boundary::Nonce) && enter == "fish -N";
-        assert!(is_told || told == (CommandStatus::Failed, None, Boundary::Heuristic), "{enter}: {done:?}");
-        assert!(is_told || done.error.is_some_and(|why| why.contains("interrupted")), "{enter}");
-        assert_eq!(gives(&shell, "echo after").await, (0, "after\n".to_owned()), "{enter}");
-        // Who handles it himself goes on and tells his code.
-        let handles = "python3 -c 'import time\ntry:\n  print(\"begun\", flush=True); time.sleep(60)\nexcept KeyboardInterrupt:\n  exit(5)'";
-        let begun = shell.run_as(ExecuteRequest { wait_for: Some("begun".to_owned()), ..ask(handles) }).await;
-        shell.presses(&["C-c"], None).await;
-        let done = shell.end_of(&begun).await;
-        assert_eq!(done.exit_code, Some(5), "{enter}: {done:?}");
+        is_interrupted(&server.session().await, enter).await;
     }
+}
+
+/// Interrupts commands in the shell that this starts, and leaves it.
+pub async fn is_interrupted(shell: &Session, enter: &str) {
+    let outer = enters(shell, enter).await;
+    let begun = shell
+        .run_as(ExecuteRequest { wait_for: Some("begun".to_owned()), ..ask("sh -c 'echo begun; exec sleep 60'") })
+        .await;
+    assert_eq!(begun.ended_by, Some(EndedBy::Matched), "{enter}: {begun:?}");
+    shell.presses(&["C-c"], None).await;
+    let done = shell.end_of(&begun).await;
+    // Most throw the rest of the line away; fish may go on with it.
+    let told = (done.status, done.exit_code, done.boundary);
+    let is_told = told == (CommandStatus::Completed, Some(130), Boundary::Nonce) && enter == "fish -N";
+    assert!(is_told || told == (CommandStatus::Failed, None, Boundary::Heuristic), "{enter}: {done:?}");
+    assert!(is_told || done.error.is_some_and(|why| why.contains("interrupted")), "{enter}");
+    assert_eq!(gives(shell, "echo after").await, (0, "after\n".to_owned()), "{enter}");
+    // Who handles it himself goes on and tells his code.
+    let handles = "python3 -c 'import time\ntry:\n  print(\"begun\", flush=True); time.sleep(60)\nexcept KeyboardInterrupt:\n  exit(5)'";
+    let begun = shell.run_as(ExecuteRequest { wait_for: Some("begun".to_owned()), ..ask(handles) }).await;
+    shell.presses(&["C-c"], None).await;
+    let done = shell.end_of(&begun).await;
+    assert_eq!(done.exit_code, Some(5), "{enter}: {done:?}");
+    inside(shell, "exit 0").await;
+    assert_eq!(shell.end_of(&outer).await.exit_code, Some(0), "{enter}");
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 mod attach;
 mod boundaries;
 mod cli;
+mod containers;
 mod crash;
 mod delivery;
 mod descendants;

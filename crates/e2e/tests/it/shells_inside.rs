@@ -2,16 +2,17 @@
 //! command is typed at it behind somebody's back; input drives it, and its end is the end of the command that started it.
 
 use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use api::{CommandStatus, EndedBy, ErrorCode, Foreground, InputRequest};
 use e2e::{Pid, Server, Session, eventually};
 
 use crate::dialects::{ALL, Dialect, each};
-use crate::inside::{enters, runs_in};
+use crate::inside::{enters, runs_beside, runs_in};
 
 /// Enters a shell inside, and looks that it is told as a program that asks, takes input and no command, and gives back.
-async fn is_a_program(shell: &Session, enter: &str) {
+pub async fn is_a_program(shell: &Session, enter: &str) {
     let inside = shell.run(enter).await;
     let told = (inside.status, inside.ended_by, inside.foreground);
     let asks = (CommandStatus::Running, Some(EndedBy::InputWanted), Some(Foreground::InputWanted));
@@ -68,6 +69,9 @@ async fn another_users_shell_is_a_program() {
     if works("sudo", &["-n", "true"]) {
         is_a_program(&shell, "sudo -n HOME=\"$HOME\" bash --norc").await;
         runs_in(&shell, "sudo -n HOME=\"$HOME\" -s --preserve-env=HOME").await;
+        // A login shell, which begins in root's own folder all the same.
+        is_a_program(&shell, "sudo -n HOME=\"$HOME\" -i").await;
+        runs_in(&shell, "sudo -n HOME=\"$HOME\" -i").await;
     } else {
         println!("sudo asks for a password here, or is not installed: left out");
     }
@@ -198,6 +202,15 @@ async fn a_terminal_in_the_terminal_is_a_screen() {
     assert_eq!(shell.gives("echo outer").await, (0, "outer\n".to_owned()));
 }
 
+/// Enters and leaves an environment, and looks which `python` is told.
+async fn tells_the_python(shell: &Session, [enter, leave]: [&str; 2], folder: &Path) {
+    let before = shell.look().await.python;
+    assert_eq!(shell.gives(enter).await.0, 0, "{enter}");
+    assert_eq!(shell.look().await.python, Some(format!("{}/bin/python", folder.display())), "{enter}");
+    assert_eq!(shell.gives(leave).await.0, 0, "{leave}");
+    assert_eq!(shell.look().await.python, before, "{leave}");
+}
+
 #[tokio::test]
 async fn an_environment_of_pythons_is_told_when_it_is_entered_and_left() {
     let server = Server::start();
@@ -205,14 +218,69 @@ async fn an_environment_of_pythons_is_told_when_it_is_entered_and_left() {
     assert!(works("python3", &["-m", "venv", "--without-pip", folder.to_str().expect("text")]), "a venv");
     for dialect in ALL {
         let shell = dialect.session(&server).await;
-        let before = shell.look().await.python;
         let file = if dialect.is_fish() { "activate.fish" } else { "activate" };
-        assert_eq!(shell.gives(&format!(". {}/bin/{file}", folder.display())).await.0, 0, "{dialect:?}");
-        let inside = shell.look().await.python;
-        assert_eq!(inside, Some(format!("{}/bin/python", folder.display())), "{dialect:?}");
-        shell.gives("deactivate").await;
-        assert_eq!(shell.look().await.python, before, "{dialect:?}");
+        let activate = format!(". {}/bin/{file}", folder.display());
+        tells_the_python(&shell, [&activate, "deactivate"], &folder).await;
     }
+}
+
+#[tokio::test]
+async fn an_environment_of_condas_is_told_when_it_is_entered_and_left() {
+    let server = Server::start();
+    let folder = server.home().file("conda env");
+    for part in ["bin", "conda-meta"] {
+        std::fs::create_dir_all(folder.join(part)).expect("a folder of our own");
+    }
+    std::fs::write(folder.join("conda-meta/history"), "").expect("written");
+    std::os::unix::fs::symlink("/usr/bin/env", folder.join("bin/python")).expect("a link of our own");
+    let conda = std::env::var("PTYD_TEST_CONDA").unwrap_or_else(|_| "conda".to_owned());
+    let is_there = works(&conda, &["--version"]);
+    if !is_there {
+        println!("not tested with conda itself: it is not on PATH, and PTYD_TEST_CONDA names none");
+    }
+    for dialect in ALL {
+        let shell = dialect.session(&server).await;
+        // What conda has the shell do.
+        let path = folder.display();
+        let by_hand = if dialect.is_fish() {
+            [format!("set -gx PATH '{path}/bin' $PATH; set -gx CONDA_PREFIX '{path}'"), "set -e PATH[1]".to_owned()]
+        } else {
+            let enter = format!("OLD=$PATH; export PATH='{path}'/bin:\"$PATH\" CONDA_PREFIX='{path}'; hash -r");
+            [enter, "PATH=$OLD; unset CONDA_PREFIX; hash -r".to_owned()]
+        };
+        tells_the_python(&shell, by_hand.each_ref().map(String::as_str), &folder).await;
+        if is_there {
+            let hook = match dialect {
+                Dialect::Fish => format!("{conda} shell.fish hook | source"),
+                Dialect::Bash | Dialect::Zsh => format!("eval \"$({conda} shell.{} hook)\"", dialect.name()),
+                Dialect::Dash => format!("eval \"$({conda} shell.posix hook)\""),
+            };
+            assert_eq!(shell.gives(&hook).await.0, 0, "{dialect:?}");
+            tells_the_python(&shell, [&format!("conda activate '{path}'"), "conda deactivate"], &folder).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_shell_of_nixs_is_a_program_in_which_commands_run() {
+    if !works("nix-shell", &["--version"]) {
+        println!("not tested: there is no nix-shell here");
+        return;
+    }
+    let server = Server::start();
+    let home = server.home();
+    let text = "derivation { name = \"inner\"; system = builtins.currentSystem; builder = \"/bin/sh\"; GREETING = \"hello\"; }";
+    std::fs::write(home.file("shell.nix"), text).expect("written");
+    // With a store of its own, and nothing from the net.
+    let parts = ["STORE", "STATE", "LOG", "CONF"].map(|part| format!("NIX_{part}_DIR={}", home.file(part).display()));
+    let nix = "NIX_REMOTE= NIX_BUILD_SHELL=bash nix-shell --option substitute false --option build-users-group ''";
+    let enter = format!("env {} {nix} {}", parts.join(" "), home.file("shell.nix").display());
+    let shell = server.session().await;
+    let told = shell.gives(&format!("{enter} --run 'echo $IN_NIX_SHELL $GREETING; exit 7'")).await;
+    assert_eq!(told, (7, "impure hello\n".to_owned()));
+    is_a_program(&shell, &enter).await;
+    runs_in(&shell, &enter).await;
+    runs_beside(&shell, &enter).await;
 }
 
 #[tokio::test]

@@ -174,7 +174,7 @@ async fn who_waits_for_something_else_is_not_told_of_questions_unless_it_asks() 
 }
 
 /// Programs that wait for anything but the terminal, or for nothing.
-const DO_NOT_ASK: [&str; 11] = [
+const DO_NOT_ASK: [&str; 12] = [
     "sleep 30",
     "while :; do :; done",
     "sleep 30 | cat",
@@ -189,6 +189,10 @@ const DO_NOT_ASK: [&str; 11] = [
     "python3 -c 'import select, time\nwhile True: select.select([], [], [], 0.05)'",
     // One thread takes orders while the program works.
     "python3 -c 'import os, threading, time\nthreading.Thread(target=os.read, args=(0, 9), daemon=True).start()\nwhile True: time.sleep(0.3)'",
+    // One thread passes keys on to a connection, as `docker exec -it` does, while what is at its other end works.
+    "python3 -c 'import os, select, socket, threading, tty\ntty.setraw(0)\nother, end = socket.socketpair()\nlooks = select.epoll()\n\
+     looks.register(end, 1)\nthreading.Thread(target=looks.poll, daemon=True).start()\n\
+     keys = threading.Thread(target=os.read, args=(0, 9), daemon=True)\nkeys.start()\nkeys.join()'",
 ];
 
 /// Programs that ask without a word, each in a way of its own.
