@@ -1,9 +1,10 @@
 //! What `ptyd doctor` looks at on this machine: each look answers ok, warn or fail, and what to do.
 
-use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fs, io};
 
 use serde::Serialize;
 use server::listen::SOCKET_PATH_BYTES_MAX;
@@ -115,7 +116,13 @@ fn socket(path: &Path) -> Check {
         let found = format!("{} has {len} bytes, {SOCKET_PATH_BYTES_MAX} fit", path.display());
         return Check::fail("socket", found, "set PTYD_RUNTIME_DIR or --socket to a shorter path");
     }
-    Check::ok("socket", path.display().to_string())
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let fix = "it is another user's: set PTYD_RUNTIME_DIR or --socket to a place of yours";
+            Check::fail("socket", format!("{}: {error}", path.display()), fix)
+        }
+        Ok(_) | Err(_) => Check::ok("socket", path.display().to_string()),
+    }
 }
 
 fn token(path: &Path) -> Check {
@@ -128,7 +135,7 @@ fn token(path: &Path) -> Check {
             format!("{} can be read by others (mode {:o})", path.display(), meta.permissions().mode() & 0o777),
             format!("remove it and restart the server; others may know it: rm {}", path.display()),
         ),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Check::ok("token", "made at the first start"),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Check::ok("token", "made at the first start"),
         Err(e) => Check::fail("token", format!("{}: {e}", path.display()), "make it readable for you, or remove it"),
     }
 }
