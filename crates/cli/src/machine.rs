@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::{fs, io};
 
 use serde::Serialize;
@@ -80,13 +80,20 @@ fn splice(paths: &Paths) -> Check {
     Check::warn("splice", found, "nothing; output is copied instead, which is slower")
 }
 
+/// Asked of a child, for everybody may look at oneself, and what may be seen of others is the kernel's to say (Yama).
 fn syscall() -> Check {
-    match fs::read_to_string("/proc/self/syscall") {
+    let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+    let read = child.and_then(|mut child| {
+        let read = fs::read_to_string(format!("/proc/{}/syscall", child.id()));
+        drop(child.stdin.take());
+        child.wait().and(read)
+    });
+    match read {
         Ok(_) => Check::ok("proc", "/proc tells what a program waits for"),
         Err(e) => Check::warn(
             "proc",
-            format!("/proc/self/syscall cannot be read: {e}"),
-            "allow it (kernel with CONFIG_HAVE_ARCH_TRACEHOOK, no hidepid, no seccomp rule); until then a program that wants input is only recognised by its terminal's modes",
+            format!("/proc/<pid>/syscall of a child cannot be read: {e}"),
+            "allow it (kernel with CONFIG_HAVE_ARCH_TRACEHOOK, kernel.yama.ptrace_scope 0 or 1, no hidepid, no seccomp rule); until then a program that wants input is only recognised by its terminal's modes",
         ),
     }
 }

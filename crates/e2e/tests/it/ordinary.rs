@@ -7,7 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use api::{CommandStatus, CreateRequest, EndedBy, ErrorCode, Foreground, Keeper, Limit, Limits, SessionStatus};
+use api::{
+    Boundary, CommandStatus, CreateRequest, EndedBy, ErrorCode, Foreground, Keeper, Limit, Limits, SessionStatus,
+};
 use e2e::{Binary, Home, PATIENCE, Pid, Server, Session, Start, eventually, marked};
 use rustix::process::geteuid;
 
@@ -41,6 +43,12 @@ fn serve(home: Home) -> Server {
     assert!(status.is_ok_and(|status| status.success()), "root gives away what is root's");
     let behind = run_as(USER).map(Into::into).to_vec();
     Server::start_with(Binary::at(binary), home, Start { behind, ..Start::default() })
+}
+
+/// Where a program is.
+fn found(program: &str) -> String {
+    let found = Command::new("which").arg(program).output().expect("which is there");
+    String::from_utf8_lossy(&found.stdout).trim().to_owned()
 }
 
 fn ordinary() -> Server {
@@ -235,6 +243,37 @@ async fn the_password_that_su_asks_for_is_told_and_su_can_be_interrupted() {
     assert_eq!(shell.gives("echo alive").await, (0, "alive\n".to_owned()));
 }
 
+#[tokio::test]
+async fn a_shell_into_which_nobody_may_look_tells_its_ends_all_the_same() {
+    if !is_root() {
+        return println!("only root can make a program that its user may not read: not looked at");
+    }
+    let server = ordinary();
+    join_all(ALL.map(async |dialect| {
+        // The kernel shows of it what it shows of every process where `kernel.yama.ptrace_scope` is 2.
+        let (name, program) = (dialect.name(), server.home().file(dialect.name()));
+        fs::copy(found(name), &program).expect("room for a copy");
+        fs::set_permissions(&program, Permissions::from_mode(0o711)).expect("ours");
+        let shell = Some(program.display().to_string());
+        let shell = server.session_with(CreateRequest { shell, ..CreateRequest::default() }).await;
+        for code in [0, 7, 0] {
+            let done = shell.run(&dialect.code(code)).await;
+            assert_eq!((done.boundary, done.exit_code), (Boundary::Attested, Some(code)), "{name}");
+        }
+        // Its own `read`, of which nothing is to be seen.
+        let asked = shell.run_until("echo asks; read n; echo got:$n", "asks").await;
+        assert_eq!(asked.foreground, Some(Foreground::Running), "{name}");
+        shell.types("Ada").await;
+        let done = shell.end_of(&asked).await;
+        assert!(done.output.as_deref().is_some_and(|output| output.ends_with("got:Ada\n")), "{name}: {done:?}");
+        let asked = shell.run(dialect.ask_secret()).await;
+        assert_eq!(asked.foreground, Some(Foreground::PasswordWanted), "{name}");
+        shell.types("12345").await;
+        assert_eq!(shell.end_of(&asked).await.exit_code, Some(0), "{name}");
+    }))
+    .await;
+}
+
 /// A program that runs another one as root altogether, as sudo does; nothing where the machine has no such thing.
 fn becomes_root(server: &Server) -> Option<String> {
     let up = server.home().file("up");
@@ -242,8 +281,7 @@ fn becomes_root(server: &Server) -> Option<String> {
         println!("only root can make such a program: not looked at");
         return None;
     }
-    let found = Command::new("sh").args(["-c", "command -v setpriv"]).output().expect("a shell");
-    fs::copy(String::from_utf8_lossy(&found.stdout).trim(), &up).expect("room for a copy");
+    fs::copy(found("setpriv"), &up).expect("room for a copy");
     // The folders above are the user's alone.
     fs::set_permissions(&up, Permissions::from_mode(0o4755)).expect("ours");
     let words = format!("{} --reuid=0 --regid=0 --clear-groups -- ", up.display());
