@@ -29,7 +29,7 @@ pub fn connect_or_start(paths: &Paths) -> io::Result<UnixStream> {
     match UnixStream::connect(&paths.socket) {
         Ok(stream) => Ok(stream),
         Err(e) if is_absent(&e) => start_server(paths),
-        Err(e) => Err(e),
+        Err(e) => Err(io::Error::new(e.kind(), format!("{}: {e}", paths.socket.display()))),
     }
 }
 

@@ -123,7 +123,7 @@ impl Trial {
         });
         match tokio::time::timeout(PATIENCE, greeted).await {
             Ok(Ok(Ok(1..))) => Ok(client),
-            _ => Err(Failure::no_server("a server was started and does not answer")),
+            _ => Err(Failure::new("a server was started and does not answer")),
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Exit codes: 0 ok, 1 failed, 2 usage (clap's own), 3 no such session, 4 not allowed, 5 no server, 124 timed out.
 
-use std::fmt;
+use std::{fmt, io};
 
 use api::ErrorCode;
 use client::ClientError;
+
+const NOT_ALLOWED: u8 = 4;
+const NO_SERVER: u8 = 5;
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
@@ -29,9 +32,9 @@ impl Failure {
         Self::with(3, message)
     }
 
-    /// No server.
-    pub fn no_server(message: impl fmt::Display) -> Self {
-        Self::with(5, message)
+    /// No server could be reached or started.
+    pub fn unreached(error: &io::Error) -> Self {
+        Self::with(of_unreached(error), error)
     }
 
     /// Time is up.
@@ -50,8 +53,8 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
         Self::new(error)
     }
 }
@@ -59,7 +62,8 @@ impl From<std::io::Error> for Failure {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let code = match &error {
-            ClientError::NoServer(_) => 5,
+            ClientError::NoServer(_) => NO_SERVER,
+            ClientError::Closed(_) => NOT_ALLOWED,
             ClientError::Broken(_) | ClientError::Strange(_) => 1,
             ClientError::Refused(problem) => of(problem.code),
         };
@@ -68,11 +72,18 @@ impl From<ClientError> for Failure {
     }
 }
 
+/// The exit code of whoever reaches no server: another user's is there, and there is none, are two things.
+pub fn of_unreached(error: &io::Error) -> u8 {
+    if error.kind() == io::ErrorKind::PermissionDenied { NOT_ALLOWED } else { NO_SERVER }
+}
+
 fn of(code: ErrorCode) -> u8 {
     match code {
         ErrorCode::SessionNotFound => 3,
-        ErrorCode::Unauthorized | ErrorCode::Forbidden | ErrorCode::HostRefused | ErrorCode::OriginRefused => 4,
-        ErrorCode::ServerRestarting => 5,
+        ErrorCode::Unauthorized | ErrorCode::Forbidden | ErrorCode::HostRefused | ErrorCode::OriginRefused => {
+            NOT_ALLOWED
+        }
+        ErrorCode::ServerRestarting => NO_SERVER,
         ErrorCode::MalformedBody
         | ErrorCode::InvalidField
         | ErrorCode::BodyTooLarge

@@ -1,9 +1,10 @@
 //! What `ptyd doctor` looks at on this machine: each look answers ok, warn or fail, and what to do.
 
-use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::{fs, io};
 
 use serde::Serialize;
 use server::listen::SOCKET_PATH_BYTES_MAX;
@@ -79,13 +80,20 @@ fn splice(paths: &Paths) -> Check {
     Check::warn("splice", found, "nothing; output is copied instead, which is slower")
 }
 
+/// Asked of a child, for everybody may look at oneself, and what may be seen of others is the kernel's to say (Yama).
 fn syscall() -> Check {
-    match fs::read_to_string("/proc/self/syscall") {
+    let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+    let read = child.and_then(|mut child| {
+        let read = fs::read_to_string(format!("/proc/{}/syscall", child.id()));
+        drop(child.stdin.take());
+        child.wait().and(read)
+    });
+    match read {
         Ok(_) => Check::ok("proc", "/proc tells what a program waits for"),
         Err(e) => Check::warn(
             "proc",
-            format!("/proc/self/syscall cannot be read: {e}"),
-            "allow it (kernel with CONFIG_HAVE_ARCH_TRACEHOOK, no hidepid, no seccomp rule); until then a program that wants input is only recognised by its terminal's modes",
+            format!("/proc/<pid>/syscall of a child cannot be read: {e}"),
+            "allow it (kernel with CONFIG_HAVE_ARCH_TRACEHOOK, kernel.yama.ptrace_scope 0 or 1, no hidepid, no seccomp rule); until then a program that wants input is only recognised by its terminal's modes",
         ),
     }
 }
@@ -115,7 +123,13 @@ fn socket(path: &Path) -> Check {
         let found = format!("{} has {len} bytes, {SOCKET_PATH_BYTES_MAX} fit", path.display());
         return Check::fail("socket", found, "set PTYD_RUNTIME_DIR or --socket to a shorter path");
     }
-    Check::ok("socket", path.display().to_string())
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let fix = "it is another user's: set PTYD_RUNTIME_DIR or --socket to a place of yours";
+            Check::fail("socket", format!("{}: {error}", path.display()), fix)
+        }
+        Ok(_) | Err(_) => Check::ok("socket", path.display().to_string()),
+    }
 }
 
 fn token(path: &Path) -> Check {
@@ -128,7 +142,7 @@ fn token(path: &Path) -> Check {
             format!("{} can be read by others (mode {:o})", path.display(), meta.permissions().mode() & 0o777),
             format!("remove it and restart the server; others may know it: rm {}", path.display()),
         ),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Check::ok("token", "made at the first start"),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Check::ok("token", "made at the first start"),
         Err(e) => Check::fail("token", format!("{}: {e}", path.display()), "make it readable for you, or remove it"),
     }
 }

@@ -132,7 +132,7 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
 
 /// A client of this user's server, which is started if there is none.
 fn started(paths: &Paths) -> Result<Client, Failure> {
-    daemon::connect_or_start(paths).map_err(Failure::no_server)?;
+    daemon::connect_or_start(paths).map_err(|error| Failure::unreached(&error))?;
     Ok(Client::unix(&paths.socket))
 }
 

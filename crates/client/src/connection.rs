@@ -1,5 +1,7 @@
 //! HTTP/1.1 connections that are kept: one request at a time on each, as many as are needed at once.
 
+use std::io;
+use std::path::Path;
 use std::sync::Mutex;
 
 use bytes::Bytes;
@@ -133,7 +135,7 @@ impl Pool {
 
     async fn connect(&self) -> Result<Sender, ClientError> {
         match &self.place {
-            Place::Unix(path) => handshake(UnixStream::connect(path).await.map_err(ClientError::NoServer)?).await,
+            Place::Unix(path) => handshake(UnixStream::connect(path).await.map_err(|e| unreached(path, e))?).await,
             Place::Tcp(address) => {
                 let stream = TcpStream::connect(address).await.map_err(ClientError::NoServer)?;
                 // Without it small requests only wait for more to come.
@@ -159,6 +161,15 @@ impl Pool {
             idle.push(sender);
         }
         Ok(Answer { status, body })
+    }
+}
+
+/// Why nobody could be connected to at `path`.
+fn unreached(path: &Path, error: io::Error) -> ClientError {
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        ClientError::Closed(io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+    } else {
+        ClientError::NoServer(error)
     }
 }
 

@@ -36,6 +36,9 @@ pub enum ClientError {
     /// Nobody listens.
     #[error("no server answers: {0}")]
     NoServer(std::io::Error),
+    /// Somebody may listen, but this user is not let in.
+    #[error("the server's socket is closed to this user: {0}")]
+    Closed(std::io::Error),
     /// The connection broke off; whether the server did what was asked is not known.
     #[error("the connection to the server broke off: {0}")]
     Broken(hyper::Error),
@@ -52,7 +55,7 @@ impl ClientError {
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Refused(problem) => Some(problem.code),
-            Self::NoServer(_) | Self::Broken(_) | Self::Strange(_) => None,
+            Self::NoServer(_) | Self::Closed(_) | Self::Broken(_) | Self::Strange(_) => None,
         }
     }
 
@@ -61,7 +64,7 @@ impl ClientError {
         match self {
             Self::NoServer(_) | Self::Broken(_) => true,
             Self::Refused(problem) => problem.code == ErrorCode::ServerRestarting,
-            Self::Strange(_) => false,
+            Self::Closed(_) | Self::Strange(_) => false,
         }
     }
 }

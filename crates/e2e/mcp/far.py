@@ -38,6 +38,8 @@ def machine(folder: Path):
         "UsePAM": "no",
         "PermitRootLogin": "yes",
         "PrintMotd": "no",
+        # Not the user's own files, nor a history there.
+        "SetEnv": f"HOME={folder}",
     }
     words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
     sshd = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin")

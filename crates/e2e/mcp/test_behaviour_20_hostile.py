@@ -112,7 +112,10 @@ async def test_the_ends_are_right_or_said_to_be_a_guess_and_a_reset_helps_with(d
     assert (reset.output, reset.exit) == ("ok", 3)
 
 
-@pytest.mark.parametrize("inner", ["bash", "bash --norc", "sh", "su", "env -i bash --norc -i", "python3 -q"])
+# Without HOME a shell looks the user up, and what is typed here would stand in that user's own history.
+@pytest.mark.parametrize(
+    "inner", ["bash", "bash --norc", "sh", "su -p", "env -i HOME=$HOME bash --norc -i", "python3 -q"]
+)
 async def test_a_shell_in_the_shell_waits_for_input_takes_it_and_gives_the_outer_one_back(desk, inner):
     with within(1):
         started = await desk.terminal(inner, timeout=10)

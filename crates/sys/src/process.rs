@@ -249,7 +249,7 @@ pub fn may_relay(pid: u32) -> bool {
 pub enum AtLine {
     /// It does not read, or it reads one byte at a time: what follows the line is not `read`'s own.
     No,
-    /// Its editor selects, and so may its `read` (ksh93).
+    /// Its editor selects, and so may its `read` (ksh93); or the kernel lets nobody look.
     Perhaps,
     /// It reads as much as comes, or its own editor has the terminal.
     Yes,
@@ -265,7 +265,8 @@ pub fn at_line(pid: u32, tty: &Path, is_raw: bool) -> AtLine {
         (Blocked::Reads, _) if is_raw || count.is_some_and(|count| count > 1) => AtLine::Yes,
         (Blocked::Polls, Call::Select) if is_raw => AtLine::Perhaps,
         (Blocked::Polls, _) if is_raw => AtLine::Yes,
-        (Blocked::Reads | Blocked::Polls | Blocked::Elsewhere | Blocked::Unknown, _) => AtLine::No,
+        (Blocked::Unknown, _) => AtLine::Perhaps,
+        (Blocked::Reads | Blocked::Polls | Blocked::Elsewhere, _) => AtLine::No,
     }
 }
 

@@ -1,8 +1,10 @@
 //! Unix sockets: the attestation pair with kernel credentials, and listeners whose path may be of any length.
 
+use std::fs::Permissions;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -70,10 +72,13 @@ pub fn peer_uid(stream: impl AsFd) -> io::Result<u32> {
     Ok(sockopt::socket_peercred(stream)?.uid.as_raw())
 }
 
-/// Listens on `folder/name`. The path goes through `/proc/self/fd`, because sockaddr_un holds only 108 bytes.
+/// Listens on `folder/name`, which only this user can connect to. The path goes through `/proc/self/fd`, because sockaddr_un holds only 108 bytes.
 pub fn listen_in(folder: &Path, name: &str) -> io::Result<UnixListener> {
     let dir = std::fs::File::open(folder)?;
-    UnixListener::bind(short_path(&dir, name))
+    let path = short_path(&dir, name);
+    let listener = UnixListener::bind(&path)?;
+    std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+    Ok(listener)
 }
 
 /// Connects to the socket `folder/name`, whatever the length of the path.

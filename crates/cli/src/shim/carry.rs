@@ -98,7 +98,7 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
     fn reach(&mut self) -> io::Result<()> {
         let since = *self.trouble_since.get_or_insert_with(Instant::now);
         let patience = if self.was_reached { RECONNECT_MAX } else { FIRST_CONTACT_MAX };
-        match (self.connect)().map_err(NotUpgraded::Later).and_then(|stream| upgrade(stream, self.hello)) {
+        match (self.connect)().map_err(NotUpgraded::unreached).and_then(|stream| upgrade(stream, self.hello)) {
             Ok(stream) => {
                 // Half a line from the dead server is not continued by the next one.
                 self.from_server.clear();

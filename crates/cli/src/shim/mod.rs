@@ -16,13 +16,10 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use crate::daemon;
 use crate::paths::Paths;
+use crate::{daemon, exit};
 use carry::Ending;
 pub use hello::random_name;
-
-/// No server could be reached or started.
-const EXIT_NO_SERVER: u8 = 5;
 
 /// The options of `ptyd mcp`.
 #[derive(Debug, Clone, Args)]
@@ -79,7 +76,7 @@ pub fn run(options: &Options, paths: &Paths) -> ExitCode {
 /// stderr is for people: hosts show it in their logs.
 fn failed(error: &io::Error) -> ExitCode {
     eprintln!("ptyd mcp: {error}");
-    ExitCode::from(EXIT_NO_SERVER)
+    ExitCode::from(exit::of_unreached(error))
 }
 
 #[cfg(test)]

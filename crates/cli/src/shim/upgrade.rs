@@ -4,6 +4,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use api::Problem;
+
 const REQUEST: &[u8] =
     b"GET /mcp/stdio HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: ptyd-mcp\r\n\r\n";
 
@@ -21,6 +23,13 @@ pub(super) enum NotUpgraded {
     Never(io::Error),
 }
 
+impl NotUpgraded {
+    /// Why nobody could be connected to: another user's server stays closed.
+    pub(super) fn unreached(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::PermissionDenied { Self::Never(error) } else { Self::Later(error) }
+    }
+}
+
 /// Makes the connection the stream of this client, which has said hello.
 pub(super) fn upgrade(mut stream: UnixStream, hello: &[u8]) -> Result<UnixStream, NotUpgraded> {
     let head = exchange(&mut stream).map_err(NotUpgraded::Later)?;
@@ -29,8 +38,10 @@ pub(super) fn upgrade(mut stream: UnixStream, hello: &[u8]) -> Result<UnixStream
         Some(b'1') => {}
         Some(b'5') | None => return Err(NotUpgraded::Later(io::Error::other(format!("the server answered {status}")))),
         Some(_) => {
-            let why = head.split_once("\r\n\r\n").map_or("", |(_, body)| body).trim();
-            return Err(NotUpgraded::Never(io::Error::other(format!("the server refused with {status}: {why}"))));
+            let body = head.split_once("\r\n\r\n").map_or("", |(_, body)| body).trim();
+            let why = serde_json::from_str::<Problem>(body).map_or_else(|_| body.to_owned(), |problem| problem.detail);
+            let kind = if status == "403" { io::ErrorKind::PermissionDenied } else { io::ErrorKind::Other };
+            return Err(NotUpgraded::Never(io::Error::new(kind, format!("the server refused with {status}: {why}"))));
         }
     }
     let ready = stream

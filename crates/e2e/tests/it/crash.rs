@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use api::{CommandExecution, CommandStatus, EndedBy, SessionStatus};
+use api::{CommandExecution, CommandStatus, CreateRequest, EndedBy, SessionStatus};
 use e2e::{Home, PATIENCE, Random, Server, Session, Start, count, eventually, seq};
 
 use crate::boundaries::join_all;
@@ -242,6 +242,38 @@ async fn the_next_server_tells_the_same_of_every_command_as_the_one_before() {
         }
     }
     assert_eq!(again, told);
+}
+
+/// A builtin of each shell that reads in the shell's own editor, and a code of what came.
+const EDITS: [(&str, &str); 3] =
+    [("bash", "read -e n; (exit $n)"), ("zsh", "n=; vared n; (exit $n)"), ("fish", "read n; sh -c \"exit $n\"")];
+
+#[tokio::test]
+async fn a_command_that_uses_the_shells_own_editor_is_the_same_to_the_next_servers() {
+    let server = Server::start();
+    let one = async |(shell, text): (&str, &str)| {
+        let shell = server.session_with(CreateRequest { shell: Some(shell.to_owned()), ..Default::default() }).await;
+        let asked = shell.run(text).await;
+        assert_eq!(asked.ended_by, Some(EndedBy::InputWanted), "{asked:?}");
+        (shell, asked)
+    };
+    let all = join_all(EDITS.map(one)).await;
+    server.kill9();
+    server.again();
+    for (shell, asked) in &all {
+        let now = shell.look().await;
+        let told = (now.current_command.as_ref(), now.foreground);
+        assert_eq!(told, (Some(&asked.id), api::Foreground::InputWanted), "{asked:?}");
+        shell.types("7").await;
+        assert_eq!(shell.end_of(asked).await.exit_code, Some(7), "{asked:?}");
+        shell.ends().await;
+    }
+    server.kill9();
+    server.again();
+    for (shell, asked) in &all {
+        let done = shell.command(&asked.id).await;
+        assert_eq!((done.status, done.exit_code), (CommandStatus::Completed, Some(7)), "{done:?}");
+    }
 }
 
 #[tokio::test]

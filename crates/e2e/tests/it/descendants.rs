@@ -10,14 +10,14 @@ const SPAWN: &str =
     "sleep 777 & setsid sleep 778 & (nohup sleep 779 >/dev/null 2>&1 &) ; setsid -f sleep 780; sleep 0.1";
 
 /// The sleeping descendants of a home, by their command line.
-fn sleepers(server: &Server) -> Vec<(String, Pid)> {
+pub fn sleepers(server: &Server) -> Vec<(String, Pid)> {
     let mut found: Vec<_> = marked(server.home().path()).into_iter().map(|pid| (pid.command_line(), pid)).collect();
     found.retain(|(line, _)| line.starts_with("sleep 7"));
     found.sort();
     found
 }
 
-async fn spawned(server: &Server, shell: &Session) -> Vec<Pid> {
+pub async fn spawned(server: &Server, shell: &Session) -> Vec<Pid> {
     shell.gives(SPAWN).await;
     let found = eventually("four of them", async || Some(sleepers(server)).filter(|found| found.len() == 4)).await;
     found.into_iter().map(|(_, pid)| pid).collect()

@@ -26,6 +26,7 @@ mod load;
 mod metrics;
 mod news;
 mod nushell;
+mod ordinary;
 mod output;
 mod posix;
 mod processes;

@@ -163,17 +163,19 @@ async fn a_clean_shell_reads_none_of_the_users_start_up_files() {
 
 #[tokio::test]
 async fn a_shell_is_another_users_where_root_serves_and_is_refused_where_not() {
-    let server = with_file(
-        "[profiles.other]\nuser = \"nobody\"\ncwd = \"/tmp\"\n[profiles.login]\nuser = \"nobody\"\ncwd = \"/tmp\"\nlogin = true\n[profiles.none]\nuser = \"no-such-user\"\n",
-    );
+    let is_root = rustix::process::geteuid().is_root();
+    let user = if is_root { "nobody" } else { "root" };
+    let server = with_file(&format!(
+        "[profiles.other]\nuser = \"{user}\"\ncwd = \"/tmp\"\n[profiles.login]\nuser = \"{user}\"\ncwd = \"/tmp\"\nlogin = true\n[profiles.none]\nuser = \"no-such-user\"\n",
+    ));
     let (why, field) = refusal(&server, &by("none")).await;
     assert_eq!(
         (why.as_str(), field.as_deref()),
         ("profile: none: user: there is no user \"no-such-user\" on this machine", Some("profile"))
     );
-    if !rustix::process::geteuid().is_root() {
+    if !is_root {
         let (why, _) = refusal(&server, &by("other")).await;
-        assert!(why.contains("only a server that root has started can start shells of nobody"), "{why}");
+        assert!(why.contains("only a server that root has started can start shells of root"), "{why}");
         return;
     }
     let told = "$(id -un) $USER $LOGNAME $(id -G) $(stat -c %U \"$(tty)\") $PWD";

@@ -146,6 +146,8 @@ pub(crate) struct Ledger {
     pub(crate) times: VecDeque<(u64, u64)>,
     /// The newest `R` report: the shell's editor is in use *inside* a command.
     pub(crate) still_inside: bool,
+    /// Where and when an `R` came of which the output has yet to show whether the command had begun.
+    unclear: Option<(u64, u64)>,
     /// A line that somebody typed at the prompt has not ended: it runs, or is not a whole one yet.
     pub(crate) has_typed_line: bool,
     /// What was typed last did not end a line.
@@ -193,6 +195,7 @@ impl Ledger {
             markers: VecDeque::new(),
             times: VecDeque::new(),
             still_inside: false,
+            unclear: None,
             has_typed_line: false,
             line_is_begun: false,
             typed_keys: VecDeque::new(),
@@ -215,6 +218,9 @@ impl Ledger {
                 self.resize(cols, rows);
             }
             Some(Record::Accepted { id, nonce, key, text }) => {
+                if let Some((_, time_us)) = self.unclear {
+                    self.has_editor(time_us, news);
+                }
                 self.accepted(id, key, text, event);
                 // The start marker carries the nonce that went with the command.
                 if let Some(nonce) = terminal::Nonce::parse(nonce.to_string().as_bytes()) {
@@ -417,15 +423,10 @@ impl Ledger {
 
     fn report(&mut self, report: &[u8], event: &Event, news: &mut Vec<News>) {
         if report.starts_with(b"R;") {
-            let runs = self.current.and_then(|id| self.command(id)).is_some_and(|c| c.start.is_some());
-            // Before the first prompt it is a start-up file that uses the editor.
-            self.still_inside = runs || !self.prompt_seen;
-            if !self.still_inside {
-                self.has_typed_line = true;
-                let why = "not run: a line that somebody has begun to type at the prompt is unfinished; C-c clears it";
-                if let Some(id) = self.end_current(CommandStatus::Failed, why, Boundary::Attested, event.time_us) {
-                    news.push(News::Ended(id));
-                }
+            if self.awaits_start().is_some() && self.scanner.position() < event.offset.0 {
+                self.unclear = Some((event.offset.0, event.time_us));
+            } else {
+                self.has_editor(event.time_us, news);
             }
             return;
         }
@@ -442,6 +443,21 @@ impl Ledger {
         }
         if let Some(found) = self.boundaries.record(record) {
             self.boundary(found, news);
+        }
+    }
+
+    /// The shell's editor reads, and no command has ended: one that has begun uses it, or a person has a line open.
+    fn has_editor(&mut self, time_us: u64, news: &mut Vec<News>) {
+        self.unclear = None;
+        let runs = self.current.and_then(|id| self.command(id)).is_some_and(|c| c.start.is_some());
+        // Before the first prompt it is a start-up file that uses the editor.
+        self.still_inside = runs || !self.prompt_seen;
+        if !self.still_inside {
+            self.has_typed_line = true;
+            let why = "not run: a line that somebody has begun to type at the prompt is unfinished; C-c clears it";
+            if let Some(id) = self.end_current(CommandStatus::Failed, why, Boundary::Attested, time_us) {
+                news.push(News::Ended(id));
+            }
         }
     }
 
@@ -462,6 +478,9 @@ impl Ledger {
                 }
                 terminal::Found::Query { query, to, .. } => news.push(News::Query { query, to }),
             }
+        }
+        if let Some((_, time_us)) = self.unclear.filter(|(at, _)| *at <= self.scanner.position()) {
+            self.has_editor(time_us, news);
         }
     }
 
@@ -531,12 +550,13 @@ impl Ledger {
                 if let Some(command) = self.command_mut(id) {
                     command.start = Some(at);
                     command.echoes = loader::echoes(&kept, from, &command.text);
+                    self.still_inside |= self.unclear.take().is_some();
                     news.push(News::Started(id));
                 }
             }
             Found::Ended { end, output_end, at, .. } => {
                 self.prompt_seen = true;
-                self.has_typed_line = false;
+                (self.has_typed_line, self.unclear) = (false, None);
                 self.background_from = at;
                 let cwd = PathBuf::from(std::ffi::OsString::from_vec(end.cwd));
                 self.cwd = Some(cwd.clone());
