@@ -10,6 +10,7 @@ import pytest
 from desk import at_least, within
 
 needs_vim = pytest.mark.skipif(shutil.which("vim") is None, reason="vim is not installed: apt-get install vim")
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed: apt-get install nodejs")
 needs_less = pytest.mark.skipif(shutil.which("less") is None, reason="less is not installed: apt-get install less")
 
 
@@ -187,3 +188,29 @@ async def test_a_command_in_a_shell_inside_has_its_output_and_its_code(desk):
     assert (await desk.terminal("echo out")).text == "out\n[exit 0]"
     idle = await desk.terminal("echo no", inside=True)
     assert idle.is_error and "nothing runs in this session that could be a shell" in idle.text
+
+
+NODE_ASKS = 'console.log("name:"); process.stdin.on("data", d => { console.log("got " + d); process.exit(3) })'
+NODE_WORKS = """
+process.stdin.setRawMode(true).on("data", () => {})
+let turns = 0
+setInterval(() => { process.stdout.write("\\r- loading"); if (++turns == 12) process.exit(4) }, Number(process.argv[2]))
+"""
+
+
+@needs_node
+async def test_an_event_loop_asks_when_nothing_else_can_wake_it_and_not_while_it_turns_a_wheel(desk):
+    (desk.project / "asks.js").write_text(NODE_ASKS)
+    (desk.project / "works.js").write_text(NODE_WORKS)
+    with within(1):
+        asked = await desk.terminal("node asks.js")
+    assert (asked.wants, asked.output) == ("input", "name:"), asked.text
+    assert (await desk.terminal("x", is_input=True)).exit == 3
+    for pause in (50, 300):
+        assert (await desk.terminal(f"node works.js {pause}")).exit == 4
+
+
+async def test_a_password_behind_a_terminal_of_its_own_is_told_as_one(desk):
+    asked = await desk.terminal("""script -qec 'read -s -p "pass? " x; echo got $x' /dev/null""")
+    assert (asked.wants, asked.output) == ("a password", "pass? "), asked.text
+    assert (await desk.terminal("joe", is_input=True)).last_line == "got joe"

@@ -13,6 +13,7 @@ mod control;
 mod ending;
 mod hold;
 mod input;
+mod job;
 mod pace;
 mod prompt;
 mod prompts;

@@ -8,7 +8,9 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use sys::process::{self, AtLine, Blocked};
+use sys::pty::Modes;
 
+use crate::job;
 use crate::wire::{Foreground, State};
 
 /// The first look after a sign of life.
@@ -31,8 +33,10 @@ const RUNNING_US: u64 = 40_000;
 const WAITING_US: u64 = 1_000_000;
 /// A look may cost at most one part in this many of the time.
 const COST_SHARE: u64 = 25;
-/// How many processes of a group are looked at.
-const MEMBERS_MAX: usize = 256;
+/// For how long one that wakes up by itself has to have written nothing to be believed to wait.
+const SILENT_US: u64 = 1_200_000;
+/// The same for an event loop that nothing else can wake: a thread of its own may be about to.
+const SETTLED_US: u64 = 300_000;
 
 #[derive(Debug)]
 pub(crate) struct Sampler {
@@ -46,13 +50,24 @@ pub(crate) struct Sampler {
     candidate: Option<State>,
     /// Input is on its way to whoever reads; until this time, or until output comes, nobody is believed to wait.
     doubted_until: u64,
+    /// When there was output last.
+    wrote_at: u64,
 }
 
 impl Sampler {
     pub(crate) fn new(tty: &CStr, takes_lines: bool) -> Self {
         use std::os::unix::ffi::OsStrExt;
         let tty = Path::new(std::ffi::OsStr::from_bytes(tty.to_bytes())).to_owned();
-        Self { tty, takes_lines, next_at: None, delay_us: FIRST_US, last: None, candidate: None, doubted_until: 0 }
+        Self {
+            tty,
+            takes_lines,
+            next_at: None,
+            delay_us: FIRST_US,
+            last: None,
+            candidate: None,
+            doubted_until: 0,
+            wrote_at: 0,
+        }
     }
 
     /// The follower's path.
@@ -85,9 +100,10 @@ impl Sampler {
     /// Output came: whoever writes has read what was typed, or the terminal has echoed it. Whether somebody who polls
     /// wants something is told by what was written last, so it is told again; so is an editor, which may have painted
     /// after it was seen to wait.
-    pub(crate) fn wrote(&mut self) {
-        self.doubted_until = 0;
-        if self.last.is_some_and(|s| matches!(s.foreground, Foreground::Polls | Foreground::Editor)) {
+    pub(crate) fn wrote(&mut self, now: u64) {
+        (self.doubted_until, self.wrote_at) = (0, now);
+        let looks = |f| matches!(f, Foreground::Polls | Foreground::PollsForATime | Foreground::Editor);
+        if self.last.is_some_and(|s| looks(s.foreground)) {
             self.forget();
         }
     }
@@ -160,9 +176,18 @@ impl Sampler {
     pub(crate) fn sample(&self, leader: BorrowedFd<'_>, shell: u32) -> Option<State> {
         let modes = sys::pty::modes(leader).ok()?;
         let group = sys::pty::foreground_group(leader);
-        let (foreground, pid) =
-            if group == shell { self.shell_itself(shell, &modes) } else { self.group_members(group, shell) };
-        Some(State { foreground, canonical: modes.canonical, echo: modes.echo, isig: modes.isig, group, pid })
+        let seen = if group == shell { self.shell_itself(shell, &modes) } else { None };
+        let job::Seen { foreground, pid, modes: behind } = seen.unwrap_or_else(|| job::look(&self.tty, group, shell));
+        let quiet_us = sys::time::monotonic_us().saturating_sub(self.wrote_at);
+        let foreground = match foreground {
+            Foreground::PollsForATime if quiet_us >= SILENT_US => Foreground::Polls,
+            Foreground::Polls if quiet_us >= SETTLED_US && process::waits_for_nothing_else(pid, &self.tty) => {
+                Foreground::Reads
+            }
+            other => other,
+        };
+        let Modes { canonical, echo, .. } = behind.unwrap_or(modes);
+        Some(State { foreground, canonical, echo, isig: modes.isig, group, pid })
     }
 
     /// Whether the shell has the terminal, has read all that was typed, and waits for more.
@@ -182,64 +207,23 @@ impl Sampler {
 
     /// The shell holds the terminal: readline and fish select with every translation off, zsh reads with both on. The
     /// `read` builtin reads, or selects when it has a time limit, and then a key of ours would be its input.
-    fn shell_itself(&self, shell: u32, modes: &sys::pty::Modes) -> (Foreground, u32) {
+    /// What it runs without job control (`set +m`) is of its own group, and is looked at as a job.
+    fn shell_itself(&self, shell: u32, modes: &Modes) -> Option<job::Seen> {
         let is_cooked = modes.canonical || modes.maps_cr;
         let is_zle = !modes.canonical && modes.maps_cr && modes.maps_nl;
-        let foreground = match process::blocked(shell, &self.tty) {
+        let blocked = process::blocked(shell, &self.tty);
+        let waits = blocked.polls() || blocked == Blocked::Reads;
+        let foreground = match blocked {
             _ if process::is_stopped(shell) => Foreground::Stopped,
-            Blocked::Polls | Blocked::Reads if self.takes_lines => {
-                match process::at_line(shell, &self.tty, !modes.canonical) {
-                    AtLine::Yes => Foreground::Editor,
-                    AtLine::No | AtLine::Perhaps => Foreground::ShellReads,
-                }
-            }
-            Blocked::Polls | Blocked::Reads if is_zle => Foreground::Editor,
-            Blocked::Polls if !is_cooked => Foreground::Editor,
-            Blocked::Polls | Blocked::Reads => Foreground::ShellReads,
-            // What it runs without job control (`set +m`) is of its own group.
-            Blocked::Elsewhere => return self.group_members(shell, shell),
+            _ if waits && self.takes_lines => match process::at_line(shell, &self.tty, !modes.canonical) {
+                AtLine::Yes => Foreground::Editor,
+                AtLine::No | AtLine::Perhaps => Foreground::ShellReads,
+            },
+            _ if waits && is_zle || blocked.polls() && !is_cooked => Foreground::Editor,
+            _ if waits => Foreground::ShellReads,
             Blocked::Unknown => Foreground::Unknown,
+            _ => return None,
         };
-        (foreground, shell)
-    }
-
-    /// A job holds the terminal: a pipeline is looked at whole.
-    fn group_members(&self, group: u32, shell: u32) -> (Foreground, u32) {
-        // Who passes keys on reads them all the time, and what is at the other end may be at work.
-        let blocked = |pid| match process::blocked(pid, &self.tty) {
-            Blocked::Reads if process::may_relay(pid) => Blocked::Polls,
-            blocked => blocked,
-        };
-        // The leader decides most often, and alone.
-        if blocked(group) == Blocked::Reads {
-            return (Foreground::Reads, group);
-        }
-        let mut stats: Vec<process::Stat> = Vec::new();
-        let all = process::descendants(std::process::id(), MEMBERS_MAX).into_iter().filter_map(process::stat);
-        for s in all.filter(|s| s.state != b'Z') {
-            // A child in a session of its own (`su -c`, `setsid -w`) is subject to no job control and reads all the
-            // same. Parents come before their children.
-            if s.pgrp == group || s.session != shell && stats.iter().any(|parent| parent.pid == s.ppid) {
-                stats.push(s);
-            }
-        }
-        // A parent that waits for a stopped child goes on no more than the child does.
-        let mut works = stats.iter().filter(|s| !stats.iter().any(|child| child.ppid == s.pid));
-        let is_stopped = if stats.is_empty() { process::is_stopped(shell) } else { works.all(|s| s.state == b'T') };
-        if is_stopped {
-            return (Foreground::Stopped, stats.first().map_or(shell, |s| s.pid));
-        }
-        let members: Vec<u32> = stats.iter().map(|s| s.pid).collect();
-        let looked: Vec<(Blocked, u32)> = members.iter().map(|pid| (blocked(*pid), *pid)).collect();
-        match looked.iter().max() {
-            Some((Blocked::Reads, pid)) => (Foreground::Reads, *pid),
-            Some((Blocked::Polls, pid)) => {
-                let listens = members.iter().any(|m| process::listens(*m));
-                (if listens { Foreground::PollsAndListens } else { Foreground::Polls }, *pid)
-            }
-            Some((Blocked::Elsewhere, _)) => (Foreground::Busy, 0),
-            Some((Blocked::Unknown, pid)) => (Foreground::Unknown, *pid),
-            None => (Foreground::Busy, 0),
-        }
+        Some(job::Seen { foreground, pid: shell, modes: None })
     }
 }

@@ -208,6 +208,8 @@ pub enum Foreground {
     PollsAndListens = 6,
     /// What has the terminal is stopped by a signal, and no shell takes the terminal back.
     Stopped = 7,
+    /// A program waits for the terminal among others, and wakes up by itself soon.
+    PollsForATime = 8,
 }
 
 /// How a request went.
@@ -397,6 +399,7 @@ impl Foreground {
             Self::Polls,
             Self::PollsAndListens,
             Self::Stopped,
+            Self::PollsForATime,
         ]
         .get(usize::from(number))
         .copied()

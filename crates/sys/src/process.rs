@@ -29,6 +29,8 @@ pub struct Stat {
     pub pgrp: u32,
     /// The session.
     pub session: u32,
+    /// Its terminal's device number (`tty_nr`), 0 for none.
+    pub tty: u32,
     /// The foreground process group of its terminal, if it has one.
     pub foreground_group: Option<u32>,
     /// User and system time together, in clock ticks (1/100 s).
@@ -60,6 +62,8 @@ pub fn stat(pid: u32) -> Option<Stat> {
         ppid: u32::try_from(number(1)?).ok()?,
         pgrp: u32::try_from(number(2)?).ok()?,
         session: u32::try_from(number(3)?).ok()?,
+        // A signed number in the file; a terminal's is small.
+        tty: number(4).and_then(|tty| u32::try_from(tty).ok()).unwrap_or(0),
         foreground_group: number(5).and_then(|group| u32::try_from(group).ok()),
         cpu_ticks: number(11)? + number(12)?,
         reaped_ticks: number(13)? + number(14)?,
@@ -186,10 +190,21 @@ pub enum Blocked {
     Unknown,
     /// It computes, sleeps, or waits for something else.
     Elsewhere,
-    /// It waits in poll, select or epoll with the terminal among others, or one thread reads while the first one works.
+    /// It waits in poll, select or epoll with the terminal among others, and wakes up by itself soon.
+    PollsForATime,
+    /// The same without a time limit, or one thread reads while the first one works.
     Polls,
+    /// The same for nothing but the terminal.
+    PollsAlone,
     /// It is in a plain read of the terminal.
     Reads,
+}
+
+impl Blocked {
+    /// It waits for the terminal in poll, select or epoll, however.
+    pub fn polls(self) -> bool {
+        matches!(self, Self::PollsForATime | Self::Polls | Self::PollsAlone)
+    }
 }
 
 /// What a process is blocked in, with regard to the terminal `tty` (such as `/dev/pts/7`).
@@ -263,10 +278,10 @@ pub fn at_line(pid: u32, tty: &Path, is_raw: bool) -> AtLine {
     let count = words.nth(2).and_then(|w| u64::from_str_radix(w.trim_start_matches("0x"), 16).ok());
     match (blocked_task(pid, pid, tty), call) {
         (Blocked::Reads, _) if is_raw || count.is_some_and(|count| count > 1) => AtLine::Yes,
-        (Blocked::Polls, Call::Select) if is_raw => AtLine::Perhaps,
-        (Blocked::Polls, _) if is_raw => AtLine::Yes,
+        (blocked, Call::Select) if blocked.polls() && is_raw => AtLine::Perhaps,
+        (blocked, _) if blocked.polls() && is_raw => AtLine::Yes,
         (Blocked::Unknown, _) => AtLine::Perhaps,
-        (Blocked::Reads | Blocked::Polls | Blocked::Elsewhere, _) => AtLine::No,
+        _ => AtLine::No,
     }
 }
 
@@ -283,16 +298,72 @@ fn blocked_task(pid: u32, tid: u32, tty: &Path) -> Blocked {
     let Some(number) = words.next().and_then(|w| w.parse::<i64>().ok()) else {
         return Blocked::Elsewhere;
     };
-    let mut argument =
-        || words.next().and_then(|w| u64::from_str_radix(w.trim_start_matches("0x"), 16).ok()).unwrap_or(u64::MAX);
-    let (a, b) = (argument(), argument());
-    match Call::of(number) {
-        Call::Read if is_tty(pid, a, tty) => Blocked::Reads,
-        Call::Poll if polled(pid, a, b).iter().any(|fd| is_tty(pid, *fd, tty)) => Blocked::Polls,
-        Call::Select if selected(pid, a, b).iter().any(|fd| is_tty(pid, *fd, tty)) => Blocked::Polls,
-        Call::Epoll if watched(pid, a).iter().any(|fd| is_tty(pid, *fd, tty)) => Blocked::Polls,
-        Call::Read | Call::Poll | Call::Select | Call::Epoll | Call::Other => Blocked::Elsewhere,
+    let mut arguments = [u64::MAX; 5];
+    for (argument, word) in arguments.iter_mut().zip(words) {
+        *argument = u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap_or(u64::MAX);
     }
+    let [a, b, c, d, e] = arguments;
+    let (fds, limit) = match Call::of(number) {
+        Call::Read if is_tty(pid, a, tty) => return Blocked::Reads,
+        Call::Poll => (polled(pid, a, b), c),
+        Call::Select => (selected(pid, a, b), e),
+        Call::Epoll => (watched(pid, a), d),
+        Call::Read | Call::Other => return Blocked::Elsewhere,
+    };
+    let of_tty = fds.iter().filter(|fd| is_tty(pid, **fd, tty)).count();
+    match (of_tty, is_soon(pid, number, limit)) {
+        (0, _) => Blocked::Elsewhere,
+        (_, true) => Blocked::PollsForATime,
+        (n, false) if n == fds.len() => Blocked::PollsAlone,
+        (_, false) => Blocked::Polls,
+    }
+}
+
+/// Whether a wait has a time limit of seconds: milliseconds in the older calls, a `struct timespec` or `timeval` in the others.
+fn is_soon(pid: u32, call: i64, limit: u64) -> bool {
+    const SOON_SECONDS: u64 = 5;
+    let is_milliseconds = match call {
+        libc::SYS_epoll_pwait => true,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_epoll_wait | libc::SYS_poll => true,
+        _ => false,
+    };
+    if is_milliseconds {
+        // An int, of which the kernel shows all 64 bits of the register.
+        return u64::from(limit as u32) < SOON_SECONDS * 1_000;
+    }
+    let seconds = || memory(pid, limit, 8).try_into().map(u64::from_ne_bytes);
+    limit != 0 && seconds().is_ok_and(|seconds| seconds < SOON_SECONDS)
+}
+
+/// Whether an event loop (such as Node's) can be woken by nothing but the terminal and itself: it has no child, watches no
+/// file, no connection and no clock.
+pub fn waits_for_nothing_else(pid: u32, tty: &Path) -> bool {
+    let line = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+    let mut words = line.split_ascii_whitespace();
+    let call = words.next().and_then(|w| w.parse().ok()).map(Call::of);
+    let epoll = words.next().and_then(|w| u64::from_str_radix(w.trim_start_matches("0x"), 16).ok());
+    let (Some(Call::Epoll), Some(epoll)) = (call, epoll) else { return false };
+    let mut own = Vec::new();
+    children(pid, &mut own);
+    if !own.is_empty() {
+        return false;
+    }
+    let links: Vec<PathBuf> = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| fs::read_link(entry.path()).ok())
+        .collect();
+    watched(pid, epoll).into_iter().all(|fd| {
+        let link = fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap_or_default();
+        match link.as_os_str().as_bytes() {
+            b"anon_inode:[eventfd]" | b"anon_inode:[io_uring]" | b"anon_inode:[signalfd]" => true,
+            // Both ends are its own.
+            pipe if pipe.starts_with(b"pipe:") => links.iter().filter(|l| **l == link).count() > 1,
+            _ => is_tty(pid, fd, tty),
+        }
+    })
 }
 
 /// The kinds of system calls in which a program waits for input.

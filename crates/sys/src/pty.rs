@@ -104,6 +104,11 @@ pub fn modes(leader: BorrowedFd<'_>) -> io::Result<Modes> {
     })
 }
 
+/// The modes of another terminal than ours, such as the one that script(1) gives its program.
+pub fn modes_at(follower: &std::path::Path) -> io::Result<Modes> {
+    modes(open_follower(follower)?.as_fd())
+}
+
 /// How many bytes were typed that nobody has read yet (ioctl_tty(2), FIONREAD); only the follower can tell.
 pub fn unread(follower: &std::path::Path) -> usize {
     let Ok(fd) = open_follower(follower) else { return 0 };

@@ -174,7 +174,7 @@ async fn who_waits_for_something_else_is_not_told_of_questions_unless_it_asks() 
 }
 
 /// Programs that wait for anything but the terminal, or for nothing.
-const DO_NOT_ASK: [&str; 12] = [
+const DO_NOT_ASK: [&str; 15] = [
     "sleep 30",
     "while :; do :; done",
     "sleep 30 | cat",
@@ -193,14 +193,22 @@ const DO_NOT_ASK: [&str; 12] = [
     "python3 -c 'import os, select, socket, threading, tty\ntty.setraw(0)\nother, end = socket.socketpair()\nlooks = select.epoll()\n\
      looks.register(end, 1)\nthreading.Thread(target=looks.poll, daemon=True).start()\n\
      keys = threading.Thread(target=os.read, args=(0, 9), daemon=True)\nkeys.start()\nkeys.join()'",
+    // What passes keys on to a terminal of its own waits for keys, and what is behind it works with its line open.
+    "script -qec 'printf working...; sleep 30' /dev/null",
+    "script -qec \"script -qec 'printf working...; sleep 30' /dev/null\" /dev/null",
+    // A wheel that turns behind an open line, with an eye on the keys.
+    "python3 -c 'import select, sys\nwhile not select.select([sys.stdin], [], [], 0.2)[0]: print(\"\\r| loading\", end=\"\", flush=True)'",
 ];
 
 /// Programs that ask without a word, each in a way of its own.
-const ASK: [&str; 5] = [
+const ASK: [&str; 8] = [
     "head -n 1",
     "set +m; head -n 1",
     "set +m; sh -c 'read x; :' | cat",
     "python3 -c 'import os; os.system(\"head -n 1\")'",
+    "script -qec 'head -n 1' /dev/null",
+    "script -qec \"script -qec 'head -n 1' /dev/null\" /dev/null",
+    "python3 -c 'import select, sys; print(\"name:\", flush=True); select.select([sys.stdin], [], []); sys.stdin.readline()'",
     "python3 -c 'import os, threading\nreader = threading.Thread(target=os.read, args=(0, 9))\nreader.start()\nreader.join()'",
 ];
 

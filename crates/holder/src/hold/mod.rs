@@ -530,7 +530,7 @@ impl Holder {
         }
         if self.journal.end() > before {
             self.quiet_at = Some(now + QUIET_US);
-            self.sampler.wrote();
+            self.sampler.wrote(now);
             self.stir(now);
             match self.journal.retain(&self.events, self.published.journal) {
                 Ok(Retained::From(first)) => self.note(&Record::Retained { first }),

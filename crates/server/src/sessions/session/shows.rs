@@ -85,6 +85,8 @@ impl Session {
             // Many programs watch the terminal without asking anything. One that asks has left its line open, and one
             // that has taken the whole screen waits for a key.
             wire::Foreground::Polls => self.ledger.scanner.line_is_open() || self.paints(),
+            // One that wakes up by itself has something else to do, such as to turn a wheel behind its line.
+            wire::Foreground::PollsForATime => self.paints(),
             // Another user's program (su, sudo): only the terminal's modes are to be seen, and no echo means a secret.
             wire::Foreground::Unknown => state.canonical && !state.echo,
             wire::Foreground::PollsAndListens | wire::Foreground::Busy | wire::Foreground::Stopped => false,
