@@ -151,6 +151,15 @@ async def test_what_a_person_does_not_see_is_told_to_the_model(desk):
     ]
 
 
+async def test_controls_of_c1_that_come_as_characters_are_shown(desk):
+    session = await desk.session()
+    answer = await session.run(r"printf 'a\u0085b\u009b31mc\n'")
+    assert answer.output == r"a\u{85}b\u{9b}31mc"
+    assert r"2 invisible characters shown as \u{…}" in answer.facts
+    found = await session.read(search="31mc$")
+    assert r": a\u{85}b\u{9b}31mc" in found.text and r"2 invisible characters shown as \u{…}" in found.facts
+
+
 async def test_binary_output_is_summed_up_and_can_be_fetched(desk):
     (desk.project / "picture").write_bytes(b"\x89PNG\r\n\x1a\n" + random.Random(1).randbytes(5000))
     session = await desk.session()
