@@ -491,7 +491,7 @@ fn rows(screen: &ScreenView) -> (String, Vec<String>) {
 }
 
 fn escaped(bytes: u64) -> String {
-    format!("{} not UTF-8, shown as \\xNN", counted(bytes, "byte is", "bytes are"))
+    format!("{} not text, shown as \\xNN", counted(bytes, "byte is", "bytes are"))
 }
 
 /// The facts stand on a line of their own.
