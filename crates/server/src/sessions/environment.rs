@@ -109,8 +109,7 @@ impl Manager {
         let variable = |entry: &Vec<u8>| {
             let at = entry.iter().position(|b| *b == b'=')?;
             let (name, value) = (entry.get(..at)?.to_vec(), entry.get(at + 1..)?);
-            let is_secret = meta::is_secret(&String::from_utf8_lossy(&name));
-            let value = if is_secret { b"***".to_vec() } else { value.to_vec() };
+            let value = meta::shown_value(&String::from_utf8_lossy(&name), value);
             // What only our scripts are told and take away again.
             let is_own = name.starts_with(RESERVED.as_bytes()) && name != TAG.as_bytes();
             (!is_own).then_some((name, value))
