@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use client::Client;
 
 use crate::exit::Failure;
+use crate::say;
 use crate::sessions;
 
 /// The options of `search`.
@@ -57,7 +58,7 @@ pub async fn search(client: &Client, options: &SearchOptions) -> Result<ExitCode
     loop {
         let answer = client.search(&session.id, &query).await?;
         if let Some(gap) = answer.gap {
-            eprintln!("ptyd: {} bytes are not kept any more", gap.to - gap.from);
+            say::note(format_args!("ptyd: {} bytes are not kept any more", gap.to - gap.from));
         }
         for found in &answer.matches {
             if options.json {
