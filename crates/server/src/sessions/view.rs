@@ -193,7 +193,7 @@ fn fewer(bytes: usize, text: &str, share: usize) -> Option<usize> {
 }
 
 /// The longest prefix that ends with a whole UTF-8 character.
-fn whole_chars(bytes: &[u8]) -> usize {
+pub(super) fn whole_chars(bytes: &[u8]) -> usize {
     let mut end = bytes.len();
     for back in 1..=bytes.len().min(4) {
         let b = bytes[bytes.len() - back];
