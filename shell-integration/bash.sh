@@ -17,6 +17,8 @@ if [[ -o posix ]] && shopt -q login_shell; then
   unset ENV
   [[ -z ${PTYD_ENV+set} ]] || export ENV="$PTYD_ENV"
   unset PTYD_ENV
+  # What is started before it is taken away is not told.
+  export -n PTYD_CLEAN
 fi
 
 # The secret and the path come over the socket and not in the environment, which any child and `ps e` could read. This

@@ -150,7 +150,7 @@ pub struct CommandExecution {
     /// What was left out of `output`, exactly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Omitted>,
-    /// How many bytes of `output` were not UTF-8 and appear as `\xNN`.
+    /// How many bytes of `output` were no text (NUL, or not UTF-8) and appear as `\xNN`.
     #[serde(default)]
     pub escaped: u64,
     /// Why the wait is over, where there was one.

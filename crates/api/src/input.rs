@@ -127,7 +127,7 @@ pub struct WaitAnswer {
     /// What was left out, exactly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Omitted>,
-    /// How many bytes were not UTF-8 and appear as `\xNN`.
+    /// How many bytes were no text (NUL, or not UTF-8) and appear as `\xNN`.
     pub escaped: u64,
     /// What matched `waitFor`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

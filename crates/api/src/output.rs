@@ -80,7 +80,7 @@ pub struct Output {
     /// What was left out of `text`, exactly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Omitted>,
-    /// How many bytes were not UTF-8 and appear as `\xNN`.
+    /// How many bytes were no text (NUL, or not UTF-8) and appear as `\xNN`.
     #[serde(default)]
     pub escaped: u64,
     /// The session has ended and this reaches its last byte.

@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 use crate::exit::Failure;
 use crate::follow::{self, Patience};
 use crate::keyboard::{DetachKey, Keyboard, Typed};
+use crate::say;
 use crate::{sessions, tty};
 
 /// The options of `attach`.
@@ -76,7 +77,7 @@ pub async fn attach(client: &Client, options: &AttachOptions) -> Result<ExitCode
             _ = hup.recv() => Ok(Ending::Stopped),
         }
     }?;
-    eprintln!("[{}: {ending}]", session.name.as_deref().unwrap_or(&session.id));
+    say::note(format_args!("[{}: {ending}]", session.name.as_deref().unwrap_or(&session.id)));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -13,8 +13,9 @@ use server::config_file::ConfigFile;
 
 use crate::exit::Failure;
 use crate::paths::{PathOptions, Paths};
+use crate::say;
 use crate::serve::{LISTEN, ServeOptions};
-use crate::sessions::{print_json, table};
+use crate::sessions::table;
 
 /// The options of `config`.
 #[derive(Debug, Args)]
@@ -132,10 +133,10 @@ pub fn config(
     ));
     if *json {
         let rows = rows.into_iter().map(|(name, value, source)| (name, json!({ "value": value, "source": source })));
-        print_json(&Value::Object(rows.collect()))?;
+        say::json(&Value::Object(rows.collect()))?;
     } else {
         let rows = rows.into_iter().map(|(name, value, source)| [format!("{name} = {value}"), format!("# {source}")]);
-        print!("{}", table(rows.collect()));
+        say::data(table(rows.collect()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -11,7 +11,7 @@ use client::Client;
 use crate::exit::Failure;
 use crate::machine::{self, Check, State};
 use crate::paths::Paths;
-use crate::sessions::print_json;
+use crate::say;
 
 /// The options of `doctor`.
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ pub async fn doctor(paths: &Paths, options: &DoctorOptions) -> Result<ExitCode, 
     let mut checks = machine::checks(paths);
     checks.push(session(paths).await);
     if options.json {
-        print_json(&checks)?;
+        say::json(&checks)?;
     } else {
         for check in &checks {
             let word = match check.state {
@@ -35,7 +35,7 @@ pub async fn doctor(paths: &Paths, options: &DoctorOptions) -> Result<ExitCode, 
                 State::Fail => "fail",
             };
             let fix = check.fix.as_ref().map(|f| format!(" → {f}")).unwrap_or_default();
-            println!("{word}  {:8} {}{fix}", check.name, check.found);
+            say::line(format_args!("{word}  {:8} {}{fix}", check.name, check.found))?;
         }
     }
     let fails = checks.iter().any(|c| c.state == State::Fail);

@@ -3,6 +3,9 @@
 //! stdout carries data only; everything else is said on stderr. Commands other than `serve` talk to this user's server
 //! over its Unix socket.
 
+// They panic where nobody reads; `say` does not.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod attach;
 mod config;
 mod daemon;
@@ -15,6 +18,7 @@ mod machine;
 mod paths;
 mod record;
 mod run;
+mod say;
 mod search;
 mod serve;
 mod sessions;
@@ -95,7 +99,7 @@ fn main() -> ExitCode {
     match config::read(Cli::command()).and_then(dispatch) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("ptyd: {failure}");
+            say::note(format_args!("ptyd: {failure}"));
             ExitCode::from(failure.code)
         }
     }
@@ -122,8 +126,8 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Doctor(options) => talk(doctor::doctor(&paths, &options)),
         Command::Schema { of } => {
             match of {
-                Schema::Tools => println!("{:#}", server::mcp::tools_schema()),
-                Schema::Openapi => println!("{:#}", server::rest::document()),
+                Schema::Tools => say::line(format_args!("{:#}", server::mcp::tools_schema()))?,
+                Schema::Openapi => say::line(format_args!("{:#}", server::rest::document()))?,
             }
             Ok(ExitCode::SUCCESS)
         }

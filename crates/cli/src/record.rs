@@ -17,6 +17,7 @@ use crate::exit::Failure;
 use crate::follow::Patience;
 use crate::paths::Paths;
 use crate::run::{self, RunOptions};
+use crate::say;
 use crate::sessions::{self, StartOptions};
 
 /// The options of `record`.
@@ -110,7 +111,7 @@ impl Cast {
             written.and_then(|()| file.flush())?;
             drop(file);
             self.is_whole = true;
-            eprintln!("ptyd: recorded in {}", self.path.display());
+            say::note(format_args!("ptyd: recorded in {}", self.path.display()));
             return Ok(());
         }
     }

@@ -16,6 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::exit::Failure;
 use crate::follow::{self, Patience};
 use crate::paths::Paths;
+use crate::say;
 use crate::serve::quoted;
 use crate::sessions::{self, StartOptions};
 use crate::shim;
@@ -168,7 +169,7 @@ impl Runner<'_> {
             _ = leaving.asked() => Err(Failure::new("interrupted")),
         };
         if let Err(why) = ended {
-            eprintln!("ptyd: {} may not have ended: {why}", session.id);
+            say::note(format_args!("ptyd: {} may not have ended: {why}", session.id));
         }
     }
 
@@ -210,7 +211,7 @@ impl Runner<'_> {
             let code = self.code(&done).await?;
             if options.json {
                 let whole = async || self.client.command(&done.session_id, &done.id, 1_000_000).await;
-                sessions::print_json(&self.patience().ask(whole).await?)?;
+                say::json(&self.patience().ask(whole).await?)?;
             }
             Ok(code)
         };
@@ -370,7 +371,7 @@ impl Runner<'_> {
 
 fn say_gap(chunk: &api::Output) {
     if let Some(gap) = chunk.gap {
-        eprintln!("ptyd: {} bytes of output are gone", gap.to - gap.from);
+        say::note(format_args!("ptyd: {} bytes of output are gone", gap.to - gap.from));
     }
 }
 

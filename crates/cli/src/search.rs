@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use client::Client;
 
 use crate::exit::Failure;
+use crate::say;
 use crate::sessions;
 
 /// The options of `search`.
@@ -57,13 +58,13 @@ pub async fn search(client: &Client, options: &SearchOptions) -> Result<ExitCode
     loop {
         let answer = client.search(&session.id, &query).await?;
         if let Some(gap) = answer.gap {
-            eprintln!("ptyd: {} bytes are not kept any more", gap.to - gap.from);
+            say::note(format_args!("ptyd: {} bytes are not kept any more", gap.to - gap.from));
         }
         for found in &answer.matches {
             if options.json {
                 writeln!(out, "{}", serde_json::to_string(found).map_err(Failure::new)?)?;
             } else {
-                writeln!(out, "{}: {}", found.command_id.as_deref().unwrap_or("-"), found.text)?;
+                writeln!(out, "{}: {}", found.command_id.as_deref().unwrap_or("-"), harmless(&found.text))?;
             }
         }
         out.flush()?;
@@ -72,4 +73,9 @@ pub async fn search(client: &Client, options: &SearchOptions) -> Result<ExitCode
         }
         query.since = Some(format!("o:{}", answer.next_offset));
     }
+}
+
+/// The only controls in the text are those that some terminals obey, U+0080 to U+009F.
+fn harmless(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_unicode().collect() } else { vec![c] }).collect()
 }

@@ -14,6 +14,7 @@ use tracing_subscriber::EnvFilter;
 use crate::daemon;
 use crate::exit::Failure;
 use crate::paths::{PathOptions, Paths};
+use crate::say;
 
 /// Where ptyd listens unless told otherwise.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7893);
@@ -169,7 +170,7 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
     match result {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error @ ServeError::Taken { .. }) if options.detached => {
-            eprintln!("ptyd: {error}");
+            say::note(format_args!("ptyd: {error}"));
             Ok(ExitCode::from(daemon::TAKEN))
         }
         Err(error) => Err(Failure::new(error)),

@@ -9,6 +9,7 @@ use client::Client;
 use serde_json::{Number, Value};
 
 use crate::exit::Failure;
+use crate::say;
 use crate::tty;
 
 /// The options of `ls`.
@@ -26,10 +27,10 @@ pub struct LsOptions {
 pub async fn ls(client: &Client, options: &LsOptions) -> Result<ExitCode, Failure> {
     let all = known(client, options.all).await?;
     if options.json {
-        print_json(&all)?;
+        say::json(&all)?;
     } else if !all.is_empty() {
         let head = ["ID", "NAME", "STATUS", "DOES", "PID", "CWD"].map(str::to_owned);
-        print!("{}", table(std::iter::once(head).chain(all.iter().map(row)).collect()));
+        say::data(table(std::iter::once(head).chain(all.iter().map(row)).collect()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -164,12 +165,12 @@ pub async fn new(client: &Client, options: &NewOptions) -> Result<ExitCode, Fail
     };
     let session = client.create(&request, None).await?;
     for failure in &session.startup_failed {
-        eprintln!("ptyd: startup failed: {}: {}", failure.command, failure.reason);
+        say::note(format_args!("ptyd: startup failed: {}: {}", failure.command, failure.reason));
     }
     if options.json {
-        print_json(&session)?;
+        say::json(&session)?;
     } else {
-        println!("{}", session.id);
+        say::line(&session.id)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -239,17 +240,17 @@ pub async fn kill(client: &Client, options: &KillOptions) -> Result<ExitCode, Fa
         let answer = client.terminate(&session.id, options.force, options.signal.as_deref()).await?;
         left += answer.left;
         if !options.json {
-            eprintln!(
+            say::note(format_args!(
                 "{}: {} processes ended{}",
                 session.id,
                 answer.killed,
                 if answer.was_over { ", it was over" } else { "" }
-            );
+            ));
         }
         ended.push(answer);
     }
     if options.json {
-        print_json(&ended)?;
+        say::json(&ended)?;
     }
     if left > 0 {
         return Err(Failure::new(format!("{left} processes did not end")));
@@ -294,12 +295,6 @@ fn choose(all: Vec<TerminalSession>, text: &str) -> Result<TerminalSession, Fail
         }
     }
     Err(Failure::no_session(format!("no session {text}; `ptyd ls --all` shows them")))
-}
-
-/// Prints a value for programs to read.
-pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    println!("{}", serde_json::to_string_pretty(value).map_err(Failure::new)?);
-    Ok(())
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use client::Client;
 
 use crate::exit::Failure;
-use crate::sessions::{print_json, table, word};
+use crate::say;
+use crate::sessions::{table, word};
 
 /// The options of `token`.
 #[derive(Debug, Args)]
@@ -87,19 +88,19 @@ pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, 
             };
             let made = client.make_token(&TokenRequest { name: name.clone(), scope, expires_in: *expires }).await?;
             if *json {
-                print_json(&made)?;
+                say::json(&made)?;
             } else {
-                println!("{}", made.token);
-                eprintln!("ptyd: this is the only time that the token of {} is shown", made.name);
+                say::line(&made.token)?;
+                say::note(format_args!("ptyd: this is the only time that the token of {} is shown", made.name));
             }
         }
         What::Ls { json } => {
             let all = client.tokens().await?.tokens;
             if *json {
-                print_json(&all)?;
+                say::json(&all)?;
             } else if !all.is_empty() {
                 let head = ["NAME", "SCOPE", "CREATED", "EXPIRES"].map(str::to_owned);
-                print!("{}", table(std::iter::once(head).chain(all.iter().map(row)).collect()));
+                say::data(table(std::iter::once(head).chain(all.iter().map(row)).collect()))?;
             }
         }
         What::Revoke { names } => {

@@ -58,7 +58,7 @@ async def test_a_question_to_the_terminal_is_answered_once(desk, question, end):
     answer = await desk.terminal("bash ask", wait_for="<.*>", timeout=10)
     assert answer.last_line.endswith("<0 1>"), answer.text
     await desk.agent.at(answer.session_id).idle()
-    assert (await desk.terminal("echo next")).text == "next\n[exit 0]"
+    assert (await desk.terminal("echo next")).output == "next"
 
 
 async def test_the_cursors_place_is_told_truly(desk):
@@ -91,13 +91,31 @@ async def test_characters_that_come_byte_by_byte_are_whole(desk):
 async def test_bytes_that_are_no_text_are_escaped_and_counted(desk):
     await desk.terminal("true")
     answer = await desk.terminal(r"printf 'bad\xff\xfe|\xc3\n'")
-    assert answer.text == "bad\\xff\\xfe|\\xc3\n[exit 0 · 3 bytes are not UTF-8, shown as \\xNN]"
+    assert answer.text == "bad\\xff\\xfe|\\xc3\n[exit 0 · 3 bytes are not text, shown as \\xNN]"
+
+
+async def test_what_bytes_that_are_no_text_make_too_long_keeps_both_ends(desk):
+    await desk.terminal("true")
+    write = "python3 -c 'import os; os.write(1, {})'"
+    binary = await desk.terminal(write.format(r'b"HEAD\n" + b"\xff" * 9000 + b"\nEND1\nEND2\n"'))
+    assert re.fullmatch(
+        r'HEAD\n\[… 9,002 bytes omitted: lines 2–2; get_terminal_output \{.*\}\]\nEND1\nEND2', binary.output
+    ), binary.text
+    mixed = await desk.terminal(write.format(r'b"".join(b"%d some words \xff\xff\n" % i for i in range(1400))'))
+    omission = r'\n\[… [\d,]+ bytes omitted: lines (\d+)–(\d+); get_terminal_output \{.*\}\]\n'
+    (omitted,) = re.finditer(omission, mixed.output)
+    head, tail = mixed.output[: omitted.start()].split("\n"), mixed.output[omitted.end() :].split("\n")
+    line = r"%d some words \xff\xff"
+    assert head == [line % i for i in range(int(omitted[1]) - 1)]
+    assert tail == [line % i for i in range(int(omitted[2]), 1400)]
+    assert 25_000 < len(mixed.output) < 30_200
 
 
 async def test_a_nul_is_in_the_raw_view_and_does_not_end_the_text(desk):
     session = await desk.session()
     done = await session.run(r"printf 'a\0b\n'")
-    assert re.fullmatch(r"a(\\x00)?b", done.output)
+    assert done.output == r"a\x00b"
+    assert r"1 byte is not text, shown as \xNN" in done.facts
     assert (await session.read(view="raw", command_id=done.fact("command"))).output == r"a\x00b\r"
 
 
@@ -132,6 +150,15 @@ async def test_what_a_person_does_not_see_is_told_to_the_model(desk):
         "1 link target not shown",
         "1 clipboard write not shown",
     ]
+
+
+async def test_controls_of_c1_that_come_as_characters_are_shown(desk):
+    session = await desk.session()
+    answer = await session.run(r"printf 'a\u0085b\u009b31mc\n'")
+    assert answer.output == r"a\u{85}b\u{9b}31mc"
+    assert r"2 invisible characters shown as \u{…}" in answer.facts
+    found = await session.read(search="31mc$")
+    assert r": a\u{85}b\u{9b}31mc" in found.text and r"2 invisible characters shown as \u{…}" in found.facts
 
 
 async def test_binary_output_is_summed_up_and_can_be_fetched(desk):

@@ -79,3 +79,15 @@ async def test_lines_of_the_raw_view_are_refused_and_not_forgotten(desk):
     await session.run("seq 1 20")
     refused = await session.read(view="raw", max_lines=3)
     assert (refused.is_error, "leave one of them out" in refused.text) == (True, True), refused.text
+
+
+async def test_a_page_within_a_long_line_ends_between_two_characters(desk):
+    session = await desk.session()
+    await session.run("python3 -c \"print('x' + 'é' * 40000)\"")
+    page, told, is_within = await session.read(since="o:0"), "", False
+    while page.output:
+        told += page.output
+        assert "\\x" not in page.text, page.text[-200:]
+        is_within |= told.endswith("é")
+        page = await session.read(since=page.fact("next"))
+    assert is_within

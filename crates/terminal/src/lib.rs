@@ -8,7 +8,7 @@
 //!              │  └───► queries, modes, title                what the server must answer and know
 //!              └──────► strip                                what a viewer may see
 //!  bytes ─► Screen                                           what stands on the screen now, and a snapshot of it
-//!  bytes ─► Transcript ─► Text ─► Budget::cut                what a person would have read, cut to fit
+//!  bytes ─► Transcript ─► Text                               what a person would have read
 //! ```
 //!
 //! * [`scan`] is the only part that looks at every byte of every session while it lives, so it is the cheap one.
@@ -24,7 +24,6 @@ mod query;
 pub mod scan;
 pub mod screen;
 mod sequence;
-pub mod text;
 pub mod transcript;
 mod unseen;
 mod utf8;
@@ -33,7 +32,6 @@ pub use boundary::{Boundaries, Boundary, Flags, Record, parse_record};
 pub use query::{Colour, ModeState, Query, Terminator};
 pub use scan::{Found, MarkerKind, Modes, Nonce, Part, Scanner, strip};
 pub use screen::{Cursor, Screen, Span};
-pub use text::{Budget, Cut, cut};
 pub use transcript::{Text, Transcript, render};
 pub use unseen::{Unseen, unseen};
 

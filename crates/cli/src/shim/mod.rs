@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use crate::paths::Paths;
+use crate::say;
 use crate::{daemon, exit};
 use carry::Ending;
 pub use hello::random_name;
@@ -75,7 +76,7 @@ pub fn run(options: &Options, paths: &Paths) -> ExitCode {
 
 /// stderr is for people: hosts show it in their logs.
 fn failed(error: &io::Error) -> ExitCode {
-    eprintln!("ptyd mcp: {error}");
+    say::note(format_args!("ptyd mcp: {error}"));
     ExitCode::from(exit::of_unreached(error))
 }
 

@@ -1,5 +1,7 @@
 //! The command line: exact bytes and exit codes, JSON where data is printed, and a server on demand.
 
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::{Output, Stdio};
 
 use e2e::{Home, Server, seq};
@@ -127,6 +129,22 @@ async fn an_exit_code_tells_what_kind_of_failure_it_is() {
     server.stop();
     assert_eq!(of(&["ls"]), Some(5));
     server.again();
+}
+
+#[tokio::test]
+async fn whoever_reads_nothing_of_what_is_printed_is_told_by_the_exit_code() {
+    let server = Server::start();
+    server.session().await;
+    let commands =
+        ["ls --json", "ls", "new --json", "new", "config show --json", "config show", "doctor", "logs nobody"];
+    for command in commands {
+        let args: Vec<_> = command.split(' ').collect();
+        let [out, err] = [(), ()].map(|()| UnixStream::pair().expect("a pair").0);
+        let unread = |end: UnixStream| Stdio::from(OwnedFd::from(end));
+        let status = server.ptyd(&args).stdin(Stdio::null()).stdout(unread(out)).stderr(unread(err)).status();
+        let code = if command == "logs nobody" { 3 } else { 1 };
+        assert_eq!(status.expect("it can be executed").code(), Some(code), "{command}");
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use api::{Boundary, CommandStatus, ExecuteRequest};
+use api::{Boundary, CommandStatus, CreateRequest, ExecuteRequest};
 use e2e::{Home, Server, Session, Start};
 
 /// Runs something that may disturb the hooks, then commands that must still be right or said to be uncertain.
@@ -145,4 +145,25 @@ async fn a_start_up_file_that_is_hostile_is_survived() {
     let shell = server.session().await;
     assert_eq!(shell.gives("(exit 7)").await, (7, String::new()));
     assert_eq!(shell.gives("echo x").await, (0, "aliased x\n".to_owned()));
+}
+
+#[tokio::test]
+async fn a_shell_whose_line_editor_was_turned_off_says_how_it_comes_back() {
+    let server = Server::start();
+    for (shell, off, says) in
+        [("bash", "set +o emacs; set +o vi", "; send C-c, or reset"), ("zsh", "unsetopt zle", "type `setopt zle` with")]
+    {
+        let shell = CreateRequest { shell: Some(shell.to_owned()), ..CreateRequest::default() };
+        let session = server.session_with(shell).await;
+        session.run(off).await;
+        let request = ExecuteRequest { command: "echo no".into(), timeout: Some(1.0), ..ExecuteRequest::default() };
+        let refused = session.try_run(&request).await.expect_err("nothing can be handed over").to_string();
+        assert!(refused.contains("its line editor does not have the terminal") && refused.contains(says), "{refused}");
+        if off == "unsetopt zle" {
+            session.sends(b"setopt zle\r").await;
+        } else {
+            session.presses(&["C-c"], None).await;
+        }
+        assert_eq!(session.gives("echo back; (exit 4)").await, (4, "back\n".to_owned()), "{off}");
+    }
 }

@@ -43,6 +43,30 @@ async fn what_a_user_does_to_our_names_makes_no_code_false() {
 }
 
 #[tokio::test]
+async fn the_last_word_of_a_text_may_be_an_alias_and_its_end_stays_what_it_is() {
+    let server = Server::start();
+    for shell in SHELLS {
+        let session = session(&server, shell).await;
+        session.run("alias hi='echo hi'").await;
+        // mksh takes away a backslash that ends a file.
+        let backslash = if shell == "mksh" { "a\n" } else { "a\\\n" };
+        for (command, output) in [
+            ("hi", "hi\n"),
+            ("true; hi", "hi\n"),
+            ("hi\n", "hi\n"),
+            ("echo a\\", backslash),
+            ("cat <<E\nb\nE", "b\n"),
+            ("echo c # d", "c\n"),
+            ("# d", ""),
+            ("echo e # \\", "e\n"),
+        ] {
+            assert_eq!(session.gives(command).await, (0, output.to_owned()), "{shell}: {command:?}");
+        }
+        assert_eq!(session.gives("hi there; (exit 4)").await, (4, "hi there\n".to_owned()), "{shell}");
+    }
+}
+
+#[tokio::test]
 async fn no_child_is_given_our_names_whatever_is_exported() {
     let server = Server::start();
     for shell in SHELLS {

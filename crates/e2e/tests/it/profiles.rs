@@ -1,5 +1,6 @@
 //! Profiles: what the configuration file says holds behind what a request says, and all of it can be seen.
 
+use std::collections::BTreeMap;
 use std::process::Stdio;
 
 use api::{Boundary, CreateRequest, Dimensions, InputRequest, SessionStatus};
@@ -77,6 +78,7 @@ async fn a_session_is_started_by_its_profile_and_what_the_request_says_goes_befo
     assert_eq!((&told["profile"], &told["login"], &told["umask"]), (&json!("web"), &json!(false), &json!("027")));
     let of = |name: &str| told["variables"][name].as_str();
     assert_eq!((of("COLOUR"), of("API_TOKEN"), of("TERM")), (Some("blue"), Some("***"), Some("vt100")));
+    assert_eq!(of("PWD"), Some(format!("{home}/files").as_str()));
 
     // What a login shell's own files do to the rest is theirs.
     let shell = server.session_with(by("plain")).await;
@@ -91,6 +93,27 @@ async fn a_session_is_started_by_its_profile_and_what_the_request_says_goes_befo
     let shell = server.session_with(request).await;
     assert_eq!(shell.look().await.dimensions, Dimensions { cols: 70, rows: 20 });
     assert_eq!(shell.gives("echo $BOTH $OLDPWD").await, (0, "request /tmp\n".to_owned()));
+}
+
+#[tokio::test]
+async fn names_of_ours_are_refused_and_not_shown_and_no_secret_is() {
+    let server =
+        with_file("[profiles.ours]\nenv = { PTYD_X = \"1\" }\n[profiles.clean]\nrc = \"clean\"\nlogin = true\n");
+    let problem = "PTYD_X: names that begin with PTYD_ are ptyd's own and do not reach sessions";
+    assert!(refusal(&server, &by("ours")).await.0.ends_with(problem));
+    let asks = CreateRequest { env: [("PTYD_X".to_owned(), String::new())].into(), ..CreateRequest::default() };
+    assert_eq!(refusal(&server, &asks).await, (format!("env: {problem}"), Some("env".to_owned())));
+
+    let env = [("MYSQL_PWD", "secret"), ("DB", "postgres://me:secret@host/db"), ("TOX_TESTENV_PASSENV", "CI")];
+    let env: BTreeMap<_, _> = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+    let shell = server.session_with(CreateRequest { env: env.clone(), ..by("clean") }).await;
+    let shown = json!({ "MYSQL_PWD": "***", "DB": "postgres://me:***@host/db", "TOX_TESTENV_PASSENV": "CI" });
+    assert_eq!(serde_json::to_value(shell.look().await.env).ok(), Some(shown.clone()));
+    let all = environment(&server, &shell.id)["variables"].clone();
+    let variables = all.as_object().expect("an object");
+    assert!(shown.as_object().expect("an object").iter().all(|(name, value)| variables[name] == *value), "{all}");
+    let ours: Vec<_> = variables.keys().filter(|name| name.starts_with("PTYD_")).collect();
+    assert_eq!(ours, ["PTYD_SESSION"]);
 }
 
 #[tokio::test]

@@ -92,4 +92,9 @@ async fn the_command_line_searches_too() {
         server.ptyd(&["search", &shell.id, "^.*7$", "--kind", "command"]).output().expect("it can be executed");
     let expected: String = (1..=2_500).filter(|n| n % 10 == 7).map(|n| format!("c1: {n}\n")).collect();
     assert_eq!((String::from_utf8_lossy(&output.stdout), output.status.code()), (expected.into(), Some(0)));
+    // Some terminals would obey what a program has printed.
+    shell.run(r"printf 'a\302\23331mb\n'").await;
+    let output =
+        server.ptyd(&["search", &shell.id, "31mb$", "--kind", "command"]).output().expect("it can be executed");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "c2: a\\u{9b}31mb\n");
 }

@@ -190,7 +190,10 @@ impl Holder {
             None => format!("{id}\0{nonce}\0"),
         };
         let text_behind = if self.text_file.is_some() { b"" } else { text };
-        stage(&self.command_file, &[head.as_bytes(), text_behind].concat())?;
+        // mksh loses an alias that is the last word of a file without a newline, or goes with it. Behind a backslash a newline
+        // would take that away.
+        let end: &[u8] = if self.takes_lines() && !text.ends_with(b"\\") { b"\n" } else { b"" };
+        stage(&self.command_file, &[head.as_bytes(), text_behind, end].concat())?;
         let accepted = Record::Accepted { id, nonce, key, text };
         self.events.record(time::wall_us(), self.journal.end(), &accepted)?;
         // The editor has the terminal and nothing waits to be typed, so the few bytes fit.

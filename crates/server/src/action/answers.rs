@@ -283,7 +283,7 @@ pub struct TextView {
     pub from: u64,
     /// Its end.
     pub to: u64,
-    /// How many bytes were not UTF-8 and appear as `\xNN`.
+    /// How many bytes were no text (NUL, or not UTF-8) and appear as `\xNN`.
     pub escaped: u64,
     /// What a person at the terminal would not have seen of it.
     pub unseen: Unseen,

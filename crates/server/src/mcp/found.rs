@@ -2,7 +2,7 @@
 
 use super::text::{self, Facts, grouped};
 use super::tools::{Answer, Call};
-use crate::action::{FoundView, SessionView};
+use crate::action::{FoundView, SessionView, Unseen};
 use crate::limits::BUDGET_CHARS;
 
 /// Matches in one answer when the caller does not say.
@@ -12,19 +12,20 @@ pub(super) const MATCHES_DEFAULT: usize = 100;
 pub(super) fn shown(call: &Call<'_>, session: &SessionView, found: &FoundView) -> Answer {
     call.note(session);
     let (mut lines, mut chars, mut next, mut has_more) = (String::new(), 0, found.next, found.has_more);
-    let mut count = 0;
+    let (mut count, mut written_out) = (0, 0);
     for hit in &found.matches {
         chars += hit.text.chars().count();
         if chars > BUDGET_CHARS && count > 0 {
             (next, has_more) = (hit.offset, true);
             break;
         }
-        lines += &format!("{}: {}\n", hit.line, hit.text);
+        lines += &format!("{}: {}\n", hit.line, text::visible(&hit.text, &mut written_out));
         count += 1;
     }
     let mut facts = Facts::default();
     let matching = text::counted(count, "matching line", "matching lines");
     facts.add(format!("{matching} in {}", grouped(found.lines)));
+    text::unseen(Unseen::default(), written_out).into_iter().for_each(|note| facts.add(note));
     if has_more {
         facts.add("more may follow: search again with since");
     }

@@ -8,7 +8,7 @@ use rmcp::model::{
 };
 use serde_json::json;
 
-use super::Door;
+use super::{Door, text};
 use crate::action::{Action, ActionError, List, Outcome, ReadOutput, Since, View};
 use crate::ids::SessionId;
 use crate::limits::{BUDGET_CHARS, BUDGET_CHARS_MAX};
@@ -97,7 +97,7 @@ async fn transcript(door: &Door, id: SessionId, uri: &str) -> Result<String, Err
         budget: BUDGET_CHARS_MAX,
     };
     let Outcome::Output(view) = act(door, Action::Output(read), uri).await? else { return Err(mismatch()) };
-    Ok(newest(&format!("{}{}", view.text.head, view.text.tail), BUDGET_CHARS).to_owned())
+    Ok(text::visible(newest(&format!("{}{}", view.text.head, view.text.tail), BUDGET_CHARS), &mut 0))
 }
 
 /// The last so many characters, from the beginning of a line if there is one.

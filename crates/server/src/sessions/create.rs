@@ -108,6 +108,7 @@ impl Manager {
         let at_home = setting.user.as_ref().map(|_| PathBuf::from("~"));
         let cwd = wish.cwd.as_ref().or(profile.cwd.as_ref()).or(at_home.as_ref()).or(otherwise.cwd.as_ref());
         let cwd = checked_directory(cwd, get(&env, b"HOME"))?;
+        set_directory(&mut env, &cwd);
         let login = wish.login || profile.login;
         let shell = wish.shell.as_deref().or(profile.shell.as_deref()).or(otherwise.shell.as_deref());
         let wanted = Wanted {
@@ -217,6 +218,9 @@ fn asked_for(wish: &Create) -> u64 {
     fnv(words.as_bytes())
 }
 
+/// What the names of variables begin with that are ours: those of a server's settings, and those that our scripts are told.
+pub(super) const RESERVED: &str = "PTYD_";
+
 pub(super) fn base_environment(wish: &Create) -> Vec<(Vec<u8>, Vec<u8>)> {
     let base: Vec<(Vec<u8>, Vec<u8>)> = match &wish.base_env {
         Some(env) => env.as_ref().clone(),
@@ -226,7 +230,7 @@ pub(super) fn base_environment(wish: &Create) -> Vec<(Vec<u8>, Vec<u8>)> {
         .filter(|(n, v)| {
             let is_clean = !n.is_empty() && !n.contains(&0) && !n.contains(&b'=') && !v.contains(&0);
             // Our own settings are for the server; its token must never reach a shell.
-            is_clean && !n.starts_with(b"PTYD_") && !NOT_INHERITED.contains(&n.as_slice())
+            is_clean && !n.starts_with(RESERVED.as_bytes()) && !NOT_INHERITED.contains(&n.as_slice())
         })
         .collect()
 }
@@ -242,11 +246,26 @@ pub(super) fn set(env: &mut Vec<(Vec<u8>, Vec<u8>)>, name: &[u8], value: &[u8]) 
     }
 }
 
+/// `PWD` where it names another directory than that of the session: the client's own.
+fn set_directory(env: &mut Vec<(Vec<u8>, Vec<u8>)>, cwd: &Path) {
+    use std::os::unix::fs::MetadataExt;
+    let which = |path: &Path| std::fs::metadata(path).map(|m| (m.dev(), m.ino())).ok();
+    let told = get(env, b"PWD").map(|told| which(Path::new(OsStr::from_bytes(told))));
+    if told.is_none_or(|told| told != which(cwd)) {
+        let physical = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
+        set(env, b"PWD", physical.as_os_str().as_bytes());
+    }
+}
+
 pub(super) fn check_variable(name: &str, value: &str) -> Result<(), ActionError> {
     let starts_well = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     let is_name = starts_well && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !is_name {
         let problem = format!("{name:?} is not a variable's name (letters, digits, underscores; not a digit first)");
+        return Err(ActionError::Invalid { field: "env", problem });
+    }
+    if name.starts_with(RESERVED) {
+        let problem = format!("{name}: names that begin with {RESERVED} are ptyd's own and do not reach sessions");
         return Err(ActionError::Invalid { field: "env", problem });
     }
     if value.contains('\0') {
@@ -307,6 +326,21 @@ fn checked_directory(cwd: Option<&PathBuf>, home: Option<&[u8]>) -> Result<PathB
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_variable_for_the_directory_is_the_sessions_and_keeps_the_way_that_led_there() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (real, link) = (dir.path().canonicalize().expect("it is there").join("real"), dir.path().join("link"));
+        std::fs::create_dir(&real).expect("made");
+        std::os::unix::fs::symlink(&real, &link).expect("made");
+        for (told, cwd, expected) in
+            [(Some("/"), &link, &real), (None, &real, &real), (link.to_str(), &real, &link), (Some(""), &real, &real)]
+        {
+            let mut env: Vec<_> = told.map(|told| (b"PWD".to_vec(), told.as_bytes().to_vec())).into_iter().collect();
+            set_directory(&mut env, cwd);
+            assert_eq!(env, [(b"PWD".to_vec(), expected.as_os_str().as_bytes().to_vec())], "{told:?}");
+        }
+    }
 
     #[test]
     fn what_was_said_to_the_server_by_its_own_parent_is_not_inherited() {

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use sys::user::User;
 
-use super::create::{base_environment, check_variable, from_home, get, set};
+use super::create::{RESERVED, base_environment, check_variable, from_home, get, set};
 use super::manager::{Found, Handle, Manager, locked};
-use super::meta;
+use super::{TAG, meta};
 use crate::action::{ActionError, CommandStatus, Create, EnvironmentView, Execute, StartupFailure, Variables, Wait};
 use crate::config_file::ConfigFile;
 use crate::identity::Principal;
@@ -108,9 +108,11 @@ impl Manager {
         let tools = view.map(|view| view.tools).unwrap_or_default();
         let variable = |entry: &Vec<u8>| {
             let at = entry.iter().position(|b| *b == b'=')?;
-            let (name, value) = (entry.get(..at)?.to_vec(), entry.get(at + 1..)?.to_vec());
-            let is_secret = meta::is_secret(&String::from_utf8_lossy(&name));
-            Some((name, if is_secret { b"***".to_vec() } else { value }))
+            let (name, value) = (entry.get(..at)?.to_vec(), entry.get(at + 1..)?);
+            let value = meta::shown_value(&String::from_utf8_lossy(&name), value);
+            // What only our scripts are told and take away again.
+            let is_own = name.starts_with(RESERVED.as_bytes()) && name != TAG.as_bytes();
+            (!is_own).then_some((name, value))
         };
         Ok(EnvironmentView {
             profile: shared.meta.profile.clone(),

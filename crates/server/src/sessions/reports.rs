@@ -609,11 +609,12 @@ pub(super) async fn catch_up(live: &Handle, to: u64) {
     }
 }
 
-/// The last line end in a range, so that text is given in whole lines; the range's end when there is none.
+/// The last line end in a range, so that text is given in whole lines; its last whole character when there is none.
 fn line_end(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
     let back = to.saturating_sub(64 << 10).max(from);
     let slice = view::read(reader, back, to)?;
-    Ok(slice.bytes.iter().rposition(|b| *b == b'\n').map_or(to, |i| slice.from + i as u64 + 1))
+    let end = slice.bytes.iter().rposition(|b| *b == b'\n').map_or_else(|| view::whole_chars(&slice.bytes), |i| i + 1);
+    Ok(slice.from + end as u64)
 }
 
 fn echoes(commands: Vec<CommandView>) -> view::Echoes {

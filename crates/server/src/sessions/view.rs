@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use journal::{Offset, Read, Reader};
-use terminal::Budget;
 
 use super::loader::{self, Echo};
 use crate::action::{Omitted, TextView};
@@ -133,38 +132,51 @@ fn head_and_tail(
     budget: usize,
     echoes: &Echoes,
 ) -> std::io::Result<TextView> {
-    let half = (budget / 2).max(1) as u64;
-    let head = read(reader, from, (from + half).min(to))?;
-    let head_len = head.bytes.iter().rposition(|b| *b == b'\n').map_or_else(|| whole_chars(&head.bytes), |i| i + 1);
-    let head_end = head.from + head_len as u64;
-    let tail_from = to.saturating_sub(half).max(head_end);
-    let mut tail = read(reader, tail_from, to)?;
-    let cut = match tail.bytes.iter().position(|b| *b == b'\n') {
-        Some(i) if tail_from > head_end && i + 1 < tail.bytes.len() => i + 1,
-        _ => tail.bytes.iter().take(3).take_while(|b| **b & 0xc0 == 0x80).count(),
+    let (share, half) = (budget / 2, (budget / 2).max(1) as u64);
+    let rendered = |bytes: &[u8], from| {
+        let mut bytes = bytes.to_vec();
+        show_commands(&mut bytes, from, echoes);
+        (terminal::render(&bytes, cols), terminal::unseen(&bytes))
     };
-    tail.bytes.drain(..cut);
-    tail.from += cut as u64;
+    let head = read(reader, from, (from + half).min(to))?;
+    let mut head_len = head.bytes.len();
+    let (head_text, mut unseen) = loop {
+        let bytes = &head.bytes[..head_len];
+        head_len = bytes.iter().rposition(|b| *b == b'\n').map_or_else(|| whole_chars(bytes), |i| i + 1);
+        let side = rendered(&bytes[..head_len], head.from);
+        match fewer(head_len, &side.0.text, share) {
+            Some(fewer) => head_len = fewer,
+            None => break side,
+        }
+    };
+    let head_end = head.from + head_len as u64;
+    let tail = read(reader, to.saturating_sub(half).max(head_end), to)?;
+    let mut tail_at = 0;
+    let (tail_text, tail_unseen) = loop {
+        let bytes = &tail.bytes[tail_at..];
+        tail_at += match bytes.iter().position(|b| *b == b'\n') {
+            Some(i) if tail.from + tail_at as u64 > head_end && i + 1 < bytes.len() => i + 1,
+            _ => bytes.iter().take(3).take_while(|b| **b & 0xc0 == 0x80).count(),
+        };
+        let side = rendered(&tail.bytes[tail_at..], tail.from + tail_at as u64);
+        match fewer(tail.bytes.len() - tail_at, &side.0.text, share) {
+            Some(fewer) => tail_at = tail.bytes.len() - fewer,
+            None => break side,
+        }
+    };
+    unseen += tail_unseen;
+    let tail_from = tail.from + tail_at as u64;
     let lines_before = lines(reader, head.from, head_end)?;
-    let lines_omitted = lines(reader, head_end, tail.from)?;
-    let mut head_bytes = head.bytes[..head_len].to_vec();
-    show_commands(&mut head_bytes, head.from, echoes);
-    show_commands(&mut tail.bytes, tail.from, echoes);
-    let head_text = terminal::render(&head_bytes, cols);
-    let tail_text = terminal::render(&tail.bytes, cols);
-    let share = Budget { chars: budget / 2 };
-    let mut unseen = terminal::unseen(&head_bytes);
-    unseen += terminal::unseen(&tail.bytes);
+    let lines_omitted = lines(reader, head_end, tail_from)?;
     Ok(TextView {
-        // Escapes may make the text longer than its bytes; the budget holds all the same.
-        head: within(&head_text.text, share, true),
-        tail: within(&tail_text.text, share, false),
-        omitted: (tail.from > head_end).then(|| Omitted {
-            bytes: tail.from - head_end,
+        head: head_text.text,
+        tail: tail_text.text,
+        omitted: (tail_from > head_end).then(|| Omitted {
+            bytes: tail_from - head_end,
             first_line: lines_before + 1,
             last_line: lines_before + lines_omitted.max(1),
             from: head_end,
-            to: tail.from,
+            to: tail_from,
         }),
         from: head.from,
         to,
@@ -173,21 +185,15 @@ fn head_and_tail(
     })
 }
 
-/// The part of a side that fits; a line says how much does not.
-fn within(text: &str, share: Budget, is_head: bool) -> String {
-    if fits(text, share.chars) {
-        return text.to_owned();
-    }
-    let kept = text.chars().count().saturating_sub(share.chars);
-    let note = format!("[… {kept} characters of escaped bytes not shown; use the raw view]");
-    let cut = terminal::cut(text, Budget { chars: share.chars * 2 });
-    let side = if is_head { cut.head } else { text.get(text.len().saturating_sub(share.chars)..).unwrap_or(cut.tail) };
-    let side: String = side.chars().take(share.chars).collect();
-    if is_head { format!("{side}\n{note}\n") } else { format!("{note}\n{side}") }
+/// How many bytes of a side to try next, where the text of so many is longer than its share: a byte that is no text is shown as
+/// four characters.
+fn fewer(bytes: usize, text: &str, share: usize) -> Option<usize> {
+    let chars = text.chars().count();
+    (chars > share).then(|| (bytes * share / chars).min(bytes * 15 / 16))
 }
 
 /// The longest prefix that ends with a whole UTF-8 character.
-fn whole_chars(bytes: &[u8]) -> usize {
+pub(super) fn whole_chars(bytes: &[u8]) -> usize {
     let mut end = bytes.len();
     for back in 1..=bytes.len().min(4) {
         let b = bytes[bytes.len() - back];

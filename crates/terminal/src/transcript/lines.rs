@@ -1,5 +1,23 @@
 //! Finished text: rows joined to logical lines, without trailing blanks.
 
+/// A control character of C1 stands in a cell as one of the 32 noncharacters, which no text has: the terminal would obey it.
+pub(super) const STAND_IN_FIRST: char = '\u{fdd0}';
+pub(super) const STAND_IN_LAST: char = '\u{fdef}';
+const STAND_IN_AWAY: u32 = 0xfdd0 - 0x80;
+
+/// What the terminal is given for it.
+pub(super) fn stand_in(control: char) -> char {
+    char::from_u32(u32::from(control) + STAND_IN_AWAY).unwrap_or(control)
+}
+
+/// What a cell's character was.
+fn read_as(character: char) -> char {
+    match character {
+        STAND_IN_FIRST..=STAND_IN_LAST => char::from_u32(u32::from(character) - STAND_IN_AWAY).unwrap_or(character),
+        _ => character,
+    }
+}
+
 /// Collects rows. Blanks are counted, not written, until something visible follows them in the same line; so a line of
 /// any length can be taken in pieces.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +44,7 @@ impl Lines {
                 self.blanks += 1;
             } else {
                 self.write_blanks();
-                self.text.push(character);
+                self.text.push(read_as(character));
             }
         }
         self.is_open = is_wrapped;
@@ -44,7 +62,7 @@ impl Lines {
                 blanks_before_cursor += usize::from(col < cursor);
             } else {
                 self.write_blanks();
-                self.text.push(character);
+                self.text.push(read_as(character));
                 blanks_before_cursor = 0;
             }
         }

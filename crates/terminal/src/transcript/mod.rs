@@ -19,13 +19,13 @@ use emulated::Emulated;
 use lines::Lines;
 use plain::Plain;
 
-/// Text without controls.
+/// What could be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text {
-    /// The lines. Trailing blanks are gone, except before the cursor in the last, unfinished line: a prompt may end with
+    /// The lines, without control characters but those of C1 that came as characters (U+0080 to U+009F). Trailing blanks are gone, except before the cursor in the last, unfinished line: a prompt may end with
     /// one.
     pub text: String,
-    /// How many bytes appear as `\xNN`, because they are NUL or not UTF-8.
+    /// How many bytes appear as `\xNN`, because they are no text: NUL, noncharacters, what is not UTF-8.
     pub escaped: u64,
 }
 
@@ -159,8 +159,15 @@ impl Writer {
                 self.visible_text(&rest[..at]);
             }
             let mut characters = rest[at..].chars();
-            if characters.next() == Some('\0') {
-                self.escape(0);
+            match characters.next() {
+                Some('\0') => self.escape(0),
+                Some(control @ '\u{80}'..='\u{9f}') => {
+                    self.visible_text(lines::stand_in(control).encode_utf8(&mut [0; 4]))
+                }
+                Some(stand_in @ lines::STAND_IN_FIRST..=lines::STAND_IN_LAST) => {
+                    stand_in.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| self.escape(byte));
+                }
+                _ => {}
             }
             rest = characters.as_str();
         }
@@ -169,7 +176,7 @@ impl Writer {
         }
     }
 
-    /// Text without NUL, DEL and C1.
+    /// Text without NUL and DEL, with stand-ins for C1.
     fn visible_text(&mut self, text: &str) {
         let mut rest = text;
         while !rest.is_empty() {
@@ -240,14 +247,17 @@ impl Writer {
     }
 }
 
-/// NUL is shown; DEL and C1 are nothing that a person sees, but the terminal would print or obey them.
+/// NUL is shown; DEL and C1 are nothing that a person sees, but the terminal would print or obey them. C1 is kept, for other
+/// terminals obey it, too.
 fn needs_cleaning_char(character: char) -> bool {
-    matches!(character, '\0' | '\u{7f}'..='\u{9f}')
+    matches!(character, '\0' | '\u{7f}'..='\u{9f}' | lines::STAND_IN_FIRST..=lines::STAND_IN_LAST)
 }
 
 fn needs_cleaning(text: &str) -> bool {
-    // C1 is 0xc2 0x80–0x9f in UTF-8, so most text is cleared without being decoded.
-    memchr::memchr3(0, 0x7f, 0xc2, text.as_bytes()).is_some() && text.contains(needs_cleaning_char)
+    // C1 is 0xc2 0x80–0x9f in UTF-8, a stand-in 0xef 0xb7: most text is cleared without being decoded.
+    let bytes = text.as_bytes();
+    let may = memchr::memchr3(0, 0x7f, 0xc2, bytes).is_some() || memchr::memmem::find(bytes, b"\xef\xb7").is_some();
+    may && text.contains(needs_cleaning_char)
 }
 
 /// True for sequences that change colours, titles or keys, never what the text is.

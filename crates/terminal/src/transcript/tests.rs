@@ -66,7 +66,15 @@ fn colours_titles_markers_and_paint_leave_nothing() {
 fn what_is_not_text_is_escaped_and_counted() {
     assert_eq!(
         render(b"a\xffb\0\xe2\x82\r\n\x7f\xc2\x9b31mC1\xc3", 20),
-        Text { text: "a\\xffb\\x00\\xe2\\x82\n31mC1\\xc3".to_owned(), escaped: 5 }
+        Text { text: "a\\xffb\\x00\\xe2\\x82\n\u{9b}31mC1\\xc3".to_owned(), escaped: 5 }
+    );
+    // One character in a line as any, which goes on over the right margin and is written over.
+    assert_eq!(
+        render("ab\u{85}cdefgh\u{9b}ij\u{80}\u{9f}\r\n\u{9d}0;t\r.\r\n\u{fdcf}\u{fdd0}\u{fdf0}".as_bytes(), 8),
+        Text {
+            text: "ab\u{85}cdefgh\u{9b}ij\u{80}\u{9f}\n.0;t\n\u{fdcf}\\xef\\xb7\\x90\u{fdf0}".to_owned(),
+            escaped: 3
+        }
     );
 }
 
@@ -134,6 +142,7 @@ fn output() -> impl Strategy<Value = Vec<u8>> {
         "\0",
         "\u{7f}",
         "\u{85}",
+        "\u{fdd5}",
         "\r\r\n",
     ]);
     let line = "[a-c ]{0,14}";

@@ -54,7 +54,7 @@ fn shortened(line: &str) -> Option<String> {
 }
 
 /// The line with what cannot be seen written as `\u{…}`.
-pub(super) fn visible(line: &str, written_out: &mut usize) -> String {
+pub(in crate::mcp) fn visible(line: &str, written_out: &mut usize) -> String {
     if line.is_ascii() {
         return line.to_owned();
     }
@@ -72,12 +72,21 @@ pub(super) fn visible(line: &str, written_out: &mut usize) -> String {
     out
 }
 
-/// Characters that change how others are read without being seen themselves: directions (Unicode UAX 9), tags, fillers. A joiner
+/// Characters that change how others are read without being seen themselves: directions (Unicode UAX 9), tags, fillers, and
+/// controls that some terminals obey. A joiner
 /// or one variation selector is part of how an emoji or a script is written; a row of selectors is a hiding place.
 fn is_unseen(c: char, before: char) -> bool {
     let is_selector = |c| matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}');
     match c {
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}' => true,
+        '\u{80}'..='\u{9f}'
+        | '\u{ad}'
+        | '\u{34f}'
+        | '\u{61c}'
+        | '\u{115f}'
+        | '\u{1160}'
+        | '\u{17b4}'
+        | '\u{17b5}'
+        | '\u{180e}' => true,
         '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
         '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => true,
         c if is_selector(c) => is_selector(before) || before.is_ascii_alphabetic() || before.is_whitespace(),
@@ -152,6 +161,8 @@ mod tests {
     fn what_nobody_sees_is_written_out_and_emoji_stay() {
         let (shown, count) = economical("rm \u{202e}txt\u{e0041}\u{e0042} \u{200b}x\u{feff}\n");
         assert_eq!((shown.as_str(), count), ("rm \\u{202e}txt\\u{e0041}\\u{e0042} \\u{200b}x\\u{feff}\n", 5));
+        let (shown, count) = economical("\u{9b}31mred\u{85}\n");
+        assert_eq!((shown.as_str(), count), ("\\u{9b}31mred\\u{85}\n", 2));
         let (shown, count) = economical("a\u{fe01}\u{fe02}b ❤\u{fe0f}\u{e0101}");
         assert_eq!((shown.as_str(), count), ("a\\u{fe01}\\u{fe02}b ❤\u{fe0f}\\u{e0101}", 3));
         let honest = "👨\u{200d}👩\u{200d}👧 ❤\u{fe0f} né\u{301} שלום می\u{200c}خواهم 1\u{fe0f}\u{20e3}";

@@ -11,6 +11,7 @@ pub(super) mod tests;
 
 use std::time::{Duration, SystemTime};
 
+pub(super) use economy::visible;
 pub(super) use facts::{Facts, metadata, plain, quoted, shell_words, startup};
 pub(super) use size::{counted, grouped, seconds};
 
@@ -435,7 +436,8 @@ fn binary(part: &str, (from, to): (u64, u64), is_all: bool, session: &SessionVie
     format!("[… {what}, beginning {}; {how}]\n", quoted(&begins))
 }
 
-fn unseen(unseen: Unseen, written_out: usize) -> Vec<String> {
+/// What of this a person would not have seen, and how many characters had to be written out.
+pub(super) fn unseen(unseen: Unseen, written_out: usize) -> Vec<String> {
     let counts = [
         (written_out as u64, "invisible character shown as \\u{…}", "invisible characters shown as \\u{…}"),
         (unseen.concealed, "character was concealed from people", "characters were concealed from people"),
@@ -484,12 +486,12 @@ fn ranges(rows: &[u16]) -> String {
 fn rows(screen: &ScreenView) -> (String, Vec<String>) {
     let used = screen.rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1);
     let mut written_out = 0;
-    let shown = screen.rows[..used].iter().map(|row| economy::visible(row, &mut written_out) + "\n").collect();
+    let shown = screen.rows[..used].iter().map(|row| visible(row, &mut written_out) + "\n").collect();
     (shown, unseen(Unseen::default(), written_out))
 }
 
 fn escaped(bytes: u64) -> String {
-    format!("{} not UTF-8, shown as \\xNN", counted(bytes, "byte is", "bytes are"))
+    format!("{} not text, shown as \\xNN", counted(bytes, "byte is", "bytes are"))
 }
 
 /// The facts stand on a line of their own.

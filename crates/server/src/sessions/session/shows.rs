@@ -225,6 +225,12 @@ impl Session {
                 "its start-up file waits for input; send some with send_input_to_terminal".to_owned()
             }
             (false, _) => "it is still starting; ask again in a moment".to_owned(),
+            // A prompt of zsh without its editor reads on after an interrupt.
+            (true, _) if self.shared.meta.shell == "zsh" => {
+                "its line editor does not have the terminal; if `unsetopt zle` took it away, type `setopt zle` with \
+                 send_input_to_terminal; else send C-c, or reset the session"
+                    .to_owned()
+            }
             (true, _) => "its line editor does not have the terminal; send C-c, or reset the session".to_owned(),
         }
     }

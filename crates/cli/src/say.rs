@@ -1,0 +1,28 @@
+//! What is printed: data on stdout, everything else on stderr. Nobody has to read it: nothing here panics.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use crate::exit::Failure;
+
+/// Data as it is. Where it cannot be written, that is the command's failure.
+pub fn data(text: impl Display) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    write!(out, "{text}")?;
+    Ok(out.flush()?)
+}
+
+/// A line of data.
+pub fn line(text: impl Display) -> Result<(), Failure> {
+    data(format_args!("{text}\n"))
+}
+
+/// A value for programs to read.
+pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    line(serde_json::to_string_pretty(value).map_err(Failure::new)?)
+}
+
+/// A line for people. That they do not see it changes nothing.
+pub fn note(text: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
