@@ -495,7 +495,11 @@ impl Session {
                 waiter.awaits_beginning();
             }
             waiter.looks_for_a_still_screen();
-            self.admit(waiter);
+            let has_ended = self.ledger.command(id).is_some_and(|c| c.end.is_some());
+            let waiter = if has_ended { self.catch_up(waiter) } else { Some(waiter) };
+            if let Some(waiter) = waiter {
+                self.admit(waiter);
+            }
             finished
         });
         Started { id, finished }
@@ -514,7 +518,7 @@ impl Session {
         };
         if self.exit_told {
             self.finish(waiter, EndedBy::Exited, None);
-        } else if ended && !waiter.wants_more() {
+        } else if ended && (waiter.command.is_some() || !waiter.wants_more()) {
             self.finish(waiter, EndedBy::Ended, None);
         } else if let Some(ended_by) = self.pause().filter(|_| waiter.heeds_pauses()) {
             self.finish(waiter, ended_by, None);
