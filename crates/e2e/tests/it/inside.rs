@@ -113,6 +113,21 @@ async fn what_is_interrupted_inside_ends_and_no_code_is_made_up() {
     }
 }
 
+#[tokio::test]
+async fn silence_after_an_interrupt_inside_does_not_say_that_it_still_runs() {
+    let server = Server::start();
+    let shell = server.session().await;
+    enters(&shell, "bash --norc").await;
+    let begun = shell.run_as(ExecuteRequest { timeout: Some(0.5), ..ask("sleep 60") }).await;
+    assert_eq!(begun.status, CommandStatus::Running, "{begun:?}");
+    let until = vec!["input".to_owned(), "quiet:100".to_owned()];
+    let keys = Some(vec!["C-c".to_owned()]);
+    let answer = shell.input(&api::InputRequest { keys, until, timeout: Some(20.0), ..Default::default() }).await;
+    assert_eq!(answer.ended_by, EndedBy::Ended, "{answer:?}");
+    let done = shell.command(&begun.id).await;
+    assert!(done.error.as_ref().is_some_and(|why| why.contains("interrupted")), "{done:?}");
+}
+
 /// Interrupts commands in the shell that this starts, and leaves it.
 pub async fn is_interrupted(shell: &Session, enter: &str) {
     let outer = enters(shell, enter).await;
