@@ -171,3 +171,10 @@ async def test_the_last_words_of_a_shell_are_in_the_answer_that_tells_its_death(
     for _ in range(20):
         died = await desk.terminal("seq 1 300; exit 3")
         assert (died.text.partition("[")[0], died.exit) == (words, 3)
+
+
+async def test_a_fresh_shell_says_how_the_one_before_it_ended(desk):
+    for _ in range(20):
+        await desk.terminal("exit 3")
+        fresh = await desk.terminal("true")
+        assert "fresh shell, all state is lost: the last one ended (the shell exited with 3)" in fresh.facts, fresh.text

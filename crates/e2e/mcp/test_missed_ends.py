@@ -43,6 +43,24 @@ async def test_the_next_command_tells_how_the_one_before_it_ended(desk):
     assert (await desk.terminal("echo again")).text == "again\n[exit 0]"
 
 
+async def test_reading_an_idle_session_tells_how_its_newest_command_ended(desk):
+    session = await desk.session()
+    assert "last" not in (await session.read()).text
+    for command, told in [
+        ("true", "last exit 0"),
+        ("echo words; (exit 7)", "last exit 7"),
+        ("sh -c 'kill -TERM $$'", "last exit 143, TERM"),
+        ("case x in", "last failed: "),
+    ]:
+        ended = await session.run(command)
+        for view in ("text", "screen", "raw"):
+            facts = (await session.read(view=view)).facts
+            assert facts[0] == "idle" and facts[1].startswith(told), facts
+            assert facts[2] == f'command {ended.fact("command")}', facts
+    running = await session.run("sleep 60", timeout=0.3)
+    assert running.is_running and "last" not in (await session.read()).text
+
+
 async def test_a_silent_end_is_told_as_well_and_without_a_call(desk):
     running = await desk.terminal("mkfifo gate; read -r _ <gate", timeout=1)
     open_gate(desk)

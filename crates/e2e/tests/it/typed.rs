@@ -1,7 +1,7 @@
 //! What a person types at the prompt is told as what runs: by the kernel's word, in every shell, and no command gets in.
 
-use api::{EndedBy, ErrorCode, Foreground, InputRequest, WaitRequest};
-use e2e::eventually;
+use api::{EndedBy, ErrorCode, Foreground, InputRequest, NumberOrName, SignalRequest, WaitRequest};
+use e2e::{Server, count, eventually};
 
 use crate::dialects::{Trial, each};
 
@@ -91,4 +91,18 @@ async fn an_interrupt_throws_away_what_was_typed_and_not_read() {
         assert_eq!(t.gives("test -e leaked && echo leaked; true").await, t.is(0, ""));
     })
     .await;
+}
+
+#[tokio::test]
+async fn what_ends_its_session_was_typed_and_sent_all_the_same() {
+    let server = Server::start();
+    for _ in 0..count(20, 200) {
+        let shell = server.session().await;
+        let typed = InputRequest { input: Some("exit 3".to_owned()), end_with_newline: true, ..Default::default() };
+        server.client().input(&shell.id, &typed, None).await.expect("it was typed");
+        let shell = server.session().await;
+        let name = NumberOrName::Name("KILL".to_owned());
+        let killed = SignalRequest { signal: name, target: Some(NumberOrName::Name("session".to_owned())) };
+        server.client().signal(&shell.id, &killed).await.expect("it was sent");
+    }
 }

@@ -35,6 +35,29 @@ async fn a_long_command_is_waited_for_in_one_call() {
 }
 
 #[tokio::test]
+async fn a_wait_for_a_command_that_has_ended_is_over_once_its_output_was_looked_at() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let asks = async |pattern: &str| {
+        let wait_for = Some(pattern.to_owned());
+        let request = ExecuteRequest { command: "echo said; (exit 3)".to_owned(), ..Default::default() };
+        let request = ExecuteRequest { wait_for, timeout: Some(20.0), ..request };
+        // A key names the request with its pattern, and asks for the same command again.
+        let keyed = async || server.client().execute(&shell.id, &request, Some(pattern)).await.expect("it runs");
+        let first = keyed().await;
+        shell.end_of(&first).await;
+        shell.run("echo never").await;
+        let (begun, again) = (Instant::now(), keyed().await);
+        assert!(begun.elapsed() < Duration::from_secs(5), "{again:?}");
+        assert_eq!((again.id, again.exit_code), (first.id, Some(3)));
+        again.ended_by
+    };
+    assert_eq!(asks("sai.").await, Some(EndedBy::Matched));
+    // What stands behind its end is not its output.
+    assert_eq!(asks("never").await, Some(EndedBy::Ended));
+}
+
+#[tokio::test]
 async fn a_pattern_ends_a_wait_soon_after_its_line() {
     let server = Server::start();
     let shell = server.session().await;

@@ -83,6 +83,8 @@ pub struct SessionView {
     pub boundary: Boundary,
     /// The command that runs.
     pub current_command: Option<CommandId>,
+    /// The newest command that has ended.
+    pub last_ended: Option<CommandId>,
     /// The oldest byte that is kept.
     pub first_offset: u64,
     /// The journal's end.

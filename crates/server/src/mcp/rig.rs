@@ -179,6 +179,7 @@ pub(super) fn session() -> SessionView {
         foreground: Foreground::Idle,
         boundary: Boundary::Attested,
         current_command: None,
+        last_ended: None,
         first_offset: 0,
         end_offset: 100,
         exit: None,

@@ -161,14 +161,11 @@ impl Manager {
         let mine = |h: &Handle| h.shared.meta.is_default && h.shared.meta.client.as_ref() == Some(&client);
         let live = self.handles().into_iter().find(|h| mine(h));
         if let Some(handle) = live {
-            let snapshot = handle.ask(Request::Look).await;
-            if snapshot.as_ref().is_ok_and(|s| s.view.exit.is_none()) {
+            if handle.ask(Request::Look).await.is_ok_and(|s| s.view.exit.is_none()) {
                 return Ok((handle, None));
             }
-            // The shell has gone and its holder is still clearing up.
+            // The shell has gone and its holder is still clearing up: the records tell how it ended.
             handle.gone().await;
-            let how = snapshot.map_or_else(|_| "the shell ended".to_owned(), |s| reason(&s.view));
-            return self.succeed(who, &handle, how, guard).await;
         }
         if let Some(old) = self.last_default(&client).await {
             let how = reason(&old.view());
@@ -185,21 +182,6 @@ impl Manager {
         drop(guard);
         self.begin(who, &handle).await;
         Ok((handle, Some(Fresh::First)))
-    }
-
-    async fn succeed(
-        self: &Arc<Self>,
-        who: &Principal,
-        old: &Handle,
-        how: String,
-        guard: tokio::sync::MutexGuard<'_, ()>,
-    ) -> Result<(Handle, Option<Fresh>), ActionError> {
-        let id = SessionId::random(NODE);
-        let spec = create::again(&old.shared.spec, &old.shared.meta, &id)?;
-        let handle = self.launch(&id, &spec).await?;
-        drop(guard);
-        self.begin(who, &handle).await;
-        Ok((handle, Some(Fresh::Ended { session: old.shared.id.clone(), how })))
     }
 
     /// Ends what runs and starts the same shell afresh; gives the command that was lost.

@@ -58,18 +58,7 @@ impl Manager {
                 self.report(who, &handle, finished, wish.budget).await?
             }
             None => {
-                let (view, all) = match handle.ask(Request::Commands).await {
-                    Ok((snapshot, all)) => (snapshot.view, all),
-                    // It has run, and has ended its session already: that is told from the records and is no refusal.
-                    Err(ended @ ActionError::Ended { .. }) => {
-                        let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
-                        match self.find(who, &wish.session).await? {
-                            Found::Past(past) => (past.view(), past.commands()),
-                            Found::Live(_) => return Err(ended),
-                        }
-                    }
-                    Err(other) => return Err(other),
-                };
+                let (view, all) = self.after(who, &handle).await?;
                 let command = all.into_iter().find(|c| c.id.0 == started.id);
                 let at = command.as_ref().map_or(0, |c| c.start_offset);
                 let output = TextView { from: at, to: at, ..TextView::default() };
@@ -78,6 +67,21 @@ impl Manager {
         };
         self.looks.has_read(&who.name, &wish.session, report.output.to);
         Ok(report)
+    }
+
+    /// How it stands after what was done. What has ended its session already is told from the records and is no refusal.
+    async fn after(&self, who: &Principal, handle: &Handle) -> Result<(SessionView, Vec<CommandView>), ActionError> {
+        match handle.ask(Request::Commands).await {
+            Ok((snapshot, all)) => Ok((snapshot.view, all)),
+            Err(ended @ ActionError::Ended { .. }) => {
+                let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
+                match self.find(who, &handle.shared.id).await? {
+                    Found::Past(past) => Ok((past.view(), past.commands())),
+                    Found::Live(_) => Err(ended),
+                }
+            }
+            Err(other) => Err(other),
+        }
     }
 
     /// A caller's key as the holder's fixed-size one. The same key with another body must not be taken for the same request,
@@ -117,9 +121,10 @@ impl Manager {
                 self.report(who, &handle, finished, wish.budget).await?
             }
             None => {
-                let snapshot = handle.ask(Request::Look).await?;
+                let (view, all) = self.after(who, &handle).await?;
+                let running = all.into_iter().find(|c| view.current_command == Some(c.id));
                 let output = TextView { from: typed.from, to: typed.from, ..TextView::default() };
-                let mut report = plain_report(snapshot.view, snapshot.command, EndedBy::Accepted, output);
+                let mut report = plain_report(view, running, EndedBy::Accepted, output);
                 report.accepted_bytes = Some(typed.accepted);
                 report
             }
@@ -165,7 +170,11 @@ impl Manager {
             SignalTarget::Process(pid) => Target::Process(pid),
         };
         handle.ask(|reply| Request::Signal { target, signo, reply }).await??;
-        Ok(Outcome::Session(Box::new(self.live_view(&handle).await?)))
+        let view = match self.live_view(&handle).await {
+            Err(ActionError::Ended { .. }) => self.after(who, &handle).await?.0,
+            view => view?,
+        };
+        Ok(Outcome::Session(Box::new(view)))
     }
 
     /// Does what the session has under this name.

@@ -40,6 +40,7 @@ pub(crate) fn session_view(
         foreground,
         boundary,
         current_command: ledger.newest_running().map(CommandId),
+        last_ended: ledger.commands.iter().rev().find(|c| c.end.is_some()).map(|c| CommandId(c.id)),
         first_offset: first,
         end_offset: end,
         exit: is_over.then(|| exit_of(ledger)).flatten(),

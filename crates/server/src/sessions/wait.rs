@@ -230,6 +230,11 @@ impl Waiter {
         self.ends_with_stillness.then(|| painted_at.max(self.began) + SCREEN_STILL)
     }
 
+    /// What there is to say is not known yet, so the silence has not begun.
+    pub(crate) fn hears_more_soon(&mut self, now: Instant) {
+        self.last_output = now;
+    }
+
     /// Whether it ends when the program wants input or is stopped.
     pub(crate) fn heeds_pauses(&self) -> bool {
         self.input_wanted

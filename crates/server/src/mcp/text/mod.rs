@@ -142,6 +142,8 @@ pub(in crate::mcp) struct Over {
     pub(in crate::mcp) why: Option<String>,
     /// The command that ran when it began, if it has ended.
     pub(in crate::mcp) ended: Option<CommandView>,
+    /// The newest command that has ended, where nothing runs.
+    pub(in crate::mcp) last: Option<CommandView>,
 }
 
 /// Every byte of the journal from a position on, in characters.
@@ -199,6 +201,13 @@ fn state_of(facts: &mut Facts, session: &SessionView, over: &Over, telling: &Tel
         facts.add(format!("command {}", command.id));
     }
     facts.add(session_state(session));
+    if let Some(command) = &over.last {
+        let mut end = Facts::default();
+        ended(&mut end, command, telling);
+        limits_hit(&mut end, command, session);
+        facts.add(format!("last {}", end.within()));
+        facts.add(format!("command {}", command.id));
+    }
     over.why.iter().for_each(|why| facts.add(why.clone()));
 }
 
@@ -331,6 +340,12 @@ fn circumstances(facts: &mut Facts, report: &Report, notes: Vec<String>, telling
         facts.add(format!("trouble: {}", plain(trouble)));
     }
     metadata(facts, &report.session, telling);
+}
+
+/// Nothing runs there.
+pub(super) fn is_idle(session: &SessionView) -> bool {
+    let is_free = session.status == SessionStatus::Running && session.current_command.is_none();
+    is_free && matches!(session.foreground, Foreground::Idle | Foreground::Stopped)
 }
 
 /// How it stands with a session that is not looked at through a command.

@@ -110,18 +110,21 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
             wait(call, &id, wish, since.clone(), command).await?
         };
     }
-    let mut over = Over { why: waited.why, ended: None };
+    let mut over = Over { why: waited.why, ..Over::default() };
     if let Some(command) = running.filter(|_| command.is_none()) {
         over.ended = command_now(call, &id, command).await?.filter(|c| c.status != CommandStatus::Running);
-    }
-    if arguments.view == Form::Screen {
-        return screen(call, &id, &over).await;
     }
     let view = if arguments.view == Form::Raw { View::Raw } else { View::Text };
     if let (Some(command), None, View::Text, None) = (command, &since, view, &search) {
         return whole_command(call, &id, command, arguments.max_lines).await;
     }
     let shown = show(call, &id).await?;
+    if command.is_none() && over.ended.is_none() && text::is_idle(&shown) {
+        over.last = last_ended(call, &shown).await;
+    }
+    if arguments.view == Form::Screen {
+        return screen(call, &shown, &over).await;
+    }
     if let Some(pattern) = search {
         let since = match (since, waited.from) {
             (Some(Since::Last), Some(from)) => Since::Offset(from),
@@ -204,6 +207,11 @@ async fn command_now(call: &Call<'_>, id: &SessionId, command: CommandId) -> Res
         Outcome::Report(report) => Ok(report.command),
         other => Err(mismatch(other)),
     }
+}
+
+/// What ended last, as far as that is still known.
+async fn last_ended(call: &Call<'_>, shown: &SessionView) -> Option<CommandView> {
+    command_now(call, &shown.id, shown.last_ended?).await.ok()?
 }
 
 /// The whole of one command, with how it ended.
@@ -297,12 +305,11 @@ async fn wait_at_screen(call: &Call<'_>, id: &SessionId, wish: Wait) -> Result<W
     }
 }
 
-async fn screen(call: &Call<'_>, id: &SessionId, over: &Over) -> Result<Answer, Refusal> {
-    let shown = show(call, id).await?;
-    match call.act(Action::Screen(id.clone())).await? {
+async fn screen(call: &Call<'_>, shown: &SessionView, over: &Over) -> Result<Answer, Refusal> {
+    match call.act(Action::Screen(shown.id.clone())).await? {
         Outcome::Screen(screen) => {
-            call.note(&shown);
-            Ok(text::screen(&shown, &screen, over, &call.telling(None, None)).into())
+            call.note(shown);
+            Ok(text::screen(shown, &screen, over, &call.telling(None, None)).into())
         }
         other => Err(mismatch(other)),
     }

@@ -95,9 +95,11 @@ impl Session {
         Sent { target, signo, errno: 0, at_us: 0, receivers }
     }
 
-    /// A wait from an earlier position sees what came since.
+    /// A wait from an earlier position sees what came since; of a command that has ended, what it has written.
     pub(super) fn catch_up(&mut self, mut waiter: Waiter) -> Option<Waiter> {
-        let now = self.ledger.scanner.position();
+        let end = waiter.command.and_then(|id| self.ledger.command(id)).and_then(|c| c.end.as_ref()).map(|end| end.at);
+        let position = self.ledger.scanner.position();
+        let now = end.map_or(position, |end| end.min(position));
         if waiter.wants_pattern() && waiter.from < now {
             let slice = super::super::view::read(&self.shared.reader, waiter.from, now).ok()?;
             if let Some(text) = waiter.output(slice.from, &slice.bytes, Instant::now()) {

@@ -104,6 +104,10 @@ impl Session {
             let written_us = written.map_or(0, micros).min(micros(SystemTime::now()));
             self.last_activity_us = self.ledger.last_us.max(written_us);
             self.life.quiet_since(self.last_activity_us);
+            // On a busy machine the first prompt is there before anybody has connected.
+            if self.is_idle() {
+                self.heed_image();
+            }
         }
     }
 
@@ -229,9 +233,7 @@ impl Session {
             self.end_heuristically(minds::WITHOUT_HOOKS);
         }
         self.is_heuristic = !self.shared.spec.attests;
-        if self.image.is_none() && !self.is_replaying && self.shared.spec.attests {
-            self.image = sys::process::image(self.ledger.shell_pid);
-        }
+        self.heed_image();
         // The kernel's word may be newer than this prompt, which is read only now, and it does not say it again.
         let is_editing =
             self.ledger.current.is_some() && self.state.is_some_and(|s| s.foreground == wire::Foreground::Editor);
@@ -242,6 +244,13 @@ impl Session {
         self.run_pending();
         // Whoever waits on no command in particular has waited for this.
         self.finish_where(|w| w.command.is_none(), EndedBy::Ended);
+    }
+
+    /// Nothing runs, so the shell's process is still the shell that has reported.
+    fn heed_image(&mut self) {
+        if self.image.is_none() && !self.is_replaying && self.shared.spec.attests {
+            self.image = sys::process::image(self.ledger.shell_pid);
+        }
     }
 
     pub(super) fn on_command_end(&mut self, id: u32) {
@@ -486,7 +495,11 @@ impl Session {
                 waiter.awaits_beginning();
             }
             waiter.looks_for_a_still_screen();
-            self.admit(waiter);
+            let has_ended = self.ledger.command(id).is_some_and(|c| c.end.is_some());
+            let waiter = if has_ended { self.catch_up(waiter) } else { Some(waiter) };
+            if let Some(waiter) = waiter {
+                self.admit(waiter);
+            }
             finished
         });
         Started { id, finished }
@@ -505,7 +518,7 @@ impl Session {
         };
         if self.exit_told {
             self.finish(waiter, EndedBy::Exited, None);
-        } else if ended && !waiter.wants_more() {
+        } else if ended && (waiter.command.is_some() || !waiter.wants_more()) {
             self.finish(waiter, EndedBy::Ended, None);
         } else if let Some(ended_by) = self.pause().filter(|_| waiter.heeds_pauses()) {
             self.finish(waiter, ended_by, None);

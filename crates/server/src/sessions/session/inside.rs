@@ -279,6 +279,12 @@ impl Session {
         }
     }
 
+    /// Whether what was interrupted is over is decided in a moment.
+    pub(super) fn is_undecided(&self) -> bool {
+        let is_unknown = self.ledger.inside.is_some() && self.inside.is_interrupted && self.state.is_none();
+        is_unknown || self.seems_thrown_away()
+    }
+
     /// After an interrupt the same program reads in the same way as before the command: its shell, as a rule.
     pub(super) fn seems_thrown_away(&self) -> bool {
         self.ledger.inside.is_some()

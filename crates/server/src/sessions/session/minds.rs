@@ -15,6 +15,9 @@ impl Session {
         let overdue: Vec<u32> =
             self.start_waiters.iter().filter(|(_, until, _)| now >= *until).map(|(id, ..)| *id).collect();
         self.tell_started(|id| overdue.contains(&id));
+        if self.is_undecided() {
+            self.waiters.iter_mut().for_each(|w| w.hears_more_soon(now));
+        }
         let due: Vec<usize> =
             (0..self.waiters.len()).rev().filter(|i| self.waiters[*i].by_time(now).is_some()).collect();
         for i in due {

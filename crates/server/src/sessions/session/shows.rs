@@ -104,8 +104,7 @@ impl Session {
         let is_unsettled = self.screen_settles_at().is_some_and(|at| Instant::now() < at);
         // What reads is the shell inside, which has not read yet what was typed.
         let is_unread = self.ledger.inside.as_ref().is_some_and(|inside| !inside.has_begun);
-        // Whether one that was interrupted is over is decided in a moment.
-        let is_undecided = is_unread || self.seems_thrown_away();
+        let is_undecided = is_unread || self.is_undecided();
         if self.typing > 0 || self.editor_since.is_some() || is_unsettled || is_undecided {
             return None;
         }
