@@ -140,8 +140,10 @@ impl Sampler {
         if self.next_at.is_none_or(|at| at > now) {
             return None;
         }
+        let before = sys::time::processor_us();
         let state = self.sample(leader, shell);
-        let cost = sys::time::monotonic_us().saturating_sub(now);
+        // For how long others had the processor meanwhile is no cost: on a busy machine the next look would be too late.
+        let cost = sys::time::processor_us().saturating_sub(before);
         let slowest = match state.map(|s| s.foreground) {
             Some(Foreground::Reads | Foreground::ShellReads | Foreground::Editor) => WAITING_US,
             _ => RUNNING_US,

@@ -1,10 +1,15 @@
-//! The two clocks: the wall clock for what is recorded, the monotonic clock for what is waited for.
+//! The clocks: the wall clock for what is recorded, the monotonic clock for what is waited for, the processor's for what is spent.
 
 use rustix::time::{ClockId, clock_gettime};
 
 /// Microseconds since the Unix epoch (`CLOCK_REALTIME`, clock_gettime(2)).
 pub fn wall_us() -> u64 {
     micros(ClockId::Realtime)
+}
+
+/// Microseconds for which this process has had a processor (`CLOCK_PROCESS_CPUTIME_ID`, clock_gettime(2)).
+pub fn processor_us() -> u64 {
+    micros(ClockId::ProcessCPUTime)
 }
 
 /// Microseconds on a clock that never jumps (`CLOCK_MONOTONIC`, clock_gettime(2)).
