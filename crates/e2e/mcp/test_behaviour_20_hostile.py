@@ -241,3 +241,13 @@ async def test_a_command_without_a_pipeline_tells_nothing_of_an_earlier_one(desk
         assert (await desk.terminal("false")).exit == 1
         assert (await desk.terminal(text)).fact("pipestatus") is None, text
     assert (await desk.terminal("false | true")).fact("pipestatus") == "1|0"
+
+
+async def test_the_key_that_a_refusal_names_is_sent(desk):
+    await desk.terminal("set +o emacs; set +o vi")
+    refused = await desk.terminal("echo 1", timeout=1)
+    assert refused.is_error and "send C-c" in refused.text, refused.text
+    with within(1):
+        assert "nothing was sent" not in (await desk.terminal("C-c")).text
+    assert (await desk.terminal("echo 2")).text == "2\n[exit 0]"
+    assert "nothing was sent" in (await desk.terminal("C-c")).text

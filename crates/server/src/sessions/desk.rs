@@ -245,8 +245,10 @@ impl Manager {
         call: &TerminalCall,
         signo: i32,
     ) -> Result<(Report, Option<Look>), ActionError> {
-        let running = handle.ask(Request::Look).await?.view.current_command;
-        if running.is_none() && self.is_idle(handle).await? {
+        let snapshot = handle.ask(Request::Look).await?;
+        let running = snapshot.view.current_command;
+        // A shell that refused a command for want of its editor was said to need the key.
+        if running.is_none() && !snapshot.was_not_ready && self.is_idle(handle).await? {
             return Ok((self.glance(who, handle, call.budget).await?, Some(Look::NothingToInterrupt)));
         }
         let id = &handle.shared.id;

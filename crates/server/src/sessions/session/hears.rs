@@ -443,6 +443,7 @@ impl Session {
         started: oneshot::Sender<Result<Started, ActionError>>,
     ) {
         let id = u32::try_from(value).unwrap_or(0);
+        self.was_not_ready = status == Status::NotReady;
         let result = match status {
             Status::Ok | Status::Duplicate if wait.is_none() => {
                 // The answer names where the output begins, which the shell is about to say.

@@ -180,6 +180,8 @@ pub(crate) struct Snapshot {
     /// The command that was asked about.
     pub(crate) command: Option<CommandView>,
     pub(crate) paint: Paint,
+    /// The newest command was refused by a shell that was not at its prompt.
+    pub(crate) was_not_ready: bool,
     /// Where nobody's output begins while nothing runs.
     pub(crate) background_from: u64,
     /// Viewers may be given bytes up to here.
@@ -278,6 +280,8 @@ pub(crate) struct Session {
     /// When a full-screen program last painted, left, or did something else than before.
     painted_at: Option<Instant>,
     paint: Paint,
+    /// The newest command was refused by a shell that was not at its prompt.
+    was_not_ready: bool,
     /// The waits have not been told of the state yet.
     is_state_unheeded: bool,
     /// When the editor was first seen to have the terminal although a command runs.
@@ -358,6 +362,7 @@ impl Session {
             state: None,
             painted_at: None,
             paint: Paint::default(),
+            was_not_ready: false,
             is_state_unheeded: false,
             editor_since: None,
             heard_at: 0,

@@ -142,6 +142,7 @@ impl Session {
                 .and_then(|id| self.ledger.command(id))
                 .map(|c| snapshot::command_view(&self.shared, c, self.ledger.scanner.position())),
             paint: self.paint.clone(),
+            was_not_ready: self.was_not_ready,
             background_from: self.ledger.background_from,
             shown_to: self.shown_to(),
             holder_pid: self.ledger.holder_pid,
