@@ -321,7 +321,7 @@ fn blocked_task(pid: u32, tid: u32, tty: &Path) -> Blocked {
 
 /// Whether a wait has a time limit of seconds: milliseconds in the older calls, a `struct timespec` or `timeval` in the others.
 fn is_soon(pid: u32, call: i64, limit: u64) -> bool {
-    const SOON_SECONDS: u64 = 5;
+    const SOON_SECONDS: u64 = 10;
     let is_milliseconds = match call {
         libc::SYS_epoll_pwait => true,
         #[cfg(target_arch = "x86_64")]

@@ -157,7 +157,7 @@ async fn a_typed_secret_is_in_no_output_and_no_record() {
 
 /// Asks where the cursor is, and prints what comes back.
 const ASKER: &str = "import os, select, termios, tty\nold = termios.tcgetattr(0)\ntty.setraw(0)\nos.write(1, b'\\x1b[6n')\n\
-                     came = b''\nwhile select.select([0], [], [], 5 if not came else 0.2)[0]: came += os.read(0, 100)\n\
+                     came = b''\nwhile select.select([0], [], [], None if not came else 0.2)[0]: came += os.read(0, 100)\n\
                      termios.tcsetattr(0, termios.TCSANOW, old)\nprint(came.count(b'R'), len(came) < 12)\n";
 
 #[tokio::test]

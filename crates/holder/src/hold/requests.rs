@@ -372,6 +372,9 @@ impl Holder {
                 self.prompt.touch();
             }
             self.answers.pop_front();
+            // Who waited for it was not told as waiting for a person.
+            self.sampler.typed(now, is_echoed);
+            self.stir(now);
         }
     }
 

@@ -156,6 +156,8 @@ pub(crate) struct Ledger {
     pub(crate) typed_keys: VecDeque<Key>,
     /// Queries up to here were answered.
     pub(crate) answered: u64,
+    /// Those up to here are known to the holder as answered.
+    pub(crate) answer_heard: u64,
     /// Where the last boundary was: bytes from here on are nobody's command (while none runs).
     pub(crate) background_from: u64,
     /// The newest limits that were hit.
@@ -200,6 +202,7 @@ impl Ledger {
             line_is_begun: false,
             typed_keys: VecDeque::new(),
             answered: 0,
+            answer_heard: 0,
             background_from: first,
             hits: VecDeque::new(),
             echo: (first, Vec::new()),
@@ -239,7 +242,10 @@ impl Ledger {
                 self.trouble = is_worth_saying.then(|| String::from_utf8_lossy(text).into_owned());
             }
             Some(Record::Ending { text, .. }) => self.ending = Some(String::from_utf8_lossy(text).into_owned()),
-            Some(Record::Answered { query }) => self.answered = self.answered.max(query.0),
+            Some(Record::Answered { query }) => {
+                self.answered = self.answered.max(query.0);
+                self.answer_heard = self.answer_heard.max(query.0);
+            }
             Some(Record::Limited { limit, command, count }) => {
                 if let Some(limit) = Limit::of_code(limit) {
                     let hit = Hit { limit, command, at_us: event.time_us, count, is_recorded: true };

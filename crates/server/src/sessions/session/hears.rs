@@ -299,11 +299,15 @@ impl Session {
         if !bytes.is_empty() {
             self.ledger.answered = to;
             self.link.send(&ToHolder::Answer { query: Offset(to), bytes });
+            // Whoever reads waits for this and not for a person.
+            (self.state, self.is_state_unheeded) = (None, false);
         }
     }
 
     pub(super) fn on_state(&mut self, state: State) {
-        if self.typing > 0 {
+        // What was seen before it was typed says nothing about after; the holder looks again then.
+        let is_answer_on_its_way = self.ledger.answered > self.ledger.answer_heard;
+        if self.typing > 0 || is_answer_on_its_way {
             return;
         }
         if self.state.is_some_and(|before| before.group != state.group) {
