@@ -26,3 +26,9 @@ pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
 pub fn note(text: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
+
+/// Text as it may be shown on a terminal: the only controls left in it are those that some terminals obey, U+0080 to U+009F.
+pub fn harmless(text: &str) -> String {
+    let is_obeyed = |c: char| ('\u{80}'..='\u{9f}').contains(&c);
+    text.chars().flat_map(|c| if is_obeyed(c) { c.escape_unicode().collect() } else { vec![c] }).collect()
+}

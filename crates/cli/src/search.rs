@@ -64,7 +64,7 @@ pub async fn search(client: &Client, options: &SearchOptions) -> Result<ExitCode
             if options.json {
                 writeln!(out, "{}", serde_json::to_string(found).map_err(Failure::new)?)?;
             } else {
-                writeln!(out, "{}: {}", found.command_id.as_deref().unwrap_or("-"), harmless(&found.text))?;
+                writeln!(out, "{}: {}", found.command_id.as_deref().unwrap_or("-"), say::harmless(&found.text))?;
             }
         }
         out.flush()?;
@@ -73,9 +73,4 @@ pub async fn search(client: &Client, options: &SearchOptions) -> Result<ExitCode
         }
         query.since = Some(format!("o:{}", answer.next_offset));
     }
-}
-
-/// The only controls in the text are those that some terminals obey, U+0080 to U+009F.
-fn harmless(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_unicode().collect() } else { vec![c] }).collect()
 }

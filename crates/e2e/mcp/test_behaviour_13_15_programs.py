@@ -196,6 +196,11 @@ process.stdin.setRawMode(true).on("data", () => {})
 let turns = 0
 setInterval(() => { process.stdout.write("\\r- loading"); if (++turns == 12) process.exit(4) }, Number(process.argv[2]))
 """
+NODE_THINKS = """
+console.log("thinking")
+process.stdin.on("data", () => {})
+require("crypto").pbkdf2("a", "b", 2e6, 64, "sha512", () => process.exit(5))
+"""
 
 
 @needs_node
@@ -208,9 +213,13 @@ async def test_an_event_loop_asks_when_nothing_else_can_wake_it_and_not_while_it
     assert (await desk.terminal("x", is_input=True)).exit == 3
     for pause in (50, 300):
         assert (await desk.terminal(f"node works.js {pause}")).exit == 4
+    # A thread of its own is at work, and will wake it.
+    (desk.project / "thinks.js").write_text(NODE_THINKS)
+    assert (await desk.terminal("node thinks.js")).exit == 5
 
 
 async def test_a_password_behind_a_terminal_of_its_own_is_told_as_one(desk):
-    asked = await desk.terminal("""script -qec 'read -s -p "pass? " x; echo got $x' /dev/null""")
-    assert (asked.wants, asked.output) == ("a password", "pass? "), asked.text
-    assert (await desk.terminal("joe", is_input=True)).last_line == "got joe"
+    for source in ("", "< /dev/tty"):
+        asked = await desk.terminal(f"""script -qec 'bash -c "read -s -p pass? x {source}; echo got \\$x"' /dev/null""")
+        assert (asked.wants, asked.output) == ("a password", "pass?"), asked.text
+        assert (await desk.terminal("joe", is_input=True)).last_line == "got joe"

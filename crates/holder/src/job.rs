@@ -52,7 +52,10 @@ pub(crate) fn look(tty: &Path, group: u32, shell: u32) -> Seen {
     if is_stopped {
         return Seen::of(Foreground::Stopped, members.first().map_or(shell, |s| s.pid));
     }
-    seen(tty, &members, &members, BEHIND_MAX)
+    // Who has another terminal reads that one, also by the name /dev/tty.
+    let ours = process::stat(shell).map_or(0, |s| s.tty);
+    let here: Vec<Stat> = members.iter().filter(|s| s.tty == ours || s.tty == 0).cloned().collect();
+    seen(tty, &here, &members, BEHIND_MAX)
 }
 
 /// What these do at their terminal, of all that may be behind it.
@@ -94,7 +97,9 @@ fn seen_behind(who: &Stat, all: &[Stat], behind: usize) -> Option<Seen> {
     }
     let inner = inner?;
     let tty = follower(inner.tty)?;
-    let modes = sys::pty::modes_at(&tty).ok()?;
+    // It may have a /dev of its own, in which that is another terminal than here.
+    let there = PathBuf::from(format!("/proc/{}/root{}", inner.pid, tty.display()));
+    let modes = sys::pty::modes_at(&there).ok()?;
     let group = inner.foreground_group?;
     let members: Vec<Stat> = all.iter().filter(|s| s.tty == inner.tty && s.pgrp == group).cloned().collect();
     let seen = seen(&tty, &members, all, behind);

@@ -19,6 +19,8 @@ const REPORT_BYTES_MAX: usize = 64 << 10;
 
 /// After this a shell has seen an interrupt. If it has not, it does so before it reads what is typed next.
 const CLEARED_US: u64 = 50_000;
+/// After this a shell has read the keys that hand a command over; if it has not, it is asked and says so.
+const KEYS_READ_US: u64 = 200_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shell {
@@ -50,7 +52,9 @@ pub(crate) struct Prompt {
     /// Something was typed since the last command was handed over: by a person at the prompt, or for a program that may
     /// have left it to the prompt.
     is_touched: bool,
-    /// When the foreground was interrupted, with nothing typed and no prompt since.
+    /// When the newest command was handed over.
+    begun_at: u64,
+    /// When the foreground was interrupted, with nothing typed since.
     interrupted_at: Option<u64>,
 }
 
@@ -66,6 +70,7 @@ impl Prompt {
             has_prompted: false,
             keys: VecDeque::new(),
             is_touched: false,
+            begun_at: 0,
             interrupted_at: None,
         }
     }
@@ -118,7 +123,6 @@ impl Prompt {
                 self.shell = if self.has_prompted { Shell::Ready } else { Shell::Typed };
             }
             (Some(b"D"), shell) => {
-                self.interrupted_at = None;
                 let is_answer_to_report_key = fields.nth(2).is_some_and(|flags| flags.contains(&b'l'));
                 match shell {
                     // Lines that were typed ahead end before our keys are read.
@@ -186,8 +190,13 @@ impl Prompt {
         self.last_id + 1
     }
 
-    pub(crate) fn begin(&mut self, id: u32) {
-        self.last_id = id;
+    /// A command was handed over so lately that the shell may not have read its keys yet.
+    pub(crate) fn may_have_keys_to_read(&self, now: u64) -> bool {
+        self.command() != 0 && now < self.begun_at + KEYS_READ_US
+    }
+
+    pub(crate) fn begin(&mut self, id: u32, now: u64) {
+        (self.last_id, self.begun_at) = (id, now);
         self.is_asked = false;
         self.has_prompted = false;
         self.is_touched = false;
@@ -237,7 +246,7 @@ mod tests {
     #[test]
     fn a_report_that_was_split_at_newlines_is_joined() {
         let mut p = ready();
-        p.begin(1);
+        p.begin(1, 0);
         assert_eq!(p.datagram(b"D;s3;n2;1;7;7;;/a\n"), None);
         assert_eq!(p.datagram(b"b;c\0"), Some(b"D;;n2;1;7;7;;/a\nb;c".to_vec()));
         assert_eq!(p.shell, Shell::Ready);
@@ -246,7 +255,7 @@ mod tests {
     #[test]
     fn only_the_end_of_the_running_command_ends_it() {
         let mut p = ready();
-        p.begin(1);
+        p.begin(1, 0);
         p.datagram(b"D;s3;n2;0;0;0;;/\0");
         assert_eq!(p.shell, Shell::Running(1));
         p.datagram(b"D;s3;n3;0;0;0;l;/\0");
@@ -256,11 +265,11 @@ mod tests {
     #[test]
     fn a_command_that_the_shell_refused_to_take_is_not_running() {
         let mut p = ready();
-        p.begin(1);
+        p.begin(1, 0);
         p.datagram(b"R;s3;n2;1\0");
         assert_eq!(p.shell, Shell::Typed);
         p.datagram(b"D;s3;n3;0;130;130;;/\0");
-        p.begin(2);
+        p.begin(2, 0);
         p.asked();
         p.datagram(b"R;s3;n5;2\0");
         assert_eq!(p.shell, Shell::Running(2));

@@ -190,9 +190,10 @@ pub enum Blocked {
     Unknown,
     /// It computes, sleeps, or waits for something else.
     Elsewhere,
-    /// It waits in poll, select or epoll with the terminal among others, and wakes up by itself soon.
+    /// It waits in poll, select or epoll with the terminal among others, and wakes up by itself soon; or one thread waits for
+    /// the terminal while the first one works.
     PollsForATime,
-    /// The same without a time limit, or one thread reads while the first one works.
+    /// The same without a time limit.
     Polls,
     /// The same for nothing but the terminal.
     PollsAlone,
@@ -217,7 +218,7 @@ pub fn blocked(pid: u32, tty: &Path) -> Blocked {
     }
     // Another thread may be the reader; programs with very many threads are not searched to the end. While the first one
     // does something else than to wait for them, the program works and only listens besides.
-    let at_most = if waits_for_its_own(pid) { Blocked::Reads } else { Blocked::Polls };
+    let at_most = if waits_for_its_own(pid) { Blocked::Reads } else { Blocked::PollsForATime };
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
         return main;
     };
@@ -290,19 +291,31 @@ const THREADS_MAX: usize = 16;
 /// How many descriptors of one poll or select are looked at.
 const POLL_FDS_MAX: usize = 1024;
 
-fn blocked_task(pid: u32, tid: u32, tty: &Path) -> Blocked {
-    let Ok(line) = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")) else {
-        return Blocked::Unknown;
-    };
+/// The call that a thread is in, and its arguments; `None` where it runs, an error where nobody may look.
+fn call_of(pid: u32, tid: u32) -> std::io::Result<Option<(i64, [u64; 5])>> {
+    let line = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall"))?;
     let mut words = line.split_ascii_whitespace();
-    let Some(number) = words.next().and_then(|w| w.parse::<i64>().ok()) else {
-        return Blocked::Elsewhere;
-    };
+    let Some(number) = words.next().and_then(|w| w.parse().ok()) else { return Ok(None) };
     let mut arguments = [u64::MAX; 5];
     for (argument, word) in arguments.iter_mut().zip(words) {
         *argument = u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap_or(u64::MAX);
     }
-    let [a, b, c, d, e] = arguments;
+    Ok(Some((number, arguments)))
+}
+
+/// The epoll instance in which a thread waits without a time limit (-1).
+fn is_endless_epoll(pid: u32, tid: u32) -> Option<u64> {
+    let (number, [epoll, _, _, limit, _]) = call_of(pid, tid).ok()??;
+    let is_endless = if number == libc::SYS_epoll_pwait2 { limit == 0 } else { limit as i32 == -1 };
+    (matches!(Call::of(number), Call::Epoll) && is_endless).then_some(epoll)
+}
+
+fn blocked_task(pid: u32, tid: u32, tty: &Path) -> Blocked {
+    let (number, [a, b, c, d, e]) = match call_of(pid, tid) {
+        Ok(Some(call)) => call,
+        Ok(None) => return Blocked::Elsewhere,
+        Err(_) => return Blocked::Unknown,
+    };
     let (fds, limit) = match Call::of(number) {
         Call::Read if is_tty(pid, a, tty) => return Blocked::Reads,
         Call::Poll => (polled(pid, a, b), c),
@@ -336,14 +349,16 @@ fn is_soon(pid: u32, call: i64, limit: u64) -> bool {
     limit != 0 && seconds().is_ok_and(|seconds| seconds < SOON_SECONDS)
 }
 
-/// Whether an event loop (such as Node's) can be woken by nothing but the terminal and itself: it has no child, watches no
-/// file, no connection and no clock.
+/// Whether an event loop (such as Node's) can be woken by nothing but the terminal and itself: it has no child, no thread at
+/// work, and watches no file, no connection and no clock.
 pub fn waits_for_nothing_else(pid: u32, tty: &Path) -> bool {
-    let line = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
-    let mut words = line.split_ascii_whitespace();
-    let call = words.next().and_then(|w| w.parse().ok()).map(Call::of);
-    let epoll = words.next().and_then(|w| u64::from_str_radix(w.trim_start_matches("0x"), 16).ok());
-    let (Some(Call::Epoll), Some(epoll)) = (call, epoll) else { return false };
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let tids = tasks.filter_map(|task| task.file_name().to_str()?.parse::<u32>().ok());
+    let is_idle =
+        |tid| matches!(call_of(pid, tid), Ok(Some((libc::SYS_futex, _)))) || is_endless_epoll(pid, tid).is_some();
+    let Some(epoll) = is_endless_epoll(pid, pid).filter(|_| tids.filter(|tid| *tid != pid).all(is_idle)) else {
+        return false;
+    };
     let mut own = Vec::new();
     children(pid, &mut own);
     if !own.is_empty() {

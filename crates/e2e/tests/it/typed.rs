@@ -1,6 +1,6 @@
 //! What a person types at the prompt is told as what runs: by the kernel's word, in every shell, and no command gets in.
 
-use api::{EndedBy, ErrorCode, Foreground, InputRequest, NumberOrName, SignalRequest, WaitRequest};
+use api::{EndedBy, ErrorCode, ExecuteRequest, Foreground, InputRequest, NumberOrName, SignalRequest, WaitRequest};
 use e2e::{Server, count, eventually};
 
 use crate::dialects::{Trial, each};
@@ -88,6 +88,13 @@ async fn an_interrupt_throws_away_what_was_typed_and_not_read() {
             let whole = t.shell.run("echo whole").await;
             assert_eq!(whole.output.as_deref(), Some("whole\n"), "round {round} in {:?}: {whole:?}", t.dialect);
         }
+        // The shell itself is at work.
+        let turns = if t.dialect == crate::dialects::Dialect::Fish { "while true; end" } else { "while :; do :; done" };
+        let turns =
+            t.shell.run_as(ExecuteRequest { timeout: Some(0.5), command: turns.into(), ..Default::default() }).await;
+        t.shell.sends(b"echo leaked >>leaked\r").await;
+        t.shell.sends(b"\x03").await;
+        t.shell.end_of(&turns).await;
         assert_eq!(t.gives("test -e leaked && echo leaked; true").await, t.is(0, ""));
     })
     .await;

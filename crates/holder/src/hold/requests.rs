@@ -130,7 +130,7 @@ impl Holder {
         let id = self.prompt.next_id();
         match self.press_run_key(id, key, &text) {
             Ok(()) => {
-                self.prompt.begin(id);
+                self.prompt.begin(id, now);
                 self.prompt.remember(key, u64::from(id));
                 self.sampler.start_over(now);
                 self.idle_until = now + COALESCE_US;
@@ -335,7 +335,8 @@ impl Holder {
 
     /// A command was handed to the shell, which may not have read its keys yet.
     fn has_keys_of_ours_to_read(&self) -> bool {
-        self.prompt.command() != 0 && pty::foreground_group(self.leader.as_fd()) == self.shell_pid
+        let is_lately = self.prompt.may_have_keys_to_read(time::monotonic_us());
+        is_lately && pty::foreground_group(self.leader.as_fd()) == self.shell_pid
     }
 
     /// What waits to be typed is thrown away as what was typed and not read: whoever sent it is told how much had been taken.

@@ -40,9 +40,7 @@ impl Manager {
         match self.terminal_once(who, call.clone()).await {
             // The shell went in the moment in which it was asked: the next one is as good for a command that has not run.
             Err(ActionError::Ended { session, .. })
-                if call.session.is_none()
-                    && !call.is_input
-                    && self.has_not_run(who, &session, &call.command, asked_at).await =>
+                if call.session.is_none() && !call.is_input && self.has_not_run(who, &session, asked_at).await =>
             {
                 self.terminal_once(who, call).await
             }
@@ -50,13 +48,13 @@ impl Manager {
         }
     }
 
-    /// Whether the records of a session that has just ended know nothing of a command that was asked for then.
-    async fn has_not_run(&self, who: &Principal, session: &SessionId, command: &str, asked_at: SystemTime) -> bool {
+    /// Whether the records of a session that has just ended know of no command since then.
+    async fn has_not_run(&self, who: &Principal, session: &SessionId, asked_at: SystemTime) -> bool {
         if let Ok(Found::Live(handle)) = self.find(who, session).await {
             let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
         }
         let Ok(Found::Past(past)) = self.find(who, session).await else { return false };
-        past.commands().last().is_none_or(|last| last.command != command || last.started_at < asked_at)
+        past.commands().iter().all(|command| command.started_at < asked_at)
     }
 
     async fn terminal_once(self: &Arc<Self>, who: &Principal, call: TerminalCall) -> Result<TerminalView, ActionError> {
@@ -161,8 +159,11 @@ impl Manager {
         let mine = |h: &Handle| h.shared.meta.is_default && h.shared.meta.client.as_ref() == Some(&client);
         let live = self.handles().into_iter().find(|h| mine(h));
         if let Some(handle) = live {
-            if handle.ask(Request::Look).await.is_ok_and(|s| s.view.exit.is_none()) {
-                return Ok((handle, None));
+            match handle.ask(Request::Look).await {
+                Ok(snapshot) if snapshot.view.exit.is_none() => return Ok((handle, None)),
+                // It lives on.
+                Err(ActionError::Restarting) => return Err(ActionError::Restarting),
+                Ok(_) | Err(_) => {}
             }
             // The shell has gone and its holder is still clearing up: the records tell how it ended.
             handle.gone().await;

@@ -69,8 +69,8 @@ pub(crate) fn shown_value(name: &str, value: &[u8]) -> Vec<u8> {
     while let Some(scheme) = memchr::memmem::find(rest, b"://") {
         let (before, behind) = rest.split_at(scheme + 3);
         shown.extend(before);
-        // RFC 3986 3.2: who and where, up to the path.
-        let is_end = |b: &u8| matches!(b, b'/' | b'?' | b'#' | b'"') || b.is_ascii_whitespace();
+        // RFC 3986 3.2: who and where, up to the path. A password has what should be written otherwise, such as `?`.
+        let is_end = |b: &u8| matches!(b, b'/' | b'"') || b.is_ascii_whitespace();
         let authority = behind.iter().position(is_end).map_or(behind, |end| &behind[..end]);
         let who = &authority[..memchr::memrchr(b'@', authority).unwrap_or(0)];
         match memchr::memchr(b':', who) {

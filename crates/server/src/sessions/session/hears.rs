@@ -232,7 +232,7 @@ impl Session {
             // The hooks are back, and told the end of a line that was typed while they were not there.
             self.end_heuristically(minds::WITHOUT_HOOKS);
         }
-        self.is_heuristic = !self.shared.spec.attests;
+        (self.is_heuristic, self.was_not_ready) = (!self.shared.spec.attests, false);
         self.heed_image();
         // The kernel's word may be newer than this prompt, which is read only now, and it does not say it again.
         let is_editing =

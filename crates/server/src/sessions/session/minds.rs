@@ -232,6 +232,7 @@ impl Session {
     /// Nobody will answer what was asked over the old connection.
     pub(super) fn give_up_calls(&mut self, why: impl Fn() -> ActionError) {
         (self.typing, self.reported_at) = (0, None);
+        self.ledger.answer_heard = self.ledger.answered;
         self.ledger.signals_on_their_way.clear();
         for (_, call) in std::mem::take(&mut self.calls) {
             match call {
