@@ -54,7 +54,7 @@ pub(crate) struct Prompt {
     is_touched: bool,
     /// When the newest command was handed over.
     begun_at: u64,
-    /// When the foreground was interrupted, with nothing typed since.
+    /// When the foreground was interrupted, with nothing typed and no prompt since.
     interrupted_at: Option<u64>,
 }
 
@@ -123,6 +123,7 @@ impl Prompt {
                 self.shell = if self.has_prompted { Shell::Ready } else { Shell::Typed };
             }
             (Some(b"D"), shell) => {
+                self.interrupted_at = None;
                 let is_answer_to_report_key = fields.nth(2).is_some_and(|flags| flags.contains(&b'l'));
                 match shell {
                     // Lines that were typed ahead end before our keys are read.

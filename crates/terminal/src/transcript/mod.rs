@@ -22,8 +22,8 @@ use plain::Plain;
 /// What could be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text {
-    /// The lines, without control characters but those of C1 that came as characters (U+0080 to U+009F). Trailing blanks are gone, except before the cursor in the last, unfinished line: a prompt may end with
-    /// one.
+    /// The lines, without control characters but those of C1 that came as characters (U+0080 to U+009F). Trailing blanks are
+    /// gone, except before the cursor in the last, unfinished line: a prompt may end with one.
     pub text: String,
     /// How many bytes appear as `\xNN`, because they are no text: NUL, noncharacters, what is not UTF-8.
     pub escaped: u64,
