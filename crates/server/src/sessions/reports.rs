@@ -482,15 +482,20 @@ impl Manager {
                 Some(kind) if from <= end => self.stretch(&read.session, kind, &commands, (from, end)).await?,
                 Some(_) | None => (from, end),
             };
-            if stop > start || is_all || read.wait.is_zero() || tokio::time::Instant::now() >= deadline {
+            let is_over = is_all || read.wait.is_zero() || tokio::time::Instant::now() >= deadline;
+            if stop > start || is_over {
                 let ends = is_final && stop == end;
                 let mut view = self.output_view(&shared, read, (start, stop), &markers, echoes(commands), ends).await?;
                 if start > from && view.first > from {
                     view.gap = Some((from, view.from.min(view.first)));
                 }
                 view.end = end;
-                self.looks.has_read(&who.name, &read.session, view.next);
-                return Ok(view);
+                // A command's marker is a part of its stretch, and may come before what it prints.
+                let is_silent = read.kind.is_some() && read.view == View::Text && view.text.head.is_empty();
+                if is_over || !is_silent {
+                    self.looks.has_read(&who.name, &read.session, view.next);
+                    return Ok(view);
+                }
             }
             if let Some(live) = &mut handle {
                 live.tail.mark_unchanged();
