@@ -15,6 +15,7 @@ mod disk;
 mod docs;
 mod edges;
 mod events;
+mod forgers;
 mod hostile;
 mod inside;
 mod isolation;

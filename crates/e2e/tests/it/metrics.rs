@@ -4,12 +4,12 @@ use api::{TokenRequest, TokenScope};
 use e2e::{Connection, Server, Session, Socket, Start};
 
 /// The value of a sample.
-fn value(text: &str, sample: &str) -> Option<f64> {
+pub fn value(text: &str, sample: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '))?;
     line.split(' ').next()?.parse().ok()
 }
 
-fn scrape(server: &Server) -> String {
+pub fn scrape(server: &Server) -> String {
     scrape_with(server, &server.token())
 }
 

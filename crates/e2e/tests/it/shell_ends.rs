@@ -101,7 +101,7 @@ async fn no_output_is_an_end() {
 
 /// Writes a record of an end to every socket that it inherited.
 const TALKER: &str =
-    "import os\nfor fd in range(3, 1024):\n  try: os.write(fd, b'D;x;1;0;0;/\\0')\n  except OSError: pass\n";
+    "import os\nfor fd in range(3, 1024):\n  try: os.write(fd, b'D;x;99;1;0;0;;/forged\\0')\n  except OSError: pass\n";
 
 #[tokio::test]
 async fn no_other_process_reports_an_end() {
