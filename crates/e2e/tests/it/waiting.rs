@@ -289,3 +289,65 @@ async fn what_comes_and_goes_at_once_has_gone() {
     let command = until(&shell, r"printf 'Loading'; printf '\r\e[K'; read -r _", &["gone:Loading"]).await;
     assert_eq!(command.matched.as_deref(), Some("gone:Loading"), "{command:?}");
 }
+
+/// How often each shell is asked: what is told too much is told only where prompt and end come in one piece.
+const ROUNDS: usize = 60;
+
+#[tokio::test]
+async fn a_pattern_never_sees_the_prompt_behind_a_commands_end() {
+    let server = Server::start();
+    let shell = server.session().await;
+    shell.gives("PS1='at the prompt: '").await;
+    for round in 0..ROUNDS {
+        let request = ExecuteRequest {
+            command: format!("sleep 0.0{}; echo done", round % 5),
+            wait_for: Some("prompt".to_owned()),
+            timeout: Some(20.0),
+            ..Default::default()
+        };
+        let done = shell.run_as(request).await;
+        let told = (done.status, done.ended_by, done.matched.as_deref(), done.output.as_deref());
+        assert_eq!(told, (CommandStatus::Completed, Some(EndedBy::Ended), None, Some("done\n")), "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn a_pattern_never_sees_what_stands_before_a_commands_beginning() {
+    let server = Server::start();
+    for name in ["bash", "zsh", "fish", "dash", "mksh"] {
+        let create = api::CreateRequest { shell: Some(name.to_owned()), ..Default::default() };
+        let shell = server.session_with(create).await;
+        for round in 0..ROUNDS / 4 {
+            // What hands a command over is shown by some editors as a line of its own.
+            let request = ExecuteRequest {
+                command: "sleep 0.01; echo done".to_owned(),
+                wait_for: Some("ptyd|sleep|eval|[$]".to_owned()),
+                timeout: Some(20.0),
+                ..Default::default()
+            };
+            let done = shell.run_as(request).await;
+            let told = (done.ended_by, done.matched.as_deref(), done.output.as_deref());
+            assert_eq!(told, (Some(EndedBy::Ended), None, Some("done\n")), "round {round} of {name}");
+        }
+        // The same for a wait that begins while it runs, and that has not read the prompt.
+        shell.types("echo typed by hand; sleep 0.1\n").await;
+        let begun = eventually_begins(&shell, "sleep 0.5; echo late").await;
+        let wait = WaitRequest { wait_for: Some("by hand|[$]".to_owned()), timeout: Some(20.0), ..Default::default() };
+        let waited = server.client().wait(&shell.id, &wait).await.expect("a wait");
+        assert_eq!((waited.ended_by, waited.matched), (EndedBy::Ended, None), "{name}");
+        assert_eq!(shell.end_of(&begun).await.output.as_deref(), Some("late\n"), "{name}");
+    }
+}
+
+/// Begins a command once what was typed before has ended.
+async fn eventually_begins(shell: &e2e::Session, command: &str) -> api::CommandExecution {
+    e2e::eventually("the prompt is back", async || {
+        let request = ExecuteRequest {
+            command: command.to_owned(),
+            wait_for_completion: Some(false),
+            ..ExecuteRequest::default()
+        };
+        shell.try_run(&request).await.ok()
+    })
+    .await
+}

@@ -88,6 +88,12 @@ pub(crate) struct End {
 }
 
 impl Command {
+    /// It was accepted and its output has not begun; that of one that is typed as a line begins with what is typed.
+    pub(crate) fn is_about_to_begin(&self) -> bool {
+        let tells_its_beginning = self.id < super::TYPED_IDS_FROM || self.is_inside;
+        tells_its_beginning && self.start.is_none() && self.end.is_none()
+    }
+
     /// Where its output begins, as far as is known.
     pub(crate) fn output_from(&self) -> u64 {
         self.start.unwrap_or(self.accepted_at)

@@ -146,6 +146,16 @@ impl Waiter {
         self.awaits_beginning = true;
     }
 
+    pub(crate) fn is_awaiting_beginning(&self) -> bool {
+        self.awaits_beginning
+    }
+
+    /// What came before this offset is lost, with the command's beginning where that was in it.
+    pub(crate) fn goes_on_from(&mut self, offset: u64) {
+        self.awaits_beginning = false;
+        self.from = self.from.max(offset);
+    }
+
     /// New output, standing at `offset`; gives what matched.
     pub(crate) fn output(&mut self, offset: u64, bytes: &[u8], now: Instant) -> Option<String> {
         self.last_output = now;

@@ -25,8 +25,15 @@ impl Session {
             Request::Wait { wait, command, from, reply } => {
                 let from = from.unwrap_or_else(|| self.ledger.scanner.position());
                 let command = command.or(self.ledger.newest_running());
+                let known = command.and_then(|id| self.ledger.command(id));
+                // Prompt and echo before a command's beginning are none of its output.
+                let from = known.map_or(from, |c| from.max(c.output_from()));
+                let is_about_to_begin = known.is_some_and(super::super::ledger::Command::is_about_to_begin);
                 let mut waiter = Waiter::new(wait, command, from, self.ledger.cols, None, reply);
                 waiter.takes_things_as_they_are();
+                if is_about_to_begin {
+                    waiter.awaits_beginning();
+                }
                 let waiter = self.catch_up(waiter);
                 if let Some(waiter) = waiter {
                     self.admit(waiter);
@@ -100,7 +107,7 @@ impl Session {
         let end = waiter.command.and_then(|id| self.ledger.command(id)).and_then(|c| c.end.as_ref()).map(|end| end.at);
         let position = self.ledger.scanner.position();
         let now = end.map_or(position, |end| end.min(position));
-        if waiter.wants_pattern() && waiter.from < now {
+        if waiter.wants_pattern() && !waiter.is_awaiting_beginning() && waiter.from < now {
             let slice = super::super::view::read(&self.shared.reader, waiter.from, now).ok()?;
             if let Some(text) = waiter.output(slice.from, &slice.bytes, Instant::now()) {
                 self.finish(waiter, EndedBy::Matched, Some(text));

@@ -153,6 +153,8 @@ impl Session {
             Ok(Read::Gap { to, .. }) => {
                 self.ledger.skip_to(to.0, &mut news);
                 self.screen = None;
+                // The beginnings that were awaited may have been in there.
+                self.waiters.iter_mut().for_each(|w| w.goes_on_from(to.0));
                 self.on_news(news);
             }
             Ok(Read::End) => return false,
@@ -184,14 +186,20 @@ impl Session {
                 self.waiters.iter_mut().for_each(|w| w.output_begins(*id, start));
             }
         }
+        // What stands behind a command's end is a prompt and whatever else comes, and none of its output.
+        let end_of = |id: u32| self.ledger.command(id).and_then(|c| c.end.as_ref()).map(|end| end.at);
+        let ends: Vec<Option<u64>> = self.waiters.iter().map(|w| w.command.and_then(end_of)).collect();
         let is_painted = paints;
         let needs_screen = |w: &Waiter| w.watches_screen() || is_painted && w.wants_pattern();
         let rows = self.waiters.iter().any(needs_screen).then(|| self.screen_now().text().join("\n"));
         let bells = self.ledger.scanner.bells();
         let mut matched: Vec<(usize, String)> = Vec::new();
         for (i, waiter) in self.waiters.iter_mut().enumerate() {
-            let by_text = waiter.output(at, bytes, now);
-            let by_screen = rows.as_deref().filter(|_| is_painted).and_then(|r| waiter.screen(r));
+            let ends_at = ends.get(i).copied().flatten();
+            let own = ends_at.map_or(bytes.len(), |end| offset_in(bytes, at, end));
+            let by_text = waiter.output(at, &bytes[..own], now);
+            let shows = is_painted && ends_at.is_none();
+            let by_screen = rows.as_deref().filter(|_| shows).and_then(|r| waiter.screen(r));
             if let Some(rows) = &rows {
                 waiter.look(rows, now);
             }
@@ -496,13 +504,12 @@ impl Session {
             let from = self.ledger.command(id).map_or(at, super::super::ledger::Command::output_from);
             let mut waiter = Waiter::new(wait, Some(id), from, self.ledger.cols, None, reply);
             waiter.looks_at_its_command(self.ledger.cols, self.ledger.rows);
-            if self.ledger.inside.as_ref().is_some_and(|inside| inside.id == id && !inside.has_begun) {
+            if self.ledger.command(id).is_some_and(super::super::ledger::Command::is_about_to_begin) {
                 waiter.awaits_beginning();
             }
             waiter.looks_for_a_still_screen();
-            let has_ended = self.ledger.command(id).is_some_and(|c| c.end.is_some());
-            let waiter = if has_ended { self.catch_up(waiter) } else { Some(waiter) };
-            if let Some(waiter) = waiter {
+            // One that was asked for again has written something already.
+            if let Some(waiter) = self.catch_up(waiter) {
                 self.admit(waiter);
             }
             finished
@@ -572,6 +579,11 @@ impl Session {
         };
         let _ = typed.send(result);
     }
+}
+
+/// Where this offset lies in bytes that begin at another; their length where it is behind them.
+fn offset_in(bytes: &[u8], begins: u64, offset: u64) -> usize {
+    usize::try_from(offset.saturating_sub(begins)).unwrap_or(usize::MAX).min(bytes.len())
 }
 
 /// The shell has told that something ended.
