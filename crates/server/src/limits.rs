@@ -124,6 +124,8 @@ pub const GONE_SETTLES: Duration = Duration::from_millis(50);
 pub const ECHO_HELD: Duration = Duration::from_millis(100);
 /// A session whose actor panicked is taken up again no sooner than this after it was taken up before.
 pub const FAULT_PAUSE: Duration = Duration::from_millis(500);
+/// A holder whose connection has ended ends within this: the kernel closes its files a moment before it is gone.
+pub const HOLDER_ENDS: Duration = Duration::from_secs(1);
 /// Requests that may queue for one session.
 pub const MAILBOX_MAX: usize = 64;
 /// The clean text that a pattern is matched against: the newest part.

@@ -3,6 +3,8 @@
 //! Everything here is a sample: a process may be gone a moment later, so absence is `None`, never an error.
 
 use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -93,16 +95,22 @@ pub fn tree(root: u32, most: usize) -> Vec<Stat> {
     found
 }
 
+/// A descriptor of the process that started then (pidfd_open(2)), which becomes readable when it ends; `None` when it is gone.
+pub fn open_exactly(pid: u32, start_ticks: u64) -> io::Result<Option<OwnedFd>> {
+    let Some(raw) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return Ok(None) };
+    match rustix::process::pidfd_open(raw, rustix::process::PidfdFlags::empty()) {
+        // What the descriptor is for cannot change any more, so this look is about the same process.
+        Ok(fd) => Ok(stat(pid).is_some_and(|s| s.start_ticks == start_ticks).then_some(fd)),
+        Err(rustix::io::Errno::SRCH) => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}
+
 /// Sends a signal to the process that started then, and to no later one with its id; false when it is gone.
 pub fn signal_exactly(pid: u32, start_ticks: u64, signo: i32) -> bool {
-    let fd = i32::try_from(pid)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw)
-        .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok());
-    let (Some(fd), Some(signal)) = (fd, rustix::process::Signal::from_named_raw(signo)) else { return false };
-    // What the descriptor is for cannot change any more, so this look is about the same process.
-    let is_it = stat(pid).is_some_and(|s| s.start_ticks == start_ticks);
-    is_it && rustix::process::pidfd_send_signal(fd, signal).is_ok()
+    let signal = rustix::process::Signal::from_named_raw(signo);
+    let (Ok(Some(fd)), Some(signal)) = (open_exactly(pid, start_ticks), signal) else { return false };
+    rustix::process::pidfd_send_signal(fd, signal).is_ok()
 }
 
 /// The children of every thread of a process (`/proc/<pid>/task/<tid>/children`).

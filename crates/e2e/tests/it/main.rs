@@ -7,6 +7,7 @@ mod attach;
 mod boundaries;
 mod cli;
 mod containers;
+mod copied_state;
 mod crash;
 mod delivery;
 mod descendants;

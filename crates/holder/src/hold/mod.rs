@@ -24,6 +24,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{WaitOptions, wait};
 use sys::{pty, signal, socket, spawn, time};
 
+use crate::claim::Claim;
 use crate::control::Client;
 use crate::ending::{self, Ending, Progress, Whom};
 use crate::input::Keyboard;
@@ -168,6 +169,8 @@ struct Holder {
 
 /// Holds the session of this folder until it is over.
 pub fn run(folder: &Path) -> io::Result<()> {
+    // First of all: without it a server that comes meanwhile takes the session for one that never began.
+    Claim::take(folder)?;
     prepare_process()?;
     let spec = Spec::load(folder)?;
     limit_open_files(spec.open_files);

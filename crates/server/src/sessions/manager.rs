@@ -7,20 +7,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use holder::spec::Spec;
-use holder::wire::{FromHolder, PROTOCOL, Status, Tail, ToHolder};
-use journal::EventsReader;
+use holder::wire::Tail;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, oneshot, watch};
 
 use super::bulletin::Bulletin;
 use super::feed::Published;
+use super::holders::{self, Dead};
 use super::ledger::micros;
 use super::link::Link;
 use super::looks::Looks;
-use super::past::{self, Past};
+use super::past::Past;
 use super::processes::{self, Census};
 use super::retention::Retention;
 use super::session::{Ended, Request, Session, Shared, Snapshot};
-use super::{bounds, create, launch, launch::Image, snapshot, supervision};
+use super::{bounds, create, launch, launch::Image};
 use crate::action::{
     Action, ActionError, Happened, Limits, List, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
 };
@@ -41,21 +41,19 @@ pub(super) const NODE: u16 = 0;
 const PASTS_KEPT: usize = 4;
 /// The reason of a session that ended while it was asked.
 const JUST_ENDED: &str = "it has just ended";
-/// How long a holder may take to greet.
-const GREETING: Duration = Duration::from_secs(10);
 
 /// A live session, from outside.
 #[derive(Debug, Clone)]
 pub(super) struct Handle {
     pub(super) shared: Arc<Shared>,
-    mailbox: mpsc::Sender<Request>,
+    pub(super) mailbox: mpsc::Sender<Request>,
     pub(super) tail: watch::Receiver<Tail>,
     pub(super) feed: watch::Receiver<Published>,
-    stopping: watch::Receiver<bool>,
+    pub(super) stopping: watch::Receiver<bool>,
     /// One permit for each open wait.
-    waits: Arc<Semaphore>,
+    pub(super) waits: Arc<Semaphore>,
     /// One permit for each viewer.
-    viewers: Arc<Semaphore>,
+    pub(super) viewers: Arc<Semaphore>,
 }
 
 impl Handle {
@@ -146,7 +144,7 @@ pub struct Manager {
     /// Counts a stdio client's comings and goings, so that an old grace period ends nothing.
     clients: Mutex<HashMap<String, u64>>,
     /// The default session that each stdio client had last.
-    defaults: Mutex<HashMap<String, SessionId>>,
+    pub(super) defaults: Mutex<HashMap<String, SessionId>>,
     /// The session that each owner's idempotency key created, for as long as its folder is kept.
     pub(super) keys: Mutex<HashMap<(String, String), SessionId>>,
     /// One creation with an idempotency key at a time, and one default session for each client.
@@ -321,12 +319,14 @@ impl Manager {
         bounds::make(spec, id).map_err(|e| ActionError::Start { why: format!("its control group: {e}") })?;
         let result = match launch::start(&self.image, &folder, spec) {
             Ok((stream, mut holder)) => {
+                let started = holder.id().and_then(holders::identity);
                 let taken = self.take_on(id, folder.clone(), Link::new(stream)).await;
                 if taken.is_err() {
                     // One that does not greet may live on, and with it a shell that nobody would ever find again.
                     let _ = holder.kill().await;
                     let id = id.clone();
-                    let _ = tokio::task::spawn_blocking(move || snapshot::sweep(&id)).await;
+                    let sweep = move || started.map(|started| holders::sweep(&id, Dead::child(started)));
+                    let _ = tokio::task::spawn_blocking(sweep).await;
                 } else {
                     tokio::spawn(launch::reap(holder));
                 }
@@ -344,52 +344,6 @@ impl Manager {
         result
     }
 
-    /// Waits for the holder's greeting and gives the session its actor.
-    pub(super) async fn take_on(
-        self: &Arc<Self>,
-        id: &SessionId,
-        folder: PathBuf,
-        mut link: Link,
-    ) -> Result<Handle, ActionError> {
-        let early = match tokio::time::timeout(GREETING, greeting(&mut link)).await {
-            Ok(Ok(frames)) => frames,
-            Ok(Err(why)) => return Err(ActionError::Start { why: with_log(&folder, &why) }),
-            Err(_) => return Err(ActionError::Start { why: "the holder does not answer".to_owned() }),
-        };
-        let unreadable = |e: std::io::Error| ActionError::Start { why: format!("the session's folder: {e}") };
-        let shared = Arc::new(past::open(id, &folder, &self.store).map_err(unreadable)?);
-        let events = EventsReader::open(&folder).map_err(unreadable)?;
-        let (mailbox, requests) = mpsc::channel(limits::MAILBOX_MAX);
-        let (tail_sender, tail) = watch::channel(Tail::default());
-        let (feed_sender, feed) = watch::channel(Published::default());
-        let session = Session::new(
-            Arc::clone(&shared),
-            link,
-            events,
-            requests,
-            (tail_sender, feed_sender),
-            early,
-            Arc::clone(&self.bulletin),
-        );
-        let handle = Handle {
-            shared: Arc::clone(&shared),
-            mailbox,
-            tail,
-            feed,
-            stopping: self.stopping.subscribe(),
-            waits: Arc::new(Semaphore::new(limits::WAITS_MAX)),
-            viewers: Arc::new(Semaphore::new(limits::VIEWERS_MAX)),
-        };
-        locked(&self.live).insert(id.clone(), handle.clone());
-        if let (true, Some(client)) = (shared.meta.is_default, &shared.meta.client) {
-            locked(&self.defaults).insert(client.clone(), id.clone());
-        }
-        self.remember_key(&shared);
-        self.store.put_session(row(&shared, None));
-        tokio::spawn(supervision::watch_over(Arc::clone(self), session, self.stopping.subscribe()));
-        Ok(handle)
-    }
-
     pub(super) fn actor_ended(&self, session: &Session) {
         if session.is_over() {
             bounds::remove(&session.shared.spec);
@@ -398,83 +352,6 @@ impl Manager {
         }
         locked(&self.live).remove(&session.shared.id);
         self.looks.has_ended(&session.shared.id);
-    }
-
-    async fn adopt_all(self: &Arc<Self>) {
-        let rows = self.store.sessions().unwrap_or_default();
-        let keyed = |row: &SessionRow| Some(((row.owner.clone(), row.key.clone()?), SessionId::parse(&row.id).ok()?));
-        locked(&self.keys).extend(rows.iter().filter_map(keyed));
-        let known: HashMap<String, bool> = rows.into_iter().map(|r| (r.id, r.ended_us.is_some())).collect();
-        let mut adopting = tokio::task::JoinSet::new();
-        for id in self.folders() {
-            let folder = self.folder.join(id.as_str());
-            let manager = Arc::clone(self);
-            let is_known = known.contains_key(id.as_str());
-            match launch::connect(&folder) {
-                Ok(stream) => {
-                    adopting.spawn(async move {
-                        let mut link = Link::new(stream);
-                        link.send(&ToHolder::Hello { protocol: PROTOCOL, attaches: true });
-                        let taken = manager.take_on(&id, folder, link).await;
-                        manager.bulletin.metrics.adopted(taken.is_ok());
-                        if let Err(e) = taken {
-                            tracing::warn!(session = %id, error = %e, "not adopted");
-                        } else if !is_known {
-                            // The history was lost, and the actor keeps the newest commands only.
-                            let _ = tokio::task::spawn_blocking(move || drop(manager.record(&id))).await;
-                        }
-                        sys::fault::point("adopt");
-                    });
-                }
-                Err(_) if known.get(id.as_str()) == Some(&true) => {}
-                Err(_) => {
-                    adopting.spawn_blocking(move || manager.bury(&id));
-                }
-            }
-        }
-        while adopting.join_next().await.is_some() {}
-        let clients: Vec<(String, Detach)> = self
-            .handles()
-            .into_iter()
-            .filter_map(|h| h.shared.meta.client.clone().map(|c| (c, h.shared.meta.detach)))
-            .collect();
-        for (client, detach) in clients {
-            // Until it comes back a client of before the restart counts as gone.
-            self.client_gone(&client, detach);
-        }
-    }
-
-    /// A session that ended while no server ran: its story goes on record, and nothing of it stays alive.
-    fn bury(&self, id: &SessionId) {
-        let Some(past) = self.record(id) else { return };
-        if past.ledger.exit.is_none() {
-            snapshot::sweep(id);
-        }
-        bounds::remove(&past.shared.spec);
-        if let Some(command) = past.ledger.commands.back() {
-            // It ended with its session.
-            self.store.put_command_in_time(snapshot::history_row(id, command));
-        }
-        self.remember_key(&past.shared);
-        self.store.put_session(row(&past.shared, Some(past.ended_us())));
-    }
-
-    /// Puts every command that has ended into the history, from the session's folder.
-    fn record(&self, id: &SessionId) -> Option<Past> {
-        let put = |command: &_| self.store.put_command_in_time(snapshot::history_row(id, command));
-        let past = Past::replay(id, &self.folder.join(id.as_str()), &self.store, put);
-        past.inspect_err(|e| tracing::warn!(session = %id, error = %e, "its folder cannot be read")).ok()
-    }
-
-    fn remember_key(&self, shared: &Shared) {
-        if let Some(key) = &shared.meta.key {
-            locked(&self.keys).insert((shared.meta.owner.clone(), key.clone()), shared.id.clone());
-        }
-    }
-
-    fn folders(&self) -> Vec<SessionId> {
-        let entries = std::fs::read_dir(&self.folder).map(Iterator::flatten).into_iter().flatten();
-        entries.filter_map(|e| e.file_name().to_str().and_then(|n| SessionId::parse(n).ok())).collect()
     }
 
     // ---- finding ----
@@ -716,45 +593,6 @@ impl Manager {
     }
 }
 
-/// The first frames of a holder, up to its greeting.
-async fn greeting(link: &mut Link) -> Result<Vec<FromHolder>, String> {
-    let mut early = Vec::new();
-    loop {
-        for frame in link.receive().await.map_err(|e| format!("the holder ended: {e}"))? {
-            if let FromHolder::Done { seq: 0, status: Status::Failed, value } = frame {
-                return Err(start_failure(value));
-            }
-            early.push(frame);
-        }
-        if early.iter().any(|f| matches!(f, FromHolder::Hello(_))) {
-            return Ok(early);
-        }
-    }
-}
-
-fn start_failure(value: u64) -> String {
-    let step = match value >> 32 {
-        0 => "fork",
-        1 => "setsid",
-        2 => "taking the terminal",
-        3 => "placing descriptors",
-        4 => "entering the working directory",
-        6 => "joining its control group",
-        7 => "setting its limits",
-        8 => "becoming its user",
-        _ => "executing the shell",
-    };
-    let errno = i32::try_from(value & 0xffff_ffff).unwrap_or(0);
-    format!("{step}: {}", std::io::Error::from_raw_os_error(errno))
-}
-
-/// What the holder wrote before it ended, if anything.
-fn with_log(folder: &std::path::Path, why: &str) -> String {
-    let log = std::fs::read_to_string(folder.join("holder.log")).unwrap_or_default();
-    let last = log.lines().last().unwrap_or_default();
-    if last.is_empty() || why.contains(':') { why.to_owned() } else { format!("{why} ({last})") }
-}
-
 /// Does what waits for the disk where it holds nobody up, and to its end even when its caller goes.
 async fn on_disk<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ActionError> + Send + 'static,
@@ -767,7 +605,7 @@ fn may_see(who: &Principal, shared: &Shared) -> bool {
     who.is_admin() || shared.meta.owner == who.name
 }
 
-fn row(shared: &Shared, ended_us: Option<u64>) -> SessionRow {
+pub(super) fn row(shared: &Shared, ended_us: Option<u64>) -> SessionRow {
     SessionRow {
         id: shared.id.to_string(),
         owner: shared.meta.owner.clone(),

@@ -1,15 +1,17 @@
 //! Sessions: their manager, the actor of each, and how the past ones are read.
 //!
-//! `session.rs` owns one live session's state; `ledger.rs` replays the ground state; `launch.rs` starts and finds
-//! holders; `manager.rs` keeps the handles; `reports.rs` turns what an actor says into what a caller sees; `feed.rs` is what
+//! `adoption.rs` takes on the sessions that are there; `session.rs` owns one live session's state; `ledger.rs` replays the ground state; `launch.rs` starts and finds
+//! holders, `holders.rs` knows whether one lives; `manager.rs` keeps the handles; `reports.rs` turns what an actor says into what a caller sees; `feed.rs` is what
 //! a viewer is shown; `desk.rs` is the one-tool shell; `seek.rs` asks `search.rs` for lines of the text.
 
+mod adoption;
 mod bounds;
 mod bulletin;
 mod create;
 mod desk;
 mod environment;
 mod feed;
+mod holders;
 mod inside;
 mod launch;
 mod ledger;

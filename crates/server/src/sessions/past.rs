@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use holder::spec::Spec;
 use journal::{EventsReader, Offset, Read, Reader};
 
+use super::holders;
 use super::ledger::{Command, Ledger, News, time};
 use super::meta::Meta;
 use super::session::Shared;
@@ -77,10 +78,10 @@ impl Past {
             ledger.expire(id, ledger.scanner.position(), &mut news);
         }
         tell(&ledger, &mut news);
-        let reason = snapshot::exit_of(&ledger).map_or_else(|| HOLDER_GONE.to_owned(), |e| e.reason);
         if ledger.exit.is_none() {
-            ledger.ending.get_or_insert_with(|| HOLDER_GONE.to_owned());
+            ledger.ending.get_or_insert_with(|| holders::how_it_ended(folder));
         }
+        let reason = snapshot::exit_of(&ledger).map_or_else(String::new, |e| e.reason);
         let at = ledger.exit.map_or(ledger.last_us, |(_, _, us)| us);
         ledger.end_current(CommandStatus::Terminated, &reason, Boundary::Attested, at);
         Ok(Self { shared, ledger })
@@ -104,8 +105,6 @@ impl Past {
         self.ledger.exit.map_or(self.ledger.last_us, |(_, _, us)| us)
     }
 }
-
-const HOLDER_GONE: &str = "the session's holder process was killed";
 
 /// Opens what all that speak of a session share.
 pub(crate) fn open(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io::Result<Shared> {

@@ -178,28 +178,6 @@ fn bytes_to_path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(std::ffi::OsString::from_vec(bytes.to_vec()))
 }
 
-/// Kills whatever still carries the session's tag in its environment; gives how many there were.
-pub(crate) fn sweep(id: &SessionId) -> usize {
-    let tag = format!("{}={id}", super::TAG);
-    let mut swept = 0;
-    // A process may fork while it is looked for; the second round finds what the first one missed.
-    for _ in 0..10 {
-        let found = sys::process::with_environment(tag.as_bytes());
-        let own = std::process::id();
-        let victims: Vec<u32> = found.into_iter().filter(|pid| *pid != own && sys::process::is_alive(*pid)).collect();
-        if victims.is_empty() {
-            break;
-        }
-        swept += victims.len();
-        for pid in victims {
-            if let Ok(pid) = i32::try_from(pid) {
-                let _ = sys::signal::send(pid, sys::signal::KILL);
-            }
-        }
-    }
-    swept
-}
-
 /// How sure the end of a command will be that runs.
 fn open_boundary(shared: &Shared, c: &Command) -> Boundary {
     match c.id > super::TYPED_IDS_FROM {

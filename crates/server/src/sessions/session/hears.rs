@@ -18,6 +18,7 @@ impl Session {
 
     pub(super) fn on_hello(&mut self, hello: Hello) {
         self.ledger.holder_pid = hello.holder_pid;
+        self.holder = holders::identity(hello.holder_pid);
         self.ledger.shell_pid = hello.shell_pid;
         (self.ledger.cols, self.ledger.rows) = (hello.cols, hello.rows);
         self.replays_to = hello.tail.journal.0;

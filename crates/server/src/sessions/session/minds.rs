@@ -211,7 +211,10 @@ impl Session {
         self.heed_exit();
         if self.ledger.exit.is_none() {
             // The holder was killed: the kernel hung the terminal up, and whoever did not mind is swept by the tag.
-            let swept = snapshot::sweep(&self.shared.id);
+            let swept = match holders::look(&self.shared.folder, self.holder) {
+                Liveness::Dead(dead) => holders::sweep(&self.shared.id, dead),
+                Liveness::Alive(_) | Liveness::Copy(_) | Liveness::Unknown(_) | Liveness::NeverBegan => 0,
+            };
             tracing::warn!(session = %self.shared.id, swept, "the holder is gone");
             self.ledger.ending = Some("the session's holder process was killed".to_owned());
             self.give_up_inside(CommandStatus::Terminated, "the session's holder process was killed");

@@ -31,6 +31,7 @@ use tokio::time::Instant;
 
 use super::bulletin::Bulletin;
 use super::feed::{Noted, Published};
+use super::holders::{self, Liveness};
 use super::ledger::{Ledger, News, micros, time};
 use super::link::Link;
 use super::loader;
@@ -251,6 +252,8 @@ pub(crate) struct Session {
     _alarm: Alarm,
     pub(crate) shared: Arc<Shared>,
     link: Link,
+    /// The process behind it.
+    holder: Option<Identity>,
     tape: Tape,
     /// Events up to the tail were not read yet, so the frames that came after it wait.
     has_events: bool,
@@ -345,6 +348,7 @@ impl Session {
             _alarm: Alarm(Arc::clone(&shared)),
             shared,
             link,
+            holder: None,
             tape: Tape::new(events),
             has_events: false,
             frames: early.into(),
@@ -425,6 +429,12 @@ impl Session {
                         self.give_up_calls(|| ActionError::Restarting);
                         self.link.send(&ToHolder::Hello { protocol: wire::PROTOCOL, attaches: true });
                     }
+                    // A connection ends a moment before its process does.
+                    Err(why) if !self.holder_ends().await => {
+                        tracing::warn!(session = %self.shared.id, %why, "the connection to the holder is lost, and it lives on");
+                        self.give_up_calls(|| ActionError::Restarting);
+                        break;
+                    }
                     Err(_) => {
                         self.on_last_tail();
                         while self.is_behind {
@@ -444,6 +454,14 @@ impl Session {
         }
         self.publish();
         self
+    }
+
+    /// Whether the holder has ended, or is about to.
+    async fn holder_ends(&self) -> bool {
+        match holders::look(&self.shared.folder, self.holder) {
+            Liveness::Alive(holder) => holders::ends_within(holder, limits::HOLDER_ENDS).await,
+            Liveness::Dead(_) | Liveness::Copy(_) | Liveness::Unknown(_) | Liveness::NeverBegan => true,
+        }
     }
 
     async fn next_event(&mut self, everyone: &mut watch::Receiver<bool>) -> Event {
