@@ -38,6 +38,8 @@ pub enum ErrorCode {
     TokenNotFound,
     /// The session has ended.
     SessionEnded,
+    /// The session lives, and what was asked for is only done with one that has ended.
+    SessionAlive,
     /// Another command runs in the session.
     SessionBusy,
     /// The session's shell is not at its prompt.
@@ -62,7 +64,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for documents and tests.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::MalformedBody,
         Self::InvalidField,
         Self::BodyTooLarge,
@@ -77,6 +79,7 @@ impl ErrorCode {
         Self::CommandNotFound,
         Self::TokenNotFound,
         Self::SessionEnded,
+        Self::SessionAlive,
         Self::SessionBusy,
         Self::SessionNotReady,
         Self::NothingRuns,
@@ -97,7 +100,9 @@ impl ErrorCode {
             Self::HostRefused | Self::OriginRefused | Self::Forbidden => 403,
             Self::RouteNotFound | Self::SessionNotFound | Self::CommandNotFound | Self::TokenNotFound => 404,
             Self::MethodNotAllowed => 405,
-            Self::SessionBusy | Self::SessionNotReady | Self::NothingRuns | Self::InputStalled => 409,
+            Self::SessionAlive | Self::SessionBusy | Self::SessionNotReady | Self::NothingRuns | Self::InputStalled => {
+                409
+            }
             Self::SessionEnded => 410,
             Self::BodyTooLarge => 413,
             Self::InvalidField | Self::KeyReused | Self::StartFailed => 422,
@@ -130,6 +135,7 @@ impl ErrorCode {
             | Self::CommandNotFound
             | Self::TokenNotFound
             | Self::SessionEnded
+            | Self::SessionAlive
             | Self::NothingRuns
             | Self::InputStalled
             | Self::KeyReused
@@ -157,6 +163,7 @@ impl ErrorCode {
             | Self::CommandNotFound
             | Self::TokenNotFound
             | Self::SessionEnded
+            | Self::SessionAlive
             | Self::SessionBusy
             | Self::SessionNotReady
             | Self::NothingRuns
@@ -184,6 +191,7 @@ impl ErrorCode {
             Self::CommandNotFound => "No such command",
             Self::TokenNotFound => "No such token",
             Self::SessionEnded => "The session has ended",
+            Self::SessionAlive => "The session lives",
             Self::SessionBusy => "The session is busy",
             Self::SessionNotReady => "The shell is not at its prompt",
             Self::NothingRuns => "Nothing runs that could read input",
@@ -214,6 +222,7 @@ impl ErrorCode {
             Self::CommandNotFound => "command_not_found",
             Self::TokenNotFound => "token_not_found",
             Self::SessionEnded => "session_ended",
+            Self::SessionAlive => "session_alive",
             Self::SessionBusy => "session_busy",
             Self::SessionNotReady => "session_not_ready",
             Self::NothingRuns => "nothing_runs",

@@ -316,6 +316,9 @@ pub struct TerminateQuery {
     /// The first signal, by name or number, instead of HUP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
+    /// Remove what is kept of it: its output, its commands and their texts. A living session is only purged with `force`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub purge: bool,
     /// Seconds to wait after the first signal, and after TERM; the default is 1.5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 60.0))]
@@ -373,4 +376,7 @@ pub struct Terminated {
     pub left: u64,
     /// It had ended before.
     pub was_over: bool,
+    /// Bytes on the disk that were freed, where it was purged: there is no such session any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freed_bytes: Option<u64>,
 }

@@ -93,6 +93,7 @@ fn of(code: ErrorCode) -> u8 {
         | ErrorCode::CommandNotFound
         | ErrorCode::TokenNotFound
         | ErrorCode::SessionEnded
+        | ErrorCode::SessionAlive
         | ErrorCode::SessionBusy
         | ErrorCode::SessionNotReady
         | ErrorCode::NothingRuns

@@ -122,6 +122,12 @@ impl Client {
         self.json(Call { method: Method::DELETE, ..get(path) }).await
     }
 
+    /// `DELETE /terminals/{session}`, and nothing of it is kept; one that lives is only purged by force.
+    pub async fn purge(&self, session: &str, force: bool) -> Result<Terminated, ClientError> {
+        let path = format!("/terminals/{}?purge=true&force={force}", escaped(session));
+        self.json(Call { method: Method::DELETE, ..get(path) }).await
+    }
+
     /// `POST /tokens`.
     pub async fn make_token(&self, body: &TokenRequest) -> Result<NewToken, ClientError> {
         self.json(post("/tokens".to_owned(), body)?).await

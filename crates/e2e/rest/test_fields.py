@@ -133,6 +133,7 @@ def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witn
     second = ask("POST", "/terminals", SHELL)
     ask("POST", f"{of}/execute", {"command": "exit 3"}, sessionId=second["id"])
     ask("DELETE", of, sessionId=second["id"])
+    assert ask("DELETE", of, query="?purge=true", sessionId=second["id"])["freedBytes"] > 0
 
     # Those of a stream are shown by test_events.py.
     unseen = {field for field in fields_of_answers(witness.document) - witness.seen if not field.startswith("Event.")}

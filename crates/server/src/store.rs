@@ -106,9 +106,10 @@ impl Store {
         }
     }
 
-    /// The session's folder is gone.
+    /// The session's folder is gone, and its commands' texts go with it. Waits for room: a row that stays would tell of a
+    /// session that is not there.
     pub(crate) fn forget(&self, id: &str) {
-        self.put(Write::Forget(id.to_owned()));
+        let _ = self.writes.send(Write::Forget(id.to_owned()));
     }
 
     /// Waits until everything before is written.
@@ -249,7 +250,10 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let _ = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
     let connection = Connection::open(path)?;
     // A crash of the machine may cost the newest rows, which the folders still have; it never costs the file.
-    connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000;")?;
+    // What is deleted is overwritten: a command's text may be the secret for which its session was purged.
+    connection.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000; PRAGMA secure_delete = ON;",
+    )?;
     if connection.query_row("PRAGMA user_version", [], |r| r.get::<_, i64>(0))? == 1 {
         connection.execute_batch(SINCE_1)?;
     }
@@ -268,18 +272,24 @@ fn write_all(mut connection: Connection, queue: &mpsc::Receiver<Write>) {
         if !matches!(first, Write::Flush(_) | Write::Stop) {
             std::thread::park_timeout(COLLECT);
         }
-        let mut flushed = Vec::new();
+        let (mut flushed, mut forgets) = (Vec::new(), false);
         let result = (|| {
             let transaction = connection.transaction()?;
             let mut next = Some(first);
             let mut count = 0;
             while let Some(write) = next {
                 is_stopping |= matches!(write, Write::Stop);
+                forgets |= matches!(write, Write::Forget(_));
                 write_one(&transaction, write, &mut flushed)?;
                 count += 1;
                 next = if count < BATCH_MAX { queue.try_recv().ok() } else { None };
             }
-            transaction.commit()
+            transaction.commit()?;
+            if forgets {
+                // The pages as they were are in the log until it is written back.
+                connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+            }
+            Ok::<_, rusqlite::Error>(())
         })();
         if let Err(e) = result {
             tracing::warn!(error = %e, "the history was not written; the sessions' folders still have it");

@@ -34,6 +34,7 @@ mod posix;
 mod processes;
 mod profiles;
 mod programs;
+mod purge;
 mod recording;
 mod resize;
 mod rest;

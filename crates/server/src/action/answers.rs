@@ -371,6 +371,8 @@ pub struct TerminatedView {
     pub left: u64,
     /// It had ended before.
     pub was_over: bool,
+    /// How many bytes on the disk were freed, where it was purged.
+    pub freed_bytes: Option<u64>,
 }
 
 /// The one-tool shell's answer.

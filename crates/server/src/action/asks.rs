@@ -95,6 +95,8 @@ pub struct Terminate {
     pub signo: Option<i32>,
     /// How long to wait after it, and after TERM, instead of [`crate::limits::TERMINATE_GRACE`].
     pub grace: Option<Duration>,
+    /// Remove what is kept of it; of one that lives only with `force`.
+    pub purges: bool,
 }
 
 /// What is done when its name is asked for: an application's own way to be told something.

@@ -64,6 +64,14 @@ pub enum ActionError {
         /// How.
         reason: String,
     },
+    /// The session lives.
+    #[error(
+        "not purged: session {session} lives; end it first (DELETE /terminals/{session}, ptyd kill), or end and purge it at once with force=true"
+    )]
+    Alive {
+        /// The session.
+        session: SessionId,
+    },
     /// The program does not read its input.
     #[error("only {accepted} of {offered} bytes were taken: the program does not read; nothing more was sent")]
     Stalled {

@@ -50,6 +50,7 @@ impl From<ActionError> for Refusal {
             ActionError::NotReady { .. } => (ErrorCode::SessionNotReady, None),
             ActionError::NothingRuns { .. } => (ErrorCode::NothingRuns, None),
             ActionError::Ended { .. } => (ErrorCode::SessionEnded, None),
+            ActionError::Alive { .. } => (ErrorCode::SessionAlive, None),
             ActionError::Stalled { .. } => (ErrorCode::InputStalled, None),
             ActionError::Denied { .. } => (ErrorCode::Forbidden, None),
             ActionError::ShutOut => (ErrorCode::Unauthorized, None),

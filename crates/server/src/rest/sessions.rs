@@ -184,12 +184,14 @@ pub(super) async fn terminate(
 ) -> Result<Json<api::Terminated>, Refusal> {
     let signo = query.signal.map(|s| extract::signal("signal", &s)).transpose()?;
     let grace = query.grace_seconds.map(grace).transpose()?;
-    match rest.act(&who, Action::Terminate(Terminate { session, force: query.force, signo, grace })).await? {
+    let wish = Terminate { session, force: query.force, signo, grace, purges: query.purge };
+    match rest.act(&who, Action::Terminate(wish)).await? {
         Outcome::Terminated(view) => Ok(Json(api::Terminated {
             session: convert::session(view.session, &rest.authority),
             killed: view.killed,
             left: view.left,
             was_over: view.was_over,
+            freed_bytes: view.freed_bytes,
         })),
         other => Err(unexpected(&other)),
     }

@@ -1,7 +1,7 @@
 //! The table of routes: the method, the path, what answers, and what is said about it.
 
 use api::ErrorCode::{
-    CommandNotFound, InputStalled, NothingRuns, SessionBusy, SessionEnded, SessionNotReady, StartFailed,
+    CommandNotFound, InputStalled, NothingRuns, SessionAlive, SessionBusy, SessionEnded, SessionNotReady, StartFailed,
 };
 use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, post};
@@ -83,10 +83,12 @@ fn of_sessions() -> Vec<Route> {
             say("terminateSession", "End a session")
                 .details(
                     "HUP, then TERM, then KILL, each after a wait; answers when nothing of it is left. Every wait on \
-                     the session is answered. To end it again is no error.",
+                     the session is answered. To end it again is no error. With `purge` nothing of it is kept: that is for \
+                     sessions that have ended, or with `force` for any.",
                 )
                 .query::<api::TerminateQuery>()
-                .json::<api::Terminated>(200, "The session as it ended, and what was ended with it."),
+                .json::<api::Terminated>(200, "The session as it ended, and what was ended with it.")
+                .refuses(&[SessionAlive]),
         ),
         on_post(
             "/terminals/{session}/resize",

@@ -1,6 +1,6 @@
 //! The handles of all live sessions: create, adopt, find, list, end. Holds its lock for one expression at a time.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ use super::retention::Retention;
 use super::session::{Ended, Request, Session, Shared, Snapshot};
 use super::{bounds, create, launch, launch::Image};
 use crate::action::{
-    Action, ActionError, Happened, Limits, List, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
+    Action, ActionError, Happened, Limits, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
 };
 use crate::config::Config;
 use crate::identity::{Detach, Principal};
@@ -252,7 +252,12 @@ impl Manager {
             Action::List(list) => self.list(who, &list).await,
             Action::Show(id) => Ok(Outcome::Session(Box::new(self.show(who, &id).await?))),
             Action::Terminate(terminate) => {
-                self.terminate(who, &terminate).await.map(|ended| Outcome::Terminated(Box::new(ended)))
+                let ended = if terminate.purges {
+                    self.purge(who, &terminate).await
+                } else {
+                    self.terminate(who, &terminate).await
+                };
+                ended.map(|ended| Outcome::Terminated(Box::new(ended)))
             }
             Action::Resize { session, cols, rows } => {
                 let handle = self.live(who, &session).await?;
@@ -421,6 +426,10 @@ impl Manager {
         let past = tokio::task::spawn_blocking(move || Past::load(&id, &folder, &store)).await.ok()?.ok()?;
         let past = Arc::new(past);
         let mut pasts = locked(&self.pasts);
+        // Whoever removes its folder forgets it afterwards, and waits for this lock.
+        if !past.shared.folder.exists() {
+            return None;
+        }
         pasts.truncate(PASTS_KEPT - 1);
         pasts.push_front(Arc::clone(&past));
         Some(past)
@@ -453,7 +462,7 @@ impl Manager {
     }
 
     /// Looks up what the processes of these sessions use.
-    async fn count_usage<'a>(&self, views: impl Iterator<Item = (&'a mut SessionView, u32)>) {
+    pub(super) async fn count_usage<'a>(&self, views: impl Iterator<Item = (&'a mut SessionView, u32)>) {
         let (views, holders): (Vec<_>, Vec<_>) = views.filter(|(v, _)| v.status != SessionStatus::Terminated).unzip();
         let looked = processes::look(holders.clone()).await;
         let mut census = locked(&self.census);
@@ -467,62 +476,6 @@ impl Manager {
             Found::Past(past) => Ok(past.view()),
             Found::Live(handle) => self.live_view(&handle).await,
         }
-    }
-
-    async fn list(&self, who: &Principal, list: &List) -> Result<Outcome, ActionError> {
-        let mut views = Vec::new();
-        let mut holders = HashMap::new();
-        if list.status != Some(SessionStatus::Terminated) {
-            for handle in self.handles().into_iter().filter(|h| may_see(who, &h.shared)) {
-                // One that ends this very moment is not live any more.
-                if let Ok(snapshot) = handle.ask(Request::Look).await {
-                    holders.insert(snapshot.view.id.clone(), snapshot.holder_pid);
-                    views.push(snapshot.view);
-                }
-            }
-        } else {
-            // When the shell has gone and the holder still clears up, the session is no live one any more.
-            let (mut live, mut clearing_up) = (HashSet::new(), HashSet::new());
-            for handle in self.handles() {
-                let snapshot = handle.ask(Request::Look).await;
-                let is_live = snapshot.is_ok_and(|s| s.view.status != SessionStatus::Terminated);
-                let ids = if is_live { &mut live } else { &mut clearing_up };
-                ids.insert(handle.shared.id.to_string());
-            }
-            let store = Arc::clone(&self.store);
-            let rows = tokio::task::spawn_blocking(move || {
-                store.flush();
-                store.sessions().unwrap_or_default()
-            });
-            let rows = rows.await.unwrap_or_default();
-            let has_ended = |r: &&SessionRow| r.ended_us.is_some() || clearing_up.contains(&r.id);
-            let ids = rows.iter().filter(has_ended).filter(|r| !live.contains(&r.id));
-            let ids: Vec<SessionId> = ids.filter_map(|r| SessionId::parse(&r.id).ok()).collect();
-            let mine = |row: &SessionRow| who.is_admin() || row.owner == who.name;
-            let visible: Vec<SessionId> =
-                ids.into_iter().filter(|id| rows.iter().any(|r| r.id == id.as_str() && mine(r))).collect();
-            let total = visible.len();
-            // Only the page that is asked for is read from its folders.
-            if list.owner.is_none() {
-                for id in visible.iter().skip(list.offset).take(list.limit) {
-                    views.extend(self.show(who, id).await);
-                }
-                return Ok(Outcome::Sessions(views, total));
-            }
-            for id in &visible {
-                views.extend(self.show(who, id).await);
-            }
-        }
-        views
-            .retain(|v| list.owner.as_ref().is_none_or(|o| *o == v.owner) && list.status.is_none_or(|s| s == v.status));
-        if list.status.is_none() {
-            views.retain(|v| v.status != SessionStatus::Terminated);
-        }
-        views.sort_by(|a, b| a.created_at.cmp(&b.created_at).then_with(|| a.id.cmp(&b.id)));
-        let total = views.len();
-        let mut page: Vec<SessionView> = views.into_iter().skip(list.offset).take(list.limit).collect();
-        self.count_usage(page.iter_mut().filter_map(|v| holders.get(&v.id).map(|holder| (v, *holder)))).await;
-        Ok(Outcome::Sessions(page, total))
     }
 
     /// The newest ended default session of a client.
@@ -539,7 +492,9 @@ impl Manager {
 
     pub(super) async fn terminate(&self, who: &Principal, wish: &Terminate) -> Result<TerminatedView, ActionError> {
         match self.find(who, &wish.session).await? {
-            Found::Past(past) => Ok(TerminatedView { session: past.view(), killed: 0, left: 0, was_over: true }),
+            Found::Past(past) => {
+                Ok(TerminatedView { session: past.view(), killed: 0, left: 0, was_over: true, freed_bytes: None })
+            }
             Found::Live(handle) => {
                 let signo = if wish.force { sys::signal::KILL } else { wish.signo.unwrap_or(sys::signal::HUP) };
                 let ended = self.end(&handle, signo, wish.grace.unwrap_or(limits::TERMINATE_GRACE)).await?;
@@ -547,7 +502,13 @@ impl Manager {
                     Found::Past(past) => past.view(),
                     Found::Live(handle) => self.live_view(&handle).await?,
                 };
-                Ok(TerminatedView { session, killed: ended.killed, left: ended.left, was_over: false })
+                Ok(TerminatedView {
+                    session,
+                    killed: ended.killed,
+                    left: ended.left,
+                    was_over: false,
+                    freed_bytes: None,
+                })
             }
         }
     }
@@ -594,14 +555,14 @@ impl Manager {
 }
 
 /// Does what waits for the disk where it holds nobody up, and to its end even when its caller goes.
-async fn on_disk<T: Send + 'static>(
+pub(super) async fn on_disk<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ActionError> + Send + 'static,
 ) -> Result<T, ActionError> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|e| Err(ActionError::Internal { why: e.to_string() }))
 }
 
-fn may_see(who: &Principal, shared: &Shared) -> bool {
+pub(super) fn may_see(who: &Principal, shared: &Shared) -> bool {
     who.is_admin() || shared.meta.owner == who.name
 }
 

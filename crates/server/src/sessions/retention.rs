@@ -2,21 +2,18 @@
 //!
 //! Looked at when the server starts and now and then; the oldest go first, and never one that lives.
 
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use super::ledger::micros;
-use super::manager::{Manager, locked};
+use super::manager::Manager;
+use super::purge::occupied;
 use crate::ids::SessionId;
 use crate::limits;
 use crate::store::SessionRow;
 
 /// And at most this many of them: each costs a row and an entry of a folder.
 const PASTS_MAX: usize = 10_000;
-/// What stat(2) counts blocks in, whatever the file system's own are.
-const BLOCK_BYTES: u64 = 512;
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy)]
@@ -55,19 +52,11 @@ impl Manager {
             bytes = bytes.saturating_add(occupied(&folder));
             let is_old = row.ended_us.is_some_and(|us| us < micros(too_old));
             if is_old || bytes > self.retention.bytes || i >= PASTS_MAX {
-                let _ = std::fs::remove_dir_all(&folder);
-                self.forget_past(&id);
-                self.looks.forget(&id);
-                locked(&self.keys).retain(|_, session| *session != id);
-                self.store().forget(&row.id);
-                tracing::debug!(session = %id, "an ended session is no longer kept");
+                match self.remove(&id) {
+                    Ok(_) => tracing::debug!(session = %id, "an ended session is no longer kept"),
+                    Err(e) => tracing::warn!(session = %id, error = %e, "an ended session cannot be removed"),
+                }
             }
         }
     }
-}
-
-/// What a session's folder takes on the disk; freed parts of a journal take nothing.
-fn occupied(folder: &Path) -> u64 {
-    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    files.filter_map(|file| file.metadata().ok()).map(|m| m.blocks() * BLOCK_BYTES).sum()
 }

@@ -102,7 +102,7 @@ async fn a_list_of_commands_is_paged_through_history_and_memory_as_one() {
         told.extend(page.into_iter().map(|c| c.exit_code));
     }
     assert_eq!(told, (1..=COUNT).map(|i| Some(i as i32)).collect::<Vec<_>>());
-    let end = Terminate { session, force: true, signo: None, grace: None };
+    let end = Terminate { session, force: true, signo: None, grace: None, purges: false };
     manager.terminate(&me(), &end).await.expect("it ends");
 }
 
@@ -137,7 +137,7 @@ async fn a_tilde_is_the_home_of_the_session() {
         let wish = Create { cwd: Some(cwd.into()), env, ..wish(&dir.path().join(home)) };
         let session = manager.create(&me(), &wish).await.expect("a session");
         assert_eq!(session.cwd, dir.path().join(expected));
-        let end = Terminate { session: session.id, force: true, signo: None, grace: None };
+        let end = Terminate { session: session.id, force: true, signo: None, grace: None, purges: false };
         manager.terminate(&me(), &end).await.expect("it ends");
     }
     let homeless = Create { base_env: Some(Arc::default()), cwd: Some("~".into()), ..Create::default() };
@@ -187,7 +187,7 @@ async fn a_viewer_is_told_what_is_no_longer_kept_output_and_events() {
     assert!(missed >= limits::EVENTS_KEPT as u64, "{missed} events");
     assert_eq!(gap, Some(view.first_offset));
     assert!(String::from_utf8_lossy(&shown).contains(&format!("\r\n{LINES}\r\n")));
-    let end = Terminate { session, force: true, signo: None, grace: None };
+    let end = Terminate { session, force: true, signo: None, grace: None, purges: false };
     manager.terminate(&me(), &end).await.expect("it ends");
     while !matches!(feed.next(limits::FRAME_BYTES).await.expect("it has ended"), Piece::Over) {}
 }

@@ -52,6 +52,7 @@ pub(super) fn code_of(error: &ActionError) -> (ErrorCode, Code) {
         ActionError::NotReady { .. } => (ErrorCode::SessionNotReady, Code::Conflict),
         ActionError::NothingRuns { .. } => (ErrorCode::NothingRuns, Code::Conflict),
         ActionError::Ended { .. } => (ErrorCode::SessionEnded, Code::Ended),
+        ActionError::Alive { .. } => (ErrorCode::SessionAlive, Code::Conflict),
         ActionError::Stalled { .. } => (ErrorCode::InputStalled, Code::Conflict),
         ActionError::Denied { .. } => (ErrorCode::Forbidden, Code::Forbidden),
         ActionError::ShutOut => (ErrorCode::Unauthorized, Code::ShutOut),

@@ -338,6 +338,7 @@ impl Open<'_> {
             | ActionError::Busy { .. }
             | ActionError::NotReady { .. }
             | ActionError::NothingRuns { .. }
+            | ActionError::Alive { .. }
             | ActionError::Denied { .. }
             | ActionError::ShutOut
             | ActionError::NoToken { .. }

@@ -104,6 +104,7 @@ impl From<ActionError> for Refusal {
             | ActionError::NotReady { .. }
             | ActionError::NothingRuns { .. }
             | ActionError::Ended { .. }
+            | ActionError::Alive { .. }
             | ActionError::Stalled { .. }
             | ActionError::Denied { .. }
             | ActionError::ShutOut

@@ -55,6 +55,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
         force: arguments.force,
         signo,
         grace: None,
+        purges: false,
     });
     match call.act(action).await? {
         Outcome::Terminated(ended) => {
