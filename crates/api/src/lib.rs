@@ -1,4 +1,5 @@
-//! The wire types of REST and the closed list of error codes, for the server, its clients and the schema.
+//! The wire types of REST and the closed list of error codes, for the server, its clients and the schema; and how foreign text
+//! is printed, on either side.
 //!
 //! Nobody's domain types: nothing in here knows how a session works. Bodies are camelCase, times are RFC 3339 strings,
 //! durations are seconds with fractions, offsets are bytes of a session's journal. Requests refuse fields that they do
@@ -12,6 +13,7 @@ mod input;
 mod limits;
 mod output;
 mod process;
+pub mod quote;
 mod session;
 mod socket;
 mod ticket;

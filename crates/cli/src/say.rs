@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use api::quote;
+
 use crate::exit::Failure;
 
 /// Data as it is. Where it cannot be written, that is the command's failure.
@@ -22,9 +24,9 @@ pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     line(serde_json::to_string_pretty(value).map_err(Failure::new)?)
 }
 
-/// A line for people. That they do not see it changes nothing.
+/// A line for people, one whatever it quotes. That they do not see it changes nothing.
 pub fn note(text: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", quote::line(&text.to_string()));
 }
 
 /// Text as it may be shown on a terminal: the only controls left in it are those that some terminals obey, U+0080 to U+009F.

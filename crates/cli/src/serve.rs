@@ -5,11 +5,14 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use api::quote;
 use clap::Args;
 use server::Config;
 use server::action::{Limit, Limits};
 use server::listen::{Listening, ServeError};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::format;
 
 use crate::daemon;
 use crate::exit::Failure;
@@ -186,7 +189,16 @@ fn log() {
     let asked = EnvFilter::try_from_env("PTYD_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     // The MCP library logs whole requests, and with them what is typed at password prompts.
     let filter = ["rmcp=error"].iter().filter_map(|d| d.parse().ok()).fold(asked, EnvFilter::add_directive);
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(false).init();
+    // Errors quote what they are about: nobody who names a directory or a session may write lines of this log.
+    let fields = format::debug_fn(|out, field, value| {
+        let text = format!("{value:?}");
+        match field.name() {
+            "message" => write!(out, "{}", quote::line(&text)),
+            name => write!(out, "{name}={}", quote::line(&text)),
+        }
+    });
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).fmt_fields(fields.delimited(" "));
+    builder.with_writer(io::stderr).with_ansi(false).init();
 }
 
 fn greeting(listening: &Listening, given: &PathOptions) -> [String; 4] {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use api::{CreateRequest, Dimensions, InputRequest, SessionStatus, TerminalSession};
+use api::{CreateRequest, Dimensions, InputRequest, SessionStatus, TerminalSession, quote};
 use clap::Args;
 use client::Client;
 use serde_json::{Number, Value};
@@ -52,8 +52,9 @@ pub fn word(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// Columns, the last one as long as it is.
+/// Columns, the last one as long as it is. What stands in a cell stays in it, whoever wrote it.
 pub fn table<const N: usize>(rows: Vec<[String; N]>) -> String {
+    let rows: Vec<_> = rows.into_iter().map(|row| row.map(|cell| quote::line(&cell).into_owned())).collect();
     let width = |column: usize| rows.iter().map(|r| r[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(|i| if i + 1 == N { 0 } else { width(i) });
     let line = |row: &[String; N]| {

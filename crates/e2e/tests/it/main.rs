@@ -16,6 +16,7 @@ mod disk;
 mod docs;
 mod edges;
 mod events;
+mod foreign;
 mod forgers;
 mod hostile;
 mod inside;

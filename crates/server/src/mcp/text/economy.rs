@@ -3,6 +3,8 @@
 //! Lines that repeat are folded, very long ones are cut, both with their count; characters that nobody sees are written out.
 //! Nothing else is taken away or changed: what a program said is what a model reads.
 
+use api::quote::is_unseen;
+
 use super::grouped;
 
 /// So many equal lines in a row are folded; fewer cost little, and somebody may want to count them.
@@ -70,28 +72,6 @@ pub(in crate::mcp) fn visible(line: &str, written_out: &mut usize) -> String {
         before = c;
     }
     out
-}
-
-/// Characters that change how others are read without being seen themselves: directions (Unicode UAX 9), tags, fillers, and
-/// controls that some terminals obey. A joiner
-/// or one variation selector is part of how an emoji or a script is written; a row of selectors is a hiding place.
-fn is_unseen(c: char, before: char) -> bool {
-    let is_selector = |c| matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}');
-    match c {
-        '\u{80}'..='\u{9f}'
-        | '\u{ad}'
-        | '\u{34f}'
-        | '\u{61c}'
-        | '\u{115f}'
-        | '\u{1160}'
-        | '\u{17b4}'
-        | '\u{17b5}'
-        | '\u{180e}' => true,
-        '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
-        '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => true,
-        c if is_selector(c) => is_selector(before) || before.is_ascii_alphabetic() || before.is_whitespace(),
-        _ => false,
-    }
 }
 
 /// Whether most of this text stands for bytes that are none: a picture, an archive, a program.

@@ -1,9 +1,12 @@
 //! The line of facts, and what makes foreign text safe to stand in it.
 //!
-//! Names, titles and directories come from programs: none of them may end the line or look like another fact.
+//! Names, titles and directories come from programs: none of them may end the line or look like another fact. How that is
+//! kept from them is in [`api::quote`].
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+use api::quote;
 
 use super::Telling;
 use crate::action::SessionView;
@@ -64,44 +67,28 @@ pub(in crate::mcp) fn startup(facts: &mut Facts, session: &SessionView) {
     }
 }
 
-/// A path in one line; bytes that are not UTF-8 appear as `\xNN`.
-fn path(path: &Path) -> String {
-    let mut text = String::new();
-    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
-        text.extend(chunk.valid().chars().map(visible));
-        text.extend(chunk.invalid().iter().map(|b| format!("\\x{b:02x}")));
-    }
-    text
+/// A path among other facts.
+pub(in crate::mcp) fn path(path: &Path) -> String {
+    quote::fact(path.as_os_str().as_bytes())
 }
 
 /// A path for a shell: quoted when it needs to be.
 pub(in crate::mcp) fn shell_words(file: &Path) -> String {
-    let text = path(file);
+    let text = quote::bytes(file.as_os_str().as_bytes());
     let is_bare = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:@".contains(c));
     if is_bare { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
-/// Foreign words in one line: no control characters, bounded.
+/// Foreign words among other facts.
 pub(in crate::mcp) fn plain(text: &str) -> String {
-    text.chars().map(visible).collect()
+    quote::fact(text)
 }
 
-/// Foreign text in quotes, so that it is seen where it ends.
+/// Foreign text in quotes, so that it is seen where it ends; bounded.
 pub(in crate::mcp) fn quoted(text: &str) -> String {
     let mut short: String = text.chars().take(FOREIGN_CHARS_MAX).collect();
     if short.len() < text.len() {
         short.push('…');
     }
-    format!("\"{}\"", plain(&short.replace('\\', "\\\\").replace('"', "\\\"")))
-}
-
-fn visible(c: char) -> String {
-    match c {
-        '\n' => "\\n".to_owned(),
-        '\r' => "\\r".to_owned(),
-        '\t' => "\\t".to_owned(),
-        '\x1b' => "\\e".to_owned(),
-        c if c.is_control() => format!("\\x{:02x}", u32::from(c)),
-        c => c.to_string(),
-    }
+    quote::in_quotes(short)
 }

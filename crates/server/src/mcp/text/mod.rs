@@ -12,7 +12,7 @@ pub(super) mod tests;
 use std::time::{Duration, SystemTime};
 
 pub(super) use economy::visible;
-pub(super) use facts::{Facts, metadata, plain, quoted, shell_words, startup};
+pub(super) use facts::{Facts, metadata, path, plain, quoted, shell_words, startup};
 pub(super) use size::{counted, grouped, seconds};
 
 use super::host::Host;

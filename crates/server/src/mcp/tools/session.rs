@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 
 use crate::action::{SessionStatus, SessionView};
-use crate::mcp::text::{Facts, plain, quoted};
+use crate::mcp::text::{Facts, path, plain, quoted};
 
 /// `s0-… · running · wants input · bash · pid 4711 · cwd /app · name "build"`.
 pub(super) fn line(session: &SessionView) -> String {
@@ -22,7 +22,7 @@ pub(super) fn line(session: &SessionView) -> String {
     if let Some(pid) = session.pid {
         facts.add(format!("pid {pid}"));
     }
-    facts.add(format!("cwd {}", plain(&session.cwd.to_string_lossy())));
+    facts.add(format!("cwd {}", path(&session.cwd)));
     facts.add(format!("owner {}", plain(&session.owner)));
     if let Some(name) = &session.name {
         facts.add(format!("name {}", quoted(name)));
