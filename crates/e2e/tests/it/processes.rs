@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use api::{CreateRequest, ErrorCode, NumberOrName, Process, ProcessState, SessionAction, SignalRequest};
-use e2e::{Pid, Server, Session, eventually};
+use e2e::{Pid, Server, Session, eventually, with_descendants};
 
 async fn processes(server: &Server, shell: &Session) -> Vec<Process> {
     server.client().processes(&shell.id).await.expect("known").processes
@@ -41,6 +41,21 @@ async fn the_tree_of_a_session_is_told_with_parents_groups_and_states() {
     assert_eq!(shell.look().await.resource_usage.processes, 5);
     shell.ends().await;
     assert_eq!(processes(&server, &shell).await, []);
+}
+
+#[tokio::test]
+async fn the_first_look_at_a_process_tells_what_it_has_used_since_it_started() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let burner = shell.begin("bash -c 'while :; do :; done'").await;
+    let shell_pid = Pid::new(shell.look().await.pid.expect("it lives"));
+    let is_burner = |pid: &Pid| *pid != shell_pid && pid.command_line().contains("while");
+    let pid = eventually("it runs", async || with_descendants(shell_pid).into_iter().find(is_burner)).await;
+    eventually("it has worked", async || (pid.processor_time() > Duration::from_millis(500)).then_some(())).await;
+    let first = processes(&server, &shell).await.into_iter().find(|p| p.pid == pid.number()).expect("it runs");
+    assert!(first.cpu > 0.0, "{first:?}");
+    shell.signal("INT").await;
+    shell.end_of(&burner).await;
 }
 
 #[tokio::test]

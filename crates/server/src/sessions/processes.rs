@@ -1,6 +1,7 @@
 //! The processes of a session: who they are, whose children, and what they use.
 //!
-//! Looked up in `/proc` when somebody asks, and at no other time; percentages are since the look before.
+//! Looked up in `/proc` when somebody asks, and at no other time; percentages are means since the look before, or since the
+//! process started where there was none.
 
 use std::collections::HashMap;
 use std::time::{Instant, SystemTime};
@@ -23,7 +24,7 @@ pub(crate) type Identity = (u32, u64);
 
 /// More sessions than this are looked up by one look at all processes.
 const TREES_MAX: usize = 16;
-/// How many sessions' last looks are remembered; without one a percentage is 0.
+/// How many sessions' last looks are remembered; without one a percentage is since the holder started.
 const LOOKS_KEPT: usize = 10_000;
 
 /// What whole sessions used when they were looked at last, each known by its holder.
@@ -50,9 +51,10 @@ impl Census {
         if self.0.len() >= LOOKS_KEPT {
             self.0.clear();
         }
-        let before = self.0.insert(holder, (Instant::now(), total));
-        let cpu_percent = before
-            .map_or(0.0, |(at, before)| percent(total.saturating_sub(before), at.elapsed().as_secs_f64().max(0.001)));
+        let cpu_percent = match self.0.insert(holder, (Instant::now(), total)) {
+            Some((at, before)) => percent(total.saturating_sub(before), at.elapsed().as_secs_f64().max(0.001)),
+            None => all.first().map_or(0.0, |holder| percent(total, age_seconds(holder))),
+        };
         let pages: u64 = stats.iter().map(|s| s.rss_pages).sum();
         Usage { cpu_percent, memory_mb: megabytes(pages), processes: u32::try_from(stats.len()).unwrap_or(u32::MAX) }
     }
@@ -73,7 +75,10 @@ impl Meter {
         let boot_us = micros(SystemTime::now()).saturating_sub(sys::time::since_boot_us());
         let foreground = stats.iter().find(|s| s.pid == shell_pid).and_then(|s| s.foreground_group);
         let view = |stat: &Stat| {
-            let used = self.each.get(&(stat.pid, stat.start_ticks)).copied();
+            let cpu_percent = match self.each.get(&(stat.pid, stat.start_ticks)) {
+                Some(before) => percent(stat.cpu_ticks.saturating_sub(*before), elapsed),
+                None => percent(stat.cpu_ticks, age_seconds(stat)),
+            };
             let command_line = sys::process::command_line(stat.pid);
             ProcessView {
                 pid: stat.pid,
@@ -84,7 +89,7 @@ impl Meter {
                 name: stat.comm.clone(),
                 command_line: command_line.chars().take(COMMAND_LINE_CHARS_MAX).collect(),
                 state: state(stat.state),
-                cpu_percent: used.map_or(0.0, |before| percent(stat.cpu_ticks.saturating_sub(before), elapsed)),
+                cpu_percent,
                 cpu_time: std::time::Duration::from_micros(stat.cpu_ticks * US_PER_TICK),
                 memory_mb: megabytes(stat.rss_pages),
                 started_at: time(boot_us + stat.start_ticks * US_PER_TICK),
@@ -100,6 +105,11 @@ impl Meter {
     fn elapsed(&self) -> f64 {
         self.at.map_or(f64::INFINITY, |at| at.elapsed().as_secs_f64().max(0.001))
     }
+}
+
+/// How long a process has run; the kernel counts its start in hundredths of a second.
+fn age_seconds(stat: &Stat) -> f64 {
+    (sys::time::since_boot_us().saturating_sub(stat.start_ticks * US_PER_TICK) as f64 / 1e6).max(0.01)
 }
 
 /// Microseconds on processors, of all that ever ran below this holder.
