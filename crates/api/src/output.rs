@@ -169,15 +169,18 @@ pub struct Gap {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Omitted {
-    /// Bytes of the journal.
+    /// Bytes of the journal, freed ones included.
     pub bytes: u64,
-    /// The first line left out, counted from 1 in this output.
+    /// How many bytes at the beginning of the range are no longer kept: a reading begins behind them.
+    #[serde(default)]
+    pub freed: u64,
+    /// The first line left out, counted from 1 in this output; 0 where freed bytes make it unknown.
     pub first_line: u64,
-    /// The last line left out.
+    /// The last line left out; 0 where freed bytes make it unknown.
     pub last_line: u64,
-    /// Where to read on to get them.
+    /// The first byte left out.
     pub from_offset: u64,
-    /// Where they end.
+    /// Where the range ends.
     pub to_offset: u64,
 }
 

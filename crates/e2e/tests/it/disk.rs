@@ -122,6 +122,23 @@ async fn old_output_is_given_back_and_the_reader_is_told() {
     let end = done.end_offset.expect("it has ended");
     let newest = shell.bytes(output.first_offset, end).await;
     assert!(seq(600_000).ends_with(&newest), "what is kept is the newest, exactly");
+    // The command's text names what is freed, what can still be read, and ends with the newest lines: together all of it.
+    let command = shell.command(&done.id).await;
+    let omitted = command.omitted.expect("more than fits");
+    let read_from = done.start_offset + omitted.freed;
+    let read_bytes = omitted.to_offset - read_from;
+    let line = format!(
+        "[… {} bytes omitted: the first {} are no longer kept; GET …/output?since=o:{read_from}&limit={read_bytes}]\n",
+        omitted.freed + read_bytes,
+        omitted.freed,
+    );
+    assert_eq!((omitted.from_offset, read_from), (done.start_offset, output.first_offset));
+    let text = command.output.expect("its text");
+    let tail = text.strip_prefix(&line).unwrap_or_else(|| panic!("{line:?} does not begin {text:?}"));
+    // Each line ends with a carriage return in the journal, which is not in the text.
+    let tail = tail.replace('\n', "\r\n");
+    assert!(seq(600_000).ends_with(tail.as_bytes()), "the newest lines");
+    assert_eq!(omitted.freed + read_bytes + tail.len() as u64, done.output_size, "0 bytes unaccounted for");
     let file = std::fs::metadata(shell.look().await.log_file).expect("there");
     let on_disk = std::os::unix::fs::MetadataExt::blocks(&file) * 512;
     assert!(on_disk < 3 * limit, "{on_disk} bytes are still on the disk");

@@ -291,19 +291,31 @@ pub struct TextView {
     pub unseen: Unseen,
 }
 
-/// What was left out, exactly.
+/// The range of the journal that a text leaves out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Omitted {
-    /// Bytes of the journal.
-    pub bytes: u64,
-    /// The first line left out, counted from 1 in this output.
+    /// How many bytes at the beginning of the range retention has freed: nobody can read them any more.
+    pub freed: u64,
+    /// The first line left out, counted from 1 in this output; 0 where freed bytes make it unknown.
     pub first_line: u64,
-    /// The last line left out.
+    /// The last line left out; 0 where freed bytes make it unknown.
     pub last_line: u64,
-    /// Where to read on to get them.
+    /// The range's first byte.
     pub from: u64,
-    /// Where they end.
+    /// Where the range ends.
     pub to: u64,
+}
+
+impl Omitted {
+    /// How many bytes the range has, freed ones included.
+    pub fn bytes(&self) -> u64 {
+        self.to.saturating_sub(self.from)
+    }
+
+    /// The part of the range that can still be read.
+    pub fn kept(&self) -> std::ops::Range<u64> {
+        self.from.saturating_add(self.freed).min(self.to)..self.to
+    }
 }
 
 /// Output from a position on.

@@ -260,21 +260,25 @@ fn text(view: action::TextView) -> String {
     if !all.is_empty() && !all.ends_with('\n') {
         all.push('\n');
     }
-    all.push_str(&format!(
-        "[… {} bytes omitted: lines {}–{}; GET …/output?since=o:{}&limit={}]\n",
-        omitted.bytes,
-        omitted.first_line,
-        omitted.last_line,
-        omitted.from,
-        omitted.to.saturating_sub(omitted.from),
-    ));
+    let (bytes, kept) = (omitted.bytes(), omitted.kept());
+    let what = match omitted.freed {
+        0 => format!("lines {}–{}", omitted.first_line, omitted.last_line),
+        _ if kept.is_empty() => "no longer kept".to_owned(),
+        freed => format!("the first {freed} are no longer kept"),
+    };
+    let how = match kept.end - kept.start {
+        0 => String::new(),
+        length => format!("; GET …/output?since=o:{}&limit={length}", kept.start),
+    };
+    all.push_str(&format!("[… {bytes} bytes omitted: {what}{how}]\n"));
     all.push_str(&view.tail);
     all
 }
 
 fn omitted(view: &action::Omitted) -> api::Omitted {
     api::Omitted {
-        bytes: view.bytes,
+        bytes: view.bytes(),
+        freed: view.freed,
         first_line: view.first_line,
         last_line: view.last_line,
         from_offset: view.from,
@@ -351,7 +355,7 @@ mod tests {
 
     #[test]
     fn what_is_left_out_of_a_text_is_said_in_its_place() {
-        let omitted = action::Omitted { bytes: 48_213, first_line: 121, last_line: 1_904, from: 900, to: 49_113 };
+        let omitted = action::Omitted { freed: 0, first_line: 121, last_line: 1_904, from: 900, to: 49_113 };
         let view =
             action::TextView { head: "a".into(), tail: "z\n".into(), omitted: Some(omitted), ..Default::default() };
         assert_eq!(text(view), "a\n[… 48213 bytes omitted: lines 121–1904; GET …/output?since=o:900&limit=48213]\nz\n");

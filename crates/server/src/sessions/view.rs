@@ -90,21 +90,17 @@ pub(crate) fn text(
         head_and_tail(reader, (from, to), cols, budget, &begins.echoes)?
     };
     if let Some((lost_from, lost_to)) = lost {
-        // What retention took is left out at the very front; how many lines that were is not known any more.
-        let tail = std::mem::take(&mut view.head);
-        match &mut view.omitted {
-            Some(o) => (o.bytes, o.from) = (o.bytes + (lost_to - lost_from), lost_from),
+        // Retention freed the front. The head goes too, so that one range is left out and not two; how many lines were freed
+        // is not known any more.
+        let head = std::mem::take(&mut view.head);
+        let to = match &view.omitted {
+            Some(omitted) => omitted.to,
             None => {
-                view.tail = tail;
-                view.omitted = Some(Omitted {
-                    bytes: lost_to - lost_from,
-                    first_line: 0,
-                    last_line: 0,
-                    from: lost_from,
-                    to: lost_to,
-                });
+                view.tail = head;
+                lost_to
             }
-        }
+        };
+        view.omitted = Some(Omitted { freed: lost_to - lost_from, from: lost_from, to, first_line: 0, last_line: 0 });
         view.from = lost_from;
     }
     Ok(view)
@@ -172,7 +168,7 @@ fn head_and_tail(
         head: head_text.text,
         tail: tail_text.text,
         omitted: (tail_from > head_end).then(|| Omitted {
-            bytes: tail_from - head_end,
+            freed: 0,
             first_line: lines_before + 1,
             last_line: lines_before + lines_omitted.max(1),
             from: head_end,
@@ -250,18 +246,18 @@ pub(crate) fn stream(slice: &Slice, is_attested: impl Fn(u64, u64) -> bool, echo
 /// Says that a range before the text was left out on request.
 pub(crate) fn say_left_out(reader: &Reader, text: &mut TextView, from: u64, to: u64) -> std::io::Result<()> {
     let left_out = lines(reader, from, to)?;
-    match &mut text.omitted {
+    let head = std::mem::take(&mut text.head);
+    let (to, last_line) = match &text.omitted {
         // Head and tail of what was kept: the head goes too, so that one range is left out and not two.
-        Some(o) => {
-            (o.bytes, o.first_line, o.last_line) = (o.to - from, 1, o.last_line + left_out);
-            o.from = from;
-            text.head.clear();
-        }
+        Some(omitted) => (omitted.to, omitted.last_line + left_out),
         None => {
-            text.tail = std::mem::take(&mut text.head);
-            text.omitted = Some(Omitted { bytes: to - from, first_line: 1, last_line: left_out.max(1), from, to });
+            text.tail = head;
+            (to, left_out.max(1))
         }
-    }
+    };
+    let freed = reader.first()?.0.clamp(from, to) - from;
+    let (first_line, last_line) = if freed > 0 { (0, 0) } else { (1, last_line) };
+    text.omitted = Some(Omitted { freed, first_line, last_line, from, to });
     text.from = from;
     Ok(())
 }

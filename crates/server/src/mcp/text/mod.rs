@@ -463,9 +463,15 @@ pub(super) fn unseen(unseen: Unseen, written_out: usize) -> Vec<String> {
 }
 
 fn omission(omitted: &Omitted, session: &SessionView, command: Option<CommandId>, telling: &Telling<'_>) -> String {
-    let Omitted { bytes, first_line, last_line, from, to } = omitted;
-    let how = way_to((*from, *to), command, session, telling);
-    format!("[… {} bytes omitted: lines {first_line}–{last_line}; {how}]\n", grouped(*bytes))
+    let (bytes, kept) = (grouped(omitted.bytes()), omitted.kept());
+    if kept.is_empty() {
+        return format!("[… {bytes} bytes omitted: no longer kept]\n");
+    }
+    let how = way_to((kept.start, kept.end), command, session, telling);
+    if omitted.freed > 0 {
+        return format!("[… {bytes} bytes omitted: the first {} are no longer kept; {how}]\n", grouped(omitted.freed));
+    }
+    format!("[… {bytes} bytes omitted: lines {}–{}; {how}]\n", omitted.first_line, omitted.last_line)
 }
 
 fn cursor(facts: &mut Facts, screen: &ScreenView) {

@@ -151,7 +151,7 @@ fn a_dead_shell_is_told_with_how_it_ended() {
 #[test]
 fn what_is_left_out_is_counted_and_named_with_the_call_that_reads_it() {
     let cut = with(&done(""), |r| {
-        let omitted = Omitted { bytes: 48_213, first_line: 121, last_line: 1904, from: 1234, to: 49_447 };
+        let omitted = Omitted { freed: 0, first_line: 121, last_line: 1904, from: 1234, to: 49_447 };
         r.output = TextView {
             head: "first\n".to_owned(),
             omitted: Some(omitted),
@@ -164,6 +164,18 @@ fn what_is_left_out_is_counted_and_named_with_the_call_that_reads_it() {
         "first\n[… 48,213 bytes omitted: lines 121–1904; get_terminal_output {\"session_id\":\"s0-k3v9q2m7xa\",\
          \"command_id\":\"c7\",\"since\":\"o:1234\"}]\nlast\n[exit 0]"
     );
+    let freed = with(&cut, |r| {
+        r.output.head.clear();
+        let omitted = Omitted { freed: 1_000, first_line: 0, last_line: 0, from: 1234, to: 49_447 };
+        r.output.omitted = Some(omitted);
+    });
+    assert_eq!(
+        told(&freed),
+        "[… 48,213 bytes omitted: the first 1,000 are no longer kept; get_terminal_output {\"session_id\":\"s0-k3v9q2m7xa\",\
+         \"command_id\":\"c7\",\"since\":\"o:2234\"}]\nlast\n[exit 0]"
+    );
+    let all = with(&freed, |r| r.output.omitted.as_mut().expect("one").freed = 48_213);
+    assert_eq!(told(&all), "[… 48,213 bytes omitted: no longer kept]\nlast\n[exit 0]");
     let (host, shown) = (host(), Shown { cwd: "/app".into(), tools: python("/usr/bin/python3") });
     let without = Telling { has_read_tool: false, ..telling(&host, Some(&shown)) };
     assert_eq!(
@@ -205,7 +217,7 @@ fn binary_output_is_summed_up_with_how_to_get_it() {
     );
     // Where something is left out, each end is what it is.
     let cut = with(&picture, |r| {
-        r.output.omitted = Some(Omitted { bytes: 40_000, first_line: 1, last_line: 9, from: 107, to: 40_107 });
+        r.output.omitted = Some(Omitted { freed: 0, first_line: 1, last_line: 9, from: 107, to: 40_107 });
         r.output.tail = "the end\n".to_owned();
     });
     let told_cut = told(&cut);
