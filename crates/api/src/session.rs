@@ -23,8 +23,9 @@ pub struct CreateRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^/"))]
     pub cwd: Option<String>,
-    /// Variables on top of the server's environment.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    /// Variables on top of the server's environment; null is none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "null_is_empty")]
+    #[schemars(with = "Option<BTreeMap<String, String>>")]
     pub env: BTreeMap<String, String>,
     /// The size; the default is 120 × 40.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,6 +90,11 @@ pub enum OnEnd {
     Kill,
     /// They stay.
     Keep,
+}
+
+/// Reads null, which clients send for an optional parameter that they leave out, as an empty map.
+fn null_is_empty<'de, D: serde::Deserializer<'de>>(json: D) -> Result<BTreeMap<String, String>, D::Error> {
+    Option::deserialize(json).map(Option::unwrap_or_default)
 }
 
 impl OnEnd {

@@ -234,6 +234,14 @@ mod tests {
     }
 
     #[test]
+    fn null_for_an_optional_parameter_is_as_if_it_were_left_out() {
+        let body = r#"{"shell":null,"cwd":null,"env":null,"dimensions":null,"name":null,"owner":null,"limits":null}"#;
+        let create = to_create(serde_json::from_str(body).expect("valid"), None).expect("accepted");
+        let left_out = to_create(api::CreateRequest::default(), None).expect("accepted");
+        assert_eq!(format!("{create:?}"), format!("{left_out:?}"));
+    }
+
+    #[test]
     fn a_whole_create_body_arrives_as_it_was_meant() {
         let body = r#"{"shell":"bash","cwd":"/tmp","env":{"A":"b=c"},"dimensions":{"cols":80,"rows":24},"name":"Bäcker",
             "owner":"ann","onEnd":"keep","login":true}"#;
