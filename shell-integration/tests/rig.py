@@ -126,8 +126,10 @@ class Shell:
                 os.dup2(theirs.fileno(), ATTEST_FD)
                 os.closerange(3, ATTEST_FD)
                 os.chdir(self.home)
-                # Python ignores SIGPIPE, and an ignored signal would stay ignored in the shell.
-                signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+                # Python ignores SIGPIPE, `nohup` SIGHUP, a script's `&` SIGINT and SIGQUIT, and an ignored signal would
+                # stay ignored in the shell.
+                for number in signal.SIGPIPE, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT:
+                    signal.signal(number, signal.SIG_DFL)
                 os.execvpe(program, argv, env)
             finally:
                 os._exit(126)

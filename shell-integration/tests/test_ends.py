@@ -253,4 +253,19 @@ def test_a_key_on_a_continuation_line_of_a_person_takes_nothing():
         same(sh.run("false").facts, (1, [1], ""))
 
 
+def test_what_the_tests_were_told_to_ignore_is_heeded_in_the_shell():
+    # As `nohup` and a script's `&` start them.
+    numbers = signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE
+    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
+    try:
+        with Shell() as sh:
+            sh.run("grep SigIgn /proc/self/status")
+            mask = int(sh.printed().split("SigIgn:")[1].split()[0], 16)
+            same([number.name for number in numbers if mask >> (number - 1) & 1], [])
+            same(sh.run("kill -INT $$; echo not here").facts[0], 130)
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
 load_tests = plain_functions(globals())
