@@ -1,7 +1,9 @@
 //! What the tests need of a machine, and getting it on Debian and Ubuntu. Nothing is installed without a word why.
 
+use crate::services;
 use crate::workspace;
 use anyhow::{Context as _, Result, bail};
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -66,35 +68,73 @@ const NEEDS: [Need; 29] = [
     Need { probe: Probe::Program("shellcheck"), package: "shellcheck", why: "the shell scripts are linted" },
 ];
 
-/// Installs what is missing.
-pub fn provide() -> Result<()> {
-    let mut missing = Vec::new();
-    for need in NEEDS.iter().filter(|need| !is_there(&need.probe)) {
-        println!("missing: {} — {}", need.package, need.why);
-        missing.push(need.package);
+/// What a machine lacks: the packages, and why each is wanted.
+pub struct Missing(Vec<&'static Need>);
+
+impl Missing {
+    /// Looks for everything that the tests need.
+    pub fn look() -> Self {
+        Self(NEEDS.iter().filter(|need| !is_there(&need.probe)).collect())
     }
-    if missing.is_empty() {
-        return Ok(());
+
+    /// Nothing, or nothing that matters.
+    pub fn nothing() -> Self {
+        Self(Vec::new())
     }
-    let by_hand = format!("install these and try again: {}", missing.join(" "));
-    if !is_program("apt-get") {
-        bail!("this machine has no apt-get; {by_hand}");
+
+    /// A line for each package.
+    pub fn lines(&self) -> Vec<String> {
+        self.0.iter().map(|need| format!("{} — {}", need.package, need.why)).collect()
     }
-    for step in [&["update", "-q"][..], &["install", "-q", "-y", "--no-install-recommends"]] {
-        let packages = if step.contains(&"install") { missing.as_slice() } else { &[] };
-        let mut command = if is_root() { Command::new("apt-get") } else { Command::new("sudo") };
-        if !is_root() {
-            // Without a terminal to ask on, sudo either may or it fails at once.
-            command.args(["-n", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
+
+    /// The first of these packages that is missing.
+    pub fn any_of(&self, packages: &[&str]) -> Option<&'static str> {
+        self.0.iter().map(|need| need.package).find(|package| packages.contains(package))
+    }
+
+    fn packages(&self) -> Vec<&'static str> {
+        self.0.iter().map(|need| need.package).collect()
+    }
+
+    /// Installs it all. No service that comes with a package is enabled or started; `quiet` is a folder for what sees to that.
+    pub fn install(&self, quiet: &Path) -> Result<()> {
+        if self.0.is_empty() {
+            return Ok(());
         }
-        command.args(step).args(packages).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
-        println!("installing: {}", workspace::shown(&command));
-        workspace::succeed(&mut command).with_context(|| by_hand.clone())?;
+        let packages = self.packages();
+        let by_hand =
+            format!("install these and try again, or leave out what needs them (--no-install): {}", packages.join(" "));
+        if !is_program("apt-get") {
+            bail!("this machine has no apt-get, so it is neither Debian nor Ubuntu; {by_hand}");
+        }
+        let path = services::keep_off(quiet)?;
+        for step in [&["update", "-q"][..], &["install", "-q", "-y", "--no-install-recommends"]] {
+            let packages = if step.contains(&"install") { packages.as_slice() } else { &[] };
+            let mut command = as_root("env");
+            // Not by the environment: apt gives dpkg a path of its own (apt.conf(5)).
+            command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", &format!("DPkg::Path={path}")]);
+            command.args(step).args(packages).stdin(Stdio::null());
+            println!("installing: {}", workspace::shown(&command));
+            workspace::succeed(&mut command).with_context(|| by_hand.clone())?;
+        }
+        match NEEDS.iter().find(|need| !is_there(&need.probe)) {
+            Some(need) => bail!("{} is still missing after it was installed", need.package),
+            None => Ok(()),
+        }
     }
-    match NEEDS.iter().find(|need| !is_there(&need.probe)) {
-        Some(need) => bail!("{} is still missing after it was installed", need.package),
-        None => Ok(()),
+}
+
+/// A program as root: sudo asks for a password on a terminal, and where there is none it either may or fails at once.
+fn as_root(program: &str) -> Command {
+    if is_root() {
+        return Command::new(program);
     }
+    let mut command = Command::new("sudo");
+    if !std::io::stdin().is_terminal() {
+        command.arg("-n");
+    }
+    command.arg(program);
+    command
 }
 
 /// Whether a program is on the path.
@@ -120,7 +160,8 @@ fn is_there(probe: &Probe) -> bool {
     }
 }
 
-fn is_root() -> bool {
+/// Whether this is root.
+pub fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt as _;
     // A process's own folder in /proc belongs to the user it runs as.
     std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)

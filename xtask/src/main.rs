@@ -4,8 +4,10 @@
 //! depends on nothing of ours, so that it works while the rest does not compile.
 
 mod layers;
+mod left_out;
 mod machine;
 mod schema;
+mod services;
 mod source;
 mod spec;
 mod suite;
@@ -18,7 +20,9 @@ use anyhow::{Result, bail};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-cargo xtask test [--full] [filter]   run every suite; installs what the machine lacks, and says what and why
+cargo xtask test [filter]            run every suite; lists what the machine lacks, asks at a terminal, and installs it
+                                     --yes: without asking; --no-install: leave out what needs it; --quick: only what needs
+                                     nothing but Rust; --full: the slow ones too; --complete: fail where one was left out
 cargo xtask tidy                     headers, lengths, banned calls, SPECIFICATION.md against the tests
 cargo xtask layers                   the walls between the crates
 cargo xtask schema [--check]         write schema/ from the built binary, or compare

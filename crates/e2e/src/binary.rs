@@ -3,6 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Copies a program, and its mode with it. Another process writes the copy: what another thread of ours starts just then
+/// would inherit our descriptor, and a file that anybody holds open for writing cannot be executed (execve(2), ETXTBSY).
+pub fn copy_program(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg("--").args([from, to]).status();
+    assert!(status.is_ok_and(|status| status.success()), "{} is copied to {}", from.display(), to.display());
+}
+
 /// A ptyd binary.
 #[derive(Debug, Clone)]
 pub struct Binary(PathBuf);

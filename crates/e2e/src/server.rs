@@ -16,8 +16,9 @@ use client::Client;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
+use crate::not_run::{is_program, not_run};
 use crate::processes::{groups, marked};
-use crate::{Binary, Connection, Home, PATIENCE, Pid, Session};
+use crate::{Binary, Connection, Home, PATIENCE, Pid, Session, copy_program};
 
 /// How a server is started.
 #[derive(Debug, Clone, Default)]
@@ -128,7 +129,15 @@ impl Server {
 
     /// A session.
     pub async fn session_with(&self, request: CreateRequest) -> Session {
-        let session = self.client.create(&request, None).await.expect("a session");
+        let session = match self.client.create(&request, None).await {
+            Ok(session) => session,
+            Err(error) => {
+                // A test that wants a shell which this machine has not is told apart from one that fails.
+                let shell = request.shell.as_deref().filter(|shell| !shell.contains('/') && !is_program(shell));
+                shell.into_iter().for_each(|shell| not_run(format!("there is no {shell} on PATH")));
+                panic!("a session: {error}")
+            }
+        };
         Session::new(Arc::clone(&self.client), session.id)
     }
 
@@ -217,7 +226,7 @@ impl Server {
     /// Stops it and starts a copy of the binary, as an upgrade does.
     pub fn upgrade(&self) {
         let copy = self.home.file("ptyd-new");
-        fs::copy(self.state().binary.path(), &copy).expect("room for a copy");
+        copy_program(self.state().binary.path(), &copy);
         assert!(self.stop().success(), "it stops cleanly");
         self.state().binary = Binary::at(copy);
         self.again();

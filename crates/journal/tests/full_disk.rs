@@ -8,6 +8,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Command;
 
+#[path = "../../e2e/src/not_run.rs"]
+#[allow(dead_code, reason = "the tests of the whole program use all of it")]
+mod not_run;
+
 /// The variable under which a test, run again in its own mount namespace, finds its small disk.
 const SMALL_DISK: &str = "JOURNAL_TEST_SMALL_DISK";
 
@@ -31,9 +35,9 @@ fn on_a_small_disk(test: &str, body: impl FnOnce(&Path)) {
             let said = String::from_utf8_lossy(&output.stderr);
             let could_not_mount = output.status.code() == Some(77) || said.contains("unshare");
             assert!(could_not_mount, "{said}");
-            eprintln!("skipped: this machine lets a test mount nothing: {said}");
+            not_run::not_run(format!("this machine lets a test mount nothing: {said}"));
         }
-        Err(error) => eprintln!("skipped: no `unshare` to mount a small disk with: {error}"),
+        Err(error) => not_run::not_run(format!("there is no `unshare` to mount a small disk with: {error}")),
     }
 }
 
@@ -143,8 +147,7 @@ fn room_is_reserved_ahead_without_showing_in_the_size_and_given_back_at_the_end(
     let dir = tempfile::TempDir::new().unwrap();
     let mut events = EventsWriter::create(dir.path()).unwrap();
     if let Some(errno) = events.reserve_error() {
-        eprintln!("skipped: this file system reserves nothing: {errno}");
-        return;
+        return not_run::not_run(format!("this file system reserves nothing: {errno}"));
     }
     let file = || fs::metadata(dir.path().join("events")).unwrap();
     assert_eq!(file().len(), 64);

@@ -64,7 +64,8 @@ impl Podman {
         let podman = Self { program, root, environment: home.environment() };
         let tried = podman.does(&podman.in_new("", "sh -c 'exit 7'"));
         if tried.status.code() != Some(7) {
-            println!("not tested: podman is not there or cannot run here: {}", String::from_utf8_lossy(&tried.stderr));
+            let why = String::from_utf8_lossy(&tried.stderr);
+            e2e::not_run(format!("podman is not there or cannot run here: {why}"));
             return None;
         }
         Some(podman)

@@ -163,7 +163,14 @@ pub async fn each(case: &str, run: impl AsyncFn(&Trial<'_>)) {
         trial.gives(&format!("cd {}", trial.folder.display())).await;
         run(&trial).await;
     };
-    join_all(ALL.into_iter().filter(|dialect| !is_skipped(*dialect)).map(one)).await;
+    let is_there = |dialect: &Dialect| {
+        let is_there = e2e::is_program(dialect.name());
+        if !is_there {
+            e2e::in_part(format!("there is no {} on PATH", dialect.name()));
+        }
+        is_there
+    };
+    join_all(ALL.into_iter().filter(|dialect| !is_skipped(*dialect)).filter(is_there).map(one)).await;
 }
 
 /// The rows of the page's table: the case, and a word for each shell.

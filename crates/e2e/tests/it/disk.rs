@@ -12,7 +12,7 @@ fn can_mount() -> bool {
     let can = Command::new("unshare").args(["-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).status();
     let can = can.is_ok_and(|status| status.success());
     if !can {
-        println!("not run: mounting needs root");
+        e2e::not_run("only root can mount a small disk");
     }
     can
 }

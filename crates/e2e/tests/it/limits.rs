@@ -27,7 +27,7 @@ async fn in_group(shell: &Session, limit: Limit) -> bool {
     let kept = shell.look().await.limits.into_iter().find(|kept| kept.limit == limit).expect("asked for");
     let is_group = kept.kept_by == Keeper::Cgroup;
     if !is_group {
-        println!("no control group can be made here: {limit:?} is kept by {:?}", kept.kept_by);
+        e2e::in_part(format!("no control group can be made here: {limit:?} is kept by {:?}", kept.kept_by));
     }
     is_group
 }
@@ -262,7 +262,7 @@ async fn a_fork_bomb_stays_small_and_leaves_nothing() {
         Ok(session) => Session::new(std::sync::Arc::clone(server.client()), session.id),
         Err(e) => {
             assert_eq!(e.code(), Some(ErrorCode::InvalidField), "{e}");
-            return println!("no control group can be made here, and the limit is refused: {e}");
+            return e2e::not_run(format!("no control group can be made here, and the limit is refused: {e}"));
         }
     };
     shell.begin("bomb() { bomb | bomb & }; bomb").await;
@@ -398,8 +398,7 @@ fn a_server_does_not_start_with_a_limit_that_it_cannot_keep() {
     use std::os::unix::fs::{PermissionsExt, chown};
     use std::os::unix::process::CommandExt;
     if !rustix::process::geteuid().is_root() {
-        println!("only root can start a server as a user who may surely make no control group");
-        return;
+        return e2e::not_run("only root can start a server as a user who may surely make no control group");
     }
     let nobody = 65_534;
     // That user may not be able to walk to where the binary was built.
@@ -408,7 +407,7 @@ fn a_server_does_not_start_with_a_limit_that_it_cannot_keep() {
     std::fs::set_permissions(place.path(), folder).expect("ours");
     chown(place.path(), Some(nobody), None).expect("we are root");
     let binary = place.path().join("server");
-    std::fs::copy(e2e::Binary::find().path(), &binary).expect("copied");
+    e2e::copy_program(e2e::Binary::find().path(), &binary);
     chown(&binary, Some(nobody), None).expect("we are root");
     let mut serve = std::process::Command::new(&binary);
     serve.args(["serve", "--listen", "127.0.0.1:0", "--limit", "processes=10"]).env_clear().current_dir(place.path());

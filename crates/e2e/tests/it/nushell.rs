@@ -12,7 +12,7 @@ fn installed() -> Option<PathBuf> {
     let found = || std::env::split_paths(&path).map(|folder| folder.join("nu")).find(|nu| nu.is_file());
     let nu = std::env::var_os("PTYD_TEST_NU").map(PathBuf::from).or_else(found);
     if nu.is_none() {
-        println!("not tested: there is no nu on PATH and PTYD_TEST_NU names none");
+        e2e::not_run("there is no nu on PATH and PTYD_TEST_NU names none");
     }
     nu
 }

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use api::{
     Boundary, CommandStatus, CreateRequest, EndedBy, ErrorCode, Foreground, Keeper, Limit, Limits, SessionStatus,
 };
-use e2e::{Binary, Home, PATIENCE, Pid, Server, Session, Start, eventually, marked};
+use e2e::{Binary, Home, PATIENCE, Pid, Server, Session, Start, copy_program, eventually, marked};
 use rustix::process::geteuid;
 
 use crate::boundaries::join_all;
@@ -38,7 +38,7 @@ fn serve(home: Home) -> Server {
     }
     // The folders above the one that was built may be closed to everybody else.
     let binary = home.file("ptyd");
-    fs::copy(Binary::find().path(), &binary).expect("room for a copy");
+    copy_program(Binary::find().path(), &binary);
     let status = Command::new("chown").args(["-R", &format!("{USER}:{USER}")]).arg(home.path()).status();
     assert!(status.is_ok_and(|status| status.success()), "root gives away what is root's");
     let behind = run_as(USER).map(Into::into).to_vec();
@@ -164,7 +164,7 @@ fn said_to_another(server: &Server, args: &[&str]) -> (String, Option<i32>) {
 #[tokio::test]
 async fn another_user_is_kept_out_and_told_so() {
     if !is_root() {
-        return println!("only root can be another user: not looked at");
+        return e2e::not_run("only root can be another user");
     }
     let server = ordinary();
     let shell = server.session().await;
@@ -246,13 +246,13 @@ async fn the_password_that_su_asks_for_is_told_and_su_can_be_interrupted() {
 #[tokio::test]
 async fn a_shell_into_which_nobody_may_look_tells_its_ends_all_the_same() {
     if !is_root() {
-        return println!("only root can make a program that its user may not read: not looked at");
+        return e2e::not_run("only root can make a program that its user may not read");
     }
     let server = ordinary();
     join_all(ALL.map(async |dialect| {
         // The kernel shows of it what it shows of every process where `kernel.yama.ptrace_scope` is 2.
         let (name, program) = (dialect.name(), server.home().file(dialect.name()));
-        fs::copy(found(name), &program).expect("room for a copy");
+        copy_program(Path::new(&found(name)), &program);
         fs::set_permissions(&program, Permissions::from_mode(0o711)).expect("ours");
         let shell = Some(program.display().to_string());
         let shell = server.session_with(CreateRequest { shell, ..CreateRequest::default() }).await;
@@ -278,10 +278,10 @@ async fn a_shell_into_which_nobody_may_look_tells_its_ends_all_the_same() {
 fn becomes_root(server: &Server) -> Option<String> {
     let up = server.home().file("up");
     if !is_root() {
-        println!("only root can make such a program: not looked at");
+        e2e::not_run("only root can make a program that becomes root");
         return None;
     }
-    fs::copy(found("setpriv"), &up).expect("room for a copy");
+    copy_program(Path::new(&found("setpriv")), &up);
     // The folders above are the user's alone.
     fs::set_permissions(&up, Permissions::from_mode(0o4755)).expect("ours");
     let words = format!("{} --reuid=0 --regid=0 --clear-groups -- ", up.display());
@@ -289,7 +289,7 @@ fn becomes_root(server: &Server) -> Option<String> {
     let tried = Command::new(setpriv).args(rest).args(["sh", "-c", &format!("{words} id -u")]).output();
     let is_up = tried.is_ok_and(|tried| tried.stdout == b"0\n");
     if !is_up {
-        println!("no program changes its user in {}: not looked at", up.display());
+        e2e::not_run(format!("no program changes its user in {}", up.display()));
     }
     is_up.then_some(words)
 }

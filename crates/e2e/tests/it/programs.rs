@@ -62,6 +62,9 @@ async fn nothing_but_a_persons_key_answers_a_question_for_a_key() {
 
 #[tokio::test]
 async fn an_editor_is_a_screen_that_keys_drive() {
+    if e2e::lacks(&["vim"]) {
+        return;
+    }
     let server = Server::start();
     let shell = server.session().await;
     let begun = Instant::now();
@@ -108,6 +111,9 @@ async fn answers_that_nobody_has_read_spoil_no_later_command() {
 
 #[tokio::test]
 async fn a_pager_waits_and_leaves_no_paint() {
+    if e2e::lacks(&["less"]) {
+        return;
+    }
     let server = Server::start();
     let shell = server.session().await;
     let less = shell.run("seq 1 500 | less").await;

@@ -73,7 +73,7 @@ async fn another_users_shell_is_a_program() {
         is_a_program(&shell, "sudo -n HOME=\"$HOME\" -i").await;
         runs_in(&shell, "sudo -n HOME=\"$HOME\" -i").await;
     } else {
-        println!("sudo asks for a password here, or is not installed: left out");
+        e2e::in_part("sudo asks for a password here, or is not installed");
     }
     if rustix::process::geteuid().is_root() {
         is_a_program(&shell, "su -p -s /bin/bash -c 'exec bash --norc'").await;
@@ -105,6 +105,14 @@ impl Drop for Sshd {
 }
 
 impl Sshd {
+    fn is_missing() -> bool {
+        if !Path::new("/usr/sbin/sshd").is_file() {
+            e2e::not_run("there is no /usr/sbin/sshd");
+            return true;
+        }
+        e2e::lacks(&["ssh", "ssh-keygen"])
+    }
+
     async fn start(server: &Server) -> Self {
         let home = server.home().file("ssh");
         std::fs::DirBuilder::new().mode(0o700).create(&home).expect("a folder of our own");
@@ -146,6 +154,9 @@ impl Sshd {
 
 #[tokio::test]
 async fn a_shell_over_ssh_is_a_program() {
+    if Sshd::is_missing() {
+        return;
+    }
     let server = Server::start();
     let sshd = Sshd::start(&server).await;
     is_a_program(&server.session().await, &sshd.enter).await;
@@ -153,6 +164,9 @@ async fn a_shell_over_ssh_is_a_program() {
 
 #[tokio::test]
 async fn commands_run_in_a_shell_over_ssh_until_the_connection_breaks() {
+    if Sshd::is_missing() {
+        return;
+    }
     let server = Server::start();
     let sshd = Sshd::start(&server).await;
     let shell = server.session().await;
@@ -183,6 +197,9 @@ fn ask(command: &str) -> api::ExecuteRequest {
 
 #[tokio::test]
 async fn a_terminal_in_the_terminal_is_a_screen() {
+    if e2e::lacks(&["tmux"]) {
+        return;
+    }
     let server = Server::start();
     let shell = server.session().await;
     // Its server reads the terminal, and is no child of what was started: that it waits for keys is not to be seen.
@@ -236,7 +253,7 @@ async fn an_environment_of_condas_is_told_when_it_is_entered_and_left() {
     let conda = std::env::var("PTYD_TEST_CONDA").unwrap_or_else(|_| "conda".to_owned());
     let is_there = works(&conda, &["--version"]);
     if !is_there {
-        println!("not tested with conda itself: it is not on PATH, and PTYD_TEST_CONDA names none");
+        e2e::in_part("conda is not on PATH, and PTYD_TEST_CONDA names none");
     }
     for dialect in ALL {
         let shell = dialect.session(&server).await;
@@ -264,8 +281,7 @@ async fn an_environment_of_condas_is_told_when_it_is_entered_and_left() {
 #[tokio::test]
 async fn a_shell_of_nixs_is_a_program_in_which_commands_run() {
     if !works("nix-shell", &["--version"]) {
-        println!("not tested: there is no nix-shell here");
-        return;
+        return e2e::not_run("there is no nix-shell on PATH");
     }
     let server = Server::start();
     let home = server.home();
@@ -285,6 +301,9 @@ async fn a_shell_of_nixs_is_a_program_in_which_commands_run() {
 
 #[tokio::test]
 async fn what_is_no_shell_of_ours_ends_its_lines_by_the_kernels_word() {
+    if e2e::lacks(&["sqlite3"]) {
+        return;
+    }
     let server = Server::start();
     for (program, line, answer) in [("python3", "6 * 7", "42"), ("sqlite3", "select 6 * 7;", "42"), ("cat", "42", "42")]
     {

@@ -1,0 +1,137 @@
+//! What tests leave out by their own word, and which of it may be left out where everything is to run.
+
+use crate::suite::LeftOut;
+use crate::tree::{self, TextFile};
+use anyhow::Result;
+use std::fs;
+use std::path::Path;
+
+/// The variable with the path of the file in which tests of Rust note that they did not run (`e2e::not_run`).
+pub const FILE: &str = "PTYD_TEST_NOT_RUN";
+
+/// Something that a test may leave out where everything is to run.
+struct Excuse {
+    /// What the test's name begins with.
+    test: &'static str,
+    /// What its own word has in it.
+    why: &'static str,
+    /// Whether root has none.
+    is_users: bool,
+    because: &'static str,
+}
+
+/// Whatever else is left out there fails: the set-up brings it, or the machine is not one to test everything on.
+const EXCUSES: [Excuse; 8] = [
+    Excuse { test: "", why: "PTYD_TEST_FULL=1", is_users: false, because: "only --full has the time for it" },
+    Excuse {
+        test: "shells_inside::an_environment_of_condas_is_told",
+        why: "conda is not on PATH",
+        is_users: false,
+        because: "conda is on no registry that the set-up uses; the same test does by hand what its activation does",
+    },
+    Excuse {
+        test: "",
+        why: "only root",
+        is_users: true,
+        because: "an ordinary user cannot do it, and must not be asked for more than the packages",
+    },
+    Excuse { test: "", why: "sudo asks for a password", is_users: true, because: "nobody is there to type it" },
+    Excuse {
+        test: "limits::",
+        why: "no control group can be made here",
+        is_users: false,
+        because: "a machine that is itself a container may not give any; then the holder keeps what it can, which is tested",
+    },
+    Excuse {
+        test: "containers::",
+        why: "cannot run here",
+        is_users: false,
+        because: "a machine that is itself a container may not let another one be made",
+    },
+    Excuse {
+        test: "",
+        why: "lets a test mount nothing",
+        is_users: false,
+        because: "the kernel may give an ordinary user no mounts of its own",
+    },
+    Excuse {
+        test: "ordinary::",
+        why: "no program changes its user in",
+        is_users: false,
+        because: "the folder for temporary files may be mounted so",
+    },
+];
+
+/// Why this may be left out where everything is to run; none where it may not.
+pub fn excuse(left_out: &LeftOut, is_root: bool) -> Option<&'static str> {
+    let fits =
+        |e: &&Excuse| left_out.test.starts_with(e.test) && left_out.why.contains(e.why) && !(e.is_users && is_root);
+    EXCUSES.iter().find(fits).map(|excuse| excuse.because)
+}
+
+/// What the tests of a suite noted.
+pub fn noted(file: &Path) -> Vec<LeftOut> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    text.lines().filter_map(note).collect()
+}
+
+fn note(line: &str) -> Option<LeftOut> {
+    let mut parts = line.splitn(3, '\t');
+    let (how, test, why) = (parts.next()?, parts.next()?, parts.next()?);
+    Some(LeftOut { test: test.to_owned(), why: why.to_owned(), in_part: how == "in part" })
+}
+
+/// Rust's tests that only run when they are named, but for `elsewhere`, which is.
+pub fn ignored(root: &Path, elsewhere: &str) -> Result<Vec<LeftOut>> {
+    let files = tree::text_files(root)?;
+    let ours = files.iter().filter(|file| file.extension() == "rs" && !file.path.starts_with("xtask/"));
+    Ok(ours.flat_map(ignored_in).filter(|test| !elsewhere.ends_with(&test.test)).collect())
+}
+
+fn ignored_in(file: &TextFile) -> Vec<LeftOut> {
+    let mut found = Vec::new();
+    let mut lines = file.text.lines();
+    while let Some(line) = lines.next() {
+        let Some(why) = line.trim().strip_prefix("#[ignore = \"").and_then(|rest| rest.strip_suffix("\"]")) else {
+            continue;
+        };
+        let name = lines.find_map(|line| line.split_once("fn ")?.1.split('(').next());
+        found.extend(name.map(|name| LeftOut { test: name.to_owned(), why: why.to_owned(), in_part: false }));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left_out(test: &str, why: &str) -> LeftOut {
+        LeftOut { test: test.to_owned(), why: why.to_owned(), in_part: false }
+    }
+
+    #[test]
+    fn only_what_is_listed_may_be_left_out_where_everything_is_to_run() {
+        let is_excused = |test, why, is_root| excuse(&left_out(test, why), is_root).is_some();
+        assert!(is_excused("crates/e2e/mcp/test_requirement.py:74", "it takes 30 s: PTYD_TEST_FULL=1", true));
+        assert!(is_excused("disk::a_full_disk", "only root can mount a small disk", false));
+        assert!(!is_excused("disk::a_full_disk", "only root can mount a small disk", true));
+        assert!(!is_excused("nushell::a_code", "there is no nu on PATH", false));
+        assert!(!is_excused("life::a_name", "no control group can be made here", true));
+    }
+
+    #[test]
+    fn what_a_test_noted_is_read() {
+        assert_eq!(note("not run\tdisk::a_b\tonly root"), Some(left_out("disk::a_b", "only root")));
+        let in_part = LeftOut { in_part: true, ..left_out("a::b", "no conda") };
+        assert_eq!(note("in part\ta::b\tno conda"), Some(in_part));
+        assert_eq!(note("half a line"), None);
+    }
+
+    #[test]
+    fn a_test_that_only_runs_when_it_is_named_is_found_with_its_reason() {
+        let text =
+            "#[test]\n#[ignore = \"it takes hours\"]\n#[allow(x)]\nasync fn a_long_one() {}\n#[test]\nfn other() {}\n";
+        let file = TextFile { path: "crates/a/src/lib.rs".to_owned(), text: text.to_owned() };
+        assert_eq!(ignored_in(&file), [left_out("a_long_one", "it takes hours")]);
+    }
+}
