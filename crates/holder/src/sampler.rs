@@ -33,6 +33,8 @@ const RUNNING_US: u64 = 40_000;
 const WAITING_US: u64 = 1_000_000;
 /// A look may cost at most one part in this many of the time.
 const COST_SHARE: u64 = 25;
+/// So much of that time may be used ahead: whoever begins to wait after a pause is seen at once.
+const AHEAD_US: u64 = 50_000;
 /// For how long one that wakes up by itself has to have written nothing to be believed to wait.
 const SILENT_US: u64 = 1_200_000;
 /// The same for an event loop that nothing else can wake: a thread of its own may be about to.
@@ -52,6 +54,8 @@ pub(crate) struct Sampler {
     doubted_until: u64,
     /// When there was output last.
     wrote_at: u64,
+    /// When all looks so far are paid for.
+    paid_at: u64,
 }
 
 impl Sampler {
@@ -67,6 +71,7 @@ impl Sampler {
             candidate: None,
             doubted_until: 0,
             wrote_at: 0,
+            paid_at: 0,
         }
     }
 
@@ -81,7 +86,13 @@ impl Sampler {
         self.candidate = None;
         // Under a flood the look is not put off for ever: a due one stays due.
         let soon = now + FIRST_US;
-        self.next_at = Some(self.next_at.filter(|at| *at <= now + START_US).unwrap_or(soon));
+        let at = self.next_at.filter(|at| *at <= now + START_US).unwrap_or(soon);
+        self.look_at(at);
+    }
+
+    /// The next look is then, or as soon as there is something to pay for it.
+    fn look_at(&mut self, at: u64) {
+        self.next_at = Some(at.max(self.paid_at.saturating_sub(AHEAD_US)));
     }
 
     /// The shell is at its prompt: there is nothing to look for.
@@ -94,7 +105,7 @@ impl Sampler {
     pub(crate) fn start_over(&mut self, now: u64) {
         self.forget();
         self.delay_us = FIRST_US;
-        self.next_at = Some(now + START_US);
+        self.look_at(now + START_US);
     }
 
     /// Output came: whoever writes has read what was typed, or the terminal has echoed it. Whether somebody who polls
@@ -149,7 +160,8 @@ impl Sampler {
             _ => RUNNING_US,
         };
         self.delay_us = (self.delay_us * 2).min(slowest).max(cost * COST_SHARE);
-        self.next_at = Some(now + self.delay_us);
+        self.paid_at = self.paid_at.max(now) + cost * COST_SHARE;
+        self.look_at(now + self.delay_us);
         if state == self.last {
             return None;
         }
@@ -159,7 +171,7 @@ impl Sampler {
             // What was typed has not been read: the reader is about to wake up, however long that takes.
             self.candidate = None;
             self.delay_us = FIRST_US;
-            self.next_at = Some(now + CONFIRM_US);
+            self.look_at(now + CONFIRM_US);
             return None;
         }
         if somebody_waits && state != self.candidate {
@@ -167,7 +179,7 @@ impl Sampler {
             // just typed may not have woken the reader: both are seen within the next looks.
             self.candidate = state;
             self.delay_us = FIRST_US;
-            self.next_at = Some(now + if is_stopped { STOPPED_US } else { CONFIRM_US });
+            self.look_at(now + if is_stopped { STOPPED_US } else { CONFIRM_US });
             return None;
         }
         self.last = state;
