@@ -459,16 +459,31 @@ pub fn listens(pid: u32) -> bool {
     !listening(pid).is_empty()
 }
 
+/// The inodes of a process's sockets, but those that are known to be of another protocol than TCP: almost every process of
+/// a session has one of ours, which is a Unix socket, and the table of connections of a whole machine is long.
+fn tcp_sockets(pid: u32) -> Vec<String> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    entries
+        .filter_map(|e| {
+            let target = fs::read_link(e.path()).ok()?;
+            let inode = target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+            may_be_tcp(&e.path()).then(|| inode.to_owned())
+        })
+        .collect()
+}
+
+/// By the name of the protocol, which every socket has as an attribute (net/socket.c, `sockfs_xattr_handler`).
+fn may_be_tcp(socket: &Path) -> bool {
+    let mut name = [0; 32];
+    match rustix::fs::getxattr(socket, "system.sockprotoname", &mut name[..]) {
+        Ok(len) => name[..len].windows(3).any(|part| part == b"TCP"),
+        Err(_) => true,
+    }
+}
+
 /// The TCP ports that a process listens on (`/proc/<pid>/net/tcp`, state 0A).
 pub fn listening(pid: u32) -> Vec<u16> {
-    let sockets: Vec<String> = fs::read_dir(format!("/proc/{pid}/fd"))
-        .map(|d| {
-            d.flatten()
-                .filter_map(|e| fs::read_link(e.path()).ok())
-                .filter_map(|t| t.to_str()?.strip_prefix("socket:[")?.strip_suffix(']').map(str::to_owned))
-                .collect()
-        })
-        .unwrap_or_default();
+    let sockets = tcp_sockets(pid);
     if sockets.is_empty() {
         return Vec::new();
     }
@@ -501,6 +516,22 @@ mod tests {
         assert!(listening(std::process::id()).contains(&port));
         drop(listener);
         assert!(!listening(std::process::id()).contains(&port));
+    }
+
+    #[test]
+    fn only_sockets_that_may_listen_make_the_table_be_read() {
+        use std::os::fd::OwnedFd;
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let of = |input: OwnedFd| {
+            let mut child = std::process::Command::new("sleep").arg("60").stdin(input).spawn().expect("sleep is there");
+            let found = tcp_sockets(child.id()).len();
+            child.kill().expect("ours");
+            child.wait().expect("ours");
+            found
+        };
+        assert_eq!((of(theirs.into()), of(tcp.into())), (0, 1));
+        drop(ours);
     }
 
     #[test]
