@@ -21,6 +21,8 @@ pub(crate) struct Client {
     frames: Frames,
     unsent: VecDeque<u8>,
     pub(crate) is_attached: bool,
+    /// When it came, or said something last.
+    pub(crate) heard_at: u64,
     /// Closed once everything is sent.
     pub(crate) is_leaving: bool,
     is_broken: bool,
@@ -29,7 +31,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(id: u64, stream: UnixStream, is_attached: bool) -> io::Result<Self> {
+    pub(crate) fn new(id: u64, stream: UnixStream, is_attached: bool, now: u64) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self {
             id,
@@ -37,6 +39,7 @@ impl Client {
             frames: Frames::default(),
             unsent: VecDeque::new(),
             is_attached,
+            heard_at: now,
             is_leaving: false,
             is_broken: false,
             is_held: false,
@@ -61,7 +64,7 @@ impl Client {
     }
 
     /// Reads what is there; gives the whole frames in it. Kinds that are not known are skipped.
-    pub(crate) fn receive(&mut self) -> Vec<ToHolder> {
+    pub(crate) fn receive(&mut self, now: u64) -> Vec<ToHolder> {
         let mut buffer = [0; READ_BYTES];
         match self.stream.read(&mut buffer) {
             Ok(0) => self.is_broken = true,
@@ -79,6 +82,9 @@ impl Client {
                     break;
                 }
             }
+        }
+        if !whole.is_empty() {
+            self.heard_at = now;
         }
         whole
     }

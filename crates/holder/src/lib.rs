@@ -12,6 +12,7 @@ pub mod wire;
 
 mod control;
 mod ending;
+mod folder;
 mod hold;
 mod input;
 mod job;

@@ -139,6 +139,30 @@ pub fn descendants(root: u32, most: usize) -> Vec<u32> {
     found
 }
 
+/// Whether a process has this one among its ancestors, or is it; `None` when it is gone, or its ancestors change faster than
+/// they are read.
+pub fn is_descendant(pid: u32, ancestor: u32) -> Option<bool> {
+    (0..WALKS_MAX).find_map(|_| descends(pid, ancestor))
+}
+
+/// One walk upwards; `None` when somebody on the way was gone.
+fn descends(pid: u32, ancestor: u32) -> Option<bool> {
+    let mut at = pid;
+    for _ in 0..GENERATIONS_MAX {
+        match at {
+            _ if at == ancestor => return Some(true),
+            0 => return Some(false),
+            _ => at = stat(at)?.ppid,
+        }
+    }
+    None
+}
+
+/// How often a process's ancestors are read anew because one of them has ended meanwhile.
+const WALKS_MAX: usize = 8;
+/// How many ancestors are looked at.
+const GENERATIONS_MAX: usize = 4096;
+
 /// The command line, arguments joined by spaces; empty for a kernel thread or a zombie.
 pub fn command_line(pid: u32) -> String {
     let raw = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -551,6 +575,17 @@ mod tests {
         assert!(before.is_some() && before != image(), "{before:?}");
         input.write_all(b"\n").expect("it reads");
         shell.wait().expect("it ends");
+    }
+
+    #[test]
+    fn a_process_descends_from_its_parents_and_itself_and_from_no_child() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep is there");
+        let (ours, us, parent) = (child.id(), std::process::id(), std::os::unix::process::parent_id());
+        assert_eq!([is_descendant(ours, us), is_descendant(ours, parent), is_descendant(us, us)], [Some(true); 3]);
+        assert_eq!([is_descendant(us, ours), is_descendant(1, us)], [Some(false); 2]);
+        child.kill().expect("ours");
+        child.wait().expect("ours");
+        assert_eq!(is_descendant(ours, us), None, "it is gone");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Signals by name and number, and a descriptor that becomes readable when a child changed its state.
 
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// The standard signals by name (signal(7)); the numbers are this architecture's.
 pub const SIGNALS: [(&str, i32); 31] = [
@@ -52,6 +52,8 @@ pub const CONT: i32 = libc::SIGCONT;
 pub const TSTP: i32 = libc::SIGTSTP;
 /// SIGCHLD.
 pub const CHLD: i32 = libc::SIGCHLD;
+/// SIGIO.
+pub const IO: i32 = libc::SIGIO;
 /// SIGQUIT.
 pub const QUIT: i32 = libc::SIGQUIT;
 
@@ -115,6 +117,17 @@ pub fn take(fd: &OwnedFd) -> Option<i32> {
         Ok(SIGINFO_BYTES) => Some(i32::from_ne_bytes([info[0], info[1], info[2], info[3]])),
         _ => None,
     }
+}
+
+/// Sends this process [`IO`] whenever something was removed from the folder, as long as the descriptor is open (fcntl(2),
+/// F_NOTIFY). Unblocked, that signal ends a process.
+pub fn on_removals(folder: BorrowedFd<'_>) -> io::Result<()> {
+    /// Of linux/fcntl.h: something was removed; tell it each time.
+    const DN_DELETE: libc::c_int = 0x8;
+    const DN_MULTISHOT: libc::c_int = 0x8000_0000_u32.cast_signed();
+    // SAFETY: this fcntl takes two numbers and touches no memory of ours; the descriptor is open because it is borrowed.
+    let asked = unsafe { libc::fcntl(folder.as_raw_fd(), libc::F_NOTIFY, DN_DELETE | DN_MULTISHOT) };
+    if asked == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// The name and number of the signal that an exit code above 128 stands for in a shell, if it does.

@@ -67,9 +67,34 @@ pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Option<D
     Ok(Some(Datagram { len: received.bytes, pid }))
 }
 
-/// The uid behind the other end of a connected stream (unix(7), SO_PEERCRED).
+/// Who made the other end of a connected stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer {
+    /// Its user.
+    pub uid: u32,
+    /// Its process, 0 when that is not visible from here.
+    pub pid: u32,
+}
+
+/// Who is behind the other end of a connected stream, as it was when the stream was connected (unix(7), SO_PEERCRED).
+pub fn peer(stream: impl AsFd) -> io::Result<Peer> {
+    // By hand: rustix takes a pid for something that is never zero, and here it may be.
+    let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut len = std::mem::size_of::<libc::ucred>() as libc::socklen_t;
+    let fd = stream.as_fd().as_raw_fd();
+    let at = std::ptr::from_mut(&mut credentials).cast();
+    // SAFETY: the kernel writes at most `len` bytes to a local of that size, which any bytes make valid; the descriptor is
+    // open for the length of the call because it is borrowed.
+    let got = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, at, &mut len) };
+    match got {
+        0 => Ok(Peer { uid: credentials.uid, pid: credentials.pid.unsigned_abs() }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The uid behind the other end of a connected stream.
 pub fn peer_uid(stream: impl AsFd) -> io::Result<u32> {
-    Ok(sockopt::socket_peercred(stream)?.uid.as_raw())
+    Ok(peer(stream)?.uid)
 }
 
 /// Listens on `folder/name`, which only this user can connect to. The path goes through `/proc/self/fd`, because sockaddr_un holds only 108 bytes.

@@ -6,6 +6,8 @@
 //! The tail is published last, so whoever reads up to it finds every marker's record already there. Control is looked
 //! at in every turn and a turn is bounded, so no flood of output can starve it.
 
+mod callers;
+mod idle;
 mod passing;
 mod reports;
 mod requests;
@@ -19,6 +21,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
+use idle::Ready;
 use journal::{EndReason, EventsWriter, Kind, Offset, Record, Retained, Retention, TroubleKind};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{WaitOptions, wait};
@@ -27,6 +30,7 @@ use sys::{pty, signal, socket, spawn, time};
 use crate::claim::Claim;
 use crate::control::Client;
 use crate::ending::{self, Ending, Progress, Whom};
+use crate::folder::Folder;
 use crate::input::Keyboard;
 use crate::pace::Pace;
 use crate::prompt::{Prompt, Shell};
@@ -41,8 +45,6 @@ use crate::{ATTESTATION_FD, COMMAND_FD, SCRIPT_FD, SOCKET_FILE};
 const KEY_RUN: &[u8] = b"\x1b\x1f\x1b\x1e";
 /// The private key that makes the shell report.
 const KEY_REPORT: &[u8] = b"\x1b[7338~";
-/// How many connections are served at once; one is a server's, the others are looks.
-const CLIENTS_MAX: usize = 8;
 /// How many datagrams one turn drains; more than the socket can queue, so a turn always reaches the end of the queue
 /// as it was when the turn began.
 const DATAGRAMS_MAX: usize = 4096;
@@ -81,15 +83,10 @@ const TYPED_PATIENCE_US: u64 = 500_000;
 const TYPING_US: u64 = 100_000;
 /// After this long without output the pump gives its memory back.
 const QUIET_US: u64 = 2_000_000;
+/// What the programs of a session get to put their affairs in order when their holder has to end it.
+const GRACE_US: u64 = 1_000_000;
 /// How long the last frames may take to leave.
 const FAREWELL_US: u64 = 300_000;
-
-/// Where there is something to take; the terminal and the attestation socket are looked at in every turn.
-struct Ready {
-    signals: bool,
-    newcomers: bool,
-    clients: Vec<bool>,
-}
 
 /// A command that waits for the prompt.
 struct Waiting {
@@ -112,6 +109,7 @@ struct Holder {
     greeting: VecDeque<u8>,
     signals: OwnedFd,
     listener: UnixListener,
+    folder: Folder,
     clients: Vec<Client>,
     next_client: u64,
     journal: journal::Writer,
@@ -175,7 +173,7 @@ pub fn run(folder: &Path) -> io::Result<()> {
     let spec = Spec::load(folder)?;
     limit_open_files(spec.open_files);
     // Before the shell is there, so that its end cannot be missed.
-    let signals = signal::descriptor(&[signal::TERM, signal::CHLD])?;
+    let signals = signal::descriptor(&[signal::TERM, signal::CHLD, signal::IO])?;
     let server = server_on_standard_input()?;
     let terminal = pty::Pty::open(spec.cols, spec.rows)?;
     let attestation = socket::Attestation::pair()?;
@@ -193,7 +191,7 @@ pub fn run(folder: &Path) -> io::Result<()> {
     while !holder.is_over {
         holder.turn()?;
     }
-    holder.farewell(folder);
+    holder.farewell();
     Ok(())
 }
 
@@ -203,7 +201,7 @@ fn server_on_standard_input() -> io::Result<Client> {
     let stream = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?);
     let null = std::fs::File::open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
-    Client::new(0, stream, true)
+    Client::new(0, stream, true, time::monotonic_us())
 }
 
 /// Starts the shell, or tells the server why that is not possible.
@@ -346,6 +344,8 @@ impl Holder {
             std::fs::File,
         ),
     ) -> io::Result<Self> {
+        // First of all, so that no removal is missed.
+        let home = Folder::watched(folder, time::monotonic_us())?;
         let events = EventsWriter::create(folder)?;
         let retention = match spec.journal_bytes_max {
             0 => Retention::UNLIMITED,
@@ -366,6 +366,7 @@ impl Holder {
             greeting,
             signals,
             listener,
+            folder: home,
             clients: vec![server],
             next_client: 1,
             journal,
@@ -426,6 +427,9 @@ impl Holder {
         if ready.signals || self.exit.is_some() {
             self.reap(now);
         }
+        if self.folder.is_due(now) {
+            self.heed_folder(now);
+        }
         self.type_on(now);
         self.type_answers(now);
         self.start_waiting_command(now);
@@ -440,67 +444,6 @@ impl Holder {
         }
         self.clients.retain(|c| !c.is_over());
         Ok(())
-    }
-
-    /// The only place where the holder sleeps.
-    fn wait_for_something(&mut self) -> io::Result<Ready> {
-        let now = time::monotonic_us();
-        let is_idle = now < self.idle_until && self.exit.is_none();
-        let timers = [
-            self.sampler.next_at(),
-            self.keyboard.next_at(),
-            self.waiting.as_ref().map(|_| now + if self.prompts.is_some() { LINE_RETRY_US } else { READY_RETRY_US }),
-            self.answers.front().map(|_| now + ANSWER_RETRY_US),
-            self.ending.as_ref().map(Ending::next_at),
-            // What is ending is looked at often: its end is waited for.
-            self.ending.as_ref().map(|_| now + 5_000),
-            self.retry_at,
-            self.pace.held_until(),
-            self.quiet_at,
-            self.announce_by,
-            self.has_more.then_some(now),
-            is_idle.then_some(self.idle_until),
-        ];
-        let timeout = timers.into_iter().flatten().min().map(|at| {
-            let us = at.saturating_sub(now);
-            Timespec { tv_sec: (us / 1_000_000) as i64, tv_nsec: (us % 1_000_000 * 1000) as i64 }
-        });
-        let mut leader = PollFlags::empty();
-        if self.retry_at.is_none() && self.pace.held_until().is_none() && !is_idle {
-            leader |= PollFlags::IN;
-        }
-        if !self.keyboard.is_empty() {
-            leader |= PollFlags::OUT;
-        }
-        let mut attestation = PollFlags::IN;
-        if !self.greeting.is_empty() {
-            attestation |= PollFlags::OUT;
-        }
-        let mut fds = Vec::with_capacity(4 + CLIENTS_MAX);
-        fds.push(PollFd::new(&self.signals, PollFlags::IN));
-        fds.push(PollFd::new(&self.listener, PollFlags::IN));
-        if self.held.is_empty() && !self.is_unattested {
-            fds.push(PollFd::new(&self.attestation, attestation));
-        }
-        // A hung-up terminal is always "ready"; it is left out until its retry.
-        if !leader.is_empty() && self.retry_at.is_none() {
-            fds.push(PollFd::new(&self.leader, leader));
-        }
-        for client in &self.clients {
-            let unsent = if client.has_unsent() && !client.is_held() { PollFlags::OUT } else { PollFlags::empty() };
-            fds.push(PollFd::from_borrowed_fd(client.fd(), PollFlags::IN | unsent));
-        }
-        match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
-        let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
-        let of_clients = fds.len() - self.clients.len();
-        Ok(Ready {
-            signals: fds.first().is_some_and(is_ready),
-            newcomers: fds.get(1).is_some_and(is_ready),
-            clients: fds.iter().skip(of_clients).map(is_ready).collect(),
-        })
     }
 
     /// One byte a datagram, because bash reads this socket one byte at a time and the kernel drops the rest of a
@@ -599,14 +542,31 @@ impl Holder {
         if self.spec.keeps_descendants { Whom::Session(self.shell_pid) } else { Whom::All }
     }
 
+    /// Without its folder nobody can come for the session any more, and nobody could end it.
+    fn heed_folder(&mut self, now: u64) {
+        if self.folder.is_gone(now) {
+            self.end_by_itself(b"the session's folder was removed", now);
+        }
+    }
+
+    /// The session ends, and nobody has asked for it over a connection.
+    fn end_by_itself(&mut self, why: &[u8], now: u64) {
+        self.is_end_asked = true;
+        if self.ending.is_none() {
+            self.refuse_waiting();
+            self.note(&Record::Ending { reason: EndReason::HOLDER, text: why });
+            self.ending = Some(Ending::asked(signal::HUP, GRACE_US, self.whom(), now));
+        }
+    }
+
     /// Takes every child's status; the shell's is the session's end.
     fn reap(&mut self, now: u64) {
         while let Some(signo) = signal::take(&self.signals) {
-            if signo == signal::TERM && self.ending.is_none() {
-                self.note(&Record::Ending { reason: EndReason::HOLDER, text: b"the holder got SIGTERM" });
-                self.ending = Some(Ending::asked(signal::HUP, 1_000_000, self.whom(), now));
+            match signo {
+                signal::TERM => self.end_by_itself(b"the holder got SIGTERM", now),
+                signal::IO => self.heed_folder(now),
+                _ => {}
             }
-            self.is_end_asked |= signo == signal::TERM;
         }
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             if pid.as_raw_nonzero().get().unsigned_abs() == self.shell_pid && self.exit.is_none() {
@@ -744,8 +704,8 @@ impl Holder {
     }
 
     /// The last turn: everything to disk, every frame out, the socket away.
-    fn farewell(&mut self, folder: &Path) {
-        let _ = std::fs::remove_file(folder.join(SOCKET_FILE));
+    fn farewell(&mut self) {
+        self.folder.remove_socket();
         let until = time::monotonic_us() + FAREWELL_US;
         while self.clients.iter().any(Client::has_unsent) && time::monotonic_us() < until {
             let mut fds: Vec<PollFd<'_>> =

@@ -4,24 +4,16 @@ use super::*;
 
 impl Holder {
     pub(super) fn serve_clients(&mut self, ready: &Ready, now: u64) {
-        while ready.newcomers && self.clients.len() < CLIENTS_MAX {
-            let Ok((stream, _)) = self.listener.accept() else {
-                break;
-            };
-            let is_ours =
-                socket::peer_uid(&stream).is_ok_and(|uid| uid == 0 || uid == rustix::process::geteuid().as_raw());
-            if let (true, Ok(client)) = (is_ours, Client::new(self.next_client, stream, false)) {
-                self.next_client += 1;
-                self.clients.push(client);
-            }
-        }
         let mut requests = Vec::new();
-        // Newcomers stand behind the ones that were polled.
         for (client, _) in self.clients.iter_mut().zip(&ready.clients).filter(|(_, is_ready)| **is_ready) {
-            requests.extend(client.receive().into_iter().map(|frame| (client.id, frame)));
+            requests.extend(client.receive(now).into_iter().map(|frame| (client.id, frame)));
         }
         for (id, frame) in requests {
             self.handle(id, frame, now);
+        }
+        // Behind those that were polled, and after what they said: who speaks keeps its place.
+        if ready.newcomers {
+            self.let_in(now);
         }
     }
 

@@ -1,5 +1,8 @@
 //! The holder as a process: what it does with its connections, its folder and its time. One file for each subject.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod callers;
+mod folder;
 mod looks;
+mod refusals;
 mod rig;

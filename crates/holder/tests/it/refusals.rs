@@ -1,0 +1,17 @@
+//! What the kernel refuses for a while ends no session.
+
+use crate::rig::Held;
+
+#[test]
+fn a_kernel_that_has_no_memory_to_wait_with_ends_no_session() {
+    for errno in ["ENOMEM", "EAGAIN"] {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let log = log.path().to_str().unwrap();
+        let refuses = format!("inject=poll,ppoll:error={errno}:when=3+2");
+        let behind = ["strace", "-o", log, "-e", "trace=poll,ppoll", "-e", &refuses];
+        let mut held = Held::behind(&behind, "for i in 1 2 3 4 5 6 7 8 9; do echo $i; done; echo END; read rest");
+        held.shows("END");
+        held.call().greets(false);
+        assert!(std::fs::read_to_string(log).unwrap().contains("(INJECTED)"), "nothing was refused");
+    }
+}
