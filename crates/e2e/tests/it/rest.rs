@@ -134,7 +134,16 @@ fn every_endpoint_of_the_requirement_answers_with_its_data_model() {
     assert!(usage["resourceUsage"]["memory"].as_f64() > Some(0.5), "a shell uses memory: {usage}");
     assert!(usage["resourceUsage"]["processes"].as_u64() >= Some(1), "a shell is a process: {usage}");
 
-    let (status, ended) = ask(http, "DELETE", &format!("{path}?force=true"), &Value::Null);
+    let twice = http.ask("DELETE", &format!("{path}?force=true"), r#"{"graceSeconds":1}"#).expect("an answer");
+    assert_eq!((twice.status, &twice.json()["code"]), (422, &json!("invalid_field")), "parameters in two places");
+    let unknown = http.ask("DELETE", &path, r#"{"forced":true}"#).expect("an answer");
+    assert_eq!((unknown.status, &unknown.json()["field"]), (422, &json!("forced")), "a body is not ignored");
+    // The program does not heed HUP and TERM: only a KILL ends it before their waits are over.
+    let deaf = json!({ "command": "trap '' HUP TERM; sleep 1000 & wait", "waitForCompletion": false });
+    ask(http, "POST", &format!("{path}/execute"), &deaf);
+    let begun = std::time::Instant::now();
+    let (status, ended) = ask(http, "DELETE", &path, &json!({ "force": true, "signal": null }));
+    assert!(begun.elapsed() < std::time::Duration::from_millis(1_500), "the body's `force` was obeyed");
     assert_eq!((status, &ended["session"]["status"], &ended["wasOver"]), (200, &json!("terminated"), &json!(false)));
     let (status, ended) = ask(http, "DELETE", &path, &Value::Null);
     assert_eq!((status, &ended["session"]["status"], &ended["wasOver"]), (200, &json!("terminated"), &json!(true)));

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use api::ErrorCode;
 use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -181,10 +182,12 @@ pub(super) async fn terminate(
     Extension(who): Extension<Principal>,
     Session(session): Session,
     Params(query): Params<api::TerminateQuery>,
+    Body(body): Body<api::TerminateQuery>,
 ) -> Result<Json<api::Terminated>, Refusal> {
-    let signo = query.signal.map(|s| extract::signal("signal", &s)).transpose()?;
-    let grace = query.grace_seconds.map(grace).transpose()?;
-    let wish = Terminate { session, force: query.force, signo, grace, purges: query.purge };
+    let asked = in_one_place(query, body)?;
+    let signo = asked.signal.map(|s| extract::signal("signal", &s)).transpose()?;
+    let grace = asked.grace_seconds.map(grace).transpose()?;
+    let wish = Terminate { session, force: asked.force, signo, grace, purges: asked.purge };
     match rest.act(&who, Action::Terminate(wish)).await? {
         Outcome::Terminated(view) => Ok(Json(api::Terminated {
             session: convert::session(view.session, &rest.authority),
@@ -194,6 +197,19 @@ pub(super) async fn terminate(
             freed_bytes: view.freed_bytes,
         })),
         other => Err(unexpected(&other)),
+    }
+}
+
+/// The parameters of a DELETE, which clients send in the query or as a JSON body.
+fn in_one_place(query: api::TerminateQuery, body: api::TerminateQuery) -> Result<api::TerminateQuery, Refusal> {
+    let none = api::TerminateQuery::default();
+    match (query == none, body == none) {
+        (_, true) => Ok(query),
+        (true, false) => Ok(body),
+        (false, false) => {
+            let why = "parameters stand in the query and in the body; put all of them into one of the two";
+            Err(Refusal::new(ErrorCode::InvalidField, why))
+        }
     }
 }
 

@@ -84,9 +84,11 @@ fn of_sessions() -> Vec<Route> {
                 .details(
                     "HUP, then TERM, then KILL, each after a wait; answers when nothing of it is left. Every wait on \
                      the session is answered. To end it again is no error. With `purge` nothing of it is kept: that is for \
-                     sessions that have ended, or with `force` for any.",
+                     sessions that have ended, or with `force` for any. The parameters stand in the query or in a JSON body, \
+                     not in both.",
                 )
                 .query::<api::TerminateQuery>()
+                .body::<api::TerminateQuery>(json!({ "force": true }))
                 .json::<api::Terminated>(200, "The session as it ended, and what was ended with it.")
                 .refuses(&[SessionAlive]),
         ),
