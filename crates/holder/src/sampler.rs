@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
+use journal::Offset;
 use sys::process::{self, AtLine, Blocked};
 use sys::pty::Modes;
 
@@ -201,7 +202,7 @@ impl Sampler {
             other => other,
         };
         let Modes { canonical, echo, .. } = behind.unwrap_or(modes);
-        Some(State { foreground, canonical, echo, isig: modes.isig, group, pid })
+        Some(State { foreground, canonical, echo, isig: modes.isig, group, pid, answered: Offset::ZERO })
     }
 
     /// Whether the shell has the terminal, has read all that was typed, and waits for more.

@@ -183,6 +183,8 @@ pub struct State {
     pub group: u32,
     /// The process that decided, 0 when none did.
     pub pid: u32,
+    /// Queries up to here were answered before; 0 from a holder that puts each answer on record instead.
+    pub answered: Offset,
 }
 
 /// What a line editor may take for "go": newline, return, C-o, C-d, C-c.
@@ -351,7 +353,8 @@ impl FromHolder {
                 .bool(s.echo)
                 .bool(s.isig)
                 .u32(s.group)
-                .u32(s.pid),
+                .u32(s.pid)
+                .u64(s.answered.0),
             Self::Done { seq, status, value } => e.u8(kind::DONE).u32(*seq).u8(*status as u8).u64(*value),
             Self::Displaced => e.u8(kind::DISPLACED),
         };
@@ -379,6 +382,7 @@ impl FromHolder {
                 isig: d.bool()?,
                 group: d.u32()?,
                 pid: d.u32()?,
+                answered: Offset(d.u64().unwrap_or(0)),
             }),
             kind::DONE => Self::Done { seq: d.u32()?, status: Status::of(d.u8()?), value: d.u64()? },
             kind::DISPLACED => Self::Displaced,
@@ -643,6 +647,7 @@ mod tests {
                 isig: true,
                 group: 8,
                 pid: 9,
+                answered: Offset(10),
             }),
             FromHolder::Done { seq: 1, status: Status::Stalled, value: 4096 },
             FromHolder::Displaced,
@@ -650,6 +655,13 @@ mod tests {
         for frame in from {
             assert_eq!(FromHolder::decode(frame.encode().get(4..).unwrap()), Some(frame));
         }
+    }
+
+    #[test]
+    fn a_state_of_an_older_holder_is_read() {
+        let state = [kind::STATE, Foreground::Reads as u8, 1, 0, 1, 8, 0, 0, 0, 9, 0, 0, 0];
+        let Some(FromHolder::State(state)) = FromHolder::decode(&state) else { panic!("a state") };
+        assert_eq!((state.foreground, state.group, state.pid, state.answered), (Foreground::Reads, 8, 9, Offset(0)));
     }
 
     #[test]

@@ -85,6 +85,25 @@ async fn a_query_to_the_terminal_is_answered_once() {
     assert_eq!(shell.gives("IFS= read -rs -t 0 && echo something was typed").await.0, 1);
 }
 
+/// Asks 20,000 times where the cursor is, and reads every answer.
+const ASKS_MUCH: &str = "import os, termios, tty\nbefore = termios.tcgetattr(0)\ntty.setraw(0)\nfor i in range(200):\n  \
+                         os.write(1, b'\\x1b[6n' * 100)\n  came = 0\n  while came < 100:\n    \
+                         came += os.read(0, 4096).count(b'R')\ntermios.tcsetattr(0, termios.TCSANOW, before)\nprint('all')\n";
+
+#[tokio::test]
+async fn a_program_that_asks_the_terminal_over_and_over_does_not_fill_the_disk() {
+    let server = Server::start();
+    let shell = server.session().await;
+    std::fs::write(server.home().file("asks.py"), ASKS_MUCH).expect("written");
+    let events = server.home().state().join("sessions").join(&shell.id).join("events");
+    let size = || std::fs::metadata(&events).expect("it is there").len();
+    let before = size();
+    let (code, output) = shell.gives("python3 asks.py").await;
+    assert!(code == 0 && output.ends_with("all\n"), "{output:?}");
+    let grown = size() - before;
+    assert!(grown < 4096, "{grown} bytes of events for 20,000 answers");
+}
+
 #[tokio::test]
 async fn characters_survive_every_cut_and_other_bytes_are_shown_as_what_they_are() {
     let server = Server::start();

@@ -144,6 +144,8 @@ struct Holder {
     is_over: bool,
     published: Tail,
     answered: Offset,
+    /// The same as it is on record.
+    answered_on_record: Offset,
     /// Answers to queries, where each query ended, and until when the one who asked may get ready.
     answers: VecDeque<(Offset, u64, Vec<u8>)>,
     /// What was written before this was written before the newest prompt.
@@ -392,6 +394,7 @@ impl Holder {
             is_over: false,
             published: Tail::default(),
             answered: Offset::ZERO,
+            answered_on_record: Offset::ZERO,
             answers: VecDeque::new(),
             prompt_at: Offset::ZERO,
             turn_from: Offset::ZERO,
@@ -626,6 +629,7 @@ impl Holder {
             return self.sampler.put_off(until);
         }
         let Some(state) = self.sampler.look(now, self.leader.as_fd(), self.shell_pid) else { return };
+        let state = State { answered: self.answered, ..state };
         // At the prompt only that is news what somebody typed ahead.
         let is_typed_ahead = state.group != self.shell_pid || state.foreground == Foreground::ShellReads;
         if self.prompt.shell == Shell::Ready && !is_typed_ahead {

@@ -52,6 +52,9 @@ impl Holder {
                 client.is_leaving = true;
             }
         }
+        if attaches {
+            self.record_answered();
+        }
         let hello = self.hello();
         if let Some(client) = self.clients.iter_mut().find(|c| c.id == id) {
             client.is_attached |= attaches;
@@ -61,6 +64,20 @@ impl Holder {
             // The newcomer knows no state yet: the next look must tell it even if nothing changed.
             self.sampler.rest();
             self.stir(time::monotonic_us());
+        }
+    }
+
+    /// Whoever comes reads up to where queries were answered before it hears anything else.
+    fn record_answered(&mut self) {
+        let query = self.answered;
+        if query <= self.answered_on_record {
+            return;
+        }
+        if self.events.record(time::wall_us(), self.journal.end(), &Record::Answered { query }).is_ok() {
+            self.answered_on_record = query;
+            let now = time::monotonic_us();
+            self.announce_by = Some(now);
+            self.publish(now);
         }
     }
 
@@ -339,13 +356,13 @@ impl Holder {
         }
     }
 
-    /// A query is answered once, whichever server answers it.
+    /// A query is answered once, whichever server answers it. A record of each would be longer than what asks, so only the next
+    /// server finds one, when it attaches.
     pub(super) fn answer_query(&mut self, query: Offset, bytes: Vec<u8>, now: u64) {
         if query <= self.answered || self.exit.is_some() {
             return;
         }
         self.answered = query;
-        self.note(&Record::Answered { query });
         self.answers.push_back((query, now + ANSWER_PATIENCE_US, bytes));
         self.type_answers(now);
     }

@@ -314,6 +314,7 @@ impl Session {
     }
 
     pub(super) fn on_state(&mut self, state: State) {
+        self.ledger.answer_heard = self.ledger.answer_heard.max(state.answered.0);
         // What was seen before it was typed says nothing about after; the holder looks again then.
         let is_answer_on_its_way = self.ledger.answered > self.ledger.answer_heard;
         if self.typing > 0 || is_answer_on_its_way {

@@ -1,0 +1,44 @@
+//! Answers to what programs ask the terminal: typed once, whoever gives them, and cheap to remember.
+
+use holder::wire::{FromHolder, ToHolder};
+use journal::{EventsReader, Offset, Record};
+
+use crate::rig::{Held, PATIENCE};
+
+fn answer(query: u64, bytes: &[u8]) -> ToHolder {
+    ToHolder::Answer { query: Offset(query), bytes: bytes.to_vec() }
+}
+
+#[test]
+fn a_flood_of_questions_leaves_no_records() {
+    let mut held = Held::running("stty raw -echo; echo READY; exec cat >/dev/null");
+    held.shows("READY");
+    let size = |held: &Held| EventsReader::open(&held.folder()).unwrap().len().unwrap();
+    let before = size(&held);
+    for query in 1..=5_000 {
+        held.server.sends(&answer(query, b"x"));
+    }
+    held.server.sends(&ToHolder::Ping { seq: 7 });
+    let is_answered = |frame: &FromHolder| matches!(frame, FromHolder::Done { seq: 7, .. });
+    assert!(std::iter::from_fn(|| held.server.hears(PATIENCE)).flatten().any(|frame| is_answered(&frame)));
+    assert_eq!(size(&held), before, "5,000 answers");
+}
+
+#[test]
+fn what_was_answered_is_told_to_the_server_put_on_record_for_the_next_one_and_typed_once() {
+    let mut held = Held::running("read line; echo \"got=$line=\"; read rest");
+    held.server.sends(&answer(5, b"A"));
+    let told = std::iter::from_fn(|| held.server.hears(PATIENCE)).flatten();
+    let is_told = |frame| matches!(frame, FromHolder::State(state) if state.answered == Offset(5));
+    assert!(told.into_iter().any(is_told));
+    let mut next = held.call();
+    let tail = next.greets(true).tail;
+    let mut events = EventsReader::open(&held.folder()).unwrap();
+    let answered = std::iter::from_fn(|| events.next(tail.events).unwrap())
+        .any(|event| Record::decode(event.kind, &event.payload) == Some(Record::Answered { query: Offset(5) }));
+    assert!(answered);
+    next.sends(&answer(5, b"A"));
+    next.sends(&answer(9, b"B\n"));
+    held.server = next;
+    assert!(held.shows("got=").contains("got=AB="), "{}", held.journal());
+}
