@@ -1,5 +1,6 @@
 //! Who asks: a principal from a bearer token or from the kernel's peer credentials, and what it may see and do.
 
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
@@ -69,9 +70,11 @@ impl Principal {
     }
 }
 
-/// The owner's name of the user that runs the server, which no token may have.
+/// The owner's name of the user that runs the server, which no token may have. Every request asks for it, so the list of
+/// users is read once.
 pub(crate) fn local_name() -> String {
-    user_name().unwrap_or_else(|| "local".to_owned())
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| user_name().unwrap_or_else(|| "local".to_owned())).clone()
 }
 
 /// A named token's goodness: until it is revoked or expires. What is open on it ends then.
