@@ -1,10 +1,14 @@
 //! Builds the holder and puts it where `include_bytes!` finds it, so that ptyd ships as one file.
 //!
-//! Static and not position-independent for musl where that target is installed: 12 KiB of memory a session instead of
-//! ten times as much. Otherwise the host's own target; nothing is downloaded.
+//! Static and not position-independent, because there is one of it for each session: a dynamic one takes another 80 KiB of memory
+//! and a millisecond to start. For musl where that target is installed, else with the C library of the machine; only where that
+//! cannot be linked statically the holder is dynamic, and `ptyd doctor` says so. Nothing is downloaded.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// What makes a program static, and lets it stay at one address.
+const STATIC: [&str; 4] = ["-C", "target-feature=+crt-static", "-C", "relocation-model=static"];
 
 fn main() {
     let root = Path::new(&var("CARGO_MANIFEST_DIR")).join("../..");
@@ -13,31 +17,36 @@ fn main() {
     }
     let host = var("TARGET");
     let musl = host.replace("-gnu", "-musl");
-    let (target, flags) = if is_installed(&musl) {
-        (musl, "-C target-feature=+crt-static -C relocation-model=static")
-    } else {
-        (host, "")
-    };
+    let target = if is_installed(&musl) { musl } else { host };
+    let built = build(&root, &target, &STATIC).or_else(|| {
+        println!("cargo::warning=the holder cannot be linked statically here: each session takes more memory");
+        build(&root, &target, &[])
+    });
+    let built = built.unwrap_or_else(|| panic!("building the holder for {target} failed"));
+    std::fs::copy(&built, PathBuf::from(var("OUT_DIR")).join("ptyd-holder")).expect("the holder was just built");
+}
+
+/// Builds it with these flags besides those that this build was given; `None` where that fails.
+fn build(root: &Path, target: &str, flags: &[&str]) -> Option<PathBuf> {
     // Tests may kill the holder of a debug build at named points; a release has no such thing.
     let features = if var("PROFILE") == "debug" { "faults" } else { "" };
     // Beside the other profiles' folders and shared by them: only the feature differs.
     let out = PathBuf::from(var("OUT_DIR"));
     let target_dir = out.ancestors().nth(4).unwrap_or(&out).join("holder-build");
+    let given = std::env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    let flags: Vec<&str> = given.split('\x1f').filter(|flag| !flag.is_empty()).chain(flags.iter().copied()).collect();
     let status = Command::new(var("CARGO"))
-        .current_dir(&root)
+        .current_dir(root)
         .args(["build", "--quiet", "--package", "holder", "--bin", "ptyd-holder", "--profile", "holder"])
-        .args(["--features", features, "--target", &target, "--target-dir"])
+        .args(["--features", features, "--target", target, "--target-dir"])
         .arg(&target_dir)
-        .env("RUSTFLAGS", flags)
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
         // The outer cargo's (or clippy's) own settings are not for this build.
-        .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .env_remove("RUSTC_WRAPPER")
         .env_remove("CARGO_TARGET_DIR")
         .status();
-    assert!(status.is_ok_and(|s| s.success()), "building the holder for {target} failed");
-    let built = target_dir.join(&target).join("holder/ptyd-holder");
-    std::fs::copy(&built, out.join("ptyd-holder")).expect("the holder was just built");
+    status.is_ok_and(|s| s.success()).then(|| target_dir.join(target).join("holder/ptyd-holder"))
 }
 
 fn var(name: &str) -> String {

@@ -53,8 +53,15 @@ impl Check {
 
 /// Everything that can be seen without a server.
 pub fn checks(paths: &Paths) -> Vec<Check> {
-    let mut all =
-        vec![pty(), splice(paths), syscall(), bash(), socket(&paths.socket), token(&paths.state_dir.join("token"))];
+    let mut all = vec![
+        pty(),
+        splice(paths),
+        of_holder(server::holder_is_static()),
+        syscall(),
+        bash(),
+        socket(&paths.socket),
+        token(&paths.state_dir.join("token")),
+    ];
     all.extend([state_dir(&paths.state_dir), runtime_dir(), space(&paths.state_dir)]);
     all.extend(survival());
     all
@@ -81,6 +88,14 @@ fn splice(paths: &Paths) -> Check {
 }
 
 /// Asked of a child, for everybody may look at oneself, and what may be seen of others is the kernel's to say (Yama).
+fn of_holder(is_static: bool) -> Check {
+    if is_static {
+        return Check::ok("holder", "the program that holds a session is static");
+    }
+    let fix = "build ptyd where a static C library is installed (libc6-dev, glibc-static) or Rust's musl target";
+    Check::warn("holder", "the program that holds a session is dynamic: each one takes almost twice the memory", fix)
+}
+
 fn syscall() -> Check {
     let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
     let read = child.and_then(|mut child| {
@@ -261,6 +276,11 @@ mod tests {
         );
         assert_eq!(state(of_logind(true, "#KillUserProcesses=no\nKillUserProcesses=yes\n")), (State::Warn, true));
         assert_eq!(state(of_logind(true, "KillUserProcesses=yes\nKillUserProcesses=no\n")), (State::Ok, false));
+    }
+
+    #[test]
+    fn a_dynamic_holder_is_a_warning() {
+        assert_eq!([of_holder(true).state, of_holder(false).state], [State::Ok, State::Warn]);
     }
 
     #[test]

@@ -37,3 +37,4 @@ pub mod ws;
 pub use config::Config;
 pub use holder::splice_works;
 pub use listen::serve;
+pub use sessions::holder_is_static;

@@ -6,6 +6,7 @@
 
 pub mod cgroup;
 pub mod fault;
+pub mod memory;
 pub mod process;
 pub mod pty;
 pub mod signal;

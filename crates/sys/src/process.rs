@@ -115,12 +115,23 @@ pub fn signal_exactly(pid: u32, start_ticks: u64, signo: i32) -> bool {
 
 /// The children of every thread of a process (`/proc/<pid>/task/<tid>/children`).
 pub fn children(pid: u32, into: &mut Vec<u32>) {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        return;
-    };
-    for task in tasks.flatten() {
-        if let Ok(list) = fs::read_to_string(task.path().join("children")) {
+    for_each_task(pid, |tid| {
+        if let Ok(list) = fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")) {
             into.extend(list.split_ascii_whitespace().filter_map(|c| c.parse::<u32>().ok()));
+        }
+    });
+}
+
+/// Each thread of a process, by names read into the stack: opendir(3) wants eight pages of heap, once for every look.
+fn for_each_task(pid: u32, mut each: impl FnMut(u32)) {
+    use rustix::fs::{Mode, OFlags, RawDir};
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(folder) = rustix::fs::open(format!("/proc/{pid}/task"), flags, Mode::empty()) else { return };
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 1024];
+    let mut names = RawDir::new(folder, &mut buffer);
+    while let Some(Ok(entry)) = names.next() {
+        if let Some(tid) = entry.file_name().to_str().ok().and_then(|name| name.parse().ok()) {
+            each(tid);
         }
     }
 }
@@ -251,18 +262,13 @@ pub fn blocked(pid: u32, tty: &Path) -> Blocked {
     // Another thread may be the reader; programs with very many threads are not searched to the end. While the first one
     // does something else than to wait for them, the program works and only listens besides.
     let at_most = if waits_for_its_own(pid) { Blocked::Reads } else { Blocked::PollsForATime };
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        return main;
-    };
-    tasks
-        .flatten()
-        .take(THREADS_MAX)
-        .filter_map(|t| t.file_name().to_str().and_then(|n| n.parse::<u32>().ok()))
-        .filter(|tid| *tid != pid)
-        .map(|tid| blocked_task(pid, tid, tty))
-        .max()
-        .unwrap_or(main)
-        .clamp(main, at_most)
+    let mut others = Vec::new();
+    for_each_task(pid, |tid| {
+        if tid != pid && others.len() < THREADS_MAX {
+            others.push(tid);
+        }
+    });
+    others.into_iter().map(|tid| blocked_task(pid, tid, tty)).max().unwrap_or(main).clamp(main, at_most)
 }
 
 /// Whether the first thread waits, without a time limit, for another one (futex(2), pthread_join(3)) or a signal (pause(2)).

@@ -157,6 +157,8 @@ struct Holder {
     is_full: bool,
     has_more: bool,
     quiet_at: Option<u64>,
+    /// Nothing has come for a while, so the memory that the last turns have used is given back.
+    gives_back: bool,
     announce_by: Option<u64>,
     /// The marker of the newest end: it is on its way to behind this offset.
     expects_marker: Option<Offset>,
@@ -185,6 +187,8 @@ pub fn run(folder: &Path) -> io::Result<()> {
     // A shell takes longer to start than all that it needs from us, so it goes first.
     let given = Given { command_file: &command_file, theirs: attestation.theirs };
     let (shell_pid, server) = start_shell(&spec, terminal.follower, given, server)?;
+    // The shell has them, and nobody reads them here again.
+    let spec = Spec { argv: Vec::new(), env: Vec::new(), meta: Vec::new(), ..spec };
     let parts = (spec, signals, server, terminal.leader, attestation.ours, command_file);
     let mut holder = Holder::of_shell(shell_pid, folder, &terminal.path, parts).inspect_err(|_| {
         // It would have nobody to hold it.
@@ -192,6 +196,10 @@ pub fn run(folder: &Path) -> io::Result<()> {
     })?;
     while !holder.is_over {
         holder.turn()?;
+        // Behind the turn: what it has touched of the stack is of no more use.
+        if std::mem::take(&mut holder.gives_back) {
+            sys::memory::give_back();
+        }
     }
     holder.farewell();
     Ok(())
@@ -402,6 +410,7 @@ impl Holder {
             is_full: false,
             has_more: false,
             quiet_at: None,
+            gives_back: false,
             announce_by: None,
             expects_marker: None,
             has_marker: false,
@@ -419,6 +428,8 @@ impl Holder {
         Ok(holder)
     }
 
+    // Its frame is gone when the memory below it is given back.
+    #[inline(never)]
     fn turn(&mut self) -> io::Result<()> {
         let ready = self.wait_for_something()?;
         let now = time::monotonic_us();
@@ -491,6 +502,7 @@ impl Holder {
         } else if self.quiet_at.is_some_and(|at| at <= now) {
             self.quiet_at = None;
             self.pump.rest();
+            self.gives_back = true;
         }
     }
 

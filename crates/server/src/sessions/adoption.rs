@@ -68,7 +68,7 @@ impl Manager {
         }
         self.remember_key(&shared);
         self.store().put_session(row(&shared, None));
-        tokio::spawn(supervision::watch_over(Arc::clone(self), session, self.stopping.subscribe()));
+        tokio::spawn(supervision::watch_over(Arc::clone(self), Box::new(session), self.stopping.subscribe()));
         Ok(handle)
     }
 

@@ -11,9 +11,25 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
 /// The holder's program, built into this one.
-const HOLDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ptyd-holder"));
+static HOLDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ptyd-holder"));
 /// Its file where the kernel does not execute from memory.
 const HOLDER_FILE: &str = "ptyd-holder";
+
+/// Whether the holder is a static program: a dynamic one takes almost twice the memory, once for each session.
+#[must_use]
+pub fn holder_is_static() -> bool {
+    !names_an_interpreter(HOLDER)
+}
+
+/// Whether the kernel is to start a dynamic linker for this program (elf(5), `PT_INTERP`). Of a 64-bit program the header says at
+/// 32 where the table of its segments begins, at 54 how long an entry is, and at 56 how many there are.
+fn names_an_interpreter(program: &[u8]) -> bool {
+    const PT_INTERP: u32 = 3;
+    let short = |at: usize| usize::from(u16::from_le_bytes([program[at], program[at + 1]]));
+    let word = |at: usize| program[at..at + 4].try_into().map_or(0, u32::from_le_bytes);
+    let table = program[32..40].try_into().map_or(0, u64::from_le_bytes) as usize;
+    (0..short(56)).any(|number| word(table + number * short(54)) == PT_INTERP)
+}
 
 /// The holder's program where it can be executed.
 #[derive(Debug)]
@@ -91,4 +107,16 @@ pub(crate) fn connect(folder: &Path) -> io::Result<UnixStream> {
     let stream = sys::socket::connect_in(folder, holder::SOCKET_FILE)?;
     stream.set_nonblocking(true)?;
     UnixStream::from_std(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holder_in_this_program_is_static() {
+        let own = std::fs::read("/proc/self/exe").expect("we run");
+        assert_eq!(names_an_interpreter(&own), cfg!(not(target_feature = "crt-static")), "this program itself");
+        assert!(holder_is_static(), "a static C library is missing here (libc6-dev has it, or the musl target)");
+    }
 }

@@ -42,6 +42,7 @@ mod viewing;
 mod wait;
 
 pub use feed::Feed;
+pub use launch::holder_is_static;
 pub use manager::Manager;
 
 /// The variable by which a session's processes are known.

@@ -31,7 +31,7 @@ impl Drop for Alarm {
 /// Runs the actor to its end, and takes its session up again where that was a panic. It is boxed because that ends in here.
 pub(super) fn watch_over(
     manager: Arc<Manager>,
-    session: Session,
+    session: Box<Session>,
     stopping: watch::Receiver<bool>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {

@@ -270,8 +270,8 @@ fn idleness(server: &Server, rest: &mut Rest, figures: &mut Figures) -> Result<(
     ensure!(holders.len() == usize::try_from(IDLE)?, "{} holders for {IDLE} sessions", holders.len());
     let held: u64 = holders.iter().map(|pid| footprint(*pid).share_bytes).sum();
     let grown = footprint(server.pid()).share_bytes.saturating_sub(alone);
-    figures.bytes("an idle session: holder", held / u64::from(IDLE), 64 << 10);
-    figures.bytes("an idle session: holder and server", (held + grown) / u64::from(IDLE), 150 << 10);
+    figures.bytes("an idle session: holder", held / u64::from(IDLE), 88 << 10);
+    figures.bytes("an idle session: holder and server", (held + grown) / u64::from(IDLE), 110 << 10);
 
     let spent = || with_descendants(server.pid()).into_iter().map(Pid::processor_time).sum::<Duration>();
     ensure!(!server.pid().ends_within(SETTLED), "the server ended");

@@ -400,7 +400,7 @@ impl Session {
     }
 
     /// Runs until the session is over; gives itself back so that the manager can put it on record.
-    pub(crate) async fn run(mut self, mut everyone: watch::Receiver<bool>) -> Self {
+    pub(crate) async fn run(mut self: Box<Self>, mut everyone: watch::Receiver<bool>) -> Box<Self> {
         loop {
             sys::fault::stumble("turn");
             self.hear_frames();
