@@ -14,7 +14,7 @@ use std::path::Path;
 /// What each crate of ours may depend on among ours.
 const WALLS: [(&str, &[&str]); 10] = [
     ("api", &[]),
-    ("cli", &["api", "client", "server", "sys"]),
+    ("cli", &["api", "client", "server", "sys", "terminal"]),
     ("client", &["api"]),
     ("e2e", &["api", "client"]),
     ("holder", &["journal", "sys"]),

@@ -13,6 +13,8 @@
 //!
 //! * [`scan`] is the only part that looks at every byte of every session while it lives, so it is the cheap one.
 //! * [`boundary`] trusts a marker only together with its record, which came over a socket that output cannot reach.
+//! * [`guest`] is for output that is shown in a person's own terminal: what it changed there is undone afterwards; [`piped`] is for
+//!   output that goes to a pipe as text, line by line.
 //! * [`screen`] and [`transcript`] hide the emulators they wrap (`alacritty_terminal`, `avt`): no type of theirs is in
 //!   this crate's interface.
 //!
@@ -20,6 +22,8 @@
 //! All three parsers agree on what a control sequence is because one module, `sequence`, cuts them out.
 
 pub mod boundary;
+pub mod guest;
+pub mod piped;
 mod query;
 pub mod scan;
 pub mod screen;
@@ -29,6 +33,8 @@ mod unseen;
 mod utf8;
 
 pub use boundary::{Boundaries, Boundary, Flags, Record, parse_record};
+pub use guest::{Changes, OneScreen};
+pub use piped::Piped;
 pub use query::{Colour, ModeState, Query, Terminator};
 pub use scan::{Found, MarkerKind, Modes, Nonce, Part, Scanner, strip};
 pub use screen::{Cursor, Screen, Span};

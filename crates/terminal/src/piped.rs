@@ -1,0 +1,174 @@
+//! Output for a pipe or a file: each line as it comes, as text.
+//!
+//! A line without control characters is passed on byte for byte, tabs and trailing blanks too, but for the carriage return
+//! that the terminal put before its line feed. Any other line is what a person would have read in it: colours are gone, what was
+//! written over is what it became, and what a program painted on the alternate screen leaves nothing.
+
+use crate::scan::Scanner;
+use crate::transcript::Transcript;
+
+/// A line is held until it ends, for a carriage return may begin it anew; of a longer one the beginning is given away.
+const LINE_BYTES_MAX: usize = 64 << 10;
+const TAKE_ALTERNATE: &[u8] = b"\x1b[?1049h";
+
+/// Turns consecutive chunks of output into lines of text.
+pub struct Piped {
+    cols: u16,
+    /// Knows which screen is shown.
+    scanner: Scanner,
+    /// The line that has not ended.
+    line: Vec<u8>,
+    /// What a line with control characters has become, once it is too long to be held.
+    painted: Option<Transcript>,
+    began_on_alternate: bool,
+}
+
+impl Piped {
+    /// Of a terminal with `cols` columns.
+    pub fn new(cols: u16) -> Self {
+        Self { cols, scanner: Scanner::new(0), line: Vec::new(), painted: None, began_on_alternate: false }
+    }
+
+    /// Reads the next output bytes; gives what can be passed on.
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len());
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.scanner.feed(part, &mut |_| {});
+            match part.strip_suffix(b"\n") {
+                Some(rest) => {
+                    self.take(rest, &mut out);
+                    self.end_line(&mut out);
+                }
+                None => self.take(part, &mut out),
+            }
+        }
+        out
+    }
+
+    /// The rest: a line that did not end.
+    pub fn finish(mut self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.text(&mut out);
+        out
+    }
+
+    fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        if let Some(painted) = &mut self.painted {
+            painted.feed(bytes);
+            out.extend_from_slice(painted.take_finished().as_bytes());
+            return;
+        }
+        self.line.extend_from_slice(bytes);
+        if self.line.len() <= LINE_BYTES_MAX {
+            return;
+        }
+        if self.began_on_alternate || !is_plain(&self.line) {
+            self.painted = Some(self.painted_line());
+            self.line.clear();
+        } else {
+            let returns = self.line.len() - without_returns(&self.line).len();
+            out.extend(self.line.drain(..self.line.len() - returns));
+        }
+    }
+
+    fn end_line(&mut self, out: &mut Vec<u8>) {
+        self.text(out);
+        let is_on_alternate = self.scanner.modes().alt_screen;
+        if !is_on_alternate {
+            out.push(b'\n');
+        }
+        self.began_on_alternate = is_on_alternate;
+    }
+
+    /// The text of the line so far, which is then forgotten.
+    fn text(&mut self, out: &mut Vec<u8>) {
+        if let Some(painted) = self.painted.take() {
+            out.extend_from_slice(painted.finish().text.as_bytes());
+        } else if self.began_on_alternate || !is_plain(&self.line) {
+            out.extend_from_slice(self.painted_line().finish().text.as_bytes());
+        } else {
+            out.extend_from_slice(without_returns(&self.line));
+        }
+        self.line.clear();
+    }
+
+    fn painted_line(&self) -> Transcript {
+        let mut transcript = Transcript::new(self.cols);
+        if self.began_on_alternate {
+            transcript.feed(TAKE_ALTERNATE);
+        }
+        transcript.feed(without_returns(&self.line));
+        transcript
+    }
+}
+
+fn without_returns(line: &[u8]) -> &[u8] {
+    let end = line.iter().rposition(|byte| *byte != b'\r').map_or(0, |last| last + 1);
+    &line[..end]
+}
+
+fn is_plain(line: &[u8]) -> bool {
+    without_returns(line).iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piped(bytes: &[u8], cut: usize) -> Vec<u8> {
+        let mut piped = Piped::new(80);
+        let mut out = piped.feed(&bytes[..cut]);
+        out.extend(piped.feed(&bytes[cut..]));
+        out.extend(piped.finish());
+        out
+    }
+
+    #[test]
+    fn lines_are_their_text_wherever_the_output_is_cut() {
+        for (bytes, text) in [
+            (&b"hi\r\n"[..], &b"hi\n"[..]),
+            (b"a\tb  \r\n\r\nno end", b"a\tb  \n\nno end"),
+            (b"dos\r\r\n\xff\xfe\r\n", b"dos\n\xff\xfe\n"),
+            (b"\x1b[31mred\x1b[0m and \xc3\xa9\r\n", b"red and \xc3\xa9\n"),
+            (b" 10%\r 50%\r100%\r\ndone\r\n", b"100%\ndone\n"),
+            (b"ab\x08c\x07\r\n", b"ac\n"),
+            (b"before\r\n\x1b[?1049h\x1b[2Jpaint\r\nmore\r\n\x1b[?1049lafter\r\n", b"before\nafter\n"),
+            (b"\x1b]0;title\x07\x1b[?2004l", b""),
+            (b"nul \x00\r\n", b"nul \\x00\n"),
+        ] {
+            for cut in 0..=bytes.len() {
+                let seen = piped(bytes, cut);
+                assert!(
+                    seen == text,
+                    "{:?} cut at {cut}: {:?}",
+                    bytes.escape_ascii().to_string(),
+                    seen.escape_ascii().to_string()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_whole_line_is_passed_on_at_once() {
+        let mut piped = Piped::new(80);
+        assert_eq!(piped.feed(b"one\r\ntwo\r"), b"one\n");
+        assert_eq!(piped.feed(b"\nthree"), b"two\n");
+    }
+
+    #[test]
+    fn a_line_without_end_takes_no_memory_without_bound() {
+        let mut plain = Piped::new(80);
+        let mut passed = 0;
+        for _ in 0..100 {
+            passed += plain.feed(&[b'x'; 10_000]).len();
+            assert!(plain.line.len() <= LINE_BYTES_MAX);
+        }
+        assert_eq!(passed + plain.finish().len(), 1_000_000);
+        let mut painted = Piped::new(80);
+        for percent in 0..20_000 {
+            painted.feed(format!("\r{percent} of 20000").as_bytes());
+            assert!(painted.line.len() <= LINE_BYTES_MAX);
+        }
+        assert_eq!(painted.feed(b"\r\n"), b"19999 of 20000\n");
+    }
+}
