@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -14,12 +15,15 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::{ClientError, Place};
+use crate::{ClientError, Place, owner};
 
 type Sender = SendRequest<Full<Bytes>>;
 
 /// Idle connections that are kept; a client has rarely more than two calls open.
 const IDLE_MAX: usize = 4;
+
+/// The longest that a server may take for an answer, beyond what it was asked to wait.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// A whole answer.
 #[derive(Debug)]
@@ -34,11 +38,22 @@ pub(crate) struct Pool {
     place: Place,
     token: Option<String>,
     idle: Mutex<Vec<Sender>>,
+    pub(crate) answer_max: Duration,
 }
 
 impl Pool {
     pub(crate) fn new(place: Place, token: Option<String>) -> Self {
-        Self { place, token, idle: Mutex::new(Vec::new()) }
+        Self { place, token, idle: Mutex::new(Vec::new()), answer_max: ANSWER_MAX }
+    }
+
+    /// The answer, if it comes in time: a server that is frozen still takes connections.
+    pub(crate) async fn answered<T>(
+        &self,
+        waits: Duration,
+        answer: impl Future<Output = Result<T, ClientError>>,
+    ) -> Result<T, ClientError> {
+        let most = self.answer_max + waits;
+        tokio::time::timeout(most, answer).await.unwrap_or(Err(ClientError::Silent(most)))
     }
 
     /// Sends one request and takes its whole answer.
@@ -98,14 +113,18 @@ impl Pool {
         path: &str,
         piece: &mut impl FnMut(&[u8]),
     ) -> Result<Result<(), Answer>, ClientError> {
-        let mut fresh = self.connect().await?;
-        let request = self.request(Method::GET, path, Bytes::new())?;
-        let response = fresh.send_request(request).await.map_err(ClientError::Broken)?;
+        let begun = async {
+            let mut fresh = self.connect().await?;
+            let request = self.request(Method::GET, path, Bytes::new())?;
+            let response = fresh.send_request(request).await.map_err(ClientError::Broken)?;
+            Ok((fresh, response))
+        };
+        let (fresh, response) = self.answered(Duration::ZERO, begun).await?;
         if !response.status().is_success() {
             return self.finish(fresh, response).await.map(Err);
         }
         let mut body = response.into_body();
-        while let Some(frame) = body.frame().await {
+        while let Some(frame) = self.answered(Duration::ZERO, async { Ok(body.frame().await) }).await? {
             if let Some(data) = frame.map_err(ClientError::Broken)?.data_ref() {
                 piece(data);
             }
@@ -115,7 +134,7 @@ impl Pool {
 
     fn request(&self, method: Method, path: &str, body: Bytes) -> Result<Request<Full<Bytes>>, ClientError> {
         let host = match self.place {
-            Place::Unix(_) => "localhost".to_owned(),
+            Place::Unix { .. } => "localhost".to_owned(),
             Place::Tcp(address) => address.to_string(),
         };
         let mut request = Request::builder()
@@ -135,7 +154,11 @@ impl Pool {
 
     async fn connect(&self) -> Result<Sender, ClientError> {
         match &self.place {
-            Place::Unix(path) => handshake(UnixStream::connect(path).await.map_err(|e| unreached(path, e))?).await,
+            Place::Unix { path, owner } => {
+                let stream = UnixStream::connect(path).await.map_err(|e| unreached(path, e))?;
+                owner::check(&stream, path, *owner).map_err(ClientError::Closed)?;
+                handshake(stream).await
+            }
             Place::Tcp(address) => {
                 let stream = TcpStream::connect(address).await.map_err(ClientError::NoServer)?;
                 // Without it small requests only wait for more to come.
@@ -169,7 +192,12 @@ fn unreached(path: &Path, error: io::Error) -> ClientError {
     if error.kind() == io::ErrorKind::PermissionDenied {
         ClientError::Closed(io::Error::new(error.kind(), format!("{}: {error}", path.display())))
     } else {
-        ClientError::NoServer(error)
+        let why = match error.kind() {
+            io::ErrorKind::NotFound => format!("there is no socket {}", path.display()),
+            io::ErrorKind::ConnectionRefused => format!("nobody listens on {}", path.display()),
+            _ => format!("{}: {error}", path.display()),
+        };
+        ClientError::NoServer(io::Error::new(error.kind(), why))
     }
 }
 

@@ -4,10 +4,11 @@
 //! before anything went out, so no command runs twice.
 
 mod connection;
+pub mod owner;
 
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use api::{
     CommandExecution, CommandList, CreateRequest, Dimensions, ErrorCode, ExecuteRequest, InputRequest, NewToken,
@@ -18,6 +19,7 @@ use connection::{Answer, Pool};
 use hyper::Method;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -25,7 +27,12 @@ use serde::de::DeserializeOwned;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// Its Unix socket.
-    Unix(PathBuf),
+    Unix {
+        /// Where it is.
+        path: PathBuf,
+        /// Who may listen there besides this user and root.
+        owner: Option<u32>,
+    },
     /// Its loopback listener.
     Tcp(SocketAddr),
 }
@@ -36,9 +43,12 @@ pub enum ClientError {
     /// Nobody listens.
     #[error("no server answers: {0}")]
     NoServer(std::io::Error),
-    /// Somebody may listen, but this user is not let in.
+    /// Somebody may listen, but this user is not let in, or does not trust who it is.
     #[error("the server's socket is closed to this user: {0}")]
     Closed(std::io::Error),
+    /// The server took the request and has not answered; whether it did what was asked is not known.
+    #[error("the server does not answer: nothing came within {} s", .0.as_secs())]
+    Silent(Duration),
     /// The connection broke off; whether the server did what was asked is not known.
     #[error("the connection to the server broke off: {0}")]
     Broken(hyper::Error),
@@ -55,7 +65,7 @@ impl ClientError {
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Refused(problem) => Some(problem.code),
-            Self::NoServer(_) | Self::Closed(_) | Self::Broken(_) | Self::Strange(_) => None,
+            Self::NoServer(_) | Self::Closed(_) | Self::Silent(_) | Self::Broken(_) | Self::Strange(_) => None,
         }
     }
 
@@ -64,7 +74,7 @@ impl ClientError {
         match self {
             Self::NoServer(_) | Self::Broken(_) => true,
             Self::Refused(problem) => problem.code == ErrorCode::ServerRestarting,
-            Self::Closed(_) | Self::Strange(_) => false,
+            Self::Closed(_) | Self::Silent(_) | Self::Strange(_) => false,
         }
     }
 }
@@ -81,12 +91,29 @@ struct Call<'a> {
     path: String,
     body: Option<Vec<u8>>,
     key: Option<&'a str>,
+    /// How long the server is asked to wait before it answers.
+    waits: Duration,
+}
+
+/// How long the server waits where a request names no time.
+const WAIT_DEFAULT: f64 = 30.0;
+/// A search of a long journal takes its time.
+const SEARCH: Duration = Duration::from_secs(240);
+
+fn seconds(given: Option<f64>) -> Duration {
+    // What is no time is refused by the server at once.
+    Duration::try_from_secs_f64(given.unwrap_or(WAIT_DEFAULT)).unwrap_or_default()
 }
 
 impl Client {
-    /// Over the Unix socket; the kernel tells the server who we are.
+    /// Over the Unix socket; the kernel tells the server who we are, and us that it is this user's server or root's.
     pub fn unix(socket: impl Into<PathBuf>) -> Self {
-        Self { pool: Pool::new(Place::Unix(socket.into()), None) }
+        Self { pool: Pool::new(Place::Unix { path: socket.into(), owner: None }, None) }
+    }
+
+    /// The same for a server that this user runs.
+    pub fn unix_of(socket: impl Into<PathBuf>, owner: u32) -> Self {
+        Self { pool: Pool::new(Place::Unix { path: socket.into(), owner: Some(owner) }, None) }
     }
 
     /// Over loopback, with the bearer token.
@@ -107,7 +134,17 @@ impl Client {
     /// `GET /terminals`; the terminated ones only when `status` asks for them.
     pub async fn list(&self, status: Option<&str>) -> Result<SessionList, ClientError> {
         let status = status.map(|s| format!("&status={}", escaped(s))).unwrap_or_default();
-        self.json(get(format!("/terminals?limit=1000{status}"))).await
+        let mut all: SessionList = self.json(get(format!("/terminals?limit=1000{status}"))).await?;
+        // The server gives a thousand at once.
+        while all.terminals.len() < all.total {
+            let offset = all.terminals.len();
+            let next: SessionList = self.json(get(format!("/terminals?limit=1000&offset={offset}{status}"))).await?;
+            if next.terminals.is_empty() {
+                break;
+            }
+            all.terminals.extend(next.terminals);
+        }
+        Ok(all)
     }
 
     /// `GET /terminals/{session}`.
@@ -155,7 +192,8 @@ impl Client {
         body: &ExecuteRequest,
         key: Option<&str>,
     ) -> Result<CommandExecution, ClientError> {
-        self.json(Call { key, ..post(format!("/terminals/{}/execute", escaped(session)), body)? }).await
+        let waits = if body.wait_for_completion == Some(false) { Duration::ZERO } else { seconds(body.timeout) };
+        self.json(Call { key, waits, ..post(format!("/terminals/{}/execute", escaped(session)), body)? }).await
     }
 
     /// `GET …/commands`.
@@ -176,7 +214,8 @@ impl Client {
         body: &InputRequest,
         key: Option<&str>,
     ) -> Result<WaitAnswer, ClientError> {
-        self.json(Call { key, ..post(format!("/terminals/{}/input", escaped(session)), body)? }).await
+        let waits = seconds(body.timeout);
+        self.json(Call { key, waits, ..post(format!("/terminals/{}/input", escaped(session)), body)? }).await
     }
 
     /// `POST …/signal`.
@@ -201,17 +240,20 @@ impl Client {
 
     /// `POST …/wait`.
     pub async fn wait(&self, session: &str, body: &WaitRequest) -> Result<WaitAnswer, ClientError> {
-        self.json(post(format!("/terminals/{}/wait", escaped(session)), body)?).await
+        let waits = seconds(body.timeout);
+        self.json(Call { waits, ..post(format!("/terminals/{}/wait", escaped(session)), body)? }).await
     }
 
     /// `GET …/output`.
     pub async fn output(&self, session: &str, query: &OutputQuery) -> Result<Output, ClientError> {
-        self.json(get(format!("/terminals/{}/output?{}", escaped(session), query_of(query)?))).await
+        let waits = Duration::from_millis(query.wait_ms.unwrap_or_default());
+        self.json(Call { waits, ..get(format!("/terminals/{}/output?{}", escaped(session), query_of(query)?)) }).await
     }
 
     /// `GET …/search`.
     pub async fn search(&self, session: &str, query: &SearchQuery) -> Result<SearchAnswer, ClientError> {
-        self.json(get(format!("/terminals/{}/search?{}", escaped(session), query_of(query)?))).await
+        let path = format!("/terminals/{}/search?{}", escaped(session), query_of(query)?);
+        self.json(Call { waits: SEARCH, ..get(path) }).await
     }
 
     /// `GET …/screen`.
@@ -232,7 +274,8 @@ impl Client {
 
     /// `GET /mcp/stdio`: the raw MCP stream, over the Unix socket.
     pub async fn mcp_stdio(&self) -> Result<TokioIo<Upgraded>, ClientError> {
-        self.pool.upgrade("/mcp/stdio", "ptyd-mcp").await.and_then(|upgraded| upgraded.map_err(|a| refusal(&a)))
+        let upgraded = self.pool.answered(Duration::ZERO, self.pool.upgrade("/mcp/stdio", "ptyd-mcp")).await;
+        upgraded.and_then(|upgraded| upgraded.map_err(|a| refusal(&a)))
     }
 
     async fn json<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, ClientError> {
@@ -244,17 +287,18 @@ impl Client {
     }
 
     async fn send(&self, call: Call<'_>) -> Result<Answer, ClientError> {
-        self.pool.send(call.method, &call.path, call.body.unwrap_or_default().into(), call.key).await
+        let body = call.body.unwrap_or_default().into();
+        self.pool.answered(call.waits, self.pool.send(call.method, &call.path, body, call.key)).await
     }
 }
 
 fn get<'a>(path: String) -> Call<'a> {
-    Call { method: Method::GET, path, body: None, key: None }
+    Call { method: Method::GET, path, body: None, key: None, waits: Duration::ZERO }
 }
 
 fn post<'a>(path: String, body: &impl Serialize) -> Result<Call<'a>, ClientError> {
     let body = serde_json::to_vec(body).map_err(|e| ClientError::Strange(e.to_string()))?;
-    Ok(Call { method: Method::POST, path, body: Some(body), key: None })
+    Ok(Call { method: Method::POST, path, body: Some(body), key: None, waits: Duration::ZERO })
 }
 
 fn refusal(answer: &Answer) -> ClientError {
@@ -274,17 +318,11 @@ fn query_of(query: &impl Serialize) -> Result<String, ClientError> {
     Ok(pairs.collect::<Vec<_>>().join("&"))
 }
 
-/// Percent-encodes everything but the unreserved characters (RFC 3986 §2.3).
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
+/// Everything but the unreserved characters (RFC 3986 §2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+fn escaped(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, RESERVED)
 }
 
 #[cfg(test)]
@@ -296,6 +334,25 @@ mod tests {
         let query = OutputQuery { since: Some("o:7".into()), wait_ms: Some(500), ..OutputQuery::default() };
         assert_eq!(query_of(&query).expect("plain"), "since=o%3A7&waitMs=500");
         assert_eq!(query_of(&OutputQuery::default()).expect("plain"), "");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_does_not_answer_is_given_up_after_the_time_that_it_was_asked_to_wait() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("socket");
+        // The kernel takes the connection; nobody ever reads it.
+        let _silent = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+        let mut client = Client::unix(&path);
+        client.pool.answer_max = Duration::from_millis(20);
+        let wait = WaitRequest { timeout: Some(0.1), ..WaitRequest::default() };
+        let given_up_after = |error: ClientError| match error {
+            ClientError::Silent(after) if !error.is_outage() => after.as_millis(),
+            other => panic!("{other}"),
+        };
+        assert_eq!(client.session("s").await.map(drop).map_err(given_up_after), Err(20));
+        assert_eq!(client.wait("s", &wait).await.map(drop).map_err(given_up_after), Err(120));
+        assert_eq!(client.recording("s", 2, |_| ()).await.map_err(given_up_after), Err(20));
+        assert_eq!(client.mcp_stdio().await.map(drop).map_err(given_up_after), Err(20));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -73,7 +74,9 @@ impl Server {
 
     /// The same with another binary.
     pub fn start_with(binary: Binary, home: Home, start: Start) -> Self {
-        let client = Arc::new(Client::unix(home.socket()));
+        // The home is given to whoever runs the server.
+        let owner = fs::metadata(home.path()).expect("it is there").uid();
+        let client = Arc::new(Client::unix_of(home.socket(), owner));
         let server = Self { home, start, client, state: Mutex::new(State { binary, running: None }) };
         server.launch();
         server.is_ready();
