@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use serde_json::{Value, json};
@@ -41,6 +42,7 @@ const OF_EVERY_COMMAND: [&str; 4] = ["state_dir", "socket", "config", "runtime_d
 
 /// Reads the command line; for a server the configuration file stands behind it and the environment.
 pub fn read(command: Command) -> Result<ArgMatches, Failure> {
+    let command = without_empty_variables(command);
     let matches = command.clone().get_matches();
     if matches.subcommand_name() != Some("serve") {
         return Ok(matches);
@@ -59,9 +61,11 @@ fn with_file(command: Command, given: &PathOptions) -> Result<(Command, ConfigFi
     let mut serve = command.find_subcommand("serve").cloned().unwrap_or_default();
     let known: Vec<String> = settings(&serve).into_iter().map(|(name, _)| name).collect();
     for (name, words) in file.settings() {
-        let wrong = |what: String| Failure::usage(format!("{}: server.{name}: {what}", path.display()));
+        let line = file.line(&name).unwrap_or(1);
+        let wrong = |what: String| Failure::usage(format!("{}, line {line}: server.{name}: {what}", path.display()));
         if !known.contains(&name) {
-            return Err(wrong(format!("is no setting; there are {}", known.join(", "))));
+            let meant = resembling(&serve, &name).map(|like| format!("; did you mean {like}?")).unwrap_or_default();
+            return Err(wrong(format!("is no setting{meant} There are {}", known.join(", "))));
         }
         // Alone, so that the message does not speak of a command line that nobody has written.
         let id = name.clone();
@@ -70,6 +74,25 @@ fn with_file(command: Command, given: &PathOptions) -> Result<(Command, ConfigFi
         serve = serve.mut_arg(&id, |arg| arg.default_values(words));
     }
     Ok((command.mut_subcommand("serve", |_| serve), file))
+}
+
+/// The setting that somebody who wrote this may have meant, as it would be told of an option.
+fn resembling(serve: &Command, name: &str) -> Option<String> {
+    let option = format!("--{}", name.replace('_', "-"));
+    let error = serve.clone().try_get_matches_from(["serve", &option]).err()?;
+    match error.get(ContextKind::SuggestedArg)? {
+        ContextValue::String(like) => Some(like.trim_start_matches('-').replace('-', "_")),
+        _ => None,
+    }
+}
+
+/// Without the variables of the environment that are empty: they count as unset, as `docker run -e NAME=` means it.
+fn without_empty_variables(command: Command) -> Command {
+    let command = command.mut_args(|arg| match arg.get_env().map(std::env::var_os) {
+        Some(Some(value)) if value.is_empty() => arg.env(None::<&str>),
+        _ => arg,
+    });
+    command.mut_subcommands(without_empty_variables)
 }
 
 fn first_line(text: &str) -> String {
@@ -96,7 +119,7 @@ pub fn config(
 ) -> Result<ExitCode, Failure> {
     let ConfigCommand::Show { json } = &options.command;
     let path = given.config_file();
-    let (command, file) = with_file(command, given)?;
+    let (command, file) = with_file(without_empty_variables(command), given)?;
     let variables = settings(command.find_subcommand("serve").unwrap_or(&command));
     let matches = command.try_get_matches_from(["ptyd", "serve"]).map_err(Failure::usage)?;
     let (_, serve) = matches.subcommand().ok_or_else(|| Failure::usage("there is no serve"))?;
@@ -135,7 +158,8 @@ pub fn config(
         let rows = rows.into_iter().map(|(name, value, source)| (name, json!({ "value": value, "source": source })));
         say::json(&Value::Object(rows.collect()))?;
     } else {
-        let rows = rows.into_iter().map(|(name, value, source)| [format!("{name} = {value}"), format!("# {source}")]);
+        let rows =
+            rows.into_iter().map(|(name, value, source)| vec![format!("{name} = {value}"), format!("# {source}")]);
         say::data(table(rows.collect()))?;
     }
     Ok(ExitCode::SUCCESS)

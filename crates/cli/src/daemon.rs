@@ -26,11 +26,19 @@ pub const TAKEN: u8 = 75;
 
 /// A connection to the server, which is started if there is none.
 pub fn connect_or_start(paths: &Paths) -> io::Result<UnixStream> {
-    match UnixStream::connect(&paths.socket) {
+    match connect(&paths.socket) {
         Ok(stream) => Ok(stream),
+        Err(e) if e.get_ref().is_some() => Err(e),
         Err(e) if is_absent(&e) => start_server(paths),
         Err(e) => Err(io::Error::new(e.kind(), format!("{}: {e}", paths.socket.display()))),
     }
+}
+
+/// A connection to the server that runs, if it is this user's or root's.
+fn connect(socket: &Path) -> io::Result<UnixStream> {
+    let stream = UnixStream::connect(socket)?;
+    client::owner::check(&stream, socket, None)?;
+    Ok(stream)
 }
 
 /// Whether this error means that no server is there (and not, say, that the socket is somebody else's).
@@ -63,7 +71,7 @@ fn start(paths: &Paths, command: impl Fn() -> io::Result<Command>, patience: Dur
         if greeting.read(&mut [0])? > 0 {
             // Whoever started it may live long: without this thread a server that ends would stay as a zombie.
             std::thread::spawn(move || child.wait());
-            return UnixStream::connect(&paths.socket);
+            return connect(&paths.socket);
         }
         let status = child.wait()?;
         if status.code() != Some(i32::from(TAKEN)) || Instant::now() + pause > deadline {
@@ -72,7 +80,7 @@ fn start(paths: &Paths, command: impl Fn() -> io::Result<Command>, patience: Dur
         // Another one was a moment faster. It is there soon, or ends, and then the next attempt takes its place.
         let _ = poll(&mut [], Timespec::try_from(pause).ok().as_ref());
         pause = (pause * 2).min(PAUSE_MAX);
-        if let Ok(stream) = UnixStream::connect(&paths.socket) {
+        if let Ok(stream) = connect(&paths.socket) {
             return Ok(stream);
         }
     }

@@ -5,6 +5,8 @@ use std::{fmt, io};
 use api::ErrorCode;
 use client::ClientError;
 
+/// clap's own.
+pub const USAGE: u8 = 2;
 const NOT_ALLOWED: u8 = 4;
 const NO_SERVER: u8 = 5;
 
@@ -24,7 +26,7 @@ impl Failure {
 
     /// A wrong use that clap cannot see.
     pub fn usage(message: impl fmt::Display) -> Self {
-        Self::with(2, message)
+        Self::with(USAGE, message)
     }
 
     /// No such session.
@@ -62,12 +64,17 @@ impl From<io::Error> for Failure {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let code = match &error {
-            ClientError::NoServer(_) => NO_SERVER,
+            ClientError::NoServer(_) | ClientError::Silent(_) => NO_SERVER,
             ClientError::Closed(_) => NOT_ALLOWED,
             ClientError::Broken(_) | ClientError::Strange(_) => 1,
             ClientError::Refused(problem) => of(problem.code),
         };
-        let hint = if matches!(error, ClientError::NoServer(_)) { "; start one with: ptyd serve" } else { "" };
+        let hint = match &error {
+            ClientError::NoServer(_) => "; `ptyd new`, `run` and `mcp` start one",
+            ClientError::Silent(_) => "; `ptyd doctor` looks at it",
+            ClientError::Refused(problem) if problem.code == ErrorCode::StartFailed => "; `ptyd doctor` may say why",
+            ClientError::Refused(_) | ClientError::Closed(_) | ClientError::Broken(_) | ClientError::Strange(_) => "",
+        };
         Self::with(code, format!("{error}{hint}"))
     }
 }

@@ -1,10 +1,33 @@
 //! What is typed while attached: bytes as they are, but for the keys that detach.
 
+use std::fmt;
 use std::str::FromStr;
 
 /// The keys that detach, such as `C-\ C-\`: control keys or single characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DetachKey(Vec<u8>);
+
+impl DetachKey {
+    /// Those that are meant where none are named.
+    pub const USUAL: &str = r"C-\ C-\";
+}
+
+impl Default for DetachKey {
+    fn default() -> Self {
+        const CONTROL_BACKSLASH: u8 = 0x1c;
+        Self(vec![CONTROL_BACKSLASH; 2])
+    }
+}
+
+impl fmt::Display for DetachKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = self.0.iter().map(|byte| match byte {
+            control @ ..0x20 => format!("C-{}", char::from(control | 0x40).to_ascii_lowercase()),
+            other => char::from(*other).to_string(),
+        });
+        f.write_str(&named.collect::<Vec<_>>().join(" "))
+    }
+}
 
 impl FromStr for DetachKey {
     type Err = String;
@@ -86,6 +109,11 @@ mod tests {
         assert_eq!("C-\\ C-\\".parse(), Ok(DetachKey(vec![0x1c, 0x1c])));
         assert_eq!("ctrl-a d".parse(), Ok(DetachKey(vec![1, b'd'])));
         assert_eq!("^]".parse(), Ok(DetachKey(vec![0x1d])));
+        assert_eq!(DetachKey::USUAL.parse(), Ok(DetachKey::default()));
+        assert_eq!(
+            ["C-\\ C-\\", "ctrl-A d", "^]"].map(|keys| keyboard(keys).detach.to_string()),
+            ["C-\\ C-\\", "C-a d", "C-]"]
+        );
         assert!(["", "C-", "C-1", "Up", "é"].iter().all(|t| t.parse::<DetachKey>().is_err()));
     }
 

@@ -175,7 +175,7 @@ fn state_dir(path: &Path) -> Check {
 }
 
 fn runtime_dir() -> Check {
-    if let Some(dir) = std::env::var_os("PTYD_RUNTIME_DIR") {
+    if let Some(dir) = std::env::var_os("PTYD_RUNTIME_DIR").filter(|dir| !dir.is_empty()) {
         return Check::ok("runtime", format!("{} (PTYD_RUNTIME_DIR)", Path::new(&dir).display()));
     }
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|d| Path::new(d).is_dir()) {

@@ -11,12 +11,16 @@ mod config;
 mod daemon;
 mod doctor;
 mod exit;
+mod feed;
 mod follow;
 mod keyboard;
+mod kill;
 mod logs;
 mod machine;
 mod paths;
+mod person;
 mod record;
+mod remove;
 mod run;
 mod say;
 mod search;
@@ -25,6 +29,7 @@ mod sessions;
 mod shim;
 mod token;
 mod tty;
+mod units;
 
 use std::process::ExitCode;
 
@@ -45,7 +50,8 @@ struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 no such session, 4 not allowed, 5 no server, 124 timed out; \
-    `run` and `record` pass the command's own code through. PTYD_LOG sets what is logged, such as debug.";
+    `run` and `record` pass the command's own code through.\nPTYD_LOG sets what is logged, such as debug; PTYD_TOKEN is the token of a server \
+    started here.\nExamples:\n  ptyd run 'make test'; echo data | ptyd run cat\n  ptyd new --name work && ptyd attach work";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -70,7 +76,11 @@ enum Command {
     /// Search a session's output
     Search(search::SearchOptions),
     /// End sessions
-    Kill(sessions::KillOptions),
+    Kill(kill::KillOptions),
+    /// Remove ended sessions, with all of their output, from the disk
+    Rm(remove::RmOptions),
+    /// Remove all ended sessions, or the older ones
+    Prune(remove::PruneOptions),
     /// Make, list and revoke tokens for agents and programs that come over HTTP
     Token(token::TokenOptions),
     /// Show the settings of the server, and where each comes from
@@ -96,6 +106,10 @@ enum Schema {
 }
 
 fn main() -> ExitCode {
+    if std::env::args_os().len() <= 1 {
+        say::lines(Cli::command().render_help());
+        return ExitCode::from(exit::USAGE);
+    }
     match config::read(Cli::command()).and_then(dispatch) {
         Ok(code) => code,
         Err(failure) => {
@@ -119,7 +133,9 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Send(options) => talk(sessions::send(&Client::unix(&paths.socket), &options)),
         Command::Logs(options) => talk(logs::logs(&Client::unix(&paths.socket), &options)),
         Command::Search(options) => talk(search::search(&Client::unix(&paths.socket), &options)),
-        Command::Kill(options) => talk(sessions::kill(&Client::unix(&paths.socket), &options)),
+        Command::Kill(options) => talk(kill::kill(&Client::unix(&paths.socket), &options)),
+        Command::Rm(options) => talk(remove::rm(&Client::unix(&paths.socket), &options)),
+        Command::Prune(options) => talk(remove::prune(&Client::unix(&paths.socket), &options)),
         Command::Token(options) if options.makes() => talk(token::token(&started(&paths)?, &options)),
         Command::Token(options) => talk(token::token(&Client::unix(&paths.socket), &options)),
         Command::Config(options) => config::config(Cli::command(), &cli.paths, &paths, &options),

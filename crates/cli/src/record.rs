@@ -4,7 +4,7 @@
 //! session can be recorded after it has ended.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Seek, Write};
+use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,13 +12,14 @@ use std::time::Duration;
 use api::TerminalSession;
 use clap::Args;
 use client::Client;
+use rustix::fs::{Mode, OFlags};
 
 use crate::exit::Failure;
 use crate::follow::Patience;
 use crate::paths::Paths;
 use crate::run::{self, RunOptions};
-use crate::say;
 use crate::sessions::{self, StartOptions};
+use crate::{say, units};
 
 /// The options of `record`.
 #[derive(Debug, Args)]
@@ -27,7 +28,7 @@ pub struct RecordOptions {
     /// Of this session, which goes on or has ended: an id, a unique part of its beginning, or a name
     #[arg(required_unless_present = "command", conflicts_with_all = ["command", "name", "size", "cwd", "shell", "env", "timeout"])]
     session: Option<String>,
-    /// The file, which must not be there yet [default: the name or the id, and .cast]
+    /// The file, which must not be there yet, or - for stdout [default: the name or the id, and .cast]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The version of the format
@@ -39,7 +40,7 @@ pub struct RecordOptions {
     #[command(flatten)]
     start: StartOptions,
     /// Give up after this long, with exit code 124 and a recording of what there is
-    #[arg(long, value_name = "SECONDS", value_parser = run::seconds)]
+    #[arg(long, value_name = "TIME", value_parser = units::time)]
     timeout: Option<Duration>,
     /// The command, which is run as by `ptyd run`
     #[arg(last = true)]
@@ -59,7 +60,7 @@ pub async fn record(paths: &Paths, options: RecordOptions) -> Result<ExitCode, F
     let request = start.request(name)?;
     // Whether it can be written is better known before a long command than after it.
     let mut cast = output.map(Cast::at).transpose()?;
-    let options = RunOptions::alone(command, start, timeout);
+    let options = RunOptions::alone(command, start, timeout, matches!(cast, Some(Cast::Stdout)));
     let and = async |session: &TerminalSession| {
         let cast = cast.take().map_or_else(|| Cast::begin(None, session), Ok)?;
         cast.write(&client, session, format).await
@@ -67,8 +68,15 @@ pub async fn record(paths: &Paths, options: RecordOptions) -> Result<ExitCode, F
     run::run_and(&client, paths, &options, &request, and).await
 }
 
+/// Where it goes.
+enum Cast {
+    File(CastFile),
+    /// In one piece, once there is all of it: an attempt that a server's end broke off is on nobody's stdout.
+    Stdout,
+}
+
 /// The file. It holds a whole recording when this is dropped, or it is not there.
-struct Cast {
+struct CastFile {
     path: PathBuf,
     file: File,
     is_whole: bool,
@@ -84,40 +92,69 @@ impl Cast {
     }
 
     fn at(path: PathBuf) -> Result<Self, Failure> {
+        if path.as_os_str() == "-" {
+            return Ok(Self::Stdout);
+        }
         match File::create_new(&path) {
-            Ok(file) => Ok(Self { path, file, is_whole: false }),
-            Err(error) => Err(Failure::new(format!("{}: {error}; choose with --output", path.display()))),
+            Ok(file) => Ok(Self::File(CastFile { path, file, is_whole: false })),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Failure::new(format!(
+                "{} is there already and is not written over; name another file with --output",
+                path.display()
+            ))),
+            Err(error) => Err(Failure::new(format!("{}: {error}; name another file with --output", path.display()))),
         }
     }
 
-    async fn write(mut self, client: &Client, session: &TerminalSession, format: u64) -> Result<(), Failure> {
-        let mut patience = Patience::default();
-        loop {
-            // Each attempt begins anew.
-            self.file.set_len(0)?;
-            self.file.rewind()?;
-            let mut file = BufWriter::new(&self.file);
-            let mut written = Ok(());
-            let piece = |piece: &[u8]| {
-                if written.is_ok() {
-                    written = file.write_all(piece);
-                }
-            };
-            if let Err(error) = client.recording(&session.id, format, piece).await {
-                drop(file.into_parts());
-                patience.after(error).await?;
-                continue;
+    async fn write(self, client: &Client, session: &TerminalSession, format: u64) -> Result<(), Failure> {
+        match self {
+            Self::File(mut cast) => {
+                fetch(client, session, format, &mut cast.file).await?;
+                cast.is_whole = true;
+                say::note(format_args!("ptyd: recorded in {}", cast.path.display()));
+                Ok(())
             }
-            written.and_then(|()| file.flush())?;
-            drop(file);
-            self.is_whole = true;
-            say::note(format_args!("ptyd: recorded in {}", self.path.display()));
-            return Ok(());
+            Self::Stdout => {
+                let mut spool = tempfile()?;
+                fetch(client, session, format, &mut spool).await?;
+                spool.rewind()?;
+                let mut out = io::stdout().lock();
+                io::copy(&mut spool, &mut out)?;
+                Ok(out.flush()?)
+            }
         }
     }
 }
 
-impl Drop for Cast {
+/// A file without a name.
+fn tempfile() -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)?.into())
+}
+
+/// Has a whole recording written into the file; each attempt begins anew.
+async fn fetch(client: &Client, session: &TerminalSession, format: u64, file: &mut File) -> Result<(), Failure> {
+    let mut patience = Patience::default();
+    loop {
+        file.set_len(0)?;
+        file.rewind()?;
+        let mut buffer = BufWriter::new(&*file);
+        let mut written = Ok(());
+        let piece = |piece: &[u8]| {
+            if written.is_ok() {
+                written = buffer.write_all(piece);
+            }
+        };
+        if let Err(error) = client.recording(&session.id, format, piece).await {
+            drop(buffer.into_parts());
+            patience.after(error).await?;
+            continue;
+        }
+        written.and_then(|()| buffer.flush())?;
+        return Ok(());
+    }
+}
+
+impl Drop for CastFile {
     fn drop(&mut self) {
         if !self.is_whole {
             let _ = fs::remove_file(&self.path);

@@ -1,4 +1,7 @@
-//! `ptyd run`: a command in a session of its own (or a given one), its bytes on stdout, its exit code as our own.
+//! `ptyd run`: a command in a session of its own (or a given one), its output on stdout, its exit code as our own.
+//!
+//! A person at a terminal types at the program and sees its bytes; data on standard input becomes the program's own; without
+//! either it is said, once, that the program wants input. A pipe gets the output as text.
 
 use std::cell::Cell;
 use std::io::{self, Write};
@@ -6,20 +9,23 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use api::{
-    CommandExecution, CommandStatus, CreateRequest, ErrorCode, ExecuteRequest, NumberOrName, OutputView, SignalRequest,
-    TerminalSession, WaitRequest,
+    CommandExecution, CommandStatus, CreateRequest, EndedBy, ErrorCode, ExecuteRequest, Foreground, NumberOrName,
+    OutputView, SignalRequest, TerminalSession, WaitRequest,
 };
 use clap::Args;
 use client::{Client, ClientError};
+use terminal::Piped;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Failure;
+use crate::feed::{Feed, Input};
 use crate::follow::{self, Patience};
+use crate::keyboard::{DetachKey, Keyboard};
 use crate::paths::Paths;
-use crate::say;
+use crate::person::{self, Left};
 use crate::serve::quoted;
 use crate::sessions::{self, StartOptions};
-use crate::shim;
+use crate::{say, shim, tty, units};
 
 /// The options of `run`.
 #[derive(Debug, Args)]
@@ -33,26 +39,26 @@ pub struct RunOptions {
     #[command(flatten)]
     start: StartOptions,
     /// Give up after this long, with exit code 124
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", value_parser = units::time)]
     timeout: Option<Duration>,
     /// Print the command as JSON when it has ended, not its output
     #[arg(long)]
     json: bool,
+    /// Print every byte as it came, also where no terminal shows it; without this a pipe or a file gets text
+    #[arg(long)]
+    raw: bool,
+    /// Print nothing of the output: stdout is for something else
+    #[arg(skip)]
+    quiet: bool,
     /// The command: one word is a line for the shell, several are a program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true, trailing_var_arg = true)]
     command: Vec<String>,
-}
-
-/// A time on the command line.
-pub fn seconds(text: &str) -> Result<Duration, String> {
-    let number: f64 = text.parse().map_err(|_| "must be seconds, such as 30 or 0.5".to_owned())?;
-    Duration::try_from_secs_f64(number).map_err(|e| e.to_string())
 }
 
 impl RunOptions {
     /// In a session of its own.
-    pub fn alone(command: Vec<String>, start: StartOptions, timeout: Option<Duration>) -> Self {
-        Self { session: None, inside: false, start, timeout, json: false, command }
+    pub fn alone(command: Vec<String>, start: StartOptions, timeout: Option<Duration>, quiet: bool) -> Self {
+        Self { session: None, inside: false, start, timeout, json: false, raw: false, quiet, command }
     }
 }
 
@@ -98,6 +104,10 @@ struct Runner<'a> {
     client: &'a Client,
     paths: &'a Paths,
     key: String,
+    /// What the program's input is.
+    input: Input,
+    /// It was said that the program wants input.
+    has_asked: Cell<bool>,
 }
 
 /// Runs the command.
@@ -119,7 +129,8 @@ pub async fn run_and(
         words => words.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(" "),
     };
     let mut leaving = Leaving::catch()?;
-    let runner = Runner { client, paths, key: format!("run-{}", shim::random_name()?) };
+    let key = format!("run-{}", shim::random_name()?);
+    let runner = Runner { client, paths, key, input: Input::find(), has_asked: Cell::new(false) };
     if let Some(given) = &options.session {
         let session = sessions::find(client, given).await?;
         return runner.within(&session, &text, options, &mut leaving).await;
@@ -197,17 +208,30 @@ impl Runner<'_> {
         leaving: &mut Leaving,
     ) -> Result<ExitCode, Failure> {
         let (runs, interrupted) = (Cell::new(false), Cell::new(false));
+        let feed = match self.input {
+            Input::Data if options.inside => {
+                return Err(Failure::usage(
+                    "a shell inside is only typed at and cannot be given what comes on standard input; run it with </dev/null",
+                ));
+            }
+            Input::Data => Some(Feed::make(&self.paths.socket, &session.shell)?),
+            Input::Person | Input::None => None,
+        };
+        let text = feed.as_ref().map_or_else(|| text.to_owned(), |feed| feed.given_to(text));
         let following = async {
-            let mut command = self.accepted(session, text, options).await?;
+            if let Some(feed) = &feed {
+                feed.begin();
+            }
+            let command = self.accepted(session, &text, options).await?;
             runs.set(true);
             if interrupted.get() {
                 self.interrupt(session).await;
             }
-            if options.inside {
-                // Until the shell inside has told where its output begins, what comes is an echo of what was typed.
-                command = self.finished(&command).await?;
-            }
-            let done = if options.json { self.finished(&command).await? } else { self.printed(&command).await? };
+            let done = if self.input == Input::Person {
+                self.used(session, &command, options).await?
+            } else {
+                self.followed(session, &command, options).await?
+            };
             let code = self.code(&done).await?;
             if options.json {
                 let whole = async || self.client.command(&done.session_id, &done.id, 1_000_000).await;
@@ -232,6 +256,62 @@ impl Runner<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// Follows the command to its end, and prints what is to be printed.
+    async fn followed(
+        &self,
+        session: &TerminalSession,
+        command: &CommandExecution,
+        options: &RunOptions,
+    ) -> Result<CommandExecution, Failure> {
+        if options.json || options.quiet {
+            return self.finished(command).await;
+        }
+        let mut printer = Printer::find(options.raw, session.dimensions.cols);
+        // Until the shell inside has told where its output begins, what comes is an echo of what was typed.
+        let inside = if options.inside { Some(self.finished(command).await?) } else { None };
+        let done = self.printed(inside.as_ref().unwrap_or(command), &mut printer).await?;
+        printer.finish()?;
+        Ok(done)
+    }
+
+    /// The same with the person at this terminal, who types at it and sees it.
+    async fn used(
+        &self,
+        session: &TerminalSession,
+        command: &CommandExecution,
+        options: &RunOptions,
+    ) -> Result<CommandExecution, Failure> {
+        let changes = person::size_changes()?;
+        let fits = options.session.is_none();
+        let resizing = async {
+            if !fits {
+                return std::future::pending().await;
+            }
+            let fit = async || person::fit(self.client, &session.id).await.map(drop);
+            if tty::size().is_some_and(|size| size != session.dimensions)
+                && let Err(failure) = self.patience().ask(fit).await
+            {
+                return failure;
+            }
+            person::resizing(changes, self.patience(), fit).await
+        };
+        let typing = async {
+            let keyboard = Keyboard::new(DetachKey::default());
+            match person::typing(self.client, &session.id, keyboard, false, self.patience()).await {
+                Ok(Left::Gone) => std::future::pending().await,
+                Ok(Left::Detached) if fits => Failure::new("left; the command was ended"),
+                Ok(Left::Detached) => Failure::new(format!("left; the command goes on in {}", session.id)),
+                Err(failure) => failure,
+            }
+        };
+        let _raw = tty::Raw::enter()?;
+        tokio::select! {
+            done = self.followed(session, command, options) => done,
+            failure = typing => Err(failure),
+            failure = resizing => Err(failure),
         }
     }
 
@@ -274,7 +354,7 @@ impl Runner<'_> {
     }
 
     /// Prints the command's bytes as they come, and exactly those, until it has ended.
-    async fn printed(&self, command: &CommandExecution) -> Result<CommandExecution, Failure> {
+    async fn printed(&self, command: &CommandExecution, printer: &mut Printer) -> Result<CommandExecution, Failure> {
         let client = self.client;
         let mut next = command.start_offset;
         let ended = self.finished(command);
@@ -305,7 +385,7 @@ impl Runner<'_> {
             patience.rewarded();
             say_gap(&chunk);
             next = chunk.next_offset;
-            write(&follow::bytes(chunk)?)?;
+            printer.print(&follow::bytes(chunk)?)?;
         };
         next = next.max(done.start_offset);
         let end = done.end_offset.unwrap_or(next);
@@ -323,7 +403,7 @@ impl Runner<'_> {
                 continue;
             }
             next = chunk.next_offset;
-            write(&follow::bytes(chunk)?)?;
+            printer.print(&follow::bytes(chunk)?)?;
         }
         Ok(done)
     }
@@ -331,13 +411,17 @@ impl Runner<'_> {
     /// The command once it has ended.
     async fn finished(&self, command: &CommandExecution) -> Result<CommandExecution, Failure> {
         let client = self.client;
-        let request = WaitRequest { timeout: Some(3_600.0), max_chars: Some(0), ..WaitRequest::default() };
         let mut patience = self.patience();
         loop {
             let looked: Result<_, ClientError> = async {
                 let now = client.command(&command.session_id, &command.id, 0).await?;
                 if now.status == CommandStatus::Running {
-                    client.wait(&command.session_id, &request).await?;
+                    let input_wanted = self.input != Input::Person && !self.has_asked.get();
+                    let request = WaitRequest { input_wanted, ..wait_for_end() };
+                    let answer = client.wait(&command.session_id, &request).await?;
+                    if answer.ended_by == EndedBy::InputWanted && input_wanted {
+                        self.asks(&command.session_id, answer.foreground);
+                    }
                 }
                 Ok(now)
             }
@@ -350,6 +434,18 @@ impl Runner<'_> {
                 Err(e) => patience.after(e).await?,
             }
         }
+    }
+
+    /// Says, once, how to give a program input that has asked for it.
+    fn asks(&self, session: &str, foreground: Foreground) {
+        self.has_asked.set(true);
+        let send = match foreground {
+            Foreground::PasswordWanted => format!("ptyd send --secret {session}"),
+            _ => format!("ptyd send {session} TEXT"),
+        };
+        say::note(format_args!(
+            "ptyd: the program wants input; give it with `{send}`, or use it with `ptyd attach {session}`"
+        ));
     }
 
     /// The command's own code; that of its shell when the shell ended with it.
@@ -375,7 +471,46 @@ fn say_gap(chunk: &api::Output) {
     }
 }
 
-fn write(bytes: &[u8]) -> Result<(), Failure> {
+fn wait_for_end() -> WaitRequest {
+    WaitRequest { timeout: Some(3_600.0), max_chars: Some(0), ..WaitRequest::default() }
+}
+
+/// Where the command's output goes.
+enum Printer {
+    /// To a terminal: the bytes, and what they changed there is undone.
+    Shown(tty::Display),
+    /// To a pipe or a file, as text.
+    Text(Box<Piped>),
+    /// The bytes.
+    Raw,
+}
+
+impl Printer {
+    fn find(raw: bool, cols: u16) -> Self {
+        match (tty::is_shown(), raw) {
+            (true, _) => Self::Shown(tty::Display::inline()),
+            (false, false) => Self::Text(Box::new(Piped::new(cols))),
+            (false, true) => Self::Raw,
+        }
+    }
+
+    fn print(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Shown(display) => display.show(bytes),
+            Self::Text(text) => write(&text.feed(bytes)),
+            Self::Raw => write(bytes),
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Self::Text(text) => write(&text.finish()),
+            Self::Shown(_) | Self::Raw => Ok(()),
+        }
+    }
+}
+
+fn write(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::new)
+    out.write_all(bytes).and_then(|()| out.flush())
 }

@@ -29,6 +29,11 @@ pub fn note(text: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{}", quote::line(&text.to_string()));
 }
 
+/// Lines for people that hold nothing foreign.
+pub fn lines(text: impl Display) {
+    let _ = write!(io::stderr().lock(), "{text}");
+}
+
 /// Text as it may be shown on a terminal: the only controls left in it are those that some terminals obey, U+0080 to U+009F.
 pub fn harmless(text: &str) -> String {
     let is_obeyed = |c: char| ('\u{80}'..='\u{9f}').contains(&c);

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use api::{OutputKind, SearchQuery};
+use api::{OutputKind, SearchQuery, quote};
 use clap::{Args, ValueEnum};
 use client::Client;
 
@@ -41,7 +41,8 @@ enum Kind {
 /// Matches that are asked for at once.
 const PAGE: u64 = 1_000;
 
-/// Prints them, each with the command whose output it is.
+/// Prints them, each with the command whose output it is, or `-` for what came while none ran. As `grep` does, it ends with 1
+/// when nothing matched.
 pub async fn search(client: &Client, options: &SearchOptions) -> Result<ExitCode, Failure> {
     let session = sessions::find(client, &options.session).await?;
     let mut query = SearchQuery {
@@ -55,21 +56,23 @@ pub async fn search(client: &Client, options: &SearchOptions) -> Result<ExitCode
         limit: Some(PAGE),
     };
     let mut out = io::stdout().lock();
+    let mut has_found = false;
     loop {
         let answer = client.search(&session.id, &query).await?;
         if let Some(gap) = answer.gap {
             say::note(format_args!("ptyd: {} bytes are not kept any more", gap.to - gap.from));
         }
+        has_found |= !answer.matches.is_empty();
         for found in &answer.matches {
             if options.json {
                 writeln!(out, "{}", serde_json::to_string(found).map_err(Failure::new)?)?;
             } else {
-                writeln!(out, "{}: {}", found.command_id.as_deref().unwrap_or("-"), say::harmless(&found.text))?;
+                writeln!(out, "{}: {}", found.command_id.as_deref().unwrap_or("-"), quote::line(&found.text))?;
             }
         }
         out.flush()?;
         if !answer.more {
-            return Ok(ExitCode::SUCCESS);
+            return Ok(if has_found { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         query.since = Some(format!("o:{}", answer.next_offset));
     }

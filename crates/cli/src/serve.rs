@@ -17,7 +17,7 @@ use tracing_subscriber::fmt::format;
 use crate::daemon;
 use crate::exit::Failure;
 use crate::paths::{PathOptions, Paths};
-use crate::say;
+use crate::{say, units};
 
 /// Where ptyd listens unless told otherwise.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7893);
@@ -26,19 +26,19 @@ pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LO
 #[derive(Debug, Args)]
 pub struct ServeOptions {
     /// The loopback address for HTTP; port 0 takes a free one [default: 127.0.0.1:7893]
-    #[arg(long, env = "PTYD_LISTEN", value_name = "ADDRESS")]
+    #[arg(long, env = "PTYD_LISTEN", value_name = "ADDRESS", value_parser = address)]
     pub listen: Option<SocketAddr>,
-    /// Output kept for each session, in bytes; older output is given back to the disk [default: 256 MiB]
-    #[arg(long, env = "PTYD_JOURNAL_BYTES_MAX", value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1 << 20..))]
+    /// Output kept for each session; older output is given back to the disk [default: 256 MiB]
+    #[arg(long, env = "PTYD_JOURNAL_BYTES_MAX", value_name = "SIZE", value_parser = journal_bytes)]
     journal_bytes: Option<u64>,
     /// The terminal tool answers after this long without new output, where a call names no timeout [default: 30]
-    #[arg(long, env = "PTYD_SOFT_TIMEOUT", value_name = "SECONDS", value_parser = soft_timeout)]
+    #[arg(long, env = "PTYD_SOFT_TIMEOUT", value_name = "TIME", value_parser = soft_timeout)]
     soft_timeout: Option<Duration>,
     /// End a session when it had no input, command or output for so long, unless it is started otherwise [default: never]
-    #[arg(long, env = "PTYD_INACTIVITY_TIMEOUT", value_name = "SECONDS", value_parser = lifetime)]
+    #[arg(long, env = "PTYD_INACTIVITY_TIMEOUT", value_name = "TIME", value_parser = lifetime)]
     inactivity_timeout: Option<Duration>,
     /// End a session when it is so old, unless it is started otherwise [default: never]
-    #[arg(long, env = "PTYD_MAX_AGE", value_name = "SECONDS", value_parser = lifetime)]
+    #[arg(long, env = "PTYD_MAX_AGE", value_name = "TIME", value_parser = lifetime)]
     max_age: Option<Duration>,
     /// What a session may use, unless it is started otherwise: cpuSeconds, memoryMb, processes, openFiles, outputMb,
     /// outputMbPerSecond or commandSeconds; can be given more than once, or with commas between [default: no limits]
@@ -47,14 +47,14 @@ pub struct ServeOptions {
     /// What no session may be started beyond, whatever it asks for: these, inactivityTimeout and maxAge [default: no limits]
     #[arg(long = "limit-max", env = "PTYD_LIMITS_MAX", value_name = "NAME=NUMBER", value_delimiter = ',', value_parser = limit_max)]
     limits_max: Vec<(Limit, f64)>,
-    /// Ended sessions can be read for so long [default: 604800, a week]
-    #[arg(long, env = "PTYD_RETENTION_AGE", value_name = "SECONDS")]
-    retention_age: Option<u64>,
+    /// Ended sessions can be read for so long [default: 7d]
+    #[arg(long, env = "PTYD_RETENTION_AGE", value_name = "TIME", value_parser = units::time)]
+    retention_age: Option<Duration>,
     /// Ended sessions take so much room together, the oldest are removed first [default: 10 GiB]
-    #[arg(long, env = "PTYD_RETENTION_BYTES", value_name = "BYTES")]
+    #[arg(long, env = "PTYD_RETENTION_BYTES", value_name = "SIZE", value_parser = units::bytes)]
     retention_bytes: Option<u64>,
     /// Log calls that take longer, where their callers did not ask to wait [default: 2]
-    #[arg(long, env = "PTYD_SLOW_CALL", value_name = "SECONDS", value_parser = slow_call)]
+    #[arg(long, env = "PTYD_SLOW_CALL", value_name = "TIME", value_parser = slow_call)]
     slow_call: Option<Duration>,
     /// Requests a second of one principal over HTTP; 0 is no limit [default: 5000]
     #[arg(long, env = "PTYD_REQUESTS_PER_SECOND", value_name = "COUNT")]
@@ -86,10 +86,22 @@ fn lifetime(text: &str) -> Result<Duration, String> {
 }
 
 fn seconds(text: &str, least: Duration, most: Duration) -> Result<Duration, String> {
-    let given = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    given
-        .filter(|t| (least..=most).contains(t))
-        .ok_or_else(|| format!("must be seconds from {} to {}", least.as_secs_f64(), most.as_secs_f64()))
+    let time = units::time(text)?;
+    let wrong = || format!("must be from {} to {} seconds", least.as_secs_f64(), most.as_secs_f64());
+    Some(time).filter(|time| (least..=most).contains(time)).ok_or_else(wrong)
+}
+
+/// Less is no journal.
+const JOURNAL_BYTES_MIN: u64 = 1 << 20;
+
+fn journal_bytes(text: &str) -> Result<u64, String> {
+    units::bytes(text)?
+        .checked_sub(JOURNAL_BYTES_MIN)
+        .map_or(Err("must be at least 1MiB".to_owned()), |more| Ok(more + JOURNAL_BYTES_MIN))
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("must be an address and a port, like {LISTEN}"))
 }
 
 /// One that has no option of its own; its figure is checked here, so that the message says where it was given.
@@ -139,7 +151,7 @@ impl ServeOptions {
             soft_timeout: options.soft_timeout.unwrap_or(defaults.soft_timeout),
             limits: limits(lifetime, &options.limits),
             limits_max: limits(Limits::default(), &options.limits_max),
-            retention_age: options.retention_age.map_or(defaults.retention_age, Duration::from_secs),
+            retention_age: options.retention_age.unwrap_or(defaults.retention_age),
             retention_bytes: options.retention_bytes.unwrap_or(defaults.retention_bytes),
             slow_call: options.slow_call.unwrap_or(defaults.slow_call),
             requests_per_second: options.requests_per_second.unwrap_or(defaults.requests_per_second),
@@ -186,7 +198,8 @@ fn default_listen(detached: bool) -> SocketAddr {
 }
 
 fn log() {
-    let asked = EnvFilter::try_from_env("PTYD_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let given = std::env::var("PTYD_LOG").ok().filter(|given| !given.is_empty());
+    let asked = given.and_then(|given| EnvFilter::try_new(given).ok()).unwrap_or_else(|| EnvFilter::new("info"));
     // The MCP library logs whole requests, and with them what is typed at password prompts.
     let filter = ["rmcp=error"].iter().filter_map(|d| d.parse().ok()).fold(asked, EnvFilter::add_directive);
     // Errors quote what they are about: nobody who names a directory or a session may write lines of this log.
@@ -216,7 +229,7 @@ fn greeting(listening: &Listening, given: &PathOptions) -> [String; 4] {
             mcp.push_str(&format!(" {option} {}", quoted(&value.display().to_string())));
         }
     }
-    if given.socket.is_none() && std::env::var_os("PTYD_RUNTIME_DIR").is_some() {
+    if given.socket.is_none() && given.runtime_dir.is_some() {
         // A client's environment may not have it.
         mcp.push_str(&format!(" --socket {}", quoted(&listening.socket.display().to_string())));
     }
@@ -269,9 +282,9 @@ mod tests {
     #[test]
     fn a_soft_time_out_has_bounds() {
         let seconds = |text: &str| soft_timeout(text).ok().map(|t| t.as_secs_f64());
-        assert_eq!(["0.1", "2.5", "86400"].map(seconds), [Some(0.1), Some(2.5), Some(86_400.0)]);
-        for refused in ["0", "0.09", "86401", "-1", "NaN", "inf", "soon", ""] {
-            assert_eq!(soft_timeout(refused).expect_err(refused), "must be seconds from 0.1 to 86400");
+        assert_eq!(["0.1", "2.5", "1d"].map(seconds), [Some(0.1), Some(2.5), Some(86_400.0)]);
+        for refused in ["0", "0.09", "86401", "2d"] {
+            assert_eq!(soft_timeout(refused).expect_err(refused), "must be from 0.1 to 86400 seconds");
         }
     }
 

@@ -1,16 +1,20 @@
-//! `ls`, `new`, `send`, `kill`, and how a session is named on the command line.
+//! `ls`, `new`, `send`, and how a session is named on the command line.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use api::{CreateRequest, Dimensions, InputRequest, SessionStatus, TerminalSession, quote};
+use api::{CreateRequest, Dimensions, ErrorCode, Exit, InputRequest, SessionStatus, TerminalSession, quote};
 use clap::Args;
-use client::Client;
+use client::{Client, ClientError};
+use futures_util::stream::{self, StreamExt};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Number, Value};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::exit::Failure;
-use crate::say;
-use crate::tty;
+use crate::kill::AT_ONCE_MAX;
+use crate::{say, tty, units};
 
 /// The options of `ls`.
 #[derive(Debug, Args)]
@@ -28,23 +32,100 @@ pub async fn ls(client: &Client, options: &LsOptions) -> Result<ExitCode, Failur
     let all = known(client, options.all).await?;
     if options.json {
         say::json(&all)?;
-    } else if !all.is_empty() {
-        let head = ["ID", "NAME", "STATUS", "DOES", "PID", "CWD"].map(str::to_owned);
-        say::data(table(std::iter::once(head).chain(all.iter().map(row)).collect()))?;
+    } else if all.is_empty() {
+        let others = if options.all { "" } else { "; `ptyd ls --all` shows ended ones" };
+        say::note(format_args!("ptyd: no sessions; `ptyd new` starts one{others}"));
+    } else {
+        let mut all = all;
+        tell_commands(client, &mut all).await;
+        say::data(table(listed(&all, Timestamp::now())))?;
+        for session in &all {
+            if let Some(trouble) = &session.trouble {
+                say::note(format_args!("ptyd: {}: {trouble}", session.id));
+            }
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(session: &TerminalSession) -> [String; 6] {
-    let does = if session.status == SessionStatus::Terminated { "-".to_owned() } else { word(&session.foreground) };
-    [
+/// Puts the texts of the commands that run in the place of their ids.
+async fn tell_commands(client: &Client, all: &mut [TerminalSession]) {
+    let texts = stream::iter(all.iter()).map(async |session| {
+        let id = session.current_command.as_deref()?;
+        // One that is no longer known has ended meanwhile.
+        Some(client.command(&session.id, id, 0).await.ok()?.command)
+    });
+    let texts: Vec<_> = texts.buffered(AT_ONCE_MAX).collect().await;
+    all.iter_mut().zip(texts).for_each(|(session, text)| session.current_command = text);
+}
+
+/// The rows of the list, under their headings; whose they are is said where they are not all of one owner.
+fn listed(all: &[TerminalSession], now: Timestamp) -> Vec<Vec<String>> {
+    let has_owners = all.windows(2).any(|pair| pair[0].owner != pair[1].owner);
+    let mut head =
+        ["ID", "NAME", "OWNER", "STATUS", "ACTIVITY", "AGE", "PID", "COMMAND", "CWD"].map(str::to_owned).to_vec();
+    let mut rows: Vec<_> = all.iter().map(|session| row(session, now)).collect();
+    if !has_owners {
+        const OWNER: usize = 2;
+        head.remove(OWNER);
+        rows.iter_mut().for_each(|row| drop(row.remove(OWNER)));
+    }
+    std::iter::once(head).chain(rows).collect()
+}
+
+/// Columns of a command that are shown.
+const COMMAND_COLS: usize = 40;
+
+fn row(session: &TerminalSession, now: Timestamp) -> Vec<String> {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let command = session.current_command.as_deref().map(|command| shortened(&quote::line(command), COMMAND_COLS));
+    vec![
         session.id.clone(),
-        session.name.clone().unwrap_or_else(|| "-".to_owned()),
+        or_dash(session.name.clone()),
+        session.owner.clone(),
         word(&session.status),
-        does,
-        session.pid.map_or_else(|| "-".to_owned(), |p| p.to_string()),
+        activity(session),
+        or_dash(session.created_at.parse().ok().map(|begun| age(now.duration_since(begun)))),
+        or_dash(session.pid.map(|pid| pid.to_string())),
+        or_dash(command),
         session.cwd.clone(),
     ]
+}
+
+/// What its foreground does; of an ended one how it ended.
+fn activity(session: &TerminalSession) -> String {
+    match &session.exit {
+        _ if session.status != SessionStatus::Terminated && session.trouble.is_some() => "stalled".to_owned(),
+        _ if session.status != SessionStatus::Terminated => word(&session.foreground),
+        Some(Exit { exit_code: Some(code), .. }) => format!("exit {code}"),
+        Some(Exit { signal: Some(signal), .. }) => format!("by {signal}"),
+        Some(_) | None => "-".to_owned(),
+    }
+}
+
+/// A time in its largest unit.
+fn age(since: SignedDuration) -> String {
+    let seconds = since.as_secs().max(0);
+    match seconds {
+        ..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..86_400 => format!("{}h", seconds / 3_600),
+        86_400.. => format!("{}d", seconds / 86_400),
+    }
+}
+
+fn shortened(text: &str, cols: usize) -> String {
+    if text.width() <= cols {
+        return text.to_owned();
+    }
+    let mut left = cols - 1;
+    let fits = |c: &char| {
+        c.width().unwrap_or(0).checked_sub(left + 1).is_none() && {
+            left -= c.width().unwrap_or(0);
+            true
+        }
+    };
+    text.chars().take_while(fits).chain(['…']).collect()
 }
 
 /// The word that stands for a value on the wire.
@@ -53,13 +134,18 @@ pub fn word(value: &impl serde::Serialize) -> String {
 }
 
 /// Columns, the last one as long as it is. What stands in a cell stays in it, whoever wrote it.
-pub fn table<const N: usize>(rows: Vec<[String; N]>) -> String {
-    let rows: Vec<_> = rows.into_iter().map(|row| row.map(|cell| quote::line(&cell).into_owned())).collect();
-    let width = |column: usize| rows.iter().map(|r| r[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; N] = std::array::from_fn(|i| if i + 1 == N { 0 } else { width(i) });
-    let line = |row: &[String; N]| {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
-        cells.collect::<Vec<_>>().join("  ") + "\n"
+pub fn table(rows: Vec<Vec<String>>) -> String {
+    let quoted = |row: Vec<String>| row.into_iter().map(|cell| quote::line(&cell).into_owned()).collect();
+    let rows: Vec<Vec<String>> = rows.into_iter().map(quoted).collect();
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().filter_map(|row| Some(row.get(column)?.width())).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(|column| if column + 1 == columns { 0 } else { width(column) }).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell}{}", " ".repeat(width.saturating_sub(cell.width()))));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
     };
     rows.iter().map(line).collect()
 }
@@ -72,12 +158,12 @@ pub struct NewOptions {
     name: Option<String>,
     #[command(flatten)]
     start: StartOptions,
-    /// End it when it had no input, command or output for so many seconds; 0 is never [default: the server's]
-    #[arg(long, value_name = "SECONDS")]
-    inactivity_timeout: Option<f64>,
-    /// End it when it is so many seconds old; 0 is never [default: the server's]
-    #[arg(long, value_name = "SECONDS")]
-    max_age: Option<f64>,
+    /// End it when it had no input, command or output for so long; 0 is never [default: the server's]
+    #[arg(long, value_name = "TIME", value_parser = units::time)]
+    inactivity_timeout: Option<Duration>,
+    /// End it when it is so old; 0 is never [default: the server's]
+    #[arg(long, value_name = "TIME", value_parser = units::time)]
+    max_age: Option<Duration>,
     /// What it may use: cpuSeconds, memoryMb, processes, openFiles, outputMb, outputMbPerSecond or commandSeconds; can
     /// be given more than once [default: the server's]
     #[arg(long = "limit", value_name = "NAME=NUMBER", value_parser = limit)]
@@ -159,8 +245,8 @@ impl StartOptions {
 /// Starts a session.
 pub async fn new(client: &Client, options: &NewOptions) -> Result<ExitCode, Failure> {
     let request = CreateRequest {
-        inactivity_timeout: options.inactivity_timeout,
-        max_age: options.max_age,
+        inactivity_timeout: options.inactivity_timeout.map(|time| time.as_secs_f64()),
+        max_age: options.max_age.map(|time| time.as_secs_f64()),
         limits: if options.limits.is_empty() { None } else { Some(limits(&options.limits).map_err(Failure::usage)?) },
         ..options.start.request(options.name.clone())?
     };
@@ -215,50 +301,6 @@ fn line_of_input() -> Result<String, Failure> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// The options of `kill`.
-#[derive(Debug, Args)]
-pub struct KillOptions {
-    /// Ids, unique parts of their beginnings, or names
-    #[arg(required = true)]
-    sessions: Vec<String>,
-    /// At once, without a chance to clean up
-    #[arg(long, short)]
-    force: bool,
-    /// The first signal instead of HUP; TERM and KILL follow
-    #[arg(long, short)]
-    signal: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-/// Ends sessions.
-pub async fn kill(client: &Client, options: &KillOptions) -> Result<ExitCode, Failure> {
-    let mut ended = Vec::new();
-    let mut left = 0;
-    for text in &options.sessions {
-        let session = find(client, text).await?;
-        let answer = client.terminate(&session.id, options.force, options.signal.as_deref()).await?;
-        left += answer.left;
-        if !options.json {
-            say::note(format_args!(
-                "{}: {} processes ended{}",
-                session.id,
-                answer.killed,
-                if answer.was_over { ", it was over" } else { "" }
-            ));
-        }
-        ended.push(answer);
-    }
-    if options.json {
-        say::json(&ended)?;
-    }
-    if left > 0 {
-        return Err(Failure::new(format!("{left} processes did not end")));
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
 /// Sessions, oldest first, the ended ones where asked for.
 async fn known(client: &Client, with_ended: bool) -> Result<Vec<TerminalSession>, Failure> {
     let mut all = client.list(None).await?.terminals;
@@ -270,32 +312,69 @@ async fn known(client: &Client, with_ended: bool) -> Result<Vec<TerminalSession>
 
 /// The session that a person means: an id, a unique beginning of one (with or without its node), or a name.
 pub async fn find(client: &Client, text: &str) -> Result<TerminalSession, Failure> {
-    choose(known(client, true).await?, text)
+    // A whole id is known to the server; only for a part of one, or a name, all there are have to be looked at.
+    if !text.is_empty() {
+        match client.session(text).await {
+            Ok(session) => return Ok(session),
+            Err(error) if is_no_id(&error) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    for with_ended in [false, true] {
+        if let Some(chosen) = choose(known(client, with_ended).await?, text)? {
+            return Ok(chosen);
+        }
+    }
+    Err(Failure::no_session(format!("no session {text}; `ptyd ls --all` shows them")))
 }
 
-fn choose(all: Vec<TerminalSession>, text: &str) -> Result<TerminalSession, Failure> {
+fn is_no_id(error: &ClientError) -> bool {
+    matches!(error.code(), Some(ErrorCode::SessionNotFound | ErrorCode::InvalidField | ErrorCode::RouteNotFound))
+}
+
+/// The same, or where none is named the only one that lives.
+pub async fn find_or_only(client: &Client, text: Option<&str>) -> Result<TerminalSession, Failure> {
+    if let Some(text) = text {
+        return find(client, text).await;
+    }
+    let mut all = known(client, false).await?;
+    match (all.pop(), all.len()) {
+        (Some(only), 0) => Ok(only),
+        (Some(_), others) => {
+            Err(Failure::usage(format!("there are {} sessions; name one of them (`ptyd ls` shows them)", others + 1)))
+        }
+        (None, _) => Err(Failure::no_session("no sessions; `ptyd new` starts one")),
+    }
+}
+
+fn choose(all: Vec<TerminalSession>, text: &str) -> Result<Option<TerminalSession>, Failure> {
     if let Some(exact) = all.iter().find(|s| s.id == text) {
-        return Ok(exact.clone());
+        return Ok(Some(exact.clone()));
     }
     let starts =
         |s: &TerminalSession| s.id.starts_with(text) || s.id.split_once('-').is_some_and(|(_, t)| t.starts_with(text));
     let named = |s: &TerminalSession| s.name.as_deref() == Some(text);
     // A live one is meant before an ended one, a name before the beginning of an id.
     let alive = |s: &TerminalSession| s.status != SessionStatus::Terminated;
-    let tries: [&dyn Fn(&TerminalSession) -> bool; 4] =
-        [&|s| alive(s) && named(s), &|s| alive(s) && starts(s), &|s| named(s), &|s| starts(s)];
-    for is_meant in tries.into_iter().filter(|_| !text.is_empty()) {
+    let tries: [(&str, &dyn Fn(&TerminalSession) -> bool); 4] = [
+        ("are called", &|s| alive(s) && named(s)),
+        ("have an id that begins with", &|s| alive(s) && starts(s)),
+        ("were called", &named),
+        ("had an id that begins with", &starts),
+    ];
+    for (alike, is_meant) in tries.into_iter().filter(|_| !text.is_empty()) {
         let meant: Vec<_> = all.iter().filter(|s| is_meant(s)).collect();
         match meant.as_slice() {
             [] => {}
-            [one] => return Ok((*one).clone()),
+            [one] => return Ok(Some((*one).clone())),
             several => {
                 let ids: Vec<_> = several.iter().map(|s| s.id.as_str()).collect();
-                return Err(Failure::no_session(format!("{text} could be any of {}", ids.join(", "))));
+                let told = format!("{} sessions {alike} {text}; name one by its id: {}", ids.len(), ids.join(", "));
+                return Err(Failure::no_session(told));
             }
         }
     }
-    Err(Failure::no_session(format!("no session {text}; `ptyd ls --all` shows them")))
+    Ok(None)
 }
 
 #[cfg(test)]
@@ -323,15 +402,18 @@ mod tests {
                 session("s0-yyyy", Some("old"), "terminated"),
             ]
         };
-        let find = |text: &str| choose(all(), text).map(|s| s.id).map_err(|f| (f.code, f.to_string()));
+        let find = |text: &str| choose(all(), text).map(|s| s.map(|s| s.id)).map_err(|f| (f.code, f.to_string()));
         for (text, id) in
             [("s0-abcd", "s0-abcd"), ("build", "s0-abcd"), ("abx", "s0-abxy"), ("s0-z", "s0-zzzz"), ("old", "s0-yyyy")]
         {
-            assert_eq!(find(text), Ok(id.to_owned()), "{text}");
+            assert_eq!(find(text), Ok(Some(id.to_owned())), "{text}");
         }
-        assert_eq!(find("ab"), Err((3, "ab could be any of s0-abcd, s0-abxy".to_owned())));
-        assert_eq!(find("nope").map_err(|(code, _)| code), Err(3));
-        assert_eq!(find("").map_err(|(code, _)| code), Err(3));
+        let several = "2 sessions have an id that begins with ab; name one by its id: s0-abcd, s0-abxy";
+        assert_eq!(find("ab"), Err((3, several.to_owned())));
+        let twins = vec![session("s0-a", Some("first"), "running"), session("s0-b", Some("first"), "running")];
+        let told = choose(twins, "first").expect_err("two").to_string();
+        assert_eq!(told, "2 sessions are called first; name one by its id: s0-a, s0-b");
+        assert_eq!((find("nope"), find("")), (Ok(None), Ok(None)));
     }
 
     #[test]
@@ -341,8 +423,33 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_as_wide_as_its_widest_cells() {
-        let text = table(vec![row(&session("s0-a", None, "running")), row(&session("s0-abcd", Some("é"), "creating"))]);
-        assert_eq!(text, "s0-a     -  running   idle  -  /\ns0-abcd  é  creating  idle  -  /\n");
+    fn a_table_is_as_wide_as_its_widest_cells_are_on_a_terminal() {
+        let rows = [["漢字", "x", "end"], ["abc", "é", ""]].map(|row| row.map(str::to_owned).to_vec()).to_vec();
+        assert_eq!(table(rows), "漢字  x  end\nabc   é\n");
+    }
+
+    #[test]
+    fn a_row_says_how_old_a_session_is_what_runs_and_how_it_ended() {
+        let now: Timestamp = "2026-01-02T00:00:00Z".parse().expect("a time");
+        let live = TerminalSession {
+            created_at: "2026-01-01T21:00:00Z".to_owned(),
+            current_command: Some(format!("printf '\x1b[2J\n' {}", "x".repeat(100))),
+            cwd: "/tmp/d\x1b]0;PWN\x07\nFAKE".to_owned(),
+            ..session("s0-a", Some("w"), "running")
+        };
+        let ended = TerminalSession {
+            exit: Some(Exit { exit_code: Some(3), signal: None, reason: String::new(), at: String::new() }),
+            ..session("s0-b", None, "terminated")
+        };
+        let rows = listed(&[live.clone(), ended], now);
+        assert_eq!(rows[0], ["ID", "NAME", "STATUS", "ACTIVITY", "AGE", "PID", "COMMAND", "CWD"]);
+        assert_eq!(rows[1][..5], ["s0-a", "w", "running", "idle", "3h"]);
+        assert_eq!(rows[1][6].width(), COMMAND_COLS);
+        assert_eq!(table(rows.clone()).matches(|c: char| c.is_control()).count(), rows.len(), "line ends alone");
+        assert_eq!(rows[2][2..4], ["terminated", "exit 3"]);
+        let full = TerminalSession { trouble: Some("the disk is full".to_owned()), ..live.clone() };
+        assert_eq!(row(&full, now)[4], "stalled");
+        let theirs = TerminalSession { owner: "agent".to_owned(), ..live.clone() };
+        assert_eq!(listed(&[live, theirs], now)[2][2], "agent");
     }
 }

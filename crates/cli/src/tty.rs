@@ -1,10 +1,13 @@
-//! The terminal that a person sits at: its size, and raw mode that is undone on every way out.
+//! The terminal that a person sits at: its size, raw mode, and what is shown on it; both are undone on every way out.
 
+use std::cell::RefCell;
 use std::io::{self, Write};
 
 use api::Dimensions;
+use rustix::process::getpgrp;
 use rustix::stdio::{stdin, stdout};
-use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr};
+use terminal::Changes;
 
 /// The size of the terminal behind stdout, if there is one.
 pub fn size() -> Option<Dimensions> {
@@ -12,15 +15,20 @@ pub fn size() -> Option<Dimensions> {
     Some(Dimensions { cols: size.ws_col, rows: size.ws_row })
 }
 
+/// Whether what is printed is shown on a terminal.
+pub fn is_shown() -> bool {
+    isatty(stdout())
+}
+
 /// Whether a person can type and see.
 pub fn is_interactive() -> bool {
     isatty(stdin()) && isatty(stdout())
 }
 
-/// What a program may have switched on and not off: the alternate screen, mouse reports, bracketed paste, application
-/// keys, a hidden cursor, colours.
-const RESET: &[u8] =
-    b"\x1b[?1049l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b>\x1b[?25h\x1b[0m";
+/// Whether the keyboard is ours to read: a shell's job in the background is stopped when it tries.
+pub fn is_in_foreground() -> bool {
+    tcgetpgrp(stdin()).is_ok_and(|group| group == getpgrp())
+}
 
 /// Raw mode; dropping it gives the terminal back as it was, also when a panic unwinds.
 #[derive(Debug)]
@@ -41,9 +49,60 @@ impl Raw {
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        let mut out = io::stdout().lock();
         // Nothing more can be done for a terminal that is gone.
-        let _ = out.write_all(RESET).and_then(|()| out.flush());
         let _ = tcsetattr(stdin(), OptionalActions::Flush, &self.before);
     }
+}
+
+/// Output on this terminal. Dropping it undoes what the output changed there: modes, colours, a screen that was taken.
+#[derive(Debug)]
+pub struct Display {
+    changes: RefCell<Changes>,
+    takes_screen: bool,
+}
+
+/// The alternate screen for a visit: leaving it brings back what was there, with the cursor. The title is kept aside.
+const TAKE_SCREEN: &[u8] = b"\x1b[22;2t\x1b[?1049h";
+const GIVE_SCREEN_BACK: &[u8] = b"\x1b[?1049l\x1b[23;2t";
+
+impl Display {
+    /// From where the cursor stands, as any program's output.
+    pub fn inline() -> Self {
+        Self { changes: RefCell::default(), takes_screen: false }
+    }
+
+    /// On a screen of its own.
+    pub fn whole() -> io::Result<Self> {
+        write(TAKE_SCREEN)?;
+        Ok(Self { changes: RefCell::default(), takes_screen: true })
+    }
+
+    /// Shows what comes next.
+    pub fn show(&self, bytes: &[u8]) -> io::Result<()> {
+        self.changes.borrow_mut().feed(bytes);
+        write(bytes)
+    }
+
+    /// Shows a whole screen instead of what is there.
+    pub fn paint(&self, screen: &[u8]) -> io::Result<()> {
+        let undone = self.changes.borrow_mut().undo();
+        write(&undone)?;
+        self.show(&[b"\x1b[0m\x1b[H\x1b[2J", screen].concat())
+    }
+}
+
+impl Drop for Display {
+    fn drop(&mut self) {
+        let undone = self.changes.borrow_mut().undo();
+        let give_back = if self.takes_screen { GIVE_SCREEN_BACK } else { b"" };
+        let all = [undone.as_slice(), give_back].concat();
+        if !all.is_empty() {
+            let _ = write(&all);
+        }
+    }
+}
+
+fn write(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush())
 }

@@ -70,7 +70,7 @@ fn run_prints_exactly_the_bytes_of_its_command_and_passes_its_code_through() {
     assert_eq!(of("sh -c 'kill -TERM $$'").0, Some(128 + 15));
     assert_eq!(of("nosuch-command").0, Some(127));
     assert_eq!(seen(&home.ptyd(&["run", "--", "printf", "%s", "it's $HOME"])), (Some(0), "it's $HOME".to_owned()));
-    let many: String = (1..=20_000).map(|i| format!("{i}\r\n")).collect();
+    let many: String = (1..=20_000).map(|i| format!("{i}\n")).collect();
     assert!(of("seq 1 20000") == (Some(0), many));
     assert_eq!(seen(&home.ptyd(&["run", "--timeout", "0.3", "sleep 600"])).0, Some(124));
     assert_eq!(seen(&home.ptyd(&["ls"])), (Some(0), String::new()));
@@ -82,7 +82,7 @@ fn sessions_are_named_listed_typed_at_read_and_ended() {
     let (code, id) = seen(&home.ptyd(&["new", "--name", "work", "--env", "GREETING=salut"]));
     assert_eq!(code, Some(0));
     assert_eq!(seen(&home.ptyd(&["run", "--session", "work", "echo $GREETING $PWD"])), {
-        (Some(0), format!("salut {}\r\n", home.dir.path().display()))
+        (Some(0), format!("salut {}\n", home.dir.path().display()))
     });
     assert_eq!(home.ptyd(&["send", &id[..8], "exit 3"]).status.code(), Some(0));
     let logs = seen(&home.ptyd(&["logs", "--follow", "work"]));
@@ -102,7 +102,7 @@ fn many_that_need_a_server_at_once_share_one() {
     for one in all {
         let output = one.wait_with_output().expect("it ends");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(seen(&output), (Some(0), "hi\r\n".to_owned()), "{said}");
+        assert_eq!(seen(&output), (Some(0), "hi\n".to_owned()), "{said}");
     }
 }
 
@@ -127,12 +127,7 @@ fn a_running_command_is_followed_over_the_death_of_the_server() {
     home.end_server(sys::signal::KILL);
     std::fs::write(&gate, "").expect("opened");
     let output = run.wait_with_output().expect("it ends");
-    assert_eq!(
-        seen(&output),
-        (Some(9), "before\r\nafter\r\n".to_owned()),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert_eq!(seen(&output), (Some(9), "before\nafter\n".to_owned()), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(seen(&home.ptyd(&["ls"])), (Some(0), String::new()));
 }
 

@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 
 use serde::Deserialize;
-use toml::Value;
+use toml::{Spanned, Value};
 
 use crate::profile::Profile;
 
@@ -16,7 +16,10 @@ use crate::profile::Profile;
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConfigFile {
-    server: BTreeMap<String, Value>,
+    server: BTreeMap<Spanned<String>, Value>,
+    /// Where each setting of the server stands, the first line being 1.
+    #[serde(skip)]
+    lines: BTreeMap<String, usize>,
     /// How sessions can be started, by name.
     pub profiles: BTreeMap<String, Profile>,
 }
@@ -29,11 +32,18 @@ impl ConfigFile {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(e) => return Err(format!("{}: {e}", path.display())),
         };
-        toml::from_str(&text).map_err(|e| {
-            let before = e.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-            let line = before.matches('\n').count() + 1;
+        let line_of = |at: usize| text.get(..at).unwrap_or_default().matches('\n').count() + 1;
+        let mut file: Self = toml::from_str(&text).map_err(|e| {
+            let line = line_of(e.span().map_or(0, |span| span.start));
             format!("{}, line {line}: {}", path.display(), e.message().replace('\n', " "))
-        })
+        })?;
+        file.lines = file.server.keys().map(|name| (name.get_ref().clone(), line_of(name.span().start))).collect();
+        Ok(file)
+    }
+
+    /// The line of a setting of the server.
+    pub fn line(&self, name: &str) -> Option<usize> {
+        self.lines.get(name).copied()
     }
 
     /// The settings of the table `server`, each as the words that its option takes on the command line.
@@ -43,7 +53,7 @@ impl ConfigFile {
             Value::Table(all) => all.iter().map(|(name, value)| format!("{name}={}", word(value))).collect(),
             one => vec![word(one)],
         };
-        self.server.iter().map(|(name, value)| (name.clone(), words(value))).collect()
+        self.server.iter().map(|(name, value)| (name.get_ref().clone(), words(value))).collect()
     }
 }
 

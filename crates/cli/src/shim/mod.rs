@@ -18,15 +18,15 @@ use clap::{Args, ValueEnum};
 
 use crate::paths::Paths;
 use crate::say;
-use crate::{daemon, exit};
+use crate::{daemon, exit, units};
 use carry::Ending;
 pub use hello::random_name;
 
 /// The options of `ptyd mcp`.
 #[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// What happens to this client's sessions once it has gone: keep, or seconds until they end (0 is at once)
-    #[arg(long, default_value = "600", value_parser = detach, value_name = "keep|SECONDS")]
+    /// What happens to this client's sessions once it has gone: keep, or a time until they end (0 is at once)
+    #[arg(long, default_value = "600", value_parser = detach, value_name = "keep|TIME")]
     pub detach: Detach,
     /// Which tools the model sees
     #[arg(long, default_value = "all")]
@@ -54,15 +54,19 @@ pub enum Tools {
 }
 
 fn detach(text: &str) -> Result<Detach, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Ok(Detach::After(seconds)),
-        _ if text == "keep" => Ok(Detach::Keep),
-        _ => Err("neither keep nor a number of seconds".to_owned()),
+    match text {
+        "keep" => Ok(Detach::Keep),
+        _ => units::time(text).map(|time| Detach::After(time.as_secs_f64())).map_err(|e| format!("{e}, or keep")),
     }
 }
 
 /// Carries until the host closes standard input.
 pub fn run(options: &Options, paths: &Paths) -> ExitCode {
+    if rustix::termios::isatty(io::stdin()) {
+        say::note(
+            "ptyd mcp: speaks MCP on stdin and stdout, for an MCP client to start; C-d ends it. See `ptyd mcp --help`",
+        );
+    }
     let hello = match hello::line(options) {
         Ok(hello) => hello,
         Err(error) => return failed(&error),

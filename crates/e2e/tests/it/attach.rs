@@ -1,6 +1,10 @@
 //! `ptyd attach`, by a person at a real terminal.
 
-use e2e::{Person, Server};
+use std::path::PathBuf;
+use std::process::Command;
+
+use api::{CreateRequest, Dimensions};
+use e2e::{Person, Server, eventually};
 
 /// Twice, and one leaves.
 const LEAVE: &[u8] = b"\x1c\x1c";
@@ -87,4 +91,164 @@ async fn a_visit_outlives_a_restart_of_the_server() {
     person.sees("two 42\r\n");
     person.types(LEAVE);
     assert_eq!(person.leaves().code(), Some(0));
+}
+
+/// A real tmux, in which somebody works at a plain shell.
+struct Tmux {
+    socket: PathBuf,
+}
+
+impl Tmux {
+    fn starts(server: &Server) -> Self {
+        let tmux = Self { socket: server.home().file("tmux") };
+        let mut command = tmux.command(&["-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "sh"]);
+        command
+            .env_clear()
+            .envs(server.home().environment())
+            .env("PS1", "host$ ")
+            .env("SHELL", "/bin/sh")
+            .current_dir(server.home().file(""));
+        assert!(command.status().expect("tmux is there").success());
+        tmux
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("tmux");
+        command.arg("-S").arg(&self.socket).args(args);
+        command
+    }
+
+    fn types(&self, keys: &[&str]) {
+        assert!(self.command(&[&["send-keys"], keys].concat()).status().expect("tmux is there").success());
+    }
+
+    /// The screen without the empty rows at its end, and the cursor's column and row.
+    fn shows(&self) -> (Vec<String>, String) {
+        let text = |args: &[&str]| {
+            String::from_utf8_lossy(&self.command(args).output().expect("tmux is there").stdout).into_owned()
+        };
+        let rows = text(&["capture-pane", "-p"]);
+        (rows.trim_end().lines().map(str::to_owned).collect(), text(&["display", "-p", "#{cursor_x} #{cursor_y}"]))
+    }
+
+    /// The same once this line is there and the shell waits for a command at its end.
+    async fn at_prompt(&self, line: &str) -> (Vec<String>, String) {
+        eventually("the prompt", async || {
+            let shown = self.shows();
+            let is_there = shown.0.iter().any(|row| row == line) && shown.0.last().is_some_and(|row| row == "host$");
+            is_there.then_some(shown)
+        })
+        .await
+    }
+
+    async fn shows_at_last(&self, line: &str) {
+        eventually(line, async || self.shows().0.iter().any(|row| row.contains(line)).then_some(())).await;
+    }
+}
+
+impl Drop for Tmux {
+    fn drop(&mut self) {
+        let _ = self.command(&["kill-server"]).status();
+    }
+}
+
+#[tokio::test]
+async fn a_visit_leaves_the_screen_and_the_cursor_as_they_were() {
+    let server = Server::start();
+    let shell = server.session_with(CreateRequest { name: Some("demo".to_owned()), ..Default::default() }).await;
+    shell.run("printf '\\033[5;10r'; seq 100").await;
+    let tmux = Tmux::starts(&server);
+    tmux.at_prompt("host$").await;
+    let program = server.ptyd(&[]).get_program().to_string_lossy().into_owned();
+    for (mark, painted, command) in [
+        ("first", "99", None),
+        // A program that switches screens meanwhile is seen, and what was there before comes back all the same.
+        ("second", "inner screen", Some("tput smcup; echo inner screen; tput csr 3 7; read -n 1")),
+    ] {
+        // A program has had the alternate screen here before, with a cursor saved at the top.
+        tmux.types(&[
+            &format!("printf 'A\\033[?1049h\\033[?1049lB\\n'; clear; echo {mark}; seq 5; stty -a >before"),
+            "Enter",
+        ]);
+        let before = tmux.at_prompt(mark).await.0;
+        tmux.types(&[&format!("{program} attach demo; stty -a >after"), "Enter"]);
+        tmux.shows_at_last("100").await;
+        if let Some(command) = command {
+            tmux.types(&[command, "Enter"]);
+        }
+        tmux.shows_at_last(painted).await;
+        tmux.types(&["C-\\", "C-\\"]);
+        let told = "[demo: detached; the session goes on]";
+        tmux.shows_at_last(told).await;
+        let (rows, cursor) = tmux.at_prompt(mark).await;
+        assert_eq!(rows[..before.len() - 1], before[..before.len() - 1], "what was there");
+        assert_eq!(rows[rows.len() - 2], told);
+        assert_eq!(cursor, format!("6 {}\n", rows.len() - 1), "behind the prompt: {rows:?}");
+        let modes = ["before", "after"].map(|name| std::fs::read_to_string(server.home().file(name)).expect("written"));
+        assert_eq!(modes[0], modes[1]);
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_switches_screens_is_followed_by_who_is_attached() {
+    let server = Server::start();
+    let shell = server.session().await;
+    std::fs::write(server.home().file("text"), "in the editor\n").expect("ours");
+    let mut person = attached(&server, &shell.id, 80, 24);
+    person.types(format!("echo below; vim -u NONE -i NONE {}\r", server.home().file("text").display()).as_bytes());
+    person.sees("in the editor");
+    person.types(b":q\r");
+    person.sees("below");
+    person.types(b"echo after $((40+2))\r");
+    person.sees("after 42\r\n");
+    person.types(LEAVE);
+    assert_eq!(person.leaves().code(), Some(0));
+}
+
+#[tokio::test]
+async fn the_only_session_needs_no_name_and_gets_its_size_back() {
+    let server = Server::start();
+    let mut lost = Person::starts(&server.ptyd(&["attach"]), 70, 20);
+    lost.sees("no sessions; `ptyd new` starts one");
+    assert_eq!(lost.leaves().code(), Some(3));
+    let shell = server.session().await;
+    let before = shell.look().await.dimensions;
+    let mut person = Person::starts(&server.ptyd(&["attach"]), 70, 20);
+    person.sees(r"C-\ C-\ leaves]");
+    person.sees("\x1b[2J");
+    person.types(b"stty size\r");
+    person.sees("20 70\r\n");
+    person.types(LEAVE);
+    assert_eq!((person.leaves().code(), shell.look().await.dimensions), (Some(0), before));
+
+    // Whoever looks on changes nothing.
+    let mut guest = Person::starts(&server.ptyd(&["attach", "--read-only"]), 60, 18);
+    guest.sees("\x1b[2J");
+    guest.types(b"echo typed\r");
+    shell.gives("echo seen $((40+2))").await;
+    guest.sees("seen 42");
+    assert_eq!(shell.look().await.dimensions, before);
+    guest.types(LEAVE);
+    assert_eq!(guest.leaves().code(), Some(0));
+    let journal = String::from_utf8_lossy(&shell.journal().await).into_owned();
+    assert!(!journal.contains("typed"), "{journal:?}");
+
+    let other = server
+        .session_with(CreateRequest { dimensions: Some(Dimensions { cols: 80, rows: 24 }), ..Default::default() });
+    let other = other.await;
+    let mut person = Person::starts(&server.ptyd(&["attach"]), 70, 20);
+    person.sees("there are 2 sessions; name one of them");
+    assert_eq!(person.leaves().code(), Some(2));
+    other.ends().await;
+}
+
+#[tokio::test]
+async fn a_session_is_not_attached_to_itself() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let program = server.ptyd(&[]).get_program().to_string_lossy().into_owned();
+    let attach = format!("{program} --socket {} attach {}", server.home().socket().display(), shell.id);
+    let (code, output) = shell.gives(&attach).await;
+    assert_eq!(code, 2);
+    assert!(output.contains("this terminal is session") && output.contains("attach from another terminal"), "{output}");
 }

@@ -21,13 +21,14 @@ fn told(output: Output) -> (String, String, Option<i32>) {
 async fn run_passes_bytes_and_exit_codes_through() {
     let server = Server::start();
     let done = |out: &str, code: i32| (out.to_owned(), String::new(), Some(code));
-    assert_eq!(ptyd(&server, &["run", "echo hi; (exit 7)"]), done("hi\r\n", 7));
+    assert_eq!(ptyd(&server, &["run", "echo hi; (exit 7)"]), done("hi\n", 7));
     assert_eq!(ptyd(&server, &["run", "printf", "%s|", "a b", "it's"]), done("a b|it's|", 0));
     assert_eq!(ptyd(&server, &["run", "no-such-command 2>/dev/null"]), done("", 127));
     assert_eq!(ptyd(&server, &["run", "exit 3"]).2, Some(3));
     assert_eq!(ptyd(&server, &["run", "kill -9 $$"]).2, Some(137));
     assert_eq!(ptyd(&server, &["run", "--timeout", "0.3", "sleep 60"]).2, Some(124));
-    let output = server.ptyd(&["run", "seq 1 20000; printf '\\033[31m\\377'"]).output().expect("it can be executed");
+    let output =
+        server.ptyd(&["run", "--raw", "seq 1 20000; printf '\\033[31m\\377'"]).output().expect("it can be executed");
     assert!(output.stdout == [seq(20_000), b"\x1b[31m\xff".to_vec()].concat(), "{} bytes", output.stdout.len());
     assert_eq!(
         server.client().list(None).await.expect("a list").total,
@@ -42,7 +43,7 @@ async fn run_inside_runs_in_the_shell_that_reads_in_a_session() {
     let shell = server.session().await;
     crate::inside::enters(&shell, "dash").await;
     let ran = ptyd(&server, &["run", "--session", &shell.id, "--inside", "echo $0; (exit 7)"]);
-    assert_eq!(ran, ("dash\r\n".to_owned(), String::new(), Some(7)));
+    assert_eq!(ran, ("dash\n".to_owned(), String::new(), Some(7)));
     let left = ptyd(&server, &["run", "--session", &shell.id, "--inside", "exit 3"]);
     assert!(left.2 == Some(1) && left.1.contains("exited with 3"), "{left:?}");
 }
@@ -60,7 +61,7 @@ async fn record_writes_what_was_shown_and_passes_the_exit_code_through() {
     let server = Server::start();
     let command = "tput cols; printf '\\033[32mgreen\\033[0m\\n'; (exit 7)";
     let recorded = ptyd(&server, &["record", "--name", "colours", "--size", "60x15", "--", command]);
-    assert_eq!((recorded.0.as_str(), recorded.2), ("60\r\n\x1b[32mgreen\x1b[0m\r\n", Some(7)));
+    assert_eq!((recorded.0.as_str(), recorded.2), ("60\ngreen\n", Some(7)));
     let (header, shown) = cast(&server, "colours.cast");
     let told = ["version", "width", "height", "title"].map(|name| header[name].clone());
     assert_eq!(told, [Value::from(2), 60.into(), 15.into(), "colours".into()]);
@@ -69,6 +70,12 @@ async fn record_writes_what_was_shown_and_passes_the_exit_code_through() {
     // A file that is there is nobody's to write over, and is known before anything is run.
     let again = ptyd(&server, &["record", "--output", "colours.cast", "--", "touch ran"]);
     assert_eq!((again.2, server.home().file("ran").exists()), (Some(1), false), "{}", again.1);
+    assert!(again.1.contains("colours.cast is there already and is not written over"), "{}", again.1);
+    // On stdout there is the recording and nothing else.
+    let (printed, _, code) = ptyd(&server, &["record", "-o", "-", "--", "echo shown; (exit 3)"]);
+    let header: Value = serde_json::from_str(printed.lines().next().expect("a line")).expect("JSON");
+    assert!(header["version"] == 2 && printed.contains("shown\\r\\n") && code == Some(3), "{printed}");
+    assert!(!server.home().file("-").exists());
     // What took too long is on record as far as it went; a session that ended, too.
     let late = ["record", "-o", "late.cast", "--format", "3", "--timeout", "2", "--", "echo begun; sleep 60"];
     assert_eq!(ptyd(&server, &late).2, Some(124));
@@ -89,13 +96,16 @@ async fn sessions_are_made_listed_typed_at_read_and_ended() {
     let (list, _, _) = ptyd(&server, &["ls", "--json"]);
     let list: Value = serde_json::from_str(&list).expect("JSON");
     assert_eq!((&list[0]["id"], &list[0]["name"]), (&Value::from(id), &Value::from("work")));
-    assert!(ptyd(&server, &["ls"]).0.lines().any(|line| line.starts_with(id)));
+    let (list, _, _) = ptyd(&server, &["ls"]);
+    let words: Vec<Vec<&str>> = list.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(words[0], ["ID", "NAME", "STATUS", "ACTIVITY", "AGE", "PID", "COMMAND", "CWD"]);
+    assert_eq!((words[1][..3].to_vec(), words[1][6]), (vec![id, "work", "running"], "-"));
 
     assert_eq!(
         ptyd(&server, &["run", "-s", "work", "cd /usr; echo first"]),
-        ("first\r\n".to_owned(), String::new(), Some(0))
+        ("first\n".to_owned(), String::new(), Some(0))
     );
-    assert_eq!(ptyd(&server, &["run", "-s", id, "pwd"]).0, "/usr\r\n");
+    assert_eq!(ptyd(&server, &["run", "-s", id, "pwd"]).0, "/usr\n");
     assert_eq!(ptyd(&server, &["send", "work", "echo sent $((40+2))"]).2, Some(0));
     let shell = e2e::Session::new(server.client().clone(), id.to_owned());
     e2e::eventually("it ran", async || {
@@ -112,6 +122,125 @@ async fn sessions_are_made_listed_typed_at_read_and_ended() {
     let (list, _, _) = ptyd(&server, &["ls", "--json", "--all"]);
     let list: Value = serde_json::from_str(&list).expect("JSON");
     assert_eq!(list[0]["status"], "terminated");
+    let (list, _, _) = ptyd(&server, &["ls", "--all"]);
+    assert!(list.contains("terminated  by HUP"), "how it ended: {list}");
+}
+
+#[tokio::test]
+async fn a_list_without_sessions_and_a_command_without_a_server_say_what_to_do() {
+    let server = Server::start();
+    let (out, err, code) = ptyd(&server, &["ls"]);
+    assert_eq!((out.as_str(), code), ("", Some(0)));
+    assert_eq!(err, "ptyd: no sessions; `ptyd new` starts one; `ptyd ls --all` shows ended ones\n");
+    server.stop();
+    let (_, err, code) = ptyd(&server, &["ls"]);
+    let why = format!("ptyd: no server answers: there is no socket {}; `ptyd new`,", server.home().socket().display());
+    assert!(err.starts_with(&why) && code == Some(5), "{err}");
+    let (_, err, code) = ptyd(&server, &[]);
+    assert!(
+        err.contains("Usage: ptyd [OPTIONS] <COMMAND>") && err.contains("Run a command") && code == Some(2),
+        "{err}"
+    );
+    server.again();
+}
+
+#[tokio::test]
+async fn a_mistyped_option_is_not_run_as_a_command() {
+    let server = Server::start();
+    let (out, err, code) = ptyd(&server, &["run", "--timout", "5", "touch ran"]);
+    assert!(out.is_empty() && code == Some(2) && err.contains("'--timeout'"), "{err}");
+    assert!(!server.home().file("ran").exists());
+    // What follows the first word, or two hyphens, is the command's.
+    assert_eq!(ptyd(&server, &["run", "printf", "%s", "--timeout"]).0, "--timeout");
+    assert_eq!(ptyd(&server, &["run", "--", "echo", "-n", "x"]).0, "x");
+}
+
+#[tokio::test]
+async fn many_sessions_are_ended_at_once_and_what_they_left_is_removed() {
+    let server = Server::start();
+    for name in ["one", "two", "three"] {
+        assert_eq!(ptyd(&server, &["new", "--name", name]).2, Some(0));
+    }
+    // The one that is not there keeps nobody from the others.
+    let (_, err, code) = ptyd(&server, &["kill", "one", "nobody"]);
+    assert!(err.contains("1 process ended") && err.contains("no session nobody") && code == Some(3), "{err}");
+    let (_, err, code) = ptyd(&server, &["rm", "two", "one"]);
+    assert!(
+        err.contains("lives; end it with `ptyd kill`") && err.contains("1 session removed") && code == Some(1),
+        "{err}"
+    );
+    let (_, err, code) = ptyd(&server, &["kill", "--all"]);
+    assert_eq!((err.lines().count(), code), (2, Some(0)), "{err}");
+    assert_eq!(ptyd(&server, &["prune", "--older-than", "1h"]).1, "0 sessions removed, 0 bytes freed\n");
+    let (_, err, code) = ptyd(&server, &["prune", "--ended"]);
+    assert!(err.starts_with("2 sessions removed, ") && code == Some(0), "{err}");
+    let folders = std::fs::read_dir(server.home().state().join("sessions")).expect("a folder").count();
+    assert_eq!((folders, ptyd(&server, &["ls", "--all"]).0), (0, String::new()));
+    let (_, err, _) = ptyd(&server, &["new", "--name", "last"]);
+    assert_eq!(err, "");
+    assert_eq!(ptyd(&server, &["rm", "--force", "last"]).2, Some(0));
+}
+
+#[tokio::test]
+async fn times_and_sizes_have_units_and_an_empty_variable_is_none() {
+    let server = Server::start();
+    let (made, _, _) = ptyd(&server, &["new", "--json", "--max-age", "2h", "--inactivity-timeout", "90"]);
+    let made: Value = serde_json::from_str(&made).expect("JSON");
+    assert_eq!((&made["maxAge"], &made["inactivityTimeout"]), (&Value::from(7200.0), &Value::from(90.0)));
+    std::fs::write(server.home().file("c.toml"), "[server]\nretention_age = \"2d\"\njournal_bytes = \"64MiB\"\n")
+        .expect("ours");
+    let shown = server
+        .ptyd(&["config", "show", "--json", "--config", "c.toml"])
+        .env("PTYD_RUNTIME_DIR", "")
+        .env("PTYD_MAX_AGE", "")
+        .output();
+    let (shown, err, code) = told(shown.expect("it can be executed"));
+    let shown: Value = serde_json::from_str(&shown).unwrap_or_else(|_| panic!("{code:?} {err}"));
+    let value = |name: &str| shown[name]["value"].clone();
+    assert_eq!([value("retention_age"), value("journal_bytes")], [Value::from(172_800), Value::from(64 << 20)]);
+    assert_eq!(shown["max_age"]["source"], "default");
+    std::fs::write(server.home().file("c.toml"), "\n[server]\nlisen = 1\n").expect("ours");
+    let (_, err, code) = ptyd(&server, &["config", "show", "--config", "c.toml"]);
+    assert!(
+        err.contains("c.toml, line 3: server.lisen: is no setting; did you mean listen?") && code == Some(2),
+        "{err}"
+    );
+    let (_, err, _) = ptyd(&server, &["serve", "--listen", "localhost:7894"]);
+    assert!(err.contains("must be an address and a port, like 127.0.0.1:7893"), "{err}");
+}
+
+#[tokio::test]
+async fn a_search_without_a_match_ends_as_grep_does() {
+    let server = Server::start();
+    let shell = server.session().await;
+    shell.run("echo needle").await;
+    let (out, _, code) = ptyd(&server, &["search", &shell.id, "^needle$"]);
+    assert_eq!((out.as_str(), code), ("c1: needle\n", Some(0)));
+    assert_eq!(ptyd(&server, &["search", &shell.id, "haystack"]), (String::new(), String::new(), Some(1)));
+}
+
+#[tokio::test]
+async fn a_session_is_found_by_its_id_without_looking_at_all_there_are() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let asked = |args: &[&str]| {
+        let trace = server.home().file("trace");
+        let ptyd = server.ptyd(args);
+        let mut strace = std::process::Command::new("strace");
+        strace
+            .args(["-f", "-e", "trace=sendto,write,writev", "-s", "200", "-o"])
+            .arg(&trace)
+            .arg(ptyd.get_program())
+            .args(args);
+        strace.env_clear().envs(server.home().environment()).stdin(Stdio::null());
+        assert!(strace.output().expect("strace is there").status.success(), "{args:?}");
+        let trace = std::fs::read_to_string(trace).expect("written");
+        trace.matches("GET /terminals?").count()
+    };
+    assert_eq!(asked(&["logs", &shell.id]), 0);
+    assert_eq!(asked(&["logs", &shell.id[..8]]), 1, "only what lives is looked at");
+    shell.ends().await;
+    assert_eq!(asked(&["logs", &shell.id]), 0);
 }
 
 #[tokio::test]
@@ -136,7 +265,7 @@ async fn whoever_reads_nothing_of_what_is_printed_is_told_by_the_exit_code() {
     let server = Server::start();
     server.session().await;
     let commands =
-        ["ls --json", "ls", "new --json", "new", "config show --json", "config show", "doctor", "logs nobody"];
+        ["ls --json", "ls --all", "new --json", "new", "config show --json", "config show", "doctor", "logs nobody"];
     for command in commands {
         let args: Vec<_> = command.split(' ').collect();
         let [out, err] = [(), ()].map(|()| UnixStream::pair().expect("a pair").0);
@@ -151,7 +280,7 @@ async fn whoever_reads_nothing_of_what_is_printed_is_told_by_the_exit_code() {
 async fn a_server_is_started_when_there_is_none_and_outlives_who_asked() {
     let server = Server::start_in(Home::make(), e2e::Start::default());
     server.stop();
-    assert_eq!(ptyd(&server, &["run", "echo on demand"]), ("on demand\r\n".to_owned(), String::new(), Some(0)));
+    assert_eq!(ptyd(&server, &["run", "echo on demand"]), ("on demand\n".to_owned(), String::new(), Some(0)));
     assert_eq!(ptyd(&server, &["ls"]).2, Some(0), "it is still there");
     let started = e2e::marked(server.home().path());
     assert_eq!(started.len(), 1, "one server: {:?}", started.iter().map(|pid| pid.command_line()).collect::<Vec<_>>());

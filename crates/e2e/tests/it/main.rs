@@ -39,6 +39,7 @@ mod purge;
 mod recording;
 mod resize;
 mod rest;
+mod run_input;
 mod search;
 mod shell_ends;
 mod shell_mixes;

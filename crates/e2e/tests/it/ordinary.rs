@@ -184,10 +184,24 @@ async fn another_user_is_kept_out_and_told_so() {
     // One that gives everybody a way to its socket asks the kernel who comes.
     fs::set_permissions(server.home().path().join("run"), Permissions::from_mode(0o755)).expect("root may");
     fs::set_permissions(server.home().socket(), Permissions::from_mode(0o666)).expect("root may");
+    let [setpriv, rest @ ..] = run_as(ANOTHER);
+    let asks = "use IO::Socket::UNIX; $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die $!; \
+                print $s \"GET /terminals HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n\"; print <$s>";
+    let asked = Command::new(setpriv).args(&rest).args(["perl", "-e", asks]).arg(server.home().socket()).output();
+    let answer = String::from_utf8_lossy(&asked.expect("it can be executed").stdout).into_owned();
+    assert!(
+        answer.starts_with("HTTP/1.1 403 ") && answer.contains("this socket is for the user that runs the server"),
+        "{answer}"
+    );
+    // Nor does a client of anybody else tell it anything, root's included: whoever may write the folder of a socket could
+    // have put another one in its place.
+    let refused = |uid: &str| format!("user {USER} listens there, and not this user ({uid}) or root; nothing was sent");
     for args in ways {
         let (said, code) = said_to_another(&server, args);
-        let right = code == Some(4) && said.contains("this socket is for the user that runs the server");
-        assert!(right && !said.contains('{'), "{args:?}: {code:?} {said}");
+        assert!(code == Some(4) && said.contains(&refused(ANOTHER)), "{args:?}: {code:?} {said}");
+        let output = server.ptyd(args).stdin(Stdio::null()).output().expect("it can be executed");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(4) && said.contains(&refused("0")), "{args:?}: {said}");
     }
     // A holder lets in nobody else either, and says nothing.
     let control = server.home().state().join("sessions").join(&shell.id).join("control");

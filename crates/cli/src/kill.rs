@@ -1,0 +1,102 @@
+//! `kill`: ends sessions, many at once.
+
+use std::process::ExitCode;
+
+use api::Terminated;
+use clap::Args;
+use client::Client;
+use futures_util::stream::{self, StreamExt};
+
+use crate::exit::Failure;
+use crate::say;
+use crate::sessions;
+
+/// The options of `kill`.
+#[derive(Debug, Args)]
+pub struct KillOptions {
+    /// Ids, unique parts of their beginnings, or names
+    #[arg(required_unless_present = "all")]
+    sessions: Vec<String>,
+    /// All sessions that live
+    #[arg(long, conflicts_with = "sessions")]
+    all: bool,
+    /// At once, without a chance to clean up
+    #[arg(long, short)]
+    force: bool,
+    /// The first signal instead of HUP; TERM and KILL follow
+    #[arg(long, short)]
+    signal: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Sessions that are worked on at once: each may take the seconds that its processes have to clean up.
+pub const AT_ONCE_MAX: usize = 16;
+
+/// Ends sessions. One that cannot be ended keeps nobody from the others.
+pub async fn kill(client: &Client, options: &KillOptions) -> Result<ExitCode, Failure> {
+    let meant = if options.all {
+        client.list(None).await?.terminals.into_iter().map(|session| session.id).collect()
+    } else {
+        options.sessions.clone()
+    };
+    let end = async |text: String| {
+        let id = if options.all { text } else { sessions::find(client, &text).await?.id };
+        Ok(client.terminate(&id, options.force, options.signal.as_deref()).await?)
+    };
+    let mut done = Done::default();
+    let mut ends = stream::iter(meant.into_iter().map(end)).buffered(AT_ONCE_MAX);
+    while let Some(ended) = ends.next().await {
+        if let (Ok(ended), false) = (&ended, options.json) {
+            let over = if ended.was_over { ", it was over" } else { "" };
+            let processes = counted(ended.killed, "process", "processes");
+            say::note(format_args!("{}: {processes} ended{over}", ended.session.id));
+        }
+        done.heed(ended);
+    }
+    drop(ends);
+    let left: u64 = done.answers.iter().map(|ended| ended.left).sum();
+    if options.json {
+        say::json(&done.answers)?;
+    }
+    if left > 0 {
+        return Err(Failure::new(format!("{} did not end", counted(left, "process", "processes"))));
+    }
+    done.outcome()
+}
+
+/// A number with its noun.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// What came of many.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// The answers.
+    pub answers: Vec<Terminated>,
+    failed: Option<Failure>,
+}
+
+impl Done {
+    /// Keeps an answer; failures are told as they come, and the last one is the command's.
+    pub fn heed(&mut self, answer: Result<Terminated, Failure>) {
+        match answer {
+            Ok(answer) => self.answers.push(answer),
+            Err(failure) => self.fail(failure),
+        }
+    }
+
+    /// Keeps a failure.
+    pub fn fail(&mut self, failure: Failure) {
+        if let Some(before) = self.failed.replace(failure) {
+            say::note(format_args!("ptyd: {before}"));
+        }
+    }
+
+    /// The exit code, or the failure that is still to be told.
+    pub fn outcome(self) -> Result<ExitCode, Failure> {
+        self.failed.map_or(Ok(ExitCode::SUCCESS), Err)
+    }
+}
