@@ -260,8 +260,14 @@ async def test_a_line_that_is_no_json_does_not_end_the_connection(lines):
 
 async def test_many_calls_at_once_are_answered_each_with_its_own(desk):
     sessions = await asyncio.gather(*(desk.session() for _ in range(8)))
-    calls = [s.run(f"echo {i} {n}", idempotency_key=f"{n}") for i, s in enumerate(sessions) for n in range(1)]
-    assert [a.output for a in await asyncio.gather(*calls)] == [f"{i} 0" for i in range(8)]
+    for i, session in enumerate(sessions):
+        await session.run(f"echo first of {i}")
+    # Of each session one command and three reads of what was there before, all in flight together.
+    commands = [session.run(f"sleep 0.2; echo {i}") for i, session in enumerate(sessions)]
+    reads = [session.read(command_id="c1") for session in sessions for _ in range(3)]
+    answers = await asyncio.gather(*commands, *reads)
+    assert [a.output for a in answers[:8]] == [str(i) for i in range(8)]
+    assert [a.output for a in answers[8:]] == [f"first of {i}" for i in range(8) for _ in range(3)]
 
 
 async def test_a_server_that_was_started_for_one_client_serves_the_next(machine):

@@ -106,6 +106,17 @@ proptest! {
             prop_assert_eq!(writer.end(), Offset(model.len() as u64));
             prop_assert_eq!((writer.first(), reader.first().unwrap()), (Offset(first), Offset(first)));
             prop_assert_eq!(reader.len().unwrap(), writer.end());
+            // At the edge of what is kept, which no offset at random hits.
+            for at in [first.saturating_sub(1), first] {
+                let (kept, mut byte) = (model.get(at as usize), [0; 1]);
+                let expected = match kept {
+                    _ if at < first => Read::Gap { from: Offset(at), to: Offset(first) },
+                    Some(_) => Read::Bytes(1),
+                    None => Read::End,
+                };
+                prop_assert_eq!(reader.read(Offset(at), writer.end(), &mut byte).unwrap(), expected);
+                prop_assert!(at < first || kept.is_none_or(|kept| *kept == byte[0]));
+            }
         }
     }
 }

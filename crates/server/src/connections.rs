@@ -204,6 +204,12 @@ mod tests {
         assert_eq!(heard(&mut idle).await, "");
     }
 
+    #[test]
+    fn a_listener_bears_what_is_promised() {
+        let promised = (2_048, Duration::from_secs(30));
+        assert_eq!((Bounds::default().connections, Bounds::default().head), promised);
+    }
+
     #[tokio::test]
     async fn a_connection_too_many_is_closed_and_its_place_is_free_again_after_an_end() {
         let rig = listening(Bounds { connections: 2, ..Bounds::default() }).await;

@@ -230,6 +230,19 @@ mod tests {
         assert!(Tokens::open(&path).is_err());
     }
 
+    #[test]
+    fn a_token_whose_hash_begins_like_another_one_s_is_another_one() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let tokens = tokens(&dir);
+        let good = tokens.make("a", Scope::Read, None).expect("made").token;
+        let hash = |text: &str| <[u8; 32]>::from(Sha256::digest(text.as_bytes()));
+        // One of 256 has the same first byte, and one of 256 the same last.
+        let all = || (0..).map(|n: u32| format!("{PREFIX}{n}"));
+        let like_first = all().find(|text| hash(text)[0] == hash(&good)[0]).expect("there is one");
+        let like_last = all().find(|text| hash(text)[31] == hash(&good)[31]).expect("there is one");
+        assert_eq!([good, like_first, like_last].map(|text| tokens.find(&text).is_some()), [true, false, false]);
+    }
+
     #[tokio::test]
     async fn a_revoked_token_lets_nobody_in_and_tells_those_who_are() {
         let dir = tempfile::tempdir().expect("a directory");

@@ -73,17 +73,25 @@ fn lists_are_oldest_first_in_pages_with_the_whole_count() {
     assert_eq!((&commands["total"], &commands["commands"][0]["command"]), (&json!(3), &json!("echo two")));
 }
 
+/// A time with some milliseconds on either side in which the session says nothing, as this machine's clock has it.
+fn between_two_commands(http: &mut Connection, path: &str) -> String {
+    let command = "sleep 0.05; date -u +%Y-%m-%dT%H:%M:%S.%6NZ >now; sleep 0.05; cat now";
+    let (_, done) = ask(http, "POST", &format!("{path}/execute"), &json!({ "command": command }));
+    done["output"].as_str().expect("a time").trim_end().to_owned()
+}
+
 #[test]
 fn a_position_is_an_offset_a_time_or_where_this_caller_stopped() {
     let server = Server::start();
     let http = &mut server.connect();
     let (path, _) = start(http, &json!({}));
+    ask(http, "POST", &format!("{path}/execute"), &json!({ "command": "echo one" }));
+    let between = between_two_commands(http, &path);
     let mut run = |text: &str| {
         let (_, done) = ask(http, "POST", &format!("{path}/execute"), &json!({ "command": text }));
-        (done["startOffset"].as_u64().expect("an offset"), done["completedAt"].as_str().expect("a time").to_owned())
+        done["startOffset"].as_u64().expect("an offset")
     };
-    run("echo one");
-    let (second, _) = run("echo two");
+    let second = run("echo two");
     let http = &mut server.connect();
     let read = |http: &mut Connection, query: &str| {
         let (status, output) = ask(http, "GET", &format!("{path}/output?{query}"), &Value::Null);
@@ -104,6 +112,9 @@ fn a_position_is_an_offset_a_time_or_where_this_caller_stopped() {
     let since_long_ago = read(http, "since=2020-01-01T00:00:00Z").0;
     assert_eq!(since_long_ago.lines().filter(|line| *line == "one").count(), 1, "{since_long_ago}");
     assert_eq!(read(http, "since=2100-01-01T00:00:00Z").0, "", "nothing came after that");
+    let since_between = read(http, &format!("since={between}")).0;
+    let has = |line: &str| since_between.lines().any(|found| found == line);
+    assert_eq!((has("one"), has("two")), (false, true), "since {between}: {since_between}");
     let refused = http.ask("GET", &format!("{path}/output?since=o:99999999"), "").expect("an answer");
     assert_eq!(refused.problem(), (422, "invalid_field".to_owned(), "since".to_owned()));
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use api::{Boundary, CommandStatus, CreateRequest, ExecuteRequest};
 use e2e::{Home, Server, Session, Start};
 
-/// Runs something that may disturb the hooks, then commands that must still be right or said to be uncertain.
+/// Runs something that may disturb the hooks, then commands whose ends must still be attested.
 async fn survives(shell: &Session, disturbance: &str) {
     let request = ExecuteRequest { command: disturbance.to_owned(), timeout: Some(10.0), ..Default::default() };
     shell.run_as(request).await;
@@ -19,19 +19,11 @@ async fn survives(shell: &Session, disturbance: &str) {
             begun.elapsed()
         );
         let text = done.output.clone().unwrap_or_default();
-        match done.boundary {
-            Boundary::Attested | Boundary::Nonce => assert_eq!(
-                (done.status, done.exit_code, text.trim_end()),
-                (CommandStatus::Completed, Some(code), output.trim_end()),
-                "after {disturbance:?}"
-            ),
-            // The exit code is not known, and is not made up.
-            Boundary::Heuristic => assert_eq!(
-                (done.exit_code, text.contains(output.trim())),
-                (None, true),
-                "after {disturbance:?}: {done:?}"
-            ),
-        }
+        assert_eq!(
+            (done.status, done.boundary, done.exit_code, text.trim_end()),
+            (CommandStatus::Completed, Boundary::Attested, Some(code), output.trim_end()),
+            "after {disturbance:?}"
+        );
     }
 }
 

@@ -27,6 +27,10 @@ fn scrape_with(server: &Server, token: &str) -> String {
 async fn work(shell: &Session) {
     shell.run("true").await;
     shell.run("head -c 100000 /dev/zero | tr '\\0' x; false").await;
+    // A program that wants an answer.
+    let asked = shell.run("read -p 'name? ' n").await;
+    assert_eq!(asked.foreground, Some(api::Foreground::InputWanted));
+    shell.types("Ada").await;
     shell.begin("sleep 60").await;
 }
 
@@ -35,26 +39,37 @@ async fn an_operator_sees_what_the_server_does_and_not_for_whom() {
     let server = Server::start();
     let (shell, other) = (server.session().await, server.session().await);
     work(&shell).await;
+    // What a session's other processes sent to its holder is told at its end.
+    assert_eq!(other.run("bash -c 'printf forged >&97'").await.exit_code, Some(0));
+    let limits = api::Limits { command_seconds: Some(0.2), ..api::Limits::default() };
+    let limited = server.session_with(api::CreateRequest { limits: Some(limits), ..Default::default() }).await;
+    assert_eq!(limited.run("sleep 60").await.limits_hit, [api::Limit::CommandSeconds]);
     other.ends().await;
+    limited.ends().await;
     let socket = Socket::visit(&server, &shell.id, "").await;
     let text = scrape(&server);
     let expected = [
         ("ptyd_sessions{state=\"live\"}", 1.0),
-        ("ptyd_sessions{state=\"ended\"}", 1.0),
-        ("ptyd_sessions_created_total", 2.0),
-        ("ptyd_sessions_ended_total", 1.0),
-        ("ptyd_commands_total{outcome=\"zero\"}", 1.0),
-        ("ptyd_commands_total{outcome=\"nonzero\"}", 1.0),
-        ("ptyd_waits_total{ended_by=\"ended\"}", 2.0),
+        ("ptyd_sessions{state=\"ended\"}", 2.0),
+        ("ptyd_sessions_created_total", 3.0),
+        ("ptyd_sessions_ended_total", 2.0),
+        ("ptyd_commands_total{outcome=\"zero\"}", 3.0),
+        ("ptyd_commands_total{outcome=\"nonzero\"}", 2.0),
+        ("ptyd_waits_total{ended_by=\"ended\"}", 5.0),
+        ("ptyd_waits_total{ended_by=\"input_wanted\"}", 1.0),
+        ("ptyd_attention_total", 1.0),
+        ("ptyd_limits_hit_total{limit=\"commandSeconds\"}", 1.0),
+        ("ptyd_records_dropped_total", 1.0),
         ("ptyd_websockets", 1.0),
-        ("ptyd_http_answer_seconds_count{route=\"/terminals/{session}/execute\",status=\"2xx\"}", 3.0),
-        ("ptyd_http_answer_seconds_count{route=\"/terminals\",status=\"2xx\"}", 2.0),
+        ("ptyd_http_answer_seconds_count{route=\"/terminals/{session}/execute\",status=\"2xx\"}", 6.0),
+        ("ptyd_http_answer_seconds_count{route=\"/terminals\",status=\"2xx\"}", 3.0),
     ];
     for (sample, expected) in expected {
         assert_eq!(value(&text, sample), Some(expected), "{sample} in\n{text}");
     }
     assert!(value(&text, "ptyd_output_bytes_total").is_some_and(|bytes| bytes > 100_000.0));
     assert!(value(&text, "process_resident_memory_bytes").is_some_and(|bytes| bytes > 1_000_000.0));
+    assert!(value(&text, "process_open_fds").is_some_and(|descriptors| descriptors > 3.0));
     assert!(value(&text, "process_cpu_seconds_total").is_some_and(|seconds| seconds > 0.0));
     for name in [&shell.id, &other.id, "sleep"] {
         assert!(!text.contains(name), "{name} is in no label");

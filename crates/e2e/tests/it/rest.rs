@@ -340,6 +340,26 @@ fn what_serve_prints_can_be_pasted() {
     assert_eq!(http.send("POST", "/terminals", &headers, "{}").expect("an answer").status, 201);
 }
 
+/// A batch whose answers are more than it gives: what is behind them is not done, and it is said of each.
+fn is_full_at_16_mib(server: &Server) {
+    let http = &mut server.connect();
+    let (_, made) = ask(http, "POST", "/terminals", &json!({}));
+    let path = format!("/terminals/{}", made["id"].as_str().expect("an id"));
+    let flood = json!({ "command": "head -c 4200000 /dev/zero | tr '\\0' x", "maxChars": 0, "timeout": 30 });
+    assert_eq!(ask(http, "POST", &format!("{path}/execute"), &flood).1["exitCode"], 0);
+    // In base64 each has a third more than its four million bytes, so four of them are more than 16 MiB and three are not.
+    let part = json!({ "method": "GET", "path": format!("{path}/output?since=o:0&view=raw&limit=4000000") });
+    let act = json!({ "method": "POST", "path": format!("{path}/execute"), "body": { "command": "touch not-done" } });
+    let operations = json!([part, part, part, part, part, act]);
+    let (status, answer) = ask(http, "POST", "/batch", &json!({ "operations": operations }));
+    let responses = answer["responses"].as_array().expect("a list");
+    let statuses: Vec<_> = responses.iter().map(|r| r["status"].as_u64().expect("a status")).collect();
+    assert_eq!((status, statuses), (200, vec![200, 200, 200, 200, 429, 429]));
+    assert_eq!(responses[5]["body"]["code"], "limit_reached", "{}", responses[5]);
+    assert!(!server.home().file("not-done").exists(), "what is refused is not done");
+    ask(http, "DELETE", &format!("{path}?force=true"), &Value::Null);
+}
+
 #[test]
 fn the_operations_of_a_batch_are_done_in_order_each_with_its_own_status() {
     let server = Server::start();
@@ -366,6 +386,8 @@ fn the_operations_of_a_batch_are_done_in_order_each_with_its_own_status() {
     assert_eq!(responses[4]["body"]["field"], "cols");
     assert!(responses[3]["body"].is_string(), "{answer}");
     assert!(responses[2]["body"]["requestId"].as_str().is_some_and(|id| id.ends_with(".2")), "{answer}");
+
+    is_full_at_16_mib(&server);
 
     let many: Vec<_> = (0..65).map(|_| json!({ "method": "POST", "path": "/terminals" })).collect();
     let create = json!({ "method": "POST", "path": "/terminals" });

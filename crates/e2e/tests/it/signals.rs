@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use api::{EndedBy, Foreground, NumberOrName, SignalRequest};
+use api::{EndedBy, ErrorCode, Foreground, NumberOrName, SignalRequest};
 use e2e::{Server, marked};
 
 /// The processes of a home whose command line is this.
@@ -122,9 +122,26 @@ async fn a_signal_can_be_for_one_process_or_for_all() {
     server.client().signal(&shell.id, &request).await.expect("one of its own");
     let done = shell.end_of(&command).await;
     assert_eq!((done.exit_code, done.signal.as_deref()), (Some(138), Some("USR1")));
-    let foreign =
-        SignalRequest { signal: NumberOrName::Number(10), target: Some(NumberOrName::Number(std::process::id())) };
-    assert!(server.client().signal(&shell.id, &foreign).await.is_err(), "a process of somebody else");
+    // Somebody else's process, which the signal would end.
+    let mut other = std::process::Command::new("sleep").arg("802").spawn().expect("it can be executed");
+    let foreign = SignalRequest { signal: NumberOrName::Number(10), target: Some(NumberOrName::Number(other.id())) };
+    let refused = server.client().signal(&shell.id, &foreign).await.expect_err("none of its own");
+    assert_eq!(refused.code(), Some(ErrorCode::InvalidField), "{refused}");
+    assert!(refused.to_string().contains("target"), "{refused}");
+    assert!(other.try_wait().expect("ours").is_none(), "it was not signalled");
+    other.kill().and_then(|()| other.wait()).expect("ours to end");
+
+    // All processes of the session: the one in the background, the one in the foreground, and the shell, which lets it pass.
+    shell.gives("trap : USR1; sleep 803 &").await;
+    let front = shell.begin("sleep 804").await;
+    let runs = |line: &'static str| running(&server, line);
+    e2e::eventually("both run", async || (runs("sleep 803") + runs("sleep 804") == 2).then_some(())).await;
+    let all = NumberOrName::Name("session".to_owned());
+    let request = SignalRequest { signal: NumberOrName::Name("USR1".to_owned()), target: Some(all) };
+    server.client().signal(&shell.id, &request).await.expect("a target");
+    assert_eq!(shell.end_of(&front).await.signal.as_deref(), Some("USR1"));
+    e2e::eventually("both have ended", async || (runs("sleep 803") + runs("sleep 804") == 0).then_some(())).await;
+    assert_eq!(shell.gives("echo here").await.1.lines().last(), Some("here"));
 }
 
 #[tokio::test]

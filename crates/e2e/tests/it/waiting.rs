@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use api::{CommandStatus, EndedBy, ExecuteRequest, WaitRequest};
-use e2e::{Server, count};
+use api::{CommandStatus, EndedBy, ErrorCode, ExecuteRequest, WaitRequest};
+use e2e::{Server, count, eventually};
 
 use crate::boundaries::join_all;
 
@@ -341,7 +341,7 @@ async fn a_pattern_never_sees_what_stands_before_a_commands_beginning() {
 
 /// Begins a command once what was typed before has ended.
 async fn eventually_begins(shell: &e2e::Session, command: &str) -> api::CommandExecution {
-    e2e::eventually("the prompt is back", async || {
+    eventually("the prompt is back", async || {
         let request = ExecuteRequest {
             command: command.to_owned(),
             wait_for_completion: Some(false),
@@ -350,4 +350,40 @@ async fn eventually_begins(shell: &e2e::Session, command: &str) -> api::CommandE
         shell.try_run(&request).await.ok()
     })
     .await
+}
+
+#[tokio::test]
+async fn a_wait_too_many_is_refused_and_those_that_are_open_are_answered() {
+    use std::io::{Read as _, Write as _};
+    let server = Server::start();
+    let shell = server.session().await;
+    let asks = shell.run("read -p 'go? ' go; echo gone").await;
+    let body = r#"{"waitFor":"^gone","timeout":60}"#;
+    let path = format!("/terminals/{}/wait", shell.id);
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let open: Vec<_> = (0..256)
+        .map(|_| {
+            let mut wire = server.wire();
+            wire.write_all(head.as_bytes()).and_then(|()| wire.write_all(body.as_bytes())).expect("it listens");
+            wire
+        })
+        .collect();
+    let one_more = WaitRequest { wait_for: Some("^gone".to_owned()), timeout: Some(0.01), ..WaitRequest::default() };
+    let refused = eventually("all 256 are open", async || server.client().wait(&shell.id, &one_more).await.err()).await;
+    assert_eq!(
+        (refused.code(), refused.to_string().contains("256")),
+        (Some(ErrorCode::LimitReached), true),
+        "{refused}"
+    );
+    shell.sends(b"now\n").await;
+    shell.end_of(&asks).await;
+    for mut wire in open {
+        let mut answer = String::new();
+        wire.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains(r#""endedBy":"matched""#), "{answer}");
+    }
+    assert!(server.client().wait(&shell.id, &one_more).await.is_ok(), "places are free again");
 }

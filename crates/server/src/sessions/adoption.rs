@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use holder::wire::{FromHolder, PROTOCOL, Status, Tail, ToHolder};
 use journal::EventsReader;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
 use super::feed::Published;
 use super::holders::{self, Liveness};
 use super::link::Link;
 use super::manager::{Handle, Manager, locked, row};
 use super::past::{self, Past};
+use super::permits::Permits;
 use super::session::{Session, Shared};
 use super::{bounds, launch, snapshot, supervision};
 use crate::action::ActionError;
@@ -59,8 +60,7 @@ impl Manager {
             tail,
             feed,
             stopping: self.stopping.subscribe(),
-            waits: Arc::new(Semaphore::new(limits::WAITS_MAX)),
-            viewers: Arc::new(Semaphore::new(limits::VIEWERS_MAX)),
+            permits: Permits::default(),
         };
         locked(&self.live).insert(id.clone(), handle.clone());
         if let (true, Some(client)) = (shared.meta.is_default, &shared.meta.client) {

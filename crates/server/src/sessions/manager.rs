@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use holder::spec::Spec;
 use holder::wire::Tail;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::bulletin::Bulletin;
 use super::feed::Published;
@@ -17,6 +17,7 @@ use super::ledger::micros;
 use super::link::Link;
 use super::looks::Looks;
 use super::past::Past;
+use super::permits::{Permits, WholeReads};
 use super::processes::{self, Census};
 use super::retention::Retention;
 use super::session::{Ended, Request, Session, Shared, Snapshot};
@@ -50,10 +51,7 @@ pub(super) struct Handle {
     pub(super) tail: watch::Receiver<Tail>,
     pub(super) feed: watch::Receiver<Published>,
     pub(super) stopping: watch::Receiver<bool>,
-    /// One permit for each open wait.
-    pub(super) waits: Arc<Semaphore>,
-    /// One permit for each viewer.
-    pub(super) viewers: Arc<Semaphore>,
+    pub(super) permits: Permits,
 }
 
 impl Handle {
@@ -68,24 +66,6 @@ impl Handle {
             () = self.mailbox.closed() => answer.try_recv().ok(),
         };
         answer.ok_or_else(|| self.why_gone())
-    }
-
-    /// The right to wait on this session, for as long as it is held.
-    pub(super) fn wait_permit(&self) -> Result<SemaphorePermit<'_>, ActionError> {
-        self.waits.try_acquire().map_err(|_| ActionError::Limit {
-            what: "the number of open waits on this session",
-            limit: limits::WAITS_MAX as u64,
-            hint: "let some of them end, or ask without waiting",
-        })
-    }
-
-    /// A viewer's place, for as long as it is held.
-    pub(super) fn viewer_permit(&self) -> Result<OwnedSemaphorePermit, ActionError> {
-        Arc::clone(&self.viewers).try_acquire_owned().map_err(|_| ActionError::Limit {
-            what: "the number of viewers of this session",
-            limit: limits::VIEWERS_MAX as u64,
-            hint: "close one that is not looked at",
-        })
     }
 
     /// What a caller is told when the actor has gone before it answered.
@@ -150,7 +130,7 @@ pub struct Manager {
     /// One creation with an idempotency key at a time, and one default session for each client.
     pub(super) creating: tokio::sync::Mutex<()>,
     /// One permit for each thread that reads a whole journal.
-    pub(super) whole_reads: Arc<Semaphore>,
+    pub(super) whole_reads: WholeReads,
     store: Arc<Store>,
     /// What sessions used when somebody asked last.
     census: Mutex<Census>,
@@ -208,7 +188,7 @@ impl Manager {
             defaults: Mutex::default(),
             keys: Mutex::default(),
             creating: tokio::sync::Mutex::default(),
-            whole_reads: Arc::new(Semaphore::new(limits::WHOLE_READS_MAX)),
+            whole_reads: WholeReads::default(),
             store: Arc::new(store),
             census: Mutex::default(),
             secret: Token::kept(&config.state_dir.join("secret")).map_err(|e| failed("the file `secret`", &e))?,

@@ -23,6 +23,7 @@ mod manager;
 mod meta;
 mod outside;
 mod past;
+mod permits;
 mod places;
 mod processes;
 mod purge;

@@ -38,7 +38,7 @@ impl Manager {
     pub(super) async fn execute(&self, who: &Principal, wish: Execute) -> Result<Report, ActionError> {
         check_command(&wish.command)?;
         let handle = self.live(who, &wish.session).await?;
-        let _permit = wish.wait.as_ref().map(|_| handle.wait_permit()).transpose()?;
+        let _permit = wish.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
         self.not_a_creates(who, wish.key.as_deref()).await?;
         let mut words = format!("{:?}", (&wish.command, wish.wait.as_ref().map(Wait::words), wish.budget));
         if wish.is_inside {
@@ -105,7 +105,7 @@ impl Manager {
             let problem = format!("{size} bytes; at most {} at once", limits::INPUT_BYTES_MAX);
             return Err(ActionError::Invalid { field: "input", problem });
         }
-        let _permit = wish.wait.as_ref().map(|_| handle.wait_permit()).transpose()?;
+        let _permit = wish.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
         self.not_a_creates(who, wish.key.as_deref()).await?;
         let words = format!("{:?}", (&wish.bytes, wish.is_secret, wish.wait.as_ref().map(Wait::words), wish.budget));
         let key = self.key_of(wish.key.as_deref(), words.as_bytes());
@@ -145,7 +145,7 @@ impl Manager {
             Found::Live(handle) => handle,
             Found::Past(past) => return Ok(past_report(&past)),
         };
-        let _permit = handle.wait_permit()?;
+        let _permit = handle.permits.wait()?;
         let from = self.looks.read_to(&who.name, session);
         let outside = Outside::of(&handle, Some(&wait), true).await?;
         let command = command.map(|c| c.0);

@@ -68,7 +68,7 @@ impl Manager {
             wish.command.is_none_or(|id| s.command == Some(id.0))
                 && wish.kind.is_none_or(|kind| (kind == OutputKind::Command) == s.command.is_some())
         });
-        let permit = Arc::clone(&self.whole_reads).acquire_owned().await;
+        let permit = self.whole_reads.place().await;
         let given_up = GivenUp::default();
         let is_given_up = given_up.asks();
         let cols = shared.spec.cols;

@@ -21,7 +21,7 @@ impl Manager {
     ) -> Result<Outcome, ActionError> {
         let (session, end, feed) = match self.find(who, id).await? {
             Found::Live(handle) => {
-                let place = handle.viewer_permit()?;
+                let place = handle.permits.viewer()?;
                 // The actor answers once it has read what happened before this server.
                 let snapshot = handle.ask(Request::Look).await?;
                 (snapshot.view, snapshot.shown_to, Feed::live(handle, since, place))

@@ -1,0 +1,99 @@
+//! How many at once: who waits on a session or looks at it, and who reads a whole journal.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+
+use crate::action::ActionError;
+use crate::limits;
+
+/// What one session bears at once, for as long as each permit is held.
+#[derive(Debug, Clone)]
+pub(super) struct Permits {
+    waits: Arc<Semaphore>,
+    viewers: Arc<Semaphore>,
+}
+
+impl Default for Permits {
+    fn default() -> Self {
+        Self {
+            waits: Arc::new(Semaphore::new(limits::WAITS_MAX)),
+            viewers: Arc::new(Semaphore::new(limits::VIEWERS_MAX)),
+        }
+    }
+}
+
+impl Permits {
+    /// The right to wait.
+    pub(super) fn wait(&self) -> Result<SemaphorePermit<'_>, ActionError> {
+        self.waits.try_acquire().map_err(|_| ActionError::Limit {
+            what: "the number of open waits on this session",
+            limit: limits::WAITS_MAX as u64,
+            hint: "let some of them end, or ask without waiting",
+        })
+    }
+
+    /// A viewer's place.
+    pub(super) fn viewer(&self) -> Result<OwnedSemaphorePermit, ActionError> {
+        Arc::clone(&self.viewers).try_acquire_owned().map_err(|_| ActionError::Limit {
+            what: "the number of viewers of this session",
+            limit: limits::VIEWERS_MAX as u64,
+            hint: "close one that is not looked at",
+        })
+    }
+}
+
+/// Those who read a whole journal; one too many waits until another has done.
+#[derive(Debug)]
+pub(super) struct WholeReads(Arc<Semaphore>);
+
+impl Default for WholeReads {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(limits::WHOLE_READS_MAX)))
+    }
+}
+
+impl WholeReads {
+    /// A place, once there is one; none only while the process ends.
+    pub(super) async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.0).acquire_owned().await.ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::{Context, Poll, Waker};
+
+    /// The bound that a refusal names.
+    fn refused<T>(asked: Result<T, ActionError>) -> Option<u64> {
+        match asked {
+            Err(ActionError::Limit { limit, .. }) => Some(limit),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn one_wait_and_one_viewer_too_many_are_refused_and_each_has_places_of_its_own() {
+        let permits = Permits::default();
+        let waits: Vec<_> = (0..256).map(|_| permits.wait().expect("a place")).collect();
+        assert_eq!(refused(permits.wait()), Some(256));
+        let mut viewers: Vec<_> = (0..1_500).map(|_| permits.viewer().expect("a place")).collect();
+        assert_eq!(refused(permits.clone().viewer()), Some(1_500));
+        drop(waits);
+        viewers.pop();
+        assert!(permits.wait().is_ok() && permits.viewer().is_ok());
+        assert!(Permits::default().viewer().is_ok(), "another session has its own");
+    }
+
+    #[test]
+    fn a_ninth_whole_read_waits_for_one_of_eight_to_be_done() {
+        let reads = WholeReads::default();
+        let asks = &mut Context::from_waker(Waker::noop());
+        let mut all: Vec<_> = (0..9).map(|_| Box::pin(reads.place())).collect();
+        let mut places: Vec<_> = all.iter_mut().map(|place| place.as_mut().poll(asks)).collect();
+        assert_eq!(places.iter().map(Poll::is_ready).collect::<Vec<_>>(), [[true; 8].as_slice(), &[false]].concat());
+        drop(places.remove(0));
+        assert!(matches!(all[8].as_mut().poll(asks), Poll::Ready(Some(_))));
+    }
+}
