@@ -292,6 +292,17 @@ pub struct Connection {
     pub attach: String,
 }
 
+/// Which sessions of a list come first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Those that were started first.
+    #[default]
+    Oldest,
+    /// Those that were started last.
+    Newest,
+}
+
 /// The query of `GET /terminals`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -302,11 +313,17 @@ pub struct SessionListQuery {
     /// Only those in this state; without it all but the terminated ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<SessionStatus>,
+    /// Only those of exactly this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Which come first; the default is `oldest`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<Order>,
     /// At most this many; the default is 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000))]
     pub limit: Option<u64>,
-    /// Skip this many of the oldest.
+    /// Skip this many of the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 9_007_199_254_740_992_u64))]
     pub offset: Option<u64>,
@@ -364,7 +381,7 @@ pub struct SessionEnvironment {
 /// `GET /terminals`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionList {
-    /// The sessions, oldest first.
+    /// The sessions, in the order that was asked for.
     pub terminals: Vec<TerminalSession>,
     /// How many there are in all.
     pub total: usize,

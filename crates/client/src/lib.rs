@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use api::{
     CommandExecution, CommandList, CreateRequest, Dimensions, ErrorCode, ExecuteRequest, InputRequest, NewToken,
-    Output, OutputQuery, Problem, ProcessList, Screen, SearchAnswer, SearchQuery, SessionList, SignalList,
-    SignalRequest, TerminalSession, Terminated, TokenInfo, TokenList, TokenRequest, WaitAnswer, WaitRequest,
+    Output, OutputQuery, Problem, ProcessList, Screen, SearchAnswer, SearchQuery, SessionList, SessionListQuery,
+    SignalList, SignalRequest, TerminalSession, Terminated, TokenInfo, TokenList, TokenRequest, WaitAnswer,
+    WaitRequest,
 };
 use connection::{Answer, Pool};
 use hyper::Method;
@@ -145,6 +146,11 @@ impl Client {
             all.terminals.extend(next.terminals);
         }
         Ok(all)
+    }
+
+    /// `GET /terminals`, in a special way.
+    pub async fn list_as(&self, query: &SessionListQuery) -> Result<SessionList, ClientError> {
+        self.json(get(format!("/terminals?{}", query_of(query)?))).await
     }
 
     /// `GET /terminals/{session}`.

@@ -73,7 +73,7 @@ impl Dispatcher {
     }
 
     /// How many sessions there are, by state.
-    pub(crate) async fn counts(&self) -> [(&'static str, usize); 2] {
+    pub(crate) async fn counts(&self) -> Vec<(&'static str, usize)> {
         self.manager.counts().await
     }
 

@@ -16,6 +16,10 @@ pub const SLOW_CALL: Duration = Duration::from_secs(2);
 pub const RETENTION_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 /// And so much room on the disk they may take together; the oldest go first.
 pub const RETENTION_BYTES: u64 = 10 << 30;
+/// A damaged store is made again from the folders no more often than this: a disk that damages it again is not helped by more.
+pub const STORE_ANEW_EVERY: Duration = Duration::from_secs(60);
+/// Whoever asks for what is in the store waits so long for it to be made again: gigabytes of journals are read for that.
+pub const STORE_PATIENCE: Duration = Duration::from_secs(50);
 /// How often it is looked whether some are to go: a folder is not looked at more often than it is worth.
 pub const RETENTION_EVERY: Duration = Duration::from_secs(600);
 /// A command's text; the loader takes it in one read, and no shell script is longer.

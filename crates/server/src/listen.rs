@@ -27,7 +27,7 @@ use crate::connections::{self, Bounds};
 use crate::dispatch::Dispatcher;
 use crate::guard::{Door, Guard, check};
 use crate::metrics::{self, Scraped, measure};
-use crate::premises::{lock, private_dir, unix_listener};
+use crate::premises::{self, lock, private_dir, unix_listener};
 use crate::rest::error::{Refusal, label};
 use crate::rest::{self, Rest};
 use crate::sessions::Manager;
@@ -136,6 +136,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     let unix = unix_listener(&config.socket)?;
     let manager = Manager::start(&config).await?;
     manager.keep_tidy();
+    manager.keep_whole();
 
     let dispatcher = Dispatcher::new(Arc::clone(&manager));
     let uid = own_uid().map_err(ServeError::at(&config.socket))?;
@@ -143,7 +144,10 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     let visits = Visits::new();
     let app = app(dispatcher, guard, &visits, &address.to_string(), &config.state_dir);
     let chosen = config.state_dir.join("listen");
-    fs::write(&chosen, format!("{address}\n")).map_err(ServeError::at(&chosen))?;
+    // Only who looks for the address there misses it: a full disk must not keep anybody from ending a session.
+    if let Err(e) = premises::write(&chosen, &format!("{address}\n")) {
+        tracing::warn!(file = %chosen.display(), error = %e, "the address is not written there");
+    }
 
     let (stopping, stopped) = watch::channel(false);
     let over_tcp = connections::serve(Prompt(tcp), app.clone(), |_| Door::Tcp, Bounds::default(), stopped.clone());

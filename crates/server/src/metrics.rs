@@ -185,6 +185,8 @@ pub(crate) struct Scraped {
 pub(crate) async fn serve(State(scraped): State<Scraped>) -> impl IntoResponse {
     let metrics = scraped.dispatcher.metrics();
     let counts = scraped.dispatcher.counts().await;
+    // A figure that is not known is not told.
+    metrics.sessions.clear();
     for (state, count) in counts {
         metrics.sessions.get_or_create(&[("state", state)]).set(i64::try_from(count).unwrap_or(i64::MAX));
     }

@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
+use rustix::fs::OFlags;
 use tokio::net::UnixListener;
 
 use crate::listen::{SOCKET_PATH_BYTES_MAX, ServeError};
@@ -14,6 +15,16 @@ use crate::listen::{SOCKET_PATH_BYTES_MAX, ServeError};
 /// Makes a directory that only its owner can enter; one that is there stays as it is.
 pub(crate) fn private_dir(path: &Path) -> Result<(), ServeError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(ServeError::at(path))
+}
+
+/// Writes a small file of the server's own. Where somebody has put a link in its place, nothing is written through it.
+pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let no_link = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).custom_flags(no_link).open(path)?;
+    // An earlier version left it as the mask then was.
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())
 }
 
 /// Takes the state directory for this process; the kernel gives it back when the process ends, however it does.
@@ -37,7 +48,8 @@ pub(crate) fn lock(state_dir: &Path) -> Result<File, ServeError> {
         }
         Err(TryLockError::Error(error)) => return Err(ServeError::File { path, error }),
     }
-    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(ServeError::at(&path))?;
+    // The lock is what counts; the number is for whoever is refused, and a full disk has no room for it.
+    let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
     Ok(file)
 }
 

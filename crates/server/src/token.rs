@@ -46,18 +46,28 @@ impl Token {
         }
     }
 
-    /// A crash leaves either no token or a whole one, because the file gets its name last.
+    /// A full disk does not keep the server from its start: then the token is good until it stops, and nobody is told it.
     fn make(path: &Path) -> io::Result<Self> {
         let mut bytes = [0u8; RANDOM_BYTES];
         getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
         let token = Self(URL_SAFE_NO_PAD.encode(bytes));
+        match token.write(path) {
+            Err(e) if matches!(e.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+                tracing::warn!(file = %path.display(), error = %e, "not kept; the next server makes another one");
+            }
+            written => written?,
+        }
+        Ok(token)
+    }
+
+    /// A crash leaves either no token or a whole one, because the file gets its name last.
+    fn write(&self, path: &Path) -> io::Result<()> {
         let draft = path.with_extension("new");
         let _ = fs::remove_file(&draft);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-        file.write_all(token.0.as_bytes())?;
+        file.write_all(self.0.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&draft, path)?;
-        Ok(token)
+        fs::rename(&draft, path)
     }
 
     /// A name for these words, the same for ever, from which nobody who has not the token can guess them.

@@ -9,6 +9,7 @@ mod cli;
 mod containers;
 mod copied_state;
 mod crash;
+mod damage;
 mod delivery;
 mod descendants;
 mod dialects;

@@ -78,6 +78,10 @@ pub struct List {
     pub owner: Option<String>,
     /// Only in this state; without it, all but the terminated ones.
     pub status: Option<SessionStatus>,
+    /// Only those of this name.
+    pub name: Option<String>,
+    /// The newest first; without it the oldest.
+    pub is_newest_first: bool,
     /// At most this many.
     pub limit: usize,
     /// Skip this many.

@@ -130,7 +130,9 @@ pub(super) async fn list(
         api::SessionStatus::Terminated => SessionStatus::Terminated,
     });
     let (limit, offset) = page(query.limit, query.offset)?;
-    match rest.act(&who, Action::List(List { owner: query.owner, status, limit, offset })).await? {
+    let is_newest_first = query.order.unwrap_or_default() == api::Order::Newest;
+    let list = List { owner: query.owner, name: query.name, status, is_newest_first, limit, offset };
+    match rest.act(&who, Action::List(list)).await? {
         Outcome::Sessions(views, total) => {
             let terminals = views.into_iter().map(|v| convert::session(v, &rest.authority)).collect();
             Ok(Json(api::SessionList { terminals, total }))

@@ -57,7 +57,7 @@ fn of_sessions() -> Vec<Route> {
             "/terminals",
             get(sessions::list),
             say("listSessions", "List sessions")
-                .details("Oldest first. Ended sessions are listed only where the status asks for them.")
+                .details("Ended sessions are listed only where the status asks for them.")
                 .query::<api::SessionListQuery>()
                 .json::<api::SessionList>(200, "A page of sessions, and how many there are in all."),
         ),

@@ -1,6 +1,6 @@
 //! How sessions come to this server: from a holder that was just started, and from those that were there before it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::action::ActionError;
 use crate::identity::Detach;
 use crate::ids::SessionId;
 use crate::limits;
-use crate::store::SessionRow;
+use crate::store::{SessionRow, StoreError};
 
 /// How long a holder may take to greet.
 const GREETING: Duration = Duration::from_secs(10);
@@ -73,12 +73,29 @@ impl Manager {
     }
 
     pub(super) async fn adopt_all(self: &Arc<Self>) {
-        let rows = self.store().sessions().unwrap_or_default();
+        let store = self.store();
+        let rows = store.sessions().or_else(|e| match e {
+            // With no rows known, all of them are put below.
+            StoreError::Damaged(_) => store.begin_anew().map(|()| Vec::new()),
+            StoreError::Unavailable(_) => Err(e),
+        });
+        let rows = rows.unwrap_or_else(|e| {
+            tracing::warn!(error = %e, "the history is not known; every session is read from its folder");
+            Vec::new()
+        });
+        let folders = self.folders().unwrap_or_else(|e| {
+            tracing::error!(folder = %self.folder().display(), error = %e, "no session is taken on");
+            // Nothing is forgotten of what cannot be looked at.
+            rows.iter().filter_map(|r| SessionId::parse(&r.id).ok()).collect()
+        });
+        let there: HashSet<&str> = folders.iter().map(SessionId::as_str).collect();
+        // Its folder was deleted while no server ran.
+        rows.iter().filter(|r| !there.contains(r.id.as_str())).for_each(|gone| store.forget(&gone.id));
         let keyed = |row: &SessionRow| Some(((row.owner.clone(), row.key.clone()?), SessionId::parse(&row.id).ok()?));
         locked(&self.keys).extend(rows.iter().filter_map(keyed));
         let known: HashMap<String, bool> = rows.into_iter().map(|r| (r.id, r.ended_us.is_some())).collect();
         let mut adopting = tokio::task::JoinSet::new();
-        for id in self.folders() {
+        for id in folders {
             let folder = self.folder().join(id.as_str());
             let manager = Arc::clone(self);
             let is_known = known.contains_key(id.as_str());
@@ -105,6 +122,7 @@ impl Manager {
             }
         }
         while adopting.join_next().await.is_some() {}
+        store.says_filled();
         let clients: Vec<(String, Detach)> = self
             .handles()
             .into_iter()
@@ -117,7 +135,7 @@ impl Manager {
     }
 
     /// A session that ended while no server ran: its story goes on record, and nothing of it stays alive.
-    fn bury(&self, id: &SessionId) {
+    pub(super) fn bury(&self, id: &SessionId) {
         let Some(past) = self.record(id) else { return };
         if past.ledger.exit.is_none() {
             match holders::look(&past.shared.folder, None) {
@@ -143,7 +161,7 @@ impl Manager {
     }
 
     /// Puts every command that has ended into the history, from the session's folder.
-    fn record(&self, id: &SessionId) -> Option<Past> {
+    pub(super) fn record(&self, id: &SessionId) -> Option<Past> {
         let put = |command: &_| self.store().put_command_in_time(snapshot::history_row(id, command));
         let past = Past::replay(id, &self.folder().join(id.as_str()), &self.store(), put);
         past.inspect_err(|e| tracing::warn!(session = %id, error = %e, "its folder cannot be read")).ok()
@@ -155,9 +173,10 @@ impl Manager {
         }
     }
 
-    fn folders(&self) -> Vec<SessionId> {
-        let entries = std::fs::read_dir(self.folder()).map(Iterator::flatten).into_iter().flatten();
-        entries.filter_map(|e| e.file_name().to_str().and_then(|n| SessionId::parse(n).ok())).collect()
+    pub(super) fn folders(&self) -> std::io::Result<Vec<SessionId>> {
+        let names = std::fs::read_dir(self.folder())?.map(|entry| entry.map(|e| e.file_name()));
+        let names = names.collect::<std::io::Result<Vec<_>>>()?;
+        Ok(names.iter().filter_map(|name| SessionId::parse(name.to_str()?).ok()).collect())
     }
 }
 

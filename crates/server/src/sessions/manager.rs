@@ -31,7 +31,7 @@ use crate::ids::SessionId;
 use crate::limits;
 use crate::metrics::Metrics;
 use crate::shell::Integration;
-use crate::store::{SessionRow, Store};
+use crate::store::{SessionRow, Store, Wanted};
 use crate::tickets::Tickets;
 use crate::token::Token;
 use crate::tokens::Tokens;
@@ -132,6 +132,8 @@ pub struct Manager {
     /// One permit for each thread that reads a whole journal.
     pub(super) whole_reads: WholeReads,
     store: Arc<Store>,
+    /// When the store was made again from the folders.
+    pub(super) mended: Mutex<Option<std::time::Instant>>,
     /// What sessions used when somebody asked last.
     census: Mutex<Census>,
     /// What names of requests are made with, so that nobody can guess from the events what was typed.
@@ -190,6 +192,7 @@ impl Manager {
             creating: tokio::sync::Mutex::default(),
             whole_reads: WholeReads::default(),
             store: Arc::new(store),
+            mended: Mutex::default(),
             census: Mutex::default(),
             secret: Token::kept(&config.state_dir.join("secret")).map_err(|e| failed("the file `secret`", &e))?,
             tickets: Arc::default(),
@@ -345,16 +348,14 @@ impl Manager {
         &self.folder
     }
 
-    /// How many sessions live, and how many have ended and are kept.
-    pub(crate) async fn counts(&self) -> [(&'static str, usize); 2] {
+    /// How many sessions live, and how many have ended and are kept; what is not known is left out.
+    pub(crate) async fn counts(&self) -> Vec<(&'static str, usize)> {
         let live = locked(&self.live).len();
-        let store = Arc::clone(&self.store);
-        let ended = tokio::task::spawn_blocking(move || {
-            store.flush();
-            store.ended()
-        });
-        let ended = ended.await;
-        [("live", live), ("ended", ended.ok().and_then(Result::ok).unwrap_or(0))]
+        let ended = self.history(|store| store.ended(&Wanted::default())).await;
+        [("live", Ok(live)), ("ended", ended.map(|(_, total)| total))]
+            .into_iter()
+            .filter_map(|(state, count)| Some((state, count.ok()?)))
+            .collect()
     }
 
     /// What is counted.

@@ -20,6 +20,7 @@ mod lists;
 mod loader;
 mod looks;
 mod manager;
+mod mending;
 mod meta;
 mod outside;
 mod past;

@@ -40,7 +40,13 @@ impl Manager {
                 ActionError::Internal { why: format!("{} cannot be removed: {e}", folder.display()) }
             })?;
             // Not before its rows are gone, too.
-            manager.store().flush();
+            let store = manager.store();
+            store.remove_aside();
+            store.flush().map_err(|e| ActionError::Internal {
+                why: format!(
+                    "its folder is removed; its commands' texts stay in the history until that can be written: {e}"
+                ),
+            })?;
             Ok(freed)
         });
         ended.freed_bytes = Some(freed.await?);

@@ -19,7 +19,6 @@ use crate::action::{
 use crate::identity::Principal;
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
-use crate::store::Store;
 
 /// How long the holder of a shell that has gone may take to end what it left behind.
 pub(super) const CLEARING_UP: Duration = Duration::from_secs(1);
@@ -338,7 +337,7 @@ impl Manager {
         let id = session.as_str().to_owned();
         let (rows, older) = self
             .history(move |store| {
-                store.flush();
+                store.flush_as_far_as_possible()?;
                 store.commands(&id, &newest, limit, offset)
             })
             .await?;
@@ -347,16 +346,6 @@ impl Manager {
         let left = limit.saturating_sub(page.len());
         page.extend(recent.into_iter().skip(offset.saturating_sub(older)).take(left));
         Ok(Outcome::Commands(page, total))
-    }
-
-    /// Asks the history, on a thread that may block.
-    pub(super) async fn history<T: Send + 'static>(
-        &self,
-        ask: impl FnOnce(&Store) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T, ActionError> {
-        let failed = |e: &dyn std::fmt::Display| ActionError::Internal { why: format!("the history: {e}") };
-        let store = self.store();
-        tokio::task::spawn_blocking(move || ask(&store)).await.map_err(|e| failed(&e))?.map_err(|e| failed(&e))
     }
 
     pub(super) async fn command(
@@ -397,7 +386,7 @@ impl Manager {
         let name = session.as_str().to_owned();
         let row = self
             .history(move |store| {
-                store.flush();
+                store.flush_as_far_as_possible()?;
                 store.command(&name, id.0)
             })
             .await?;

@@ -36,8 +36,13 @@ impl Manager {
 
     /// Removes ended sessions that are too old, and the oldest while all together are too large or too many.
     pub(super) fn tidy(&self) {
-        self.store().flush();
-        let rows = self.store().sessions().unwrap_or_default();
+        let rows = match self.store().sessions() {
+            Ok(rows) => rows,
+            Err(e) => {
+                tracing::warn!(error = %e, "what has ended is not known, so nothing of it is removed");
+                return;
+            }
+        };
         let mut ended: Vec<SessionRow> = rows.into_iter().filter(|r| r.ended_us.is_some()).collect();
         ended.sort_by_key(|row| std::cmp::Reverse(row.ended_us));
         let too_old = SystemTime::now().checked_sub(self.retention.age).unwrap_or(SystemTime::UNIX_EPOCH);

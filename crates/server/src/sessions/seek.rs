@@ -151,7 +151,7 @@ impl Manager {
         let id = session.as_str().to_owned();
         let mut places = self
             .history(move |store| {
-                store.flush();
+                store.flush_as_far_as_possible()?;
                 store.places(&id, &newest, (from, to), limits::SEARCH_COMMANDS_MAX)
             })
             .await?;

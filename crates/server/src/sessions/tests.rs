@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use super::Manager;
 use super::session::Request;
-use crate::action::{Action, ActionError, Create, Execute, Outcome, Piece, SessionEvent, Terminate, Wait};
+use crate::action::{
+    Action, ActionError, Create, Execute, List, Outcome, Piece, SessionEvent, SessionStatus, Terminate, Wait,
+};
 use crate::config::Config;
 use crate::identity::{Principal, Scope};
 use crate::ids::SessionId;
 use crate::limits;
+use crate::store::SessionRow;
 
 fn config(dir: &Path) -> Config {
     Config::of(([127, 0, 0, 1], 0).into(), dir.join("ptyd.sock"), dir.to_owned())
@@ -190,4 +193,45 @@ async fn a_viewer_is_told_what_is_no_longer_kept_output_and_events() {
     let end = Terminate { session, force: true, signo: None, grace: None, purges: false };
     manager.terminate(&me(), &end).await.expect("it ends");
     while !matches!(feed.next(limits::FRAME_BYTES).await.expect("it has ended"), Piece::Over) {}
+}
+
+/// What this process has used of the processors, which other processes do not lengthen.
+fn processor_time() -> Duration {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(used.tv_sec.unsigned_abs(), u32::try_from(used.tv_nsec).expect("less than a second"))
+}
+
+#[tokio::test]
+async fn a_page_of_ended_sessions_costs_no_more_than_a_look_at_each() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let manager = Manager::start(&config(dir.path())).await.expect("a manager");
+    let list = async |known: usize| {
+        let begun = processor_time();
+        let list = List { status: Some(SessionStatus::Terminated), limit: 100, ..List::default() };
+        let Outcome::Sessions(_, total) = manager.act(&me(), Action::List(list)).await.expect("a list") else {
+            panic!("another outcome")
+        };
+        assert_eq!(total, known);
+        processor_time() - begun
+    };
+    let mut known = 0;
+    let mut costs = Vec::new();
+    for upto in [1_000, 16_000] {
+        for number in known..upto {
+            manager.store().put_session(SessionRow {
+                id: SessionId::random(0).to_string(),
+                owner: "me".to_owned(),
+                name: None,
+                created_us: number as u64,
+                ended_us: Some(number as u64 + 1),
+                key: None,
+            });
+        }
+        manager.store().flush().expect("written");
+        known = upto;
+        list(known).await;
+        costs.push((list(known).await + list(known).await + list(known).await).max(Duration::from_millis(1)));
+    }
+    // Sixteen times as many; each looked for among all would be 256 times as much.
+    assert!(costs[1] < costs[0] * 64, "{costs:?}");
 }

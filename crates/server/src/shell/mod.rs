@@ -83,6 +83,7 @@ impl Start<'_> {
 impl Integration {
     /// Finds the shell that was asked for.
     pub(crate) fn pick(&self, wanted: &Wanted<'_>) -> Result<Shell, ActionError> {
+        self.is_installed().map_err(|e| ActionError::Start { why: format!("the shell integration: {e}") })?;
         let asked = match wanted.shell {
             Some(asked) => asked.to_owned(),
             None => find::users_own(wanted),

@@ -1,9 +1,10 @@
 //! The script files of `shell-integration/`, embedded, and written into the state directory for the shells to read.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// One of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,13 +45,34 @@ impl Script {
 /// The script files, written out once for the shells to read.
 #[derive(Debug)]
 pub(crate) struct Integration {
-    files: Vec<(Script, PathBuf)>,
+    state_dir: PathBuf,
+    files: OnceLock<Vec<(Script, PathBuf)>>,
 }
 
 impl Integration {
-    /// Writes the scripts into the state directory, under names that tell their content: shells of an earlier version
-    /// go on reading theirs.
+    /// Writes the scripts into the state directory. Where a full disk has no room for them, that is done when a shell is to
+    /// be started, and the server is there for the others.
     pub(crate) fn install(state_dir: &Path) -> std::io::Result<Self> {
+        let this = Self { state_dir: state_dir.to_owned(), files: OnceLock::new() };
+        match this.is_installed() {
+            Err(e) if matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
+                tracing::warn!(error = %e, "the shell integration waits for room on the disk");
+                Ok(this)
+            }
+            installed => installed.map(|()| this),
+        }
+    }
+
+    /// Sees to it that the scripts are there.
+    pub(super) fn is_installed(&self) -> std::io::Result<()> {
+        if self.files.get().is_none() {
+            let _ = self.files.set(Self::write(&self.state_dir)?);
+        }
+        Ok(())
+    }
+
+    /// The names tell the content: shells of an earlier version go on reading theirs.
+    fn write(state_dir: &Path) -> std::io::Result<Vec<(Script, PathBuf)>> {
         let folder = state_dir.join("shell-integration");
         std::fs::create_dir_all(&folder)?;
         // Whoever is given a folder in it as a descriptor gets no further up.
@@ -65,7 +87,7 @@ impl Integration {
             write_once(&path, text.as_bytes())?;
             Ok((script, path))
         };
-        Ok(Self { files: Script::ALL.into_iter().map(install).collect::<std::io::Result<_>>()? })
+        Script::ALL.into_iter().map(install).collect()
     }
 
     /// Where it is; zsh is told a folder.
@@ -76,7 +98,12 @@ impl Integration {
     }
 
     fn file(&self, script: Script) -> &Path {
-        self.files.iter().find(|(known, _)| *known == script).map_or(Path::new("/"), |(_, path)| path)
+        self.files
+            .get()
+            .into_iter()
+            .flatten()
+            .find(|(known, _)| *known == script)
+            .map_or(Path::new("/"), |(_, path)| path)
     }
 }
 

@@ -86,6 +86,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
         },
         limit: arguments.limit as usize,
         offset: arguments.offset as usize,
+        ..List::default()
     });
     match call.act(action).await? {
         Outcome::Sessions(sessions, total) => {

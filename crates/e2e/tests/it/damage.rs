@@ -1,0 +1,184 @@
+//! Damage and a full disk: nothing is hidden, nothing sound is thrown away, and the server is there.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use api::{ExecuteRequest, SessionStatus};
+use e2e::{Home, Server, Start, eventually};
+
+/// The ids of the sessions that have ended, as the list gives them.
+async fn ended(server: &Server) -> Vec<String> {
+    let list = server.client().list(Some("terminated")).await.expect("a list");
+    assert_eq!(list.total, list.terminals.len());
+    list.terminals.into_iter().map(|session| session.id).collect()
+}
+
+#[tokio::test]
+async fn a_damaged_store_hides_no_session_whichever_page_it_is() {
+    let server = Server::start();
+    let mut ids = Vec::new();
+    for number in 0..6 {
+        let shell = server.session().await;
+        shell.gives(&format!("echo {number} {}", "x".repeat(3_000))).await;
+        shell.ends().await;
+        ids.push(shell.id);
+    }
+    assert_eq!(ended(&server).await, ids);
+    let store = server.home().state().join("store.db");
+    server.stop();
+    let sound = std::fs::read(&store).expect("there");
+    let pages = sound.len() / 4096;
+    assert!(pages > 6, "{pages}");
+    for page in 0..pages {
+        let mut bytes = sound.clone();
+        bytes[page * 4096..(page + 1) * 4096].fill(0xa5);
+        std::fs::write(&store, &bytes).expect("written");
+        server.again();
+        assert_eq!(ended(&server).await, ids, "page {page}");
+        let last = ids.last().expect("some");
+        let history = server.client().commands(last).await.expect("known");
+        assert_eq!((history.total, history.commands[0].command.len()), (1, 3_007), "page {page}");
+        assert!(server.home().state().join("store.damaged").exists(), "page {page}");
+        // What a kill leaves beside a file that is damaged afterwards.
+        if page % 2 == 0 {
+            server.kill9();
+        } else {
+            server.stop();
+        }
+    }
+    std::fs::write(&store, "nothing that anybody could read").expect("written");
+    server.again();
+    assert_eq!(ended(&server).await, ids);
+}
+
+#[tokio::test]
+async fn a_folder_that_was_deleted_while_no_server_ran_is_forgotten() {
+    let server = Server::start();
+    let (gone, kept) = (server.session().await, server.session().await);
+    gone.ends().await;
+    kept.ends().await;
+    server.stop();
+    std::fs::remove_dir_all(server.home().state().join("sessions").join(&gone.id)).expect("removed");
+    server.again();
+    assert_eq!(ended(&server).await, [kept.id]);
+}
+
+/// A small disk at the state directory, which only our own children see and which outlives a server.
+struct Disk {
+    keeper: Child,
+    state: PathBuf,
+}
+
+impl Disk {
+    fn mount(home: &Home, size: &str) -> Option<Self> {
+        let can = Command::new("unshare").args(["-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]).status();
+        if !can.is_ok_and(|status| status.success()) {
+            println!("not run: mounting needs root");
+            return None;
+        }
+        let state = home.state();
+        let script = format!(
+            "mkdir -p {0} && mount -t tmpfs -o size={size},mode=700 tmpfs {0} && echo && exec cat",
+            state.display()
+        );
+        let mut keeper = Command::new("unshare")
+            .args(["-m", "sh", "-c", &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("unshare");
+        let mut line = [0];
+        std::io::Read::read_exact(keeper.stdout.as_mut().expect("piped"), &mut line).expect("it is mounted");
+        Some(Self { keeper, state })
+    }
+
+    fn start(&self) -> Start {
+        let behind = ["nsenter", "-m", "-t", &self.keeper.id().to_string()].map(OsString::from).to_vec();
+        Start { behind, ..Start::default() }
+    }
+
+    /// The path by which we see a file on it.
+    fn file(&self, name: &str) -> PathBuf {
+        let root = PathBuf::from(format!("/proc/{}/root", self.keeper.id()));
+        root.join(self.state.strip_prefix("/").expect("absolute")).join(name)
+    }
+
+    /// Takes all the room that is left.
+    fn fill(&self) {
+        let mut filler = std::fs::File::options().create(true).append(true).open(self.file("filler")).expect("a file");
+        for size in [65_536, 4_096, 512, 1] {
+            while filler.write(&vec![0; size]).is_ok_and(|written| written > 0) {}
+        }
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = self.keeper.kill().and_then(|()| self.keeper.wait());
+    }
+}
+
+#[tokio::test]
+async fn a_server_starts_on_a_full_disk_knows_every_session_and_ends_them() {
+    let home = Home::make();
+    let Some(disk) = Disk::mount(&home, "12m") else { return };
+    let server = Server::start_in(home, disk.start());
+    let (old, live) = (server.session().await, server.session().await);
+    old.gives("echo in the old one").await;
+    old.ends().await;
+    assert_eq!(ended(&server).await, std::slice::from_ref(&old.id));
+    for is_stopped in [true, false] {
+        disk.fill();
+        if is_stopped {
+            // It removes its `listen`, whose room is taken at once.
+            assert!(server.stop().success());
+            disk.fill();
+        } else {
+            server.kill9();
+        }
+        server.again();
+        assert!(!disk.file("store.damaged").exists(), "a sound store is kept");
+        let living = server.client().list(None).await.expect("a list").terminals;
+        assert!(living.iter().any(|session| session.id == live.id));
+        assert_eq!(ended(&server).await, std::slice::from_ref(&old.id));
+        assert_eq!(old.command("c1").await.output.as_deref(), Some("in the old one\n"));
+    }
+    let stopped = server.ptyd(&["kill", &live.id]).status().expect("ptyd");
+    assert!(stopped.success());
+    // In a list at once, and although nothing can be written.
+    assert_eq!(ended(&server).await, [old.id.clone(), live.id.clone()]);
+
+    std::fs::remove_file(disk.file("filler")).expect("it can go");
+    let shell = server.session().await;
+    shell.gives("echo again").await;
+    shell.ends().await;
+    let all = [old.id, live.id, shell.id];
+    assert_eq!(ended(&server).await, all);
+    server.kill9();
+    server.again();
+    assert_eq!(ended(&server).await, all);
+}
+
+#[tokio::test]
+async fn a_full_disk_is_relieved_by_a_purge() {
+    let home = Home::make();
+    let Some(disk) = Disk::mount(&home, "12m") else { return };
+    let server = Server::start_in(home, disk.start());
+    let (old, waits) = (server.session().await, server.session().await);
+    old.run("head -c 3000000 /dev/zero | tr '\\0' x").await;
+    old.ends().await;
+    disk.fill();
+    let command = waits.begin("head -c 1000000 /dev/zero | tr '\\0' y; (exit 3)").await;
+    eventually("it waits for the disk", async || waits.look().await.trouble).await;
+    let purged = server.client().purge(&old.id, false).await.expect("it can be purged");
+    assert!(purged.freed_bytes.is_some_and(|bytes| bytes >= 3_000_000), "{purged:?}");
+    assert_eq!(waits.end_of(&command).await.exit_code, Some(3));
+    assert_eq!(waits.look().await.status, SessionStatus::Running);
+    assert_eq!(
+        waits.try_run(&ExecuteRequest { command: "true".into(), ..Default::default() }).await.expect("room").exit_code,
+        Some(0)
+    );
+    assert_eq!(ended(&server).await, Vec::<String>::new());
+}

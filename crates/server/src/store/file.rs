@@ -1,0 +1,140 @@
+//! The store's file: opened, put aside when it is damaged, and what its errors mean.
+//!
+//! Damage and a disk that does not serve are two things: a damaged file is made again, a sound one is waited for.
+
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
+
+/// Why the store does not answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum StoreError {
+    /// The file does not hold what was written.
+    #[error("store.db is damaged: {0}")]
+    Damaged(String),
+    /// The disk does not serve; the file may be sound.
+    #[error("store.db cannot be used: {0}")]
+    Unavailable(String),
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        let why = error.to_string();
+        let is_damage = match &error {
+            rusqlite::Error::SqliteFailure(failure, _) => match failure.code {
+                // The last one is that of a file with other tables than ours.
+                ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::TypeMismatch | ErrorCode::Unknown => {
+                    true
+                }
+                _ => matches!(
+                    failure.extended_code,
+                    ffi::SQLITE_IOERR_SHORT_READ | ffi::SQLITE_IOERR_CORRUPTFS | ffi::SQLITE_IOERR_DATA
+                ),
+            },
+            rusqlite::Error::SqlInputError { .. }
+            | rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::Utf8Error(..)
+            | rusqlite::Error::InvalidColumnType(..) => true,
+            _ => false,
+        };
+        if is_damage { Self::Damaged(why) } else { Self::Unavailable(why) }
+    }
+}
+
+const VERSION: i64 = 2;
+
+const SCHEMA: &str = "
+    CREATE TABLE IF NOT EXISTS sessions (
+        id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT, created_us INTEGER NOT NULL, ended_us INTEGER,
+        key TEXT);
+    CREATE INDEX IF NOT EXISTS sessions_by_time ON sessions (created_us, id);
+    CREATE TABLE IF NOT EXISTS commands (
+        session TEXT NOT NULL, id INTEGER NOT NULL, started_us INTEGER NOT NULL, ended_us INTEGER,
+        status TEXT NOT NULL, exit INTEGER, start_offset INTEGER NOT NULL, end_offset INTEGER NOT NULL, command TEXT NOT NULL, PRIMARY KEY (session, id)) WITHOUT ROWID;
+    PRAGMA user_version = 2;";
+
+/// What an earlier version's file lacks.
+const SINCE_1: &str = "ALTER TABLE sessions ADD COLUMN key TEXT;";
+
+/// Opens the file, and makes it where there is none.
+pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
+    // Commands may hold secrets: the file is nobody else's from its first moment on.
+    let _ = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+    let connection = Connection::open(path)?;
+    // A crash of the machine may cost the newest rows, which the folders still have; it never costs the file.
+    // What is deleted is overwritten: a command's text may be the secret for which its session was purged.
+    connection.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000; PRAGMA secure_delete = ON;",
+    )?;
+    // What is there is not written again: a full disk has no room for it.
+    match connection.query_row("PRAGMA user_version", [], |r| r.get::<_, i64>(0))? {
+        VERSION => {}
+        1 => {
+            connection.execute_batch(SINCE_1)?;
+            connection.execute_batch(SCHEMA)?;
+        }
+        _ => connection.execute_batch(SCHEMA)?,
+    }
+    Ok(connection)
+}
+
+/// Opens a file that a server in peace has left, for reading, where a full disk has no room for what SQLite puts beside
+/// it. A file with a log beside it is not whole without that.
+pub(super) fn connect_to_read(path: &Path) -> Option<Connection> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    if std::fs::metadata(&log).is_ok_and(|m| m.len() > 0) || !path.exists() {
+        return None;
+    }
+    let address = path.to_str()?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(format!("file:{address}?immutable=1"), flags).ok()?;
+    let version = connection.query_row("PRAGMA user_version", [], |r| r.get::<_, i64>(0)).ok()?;
+    (version == VERSION).then_some(connection)
+}
+
+/// A store without a file and without rows.
+pub(super) fn nothing() -> Connection {
+    let connection = Connection::open_in_memory().expect("invariant: memory can be opened");
+    connection.execute_batch(SCHEMA).expect("invariant: the schema is sound");
+    connection
+}
+
+/// Puts the file and what belongs to it aside, for somebody who wants to look at it; the one before is lost.
+pub(super) fn put_aside(path: &Path) -> std::io::Result<()> {
+    for (there, aside) in files(path).iter().zip(files(&aside(path))) {
+        match std::fs::rename(there, &aside) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => drop(std::fs::remove_file(&aside)),
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// Removes what was put aside: nobody knows what is in it.
+pub(super) fn remove_aside(path: &Path) {
+    for file in files(&aside(path)) {
+        let _ = std::fs::remove_file(file);
+    }
+}
+
+/// Whether every page can be read and its rows agree with its indexes.
+pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
+    let found: String = connection.query_row("PRAGMA quick_check(1)", [], |r| r.get(0))?;
+    if found == "ok" { Ok(()) } else { Err(StoreError::Damaged(found)) }
+}
+
+fn aside(path: &Path) -> PathBuf {
+    path.with_extension("damaged")
+}
+
+/// The file, its log and the log's index.
+fn files(path: &Path) -> [PathBuf; 3] {
+    ["", "-wal", "-shm"].map(|end| {
+        let mut file = path.as_os_str().to_owned();
+        file.push(end);
+        file.into()
+    })
+}

@@ -1,0 +1,465 @@
+//! Metadata of sessions and the history of their commands in SQLite: for lists and for what has ended.
+//!
+//! Never the truth: that is in the sessions' folders, and this file is made again from them when it is lost or damaged.
+//! Writes go through one thread in batches, so no byte and no answer ever waits for the disk. What cannot be read is an
+//! error, and never an empty list.
+
+mod file;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+
+use rusqlite::{Connection, OptionalExtension, params};
+use tokio::sync::{Notify, watch};
+
+pub(crate) use file::StoreError;
+use writer::{Write, Writer};
+
+/// One command in the history.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct HistoryRow {
+    pub(crate) session: String,
+    pub(crate) id: u32,
+    pub(crate) started_us: u64,
+    pub(crate) ended_us: Option<u64>,
+    pub(crate) status: String,
+    pub(crate) exit: Option<i32>,
+    pub(crate) start_offset: u64,
+    pub(crate) end_offset: u64,
+    pub(crate) command: String,
+}
+
+/// One session.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SessionRow {
+    pub(crate) id: String,
+    pub(crate) owner: String,
+    pub(crate) name: Option<String>,
+    pub(crate) created_us: u64,
+    /// Set once it has ended.
+    pub(crate) ended_us: Option<u64>,
+    /// The idempotency key that created it.
+    pub(crate) key: Option<String>,
+}
+
+/// Which sessions to list.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted<'a> {
+    /// Only this owner's.
+    pub(crate) owner: Option<&'a str>,
+    /// Only those of this name.
+    pub(crate) name: Option<&'a str>,
+    /// None of these, which live.
+    pub(crate) living: &'a [String],
+    /// These too, whose end is not on record yet.
+    pub(crate) ending: &'a [String],
+    /// The newest first.
+    pub(crate) is_newest_first: bool,
+    pub(crate) limit: usize,
+    pub(crate) offset: usize,
+}
+
+/// The open store.
+#[derive(Debug)]
+pub(crate) struct Store {
+    writes: mpsc::SyncSender<Write>,
+    /// Taken when the store is closed.
+    writer: Option<std::thread::JoinHandle<()>>,
+    state: Arc<State>,
+}
+
+/// What the writer and those who read share.
+#[derive(Debug)]
+struct State {
+    path: PathBuf,
+    reads: Mutex<Reads>,
+    /// What is not on the disk yet.
+    fresh: Mutex<Fresh>,
+    whole: watch::Sender<Whole>,
+    /// Somebody has to make rows again.
+    calls: Notify,
+}
+
+/// Whether the file holds what the folders do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    Yes,
+    /// It is new, and the server that starts fills it.
+    Filled,
+    /// It is damaged, and is to be begun anew and filled.
+    Damaged,
+}
+
+/// Where rows are read from.
+#[derive(Debug)]
+struct Reads {
+    connection: Connection,
+    /// The writer has not opened the file, and has to open it for reading, too.
+    is_provisional: bool,
+    /// Why nothing can be read, where that is so.
+    trouble: Option<StoreError>,
+}
+
+/// Sessions whose rows are yet to be written. Lists count them in, so a disk without room hides none.
+#[derive(Debug, Default)]
+struct Fresh {
+    /// With the number of the change, by which the newest is known; none where the session is to be forgotten.
+    sessions: HashMap<String, (u64, Option<SessionRow>)>,
+    changes: u64,
+    /// Sessions of whose commands some were left out because too many waited.
+    incomplete: HashSet<String>,
+}
+
+/// Rows that may wait for the disk.
+const QUEUE_MAX: usize = 65_536;
+
+/// A poisoned lock only means that another request failed half-way.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Store {
+    /// Opens the file; a damaged one is put aside and a fresh one begun, and one that the disk does not give is waited for.
+    pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
+        let is_there = std::fs::metadata(path).is_ok_and(|m| m.len() > 0);
+        let mut connected = file::connect(path);
+        let mut whole = if is_there { Whole::Yes } else { Whole::Filled };
+        if let Err(e @ StoreError::Damaged(_)) = &connected {
+            tracing::warn!(error = %e, "it is put aside as store.damaged and made again from the sessions' folders");
+            whole = Whole::Filled;
+            connected = file::put_aside(path).map_err(unavailable).and_then(|()| file::connect(path));
+        }
+        let reads = match connected {
+            Ok(connection) => Reads { connection, is_provisional: false, trouble: None },
+            Err(trouble) => {
+                tracing::warn!(error = %trouble, "the history waits for the disk");
+                match file::connect_to_read(path) {
+                    Some(connection) => Reads { connection, is_provisional: true, trouble: None },
+                    None => Reads { connection: file::nothing(), is_provisional: true, trouble: Some(trouble) },
+                }
+            }
+        };
+        let state = Arc::new(State {
+            path: path.to_owned(),
+            reads: Mutex::new(reads),
+            fresh: Mutex::default(),
+            whole: watch::Sender::new(whole),
+            calls: Notify::new(),
+        });
+        let (writes, queue) = mpsc::sync_channel(QUEUE_MAX);
+        let writer = Writer::new(Arc::clone(&state));
+        let writer = std::thread::Builder::new().name("store".to_owned()).spawn(move || writer.run(&queue))?;
+        Ok(Self { writes, writer: Some(writer), state })
+    }
+
+    /// Takes a session's row; it is listed from now on, whenever the disk takes it.
+    pub(crate) fn put_session(&self, row: SessionRow) {
+        self.state.fresh().change(row.id.clone(), Some(row));
+        // A full queue is being worked on, and then the row is seen, too.
+        let _ = self.writes.try_send(Write::Sessions);
+    }
+
+    /// The session's folder is gone, and its commands' texts go with it.
+    pub(crate) fn forget(&self, id: &str) {
+        self.state.fresh().change(id.to_owned(), None);
+        let _ = self.writes.try_send(Write::Sessions);
+    }
+
+    /// Never waits: a disk that does not keep up costs history until it does, and not answers.
+    pub(crate) fn put_command(&self, row: HistoryRow) {
+        if let Err(
+            mpsc::TrySendError::Full(Write::Command(row)) | mpsc::TrySendError::Disconnected(Write::Command(row)),
+        ) = self.writes.try_send(Write::Command(row))
+        {
+            self.state.left_out(row.session);
+        }
+    }
+
+    /// Waits for room in the queue: for the history of a whole session at once.
+    pub(crate) fn put_command_in_time(&self, row: HistoryRow) {
+        let _ = self.writes.send(Write::Command(row));
+    }
+
+    /// Waits until everything before is written, or cannot be.
+    pub(crate) fn flush(&self) -> Result<(), StoreError> {
+        self.asks(Write::Flush)
+    }
+
+    /// The same, where the disk's own trouble only costs the newest rows: what can be read is read.
+    pub(crate) fn flush_as_far_as_possible(&self) -> Result<(), StoreError> {
+        match self.flush() {
+            Err(StoreError::Unavailable(_)) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Puts a damaged file aside and begins a fresh one, in which rows are to be put again.
+    pub(crate) fn begin_anew(&self) -> Result<(), StoreError> {
+        self.asks(Write::Anew)
+    }
+
+    fn asks(&self, what: impl FnOnce(mpsc::SyncSender<Result<(), StoreError>>) -> Write) -> Result<(), StoreError> {
+        let (done, wait) = mpsc::sync_channel(1);
+        let gone = || StoreError::Unavailable("its thread has ended".to_owned());
+        self.writes.send(what(done)).map_err(|_| gone())?;
+        self.hurry();
+        wait.recv().map_err(|_| gone())?
+    }
+
+    fn hurry(&self) {
+        if let Some(writer) = &self.writer {
+            writer.thread().unpark();
+        }
+    }
+
+    /// The file was found damaged and has not been begun anew.
+    pub(crate) fn is_damaged(&self) -> bool {
+        *self.state.whole.borrow() == Whole::Damaged
+    }
+
+    /// Waits until everything that the folders hold can be read here.
+    pub(crate) async fn whole(&self) {
+        let _ = self.state.whole.subscribe().wait_for(|whole| *whole == Whole::Yes).await;
+    }
+
+    /// A damaged file was begun anew, and holds all again.
+    pub(crate) fn says_whole(&self) {
+        self.state.whole.send_replace(Whole::Yes);
+    }
+
+    /// Everything is in a new file.
+    pub(crate) fn says_filled(&self) {
+        self.state.whole.send_if_modified(|whole| {
+            let is_new = *whole == Whole::Filled;
+            *whole = if is_new { Whole::Yes } else { *whole };
+            is_new
+        });
+    }
+
+    /// Waits until rows have to be made again: all of a damaged file, or those that were left out.
+    pub(crate) async fn calls(&self) {
+        self.state.calls.notified().await;
+    }
+
+    /// The sessions of whose commands some were left out, once.
+    pub(crate) fn take_incomplete(&self) -> Vec<String> {
+        self.state.fresh().incomplete.drain().collect()
+    }
+
+    /// What was put aside earlier, if anything, holds everything of then.
+    pub(crate) fn remove_aside(&self) {
+        file::remove_aside(&self.state.path);
+    }
+
+    fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let reads = locked(&self.state.reads);
+        if let Some(trouble) = &reads.trouble {
+            return Err(trouble.clone());
+        }
+        let read = query(&reads.connection).map_err(StoreError::from);
+        drop(reads);
+        if let Err(e @ StoreError::Damaged(_)) = &read {
+            self.state.found_damaged(e);
+        }
+        read
+    }
+
+    /// Every session, oldest first.
+    pub(crate) fn sessions(&self) -> Result<Vec<SessionRow>, StoreError> {
+        let fresh = self.state.fresh().sessions.clone();
+        let mut rows: Vec<SessionRow> = self.read(|connection| {
+            let mut query =
+                connection.prepare_cached("SELECT id, owner, name, created_us, ended_us, key FROM sessions")?;
+            let rows = query.query_map([], |r| {
+                Ok(SessionRow {
+                    id: r.get(0)?,
+                    owner: r.get(1)?,
+                    name: r.get(2)?,
+                    created_us: r.get::<_, i64>(3)?.unsigned_abs(),
+                    ended_us: r.get::<_, Option<i64>>(4)?.map(i64::unsigned_abs),
+                    key: r.get(5)?,
+                })
+            })?;
+            rows.collect()
+        })?;
+        rows.retain(|row| !fresh.contains_key(&row.id));
+        rows.extend(fresh.into_values().filter_map(|(_, row)| row));
+        rows.sort_by(|a, b| (a.created_us, &a.id).cmp(&(b.created_us, &b.id)));
+        Ok(rows)
+    }
+
+    /// A page of the sessions that have ended, and how many there are in all.
+    pub(crate) fn ended(&self, wanted: &Wanted<'_>) -> Result<(Vec<String>, usize), StoreError> {
+        /// What is not written yet stands in for what is.
+        const ALL: &str = "
+            WITH fresh AS (SELECT key AS id, value ->> 'owner' AS owner, value ->> 'name' AS name,
+                    value ->> 'created_us' AS created_us, value ->> 'ended_us' AS ended_us FROM json_each(?1)),
+                known AS (
+                    SELECT id, owner, name, created_us, ended_us FROM sessions WHERE id NOT IN (SELECT id FROM fresh)
+                    UNION ALL SELECT id, owner, name, created_us, ended_us FROM fresh WHERE owner IS NOT NULL),
+                found AS (
+                    SELECT id, created_us FROM known
+                    WHERE (ended_us IS NOT NULL OR id IN (SELECT value FROM json_each(?3)))
+                        AND id NOT IN (SELECT value FROM json_each(?2))
+                        AND (?4 IS NULL OR owner = ?4) AND (?5 IS NULL OR name = ?5))";
+        let fresh: serde_json::Map<String, serde_json::Value> = {
+            let fresh = self.state.fresh();
+            let value = |row: &Option<SessionRow>| match row {
+                Some(row) => serde_json::json!({
+                    "owner": row.owner, "name": row.name, "created_us": row.created_us, "ended_us": row.ended_us
+                }),
+                None => serde_json::json!({}),
+            };
+            fresh.sessions.iter().map(|(id, (_, row))| (id.clone(), value(row))).collect()
+        };
+        let fresh = serde_json::Value::Object(fresh).to_string();
+        let ids = |ids: &[String]| serde_json::Value::from(ids.to_vec()).to_string();
+        let (living, ending) = (ids(wanted.living), ids(wanted.ending));
+        let order = if wanted.is_newest_first { "created_us DESC, id DESC" } else { "created_us, id" };
+        self.read(|connection| {
+            let which = (&fresh, &living, &ending, wanted.owner, wanted.name);
+            let mut count = connection.prepare_cached(&format!("{ALL} SELECT count(*) FROM found"))?;
+            let total: i64 = count.query_row(which, |r| r.get(0))?;
+            let page = format!("{ALL} SELECT id FROM found ORDER BY {order} LIMIT ?6 OFFSET ?7");
+            let mut page = connection.prepare_cached(&page)?;
+            let (limit, offset) = (wanted.limit as i64, wanted.offset as i64);
+            let which = (&fresh, &living, &ending, wanted.owner, wanted.name, limit, offset);
+            let ids = page.query_map(which, |r| r.get(0))?.collect::<rusqlite::Result<_>>()?;
+            Ok((ids, usize::try_from(total).unwrap_or(0)))
+        })
+    }
+
+    /// A page of a session's commands, oldest first, and how many there are in all; these ids are left out, because they
+    /// are known better elsewhere.
+    pub(crate) fn commands(
+        &self,
+        session: &str,
+        left_out: &[u32],
+        limit: usize,
+        offset: usize,
+    ) -> Result<(Vec<HistoryRow>, usize), StoreError> {
+        let left_out = serde_json::to_string(left_out).expect("invariant: numbers are JSON");
+        self.read(|connection| {
+            let mut count = connection.prepare_cached(
+                "SELECT count(*) FROM commands WHERE session = ?1 AND id NOT IN (SELECT value FROM json_each(?2))",
+            )?;
+            let total: i64 = count.query_row(params![session, left_out], |r| r.get(0))?;
+            let mut query = connection.prepare_cached(
+            "SELECT session, id, started_us, ended_us, status, exit, start_offset, end_offset, command FROM commands
+             WHERE session = ?1 AND id NOT IN (SELECT value FROM json_each(?2)) ORDER BY id LIMIT ?3 OFFSET ?4",
+        )?;
+            let rows = query.query_map(params![session, left_out, limit as i64, offset as i64], history_row)?;
+            Ok((rows.collect::<rusqlite::Result<_>>()?, usize::try_from(total).unwrap_or(0)))
+        })
+    }
+
+    /// The places and first words of commands with output in a range, oldest first: at most `limit`, but those that are
+    /// to be left out.
+    pub(crate) fn places(
+        &self,
+        session: &str,
+        left_out: &[u32],
+        (from, to): (u64, u64),
+        limit: usize,
+    ) -> Result<Vec<Place>, StoreError> {
+        let left_out = serde_json::to_string(left_out).expect("invariant: numbers are JSON");
+        self.read(|connection| {
+        let mut query = connection.prepare_cached(
+            "SELECT id, start_offset, end_offset, substr(command, 1, 200) FROM commands
+             WHERE session = ?1 AND id NOT IN (SELECT value FROM json_each(?2)) AND end_offset >= ?3 AND start_offset < ?4
+             ORDER BY start_offset, id LIMIT ?5",
+        )?;
+        let place = |r: &rusqlite::Row<'_>| {
+            let (start, end) = (r.get::<_, i64>(1)?.unsigned_abs(), r.get::<_, i64>(2)?.unsigned_abs());
+            Ok((r.get(0)?, start, Some(end), r.get(3)?))
+        };
+        let range = [from, to].map(|at| i64::try_from(at).unwrap_or(i64::MAX));
+        query.query_map(params![session, left_out, range[0], range[1], limit as i64], place)?.collect()
+        })
+    }
+
+    /// One command of the history.
+    pub(crate) fn command(&self, session: &str, id: u32) -> Result<Option<HistoryRow>, StoreError> {
+        self.read(|connection| {
+        connection
+            .query_row(
+                "SELECT session, id, started_us, ended_us, status, exit, start_offset, end_offset, command FROM commands WHERE session = ?1 AND id = ?2",
+                params![session, id],
+                history_row,
+            )
+            .optional()
+        })
+    }
+}
+
+/// A command's id, where its output begins and ends (if it has), and its first words.
+pub(crate) type Place = (u32, u64, Option<u64>, String);
+
+impl State {
+    fn fresh(&self) -> MutexGuard<'_, Fresh> {
+        locked(&self.fresh)
+    }
+
+    /// The file does not hold what was written: nothing more is read from it, and somebody is called who makes it anew.
+    fn found_damaged(&self, why: &StoreError) {
+        if self.whole.send_replace(Whole::Damaged) != Whole::Damaged {
+            tracing::warn!(error = %why, "it is put aside as store.damaged and made again from the sessions' folders");
+        }
+        self.calls.notify_one();
+    }
+
+    /// Rows are read from here from now on.
+    fn reads_from(&self, connection: Connection, trouble: Option<StoreError>) {
+        *locked(&self.reads) = Reads { connection, is_provisional: false, trouble };
+    }
+
+    /// There was no room for a row of this session.
+    fn left_out(&self, session: String) {
+        if self.fresh().incomplete.insert(session.clone()) {
+            tracing::warn!(
+                session,
+                "the history does not keep up; it is made again from the folder when there is time"
+            );
+        }
+    }
+}
+
+impl Fresh {
+    fn change(&mut self, id: String, row: Option<SessionRow>) {
+        self.changes += 1;
+        self.sessions.insert(id, (self.changes, row));
+    }
+}
+
+fn unavailable(error: std::io::Error) -> StoreError {
+    StoreError::Unavailable(error.to_string())
+}
+
+/// Closing waits for the last rows: the next server opens the same file.
+impl Drop for Store {
+    fn drop(&mut self) {
+        let _ = self.writes.send(Write::Stop);
+        self.hurry();
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+fn history_row(r: &rusqlite::Row<'_>) -> rusqlite::Result<HistoryRow> {
+    Ok(HistoryRow {
+        session: r.get(0)?,
+        id: r.get(1)?,
+        started_us: r.get::<_, i64>(2)?.unsigned_abs(),
+        ended_us: r.get::<_, Option<i64>>(3)?.map(i64::unsigned_abs),
+        status: r.get(4)?,
+        exit: r.get(5)?,
+        start_offset: r.get::<_, i64>(6)?.unsigned_abs(),
+        end_offset: r.get::<_, i64>(7)?.unsigned_abs(),
+        command: r.get(8)?,
+    })
+}

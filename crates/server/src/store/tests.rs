@@ -1,0 +1,211 @@
+//! The store on a disk that serves, on one that does not, and with every part of its file damaged.
+
+use std::fs;
+
+use super::*;
+
+fn session(id: &str, owner: &str, created_us: u64, ended_us: Option<u64>) -> SessionRow {
+    SessionRow { id: id.into(), owner: owner.into(), name: None, created_us, ended_us, key: Some("k".into()) }
+}
+
+fn command(session: &str, id: u32) -> HistoryRow {
+    HistoryRow {
+        session: session.into(),
+        id,
+        started_us: 6,
+        ended_us: Some(7),
+        status: "completed".into(),
+        exit: Some(0),
+        start_offset: 10,
+        end_offset: 20,
+        command: format!("echo {id} {}", "x".repeat(200)),
+    }
+}
+
+/// A file with some pages of rows, as a server in peace leaves it.
+fn filled(path: &Path) {
+    let store = Store::open(path).expect("a fresh store");
+    for number in 0..60 {
+        let id = format!("s0-{number:010}");
+        store.put_session(session(&id, "me", number, Some(number + 1)));
+        (0..3).for_each(|c| store.put_command(command(&id, c)));
+    }
+    store.flush().expect("written");
+}
+
+fn ended(store: &Store, wanted: &Wanted<'_>) -> (Vec<String>, usize) {
+    store.ended(wanted).expect("a query")
+}
+
+#[test]
+fn what_was_written_is_read_back_and_a_damaged_file_is_put_aside() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("store.db");
+    let session = session("s0-a", "me", 5, Some(9));
+    let command = command("s0-a", 1);
+    {
+        let store = Store::open(&path).expect("a fresh store");
+        store.put_session(session.clone());
+        store.put_command(command.clone());
+        store.flush().expect("written");
+        assert_eq!(store.sessions().expect("a query"), [session]);
+        assert_eq!(store.commands("s0-a", &[], 10, 0).expect("a query"), (vec![command.clone()], 1));
+        assert_eq!(store.commands("s0-a", &[], 10, 1).expect("a query"), (vec![], 1));
+        assert_eq!(store.commands("s0-a", &[1], 10, 0).expect("a query"), (vec![], 0));
+        assert_eq!(store.command("s0-a", 1).expect("a query"), Some(command));
+        store.forget("s0-a");
+        store.flush().expect("written");
+        assert_eq!(store.sessions().expect("a query"), []);
+    }
+    fs::write(&path, b"this is not a database, and long enough to be taken for one ................").expect("a write");
+    let store = Store::open(&path).expect("a fresh store in place of the damaged one");
+    assert_eq!(store.sessions().expect("a query"), []);
+    assert!(dir.path().join("store.damaged").exists());
+}
+
+#[test]
+fn what_belongs_to_a_file_goes_aside_with_it() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let files = |name: &str| ["", "-wal", "-shm"].map(|end| dir.path().join(format!("{name}{end}")));
+    // The log of another file would be taken for this one's.
+    files("store.damaged").iter().for_each(|file| fs::write(file, "older").expect("a write"));
+    fs::write(&files("store.db")[0], "db").expect("a write");
+    fs::write(&files("store.db")[1], "wal").expect("a write");
+    file::put_aside(&dir.path().join("store.db")).expect("renamed");
+    assert!(files("store.db").iter().all(|file| !file.exists()));
+    assert_eq!(
+        files("store.damaged").map(|file| fs::read_to_string(file).ok()),
+        [Some("db".into()), Some("wal".into()), None]
+    );
+    file::remove_aside(&dir.path().join("store.db"));
+    assert!(files("store.damaged").iter().all(|file| !file.exists()));
+}
+
+#[test]
+fn the_file_of_an_earlier_version_is_read_on() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("store.db");
+    let old = "CREATE TABLE sessions (id TEXT PRIMARY KEY, owner TEXT NOT NULL, name TEXT, created_us INTEGER NOT NULL,
+               ended_us INTEGER); INSERT INTO sessions VALUES ('s0-a', 'me', NULL, 5, 9); PRAGMA user_version = 1;";
+    Connection::open(&path).and_then(|c| c.execute_batch(old)).expect("an old file");
+    let told =
+        |store: &Store| store.sessions().expect("a query").into_iter().map(|s| (s.id, s.key)).collect::<Vec<_>>();
+    for _ in 0..2 {
+        let store = Store::open(&path).expect("an old file is fine");
+        assert_eq!(told(&store), [("s0-a".to_owned(), None)]);
+    }
+}
+
+#[test]
+fn ended_sessions_are_counted_filtered_and_given_by_the_page() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let store = Store::open(&dir.path().join("store.db")).expect("a fresh store");
+    for number in 0..30_u64 {
+        let owner = if number % 3 == 0 { "ann" } else { "bob" };
+        let ended_us = (number != 7).then_some(100 + number);
+        store.put_session(SessionRow {
+            name: (number % 10 == 1).then(|| "build".to_owned()),
+            ..session(&format!("s0-{number:02}"), owner, number, ended_us)
+        });
+        if number == 15 {
+            store.flush().expect("written");
+        }
+    }
+    let ids = |numbers: &[u64]| numbers.iter().map(|n| format!("s0-{n:02}")).collect::<Vec<_>>();
+    let page = |offset, is_newest_first| Wanted { limit: 3, offset, is_newest_first, ..Wanted::default() };
+    // The same whether a row is written or waits to be.
+    for _ in 0..2 {
+        assert_eq!(ended(&store, &page(0, false)), (ids(&[0, 1, 2]), 29));
+        assert_eq!(ended(&store, &page(6, false)), (ids(&[6, 8, 9]), 29));
+        assert_eq!(ended(&store, &page(28, false)), (ids(&[29]), 29));
+        assert_eq!(ended(&store, &page(0, true)), (ids(&[29, 28, 27]), 29));
+        let of_ann = Wanted { owner: Some("ann"), ..page(2, false) };
+        assert_eq!(ended(&store, &of_ann), (ids(&[6, 9, 12]), 10));
+        let named = Wanted { name: Some("build"), ..page(0, true) };
+        assert_eq!(ended(&store, &named), (ids(&[21, 11, 1]), 3));
+        let (living, ending) = (ids(&[8, 29]), ids(&[7]));
+        let now = Wanted { living: &living, ending: &ending, ..page(6, false) };
+        assert_eq!(ended(&store, &now), (ids(&[6, 7, 9]), 28));
+        store.flush().expect("written");
+    }
+    store.forget("s0-00");
+    assert_eq!(ended(&store, &page(0, false)), (ids(&[1, 2, 3]), 28));
+    store.flush().expect("written");
+    assert_eq!(ended(&store, &page(0, false)), (ids(&[1, 2, 3]), 28));
+}
+
+#[test]
+fn nothing_of_a_forgotten_session_stays_in_the_files() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("store.db");
+    let store = Store::open(&path).expect("a fresh store");
+    for id in ["s0-gone", "s0-kept"] {
+        store.put_session(session(id, "me", 1, Some(2)));
+        let rows = (0..50).map(|n| HistoryRow { command: format!("echo {id} {}", "x".repeat(900)), ..command(id, n) });
+        rows.for_each(|row| store.put_command(row));
+    }
+    store.flush().expect("written");
+    store.forget("s0-gone");
+    store.flush().expect("written");
+    let mut bytes = Vec::new();
+    for file in fs::read_dir(dir.path()).expect("there").flatten() {
+        bytes.extend(fs::read(file.path()).expect("readable"));
+    }
+    let holds = |text: &[u8]| bytes.windows(text.len()).any(|part| part == text);
+    assert!(holds(b"echo s0-kept") && !holds(b"s0-gone"));
+    assert_eq!(store.command("s0-kept", 3).expect("a query").map(|c| c.id), Some(3));
+}
+
+/// What a reader is told of a file with damage: all rows, or that it is damaged, and then a fresh file takes them again.
+#[tokio::test]
+async fn damage_anywhere_is_found_and_the_file_is_begun_anew() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let sound = dir.path().join("sound.db");
+    filled(&sound);
+    let whole = fs::read(&sound).expect("there");
+    let pages = whole.len() / 4096;
+    assert!(pages > 10, "{pages}");
+    let mut found = 0;
+    for page in 0..pages {
+        let path = dir.path().join(format!("{page}.db"));
+        let mut bytes = whole.clone();
+        bytes[page * 4096..(page + 1) * 4096].fill(0xa5);
+        fs::write(&path, &bytes).expect("a write");
+        let store = Store::open(&path).expect("it opens in any case");
+        let is_aside = fs::exists(path.with_extension("damaged")).expect("it can be looked at");
+        if !is_aside {
+            // The writer looks at every page before it writes anything.
+            let _ = store.flush();
+            assert!(store.is_damaged(), "page {page}");
+            store.calls().await;
+            store.begin_anew().expect("a fresh one");
+            found += 1;
+        }
+        store.put_session(session("s0-again", "me", 1, Some(2)));
+        store.flush().expect("written");
+        assert_eq!(store.sessions().expect("a query").len(), 1, "page {page}");
+        assert!(fs::exists(path.with_extension("damaged")).expect("it can be looked at"));
+    }
+    assert!(found > pages / 2, "{found} of {pages}");
+}
+
+#[test]
+fn a_disk_without_room_is_no_damage_and_rows_wait_for_it() {
+    // A file system of a few pages; without root there is none.
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("store.db");
+    filled(&path);
+    let before = fs::read(&path).expect("there");
+    // Where nothing can be made beside it, the log cannot either.
+    let blocked = dir.path().join("store.db-wal");
+    fs::create_dir(&blocked).expect("made");
+    let store = Store::open(&path).expect("it opens in any case");
+    store.put_session(session("s0-fresh", "me", 1_000, Some(1_001)));
+    assert!(matches!(store.flush(), Err(StoreError::Unavailable(_))));
+    assert!(!store.is_damaged() && !path.with_extension("damaged").exists());
+    assert_eq!(fs::read(&path).expect("there"), before);
+    fs::remove_dir(&blocked).expect("removed");
+    store.flush().expect("written");
+    let newest = Wanted { limit: 1, is_newest_first: true, ..Wanted::default() };
+    assert_eq!(ended(&store, &newest), (vec!["s0-fresh".to_owned()], 61));
+}

@@ -1,0 +1,230 @@
+//! The store's one writer: takes what has come together and writes it, and keeps what could not be written.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use rusqlite::{Connection, params};
+
+use super::file::StoreError;
+use super::{HistoryRow, QUEUE_MAX, SessionRow, State, file, unavailable};
+
+/// What the writer is asked for.
+pub(super) enum Write {
+    Command(HistoryRow),
+    /// Look at the sessions whose rows have changed.
+    Sessions,
+    /// Say how the writing of everything before went.
+    Flush(mpsc::SyncSender<Result<(), StoreError>>),
+    /// Put the file aside and begin a fresh one.
+    Anew(mpsc::SyncSender<Result<(), StoreError>>),
+    Stop,
+}
+
+/// One transaction's size; a larger one keeps readers waiting.
+const BATCH_MAX: usize = 1000;
+/// How long rows are collected: waking this thread for each would cost more than writing it.
+const COLLECT: Duration = Duration::from_millis(100);
+/// What could not be written is tried again after this.
+const RETRY_EVERY: Duration = Duration::from_secs(1);
+
+/// The writer's thread.
+pub(super) struct Writer {
+    state: Arc<State>,
+    /// None while the disk does not give the file.
+    connection: Option<Connection>,
+    /// Commands that are not written yet.
+    waiting: VecDeque<HistoryRow>,
+    /// The newest attempt failed; it is said once.
+    is_failing: bool,
+}
+
+/// What is asked for besides rows.
+#[derive(Default)]
+struct Asked {
+    flushes: Vec<mpsc::SyncSender<Result<(), StoreError>>>,
+    anew: Vec<mpsc::SyncSender<Result<(), StoreError>>>,
+    stops: bool,
+}
+
+impl Asked {
+    fn is_something(&self) -> bool {
+        self.stops || !self.flushes.is_empty() || !self.anew.is_empty()
+    }
+}
+
+impl Writer {
+    pub(super) fn new(state: Arc<State>) -> Self {
+        Self { state, connection: None, waiting: VecDeque::new(), is_failing: false }
+    }
+
+    pub(super) fn run(mut self, queue: &mpsc::Receiver<Write>) {
+        // Reading answers from what it looks at; a page that nobody has looked at yet may be damaged all the same.
+        if let Err(e @ StoreError::Damaged(_)) = self.connect().and_then(|connection| file::check(connection)) {
+            self.state.found_damaged(&e);
+        }
+        let mut later = Asked::default();
+        loop {
+            let mut asked = std::mem::take(&mut later);
+            let first = if asked.is_something() {
+                None
+            } else if self.is_failing {
+                match queue.recv_timeout(RETRY_EVERY) {
+                    Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                    first => first.ok(),
+                }
+            } else {
+                match queue.recv() {
+                    Err(mpsc::RecvError) => return,
+                    first => first.ok(),
+                }
+            };
+            if matches!(first, Some(Write::Command(_) | Write::Sessions)) {
+                std::thread::park_timeout(COLLECT);
+            }
+            first.into_iter().for_each(|write| self.take(write, &mut asked));
+            self.take_all(queue, &mut asked);
+            let fresh = self.state.fresh().sessions.clone();
+            // The commands of a session that is to be forgotten were put before it was. What else comes now is for the
+            // next round: it may be about sessions that have changed since.
+            self.take_all(queue, &mut later);
+            for done in asked.anew {
+                let _ = done.send(self.begin_anew());
+            }
+            let written = self.write(fresh);
+            self.note(&written);
+            for done in asked.flushes {
+                let _ = done.send(written.clone());
+            }
+            if asked.stops {
+                return;
+            }
+        }
+    }
+
+    fn take_all(&mut self, queue: &mpsc::Receiver<Write>, asked: &mut Asked) {
+        for write in queue.try_iter().take(QUEUE_MAX) {
+            self.take(write, asked);
+        }
+    }
+
+    fn take(&mut self, write: Write, asked: &mut Asked) {
+        match write {
+            Write::Command(row) if self.waiting.len() >= QUEUE_MAX => self.state.left_out(row.session),
+            Write::Command(row) => self.waiting.push_back(row),
+            Write::Sessions => {}
+            Write::Flush(done) => asked.flushes.push(done),
+            Write::Anew(done) => asked.anew.push(done),
+            Write::Stop => asked.stops = true,
+        }
+    }
+
+    /// What came of an attempt: it is tried again, or somebody makes again what is missing.
+    fn note(&mut self, written: &Result<(), StoreError>) {
+        match written {
+            Ok(()) => {
+                if std::mem::take(&mut self.is_failing) {
+                    tracing::info!("the history is written again");
+                }
+                if !self.state.fresh().incomplete.is_empty() {
+                    self.state.calls.notify_one();
+                }
+            }
+            Err(e) => {
+                if !std::mem::replace(&mut self.is_failing, true) {
+                    tracing::warn!(error = %e, "the history is not written; it is kept and tried again");
+                }
+                if matches!(e, StoreError::Damaged(_)) {
+                    self.state.found_damaged(e);
+                }
+            }
+        }
+    }
+
+    /// The connection, which a disk may have refused before.
+    fn connect(&mut self) -> Result<&mut Connection, StoreError> {
+        if self.connection.is_none() {
+            let connection = file::connect(&self.state.path)?;
+            if super::locked(&self.state.reads).is_provisional {
+                // Reading had to do without what a full disk refused, and need not any more.
+                self.state.reads_from(file::connect(&self.state.path)?, None);
+            }
+            self.connection = Some(connection);
+        }
+        Ok(self.connection.as_mut().expect("invariant: it was made above"))
+    }
+
+    /// Writes all that waits: commands first, so that a session that is known to have ended is known with all of them.
+    fn write(&mut self, fresh: Fresh) -> Result<(), StoreError> {
+        self.connect()?;
+        let connection = self.connection.as_mut().expect("invariant: it was made above");
+        while !self.waiting.is_empty() {
+            let count = self.waiting.len().min(BATCH_MAX);
+            let transaction = connection.transaction()?;
+            for row in self.waiting.iter().take(count) {
+                put_command(&transaction, row)?;
+            }
+            transaction.commit()?;
+            self.waiting.drain(..count);
+        }
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let transaction = connection.transaction()?;
+        for (id, (_, row)) in &fresh {
+            match row {
+                Some(row) => put_session(&transaction, row)?,
+                None => forget(&transaction, id)?,
+            }
+        }
+        transaction.commit()?;
+        if fresh.values().any(|(_, row)| row.is_none()) {
+            // The pages as they were are in the log until it is written back.
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        }
+        self.state.fresh().sessions.retain(|id, (change, _)| fresh.get(id).is_none_or(|written| written.0 != *change));
+        Ok(())
+    }
+
+    fn begin_anew(&mut self) -> Result<(), StoreError> {
+        // Nobody may have the file open under its old name.
+        self.connection = None;
+        self.state.reads_from(file::nothing(), Some(StoreError::Damaged("it is being made again".to_owned())));
+        super::locked(&self.state.reads).is_provisional = true;
+        file::put_aside(&self.state.path).map_err(unavailable)?;
+        self.connect().map(drop)
+    }
+}
+
+type Fresh = std::collections::HashMap<String, (u64, Option<SessionRow>)>;
+
+fn put_session(connection: &Connection, s: &SessionRow) -> rusqlite::Result<()> {
+    let mut put = connection.prepare_cached(
+        "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (id) DO UPDATE SET ended_us = ?5, name = ?3",
+    )?;
+    put.execute(params![s.id, s.owner, s.name, s.created_us as i64, s.ended_us.map(|u| u as i64), s.key])?;
+    Ok(())
+}
+
+fn put_command(connection: &Connection, c: &HistoryRow) -> rusqlite::Result<()> {
+    let mut put =
+        connection.prepare_cached("INSERT OR REPLACE INTO commands VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
+    put.execute(params![
+        c.session,
+        c.id,
+        c.started_us as i64,
+        c.ended_us.map(|u| u as i64),
+        c.status,
+        c.exit,
+        c.start_offset as i64,
+        c.end_offset as i64,
+        c.command
+    ])?;
+    Ok(())
+}
+
+fn forget(connection: &Connection, id: &str) -> rusqlite::Result<()> {
+    connection.execute("DELETE FROM sessions WHERE id = ?1", [id])?;
+    connection.execute("DELETE FROM commands WHERE session = ?1", [id])?;
+    Ok(())
+}
