@@ -130,7 +130,12 @@ pub async fn run_and(
     };
     let mut leaving = Leaving::catch()?;
     let key = format!("run-{}", shim::random_name()?);
-    let runner = Runner { client, paths, key, input: Input::find(), has_asked: Cell::new(false) };
+    let input = match Input::find() {
+        // Whoever is shown nothing cannot answer.
+        Input::Person if options.json || options.quiet => Input::None,
+        found => found,
+    };
+    let runner = Runner { client, paths, key, input, has_asked: Cell::new(false) };
     if let Some(given) = &options.session {
         let session = sessions::find(client, given).await?;
         return runner.within(&session, &text, options, &mut leaving).await;

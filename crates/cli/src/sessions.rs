@@ -95,7 +95,7 @@ fn row(session: &TerminalSession, now: Timestamp) -> Vec<String> {
 /// What its foreground does; of an ended one how it ended.
 fn activity(session: &TerminalSession) -> String {
     match &session.exit {
-        _ if session.status != SessionStatus::Terminated && session.trouble.is_some() => "stalled".to_owned(),
+        _ if session.status != SessionStatus::Terminated && session.trouble.is_some() => "trouble".to_owned(),
         _ if session.status != SessionStatus::Terminated => word(&session.foreground),
         Some(Exit { exit_code: Some(code), .. }) => format!("exit {code}"),
         Some(Exit { signal: Some(signal), .. }) => format!("by {signal}"),
@@ -448,7 +448,7 @@ mod tests {
         assert_eq!(table(rows.clone()).matches(|c: char| c.is_control()).count(), rows.len(), "line ends alone");
         assert_eq!(rows[2][2..4], ["terminated", "exit 3"]);
         let full = TerminalSession { trouble: Some("the disk is full".to_owned()), ..live.clone() };
-        assert_eq!(row(&full, now)[4], "stalled");
+        assert_eq!(row(&full, now)[4], "trouble");
         let theirs = TerminalSession { owner: "agent".to_owned(), ..live.clone() };
         assert_eq!(listed(&[live, theirs], now)[2][2], "agent");
     }
