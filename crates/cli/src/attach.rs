@@ -8,6 +8,7 @@
 //! them outlive a restart of the server: the offset and the idempotency keys keep anything from happening twice.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -38,6 +39,33 @@ pub struct AttachOptions {
     /// Look on: type nothing, and leave the session's size as it is
     #[arg(long, short)]
     read_only: bool,
+}
+
+/// Whether one session shows another, or is it: by its own `ptyd attach`, or by that of a session that it shows. The command
+/// lines of its processes tell; nobody else knows where an attached terminal is.
+async fn shows(client: &Client, session: &str, other: &str) -> Result<bool, Failure> {
+    let mut open = vec![session.to_owned()];
+    let mut seen = BTreeSet::new();
+    let mut all = None;
+    while let Some(next) = open.pop() {
+        if next == other {
+            return Ok(true);
+        }
+        if !seen.insert(next.clone()) {
+            continue;
+        }
+        // One that has ended meanwhile shows nothing.
+        let processes = client.processes(&next).await.map(|list| list.processes).unwrap_or_default();
+        for viewer in processes.iter().filter(|process| process.name == "ptyd") {
+            let known = match &all {
+                Some(known) => known,
+                None => all.insert(client.list(None).await?.terminals),
+            };
+            let words = viewer.command_line.split(' ').skip_while(|word| *word != "attach").skip(1);
+            open.extend(words.filter_map(|word| sessions::choose(known, word).ok()?).map(|session| session.id));
+        }
+    }
+    Ok(false)
 }
 
 /// How a visit ended.
@@ -72,9 +100,12 @@ pub async fn attach(client: &Client, options: &AttachOptions) -> Result<ExitCode
     if session.status == SessionStatus::Terminated {
         return Err(Failure::new(format!("session {} has ended; `ptyd logs` shows its output", session.id)));
     }
-    if std::env::var("PTYD_SESSION").is_ok_and(|here| here == session.id) {
+    if let Ok(here) = std::env::var("PTYD_SESSION")
+        && shows(client, &session.id, &here).await?
+    {
+        let how = if session.id == here { "is session" } else { "is shown in session" };
         return Err(Failure::usage(format!(
-            "this terminal is session {} itself, which would show itself in itself for ever; attach from another terminal",
+            "this terminal {how} {}, and would be shown in itself for ever; attach from another terminal",
             session.id
         )));
     }

@@ -321,7 +321,7 @@ pub async fn find(client: &Client, text: &str) -> Result<TerminalSession, Failur
         }
     }
     for with_ended in [false, true] {
-        if let Some(chosen) = choose(known(client, with_ended).await?, text)? {
+        if let Some(chosen) = choose(&known(client, with_ended).await?, text)? {
             return Ok(chosen);
         }
     }
@@ -347,7 +347,8 @@ pub async fn find_or_only(client: &Client, text: Option<&str>) -> Result<Termina
     }
 }
 
-fn choose(all: Vec<TerminalSession>, text: &str) -> Result<Option<TerminalSession>, Failure> {
+/// The same among these.
+pub fn choose(all: &[TerminalSession], text: &str) -> Result<Option<TerminalSession>, Failure> {
     if let Some(exact) = all.iter().find(|s| s.id == text) {
         return Ok(Some(exact.clone()));
     }
@@ -402,7 +403,7 @@ mod tests {
                 session("s0-yyyy", Some("old"), "terminated"),
             ]
         };
-        let find = |text: &str| choose(all(), text).map(|s| s.map(|s| s.id)).map_err(|f| (f.code, f.to_string()));
+        let find = |text: &str| choose(&all(), text).map(|s| s.map(|s| s.id)).map_err(|f| (f.code, f.to_string()));
         for (text, id) in
             [("s0-abcd", "s0-abcd"), ("build", "s0-abcd"), ("abx", "s0-abxy"), ("s0-z", "s0-zzzz"), ("old", "s0-yyyy")]
         {
@@ -411,7 +412,7 @@ mod tests {
         let several = "2 sessions have an id that begins with ab; name one by its id: s0-abcd, s0-abxy";
         assert_eq!(find("ab"), Err((3, several.to_owned())));
         let twins = vec![session("s0-a", Some("first"), "running"), session("s0-b", Some("first"), "running")];
-        let told = choose(twins, "first").expect_err("two").to_string();
+        let told = choose(&twins, "first").expect_err("two").to_string();
         assert_eq!(told, "2 sessions are called first; name one by its id: s0-a, s0-b");
         assert_eq!((find("nope"), find("")), (Ok(None), Ok(None)));
     }

@@ -245,10 +245,24 @@ async fn the_only_session_needs_no_name_and_gets_its_size_back() {
 #[tokio::test]
 async fn a_session_is_not_attached_to_itself() {
     let server = Server::start();
-    let shell = server.session().await;
+    let outer = server.session_with(CreateRequest { name: Some("outer".to_owned()), ..Default::default() }).await;
+    let inner = server.session().await;
     let program = server.ptyd(&[]).get_program().to_string_lossy().into_owned();
-    let attach = format!("{program} --socket {} attach {}", server.home().socket().display(), shell.id);
-    let (code, output) = shell.gives(&attach).await;
-    assert_eq!(code, 2);
-    assert!(output.contains("this terminal is session") && output.contains("attach from another terminal"), "{output}");
+    let attach = |id: &str| format!("{program} --socket {} attach {id}", server.home().socket().display());
+    let refused = async |id: &str, why: &str| {
+        let (code, output) = inner.gives(&attach(id)).await;
+        let output = output.replace('\n', " ");
+        assert!(code == 2 && output.contains(why), "{output}");
+    };
+    refused(&inner.id, "this terminal is session").await;
+    // Nor to one in which it is shown.
+    inner.run("echo shown $((40+2))").await;
+    outer.begin(&attach(&inner.id)).await;
+    eventually("it is shown", async || outer.screen().await.iter().any(|row| row == "shown 42").then_some(())).await;
+    refused("outer", "this terminal is shown in session").await;
+    // One that shows another session is no matter.
+    let third = server.session().await;
+    third.begin(&attach("outer")).await;
+    eventually("it is shown", async || third.screen().await.iter().any(|row| row == "shown 42").then_some(())).await;
+    refused(&third.id, "this terminal is shown in session").await;
 }
