@@ -31,9 +31,9 @@ const NEVER_IN_HOLDER: [&str; 7] = ["tokio", "hyper", "axum", "serde_json", "vte
 /// The front doors of the server: they parse and render.
 const DOORS: [&str; 3] = ["mcp", "rest", "ws"];
 
-/// What a door may take from the server beside itself: the interface, the one road through it, who is calling, and the
-/// words (ids, names of keys) and bounds in which they speak.
-const OPEN_TO_DOORS: [&str; 6] = ["action", "dispatch", "identity", "ids", "keys", "limits"];
+/// What a door may take from the server beside itself: the interface, the one road through it, who is calling, the bodies of
+/// requests within their bounds, and the words (ids, names of keys) and bounds in which they speak.
+const OPEN_TO_DOORS: [&str; 7] = ["action", "bodies", "dispatch", "identity", "ids", "keys", "limits"];
 
 /// The terminal is a function of bytes: no IO and no clock.
 const NEVER_IN_TERMINAL: [&str; 4] = ["fs", "net", "process", "thread"];

@@ -16,6 +16,10 @@ pub enum ErrorCode {
     InvalidField,
     /// The body is larger than any request needs.
     BodyTooLarge,
+    /// The body did not come in time.
+    BodyLate,
+    /// The request's head breaks the rules of HTTP.
+    MalformedHead,
     /// No valid bearer token.
     Unauthorized,
     /// The Host header names another machine: a rebound name in a browser looks like this.
@@ -64,10 +68,12 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for documents and tests.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 27] = [
         Self::MalformedBody,
         Self::InvalidField,
         Self::BodyTooLarge,
+        Self::BodyLate,
+        Self::MalformedHead,
         Self::Unauthorized,
         Self::HostRefused,
         Self::OriginRefused,
@@ -95,11 +101,12 @@ impl ErrorCode {
     /// The HTTP status that goes with it.
     pub fn http_status(self) -> u16 {
         match self {
-            Self::MalformedBody => 400,
+            Self::MalformedBody | Self::MalformedHead => 400,
             Self::Unauthorized => 401,
             Self::HostRefused | Self::OriginRefused | Self::Forbidden => 403,
             Self::RouteNotFound | Self::SessionNotFound | Self::CommandNotFound | Self::TokenNotFound => 404,
             Self::MethodNotAllowed => 405,
+            Self::BodyLate => 408,
             Self::SessionAlive | Self::SessionBusy | Self::SessionNotReady | Self::NothingRuns | Self::InputStalled => {
                 409
             }
@@ -120,10 +127,12 @@ impl ErrorCode {
             | Self::SessionNotReady
             | Self::LimitReached
             | Self::RateLimited
+            | Self::BodyLate
             | Self::ServerRestarting => true,
             Self::MalformedBody
             | Self::InvalidField
             | Self::BodyTooLarge
+            | Self::MalformedHead
             | Self::Unauthorized
             | Self::HostRefused
             | Self::OriginRefused
@@ -152,6 +161,8 @@ impl ErrorCode {
             Self::MalformedBody
             | Self::InvalidField
             | Self::BodyTooLarge
+            | Self::BodyLate
+            | Self::MalformedHead
             | Self::Unauthorized
             | Self::HostRefused
             | Self::OriginRefused
@@ -180,7 +191,9 @@ impl ErrorCode {
             Self::MalformedBody => "The body is not JSON",
             Self::InvalidField => "A field is not valid",
             Self::BodyTooLarge => "The body is too large",
-            Self::Unauthorized => "A bearer token is needed",
+            Self::BodyLate => "The body did not come in time",
+            Self::MalformedHead => "The head of the request is malformed",
+            Self::Unauthorized => "No valid bearer token",
             Self::HostRefused => "The Host header is not a loopback name",
             Self::OriginRefused => "The Origin is not a loopback page",
             Self::Forbidden => "Not allowed",
@@ -211,6 +224,8 @@ impl ErrorCode {
             Self::MalformedBody => "malformed_body",
             Self::InvalidField => "invalid_field",
             Self::BodyTooLarge => "body_too_large",
+            Self::BodyLate => "body_late",
+            Self::MalformedHead => "malformed_head",
             Self::Unauthorized => "unauthorized",
             Self::HostRefused => "host_refused",
             Self::OriginRefused => "origin_refused",

@@ -94,6 +94,8 @@ fn of(code: ErrorCode) -> u8 {
         ErrorCode::MalformedBody
         | ErrorCode::InvalidField
         | ErrorCode::BodyTooLarge
+        | ErrorCode::BodyLate
+        | ErrorCode::MalformedHead
         | ErrorCode::RouteNotFound
         | ErrorCode::MethodNotAllowed
         | ErrorCode::UpgradeRequired

@@ -137,7 +137,7 @@ async def test_a_terminal_outlives_the_session_of_the_protocol(served):
         await one.begin()
         id = await one.start()
         assert (await one.run(id, "x=kept; echo x")) == "x"
-        assert (await one.http.delete(served.url, headers=one.named)).status_code == 202
+        assert (await one.http.delete(served.url, headers=one.named)).status_code == 204
         for gone in [await one.post("tools/list"), await one.http.delete(served.url, headers=one.named)]:
             assert (gone.status_code, gone.json()["error"]["code"]) == (404, -32001)
         # Who names none is served all the same, and so is who begins anew.
@@ -160,7 +160,7 @@ async def test_the_next_server_goes_on_but_for_who_was_told_of_changes(served):
         await follower.begin()
         assert await follower.run(id, "echo on") == "on"
         # What has ended at one server is not found by the next one either.
-        assert (await one.http.delete(served.url, headers=one.named)).status_code == 202
+        assert (await one.http.delete(served.url, headers=one.named)).status_code == 204
         served.serve_again()
         assert (await one.post("ping")).status_code == 404
 

@@ -171,7 +171,7 @@ mod tests {
         let address = listener.local_addr().expect("bound");
         let (stop, stopped) = watch::channel(false);
         let app = Router::new().route("/", get(async |ConnectInfo(door): ConnectInfo<Door>| format!("{door:?}")));
-        let served = tokio::spawn(serve(listener, app, |_| Door::Tcp, bounds, stopped));
+        let served = tokio::spawn(serve(listener, app, |_| Door::Tcp { peer: None }, bounds, stopped));
         Rig { address, stop, served }
     }
 
@@ -200,7 +200,7 @@ mod tests {
         assert!(!heard(&mut slow).await.contains(" 200 "));
         let mut idle = rig.sent(ASK).await;
         let answer = heard(&mut idle).await;
-        assert!(answer.contains(" 200 ") && answer.ends_with("Tcp"), "{answer}");
+        assert!(answer.contains(" 200 ") && answer.ends_with("Tcp { peer: None }"), "{answer}");
         assert_eq!(heard(&mut idle).await, "");
     }
 

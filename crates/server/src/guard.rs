@@ -4,22 +4,23 @@
 //! `Origin` where there is one, and the bearer token. The Unix socket wants a peer of the same user, or root, as the
 //! kernel tells. A handler that runs finds a [`Principal`], and there is no other way to get one.
 
-use std::net::Ipv4Addr;
-use std::sync::Arc;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use api::ErrorCode;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hyper::body::Body as _;
 
 use crate::action::ActionError;
+use crate::bodies::Bodies;
 use crate::config::Config;
 use crate::cut;
 use crate::dispatch::Dispatcher;
-use crate::identity::{Grant, Place, Principal};
+use crate::identity::{Grant, Place, Principal, Scope};
 use crate::limits;
 use crate::rates::{Buckets, Rate};
 use crate::rest::DOCS;
@@ -34,8 +35,11 @@ pub(crate) const OPEN: [&str; 2] = ["/livez", "/readyz"];
 /// The listener over which a connection came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Door {
-    /// Loopback TCP.
-    Tcp,
+    /// Loopback TCP, and the other side's address where the kernel told.
+    Tcp {
+        /// Whose port names it to whoever looks at once (`ss -tnp`).
+        peer: Option<SocketAddr>,
+    },
     /// The Unix socket, and the user behind it where the kernel told.
     Unix {
         /// Its id.
@@ -65,6 +69,29 @@ pub(crate) struct Guard {
     pub(crate) asked: Buckets<String>,
     /// How often one may come without a good token, by listener.
     pub(crate) failed: Buckets<bool>,
+    /// What the log says of those who showed a wrong one.
+    pub(crate) refused: Mutex<Refused>,
+    /// What each principal has on its way.
+    pub(crate) bodies: Bodies,
+}
+
+/// Those who were refused for what they showed, as far as the log has not named them yet.
+#[derive(Debug, Default)]
+pub(crate) struct Refused {
+    silent_until: Option<Instant>,
+    unnamed: u64,
+}
+
+impl Refused {
+    /// One more; how many there were besides, where the log is to name this one.
+    fn count(&mut self, now: Instant) -> Option<u64> {
+        if self.silent_until.is_some_and(|until| now < until) {
+            self.unnamed += 1;
+            return None;
+        }
+        self.silent_until = Some(now + limits::REFUSED_LOGGED_EVERY);
+        Some(std::mem::take(&mut self.unnamed))
+    }
 }
 
 impl Guard {
@@ -78,6 +105,25 @@ impl Guard {
             uid,
             asked: Buckets::new(rate(config.requests_per_second, limits::REQUESTS_BURST_SECONDS)),
             failed: Buckets::new(rate(config.failures_per_second, limits::FAILURES_BURST_SECONDS)),
+            refused: Mutex::default(),
+            bodies: Bodies::default(),
+        }
+    }
+
+    /// Whoever tries tokens leaves a line in the log, and cannot fill it.
+    fn log_refused(&self, door: Option<Door>) {
+        let unnamed = self.refused.lock().unwrap_or_else(PoisonError::into_inner).count(Instant::now());
+        let Some(unnamed) = unnamed else { return };
+        match door {
+            Some(Door::Tcp { peer: Some(peer) }) => {
+                tracing::warn!(%peer, unnamed, "refused: the token that was shown is not valid here");
+            }
+            Some(Door::Unix { peer: Some(uid) }) => {
+                tracing::warn!(uid, unnamed, "refused: the socket is for the user that runs the server");
+            }
+            Some(Door::Tcp { peer: None } | Door::Unix { peer: None }) | None => {
+                tracing::warn!(unnamed, "refused: whoever it was is not known");
+            }
         }
     }
 
@@ -91,7 +137,10 @@ impl Guard {
             Ok(Some(Admitted { who, .. })) => (self.asked.take(who.name.clone(), Instant::now()), "requests"),
             // Open routes tell nothing, and cost no more than to say so.
             Ok(None) => (Ok(()), ""),
-            Err(_) => (self.failed.take(door == Some(Door::Tcp), Instant::now()), "requests without a good token"),
+            Err(_) => {
+                let is_tcp = matches!(door, Some(Door::Tcp { .. }));
+                (self.failed.take(is_tcp, Instant::now()), "requests without a good token")
+            }
         };
         let Err(wait) = taken else { return admitted.map_err(|refusal| (refusal, None)) };
         // At least the whole seconds that the header can say.
@@ -105,14 +154,22 @@ impl Guard {
 pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
     let door = request.extensions().get::<ConnectInfo<Door>>().map(|ConnectInfo(door)| *door);
     let admitted = match door {
-        Some(Door::Tcp) => guard.over_tcp(request.headers(), request.uri()),
+        Some(Door::Tcp { .. }) => guard.over_tcp(request.headers(), request.uri()),
         Some(Door::Unix { peer }) => guard.over_unix(peer),
         None => Err(Refusal::new(ErrorCode::Internal, "the connection has no door")),
     };
-    match guard.paced(door, admitted) {
+    let has_shown = matches!(door, Some(Door::Unix { .. })) || request.headers().contains_key(header::AUTHORIZATION);
+    if has_shown && admitted.is_err() {
+        guard.log_refused(door);
+    }
+    let is_known = matches!(admitted, Ok(Some(_)));
+    let response = match guard.paced(door, admitted) {
         Ok(admitted) => {
             let mut shut_out = None;
             if let Some(Admitted { who, grant }) = admitted {
+                if !request.body().is_end_stream() {
+                    request.extensions_mut().insert(guard.bodies.of(&who.name, who.scope >= Scope::Write));
+                }
                 shut_out = who.pass.is_some().then(|| who.shut_out());
                 request.extensions_mut().insert(who);
                 if let Some(grant) = grant {
@@ -133,13 +190,25 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
             response.headers_mut().extend(retry_after.map(|seconds| (header::RETRY_AFTER, seconds.into())));
             response
         }
-    }
+    };
+    if is_known { response } else { closing(response) }
+}
+
+/// An answer to nobody in particular, and the end of its connection: strangers hold no places.
+fn closing(mut response: Response) -> Response {
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 impl Guard {
     /// `None` for the open routes, which need nobody.
     fn over_tcp(&self, headers: &HeaderMap, uri: &Uri) -> Result<Option<Admitted>, Refusal> {
-        let host = match headers.get(header::HOST) {
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let host = match hosts.next() {
+            // RFC 9112, 3.2: what stands before us may have believed the other one.
+            Some(_) if hosts.next().is_some() => {
+                return Err(Refusal::new(ErrorCode::MalformedHead, "a request has one Host header"));
+            }
             Some(value) => value.to_str().ok(),
             None => uri.authority().map(|a| a.as_str()),
         };
@@ -166,8 +235,13 @@ impl Guard {
         if let Some((entrance, shown)) = ticket(headers, uri) {
             return self.by_ticket(entrance, shown);
         }
-        let help =
-            "send `Authorization: Bearer <token>`; the token is in the file `token` of the server's state directory";
+        let help = match shown {
+            // Which tokens there are is nobody's to learn.
+            Some(_) => "the bearer token is not valid here (unknown, revoked or expired)",
+            None => {
+                "send `Authorization: Bearer <token>`; the token is in the file `token` of the server's state directory"
+            }
+        };
         Err(Refusal::new(ErrorCode::Unauthorized, help))
     }
 
@@ -242,8 +316,6 @@ fn is_port(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::Scope;
-    use axum::http::HeaderValue;
 
     fn guard() -> Guard {
         let tokens = Tokens::open("/nowhere/tokens.json".as_ref()).expect("none yet");
@@ -254,6 +326,8 @@ mod tests {
             uid: 1_000,
             asked: Buckets::new(None),
             failed: Buckets::new(None),
+            refused: Mutex::default(),
+            bodies: Bodies::default(),
         }
     }
 
@@ -305,6 +379,35 @@ mod tests {
             let refused = of(&[host.clone(), token.clone(), (header::ORIGIN, origin)]);
             assert_eq!(refused, Err(ErrorCode::OriginRefused), "{origin}");
         }
+    }
+
+    #[test]
+    fn a_second_host_is_refused_and_a_wrong_token_reads_differently_from_none() {
+        let host = (header::HOST, "127.0.0.1:7893");
+        let token = (header::AUTHORIZATION, "Bearer right");
+        let mut map = HeaderMap::new();
+        for (name, value) in [host.clone(), (header::HOST, "evil.example"), token] {
+            map.append(name, HeaderValue::from_str(value).expect("a header"));
+        }
+        let refused = guard().over_tcp(&map, &"/terminals".parse().expect("a path")).expect_err("two hosts");
+        assert_eq!((refused.code, refused.code.http_status()), (ErrorCode::MalformedHead, 400));
+        let detail = |headers: &[(header::HeaderName, &str)]| {
+            let map = headers.iter().map(|(n, v)| (n.clone(), HeaderValue::from_str(v).expect("a header"))).collect();
+            guard().over_tcp(&map, &"/terminals".parse().expect("a path")).expect_err("no good token").detail
+        };
+        assert!(detail(std::slice::from_ref(&host)).starts_with("send `Authorization"));
+        let wrong = detail(&[host, (header::AUTHORIZATION, "Bearer wrong")]);
+        assert_eq!(wrong, "the bearer token is not valid here (unknown, revoked or expired)");
+    }
+
+    #[test]
+    fn of_those_who_try_tokens_the_log_names_one_at_a_time_and_counts_the_others() {
+        let mut refused = Refused::default();
+        let start = Instant::now();
+        let at = |refused: &mut Refused, ms| refused.count(start + std::time::Duration::from_millis(ms));
+        assert_eq!([0, 1, 2].map(|ms| at(&mut refused, ms)), [Some(0), None, None]);
+        let later = u64::try_from(limits::REFUSED_LOGGED_EVERY.as_millis()).expect("a while");
+        assert_eq!([at(&mut refused, later), at(&mut refused, later + 1)], [Some(2), None]);
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use tokio::sync::OwnedSemaphorePermit;
+
 use crate::action::{CommandView, Foreground, LimitHit, SessionExit};
 use crate::ids::SessionId;
 
@@ -40,6 +42,8 @@ pub struct ReadEvents {
     pub since: Option<EventPlace>,
     /// Wait this long for one.
     pub wait: Duration,
+    /// The caller is going to follow them, and takes a place for that.
+    pub follows: bool,
 }
 
 /// Some events, and where to go on.
@@ -51,6 +55,8 @@ pub struct EventsView {
     pub is_gap: bool,
     /// Where to go on.
     pub next: EventPlace,
+    /// The place of a caller that follows, for as long as this is held.
+    pub follower: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 /// Something that happened.

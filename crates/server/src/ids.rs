@@ -35,7 +35,7 @@ impl SessionId {
         if is_id {
             Ok(Self(text.to_owned()))
         } else {
-            Err(ActionError::NoSession { id: text.chars().take(64).collect(), live: Vec::new() })
+            Err(ActionError::NoSession { id: text.chars().take(64).collect(), live: None })
         }
     }
 

@@ -4,6 +4,8 @@
 //! is what they talk; `dispatch` is the one road; `sessions/` owns the state.
 
 pub mod action;
+mod aside;
+mod bodies;
 pub mod config;
 pub mod config_file;
 mod connections;
@@ -24,6 +26,7 @@ mod rates;
 mod reading;
 pub mod rest;
 pub mod sessions;
+mod shares;
 mod shell;
 mod stdio;
 mod store;

@@ -136,6 +136,10 @@ pub const MAILBOX_MAX: usize = 64;
 pub const PATTERN_TEXT_MAX: usize = 64 << 10;
 /// A compiled pattern's memory.
 pub const PATTERN_BYTES_MAX: usize = 1 << 20;
+/// Characters that patterns are held against in one turn of an actor before others go on elsewhere: one wait on a flood.
+pub const MATCHED_AT_ONCE: usize = PATTERN_TEXT_MAX + SCAN_CHUNK;
+/// A turn that took longer has a costly pattern, and the next ones are done so, too.
+pub const MATCHED_SOON: Duration = Duration::from_millis(2);
 /// Journal bytes that one turn of an actor scans before others get theirs.
 pub const SCAN_CHUNK: usize = 64 << 10;
 /// Events that one turn of an actor reads, for the same reason; most of them are a hundred bytes.
@@ -184,6 +188,8 @@ pub const REQUESTS_BURST_SECONDS: u32 = 4;
 pub const FAILURES_PER_SECOND: u32 = 20;
 /// Seconds of that which may come at once: a program whose token was revoked asks in several places.
 pub const FAILURES_BURST_SECONDS: u32 = 10;
+/// How often the log names somebody who showed a wrong token; the others of that time are counted.
+pub const REFUSED_LOGGED_EVERY: Duration = Duration::from_secs(10);
 /// Named tokens: one for each agent or program that is let in; each request that shows none of the server's own is compared
 /// with all of them.
 pub const TOKENS_MAX: usize = 1_000;
@@ -194,8 +200,21 @@ pub const TOKEN_LIFETIME_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 360
 /// How long a request's head may take to come, and how long a connection may be idle before it: whoever says nothing, or
 /// a byte now and then, must not hold a place for ever, and a client that asks every 20 s is not to connect again each time.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// A request body: a command of 1 MiB in JSON escapes.
+/// A request body that holds a command or input: 1 MiB in JSON escapes.
 pub const BODY_BYTES_MAX: usize = 8 << 20;
+/// Any other body: the longest are waits, with a few patterns in JSON escapes.
+pub const BODY_PLAIN_BYTES_MAX: usize = 256 << 10;
+/// How long a body may take to come: one of 8 MiB over the slowest tunnel that anybody works through.
+pub const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// JSON values of one body: an environment of ten thousand variables. Each costs some tens of bytes of memory, however short
+/// it is written.
+pub const BODY_VALUES_MAX: usize = 32_768;
+/// How deep they may nest: no request has ten levels.
+pub const BODY_DEPTH_MAX: usize = 64;
+/// Bytes of bodies of one principal that are held at once, until their requests have been understood.
+pub const BODIES_BYTES_MAX: usize = 32 << 20;
+/// Bodies of one principal that are on their way at once; most come with their head, and are never counted.
+pub const BODIES_ARRIVING_MAX: usize = 256;
 /// Matches that one search gives at most: each is a line, and a longer list is read in pages.
 pub const SEARCH_MATCHES_MAX: usize = 1_000;
 /// Characters of a matching line that are given: more is read at its offset.
@@ -205,12 +224,17 @@ pub const SEARCH_COMMANDS_MAX: usize = 20_000;
 /// Threads that read a whole journal for somebody (a search, a recording) at once; others wait for their turn. Each has
 /// some hundred KiB, and the disk has one head.
 pub const WHOLE_READS_MAX: usize = 8;
+/// The same for one principal: what it asks for at once waits for its own turn, and not for others'.
+pub const WHOLE_READS_PER_PRINCIPAL_MAX: usize = 2;
 /// Journal bytes in one server-sent event: what a slow client costs, and still few events for a flood.
 pub const EVENT_BYTES_MAX: usize = 64 << 10;
 /// Events of all sessions that are kept for those who follow them: some minutes of a busy server, a few hundred bytes each.
 pub const EVENTS_OF_ALL_KEPT: usize = 4_096;
 /// Events of all sessions in one part of a stream.
 pub const EVENTS_READ_MAX: usize = 256;
+/// Principals each may follow the events of all sessions so often at once: a program does it once, and each follower is woken
+/// by every event.
+pub const FOLLOWERS_PER_PRINCIPAL_MAX: usize = 64;
 /// The longest silence on a stream of events: proxies and phones give a connection up after 20 s to 60 s.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Operations in one batch: they are done one after the other, and the client waits for all.

@@ -150,7 +150,8 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     }
 
     let (stopping, stopped) = watch::channel(false);
-    let over_tcp = connections::serve(Prompt(tcp), app.clone(), |_| Door::Tcp, Bounds::default(), stopped.clone());
+    let from = |stream: &TcpStream| Door::Tcp { peer: stream.peer_addr().ok() };
+    let over_tcp = connections::serve(Prompt(tcp), app.clone(), from, Bounds::default(), stopped.clone());
     let peer = |stream: &UnixStream| Door::Unix { peer: stream.peer_cred().ok().map(|c| c.uid()) };
     let over_unix = connections::serve(unix, app, peer, Bounds::default(), stopped);
     let mut serving = pin!(async { tokio::join!(over_tcp, over_unix) });
@@ -230,6 +231,9 @@ fn own_uid() -> io::Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const TCP: Door = Door::Tcp { peer: None };
+
     use axum::body::{Body, to_bytes};
     use axum::extract::ConnectInfo;
     use axum::http::{Method, Request, header};
@@ -268,7 +272,7 @@ mod tests {
             .header(header::ACCEPT, if path == "/mcp" { "application/json, text/event-stream" } else { "*/*" })
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::AUTHORIZATION, format!("Bearer {token}"))
-            .extension(ConnectInfo(Door::Tcp))
+            .extension(ConnectInfo(TCP))
             .body(Body::from(body.to_owned()))
             .expect("a request");
         app.clone().oneshot(request).await.expect("never fails")
@@ -304,12 +308,12 @@ mod tests {
         for (method, path) in table.chain(others) {
             let path = path.replace("{session}", "s0-aaaaaaaaaa").replace("{command}", "c1");
             for token in [None, Some("wrong")] {
-                let refused = code(ask(&app, Door::Tcp, &method, &path, token).await).await;
+                let refused = code(ask(&app, TCP, &method, &path, token).await).await;
                 assert_eq!(refused.as_deref(), Some("unauthorized"), "{method} {path}");
             }
             let stranger = code(ask(&app, Door::Unix { peer: Some(1_001) }, &method, &path, Some("right")).await).await;
             assert_eq!(stranger.as_deref(), Some("forbidden"), "{method} {path}");
-            for (door, token) in [(Door::Tcp, Some("right")), (Door::Unix { peer: Some(1_000) }, None)] {
+            for (door, token) in [(TCP, Some("right")), (Door::Unix { peer: Some(1_000) }, None)] {
                 let status = ask(&app, door, &method, &path, token).await.status().as_u16();
                 assert_ne!(status, 401, "{method} {path}");
             }
@@ -326,7 +330,7 @@ mod tests {
             assert_eq!(ask(&app, mine, &Method::DELETE, &path, None).await.status(), 200);
         }
         for path in crate::guard::OPEN {
-            assert_eq!(ask(&app, Door::Tcp, &Method::GET, path, None).await.status(), 200);
+            assert_eq!(ask(&app, TCP, &Method::GET, path, None).await.status(), 200);
         }
     }
 
@@ -441,7 +445,7 @@ mod tests {
             (Method::GET, "/mcp/stdio", "forbidden"),
         ];
         for (method, path, word) in expected {
-            let answer = code(ask(&app, Door::Tcp, &method, path, Some("right")).await).await;
+            let answer = code(ask(&app, TCP, &method, path, Some("right")).await).await;
             assert_eq!(answer.as_deref(), Some(word), "{method} {path}");
         }
         let over_unix = ask(&app, Door::Unix { peer: Some(0) }, &Method::GET, stdio::PATH, None).await;

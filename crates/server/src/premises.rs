@@ -91,6 +91,17 @@ mod tests {
         lock(dir.path()).expect("free again");
     }
 
+    #[test]
+    fn a_file_that_is_written_is_its_owners_alone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("listen");
+        fs::write(&path, "somebody's, and longer").expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).expect("its owner may");
+        write(&path, "mine").expect("written");
+        assert_eq!(fs::read_to_string(&path).expect("there"), "mine");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+    }
+
     #[tokio::test]
     async fn a_stale_socket_is_replaced_and_nothing_else_is() {
         let dir = tempfile::tempdir().expect("a directory");

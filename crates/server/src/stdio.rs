@@ -31,7 +31,7 @@ async fn upgrade(
     ConnectInfo(door): ConnectInfo<Door>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    if door == Door::Tcp {
+    if matches!(door, Door::Tcp { .. }) {
         let help = "this route is for the Unix socket; start `ptyd mcp`, which uses it";
         return Err(Refusal::new(ErrorCode::Forbidden, help));
     }

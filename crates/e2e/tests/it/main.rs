@@ -17,6 +17,7 @@ mod disk;
 mod docs;
 mod edges;
 mod events;
+mod fairness;
 mod foreign;
 mod forgers;
 mod hostile;

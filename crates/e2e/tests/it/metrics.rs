@@ -15,11 +15,12 @@ pub fn scrape(server: &Server) -> String {
 
 fn scrape_with(server: &Server, token: &str) -> String {
     let token = format!("Bearer {token}");
-    let mut connection = Connection::tcp(server.address()).expect("it listens");
-    let refused = connection.send("GET", "/metrics", &[("Host", "localhost")], "").expect("an answer");
+    // A connection of nobody ends with its answer.
+    let connect = || Connection::tcp(server.address()).expect("it listens");
+    let refused = connect().send("GET", "/metrics", &[("Host", "localhost")], "").expect("an answer");
     assert_eq!(refused.status, 401);
     let headers = [("Host", "localhost"), ("Authorization", token.as_str())];
-    let reply = connection.send("GET", "/metrics", &headers, "").expect("an answer");
+    let reply = connect().send("GET", "/metrics", &headers, "").expect("an answer");
     assert!(reply.header("content-type").is_some_and(|t| t.starts_with("application/openmetrics-text")));
     String::from_utf8(reply.body).expect("text")
 }

@@ -156,10 +156,11 @@ async fn whoever_asks_too_often_is_told_when_to_ask_again_and_keeps_nobody_else_
     let server = Server::start_as(e2e::Start { env, ..e2e::Start::default() });
     let good = token(&server, "busy", TokenScope::Read).await;
     let other = token(&server, "calm", TokenScope::Read).await;
-    let mut connection = e2e::Connection::tcp(server.address()).expect("it listens");
-    let mut ask = |token: &str, path: &str| {
+    let ask = |token: &str, path: &str| {
         let bearer = format!("Bearer {token}");
         let headers = [("Host", "localhost"), ("Authorization", bearer.as_str())];
+        // One of nobody ends with its answer.
+        let mut connection = e2e::Connection::tcp(server.address()).expect("it listens");
         connection.send("GET", path, &headers, "").expect("an answer")
     };
     let answers: Vec<_> = (0..12).map(|_| ask(&good, "/terminals")).collect();

@@ -1,5 +1,7 @@
 //! Why an action was not done.
 
+use api::quote;
+
 use crate::ids::SessionId;
 
 /// What helps where the program may be a shell.
@@ -9,12 +11,12 @@ const INSIDE: &str = "; if it is a shell at its prompt, run the command in it wi
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ActionError {
     /// No such session for this caller.
-    #[error("no session {id}{}", live_list(.live))]
+    #[error("no session {}{}", quote::line(.id), live_list(.live.as_deref()))]
     NoSession {
         /// What was asked for.
         id: String,
-        /// Sessions that the caller could have meant.
-        live: Vec<String>,
+        /// Sessions that the caller could have meant, where it was looked.
+        live: Option<Vec<String>>,
     },
     /// No such command.
     #[error("no command {id} in session {session}; GET /terminals/{session}/commands lists them")]
@@ -128,9 +130,12 @@ pub enum ActionError {
     },
 }
 
-fn live_list(live: &[String]) -> String {
+fn live_list(live: Option<&[String]>) -> String {
     match live {
-        [] => "; there is none; start one with start_terminal_session (POST /terminals)".to_owned(),
-        some => format!("; live: {}", some.join(", ")),
+        None => "; list_terminal_sessions (GET /terminals) tells which there are".to_owned(),
+        Some([]) => {
+            "; no session of yours is alive; start one with start_terminal_session (POST /terminals)".to_owned()
+        }
+        Some(some) => format!("; live: {}", some.join(", ")),
     }
 }

@@ -463,7 +463,7 @@ fn explained(revision: &str) -> Failing {
 #[ignore = "it needs packages of npm in PTYD_TEST_NPM, which cargo xtask test brings"]
 async fn with_what_it_asks_for_the_suite_passes_but_for_what_the_page_explains() {
     let modules = PathBuf::from(std::env::var_os("PTYD_TEST_NPM").expect("PTYD_TEST_NPM names a folder node_modules"));
-    let (road, _heard) = Fake::new(|_| Some(Err(ActionError::NoSession { id: String::new(), live: Vec::new() })));
+    let (road, _heard) = Fake::new(|_| Some(Err(ActionError::NoSession { id: String::new(), live: None })));
     let door = Door::on(road.clone(), Principal::local(), ClientContext::default(), ToolSet::All);
     let (fixtures, conversing) = (Fixtures(door.clone()), move || Fixtures(door.with_a_stream()));
     let places = Arc::new(Semaphore::new(CONVERSATIONS_MAX));

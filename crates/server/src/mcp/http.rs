@@ -4,10 +4,8 @@
 //! of the older era that initializes is given one ([`super::conversations`]), for what it is told without asking; a terminal
 //! session is an explicit handle all the same, and the caller is whoever [`crate::guard`] found.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::error::Error as _;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,8 +17,8 @@ use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use http_body_util::Full;
 use http_body_util::combinators::BoxBody;
-use http_body_util::{Full, LengthLimitError};
 use hyper::body::{Body as _, Frame};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::ClientJsonRpcMessage;
@@ -39,9 +37,12 @@ use super::kept::Kept;
 use super::road::{Boxed, Road};
 use super::{Door, ToolSet};
 use crate::action::ClientContext;
+use crate::bodies::{self, Inbox, NotTaken};
 use crate::dispatch::Dispatcher;
 use crate::identity::{Detach, Principal};
-use crate::limits::{BODY_BYTES_MAX, CONVERSATION_IDLE, CONVERSATIONS_LOOKED_AT_EVERY, CONVERSATIONS_MAX};
+use crate::limits::{
+    BODY_BYTES_MAX, BODY_PLAIN_BYTES_MAX, CONVERSATION_IDLE, CONVERSATIONS_LOOKED_AT_EVERY, CONVERSATIONS_MAX,
+};
 
 /// The route.
 const PATH: &str = "/mcp";
@@ -170,14 +171,11 @@ impl<S: ServerHandler + Clone> Entrance<S> {
 
     /// One request and its answer.
     pub async fn answer(&self, request: Request) -> Response {
-        let (parts, body) = request.into_parts();
-        let body = match to_bytes(body, BODY_BYTES_MAX).await {
+        let (mut parts, body) = request.into_parts();
+        let inbox = parts.extensions.remove::<Inbox>().unwrap_or_else(Inbox::alone);
+        let body = match inbox.take(body, BODY_BYTES_MAX).await {
             Ok(body) => body,
-            Err(error) if error.source().is_some_and(|e| e.is::<LengthLimitError>()) => {
-                let why = format!("a message has at most {BODY_BYTES_MAX} bytes");
-                return refusal(StatusCode::PAYLOAD_TOO_LARGE, INVALID_REQUEST, &why);
-            }
-            Err(_) => return refusal(StatusCode::BAD_REQUEST, INVALID_REQUEST, "the body broke off"),
+            Err(why) => return not_taken(why),
         };
         let (method, is_json) = (parts.method.clone(), is_json(&parts.headers));
         if ![Method::GET, Method::POST, Method::DELETE].contains(&method) {
@@ -186,7 +184,14 @@ impl<S: ServerHandler + Clone> Entrance<S> {
             return ([(header::ALLOW, "GET, POST, DELETE")], refused).into_response();
         }
         // What is no message is refused below, by whoever reads it whole.
-        let glance: Glance<'_> = serde_json::from_slice(&body).unwrap_or_default();
+        let size = body.len();
+        let glance = bodies::work(size, || Glance::of(&body));
+        let broken = glance.is_none().then(|| serde_json::from_slice::<IgnoredAny>(&body).err()).flatten();
+        let glance = glance.unwrap_or_default();
+        // Nothing but a tool is given a command or input.
+        if size > BODY_PLAIN_BYTES_MAX && glance.method.as_deref() != Some("tools/call") {
+            return not_taken(NotTaken::TooLong(BODY_PLAIN_BYTES_MAX));
+        }
         let named = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
         if let (Some(id), Some("resources/subscribe" | "logging/setLevel")) = (&named, glance.method.as_deref()) {
             self.conversations.forget(id);
@@ -196,15 +201,20 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         }
         let held = named.as_deref().and_then(|id| self.conversations.hold(id));
         let begins = method == Method::POST && glance.method.as_deref() == Some("initialize");
-        let request = Request::from_parts(parts, Full::new(body.clone()));
+        // What waits for an answer does not keep the text of its question.
+        let request = Request::from_parts(parts, Full::new(body));
         // Without room a client is served as one that wants no conversation, and is told so by what it is offered.
-        let response = if named.is_some() || (begins && self.conversations.has_room()) {
-            self.conversing.handle(request).await
+        let mut response = if named.is_some() || (begins && self.conversations.has_room()) {
+            bodies::work_at_first(size, self.conversing.handle(request)).await
         } else {
-            self.each.handle(request).await
+            bodies::work_at_first(size, self.each.handle(request)).await
         };
         if !response.status().is_success() {
-            return worded(response, is_json, &body).await;
+            return worded(response, is_json, broken).await;
+        }
+        if method == Method::DELETE {
+            // It has ended already, and common clients take nothing else for that.
+            *response.status_mut() = StatusCode::NO_CONTENT;
         }
         // One of an earlier server is there only now.
         let held = held.or_else(|| named.as_deref().and_then(|id| self.conversations.hold(id)));
@@ -212,18 +222,24 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         // What a client is told without asking goes on until the server stops; an answer is waited for.
         let stop = (method == Method::GET).then(|| self.road.stopping());
         let is_awaited = glance.method.is_some() && response.body().size_hint().exact().is_none();
-        let cancel = glance.id.filter(|_| is_awaited).and_then(cancelled);
+        let cancel = glance.id.filter(|_| is_awaited).and_then(|id| cancelled(&id));
         response.map(|body| Body::new(Stream { body, stop, cancel, held: Some(held) })).into_response()
     }
 }
 
 /// What decides where a message goes.
 #[derive(Default, Deserialize)]
-struct Glance<'a> {
-    #[serde(borrow, default)]
-    method: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    id: Option<&'a RawValue>,
+struct Glance {
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default)]
+    id: Option<Box<RawValue>>,
+}
+
+impl Glance {
+    fn of(body: &[u8]) -> Option<Self> {
+        serde_json::from_slice(body).ok()
+    }
 }
 
 /// The message that gives a request up.
@@ -278,16 +294,18 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// rmcp refuses some requests in plain words. A client of the protocol reads JSON-RPC, and a body that was not understood is
 /// its error -32700, not a wrong media type.
-async fn worded(response: hyper::Response<BoxBody<Bytes, Infallible>>, is_json: bool, body: &[u8]) -> Response {
+async fn worded(
+    response: hyper::Response<BoxBody<Bytes, Infallible>>,
+    is_json: bool,
+    broken: Option<serde_json::Error>,
+) -> Response {
     if response.headers().get(header::CONTENT_TYPE).is_some_and(|of| of == "application/json") {
         return response.into_response();
     }
     match response.status() {
-        StatusCode::UNSUPPORTED_MEDIA_TYPE if is_json => match serde_json::from_slice::<IgnoredAny>(body) {
-            Err(error) => refusal(StatusCode::BAD_REQUEST, PARSE_ERROR, &format!("the body is not JSON: {error}")),
-            Ok(IgnoredAny) => {
-                refusal(StatusCode::BAD_REQUEST, INVALID_REQUEST, "the body is no message of the protocol")
-            }
+        StatusCode::UNSUPPORTED_MEDIA_TYPE if is_json => match broken {
+            Some(error) => refusal(StatusCode::BAD_REQUEST, PARSE_ERROR, &format!("the body is not JSON: {error}")),
+            None => refusal(StatusCode::BAD_REQUEST, INVALID_REQUEST, "the body is no message of the protocol"),
         },
         StatusCode::NOT_FOUND => not_found(),
         status => {
@@ -299,6 +317,18 @@ async fn worded(response: hyper::Response<BoxBody<Bytes, Infallible>>, is_json: 
             refused
         }
     }
+}
+
+fn not_taken(why: NotTaken) -> Response {
+    let (status, wait) = match why {
+        NotTaken::TooLong(_) | NotTaken::TooMany => (StatusCode::PAYLOAD_TOO_LARGE, None),
+        NotTaken::Late => (StatusCode::REQUEST_TIMEOUT, None),
+        NotTaken::Busy => (StatusCode::TOO_MANY_REQUESTS, Some(HeaderValue::from_static("1"))),
+        NotTaken::Broken => (StatusCode::BAD_REQUEST, None),
+    };
+    let mut refused = refusal(status, INVALID_REQUEST, &why.to_string());
+    refused.headers_mut().extend(wait.map(|seconds| (header::RETRY_AFTER, seconds)));
+    refused
 }
 
 fn not_found() -> Response {

@@ -5,7 +5,8 @@
 //! nothing, and say so never. That client is told that the conversation is over, as the protocol has it.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::SystemTime;
@@ -40,7 +41,6 @@ impl Kept {
 
     /// Begins a server: no more are kept than can be open, the newest.
     pub fn tidy(folder: &Path) -> io::Result<()> {
-        use std::os::unix::fs::DirBuilderExt;
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let mut files = Vec::new();
         for entry in fs::read_dir(folder)?.flatten() {
@@ -79,7 +79,8 @@ impl Kept {
         let record = serde_json::to_vec(&Record { owner: &self.owner, hello: &state.initialize_params })?;
         // Who says so much at the beginning has to say it again.
         let Some(path) = self.path(id).filter(|_| record.len() <= CONVERSATION_BYTES_MAX) else { return Ok(()) };
-        fs::write(path, record)
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(&record)
     }
 }
 
@@ -118,6 +119,7 @@ impl SessionStore for Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     fn files(folder: &Path) -> usize {
         fs::read_dir(folder).expect("the folder is there").count()
@@ -130,6 +132,8 @@ mod tests {
         let hello = InitializeRequestParams::default();
         ann.write("0a-1", &SessionState::new(hello.clone())).expect("it is written");
         assert_eq!(ann.read("0a-1").map(|state| state.initialize_params), Some(hello));
+        let mode = fs::metadata(dir.path().join("0a-1")).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "whatever the umask is");
         assert!(
             bob.read("0a-1").is_none() && ann.read("0a-2").is_none() && ann.read("../conversations/0a-1").is_none()
         );

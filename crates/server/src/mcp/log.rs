@@ -49,7 +49,7 @@ async fn follow(
     peer: &Peer<RoleServer>,
     least: watch::Receiver<LoggingLevel>,
 ) -> Result<(), ActionError> {
-    let mut read = ReadEvents { since: None, wait: HEARTBEAT };
+    let mut read = ReadEvents { since: None, wait: HEARTBEAT, follows: false };
     loop {
         let view = match by.road.dispatch(&by.who, Action::Events(read)).await? {
             Outcome::Events(view) => view,

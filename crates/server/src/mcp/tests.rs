@@ -34,7 +34,7 @@ fn says_hi(action: &Action) -> Option<Result<Outcome, ActionError>> {
             Some(Ok(Outcome::Terminal(Box::new(view))))
         }
         Action::List(_) => Some(Ok(Outcome::Sessions(vec![session()], 1))),
-        _ => Some(Err(ActionError::NoSession { id: "s0-aaaaaaaaaa".to_owned(), live: vec![ID.to_owned()] })),
+        _ => Some(Err(ActionError::NoSession { id: "s0-aaaaaaaaaa".to_owned(), live: Some(vec![ID.to_owned()]) })),
     }
 }
 

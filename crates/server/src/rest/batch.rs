@@ -14,7 +14,7 @@ use tower::ServiceExt;
 
 use super::Rest;
 use super::error::{REQUEST_ID, Refusal, label};
-use super::extract::Body;
+use super::extract::{Body, LongBody};
 use crate::identity::Principal;
 use crate::limits;
 
@@ -22,7 +22,7 @@ pub(super) async fn batch(
     State(rest): State<Rest>,
     Extension(who): Extension<Principal>,
     headers: HeaderMap,
-    Body(body): Body<api::BatchRequest>,
+    Body(body): LongBody<api::BatchRequest>,
 ) -> Result<Json<api::BatchAnswer>, Refusal> {
     let count = body.operations.len();
     if !(1..=limits::BATCH_OPERATIONS_MAX).contains(&count) {

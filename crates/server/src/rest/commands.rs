@@ -5,7 +5,7 @@ use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 
 use super::error::Refusal;
-use super::extract::{self, Body, Command, Key, Params, Session};
+use super::extract::{self, Body, Command, Key, LongBody, Params, Session};
 use super::{Rest, convert, sessions, unexpected};
 use crate::action::{Action, Execute, Outcome, ReadOutput, Since, View, Wait};
 use crate::identity::Principal;
@@ -18,7 +18,7 @@ pub(super) async fn execute(
     Extension(who): Extension<Principal>,
     Session(session): Session,
     Key(key): Key,
-    Body(body): Body<api::ExecuteRequest>,
+    Body(body): LongBody<api::ExecuteRequest>,
 ) -> Result<(StatusCode, Json<api::CommandExecution>), Refusal> {
     match rest.act(&who, Action::Execute(to_execute(session, body, key)?)).await? {
         Outcome::Report(report) => {

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use tracing::Instrument;
 
 use crate::action::ActionError;
+use crate::bodies::NotTaken;
 
 /// The header that names a request, in both directions.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -65,6 +66,18 @@ impl From<ActionError> for Refusal {
     }
 }
 
+impl From<NotTaken> for Refusal {
+    fn from(why: NotTaken) -> Self {
+        let code = match why {
+            NotTaken::TooLong(_) | NotTaken::TooMany => ErrorCode::BodyTooLarge,
+            NotTaken::Late => ErrorCode::BodyLate,
+            NotTaken::Busy => ErrorCode::RateLimited,
+            NotTaken::Broken => ErrorCode::MalformedBody,
+        };
+        Self::new(code, why.to_string())
+    }
+}
+
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let mut response = StatusCode::from_u16(self.code.http_status())
@@ -93,6 +106,9 @@ pub(crate) async fn label(mut request: Request, next: Next) -> Response {
         let headers = response.headers_mut();
         headers.remove(header::CONTENT_LENGTH);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if code == ErrorCode::RateLimited && !headers.contains_key(header::RETRY_AFTER) {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
         if code == ErrorCode::Unauthorized {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use api::ErrorCode;
 use axum::Json;
-use axum::body::to_bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::HeaderName;
 use axum::http::request::Parts;
@@ -16,6 +15,7 @@ use serde::de::DeserializeOwned;
 
 use super::error::Refusal;
 use crate::action::{self, Wait};
+use crate::bodies::{self, Inbox};
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 
@@ -29,20 +29,19 @@ const PATTERN_CHARS_MAX: usize = 4_096;
 /// A JSON body. No body at all is `{}`; the content type is not looked at, because every request has shown a token or
 /// came over the Unix socket, and a browser's form post could do neither.
 #[derive(Debug)]
-pub(super) struct Body<T>(pub(super) T);
+pub(super) struct Body<T, const BYTES_MAX: usize = { limits::BODY_PLAIN_BYTES_MAX }>(pub(super) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+/// One with a command, with input, or with what a session starts with.
+pub(super) type LongBody<T> = Body<T, { limits::BODY_BYTES_MAX }>;
+
+impl<T: DeserializeOwned, S: Send + Sync, const BYTES_MAX: usize> FromRequest<S> for Body<T, BYTES_MAX> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Refusal> {
-        let bytes = to_bytes(request.into_body(), limits::BODY_BYTES_MAX).await.map_err(|e| {
-            if e.source().is_some_and(|s| s.is::<http_body_util::LengthLimitError>()) {
-                Refusal::new(ErrorCode::BodyTooLarge, format!("a body has at most {} bytes", limits::BODY_BYTES_MAX))
-            } else {
-                Refusal::new(ErrorCode::MalformedBody, "the body broke off")
-            }
-        })?;
-        parse(&bytes).map(Self)
+        let (mut parts, body) = request.into_parts();
+        let inbox = parts.extensions.remove::<Inbox>().unwrap_or_else(Inbox::alone);
+        let bytes = inbox.take(body, BYTES_MAX).await?;
+        bodies::work(bytes.len(), || parse(&bytes)).map(Self)
     }
 }
 

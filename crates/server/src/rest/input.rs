@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::error::Refusal;
-use super::extract::{self, Body, Key, Session};
+use super::extract::{self, Body, Key, LongBody, Session};
 use super::{Rest, convert, sessions, unexpected};
 use crate::action::{Action, Input, InputBytes, Outcome, SignalTarget, Wait};
 use crate::identity::Principal;
@@ -24,7 +24,7 @@ pub(super) async fn input(
     Extension(who): Extension<Principal>,
     Session(session): Session,
     Key(key): Key,
-    Body(body): Body<api::InputRequest>,
+    Body(body): LongBody<api::InputRequest>,
 ) -> Result<Json<api::WaitAnswer>, Refusal> {
     report(&rest, &who, Action::Input(to_input(session, body, key)?)).await
 }

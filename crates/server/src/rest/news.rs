@@ -3,10 +3,13 @@
 //! Nothing is queued: the next part is read from the ring when the one before was taken. An event's id is the place behind
 //! it, which `Last-Event-ID` gives back.
 
+use std::sync::Arc;
+
 use axum::body::Bytes;
 use axum::extract::{Extension, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::error::Refusal;
 use super::events::{LAST_EVENT_ID, RETRY};
@@ -24,6 +27,7 @@ struct Following {
     who: Principal,
     read: ReadEvents,
     first: Option<EventsView>,
+    _follower: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 pub(super) async fn follow(
@@ -35,13 +39,14 @@ pub(super) async fn follow(
     if since == Some(None) {
         return Err(Refusal::field("Last-Event-ID", "must be the id of an event of this stream"));
     }
-    let mut read = ReadEvents { since: since.flatten(), wait: std::time::Duration::ZERO };
+    let mut read = ReadEvents { since: since.flatten(), wait: std::time::Duration::ZERO, follows: true };
     let first = match rest.act(&who, Action::Events(read)).await? {
         Outcome::Events(view) => view,
         other => return Err(unexpected(&other)),
     };
-    read.wait = limits::HEARTBEAT;
-    let following = Following { rest, who, read, first: Some(first) };
+    (read.wait, read.follows) = (limits::HEARTBEAT, false);
+    let follower = first.follower.clone();
+    let following = Following { rest, who, read, first: Some(first), _follower: follower };
     let next = |mut it: Following| async move { Ok(it.next().await.map(|part| (part, it))) };
     Ok(stream::of_events(following, next))
 }

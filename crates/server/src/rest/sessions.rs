@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::error::Refusal;
-use super::extract::{self, Body, Key, Params, Session};
+use super::extract::{self, Body, Key, LongBody, Params, Session};
 use super::{Rest, actions, convert, unexpected};
 use crate::action::{Action, Create, Limit, Limits, List, Otherwise, Outcome, SessionStatus, Terminate};
 use crate::identity::Principal;
@@ -25,7 +25,7 @@ pub(super) async fn create(
     State(rest): State<Rest>,
     Extension(who): Extension<Principal>,
     Key(key): Key,
-    Body(body): Body<api::CreateRequest>,
+    Body(body): LongBody<api::CreateRequest>,
 ) -> Result<Response, Refusal> {
     match rest.act(&who, Action::Create(Box::new(to_create(body, key)?))).await? {
         Outcome::Session(view) => {

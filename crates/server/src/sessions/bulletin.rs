@@ -7,15 +7,16 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::manager::{Manager, locked};
 use super::session::Shared;
 use crate::action::{ActionError, EventPlace, EventsView, Happened, Happening, ReadEvents};
 use crate::identity::Principal;
 use crate::ids::SessionId;
-use crate::limits::{EVENTS_OF_ALL_KEPT, EVENTS_READ_MAX};
+use crate::limits::{EVENTS_OF_ALL_KEPT, EVENTS_READ_MAX, FOLLOWERS_PER_PRINCIPAL_MAX};
 use crate::metrics::Metrics;
+use crate::shares::Shares;
 
 /// The ring.
 #[derive(Debug)]
@@ -27,6 +28,10 @@ pub(crate) struct Bulletin {
     count: watch::Sender<u64>,
     /// Counts it all, and what else is to be counted in a session.
     pub(crate) metrics: Arc<Metrics>,
+    /// The places of those who follow.
+    followers: Shares<Semaphore>,
+    /// Whose turn it is among the sessions of one owner that match costly patterns.
+    pub(crate) matching: Shares<Semaphore>,
 }
 
 impl Default for Bulletin {
@@ -38,6 +43,8 @@ impl Default for Bulletin {
             ring: Mutex::default(),
             count: watch::Sender::new(0),
             metrics: Arc::default(),
+            followers: Shares::default(),
+            matching: Shares::default(),
         }
     }
 }
@@ -72,10 +79,22 @@ impl Bulletin {
             Some(place) => (place.number, false),
         };
         let visible = |h: &&Arc<Happening>| who.is_admin() || h.owner == who.name;
-        let new = ring.iter().skip_while(|h| h.number <= from);
+        // Numbers have no gaps, so nobody looks for its place.
+        let read = usize::try_from((from + 1).saturating_sub(first)).unwrap_or(usize::MAX).min(ring.len());
+        let new = ring.range(read..);
         let events: Vec<_> = new.filter(visible).take(EVENTS_READ_MAX).cloned().collect();
         let number = if events.len() == EVENTS_READ_MAX { events.last().map_or(count, |h| h.number) } else { count };
-        EventsView { events, is_gap, next: EventPlace { server: self.server, number } }
+        EventsView { events, is_gap, next: EventPlace { server: self.server, number }, follower: None }
+    }
+
+    /// A place among those who follow, for as long as it is held.
+    fn follower(&self, who: &Principal) -> Result<Arc<OwnedSemaphorePermit>, ActionError> {
+        let places = self.followers.of(&who.name, || Semaphore::new(FOLLOWERS_PER_PRINCIPAL_MAX));
+        Ok(Arc::new(places.try_acquire_owned().map_err(|_| ActionError::Limit {
+            what: "the number of those who follow all sessions with this token",
+            limit: FOLLOWERS_PER_PRINCIPAL_MAX as u64,
+            hint: "follow once, and close the streams that nobody reads",
+        })?))
     }
 
     /// Waits until something has happened behind this place.
@@ -101,6 +120,9 @@ impl Manager {
         let until = tokio::time::Instant::now() + read.wait;
         let mut stopping = self.stopping.subscribe();
         let mut view = self.bulletin.since(who, read.since);
+        if read.follows {
+            view.follower = Some(self.bulletin.follower(who)?);
+        }
         loop {
             if *stopping.borrow() {
                 return Err(ActionError::Restarting);
@@ -124,6 +146,18 @@ mod tests {
 
     fn numbers(view: &EventsView) -> Vec<u64> {
         view.events.iter().map(|h| h.number).collect()
+    }
+
+    #[test]
+    fn one_principal_has_so_many_places_and_takes_nobody_elses() {
+        let bulletin = Bulletin::default();
+        let who = |name: &str| Principal { name: name.to_owned(), scope: Scope::Read, pass: None };
+        let mut held: Vec<_> = (0..FOLLOWERS_PER_PRINCIPAL_MAX).map(|_| bulletin.follower(&who("ann"))).collect();
+        assert!(held.iter().all(Result::is_ok));
+        assert!(matches!(bulletin.follower(&who("ann")), Err(ActionError::Limit { .. })));
+        assert!(bulletin.follower(&who("bob")).is_ok());
+        held.pop();
+        assert!(bulletin.follower(&who("ann")).is_ok());
     }
 
     #[test]

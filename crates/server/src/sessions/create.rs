@@ -56,7 +56,7 @@ impl Manager {
             let earlier = locked(&self.keys).get(&(self.owner(who, wish)?, key.clone())).cloned();
             let found = match &earlier {
                 Some(id) => self.find(who, id).await,
-                None => Err(ActionError::NoSession { id: String::new(), live: Vec::new() }),
+                None => Err(ActionError::NoSession { id: String::new(), live: None }),
             };
             match found {
                 Ok(found) => return self.again_for(who, &found, wish).await,

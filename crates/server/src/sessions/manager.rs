@@ -419,21 +419,20 @@ impl Manager {
     fn unknown(&self, who: &Principal, id: &SessionId) -> ActionError {
         /// Enough to find the one that was meant.
         const NAMED_MAX: usize = 8;
-        let mut live: Vec<String> = self
-            .handles()
-            .iter()
-            .filter(|h| may_see(who, &h.shared))
-            .map(|h| {
-                h.shared
-                    .meta
-                    .name
-                    .as_ref()
-                    .map_or_else(|| h.shared.id.to_string(), |n| format!("{} ({n})", h.shared.id))
-            })
-            .collect();
+        let mut live: Vec<String> =
+            self.handles()
+                .iter()
+                .filter(|h| may_see(who, &h.shared))
+                .map(|h| {
+                    h.shared.meta.name.as_ref().map_or_else(
+                        || h.shared.id.to_string(),
+                        |n| format!("{} ({})", h.shared.id, api::quote::line(n)),
+                    )
+                })
+                .collect();
         live.sort();
         live.truncate(NAMED_MAX);
-        ActionError::NoSession { id: id.to_string(), live }
+        ActionError::NoSession { id: id.to_string(), live: Some(live) }
     }
 
     pub(super) async fn live_view(&self, handle: &Handle) -> Result<SessionView, ActionError> {

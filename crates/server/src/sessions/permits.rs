@@ -6,6 +6,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::action::ActionError;
 use crate::limits;
+use crate::shares::Shares;
 
 /// What one session bears at once, for as long as each permit is held.
 #[derive(Debug, Clone)]
@@ -45,18 +46,24 @@ impl Permits {
 
 /// Those who read a whole journal; one too many waits until another has done.
 #[derive(Debug)]
-pub(super) struct WholeReads(Arc<Semaphore>);
+pub(super) struct WholeReads {
+    all: Arc<Semaphore>,
+    own: Shares<Semaphore>,
+}
 
 impl Default for WholeReads {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(limits::WHOLE_READS_MAX)))
+        Self { all: Arc::new(Semaphore::new(limits::WHOLE_READS_MAX)), own: Shares::default() }
     }
 }
 
 impl WholeReads {
-    /// A place, once there is one; none only while the process ends.
-    pub(super) async fn place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.0).acquire_owned().await.ok()
+    /// A place, once there is one; none only while the process ends. What one principal asks for at once waits for its own
+    /// turn first, and stands in nobody else's way.
+    pub(super) async fn place(&self, name: &str) -> Option<[OwnedSemaphorePermit; 2]> {
+        let own = self.own.of(name, || Semaphore::new(limits::WHOLE_READS_PER_PRINCIPAL_MAX));
+        let own = own.acquire_owned().await.ok()?;
+        Some([own, Arc::clone(&self.all).acquire_owned().await.ok()?])
     }
 }
 
@@ -90,10 +97,23 @@ mod tests {
     fn a_ninth_whole_read_waits_for_one_of_eight_to_be_done() {
         let reads = WholeReads::default();
         let asks = &mut Context::from_waker(Waker::noop());
-        let mut all: Vec<_> = (0..9).map(|_| Box::pin(reads.place())).collect();
+        let who = ["ann", "bob", "carol", "dave", "eve"];
+        let mut all: Vec<_> = (0..9).map(|i| Box::pin(reads.place(who[i / 2]))).collect();
         let mut places: Vec<_> = all.iter_mut().map(|place| place.as_mut().poll(asks)).collect();
         assert_eq!(places.iter().map(Poll::is_ready).collect::<Vec<_>>(), [[true; 8].as_slice(), &[false]].concat());
         drop(places.remove(0));
         assert!(matches!(all[8].as_mut().poll(asks), Poll::Ready(Some(_))));
+    }
+
+    #[test]
+    fn a_third_whole_read_of_one_principal_waits_and_keeps_nobody_else_waiting() {
+        let reads = WholeReads::default();
+        let asks = &mut Context::from_waker(Waker::noop());
+        let mut all: Vec<_> = (0..24).map(|_| Box::pin(reads.place("ann"))).collect();
+        let places: Vec<_> = all.iter_mut().map(|place| place.as_mut().poll(asks)).collect();
+        assert_eq!(places.iter().filter(|place| place.is_ready()).count(), 2);
+        assert!(Box::pin(reads.place("bob")).as_mut().poll(asks).is_ready());
+        drop(places);
+        assert!(all[2].as_mut().poll(asks).is_ready());
     }
 }

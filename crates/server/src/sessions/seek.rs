@@ -68,7 +68,7 @@ impl Manager {
             wish.command.is_none_or(|id| s.command == Some(id.0))
                 && wish.kind.is_none_or(|kind| (kind == OutputKind::Command) == s.command.is_some())
         });
-        let permit = self.whole_reads.place().await;
+        let permit = self.whole_reads.place(&who.name).await;
         let given_up = GivenUp::default();
         let is_given_up = given_up.asks();
         let cols = shared.spec.cols;

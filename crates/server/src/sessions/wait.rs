@@ -221,6 +221,13 @@ impl Waiter {
         }
     }
 
+    /// How many characters its patterns are held against when so many bytes come, or when the screen has so many cells.
+    pub(crate) fn matching_work(&self, unread: usize, cells: usize) -> usize {
+        let of_text = self.matcher.as_ref().map_or(0, |m| m.text.len() + unread);
+        let of_screen = if self.matcher.is_some() || !self.vanishing.is_empty() { cells } else { 0 };
+        of_text + of_screen + self.vanishing.len() * (unread + cells)
+    }
+
     /// Whether something is waited for at which no command has to run.
     pub(crate) fn wants_more(&self) -> bool {
         self.matcher.is_some() || self.hears_bell || self.looks_outside || !self.vanishing.is_empty()

@@ -266,7 +266,9 @@ impl Open<'_> {
         };
         self.pulse.alive();
         match (message, self.visit.query.mode) {
-            (Message::Ping(_) | Message::Pong(_), _) => Ok(()),
+            // The library would queue an answer to each, however many were not taken: nothing more is read before this one is.
+            (Message::Ping(bytes), _) => self.send(Message::Pong(bytes)).await,
+            (Message::Pong(_), _) => Ok(()),
             (Message::Close(_), _) => Err(End::Gone),
             (Message::Binary(bytes), Mode::Raw) => self.take_raw(bytes.into()),
             (Message::Text(text), Mode::Raw) => self.take_raw(Bytes::from(text).into()),

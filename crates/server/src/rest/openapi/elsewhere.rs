@@ -61,7 +61,7 @@ pub(super) fn operations() -> [(Method, &'static str, Operation); 7] {
             say("deleteMcp", "End a session of MCP")
                 .details("Terminals live on.")
                 .of_mcp()
-                .empty(202, "It has ended.")
+                .empty(204, "It has ended.")
                 .empty(404, "The session of the protocol is not known (any more).")
                 .empty(405, "It names no session of the protocol."),
         ),

@@ -100,7 +100,7 @@ impl Schemas {
 
 fn describe(operation: &Operation, path: &str, schemas: &mut Schemas) -> Value {
     let mut refusals = operation.refusals.clone();
-    refusals.extend([ErrorCode::HostRefused, ErrorCode::OriginRefused]);
+    refusals.extend([ErrorCode::MalformedHead, ErrorCode::HostRefused, ErrorCode::OriginRefused]);
     if !operation.is_open {
         refusals.extend([
             ErrorCode::Unauthorized,

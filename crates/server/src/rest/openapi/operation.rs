@@ -148,6 +148,7 @@ impl Operation {
         Self { body: Some(Body { schema: |g| g.subschema_for::<T>(), example, is_needed: false }), ..self }.refuses(&[
             ErrorCode::MalformedBody,
             ErrorCode::BodyTooLarge,
+            ErrorCode::BodyLate,
             ErrorCode::InvalidField,
         ])
     }

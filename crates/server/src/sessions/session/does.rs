@@ -107,12 +107,16 @@ impl Session {
         let end = waiter.command.and_then(|id| self.ledger.command(id)).and_then(|c| c.end.as_ref()).map(|end| end.at);
         let position = self.ledger.scanner.position();
         let now = end.map_or(position, |end| end.min(position));
-        if waiter.wants_pattern() && !waiter.is_awaiting_beginning() && waiter.from < now {
-            let slice = super::super::view::read(&self.shared.reader, waiter.from, now).ok()?;
+        let mut at = waiter.from;
+        while waiter.wants_pattern() && !waiter.is_awaiting_beginning() && !waiter.is_abandoned() && at < now {
+            // In the same pieces as what is read while it comes: there may be much of it.
+            let slice =
+                super::super::view::read(&self.shared.reader, at, now.min(at + limits::SCAN_CHUNK as u64)).ok()?;
             if let Some(text) = waiter.output(slice.from, &slice.bytes, Instant::now()) {
                 self.finish(waiter, EndedBy::Matched, Some(text));
                 return None;
             }
+            at = (slice.from + slice.bytes.len() as u64).max(at + 1);
         }
         Some(waiter)
     }

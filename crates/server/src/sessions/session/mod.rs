@@ -10,6 +10,7 @@ mod does;
 mod hears;
 mod inside;
 mod life;
+mod matching;
 mod minds;
 mod paint;
 mod shows;
@@ -104,6 +105,28 @@ pub(crate) enum Request {
     Processes(oneshot::Sender<Vec<ProcessView>>),
     Signals(oneshot::Sender<Vec<SignalView>>),
     Prompt(oneshot::Sender<()>),
+}
+
+impl Request {
+    /// What it waits for, where it waits.
+    fn wait(&self) -> Option<&Wait> {
+        match self {
+            Self::Run { wait, .. } | Self::Input { wait, .. } => wait.as_ref(),
+            Self::Wait { wait, .. } => Some(wait),
+            Self::Look(_)
+            | Self::Commands(_)
+            | Self::Resize { .. }
+            | Self::Signal { .. }
+            | Self::Terminate { .. }
+            | Self::Picture(_)
+            | Self::Shown(_)
+            | Self::At(..)
+            | Self::Times(_)
+            | Self::Processes(_)
+            | Self::Signals(_)
+            | Self::Prompt(_) => None,
+        }
+    }
 }
 
 /// Where a caller learns that its command was accepted.
@@ -216,6 +239,16 @@ enum Call {
     Report,
 }
 
+impl Call {
+    /// What is waited for once it is answered.
+    fn wait(&self) -> Option<&Wait> {
+        match self {
+            Self::Run { wait, .. } | Self::Input { wait, .. } => wait.as_ref(),
+            Self::Inside(_) | Self::Plain(_) | Self::Signal { .. } | Self::Terminate(_) | Self::Report => None,
+        }
+    }
+}
+
 /// Everything that can happen.
 enum Event {
     Asked(Request),
@@ -296,6 +329,7 @@ pub(crate) struct Session {
     /// Requests to type or to signal that have not been done: what the kernel said before says nothing about after.
     typing: usize,
     waiters: Vec<Waiter>,
+    matching: matching::Matching,
     prompt_waiters: Vec<oneshot::Sender<()>>,
     pending: Vec<Pending>,
     /// The command in a shell inside.
@@ -344,6 +378,7 @@ impl Session {
         let is_heuristic = !shared.spec.attests;
         let stops = stops::Stops::of(&shared);
         let life = life::Life::of(&shared);
+        let matching = matching::Matching::of(&bulletin, &shared.meta.owner);
         Self {
             _alarm: Alarm(Arc::clone(&shared)),
             shared,
@@ -374,6 +409,7 @@ impl Session {
             marker_missed_at: None,
             typing: 0,
             waiters: Vec::new(),
+            matching,
             prompt_waiters: Vec::new(),
             pending: Vec::new(),
             inside: inside::Watched::default(),
@@ -403,10 +439,12 @@ impl Session {
     pub(crate) async fn run(mut self: Box<Self>, mut everyone: watch::Receiver<bool>) -> Box<Self> {
         loop {
             sys::fault::stumble("turn");
-            self.hear_frames();
+            // The wait for a command that was run before begins with what that has written.
+            let begins = self.calls.values().map(|call| self.matching_work_of(call.wait())).max().unwrap_or(0);
+            self.matches(if self.frames.is_empty() { 0 } else { begins }, Self::hear_frames).await;
             // One chunk a turn: a flood must not keep a request waiting, nor the other sessions of this thread.
             if self.is_behind {
-                self.follow_some();
+                self.matches(0, Self::follow_some).await;
             }
             if !self.is_behind {
                 self.heed_exit();
@@ -418,7 +456,10 @@ impl Session {
             self.publish();
             self.draw_some();
             match self.next_event(&mut everyone).await {
-                Event::Asked(request) => self.on_request(request),
+                Event::Asked(request) => {
+                    let new = self.matching_work_of(request.wait());
+                    self.matches(new, |session| session.on_request(request)).await;
+                }
                 Event::Frames(frames) => self.frames.extend(frames),
                 Event::Everyone => break,
                 Event::HolderGone => match super::launch::connect(&self.shared.folder) {

@@ -1,0 +1,426 @@
+//! One principal cannot take the server: what another's `true` takes beside each attack, and what the server holds then.
+//!
+//! A median is compared with the one of the same moment without the attack. The machine has other work, too, so a round in which
+//! that came between is repeated; what an attack really takes from others, it takes in every round.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use api::{CreateRequest, ExecuteRequest, TokenRequest, TokenScope};
+use client::Client;
+use e2e::{Connection, PATIENCE, Server, count, footprint};
+use serde_json::{Value, json};
+
+/// How much longer another's `true` may take.
+const FACTOR: u32 = 3;
+/// What the attackers' own threads take from it on the processors that they share with the server: a slice of the scheduler's
+/// time or two.
+const SLICES: Duration = Duration::from_millis(10);
+/// Rounds in which it has to be so once.
+const ROUNDS: usize = 5;
+/// What the server may hold, whatever one principal does.
+const MEMORY_MAX: u64 = 256 << 20;
+/// A request that asks for 8 MiB of room.
+const LARGE: usize = 8 << 20;
+
+/// A server, somebody who attacks it by a token that may write or one that may only read, and somebody else.
+struct Rig {
+    server: Server,
+    write: String,
+    read: String,
+    victim: Client,
+    token: String,
+    session: String,
+    connection: Connection,
+}
+
+impl Rig {
+    async fn start() -> Self {
+        let server = Server::start();
+        let token = async |name: &str, scope: TokenScope| {
+            let request = TokenRequest { name: name.to_owned(), scope, expires_in: None };
+            server.client().make_token(&request).await.expect("made").token
+        };
+        let write = token("mallory", TokenScope::Write).await;
+        let read = token("eye", TokenScope::Read).await;
+        let own = token("victim", TokenScope::Write).await;
+        let victim = Client::tcp(server.address(), own.clone());
+        let session = victim.create(&CreateRequest::default(), None).await.expect("a session").id;
+        let connection = Connection::tcp(server.address()).expect("it listens");
+        Self { server, write, read, victim, token: own, session, connection }
+    }
+
+    fn attacker(&self) -> Client {
+        Client::tcp(self.server.address(), self.write.clone())
+    }
+
+    /// How long the other's request takes: the median of some, and the longest.
+    fn asks(&mut self, method: &str, path: &str, body: &str) -> (Duration, Duration) {
+        let bearer = format!("Bearer {}", self.token);
+        let headers = [("Host", "localhost"), ("Authorization", bearer.as_str())];
+        let mut times: Vec<Duration> = Vec::new();
+        for _ in 0..count(40, 200) {
+            let begun = Instant::now();
+            let reply = self.connection.send(method, path, &headers, body).expect("an answer");
+            times.push(begun.elapsed());
+            assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
+        }
+        times.sort();
+        (times[times.len() / 2], times[times.len() - 1])
+    }
+
+    fn trues(&mut self) -> (Duration, Duration) {
+        let path = format!("/terminals/{}/execute", self.session);
+        self.asks("POST", &path, r#"{"command":"true","timeout":60}"#)
+    }
+
+    /// The other's `true` takes no more than thrice as long beside the attack, and the server keeps within its memory.
+    fn bears<T>(&mut self, what: &str, begin: impl Fn(&Self) -> T) {
+        self.bears_for(what, begin, Self::trues);
+    }
+
+    fn bears_for<T>(
+        &mut self,
+        what: &str,
+        begin: impl Fn(&Self) -> T,
+        measure: impl Fn(&mut Self) -> (Duration, Duration),
+    ) {
+        let mut seen = Vec::new();
+        for _ in 0..ROUNDS {
+            let before = measure(self).0;
+            let attack = begin(self);
+            let (beside, longest) = measure(self);
+            drop(attack);
+            let alone = before.max(measure(self).0);
+            seen.push(format!("{alone:?} alone, {beside:?} beside, {longest:?} at most"));
+            if beside <= SLICES.max(alone * FACTOR) {
+                break;
+            }
+        }
+        println!("{what}: {}", seen.join("; "));
+        assert!(seen.len() < ROUNDS, "{what}: {}", seen.join("; "));
+        let peak = footprint(self.server.pid()).peak_bytes;
+        assert!(peak <= MEMORY_MAX, "{what}: {} MiB", peak >> 20);
+    }
+}
+
+/// Threads that go on until this is dropped.
+struct Attack {
+    over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Attack {
+    /// So many of them; each does one thing again and again. Returns when each has done it once.
+    fn of(threads: usize, one: impl Fn() + Send + Sync + 'static) -> Self {
+        let (over, one) = (Arc::new(AtomicBool::new(false)), Arc::new(one));
+        let (begun, beginning) = mpsc::channel();
+        let thread = |_| {
+            let (over, one, begun) = (Arc::clone(&over), Arc::clone(&one), begun.clone());
+            std::thread::spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    one();
+                    let _ = begun.send(());
+                }
+            })
+        };
+        let threads: Vec<_> = (0..threads).map(thread).collect();
+        for _ in &threads {
+            beginning.recv_timeout(PATIENCE).expect("it has begun");
+        }
+        Self { over, threads }
+    }
+}
+
+impl Drop for Attack {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+/// A connection on which this was sent, as far as it was taken.
+fn sent(address: SocketAddr, parts: &[&[u8]]) -> TcpStream {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    stream.set_write_timeout(Some(PATIENCE)).expect("a socket");
+    // One that is refused early is closed early.
+    let _ = parts.iter().try_for_each(|part| stream.write_all(part));
+    stream
+}
+
+fn head(method: &str, path: &str, token: &str, length: usize) -> String {
+    format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nContent-Length: {length}\r\n\r\n"
+    )
+}
+
+/// The status of the next answer; none where the connection ends instead.
+fn status(stream: &mut TcpStream) -> Option<u16> {
+    let mut text = Vec::new();
+    let mut byte = [0];
+    while !text.ends_with(b"\r\n") {
+        match stream.read(&mut byte) {
+            Ok(1) => text.push(byte[0]),
+            Ok(_) | Err(_) => return None,
+        }
+    }
+    String::from_utf8_lossy(&text).split(' ').nth(1)?.parse().ok()
+}
+
+/// A call of a tool whose arguments are a great many values of two bytes.
+fn bomb() -> Vec<u8> {
+    let (begins, ends) = (
+        br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"terminal","arguments":{"x":[[]"#.as_slice(),
+        b"]}}}".as_slice(),
+    );
+    [begins, &b",[]".repeat((LARGE - begins.len() - ends.len()) / 3), ends].concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_that_cost_many_times_their_bytes_take_nothing_from_others() {
+    let mut rig = Rig::start().await;
+    let address = rig.server.address();
+    for token in [rig.read.clone(), rig.write.clone()] {
+        let body = bomb();
+        let head = head("POST", "/mcp", &token, body.len());
+        rig.bears("trees of JSON", |_| {
+            let (head, body) = (head.clone(), body.clone());
+            Attack::of(count(2, 6), move || _ = status(&mut sent(address, &[head.as_bytes(), &body])))
+        });
+    }
+    // Long text is no tree, and takes its sender's turn alone.
+    let name = "x".repeat(LARGE - 99);
+    let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{name}"}}}}"#);
+    let ask = head("POST", "/mcp", &rig.write, text.len());
+    rig.bears("long text", |_| {
+        let (ask, text) = (ask.clone(), text.clone());
+        Attack::of(count(2, 6), move || _ = status(&mut sent(address, &[ask.as_bytes(), text.as_bytes()])))
+    });
+    // What is asked for is told, at every door.
+    let bomb = bomb();
+    for path in ["/mcp".to_owned(), format!("/terminals/{}/execute", rig.session), "/batch".to_owned()] {
+        let mut refused = sent(address, &[head("POST", &path, &rig.token, bomb.len()).as_bytes(), &bomb]);
+        assert_eq!(status(&mut refused), Some(413), "{path}");
+    }
+    let deep = "[".repeat(1_000);
+    for path in ["/mcp", "/terminals", "/tickets"] {
+        let mut refused = sent(address, &[head("POST", path, &rig.token, deep.len()).as_bytes(), deep.as_bytes()]);
+        assert_eq!(status(&mut refused), Some(413), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_is_refused_by_its_length_before_it_comes() {
+    let rig = Rig::start().await;
+    let address = rig.server.address();
+    // Whoever may not write sends no long text, and only commands and input are long.
+    let paths = ["/mcp", "/tickets", "/terminals/{id}/wait", "/terminals/{id}/signal"];
+    let long = paths.map(|path| (path.replace("{id}", &rig.session), &rig.read));
+    let plain = ["/tickets", "/terminals/{id}/wait", "/terminals/{id}/signal"];
+    let plain = plain.map(|path| (path.replace("{id}", &rig.session), &rig.token));
+    for (path, token) in long.into_iter().chain(plain) {
+        assert_eq!(status(&mut sent(address, &[head("POST", &path, token, LARGE).as_bytes()])), Some(413), "{path}");
+    }
+    for path in ["/mcp", "/terminals", "/batch"] {
+        let refused = status(&mut sent(address, &[head("POST", path, &rig.token, LARGE + 1).as_bytes()]));
+        assert_eq!(refused, Some(413), "{path}");
+    }
+    // A command as long as one may be is run.
+    let command = format!("true {}", "\u{1}".repeat((1 << 20) - 5));
+    let body = json!({ "command": command }).to_string();
+    assert!(body.len() > 6_000_000);
+    let path = format!("/terminals/{}/execute", rig.session);
+    let taken = status(&mut sent(address, &[head("POST", &path, &rig.token, body.len()).as_bytes(), body.as_bytes()]));
+    assert_eq!(taken, Some(200));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_that_do_not_come_hold_a_share_and_nobody_elses() {
+    let mut rig = Rig::start().await;
+    let address = rig.server.address();
+    let write = rig.write.clone();
+    let part = vec![b' '; LARGE - 10];
+    let begin = |_: &Rig| -> Vec<TcpStream> {
+        let head = head("POST", "/terminals", &write, LARGE);
+        (0..count(24, 100)).map(|_| sent(address, &[head.as_bytes(), &part])).collect()
+    };
+    rig.bears("bodies that do not come", begin);
+    let mut half = begin(&rig);
+    let refused = half.iter_mut().skip(4).filter_map(status).collect::<Vec<_>>();
+    assert!(!refused.is_empty() && refused.iter().all(|status| *status == 429), "{refused:?}");
+    let mut retry = sent(address, &[head("POST", "/terminals", &write, LARGE).as_bytes()]);
+    let mut text = String::new();
+    retry.read_to_string(&mut text).expect("an answer and its end");
+    assert!(text.starts_with("HTTP/1.1 429") && text.contains("retry-after: 1"), "{text}");
+    if e2e::is_full() {
+        assert_eq!(status(&mut half[0]), Some(408));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_that_only_asks_whether_one_is_there_is_not_read_for_ever() {
+    let mut rig = Rig::start().await;
+    let request = CreateRequest { owner: Some("eye".to_owned()), ..CreateRequest::default() };
+    let session = rig.server.session_with(request).await;
+    let upgrade = format!(
+        "GET /terminals/{}/socket HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nConnection: Upgrade\r\nUpgrade: \
+         websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: \
+         ptyd.v1\r\n\r\n",
+        session.id, rig.read
+    );
+    // Masked with zeros.
+    let pings = [&[0x89, 0x80 | 120, 0, 0, 0, 0][..], &[b'x'; 120]].concat().repeat(520);
+    let before = footprint(rig.server.pid()).resident_bytes;
+    let mut taken = 0;
+    let mut flood = |seconds: u64| {
+        let mut stream = sent(rig.server.address(), &[upgrade.as_bytes()]);
+        assert_eq!(status(&mut stream), Some(101));
+        stream.set_write_timeout(Some(Duration::from_secs(seconds))).expect("a socket");
+        // What nobody reads is not taken any more; far more than all buffers of both sides hold is enough to see that.
+        while taken < 96 << 20 && stream.write_all(&pings).is_ok() {
+            taken += pings.len();
+        }
+        stream
+    };
+    let held = flood(2);
+    let grown = footprint(rig.server.pid()).resident_bytes.saturating_sub(before);
+    assert!(taken < 64 << 20 && grown < 16 << 20, "{} MiB were taken, {} MiB are held", taken >> 20, grown >> 20);
+    drop(held);
+    let (address, upgrade) = (rig.server.address(), upgrade.clone());
+    rig.bears("pings", |_| {
+        let (pings, upgrade) = (pings.clone(), upgrade.clone());
+        Attack::of(2, move || {
+            let mut stream = sent(address, &[upgrade.as_bytes()]);
+            stream.set_write_timeout(Some(Duration::from_millis(200))).expect("a socket");
+            while stream.write_all(&pings).is_ok() {}
+        })
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn followers_of_one_token_are_bounded_and_cost_others_nothing() {
+    let mut rig = Rig::start().await;
+    let (address, read) = (rig.server.address(), rig.read.clone());
+    let follow = |_: &Rig| -> Vec<TcpStream> {
+        (0..count(300, 900)).map(|_| sent(address, &[head("GET", "/events", &read, 0).as_bytes()])).collect()
+    };
+    rig.bears("followers", follow);
+    let mut followers = follow(&rig);
+    let told: Vec<Option<u16>> = followers.iter_mut().map(status).collect();
+    let taken = told.iter().filter(|status| **status == Some(200)).count();
+    assert!(told.iter().all(|status| [Some(200), Some(429)].contains(status)), "{told:?}");
+    assert!((1..=64).contains(&taken), "{taken}");
+    // Another one's place is another one's.
+    assert_eq!(status(&mut sent(address, &[head("GET", "/events", &rig.token, 0).as_bytes()])), Some(200));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn searches_of_one_principal_stand_in_nobody_elses_way() {
+    let mut rig = Rig::start().await;
+    let attacker = rig.attacker();
+    let theirs = attacker.create(&CreateRequest::default(), None).await.expect("a session").id;
+    let bytes = count(4_000_000, 20_000_000);
+    let print = ExecuteRequest {
+        command: format!("yes \"$(seq -s ' ' 30)\" | head -c {bytes}"),
+        timeout: Some(60.0),
+        max_chars: Some(0),
+        ..ExecuteRequest::default()
+    };
+    attacker.execute(&theirs, &print, None).await.expect("printed");
+    let find = ExecuteRequest { command: "echo needle".to_owned(), ..ExecuteRequest::default() };
+    rig.victim.execute(&rig.session, &find, None).await.expect("printed");
+    let (address, write) = (rig.server.address(), rig.write.clone());
+    let costly = r"(?:[0-9]{1,20}\s?){20,30}[\x{3b1}-\x{3c9}]";
+    let costly: String = costly.bytes().map(|b| format!("%{b:02x}")).collect();
+    let path = format!("/terminals/{theirs}/search?q={costly}");
+    let begin = |_: &Rig| -> Vec<TcpStream> {
+        (0..24).map(|_| sent(address, &[head("GET", &path, &write, 0).as_bytes()])).collect()
+    };
+    rig.bears("searches", begin);
+    let own = format!("/terminals/{}/search?q=needle", rig.session);
+    rig.bears_for("searches", begin, |rig| rig.asks("GET", &own, ""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn costly_patterns_of_one_principal_stall_nobody_else() {
+    let mut rig = Rig::start().await;
+    let attacker = rig.attacker();
+    let mut sessions = Vec::new();
+    for _ in 0..count(2, 4) {
+        let id = attacker.create(&CreateRequest::default(), None).await.expect("a session").id;
+        let print = ExecuteRequest {
+            command: "while :; do yes \"$(printf 'abcdefghij%.0s' 1 2 3 4 5 6 7 8 9)\" | head -c 50000; echo; for i in {1..25}; do echo tick; \
+                      sleep 0.02; done; done"
+                .to_owned(),
+            wait_for_completion: Some(false),
+            ..ExecuteRequest::default()
+        };
+        attacker.execute(&id, &print, None).await.expect("it prints");
+        sessions.push(id);
+    }
+    let (address, write) = (rig.server.address(), rig.write.clone());
+    let body = json!({ "waitFor": r"(?:[a-j]{1,30}\s?){20,30}[\x{3b1}-\x{3c9}]", "timeout": 60 }).to_string();
+    let wait = |_: &Rig| -> Vec<TcpStream> {
+        let ask = |id: &String| {
+            let head = head("POST", &format!("/terminals/{id}/wait"), &write, body.len());
+            sent(address, &[head.as_bytes(), body.as_bytes()])
+        };
+        (0..count(60, 200)).flat_map(|_| sessions.iter().map(ask)).collect()
+    };
+    rig.bears("costly patterns", wait);
+    // Nor does one request meet all of it.
+    rig.bears_for("costly patterns, the longest", wait, |rig| {
+        let (_, longest) = rig.trues();
+        (longest.max(Duration::from_millis(150)), longest)
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_shows_no_good_token_keeps_no_place() {
+    let server = Server::start();
+    let ask = |path: &str, headers: &str| {
+        let mut stream =
+            sent(server.address(), &[format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").as_bytes()]);
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("an answer, and the end of the connection");
+        (text.split(' ').nth(1).unwrap_or_default().to_owned(), text)
+    };
+    assert_eq!(ask("/livez", "").0, "200");
+    assert_eq!(ask("/readyz", "").0, "200");
+    assert_eq!(ask("/terminals", "Host: localhost\r\n").0, "400");
+    let none = ask("/terminals", "");
+    let wrong = ask("/terminals", "Authorization: Bearer wrong\r\n");
+    assert_eq!((none.0.as_str(), wrong.0.as_str()), ("401", "401"));
+    assert!(none.1.contains("send `Authorization") && wrong.1.contains("not valid here (unknown, revoked or expired)"));
+    assert!(!wrong.1.contains("send `Authorization"), "{}", wrong.1);
+    // Whoever tries tokens is in the log once, by the address.
+    for _ in 0..50 {
+        ask("/terminals", "Authorization: Bearer wrong\r\n");
+    }
+    let log = server.logged();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("refused: the token")).collect();
+    assert!((1..=3).contains(&lines.len()) && lines[0].contains("peer=127.0.0.1:"), "{lines:?}");
+    assert!(!log.contains("wrong"), "{log}");
+}
+
+#[tokio::test]
+async fn an_id_that_is_none_is_said_to_be_no_session_and_nothing_else() {
+    let server = Server::start();
+    let session = server.session().await;
+    let mut mcp = e2e::Mcp::start(&server).expect("it starts");
+    let said = |value: Value| value["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+    let ask = |mcp: &mut e2e::Mcp, id: &str| {
+        said(mcp.call("get_terminal_output", json!({ "session_id": id })).expect("an answer"))
+    };
+    let malformed = ask(&mut mcp, "nope");
+    assert!(malformed.starts_with("no session nope; list_terminal_sessions"), "{malformed}");
+    let unknown = ask(&mut mcp, "s0-aaaaaaaaaa");
+    assert!(unknown.contains(&session.id) && !unknown.contains("there is none"), "{unknown}");
+}
