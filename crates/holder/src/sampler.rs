@@ -34,8 +34,10 @@ const RUNNING_US: u64 = 40_000;
 const WAITING_US: u64 = 1_000_000;
 /// A look may cost at most one part in this many of the time.
 const COST_SHARE: u64 = 25;
-/// So much of that time may be used ahead: whoever begins to wait after a pause is seen at once.
+/// So much of that time may be used ahead while output comes: whoever begins to wait after a pause is seen at once.
 const AHEAD_US: u64 = 50_000;
+/// The same when none came for [`START_US`], and to confirm: somebody may have begun to wait.
+const AHEAD_IN_SILENCE_US: u64 = 200_000;
 /// For how long one that wakes up by itself has to have written nothing to be believed to wait.
 const SILENT_US: u64 = 1_200_000;
 /// The same for an event loop that nothing else can wake: a thread of its own may be about to.
@@ -88,12 +90,14 @@ impl Sampler {
         // Under a flood the look is not put off for ever: a due one stays due.
         let soon = now + FIRST_US;
         let at = self.next_at.filter(|at| *at <= now + START_US).unwrap_or(soon);
-        self.look_at(at);
+        // If nothing more comes.
+        let in_silence = self.payable(now + START_US, AHEAD_IN_SILENCE_US);
+        self.next_at = Some(self.payable(at, AHEAD_US).min(in_silence));
     }
 
-    /// The next look is then, or as soon as there is something to pay for it.
-    fn look_at(&mut self, at: u64) {
-        self.next_at = Some(at.max(self.paid_at.saturating_sub(AHEAD_US)));
+    /// Then, or as soon as there is something to pay for a look, so much of it ahead.
+    fn payable(&self, at: u64, ahead_us: u64) -> u64 {
+        at.max(self.paid_at.saturating_sub(ahead_us))
     }
 
     /// The shell is at its prompt: there is nothing to look for.
@@ -106,7 +110,7 @@ impl Sampler {
     pub(crate) fn start_over(&mut self, now: u64) {
         self.forget();
         self.delay_us = FIRST_US;
-        self.look_at(now + START_US);
+        self.next_at = Some(self.payable(now + START_US, AHEAD_IN_SILENCE_US));
     }
 
     /// Output came: whoever writes has read what was typed, or the terminal has echoed it. Whether somebody who polls
@@ -162,7 +166,7 @@ impl Sampler {
         };
         self.delay_us = (self.delay_us * 2).min(slowest).max(cost * COST_SHARE);
         self.paid_at = self.paid_at.max(now) + cost * COST_SHARE;
-        self.look_at(now + self.delay_us);
+        self.next_at = Some(self.payable(now + self.delay_us, AHEAD_US));
         if state == self.last {
             return None;
         }
@@ -172,7 +176,7 @@ impl Sampler {
             // What was typed has not been read: the reader is about to wake up, however long that takes.
             self.candidate = None;
             self.delay_us = FIRST_US;
-            self.look_at(now + CONFIRM_US);
+            self.next_at = Some(self.payable(now + CONFIRM_US, AHEAD_IN_SILENCE_US));
             return None;
         }
         if somebody_waits && state != self.candidate {
@@ -180,7 +184,8 @@ impl Sampler {
             // just typed may not have woken the reader: both are seen within the next looks.
             self.candidate = state;
             self.delay_us = FIRST_US;
-            self.look_at(now + if is_stopped { STOPPED_US } else { CONFIRM_US });
+            let confirmed_at = now + if is_stopped { STOPPED_US } else { CONFIRM_US };
+            self.next_at = Some(self.payable(confirmed_at, AHEAD_IN_SILENCE_US));
             return None;
         }
         self.last = state;

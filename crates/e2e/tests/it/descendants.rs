@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use api::{CreateRequest, OnEnd, SessionStatus};
-use e2e::{Pid, Server, Session, eventually, marked};
+use api::{CommandStatus, CreateRequest, OnEnd, SessionStatus};
+use e2e::{PATIENCE, Pid, Server, Session, eventually, marked};
 
 /// Jobs, daemons in sessions of their own, and orphans.
 const SPAWN: &str =
@@ -107,11 +107,37 @@ async fn a_session_that_is_being_cleared_up_is_among_those_that_have_ended() {
     let shell = server.session().await;
     // The holder needs a while for one that minds no polite signal.
     let done = shell.run("(trap '' HUP TERM; while :; do sleep 1; done) & exit 3").await;
-    assert_eq!(done.status, api::CommandStatus::Terminated);
+    assert_eq!(done.status, CommandStatus::Terminated);
     let ids = async |status| {
         server.client().list(status).await.expect("a list").terminals.into_iter().map(|s| s.id).collect::<Vec<_>>()
     };
     assert_eq!((ids(None).await, ids(Some("terminated")).await), (vec![], vec![shell.id.clone()]));
     let ended = shell.ends().await;
     assert_eq!((ended.session.exit.expect("how").exit_code, ids(Some("terminated")).await), (Some(3), vec![shell.id]));
+}
+
+#[tokio::test]
+async fn nothing_is_left_when_a_sessions_folder_is_removed_or_the_whole_state_directory() {
+    let server = Server::start();
+    let (one, other) = (server.session().await, server.session().await);
+    let (first, second) = (holder(&one).await, holder(&other).await);
+    let sessions = server.home().state().join("sessions");
+    // Whoever waits is told, and the other session goes on.
+    spawned(&server, &one).await;
+    let remove = async {
+        let has_begun = server.home().file("begun");
+        eventually("it runs", async || has_begun.exists().then_some(())).await;
+        std::fs::remove_dir_all(sessions.join(&one.id)).expect("ours");
+    };
+    let (ran, ()) = tokio::join!(one.run("touch begun; sleep 1000"), remove);
+    assert_eq!(ran.status, CommandStatus::Terminated, "{ran:?}");
+    assert!(first.ends_within(PATIENCE));
+    assert_eq!(sleepers(&server), []);
+    assert_eq!(other.gives("echo alive").await, (0, "alive\n".to_owned()));
+    // Nobody would ever come for this one.
+    spawned(&server, &other).await;
+    server.kill9();
+    std::fs::remove_dir_all(server.home().state()).expect("ours");
+    assert!(second.ends_within(PATIENCE));
+    assert_eq!(sleepers(&server), []);
 }
