@@ -1,8 +1,9 @@
-//! The project's own tools: test, tidy, layers, schema, bench, soak.
+//! The project's own tools: test, tidy, layers, deps, schema, bench, soak.
 //!
 //! Only this crate knows how the project is checked; the continuous integration and people call the same commands. It
 //! depends on nothing of ours, so that it works while the rest does not compile.
 
+mod deps;
 mod layers;
 mod left_out;
 mod machine;
@@ -25,6 +26,7 @@ cargo xtask test [filter]            run every suite; lists what the machine lac
                                      nothing but Rust; --full: the slow ones too; --complete: fail where one was left out
 cargo xtask tidy                     headers, lengths, banned calls, SPECIFICATION.md against the tests
 cargo xtask layers                   the walls between the crates
+cargo xtask deps                     licences, banned crates, sources, the minimum Rust, and dependencies that nobody uses
 cargo xtask schema [--check]         write schema/ from the built binary, or compare
 cargo xtask bench [args…]            measure; `load [sessions] [commands]`: many sessions at once, `viewers`: WebSockets, `waits`, `idle`
 cargo xtask soak [args…]             run for hours";
@@ -46,6 +48,7 @@ fn run(args: &[String]) -> Result<()> {
     match args.as_slice() {
         ["test", rest @ ..] => test::run(&root, &test::Options::parse(rest)?),
         ["tidy"] => report("tidy", tidy::check(&root)?),
+        ["deps"] => deps::check(&root),
         ["layers"] => report("layers", layers::check(&root)?),
         ["schema"] => schema::write(&root),
         ["schema", "--check"] => schema::check(&root),
