@@ -184,6 +184,7 @@ fn values(config: &Config) -> BTreeMap<&'static str, Value> {
         ("limits_max", figures(&config.limits_max, &|_| true)),
         ("retention_age", json!(config.retention_age.as_secs())),
         ("retention_bytes", json!(config.retention_bytes)),
+        ("retention_free", json!(config.retention_free)),
         ("slow_call", json!(config.slow_call.as_secs_f64())),
         ("requests_per_second", json!(config.requests_per_second)),
         ("failures_per_second", json!(config.failures_per_second)),

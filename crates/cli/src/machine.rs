@@ -165,6 +165,11 @@ fn token(path: &Path) -> Check {
 fn state_dir(path: &Path) -> Check {
     let there = existing(path);
     match rustix::fs::access(&there, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK) {
+        // One that is to be made will be closed.
+        Ok(()) if there == path => match server::check_private(path) {
+            Ok(()) => Check::ok("state", path.display().to_string()),
+            Err(e) => Check::fail("state", e.to_string(), "ptyd serve refuses it"),
+        },
         Ok(()) => Check::ok("state", path.display().to_string()),
         Err(e) => Check::fail(
             "state",

@@ -53,6 +53,9 @@ pub struct ServeOptions {
     /// Ended sessions take so much room together, the oldest are removed first [default: 10 GiB]
     #[arg(long, env = "PTYD_RETENTION_BYTES", value_name = "SIZE", value_parser = units::bytes)]
     retention_bytes: Option<u64>,
+    /// Remove the oldest ended sessions while less of the disk is free than this, or than a twentieth of it; 0 is never [default: 1 GiB]
+    #[arg(long, env = "PTYD_RETENTION_FREE", value_name = "SIZE", value_parser = units::bytes)]
+    retention_free: Option<u64>,
     /// Log calls that take longer, where their callers did not ask to wait [default: 2]
     #[arg(long, env = "PTYD_SLOW_CALL", value_name = "TIME", value_parser = slow_call)]
     slow_call: Option<Duration>,
@@ -153,6 +156,7 @@ impl ServeOptions {
             limits_max: limits(Limits::default(), &options.limits_max),
             retention_age: options.retention_age.unwrap_or(defaults.retention_age),
             retention_bytes: options.retention_bytes.unwrap_or(defaults.retention_bytes),
+            retention_free: options.retention_free.unwrap_or(defaults.retention_free),
             slow_call: options.slow_call.unwrap_or(defaults.slow_call),
             requests_per_second: options.requests_per_second.unwrap_or(defaults.requests_per_second),
             failures_per_second: options.failures_per_second.unwrap_or(defaults.failures_per_second),

@@ -124,7 +124,7 @@ impl Client {
 
     /// Whether the server answers.
     pub async fn is_ready(&self) -> bool {
-        self.send(get("/readyz".to_owned())).await.is_ok_and(|a| a.status == 200)
+        self.send(get("/livez".to_owned())).await.is_ok_and(|a| a.status == 200)
     }
 
     /// `POST /terminals`.

@@ -33,6 +33,8 @@ pub struct Config {
     pub retention_age: Duration,
     /// How many bytes on the disk they may take together.
     pub retention_bytes: u64,
+    /// What of the disk is to stay free, else the oldest ended sessions go; 0 is nothing.
+    pub retention_free: u64,
     /// A call that takes longer is logged, where its caller did not ask to wait.
     pub slow_call: Duration,
     /// Requests a second of one principal; 0 is no limit.
@@ -60,6 +62,7 @@ impl Config {
             limits_max: Limits::default(),
             retention_age: limits::RETENTION_AGE,
             retention_bytes: limits::RETENTION_BYTES,
+            retention_free: limits::RETENTION_FREE,
             slow_call: limits::SLOW_CALL,
             requests_per_second: limits::REQUESTS_PER_SECOND,
             failures_per_second: limits::FAILURES_PER_SECOND,

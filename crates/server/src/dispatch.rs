@@ -77,6 +77,17 @@ impl Dispatcher {
         self.manager.counts().await
     }
 
+    /// Why the server does less than it should, if that is so.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.manager.trouble()
+    }
+
+    /// The room on its disk, in bytes.
+    pub(crate) async fn free_bytes(&self) -> Option<u64> {
+        let manager = Arc::clone(&self.manager);
+        tokio::task::spawn_blocking(move || manager.room()).await.ok()?.map(|(free, _)| free)
+    }
+
     /// The server stops, and does nothing for anybody any more.
     pub fn is_stopping(&self) -> bool {
         self.manager.is_stopping()

@@ -40,4 +40,5 @@ pub mod ws;
 pub use config::Config;
 pub use holder::splice_works;
 pub use listen::serve;
+pub use premises::check_private;
 pub use sessions::holder_is_static;

@@ -20,6 +20,10 @@ pub const RETENTION_BYTES: u64 = 10 << 30;
 pub const STORE_ANEW_EVERY: Duration = Duration::from_secs(60);
 /// Whoever asks for what is in the store waits so long for it to be made again: gigabytes of journals are read for that.
 pub const STORE_PATIENCE: Duration = Duration::from_secs(50);
+/// So much of the disk is to stay free, else the oldest of them go: a living session needs it more than an ended one.
+pub const RETENTION_FREE: u64 = 1 << 30;
+/// Or this part of the disk, where that is less: on a small one a gibibyte is never free.
+pub const RETENTION_FREE_PART: u64 = 20;
 /// How often it is looked whether some are to go: a folder is not looked at more often than it is worth.
 pub const RETENTION_EVERY: Duration = Duration::from_secs(600);
 /// A command's text; the loader takes it in one read, and no shell script is longer.
@@ -193,6 +197,8 @@ pub const REFUSED_LOGGED_EVERY: Duration = Duration::from_secs(10);
 /// Named tokens: one for each agent or program that is let in; each request that shows none of the server's own is compared
 /// with all of them.
 pub const TOKENS_MAX: usize = 1_000;
+/// A token in a file has at least so many characters; one that ptyd makes has 43.
+pub const TOKEN_CHARS_MIN: usize = 16;
 /// A token's name, which stands in paths, in logs and in every session that it starts.
 pub const TOKEN_NAME_CHARS_MAX: usize = 64;
 /// The longest life of a token that is to expire: whoever wants more wants one that does not.

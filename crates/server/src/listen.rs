@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::IntoResponse;
 use axum::routing::get;
@@ -98,6 +100,34 @@ pub enum ServeError {
         /// Why.
         error: io::Error,
     },
+    /// A directory is somebody else's.
+    #[error("{} belongs to uid {owner}, who could change what this server runs; use a directory of your own (--state-dir, PTYD_RUNTIME_DIR), or take it over: chown -R {} {}", .path.display(), rustix::process::geteuid().as_raw(), .path.display())]
+    Foreign {
+        /// Which.
+        path: PathBuf,
+        /// Whose.
+        owner: u32,
+    },
+    /// Others may write in a directory.
+    #[error("{} can be written by others (mode {mode:o}), who could change what this server runs; look at what is in it, then close it: chmod 700 {}", .path.display(), .path.display())]
+    Open {
+        /// Which.
+        path: PathBuf,
+        /// How open it is.
+        mode: u32,
+    },
+    /// A file of the server's own cannot be used.
+    #[error("{what} ({}) cannot be used: {why}; {remedy}", .path.display())]
+    Unusable {
+        /// What it is.
+        what: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: String,
+        /// What helps.
+        remedy: &'static str,
+    },
     /// The signals cannot be listened to.
     #[error("cannot wait for signals: {0}")]
     Signals(io::Error),
@@ -111,6 +141,11 @@ impl ServeError {
     pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |error| Self::File { path, error }
+    }
+
+    /// A file of the server's own that cannot be used, and what helps.
+    pub(crate) fn unusable(what: &'static str, path: &Path, why: &dyn std::fmt::Display, remedy: &'static str) -> Self {
+        Self::Unusable { what, path: path.to_owned(), why: why.to_string(), remedy }
     }
 }
 
@@ -127,7 +162,9 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
         Some(given) => (Token::given(given).ok_or(ServeError::Token)?, None),
         None => {
             let path = config.state_dir.join("token");
-            (Token::kept(&path).map_err(ServeError::at(&path))?, Some(path))
+            let remedy = "remove it, and the next start makes another one";
+            let token = Token::kept(&path).map_err(|e| ServeError::unusable("the token", &path, &e, remedy))?;
+            (token, Some(path))
         }
     };
     let cannot = |error| ServeError::Listen { address: config.listen, error };
@@ -177,20 +214,26 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
 /// Every route behind the one guard; refusals of the guard too become problem documents.
 pub(crate) fn app(dispatcher: Dispatcher, guard: Guard, visits: &Visits, authority: &str, state_dir: &Path) -> Router {
     let metrics = dispatcher.metrics();
+    let ready = dispatcher.clone();
     let scraped = Scraped { dispatcher: dispatcher.clone(), visits: visits.clone() };
     rest::router(Rest::new(dispatcher.clone(), authority))
         .merge(stdio::router(dispatcher.clone()))
         .merge(crate::mcp::http_router(dispatcher.clone(), state_dir.join("conversations")))
         .merge(ws::router(dispatcher, visits, |code, why| Refusal::new(code, why).into_response()))
         .merge(Router::new().route(metrics::PATH, get(metrics::serve)).with_state(scraped))
+        .merge(Router::new().route("/readyz", get(is_ready)).with_state(ready))
         .route("/livez", get(async || "ok\n"))
-        .route("/readyz", get(async || "ok\n"))
         .fallback(rest::no_route)
         .method_not_allowed_fallback(rest::no_method)
         .layer(from_fn_with_state(Arc::new(guard), check))
         .layer(from_fn(label))
         .layer(from_fn_with_state(metrics, measure))
         .layer(from_fn(unread::say))
+}
+
+/// Whether all is well; where it is not, why.
+async fn is_ready(State(dispatcher): State<Dispatcher>) -> Result<&'static str, (StatusCode, String)> {
+    dispatcher.trouble().map_or(Ok("ok\n"), |why| Err((StatusCode::SERVICE_UNAVAILABLE, why + "\n")))
 }
 
 /// A TCP listener whose connections send small answers at once (TCP_NODELAY).

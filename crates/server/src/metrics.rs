@@ -49,6 +49,7 @@ pub(crate) struct Metrics {
     dropped: Counter,
     answers: Family<Answered, Histogram, fn() -> Histogram>,
     sockets: Gauge,
+    free: Gauge,
     memory: Gauge,
     descriptors: Gauge,
     processor: Counter<f64, AtomicU64>,
@@ -77,6 +78,7 @@ impl Default for Metrics {
             dropped: Counter::default(),
             answers: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
             sockets: Gauge::default(),
+            free: Gauge::default(),
             memory: Gauge::default(),
             descriptors: Gauge::default(),
             processor: Counter::default(),
@@ -98,6 +100,12 @@ impl Default for Metrics {
             new.answers.clone(),
         );
         registry.register("ptyd_websockets", "WebSockets that are open", new.sockets.clone());
+        registry.register_with_unit(
+            "ptyd_disk_free",
+            "Room where the state directory is",
+            Unit::Bytes,
+            new.free.clone(),
+        );
         registry.register_with_unit("process_resident_memory", "Memory", Unit::Bytes, new.memory.clone());
         registry.register("process_open_fds", "Open descriptors", new.descriptors.clone());
         registry.register_with_unit("process_cpu", "Time on processors", Unit::Seconds, new.processor.clone());
@@ -191,6 +199,9 @@ pub(crate) async fn serve(State(scraped): State<Scraped>) -> impl IntoResponse {
         metrics.sessions.get_or_create(&[("state", state)]).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
     metrics.sockets.set(i64::try_from(scraped.visits.count()).unwrap_or(i64::MAX));
+    if let Some(free) = scraped.dispatcher.free_bytes().await {
+        metrics.free.set(i64::try_from(free).unwrap_or(i64::MAX));
+    }
     metrics.look_at_process();
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], metrics.text())
 }

@@ -4,7 +4,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -12,19 +12,64 @@ use tokio::net::UnixListener;
 
 use crate::listen::{SOCKET_PATH_BYTES_MAX, ServeError};
 
-/// Makes a directory that only its owner can enter; one that is there stays as it is.
+/// Makes a directory that only its owner can enter. One that is there must be ours, and nobody else may change what is in
+/// it: the scripts that our shells run, the token that lets people in, the socket that our commands talk to.
 pub(crate) fn private_dir(path: &Path) -> Result<(), ServeError> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(ServeError::at(path))
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(ServeError::at(path))?;
+    check_private(path)
+}
+
+/// The same of a directory that is there, without making one.
+pub fn check_private(path: &Path) -> Result<(), ServeError> {
+    let there = fs::metadata(path).map_err(ServeError::at(path))?;
+    if there.uid() != own_uid() {
+        return Err(ServeError::Foreign { path: path.to_owned(), owner: there.uid() });
+    }
+    if there.mode() & 0o022 != 0 {
+        return Err(ServeError::Open { path: path.to_owned(), mode: there.mode() & 0o7777 });
+    }
+    Ok(())
+}
+
+/// A directory in which a socket may stand: a private one, or one such as /tmp, where nobody can take another's files away.
+fn check_sockets_folder(path: &Path) -> Result<(), ServeError> {
+    let there = fs::metadata(path).map_err(ServeError::at(path))?;
+    let is_shared = there.uid() == 0 && (there.mode() & 0o022 == 0 || there.mode() & 0o1000 != 0);
+    if is_shared { Ok(()) } else { check_private(path) }
+}
+
+fn own_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Reads a file of the server's own, and closes it to everybody else: one that was copied or restored may be open.
+pub(crate) fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let there = file.metadata()?;
+    if there.uid() != own_uid() {
+        let why = format!("it belongs to uid {}, and this server runs as uid {}", there.uid(), own_uid());
+        return Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, why));
+    }
+    if there.mode() & 0o777 != 0o600 {
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Writes a small file of the server's own. Where somebody has put a link in its place, nothing is written through it.
 pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let no_link = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
     let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).custom_flags(no_link).open(path)?;
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).custom_flags(no_link()).open(path)?;
     // An earlier version left it as the mask then was.
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
     file.write_all(text.as_bytes())
+}
+
+/// For open(2): no link that somebody has put in a file's place is followed.
+fn no_link() -> i32 {
+    i32::try_from(OFlags::NOFOLLOW.bits()).expect("invariant: open(2) takes an int")
 }
 
 /// Takes the state directory for this process; the kernel gives it back when the process ends, however it does.
@@ -36,8 +81,9 @@ pub(crate) fn lock(state_dir: &Path) -> Result<File, ServeError> {
         .create(true)
         .truncate(false)
         .mode(0o600)
+        .custom_flags(no_link())
         .open(&path)
-        .map_err(ServeError::at(&path))?;
+        .map_err(|e| ServeError::unusable("the lock", &path, &e, "remove it"))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -59,7 +105,8 @@ pub(crate) fn unix_listener(path: &Path) -> Result<UnixListener, ServeError> {
         return Err(ServeError::SocketPath(path.to_owned()));
     }
     if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
-        private_dir(folder)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(ServeError::at(folder))?;
+        check_sockets_folder(folder)?;
     }
     match fs::symlink_metadata(path) {
         // Only a socket is removed: a mistyped --socket must not cost anybody a file.
@@ -100,6 +147,50 @@ mod tests {
         write(&path, "mine").expect("written");
         assert_eq!(fs::read_to_string(&path).expect("there"), "mine");
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+    }
+
+    fn with_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
+    }
+
+    #[test]
+    fn a_directory_that_others_may_write_or_own_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("state");
+        private_dir(&path).expect("made");
+        assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o700);
+        for mode in [0o770, 0o702, 0o777, 0o1777] {
+            with_mode(&path, mode);
+            let refused = private_dir(&path).expect_err("open").to_string();
+            assert!(refused.contains(&format!("{mode:o}")) && refused.contains("chmod 700"), "{refused}");
+        }
+        with_mode(&path, 0o755);
+        private_dir(&path).expect("others may only look");
+        // Only root gives files away.
+        if std::os::unix::fs::chown(&path, Some(65_534), None).is_ok() {
+            let refused = private_dir(&path).expect_err("another's").to_string();
+            assert!(refused.contains("65534") && refused.contains("chown"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_closed_and_no_link_is_written_through() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (precious, link) = (dir.path().join("precious"), dir.path().join("listen"));
+        fs::write(&precious, "precious").expect("written");
+        std::os::unix::fs::symlink(&precious, &link).expect("linked");
+        assert!(write(&link, "127.0.0.1:1").is_err());
+        assert_eq!(fs::read_to_string(&precious).expect("there"), "precious");
+        with_mode(&precious, 0o666);
+        write(&precious, "mine").expect("a file");
+        assert_eq!(fs::metadata(&precious).expect("there").mode() & 0o777, 0o600);
+        with_mode(&precious, 0o666);
+        assert_eq!(read(&precious).expect("ours"), b"mine");
+        assert_eq!(fs::metadata(&precious).expect("there").mode() & 0o777, 0o600);
+        if std::os::unix::fs::chown(&precious, Some(65_534), None).is_ok() {
+            let refused = read(&precious).expect_err("another's").to_string();
+            assert!(refused.contains("65534"), "{refused}");
+        }
     }
 
     #[tokio::test]

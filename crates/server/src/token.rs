@@ -5,13 +5,16 @@
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+
+use crate::limits::TOKEN_CHARS_MIN;
+use crate::premises;
 
 /// 256 bits: not to be guessed by anybody, ever.
 const RANDOM_BYTES: usize = 32;
@@ -34,13 +37,18 @@ impl Token {
 
     /// Reads the token of this file, and makes it where there is none.
     pub(crate) fn kept(path: &Path) -> io::Result<Self> {
-        match fs::read_to_string(path) {
-            Ok(text) if !text.trim().is_empty() => {
-                // A copied or restored file may be readable by others; that is repaired, not only complained about.
-                fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-                Self::given(text.trim()).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not a token"))
+        match premises::read(path) {
+            Ok(bytes) if bytes.trim_ascii().is_empty() => Self::make(path),
+            Ok(bytes) => {
+                let wrong = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+                let text = std::str::from_utf8(bytes.trim_ascii()).ok();
+                let token =
+                    text.and_then(Self::given).ok_or_else(|| wrong("it holds more than visible ASCII characters"))?;
+                if token.0.len() < TOKEN_CHARS_MIN {
+                    return Err(wrong("it is so short that it can be guessed"));
+                }
+                Ok(token)
             }
-            Ok(_) => Self::make(path),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Self::make(path),
             Err(e) => Err(e),
         }
@@ -89,6 +97,7 @@ impl Token {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_token_is_made_once_and_only_its_owner_can_read_it() {
@@ -99,6 +108,20 @@ mod tests {
         let again = Token::kept(&path).expect("read");
         assert!(again.is(&first.0) && first.0.len() == 43);
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_file_that_holds_no_token_of_ours_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("token");
+        for odd in ["hi", "fifteen-letters", "two words that are long enough", "l\u{e4}nger-als-sechzehn-zeichen"] {
+            fs::write(&path, odd).expect("written");
+            assert!(Token::kept(&path).is_err(), "{odd}");
+        }
+        fs::write(&path, "sixteen-letters!\n").expect("written");
+        assert!(Token::kept(&path).expect("long enough").is("sixteen-letters!"));
+        fs::write(&path, "\n").expect("written");
+        assert_eq!(Token::kept(&path).expect("made").0.len(), 43);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use crate::action::{ActionError, FreshToken, TokenView};
 use crate::identity::{Pass, Principal, Scope, local_name};
 use crate::limits::{TOKEN_NAME_CHARS_MAX, TOKENS_MAX};
+use crate::premises;
 
 /// As many as the unnamed token has.
 const RANDOM_BYTES: usize = 32;
@@ -77,12 +78,10 @@ impl Known {
 impl Tokens {
     /// Reads the file. One that cannot be understood is an error: to go on without it would forget who was let in.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let kept: Vec<Kept> = match fs::read(path) {
-            Ok(bytes) => {
-                // A copied or restored file may be readable by others; that is repaired, not only complained about.
-                fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-                serde_json::from_slice(&bytes)?
-            }
+        // What a kill has left half written.
+        let _ = fs::remove_file(path.with_extension("new"));
+        let kept: Vec<Kept> = match premises::read(path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)?,
             Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(e) => return Err(e),
         };
@@ -204,6 +203,7 @@ fn check_name(name: &str) -> Result<(), ActionError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     fn tokens(dir: &tempfile::TempDir) -> Tokens {
         Tokens::open(&dir.path().join("tokens.json")).expect("opened")

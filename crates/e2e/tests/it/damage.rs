@@ -96,7 +96,8 @@ impl Disk {
 
     fn start(&self) -> Start {
         let behind = ["nsenter", "-m", "-t", &self.keeper.id().to_string()].map(OsString::from).to_vec();
-        Start { behind, ..Start::default() }
+        // What has ended stays, although there is no room.
+        Start { behind, env: vec![("PTYD_RETENTION_FREE", "0".into())] }
     }
 
     /// The path by which we see a file on it.
@@ -172,13 +173,54 @@ async fn a_full_disk_is_relieved_by_a_purge() {
     disk.fill();
     let command = waits.begin("head -c 1000000 /dev/zero | tr '\\0' y; (exit 3)").await;
     eventually("it waits for the disk", async || waits.look().await.trouble).await;
+    let listed = server.client().list(None).await.expect("a list").terminals;
+    assert!(listed.iter().any(|session| session.id == waits.id && session.trouble.is_some()), "{listed:?}");
+    let mut http = server.connect();
+    let mut gauge = |name: &str| -> String {
+        let text = String::from_utf8(http.ask("GET", "/metrics", "").expect("an answer").body).expect("text");
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("no {name} in {text}"));
+        line.rsplit(' ').next().expect("a figure").to_owned()
+    };
+    let readiness = || server.connect().ask("GET", "/readyz", "").expect("an answer");
+    let waiting = readiness();
+    let why = String::from_utf8_lossy(&waiting.body).into_owned();
+    assert!(waiting.status == 503 && why.contains("1 session waits for room"), "{} {why}", waiting.status);
+    assert_eq!(gauge("ptyd_sessions{state=\"stalled\"}"), "1");
+    assert!(gauge("ptyd_disk_free_bytes").parse::<u64>().expect("a number") < 65_536);
+    let said = |words: &str| server.logged().lines().filter(|l| l.contains(words) && l.contains(&waits.id)).count();
+    assert_eq!(said("waits for room on the disk"), 1, "{}", server.logged());
     let purged = server.client().purge(&old.id, false).await.expect("it can be purged");
     assert!(purged.freed_bytes.is_some_and(|bytes| bytes >= 3_000_000), "{purged:?}");
     assert_eq!(waits.end_of(&command).await.exit_code, Some(3));
     assert_eq!(waits.look().await.status, SessionStatus::Running);
+    assert_eq!((readiness().status, gauge("ptyd_sessions{state=\"stalled\"}").as_str()), (200, "0"));
+    assert_eq!(said("waits for room on the disk no longer"), 1, "{}", server.logged());
     assert_eq!(
         waits.try_run(&ExecuteRequest { command: "true".into(), ..Default::default() }).await.expect("room").exit_code,
         Some(0)
     );
     assert_eq!(ended(&server).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_oldest_ended_sessions_make_room_for_one_that_lives() {
+    let home = Home::make();
+    let Some(disk) = Disk::mount(&home, "24m") else { return };
+    let start = disk.start();
+    let server = Server::start_in(home, Start { env: vec![("PTYD_RETENTION_FREE", "1000000".into())], ..start });
+    let mut old = Vec::new();
+    for _ in 0..3 {
+        let shell = server.session().await;
+        shell.run("head -c 3000000 /dev/zero | tr '\\0' x").await;
+        shell.ends().await;
+        old.push(shell.id);
+    }
+    let waits = server.session().await;
+    disk.fill();
+    // Each of them makes more room than is asked for, so only the oldest goes.
+    let command = waits.begin("head -c 1000000 /dev/zero | tr '\\0' y; (exit 3)").await;
+    assert_eq!(waits.end_of(&command).await.exit_code, Some(3));
+    let left =
+        eventually("the oldest has gone", async || Some(ended(&server).await).filter(|left| left.len() < 3)).await;
+    assert_eq!(left, old[1..]);
 }

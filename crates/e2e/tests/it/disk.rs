@@ -22,7 +22,8 @@ async fn a_full_disk_stops_the_program_and_room_lets_it_go_on() {
     if !can_mount() {
         return;
     }
-    let mount = "mkdir -p \"$PTYD_STATE_DIR\" && mount -t tmpfs -o size=6m tmpfs \"$PTYD_STATE_DIR\" && exec \"$@\"";
+    let mount =
+        "mkdir -p \"$PTYD_STATE_DIR\" && mount -t tmpfs -o size=6m,mode=700 tmpfs \"$PTYD_STATE_DIR\" && exec \"$@\"";
     let behind = ["unshare", "-m", "sh", "-c", mount, "sh"].map(Into::into).to_vec();
     let server = Server::start_as(Start { behind, ..Start::default() });
     let shell = server.session().await;
@@ -56,7 +57,8 @@ async fn an_exit_is_recorded_although_the_disk_is_full() {
     if !can_mount() {
         return;
     }
-    let mount = "mkdir -p \"$PTYD_STATE_DIR\" && mount -t tmpfs -o size=4m tmpfs \"$PTYD_STATE_DIR\" && exec \"$@\"";
+    let mount =
+        "mkdir -p \"$PTYD_STATE_DIR\" && mount -t tmpfs -o size=4m,mode=700 tmpfs \"$PTYD_STATE_DIR\" && exec \"$@\"";
     let behind = ["unshare", "-m", "sh", "-c", mount, "sh"].map(Into::into).to_vec();
     let server = Server::start_as(Start { behind, ..Start::default() });
     let shell = server.session().await;
@@ -72,7 +74,8 @@ async fn an_exit_waits_for_room_for_the_last_output() {
     if !can_mount() {
         return;
     }
-    let mount = "mkdir -p \"$PTYD_STATE_DIR\" && mount -t tmpfs -o size=6m tmpfs \"$PTYD_STATE_DIR\" && exec \"$@\"";
+    let mount =
+        "mkdir -p \"$PTYD_STATE_DIR\" && mount -t tmpfs -o size=6m,mode=700 tmpfs \"$PTYD_STATE_DIR\" && exec \"$@\"";
     let behind = ["unshare", "-m", "sh", "-c", mount, "sh"].map(Into::into).to_vec();
     let server = Server::start_as(Start { behind, ..Start::default() });
     let shell = server.session().await;

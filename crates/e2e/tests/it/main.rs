@@ -34,6 +34,7 @@ mod nushell;
 mod ordinary;
 mod output;
 mod posix;
+mod premises;
 mod processes;
 mod profiles;
 mod programs;

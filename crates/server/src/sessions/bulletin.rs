@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 use super::manager::{Manager, locked};
 use super::session::Shared;
@@ -32,6 +32,8 @@ pub(crate) struct Bulletin {
     followers: Shares<Semaphore>,
     /// Whose turn it is among the sessions of one owner that match costly patterns.
     pub(crate) matching: Shares<Semaphore>,
+    /// Somebody is to make room on the disk.
+    pub(super) stalled: Notify,
 }
 
 impl Default for Bulletin {
@@ -45,6 +47,7 @@ impl Default for Bulletin {
             metrics: Arc::default(),
             followers: Shares::default(),
             matching: Shares::default(),
+            stalled: Notify::new(),
         }
     }
 }

@@ -29,6 +29,7 @@ use crate::config::Config;
 use crate::identity::{Detach, Principal};
 use crate::ids::SessionId;
 use crate::limits;
+use crate::listen::ServeError;
 use crate::metrics::Metrics;
 use crate::shell::Integration;
 use crate::store::{SessionRow, Store, Wanted};
@@ -155,22 +156,23 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Manager {
     /// Opens the store, adopts every holder that is there, and puts on record what ended meanwhile.
-    pub async fn start(config: &Config) -> Result<Arc<Self>, ActionError> {
-        let failed = |what: &str, e: &dyn std::fmt::Display| ActionError::Start { why: format!("{what}: {e}") };
+    pub async fn start(config: &Config) -> Result<Arc<Self>, ServeError> {
         // Else every session would be refused, and nobody would know why.
         bounds::can_be_kept(&config.limits)?;
         bounds::can_be_kept(&config.limits_max)?;
         bounds::within(config.limits, &config.limits_max)?;
         let folder = config.state_dir.join("sessions");
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&folder)
-            .map_err(|e| failed("the sessions' folder", &e))?;
-        let store = Store::open(&config.state_dir.join("store.db")).map_err(|e| failed("the store", &e))?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(ServeError::at(&folder))?;
+        let place = |name: &str| config.state_dir.join(name);
+        let (path, remedy) = (place("secret"), "remove it; a request that is repeated over that is done again");
+        let secret = Token::kept(&path).map_err(|e| ServeError::unusable("the secret", &path, &e, remedy))?;
+        let (path, remedy) = (place("tokens.json"), "restore it, or remove it: then every named token is revoked");
+        let tokens = Tokens::open(&path).map_err(|e| ServeError::unusable("the named tokens", &path, &e, remedy))?;
+        let store = Store::open(&config.state_dir.join("store.db")).map_err(ServeError::at(&place("store.db")))?;
         let manager = Arc::new(Self {
-            image: Image::prepare(&config.state_dir).map_err(|e| failed("the holder's program", &e))?,
-            integration: Integration::install(&config.state_dir).map_err(|e| failed("the shell integration", &e))?,
+            image: Image::prepare(&config.state_dir).map_err(ServeError::at(&config.state_dir))?,
+            integration: Integration::install(&config.state_dir)
+                .map_err(ServeError::at(&place("shell-integration")))?,
             config_file: config.config_file.clone(),
             may_splice: holder::splice_works(&folder),
             open_files: raise_open_files(),
@@ -180,7 +182,11 @@ impl Manager {
             slow_call: config.slow_call,
             limits: config.limits,
             limits_max: config.limits_max,
-            retention: Retention { age: config.retention_age, bytes: config.retention_bytes },
+            retention: Retention {
+                age: config.retention_age,
+                bytes: config.retention_bytes,
+                free: config.retention_free,
+            },
             places: (config.sessions_max, config.sessions_per_owner_max),
             starting: Mutex::default(),
             live: Mutex::default(),
@@ -194,12 +200,10 @@ impl Manager {
             store: Arc::new(store),
             mended: Mutex::default(),
             census: Mutex::default(),
-            secret: Token::kept(&config.state_dir.join("secret")).map_err(|e| failed("the file `secret`", &e))?,
+            secret,
             tickets: Arc::default(),
             bulletin: Arc::default(),
-            tokens: Arc::new(
-                Tokens::open(&config.state_dir.join("tokens.json")).map_err(|e| failed("the named tokens", &e))?,
-            ),
+            tokens: Arc::new(tokens),
             stopping: watch::Sender::new(false),
             folder,
         });
@@ -348,11 +352,12 @@ impl Manager {
         &self.folder
     }
 
-    /// How many sessions live, and how many have ended and are kept; what is not known is left out.
+    /// How many sessions live, how many of them wait for the disk, and how many have ended and are kept; what is not known is
+    /// left out.
     pub(crate) async fn counts(&self) -> Vec<(&'static str, usize)> {
         let live = locked(&self.live).len();
         let ended = self.history(|store| store.ended(&Wanted::default())).await;
-        [("live", Ok(live)), ("ended", ended.map(|(_, total)| total))]
+        [("live", Ok(live)), ("stalled", Ok(self.stalled())), ("ended", ended.map(|(_, total)| total))]
             .into_iter()
             .filter_map(|(state, count)| Some((state, count.ok()?)))
             .collect()

@@ -31,6 +31,7 @@ mod purge;
 mod recording;
 mod reports;
 mod retention;
+mod room;
 mod search;
 mod seek;
 mod session;

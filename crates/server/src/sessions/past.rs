@@ -120,5 +120,6 @@ pub(crate) fn open(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io
         store: Arc::clone(store),
         startup_failed: Mutex::default(),
         faulted: AtomicBool::default(),
+        stalled: AtomicBool::default(),
     })
 }

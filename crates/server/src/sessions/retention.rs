@@ -1,4 +1,5 @@
-//! What is kept of sessions that have ended, and for how long: by age, by the room that they take together, by number.
+//! What is kept of sessions that have ended, and for how long: by age, by the room that they take together, by number, and
+//! while there is room on the disk.
 //!
 //! Looked at when the server starts and now and then; the oldest go first, and never one that lives.
 
@@ -13,13 +14,15 @@ use crate::limits;
 use crate::store::SessionRow;
 
 /// And at most this many of them: each costs a row and an entry of a folder.
-const PASTS_MAX: usize = 10_000;
+pub(super) const PASTS_MAX: usize = 10_000;
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Retention {
     pub(super) age: Duration,
     pub(super) bytes: u64,
+    /// What of the disk is to be free, or a twentieth of it where that is less.
+    pub(super) free: u64,
 }
 
 impl Manager {
@@ -28,8 +31,11 @@ impl Manager {
         let manager = Arc::downgrade(self);
         tokio::spawn(async move {
             while let Some(manager) = Weak::upgrade(&manager).filter(|m| !m.is_stopping()) {
+                let next = tokio::time::Instant::now() + limits::RETENTION_EVERY;
+                let bulletin = Arc::clone(&manager.bulletin);
                 let _ = tokio::task::spawn_blocking(move || manager.tidy()).await;
-                tokio::time::sleep_until(tokio::time::Instant::now() + limits::RETENTION_EVERY).await;
+                // A session that waits for room does not wait for the next look.
+                let _ = tokio::time::timeout_at(next, bulletin.stalled.notified()).await;
             }
         });
     }
@@ -47,6 +53,8 @@ impl Manager {
         ended.sort_by_key(|row| std::cmp::Reverse(row.ended_us));
         let too_old = SystemTime::now().checked_sub(self.retention.age).unwrap_or(SystemTime::UNIX_EPOCH);
         let mut bytes = 0u64;
+        // The newest first, so that the older ones go when those before them take all the room.
+        let mut kept = Vec::new();
         for (i, row) in ended.iter().enumerate() {
             let Ok(id) = SessionId::parse(&row.id) else { continue };
             // Its row is written a moment before its actor goes.
@@ -57,11 +65,26 @@ impl Manager {
             bytes = bytes.saturating_add(occupied(&folder));
             let is_old = row.ended_us.is_some_and(|us| us < micros(too_old));
             if is_old || bytes > self.retention.bytes || i >= PASTS_MAX {
-                match self.remove(&id) {
-                    Ok(_) => tracing::debug!(session = %id, "an ended session is no longer kept"),
-                    Err(e) => tracing::warn!(session = %id, error = %e, "an ended session cannot be removed"),
-                }
+                self.keep_no_longer(&id);
+            } else {
+                kept.push(id);
             }
         }
+        while let (true, Some(id)) = (self.lacks_room(), kept.pop()) {
+            tracing::info!(session = %id, "an ended session makes room on the disk");
+            self.keep_no_longer(&id);
+        }
+    }
+
+    fn keep_no_longer(&self, id: &SessionId) {
+        match self.remove(id) {
+            Ok(_) => tracing::debug!(session = %id, "an ended session is no longer kept"),
+            Err(e) => tracing::warn!(session = %id, error = %e, "an ended session cannot be removed"),
+        }
+    }
+
+    /// Less of the disk is free than is to be.
+    fn lacks_room(&self) -> bool {
+        self.room().is_some_and(|(free, all)| free < self.retention.free.min(all / limits::RETENTION_FREE_PART))
     }
 }

@@ -235,3 +235,52 @@ async fn a_page_of_ended_sessions_costs_no_more_than_a_look_at_each() {
     // Sixteen times as many; each looked for among all would be 256 times as much.
     assert!(costs[1] < costs[0] * 64, "{costs:?}");
 }
+
+/// Puts sessions on record that ended at these times, each with a folder.
+fn put_ended(manager: &Manager, dir: &Path, ended: impl IntoIterator<Item = u64>) -> Vec<SessionId> {
+    let put = |ended_us: u64| {
+        let id = SessionId::random(0);
+        std::fs::create_dir(dir.join("sessions").join(id.as_str())).expect("made");
+        let row = SessionRow {
+            id: id.to_string(),
+            owner: "me".to_owned(),
+            name: None,
+            created_us: ended_us,
+            ended_us: Some(ended_us),
+            key: None,
+        };
+        manager.store().put_session(row);
+        id
+    };
+    ended.into_iter().map(put).collect()
+}
+
+#[tokio::test]
+async fn what_ended_too_long_ago_goes_and_what_ended_since_stays() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let age = Duration::from_secs(3600);
+    let config = Config { retention_age: age, retention_free: 0, ..config(dir.path()) };
+    let manager = Manager::start(&config).await.expect("a manager");
+    let ago = |seconds: u64| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+        u64::try_from((now - Duration::from_secs(seconds)).as_micros()).expect("not for long")
+    };
+    let ids = put_ended(&manager, dir.path(), [ago(3_700), ago(3_500), ago(7_200), ago(0)]);
+    manager.tidy();
+    let is_there = |id: &SessionId| dir.path().join("sessions").join(id.as_str()).exists();
+    assert_eq!(ids.iter().map(is_there).collect::<Vec<_>>(), [false, true, false, true]);
+    let rows = manager.store().sessions().expect("rows");
+    assert_eq!(rows.iter().map(|r| r.id.as_str()).collect::<Vec<_>>(), [ids[1].as_str(), ids[3].as_str()]);
+}
+
+#[tokio::test]
+async fn beyond_a_number_of_ended_sessions_the_oldest_go() {
+    const MORE: usize = 3;
+    let dir = tempfile::tempdir().expect("a directory");
+    let config = Config { retention_age: Duration::MAX, retention_free: 0, ..config(dir.path()) };
+    let manager = Manager::start(&config).await.expect("a manager");
+    let ids = put_ended(&manager, dir.path(), 1..=(super::retention::PASTS_MAX + MORE) as u64);
+    manager.tidy();
+    let rows = manager.store().sessions().expect("rows");
+    assert_eq!((rows.len(), rows[0].id.as_str()), (super::retention::PASTS_MAX, ids[MORE].as_str()));
+}

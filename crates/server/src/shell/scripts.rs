@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -77,6 +77,7 @@ impl Integration {
         std::fs::create_dir_all(&folder)?;
         // Whoever is given a folder in it as a descriptor gets no further up.
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))?;
+        crate::premises::check_private(&folder).map_err(std::io::Error::other)?;
         let install = |script: Script| {
             let text = without_comments(script.text());
             let path = folder.join(script.file(crc(text.as_bytes())));
@@ -117,7 +118,9 @@ pub(super) fn as_env(script: Vec<u8>, users_own: Option<&[u8]>) -> Vec<(Vec<u8>,
 /// user, which is given it as a descriptor, opens it anew.
 fn write_once(path: &Path, text: &[u8]) -> std::io::Result<()> {
     let readable = std::fs::Permissions::from_mode(0o644);
-    if std::fs::read(path).ok().as_deref() == Some(text) {
+    let is_ours =
+        std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && m.uid() == rustix::process::geteuid().as_raw());
+    if is_ours && std::fs::read(path).ok().as_deref() == Some(text) {
         // An earlier version wrote it for its own user alone.
         return std::fs::set_permissions(path, readable);
     }

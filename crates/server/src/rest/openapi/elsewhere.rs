@@ -73,7 +73,15 @@ pub(super) fn operations() -> [(Method, &'static str, Operation); 7] {
                 .text(200, "The text that Prometheus reads.", "application/openmetrics-text; version=1.0.0; charset=utf-8"),
         ),
         (Method::GET, "/livez", say("getLivez", "Whether the server lives").text(200, "It does.", PLAIN).open()),
-        (Method::GET, "/readyz", say("getReadyz", "Whether it can be asked").text(200, "It can.", PLAIN).open()),
+        (
+            Method::GET,
+            "/readyz",
+            say("getReadyz", "Whether all is well")
+                .details("It is not while a session waits for room on the disk, or the history is made again.")
+                .text(200, "It is.", PLAIN)
+                .text(503, "Why it is not; what can be asked is answered all the same.", PLAIN)
+                .open(),
+        ),
     ]
 }
 

@@ -126,6 +126,9 @@ impl Session {
             self.is_behind = self.has_unread() && !self.is_deaf;
         }
         self.end_replay();
+        if !self.is_replaying {
+            self.note_room();
+        }
     }
 
     /// Scans one chunk; false when nothing of it can be read.

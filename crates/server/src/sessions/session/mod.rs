@@ -271,6 +271,8 @@ pub(crate) struct Shared {
     pub(crate) startup_failed: Mutex<Vec<StartupFailure>>,
     /// Its actor has panicked.
     pub(crate) faulted: AtomicBool,
+    /// It waits for room on the disk.
+    pub(crate) stalled: AtomicBool,
 }
 
 impl Shared {
@@ -350,7 +352,7 @@ pub(crate) struct Session {
     stops: Option<Box<stops::Stops>>,
     life: life::Life,
     /// Where those who follow all sessions look.
-    bulletin: Arc<Bulletin>,
+    pub(crate) bulletin: Arc<Bulletin>,
     /// The last command was stopped by `^Z` and its job is still there.
     has_stopped_job: bool,
     /// Something happened that stops programs (C-z, a signal), since the last command ended.
