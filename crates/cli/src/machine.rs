@@ -143,7 +143,14 @@ fn socket(path: &Path) -> Check {
             let fix = "it is another user's: set PTYD_RUNTIME_DIR or --socket to a place of yours";
             Check::fail("socket", format!("{}: {error}", path.display()), fix)
         }
-        Ok(_) | Err(_) => Check::ok("socket", path.display().to_string()),
+        Ok(stream) => match client::owner::check(&stream, path, None) {
+            Ok(()) => Check::ok("socket", path.display().to_string()),
+            Err(error) => {
+                let fix = "no command speaks to it: set PTYD_RUNTIME_DIR or --socket to a place of yours";
+                Check::fail("socket", error.to_string(), fix)
+            }
+        },
+        Err(_) => Check::ok("socket", path.display().to_string()),
     }
 }
 

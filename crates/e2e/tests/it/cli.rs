@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Output, Stdio};
 
-use e2e::{Home, Server, seq};
+use e2e::{Home, Person, Server, seq};
 use serde_json::Value;
 
 /// Runs ptyd; stdout, stderr, exit code.
@@ -142,6 +142,15 @@ async fn a_list_without_sessions_and_a_command_without_a_server_say_what_to_do()
         "{err}"
     );
     server.again();
+}
+
+#[tokio::test]
+async fn what_speaks_to_programs_says_so_to_a_person() {
+    let server = Server::start();
+    let mut person = Person::starts(&server.ptyd(&["mcp"]), 80, 24);
+    person.sees("speaks MCP on stdin and stdout, for an MCP client to start");
+    person.types(b"\x04");
+    assert_eq!(person.leaves().code(), Some(0));
 }
 
 #[tokio::test]

@@ -203,6 +203,8 @@ async fn another_user_is_kept_out_and_told_so() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(4) && said.contains(&refused("0")), "{args:?}: {said}");
     }
+    let (said, _) = said_to_another(&server, &["doctor"]);
+    assert!(said.contains("fail  socket") && said.contains(&refused(ANOTHER)), "{said}");
     // A holder lets in nobody else either, and says nothing.
     let control = server.home().state().join("sessions").join(&shell.id).join("control");
     for path in [server.home().path().join("state"), server.home().state(), server.home().state().join("sessions")] {

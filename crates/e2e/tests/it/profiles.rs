@@ -285,11 +285,13 @@ fn settings_come_from_the_command_line_the_environment_or_the_file_and_it_is_sho
     assert_eq!((&limit["limit"], &limit["value"]), (&json!("openFiles"), &json!(512.0)));
     configure(server.home(), "[server]\nsoft_timeout = \"soon\"\n");
     let (_, errors) = ptyd(&server, &["config", "show"]);
-    assert!(errors.contains("config.toml: server.soft_timeout: invalid value 'soon'"), "{errors}");
+    assert!(errors.contains("config.toml, line 2: server.soft_timeout: invalid value 'soon'"), "{errors}");
     configure(server.home(), "[server]\nsoft_timeot = 1\n");
     let (_, errors) = ptyd(&server, &["config", "show"]);
     assert!(
-        errors.contains("config.toml: server.soft_timeot: is no setting; there are listen, journal_bytes"),
+        errors.contains(
+            "config.toml, line 2: server.soft_timeot: is no setting; did you mean soft_timeout? There are listen, journal_bytes"
+        ),
         "{errors}"
     );
 }
