@@ -4,7 +4,6 @@
 //! fills its share is refused, and nobody else notices. A body is read here before its handler sees it; one that is large is
 //! looked through and parsed where the other requests do not wait for it.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +23,9 @@ use crate::shares::Shares;
 
 /// A smaller body is looked through and parsed in less time than it takes to hand it to another thread.
 const ASIDE_BYTES_MIN: usize = 64 << 10;
+/// What is taken of a body that was refused, and for how long: over loopback the rest of one comes at once.
+const LINGER_BYTES: usize = 2 * BODY_BYTES_MAX;
+const LINGER: Duration = Duration::from_secs(1);
 
 /// Why a body is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -61,6 +63,8 @@ struct Share {
     bytes: Arc<Semaphore>,
     /// Large bodies are worked on one after the other.
     turn: Arc<Semaphore>,
+    /// One that was refused, and is still being sent.
+    lingering: Arc<Semaphore>,
 }
 
 /// Where a request's body is taken in, as its principal may.
@@ -82,7 +86,7 @@ impl Bodies {
 impl Share {
     fn new() -> Self {
         let of = |count| Arc::new(Semaphore::new(count));
-        Self { arriving: of(BODIES_ARRIVING_MAX), bytes: of(BODIES_BYTES_MAX), turn: of(1) }
+        Self { arriving: of(BODIES_ARRIVING_MAX), bytes: of(BODIES_BYTES_MAX), turn: of(1), lingering: of(1) }
     }
 }
 
@@ -95,7 +99,9 @@ impl Inbox {
     /// The whole body, of at most so many bytes. What it holds is in the principal's share for as long as anybody has it.
     pub(crate) async fn take(&self, body: Body, most: usize) -> Result<Bytes, NotTaken> {
         let most = self.most.min(most);
-        let held = timeout(self.patience, self.read(body, most)).await.map_err(|_| NotTaken::Late)??;
+        let mut body = body;
+        let read = timeout(self.patience, self.read(&mut body, most)).await.unwrap_or(Err(NotTaken::Late));
+        let held = read.inspect_err(|why| self.let_go(*why, body))?;
         if held.bytes.len() < ASIDE_BYTES_MIN {
             return Ok(Bytes::from_owner(held));
         }
@@ -103,7 +109,26 @@ impl Inbox {
         Ok(Bytes::from_owner(Held { _turn: Some(turn.expect("invariant: it is never closed")), ..held }))
     }
 
-    async fn read(&self, body: Body, most: usize) -> Result<Held, NotTaken> {
+    /// Whoever is still sending reads its answer afterwards, and not where the connection was reset meanwhile. So a little more is
+    /// taken, and thrown away; of one principal only one body at a time.
+    fn let_go(&self, why: NotTaken, mut body: Body) {
+        let place = Arc::clone(&self.share.lingering).try_acquire_owned();
+        let (Ok(place), NotTaken::TooLong(_) | NotTaken::TooMany | NotTaken::Busy) = (place, why) else { return };
+        tokio::spawn(async move {
+            let rest = async {
+                let mut taken = 0;
+                while let Some(Ok(frame)) = body.frame().await
+                    && taken < LINGER_BYTES
+                {
+                    taken += frame.data_ref().map_or(0, Bytes::len);
+                }
+            };
+            let _ = timeout(LINGER, rest).await;
+            drop(place);
+        });
+    }
+
+    async fn read(&self, body: &mut Body, most: usize) -> Result<Held, NotTaken> {
         let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
         if declared > most {
             return Err(NotTaken::TooLong(most));
@@ -112,7 +137,6 @@ impl Inbox {
         let mut held =
             Held { bytes: Vec::with_capacity(declared), room: permits(&self.share.bytes, declared)?, _turn: None };
         let (mut reserved, mut shape) = (declared, Shape::default());
-        let mut body = pin!(body);
         while let Some(frame) = body.frame().await {
             let Ok(data) = frame.map_err(|_| NotTaken::Broken)?.into_data() else { continue };
             let length = held.bytes.len() + data.len();
@@ -283,7 +307,7 @@ mod tests {
         let full = || Body::from(vec![b' '; BODY_BYTES_MAX]);
         let mut held = Vec::new();
         for _ in 0..BODIES_BYTES_MAX / BODY_BYTES_MAX {
-            held.push(ann.read(full(), BODY_BYTES_MAX).await.ok().expect("room"));
+            held.push(ann.read(&mut full(), BODY_BYTES_MAX).await.ok().expect("room"));
         }
         assert_eq!(ann.take(Body::from("x"), 1).await, Err(NotTaken::Busy));
         assert_eq!(bodies.of("bob", true).take(Body::from("x"), 1).await, Ok(Bytes::from("x")));

@@ -232,6 +232,12 @@ async fn a_body_is_refused_by_its_length_before_it_comes() {
         let refused = status(&mut sent(address, &[head("POST", path, &rig.token, LARGE + 1).as_bytes()]));
         assert_eq!(refused, Some(413), "{path}");
     }
+    // Whoever sends all of it before it reads is told, too.
+    let long = vec![b' '; LARGE + 1];
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.write_all(head("POST", "/mcp", &rig.token, long.len()).as_bytes()).expect("taken");
+    stream.write_all(&long).expect("taken, and thrown away");
+    assert_eq!(status(&mut stream), Some(413));
     // A command as long as one may be is run.
     let command = format!("true {}", "\u{1}".repeat((1 << 20) - 5));
     let body = json!({ "command": command }).to_string();
