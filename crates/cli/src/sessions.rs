@@ -347,6 +347,9 @@ pub async fn find_or_only(client: &Client, text: Option<&str>) -> Result<Termina
     }
 }
 
+/// Whether a session is one that the given words may mean.
+type IsMeant<'a> = &'a dyn Fn(&TerminalSession) -> bool;
+
 /// The same among these.
 pub fn choose(all: &[TerminalSession], text: &str) -> Result<Option<TerminalSession>, Failure> {
     if let Some(exact) = all.iter().find(|s| s.id == text) {
@@ -357,7 +360,7 @@ pub fn choose(all: &[TerminalSession], text: &str) -> Result<Option<TerminalSess
     let named = |s: &TerminalSession| s.name.as_deref() == Some(text);
     // A live one is meant before an ended one, a name before the beginning of an id.
     let alive = |s: &TerminalSession| s.status != SessionStatus::Terminated;
-    let tries: [(&str, &dyn Fn(&TerminalSession) -> bool); 4] = [
+    let tries: [(&str, IsMeant<'_>); 4] = [
         ("are called", &|s| alive(s) && named(s)),
         ("have an id that begins with", &|s| alive(s) && starts(s)),
         ("were called", &named),

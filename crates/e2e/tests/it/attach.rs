@@ -31,8 +31,8 @@ async fn a_person_sees_types_resizes_and_leaves() {
     person.sees("typed 42\r\n");
     person.sees("25 90\r\n");
     person.resizes(101, 33);
-    e2e::eventually("the session has the new size", async || {
-        (shell.look().await.dimensions == api::Dimensions { cols: 101, rows: 33 }).then_some(())
+    eventually("the session has the new size", async || {
+        (shell.look().await.dimensions == Dimensions { cols: 101, rows: 33 }).then_some(())
     })
     .await;
     person.types(b"stty size\r");

@@ -119,13 +119,14 @@ impl Attack {
     /// So many of them; each does one thing again and again. Returns when each has done it once.
     fn of(threads: usize, one: impl Fn() + Send + Sync + 'static) -> Self {
         let (over, one) = (Arc::new(AtomicBool::new(false)), Arc::new(one));
-        let (begun, beginning) = mpsc::channel();
+        let (begun, beginning) = mpsc::sync_channel(threads);
         let thread = |_| {
             let (over, one, begun) = (Arc::clone(&over), Arc::clone(&one), begun.clone());
             std::thread::spawn(move || {
+                one();
+                let _ = begun.send(());
                 while !over.load(Ordering::Relaxed) {
                     one();
-                    let _ = begun.send(());
                 }
             })
         };
