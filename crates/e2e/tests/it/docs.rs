@@ -51,6 +51,9 @@ fn the_page_has_every_operation_and_schema_and_may_load_and_run_nothing() {
     for word in ["<script", "<link", "<img", "<iframe", " src=", "@import", "url("] {
         assert!(!html.contains(word), "the page has {word}");
     }
+    let address = format!("http://{}", server.address());
+    let examples = html.matches("curl -s").count();
+    assert!(examples > 20 && html.matches(&format!("&quot;{address}/")).count() == examples, "{examples}: {address}");
     let policy = reply.header("content-security-policy").expect("a policy");
     let nonce = policy.split_once("style-src 'nonce-").and_then(|(_, rest)| rest.split_once('\'')).expect("a nonce").0;
     assert_eq!(

@@ -6,13 +6,15 @@
 use std::fmt::Write;
 use std::sync::LazyLock;
 
+use axum::extract::State;
 use axum::http::{HeaderName, header};
 use axum::response::IntoResponse;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::openapi::document as openapi;
+use super::Rest;
+use super::openapi::{DEFAULT_ADDRESS, document as openapi};
 
 /// The document's route.
 pub(super) const DOCUMENT: &str = "/openapi.json";
@@ -27,15 +29,17 @@ pub(super) async fn document() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], TEXT.as_str())
 }
 
-pub(super) async fn page() -> impl IntoResponse {
+pub(super) async fn page(State(rest): State<Rest>) -> impl IntoResponse {
     static CONTENT: LazyLock<String> = LazyLock::new(|| content(openapi()));
+    // The document names the default address; whoever reads the page has this server's.
+    let content = CONTENT.replace(DEFAULT_ADDRESS, &format!("http://{}", rest.authority));
     let mut bytes = [0u8; 16];
     getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
     let nonce = STANDARD.encode(bytes);
     let allowed = format!(
         "default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     );
-    let text = FRAME.replace("{{title}}", "ptyd").replace("{{nonce}}", &nonce).replace("{{content}}", &CONTENT);
+    let text = FRAME.replace("{{title}}", "ptyd").replace("{{nonce}}", &nonce).replace("{{content}}", &content);
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8".to_owned()),
         (header::CONTENT_SECURITY_POLICY, allowed),
@@ -195,7 +199,7 @@ fn curl(method: &str, path: &str, operation: &Value, example: &Value) -> String 
         .map(|one| format!("{}=…", text(&one["name"])))
         .collect();
     let query = if required.is_empty() { String::new() } else { format!("?{}", required.join("&")) };
-    let _ = write!(command, " \\\n  \"http://127.0.0.1:7893{path}{query}\"");
+    let _ = write!(command, " \\\n  \"{DEFAULT_ADDRESS}{path}{query}\"");
     command
 }
 

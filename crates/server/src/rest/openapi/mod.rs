@@ -24,6 +24,9 @@ with fractions, offsets bytes of a session's journal. A request refuses fields t
 `x-request-id`; every refusal is a problem document (RFC 9457) with a code of a closed list, `x-codes` says which. A HEAD \
 is answered as a GET is, without its body. What is no HTTP/1.1 at all is refused before it is a request.";
 
+/// Where a server listens that was told nothing else.
+pub(super) const DEFAULT_ADDRESS: &str = "http://127.0.0.1:7893";
+
 /// The document as it is served and committed.
 pub fn document() -> &'static Value {
     static DOCUMENT: LazyLock<Value> = LazyLock::new(make);
@@ -51,7 +54,7 @@ fn make() -> Value {
             "description": ABOUT,
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
-        "servers": [{ "url": "http://127.0.0.1:7893", "description": "A server with its default address." }],
+        "servers": [{ "url": DEFAULT_ADDRESS, "description": "A server with its default address." }],
         "security": [{ "bearer": [] }],
         "tags": tags,
         "paths": paths,
