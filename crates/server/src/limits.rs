@@ -223,6 +223,8 @@ pub const BODIES_BYTES_MAX: usize = 32 << 20;
 pub const BODIES_ARRIVING_MAX: usize = 256;
 /// Matches that one search gives at most: each is a line, and a longer list is read in pages.
 pub const SEARCH_MATCHES_MAX: usize = 1_000;
+/// A longer line is searched in parts of this size, because the text of one part is held in memory.
+pub const SEARCH_LINE_BYTES_MAX: u64 = 4 << 20;
 /// Characters of a matching line that are given: more is read at its offset.
 pub const SEARCH_LINE_CHARS_MAX: usize = 1_000;
 /// Commands that one search tells apart; each costs its place and its first words. A search over more goes on behind them.

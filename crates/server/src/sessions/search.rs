@@ -89,17 +89,26 @@ fn search_segment(
     let mut scanner = Scanner::new(segment.from);
     let mut at = segment.from;
     hits.next = at;
+    let mut block_bytes = BLOCK_BYTES;
     while at < segment.to && !is_given_up() {
-        let mut slice = view::read(reader, at, segment.to.min(at + BLOCK_BYTES))?;
+        let mut slice = view::read(reader, at, segment.to.min(at + block_bytes))?;
         if slice.bytes.is_empty() {
             break;
         }
         let reached = slice.from + slice.bytes.len() as u64;
         if reached < segment.to {
-            // A block ends with a line, or, where there is none, with a character.
-            let whole = slice.bytes.iter().rposition(|b| *b == b'\n').map_or(slice.bytes.len(), |i| i + 1);
-            slice.bytes.truncate(whole);
+            match memchr::memrchr(b'\n', &slice.bytes) {
+                Some(last) => slice.bytes.truncate(last + 1),
+                // A line that does not fit is read again, with more of it.
+                None if block_bytes < limits::SEARCH_LINE_BYTES_MAX => {
+                    block_bytes *= 4;
+                    continue;
+                }
+                // At least one byte: a journal that is shorter than its events say may end within a character.
+                None => slice.bytes.truncate(view::whole_chars(&slice.bytes).max(1)),
+            }
         }
+        block_bytes = BLOCK_BYTES;
         let block = Block { bytes: &slice.bytes, cols: wanted.cols, in_paint: scanner.modes().alt_screen };
         at = slice.from + slice.bytes.len() as u64;
         let is_end = is_last && at >= segment.to;
@@ -295,6 +304,24 @@ mod tests {
         let expected: Vec<String> = (0..30_000).filter(|n| n % 10 == 7).map(|n| format!("line {n}")).collect();
         assert!(texts == expected, "{} lines", texts.len());
         assert_eq!(from, output.len() as u64);
+    }
+
+    #[test]
+    fn a_long_line_is_one_line_wherever_its_match_is() {
+        for before in [64_533, 65_530, 65_533, 65_536, 131_072, 300_000] {
+            let line = format!("{}NEEDLE{}", "x".repeat(before), "y".repeat(100_000));
+            let output = format!("first\r\n{line}\r\nlast\r\n").into_bytes();
+            let found = find(&output, "NEEDLE|last", 10);
+            let places: Vec<_> = found.hits.iter().map(|hit| (hit.offset, hit.line)).collect();
+            assert_eq!(places, [(7, 2), (7 + line.len() as u64 + 2, 3)], "{before}");
+            assert_eq!(found.lines, 3, "{before}");
+        }
+        let characters = format!("x{}\r\n", "\u{e9}".repeat(40_000)).into_bytes();
+        assert_eq!(find(&characters, "xa9", 10).hits, []);
+        // Beyond all measure it is cut, with a character.
+        let beyond = format!("x{}\r\n", "\u{e9}".repeat(3_000_000)).into_bytes();
+        let found = find(&beyond, "\u{e9}", 10);
+        assert_eq!((found.hits.len(), find(&beyond, "xa9|xc3|\u{fffd}", 10).hits), (2, vec![]));
     }
 
     #[test]
