@@ -15,8 +15,8 @@ ELSEWHERE = {
     "Gap.from": "a_viewer_is_told_what_is_no_longer_kept_output_and_events",
     "Gap.to": "a_viewer_is_told_what_is_no_longer_kept_output_and_events",
     "SentSignal.error": "a_signal_that_the_kernel_refuses_is_on_record_with_the_reason",
-    "Output.gap": "a_reader_that_races_with_retention_sees_bytes_or_gaps_and_never_zeros",
-    "SearchAnswer.gap": "a_reader_that_races_with_retention_sees_bytes_or_gaps_and_never_zeros",
+    "Output.gap": "old_output_is_given_back_and_the_reader_is_told",
+    "SearchAnswer.gap": "old_output_is_given_back_and_the_reader_is_told",
     # The server of these tests has no configuration file.
     "TerminalSession.profile": "a_session_is_started_by_its_profile_and_what_the_request_says_goes_before_it",
     "TerminalSession.startupFailed": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",

@@ -122,6 +122,9 @@ async fn old_output_is_given_back_and_the_reader_is_told() {
         (output.gap, output.from_offset),
         (Some(api::Gap { from: 0, to: output.first_offset }), output.first_offset)
     );
+    let search = api::SearchQuery { q: "^600000$".to_owned(), since: Some("o:0".to_owned()), ..Default::default() };
+    let found = server.client().search(&shell.id, &search).await.expect("a search");
+    assert_eq!((found.gap, found.matches.len()), (output.gap, 1));
     let end = done.end_offset.expect("it has ended");
     let newest = shell.bytes(output.first_offset, end).await;
     assert!(seq(600_000).ends_with(&newest), "what is kept is the newest, exactly");
