@@ -224,3 +224,18 @@ async fn the_oldest_ended_sessions_make_room_for_one_that_lives() {
         eventually("the oldest has gone", async || Some(ended(&server).await).filter(|left| left.len() < 3)).await;
     assert_eq!(left, old[1..]);
 }
+
+#[tokio::test]
+async fn what_a_kill_left_behind_is_removed_at_the_next_start() {
+    let server = Server::start();
+    server.stop();
+    let sessions = server.home().state().join("sessions");
+    let left = [sessions.join("s0-aaaaaaaaaa"), sessions.join(".splice-1")];
+    left.iter().for_each(|folder| std::fs::create_dir(folder).expect("made"));
+    std::fs::write(left[1].join("journal"), "half").expect("written");
+    std::fs::write(server.home().state().join("tokens.new"), "half").expect("written");
+    server.again();
+    assert_eq!(std::fs::read_dir(&sessions).expect("there").count(), 0);
+    assert!(!server.home().state().join("tokens.new").exists());
+    assert!(!server.logged().contains("cannot be read"), "{}", server.logged());
+}

@@ -83,6 +83,7 @@ impl Manager {
             tracing::warn!(error = %e, "the history is not known; every session is read from its folder");
             Vec::new()
         });
+        self.remove_trials();
         let folders = self.folders().unwrap_or_else(|e| {
             tracing::error!(folder = %self.folder().display(), error = %e, "no session is taken on");
             // Nothing is forgotten of what cannot be looked at.
@@ -116,6 +117,8 @@ impl Manager {
                     });
                 }
                 Err(_) if known.get(id.as_str()) == Some(&true) => {}
+                // A server was killed before it wrote anything there: no holder was started on it.
+                Err(_) if std::fs::remove_dir(&folder).is_ok() => store.forget(id.as_str()),
                 Err(_) => {
                     adopting.spawn_blocking(move || manager.bury(&id));
                 }
@@ -170,6 +173,16 @@ impl Manager {
     pub(super) fn remember_key(&self, shared: &Shared) {
         if let Some(key) = &shared.meta.key {
             locked(&self.keys).insert((shared.meta.owner.clone(), key.clone()), shared.id.clone());
+        }
+    }
+
+    /// Removes the folders in which a server tried splice(2) on a terminal (`holder::splice_works`) and was killed.
+    fn remove_trials(&self) {
+        let entries = std::fs::read_dir(self.folder()).into_iter().flatten().flatten();
+        for trial in entries.filter(|e| e.file_name().as_encoded_bytes().starts_with(b".splice-")) {
+            if let Err(e) = std::fs::remove_dir_all(trial.path()) {
+                tracing::warn!(folder = %trial.path().display(), error = %e, "left by an earlier server, and not removed");
+            }
         }
     }
 
