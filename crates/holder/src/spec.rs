@@ -7,7 +7,10 @@ use std::path::Path;
 use crate::SPEC_FILE;
 use crate::wire::{Decoder, Encoder};
 
-/// Everything that a holder needs to know. Fields are only ever added, at the end.
+/// Stands at the end of a spec, behind the checksum of its fields. Earlier versions wrote neither, and read no further than the fields.
+const SUMMED: [u8; 8] = *b"spec-crc";
+
+/// Everything that a holder needs to know. Fields are only ever added, behind the last one and before the checksum.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Spec {
     /// The session's id.
@@ -85,10 +88,19 @@ impl Spec {
         e.u32(self.attestation_fd).bytes(&self.run_line);
         e.bytes(&self.identity.iter().flat_map(|id| id.to_le_bytes()).collect::<Vec<u8>>());
         e.u64(self.output_rate).bool(self.speaks_in_band).bytes(&self.script);
-        e.take()
+        let bytes = e.take();
+        let sum = crc32fast::hash(&bytes);
+        [&bytes[..], &sum.to_le_bytes(), &SUMMED].concat()
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
+        let Some((fields, sum)) = bytes.strip_suffix(&SUMMED).and_then(<[u8]>::split_last_chunk) else {
+            return Self::decode_fields(bytes, false);
+        };
+        (crc32fast::hash(fields) == u32::from_le_bytes(*sum)).then(|| Self::decode_fields(fields, true)).flatten()
+    }
+
+    fn decode_fields(bytes: &[u8], is_summed: bool) -> Option<Self> {
         let mut d = Decoder::new(bytes);
         let spec = Self {
             session: String::from_utf8(d.bytes()?.to_vec()).ok()?,
@@ -135,7 +147,12 @@ impl Spec {
         }
         let spec = Self { speaks_in_band: d.bool()?, ..spec };
         // Before scripts were handed over there was nothing more.
-        if d.is_empty() { Some(spec) } else { Some(Self { script: d.bytes()?.to_vec(), ..spec }) }
+        if d.is_empty() {
+            return Some(spec);
+        }
+        let spec = Self { script: d.bytes()?.to_vec(), ..spec };
+        // A later version's fields would be under a checksum: without one, what follows was not written so.
+        (d.is_empty() || is_summed).then_some(spec)
     }
 }
 
@@ -143,6 +160,13 @@ impl Spec {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
+
+    /// As an earlier version wrote it: without the checksum.
+    fn encode(spec: &Spec) -> Vec<u8> {
+        let mut bytes = spec.encode();
+        bytes.truncate(bytes.len() - 4 - SUMMED.len());
+        bytes
+    }
 
     #[test]
     fn a_spec_is_read_back_as_it_was_written_and_a_cut_one_is_refused() {
@@ -173,8 +197,15 @@ mod tests {
         };
         let bytes = spec.encode();
         assert_eq!(Spec::decode(&bytes), Some(spec.clone()));
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Spec::decode(&flipped), None, "bit {bit}");
+        }
+        let bytes = encode(&spec);
+        assert_eq!(Spec::decode(&bytes), Some(spec.clone()), "what the version before the checksum wrote");
         let without = Spec { script: Vec::new(), ..spec };
-        let older = without.encode();
+        let older = encode(&without);
         let older = older.get(..older.len() - 4).unwrap();
         assert_eq!(
             Spec::decode(older),
@@ -182,23 +213,23 @@ mod tests {
             "what the version before scripts were handed over wrote"
         );
         let without = Spec { speaks_in_band: false, ..without };
-        let older = without.encode();
+        let older = encode(&without);
         let older = older.get(..older.len() - 4 - 1).unwrap();
         assert_eq!(Spec::decode(older), Some(without.clone()), "what the version before silent shells wrote");
         let without = Spec { output_rate: 0, ..without };
-        let older = without.encode();
+        let older = encode(&without);
         let older = older.get(..older.len() - 4 - 1 - 8).unwrap();
         assert_eq!(Spec::decode(older), Some(without.clone()), "what the version before rates wrote");
         let without = Spec { identity: Vec::new(), ..without };
-        let older = without.encode();
+        let older = encode(&without);
         let older = older.get(..older.len() - 4 - 1 - 8 - 4).unwrap();
         assert_eq!(Spec::decode(older), Some(without.clone()), "what the version before other users wrote");
         let without = Spec { attestation_fd: 0, run_line: Vec::new(), ..without };
-        let older = without.encode();
+        let older = encode(&without);
         let older = older.get(..older.len() - 4 - 1 - 8 - 4 - 4 - 4).unwrap();
         assert_eq!(Spec::decode(older), Some(without.clone()), "what the version before other shells wrote");
         let without = Spec { groups: Vec::new(), open_files_max: 0, address_space_max: 0, ..without };
-        let bytes_before = without.encode();
+        let bytes_before = encode(&without);
         let older = bytes_before.get(..bytes_before.len() - 4 - 1 - 8 - 4 - 8 - 4 - 16).unwrap();
         assert_eq!(Spec::decode(older), Some(without), "what the version before limits wrote");
         assert_eq!(Spec::decode(bytes.get(..bytes.len() - 2).unwrap()), None);
