@@ -227,6 +227,25 @@ impl EventsReader {
         self.at
     }
 
+    /// Where the next record begins, when something before `limit`, the size of a dead holder's file, is no whole record.
+    /// Zeros are nothing: a write that a full disk cut short was overwritten with them.
+    pub fn damaged_at(&self, limit: u64) -> io::Result<Option<u64>> {
+        let mut chunk = [0u8; 4096];
+        let mut at = self.at;
+        while at < limit {
+            let wanted = usize::try_from(limit - at).unwrap_or(usize::MAX).min(chunk.len());
+            let got = read_some_at(&self.file, chunk.get_mut(..wanted).unwrap_or_default(), at)?;
+            if got == 0 {
+                break;
+            }
+            if chunk.iter().take(got).any(|byte| *byte != 0) {
+                return Ok(Some(self.at));
+            }
+            at += got as u64;
+        }
+        Ok(None)
+    }
+
     /// Goes to a record's [`Event::at`] or [`Event::end`], as remembered from an earlier reading.
     pub fn seek(&mut self, at: u64) {
         self.at = at.max(header::HEADER_BYTES);

@@ -3,7 +3,7 @@
 //! The rule it keeps: it never returns a byte that the terminal did not print. The writer gives bytes up in the events'
 //! header before it frees them; the reader reads first and looks at the header second, so a hole always shows as a gap.
 
-use crate::writer::first_kept;
+use crate::writer::{first_data, first_kept};
 use crate::{EVENTS_FILE, JOURNAL_FILE, Offset, header};
 use std::fs::File;
 use std::io;
@@ -30,7 +30,8 @@ pub enum Read {
 #[derive(Debug)]
 pub struct Reader {
     journal: File,
-    events: File,
+    /// None where the header of the events' file is damaged.
+    events: Option<File>,
     /// Where the journal began when the reader was opened.
     first_at_open: Offset,
 }
@@ -42,7 +43,13 @@ impl Reader {
         header::check(&events)?;
         let journal = File::open(dir.join(JOURNAL_FILE))?;
         let first_at_open = first_kept(&journal, header::first(&events)?)?;
-        Ok(Self { journal, events, first_at_open })
+        Ok(Self { journal, events: Some(events), first_at_open })
+    }
+
+    /// Opens the journal of a session whose events have a damaged header: the file system says where it begins.
+    pub fn open_alone(dir: &Path) -> io::Result<Self> {
+        let journal = File::open(dir.join(JOURNAL_FILE))?;
+        Ok(Self { journal, events: None, first_at_open: Offset::ZERO })
     }
 
     /// Reads at `at`, and never at or past `limit`, the tail that the holder published.
@@ -61,7 +68,7 @@ impl Reader {
                 other => break other?,
             }
         };
-        // The order matters: this look at the header must come after the read above.
+        // The order matters: this look at the header, or at the holes, must come after the read above.
         let first = self.first()?;
         if at < first {
             return Ok(Read::Gap { from: at, to: first.min(limit) });
@@ -74,7 +81,8 @@ impl Reader {
 
     /// Where the oldest byte is that is still kept.
     pub fn first(&self) -> io::Result<Offset> {
-        Ok(header::first(&self.events)?.max(self.first_at_open))
+        let first = self.events.as_ref().map_or_else(|| first_data(&self.journal, Offset::ZERO), header::first)?;
+        Ok(first.max(self.first_at_open))
     }
 
     /// The file's size: the end of a journal whose holder is dead. A living one publishes its tail instead.

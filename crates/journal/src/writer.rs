@@ -217,9 +217,11 @@ impl Writer {
 ///
 /// It is not asked about a journal that was never punched: ZFS also calls a block a hole in which a program printed zeros.
 pub(crate) fn first_kept(file: &File, first: Offset) -> io::Result<Offset> {
-    if first == Offset::ZERO {
-        return Ok(first);
-    }
+    if first == Offset::ZERO { Ok(first) } else { first_data(file, first) }
+}
+
+/// Where the first bytes at or after `first` are that no hole has taken.
+pub(crate) fn first_data(file: &File, first: Offset) -> io::Result<Offset> {
     match rustix::fs::seek(file, SeekFrom::Data(first.0)) {
         Ok(data) => Ok(Offset(data)),
         // Nothing but a hole up to the end.

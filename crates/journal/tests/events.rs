@@ -183,6 +183,11 @@ proptest! {
         let whole = ends.iter().filter(|end| **end <= at).count();
         let found: Vec<_> = read_all(dir.path()).into_iter().map(|event| event.payload).collect();
         prop_assert_eq!(&found[..], &payloads[..whole]);
+        let mut reader = EventsReader::open(dir.path()).unwrap();
+        let size = reader.len().unwrap();
+        while reader.next(size).unwrap().is_some() {}
+        let damaged_at = ends[..whole].last().copied().unwrap_or(HEADER_BYTES) as u64;
+        prop_assert_eq!(reader.damaged_at(size).unwrap(), Some(damaged_at));
         EventsWriter::open(dir.path()).unwrap();
         prop_assert_eq!(fs::metadata(&path).unwrap().len(), ends[..whole].last().copied().unwrap_or(HEADER_BYTES) as u64);
     }

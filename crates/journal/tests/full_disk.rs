@@ -133,6 +133,8 @@ fn a_record_torn_by_a_full_disk_leaves_nothing_that_reads_as_a_record() {
         let size = reader.len().unwrap();
         assert_eq!(reader.next(size).unwrap().map(|event| event.kind), Some(Kind::EXITED));
         assert_eq!(reader.next(size).unwrap(), None);
+        assert!(size > reader.at(), "what was torn is still in the file");
+        assert_eq!(reader.damaged_at(size).unwrap(), None);
     });
 }
 

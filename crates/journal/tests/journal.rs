@@ -199,6 +199,23 @@ fn a_punch_that_outlived_its_header_in_a_machine_crash_still_reads_as_a_gap() {
 }
 
 #[test]
+fn a_journal_whose_events_have_a_damaged_header_gives_bytes_or_gaps_and_never_zeros() {
+    let (dir, mut writer, events) = session(Retention { bytes_max: 4 * BLOCK, slack_bytes: 0 });
+    let reader = Reader::open_alone(dir.path()).unwrap();
+    let mut buffer = [0; 16];
+    for written in [0..4 * BLOCK, 4 * BLOCK..16 * BLOCK] {
+        writer.append(&bytes_at(written)).unwrap();
+        writer.retain(&events, writer.end()).unwrap();
+        let first = writer.first();
+        assert_eq!(reader.first().unwrap(), first);
+        assert_eq!(reader.read(first, writer.end(), &mut buffer).unwrap(), Read::Bytes(16));
+        assert_eq!(buffer[..], bytes_at(first.0..first.0 + 16)[..]);
+    }
+    let gap = Read::Gap { from: Offset(0), to: Offset(12 * BLOCK) };
+    assert_eq!(reader.read(Offset(0), writer.end(), &mut buffer).unwrap(), gap);
+}
+
+#[test]
 fn a_reader_never_looks_past_the_published_tail() {
     let (dir, mut writer, _events) = session(Retention::UNLIMITED);
     writer.append(b"published, not yet").unwrap();

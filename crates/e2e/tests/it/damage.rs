@@ -239,3 +239,118 @@ async fn what_a_kill_left_behind_is_removed_at_the_next_start() {
     assert!(!server.home().state().join("tokens.new").exists());
     assert!(!server.logged().contains("cannot be read"), "{}", server.logged());
 }
+
+/// Flips a bit of the file in the middle of the first of these words.
+fn flip(file: &std::path::Path, words: &str) -> usize {
+    let mut bytes = std::fs::read(file).expect("there");
+    let at =
+        bytes.windows(words.len()).position(|part| part == words.as_bytes()).expect("it is there") + words.len() / 2;
+    bytes[at] ^= 0x04;
+    std::fs::write(file, bytes).expect("written");
+    at
+}
+
+#[tokio::test]
+async fn a_living_session_with_damaged_events_says_so_and_can_be_ended() {
+    let server = Server::start();
+    let shell = server.session().await;
+    shell.gives("echo before").await;
+    shell.gives("echo the damaged one").await;
+    let events = server.home().state().join("sessions").join(&shell.id).join("events");
+    server.kill9();
+    let at = flip(&events, "echo the damaged one");
+    server.again();
+    let session = shell.look().await;
+    assert_eq!(session.status, SessionStatus::Running);
+    let trouble = session.trouble.expect("it is told");
+    let told: usize =
+        trouble.split("byte ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok()).expect("a place");
+    assert!(trouble.starts_with("damaged: events") && told < at && at - told < 200, "{trouble} ({at})");
+    assert_eq!(shell.command("c1").await.output.as_deref(), Some("before\n"));
+    // Nobody could be told how a command ends, so none is begun.
+    assert_eq!(shell.refusal("echo after").await, Some(api::ErrorCode::SessionNotReady));
+    assert_eq!(shell.ends().await.left, 0);
+    for _ in 0..2 {
+        let ended = shell.look().await;
+        assert_eq!((ended.status, ended.trouble.as_deref()), (SessionStatus::Terminated, Some(trouble.as_str())));
+        let exit = ended.exit.expect("it has ended");
+        assert!(exit.reason.starts_with("how it ended is not known; damaged: events"), "{exit:?}");
+        server.stop();
+        server.again();
+    }
+}
+
+#[tokio::test]
+async fn a_living_session_whose_spec_or_header_is_damaged_is_found_and_can_be_ended() {
+    let server = Server::start();
+    let (one, other) = (server.session().await, server.session().await);
+    for shell in [&one, &other] {
+        shell.gives("echo before").await;
+    }
+    server.kill9();
+    let sessions = server.home().state().join("sessions");
+    flip(&sessions.join(&one.id).join("spec"), "xterm-256color");
+    flip(&sessions.join(&other.id).join("events"), "ptydevnt");
+    server.again();
+    for (shell, file) in [(&one, "damaged: spec"), (&other, "damaged: events")] {
+        let session = shell.look().await;
+        assert_eq!(session.status, SessionStatus::Running);
+        assert!(session.trouble.as_ref().is_some_and(|trouble| trouble.starts_with(file)), "{session:?}");
+        assert!(
+            shell.bytes(0, session.journal.end_offset).await.windows(7).any(|part| part == b"before\r"),
+            "{session:?}"
+        );
+        assert_eq!(shell.refusal("echo after").await, Some(api::ErrorCode::SessionNotReady));
+        assert_eq!(shell.ends().await.left, 0);
+        assert_eq!(shell.look().await.status, SessionStatus::Terminated);
+    }
+}
+
+#[tokio::test]
+async fn ended_sessions_with_damage_are_listed_and_say_what_is_not_known() {
+    let server = Server::start();
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        let shell = server.session().await;
+        shell.gives("echo before").await;
+        shell.gives("seq 1 500").await;
+        shell.ends().await;
+        ids.push(shell.id);
+    }
+    assert_eq!(ended(&server).await, ids);
+    server.stop();
+    let file = |number: usize, name: &str| server.home().state().join("sessions").join(&ids[number]).join(name);
+    flip(&file(0, "events"), "seq 1 500");
+    flip(&file(1, "spec"), "xterm-256color");
+    let header = std::fs::read(file(2, "events")).expect("there");
+    std::fs::write(file(2, "events"), [b"x", &header[1..]].concat()).expect("written");
+    let journal = std::fs::File::options().write(true).open(file(3, "journal")).expect("there");
+    let cut = journal.metadata().expect("there").len() - 1_000;
+    journal.set_len(cut).expect("cut");
+    server.again();
+    assert_eq!(ended(&server).await, ids);
+    let mut told = Vec::new();
+    for id in &ids {
+        let session = server.client().session(id).await.expect("it is there");
+        assert_eq!((session.status, session.owner.is_empty()), (SessionStatus::Terminated, false));
+        let trouble = session.trouble.expect("it is told");
+        assert!(trouble.starts_with("damaged: "), "{trouble}");
+        told.push(trouble);
+    }
+    let parts =
+        ["events cannot be read from byte", "spec cannot be read", "events cannot be read (", "the output ends at"];
+    for (trouble, part) in told.iter().zip(parts) {
+        assert!(trouble.contains(part), "{trouble}");
+    }
+    // What is whole is told, and what is cut says so.
+    let command =
+        async |number: usize, id: &str| server.client().command(&ids[number], id, 10_000).await.expect("known");
+    for number in [0, 1, 3] {
+        assert_eq!(command(number, "c1").await.output.as_deref(), Some("before\n"), "{number}");
+    }
+    let cut = command(3, "c2").await;
+    assert!(cut.error.as_ref().is_some_and(|why| why.contains("output may be missing")), "{cut:?}");
+    for id in &ids {
+        assert!(server.client().purge(id, false).await.expect("it can be removed").freed_bytes.is_some());
+    }
+}

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holder::wire::{FromHolder, PROTOCOL, Status, Tail, ToHolder};
-use journal::EventsReader;
 use tokio::sync::{mpsc, watch};
 
 use super::feed::Published;
@@ -40,12 +39,13 @@ impl Manager {
             Err(_) => return Err(ActionError::Start { why: "the holder does not answer".to_owned() }),
         };
         let unreadable = |e: std::io::Error| ActionError::Start { why: format!("the session's folder: {e}") };
-        let shared = Arc::new(past::open(id, &folder, &self.store()).map_err(unreadable)?);
-        let events = EventsReader::open(&folder).map_err(unreadable)?;
+        let (shared, damage) = past::open(id, &folder, &self.store()).map_err(unreadable)?;
+        let shared = Arc::new(shared);
+        let events = past::events(&folder).map_err(unreadable)?;
         let (mailbox, requests) = mpsc::channel(limits::MAILBOX_MAX);
         let (tail_sender, tail) = watch::channel(Tail::default());
         let (feed_sender, feed) = watch::channel(Published::default());
-        let session = Session::new(
+        let mut session = Session::new(
             Arc::clone(&shared),
             link,
             events,
@@ -54,6 +54,7 @@ impl Manager {
             early,
             Arc::clone(&self.bulletin),
         );
+        damage.into_iter().for_each(|what| session.is_damaged(what));
         let handle = Handle {
             shared: Arc::clone(&shared),
             mailbox,
@@ -140,6 +141,9 @@ impl Manager {
     /// A session that ended while no server ran: its story goes on record, and nothing of it stays alive.
     pub(super) fn bury(&self, id: &SessionId) {
         let Some(past) = self.record(id) else { return };
+        if let Some(what) = &past.ledger.damage {
+            tracing::error!(session = %id, what, "the session's folder is damaged");
+        }
         if past.ledger.exit.is_none() {
             match holders::look(&past.shared.folder, None) {
                 Liveness::Dead(dead) => drop(holders::sweep(id, dead)),

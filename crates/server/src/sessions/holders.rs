@@ -148,7 +148,7 @@ fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
 }
 
 /// Why a session without a recorded exit has ended, in words.
-pub(crate) fn how_it_ended(folder: &Path) -> String {
+pub(crate) fn how_it_ended(folder: &Path, damage: Option<&str>) -> String {
     match look(folder, None) {
         Liveness::Copy((pid, _)) => {
             let original = folder_of(pid).map_or_else(String::new, |path| format!(" in {:?}", path));
@@ -156,9 +156,10 @@ pub(crate) fn how_it_ended(folder: &Path) -> String {
                 "this folder is a copy: the session lives with its holder (process {pid}){original}; nothing was ended"
             )
         }
-        Liveness::Unknown(_) | Liveness::Dead(_) | Liveness::Alive(_) | Liveness::NeverBegan => {
-            "the session's holder process was killed".to_owned()
-        }
+        Liveness::Unknown(_) | Liveness::Dead(_) | Liveness::Alive(_) | Liveness::NeverBegan => damage.map_or_else(
+            || "the session's holder process was killed".to_owned(),
+            |damage| format!("how it ended is not known; {damage}"),
+        ),
     }
 }
 

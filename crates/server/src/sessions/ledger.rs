@@ -146,6 +146,10 @@ pub(crate) struct Ledger {
     pub(crate) dropped_records: u64,
     pub(crate) ending: Option<String>,
     pub(crate) trouble: Option<String>,
+    /// How long the journal was when the newest event was written.
+    pub(crate) reached: u64,
+    /// What of the ground state cannot be read, so that what happened there is not known.
+    pub(crate) damage: Option<String>,
     pub(crate) last_us: u64,
     pub(crate) markers: VecDeque<(u64, u64)>,
     /// Offset and time of events, thinned out, to find a position by time.
@@ -199,6 +203,8 @@ impl Ledger {
             dropped_records: 0,
             ending: None,
             trouble: None,
+            reached: first,
+            damage: None,
             last_us: 0,
             markers: VecDeque::new(),
             times: VecDeque::new(),
@@ -220,6 +226,7 @@ impl Ledger {
     /// Takes one event of the holder's.
     pub(crate) fn event(&mut self, event: &Event, news: &mut Vec<News>) {
         self.last_us = self.last_us.max(event.time_us);
+        self.reached = self.reached.max(event.offset.0);
         self.note_time(event.offset.0, event.time_us);
         match event.record() {
             Some(Record::Started { holder_pid, shell_pid, cols, rows }) => {

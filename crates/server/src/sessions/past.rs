@@ -1,5 +1,6 @@
 //! Sessions that have ended: read from their folders when somebody asks, the same story as when they lived.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -15,7 +16,7 @@ use super::snapshot;
 use super::tape::{Step, Tape};
 use crate::action::{Boundary, CommandStatus, CommandView, Foreground, SessionStatus, SessionView};
 use crate::ids::SessionId;
-use crate::limits::SCAN_CHUNK;
+use crate::limits::{COLS_DEFAULT, ROWS_DEFAULT, SCAN_CHUNK};
 use crate::store::Store;
 
 /// An ended session.
@@ -38,10 +39,11 @@ impl Past {
         store: &Arc<Store>,
         mut ended: impl FnMut(&Command),
     ) -> std::io::Result<Self> {
-        let shared = Arc::new(open(id, folder, store)?);
+        let (shared, mut damage) = open(id, folder, store)?;
+        let shared = Arc::new(shared);
         let first = shared.reader.first()?;
         let mut ledger = Ledger::new(first.0, shared.spec.cols, shared.spec.rows);
-        let mut tape = Tape::new(EventsReader::open(folder)?);
+        let mut tape = Tape::new(events(folder)?);
         let (events_end, end) = (tape.events_end()?, shared.reader.len()?);
         let mut news = Vec::new();
         let mut tell = |ledger: &Ledger, news: &mut Vec<News>| {
@@ -73,13 +75,25 @@ impl Past {
             at = at.max(ledger.scanner.position());
             tell(&ledger, &mut news);
         }
+        damage = match damage {
+            None => tape.damage(events_end, false)?,
+            told => told,
+        };
+        let known_to = ledger.exit.map_or(ledger.reached, |(_, to, _)| to.max(ledger.reached));
+        if end.0 < known_to {
+            damage.get_or_insert_with(|| {
+                format!("damaged: the output ends at {}, and {known_to} bytes were printed", end.0)
+            });
+        }
+        ledger.damage = damage;
         // Whoever lost its marker at the very end has ended all the same.
         for id in ledger.ends_without_marker() {
             ledger.expire(id, ledger.scanner.position(), &mut news);
         }
         tell(&ledger, &mut news);
         if ledger.exit.is_none() {
-            ledger.ending.get_or_insert_with(|| holders::how_it_ended(folder));
+            let damage = ledger.damage.clone();
+            ledger.ending.get_or_insert_with(|| holders::how_it_ended(folder, damage.as_deref()));
         }
         let reason = snapshot::exit_of(&ledger).map_or_else(String::new, |e| e.reason);
         let at = ledger.exit.map_or(ledger.last_us, |(_, _, us)| us);
@@ -106,12 +120,55 @@ impl Past {
     }
 }
 
-/// Opens what all that speak of a session share.
-pub(crate) fn open(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io::Result<Shared> {
-    let spec = Spec::load(folder)?;
-    let meta = Meta::decode(&spec.meta);
-    let reader = Reader::open(folder)?;
-    Ok(Shared {
+/// What is said of a file of a session that is not what was written.
+fn damaged(file: &str, why: &std::io::Error) -> String {
+    format!("damaged: {file} cannot be read ({why}); what it holds is not known")
+}
+
+/// The file could be read, and is not what was written.
+fn is_damage(e: &std::io::Error) -> bool {
+    matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof)
+}
+
+/// The events of a session; none where their header is damaged, of which [`open`] tells.
+pub(crate) fn events(folder: &Path) -> std::io::Result<Option<EventsReader>> {
+    match EventsReader::open(folder) {
+        Err(e) if is_damage(&e) => Ok(None),
+        events => events.map(Some),
+    }
+}
+
+/// Opens what all that speak of a session share, and says what of it is damaged. What cannot be read of the spec is taken
+/// from the store: a session whose owner is not known is an admin's to see.
+pub(crate) fn open(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io::Result<(Shared, Option<String>)> {
+    let mut damage = None;
+    let (spec, meta) = match Spec::load(folder) {
+        Ok(spec) => {
+            let meta = Meta::decode(&spec.meta);
+            (spec, meta)
+        }
+        Err(e) if is_damage(&e) => {
+            damage = Some(damaged("spec", &e));
+            let row = store.session(id.as_str()).ok().flatten();
+            let meta = row.map_or_else(Meta::default, |row| Meta {
+                name: row.name,
+                owner: row.owner,
+                created_us: row.created_us,
+                key: row.key,
+                ..Meta::default()
+            });
+            (Spec { cols: COLS_DEFAULT, rows: ROWS_DEFAULT, ..Spec::default() }, meta)
+        }
+        Err(e) => return Err(e),
+    };
+    let reader = match Reader::open(folder) {
+        Err(e) if is_damage(&e) => {
+            damage.get_or_insert_with(|| damaged("events", &e));
+            Reader::open_alone(folder)?
+        }
+        reader => reader?,
+    };
+    let shared = Shared {
         id: id.clone(),
         folder: folder.to_owned(),
         meta,
@@ -121,5 +178,6 @@ pub(crate) fn open(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io
         startup_failed: Mutex::default(),
         faulted: AtomicBool::default(),
         stalled: AtomicBool::default(),
-    })
+    };
+    Ok((shared, damage))
 }

@@ -8,9 +8,10 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use journal::{Event, EventsReader, Offset, Read, Record};
+use journal::{Event, Offset, Read, Record};
 use terminal::{Boundaries, Boundary, Found, MarkerKind, Nonce, Scanner};
 
+use super::past;
 use super::session::Shared;
 use super::tape::{Step, Tape};
 use super::view;
@@ -72,7 +73,7 @@ pub(super) struct Recorder {
 impl Recorder {
     pub(super) fn new(shared: Arc<Shared>, version: CastVersion, extent: Extent) -> io::Result<Self> {
         let first = shared.reader.first()?.0.min(extent.end);
-        let tape = Tape::new(EventsReader::open(&shared.folder)?);
+        let tape = Tape::new(past::events(&shared.folder)?);
         let begun_us = shared.meta.created_us;
         let mut recorder = Self {
             tape,

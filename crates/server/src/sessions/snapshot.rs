@@ -44,7 +44,7 @@ pub(crate) fn session_view(
         first_offset: first,
         end_offset: end,
         exit: is_over.then(|| exit_of(ledger)).flatten(),
-        trouble: ledger.trouble.clone(),
+        trouble: ledger.damage.clone().or_else(|| ledger.trouble.clone()),
         tools: ledger.tools.clone(),
         profile: shared.meta.profile.clone(),
         startup_failed: super::manager::locked(&shared.startup_failed).clone(),
@@ -56,7 +56,15 @@ pub(crate) fn session_view(
 
 pub(crate) fn command_views(shared: &Shared, ledger: &Ledger) -> Vec<CommandView> {
     let at = ledger.scanner.position();
-    ledger.commands.iter().map(|c| command_view(shared, c, at)).collect()
+    let mut views: Vec<CommandView> = ledger.commands.iter().map(|c| command_view(shared, c, at)).collect();
+    if let Some(damage) = &ledger.damage {
+        // Its output goes to where nothing can be read, or its marks would have been there.
+        let is_cut = |c: &Command| c.start.is_none() || c.end.as_ref().is_none_or(|e| e.at >= at);
+        for (view, _) in views.iter_mut().zip(&ledger.commands).filter(|(_, c)| is_cut(c)) {
+            view.error = Some(format!("output may be missing: {damage}"));
+        }
+    }
+    views
 }
 
 pub(crate) fn command_view(shared: &Shared, c: &Command, journal_end: u64) -> CommandView {

@@ -11,7 +11,7 @@ use journal::{Event, EventsReader};
 /// The events that were not taken yet.
 #[derive(Debug)]
 pub(crate) struct Tape {
-    events: EventsReader,
+    events: Option<EventsReader>,
     next: Option<Event>,
     /// How long the journal was when the newest taken event was written.
     reached: u64,
@@ -28,7 +28,8 @@ pub(crate) enum Step {
 }
 
 impl Tape {
-    pub(crate) fn new(events: EventsReader) -> Self {
+    /// Without events where they cannot be read at all.
+    pub(crate) fn new(events: Option<EventsReader>) -> Self {
         Self { events, next: None, reached: 0 }
     }
 
@@ -36,7 +37,7 @@ impl Tape {
     /// `end`.
     pub(crate) fn next(&mut self, events_end: u64, at: u64, end: u64) -> io::Result<Step> {
         if self.next.is_none() {
-            self.next = self.events.next(events_end)?;
+            self.next = self.events.as_mut().map(|events| events.next(events_end)).transpose()?.flatten();
         }
         let Some(next) = &self.next else { return Ok(Step::AllOutput) };
         // A journal may end before its events say, when the machine went down.
@@ -50,6 +51,18 @@ impl Tape {
 
     /// The size of the events' file.
     pub(crate) fn events_end(&self) -> io::Result<u64> {
-        self.events.len()
+        self.events.as_ref().map_or(Ok(0), EventsReader::len)
+    }
+
+    /// What is to be said of records before `events_end` that cannot be read, when all the others were taken. A living
+    /// holder publishes the end of a whole record; the file of a dead one may end with zeros, which are no damage.
+    pub(crate) fn damage(&self, events_end: u64, is_published: bool) -> io::Result<Option<String>> {
+        let Some(events) = &self.events else { return Ok(None) };
+        let at = if is_published {
+            Some(events.at()).filter(|at| *at < events_end)
+        } else {
+            events.damaged_at(events_end)?
+        };
+        Ok(at.map(|at| format!("damaged: events cannot be read from byte {at} on; what happened later is not known")))
     }
 }

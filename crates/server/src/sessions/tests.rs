@@ -284,3 +284,36 @@ async fn beyond_a_number_of_ended_sessions_the_oldest_go() {
     let rows = manager.store().sessions().expect("rows");
     assert_eq!((rows.len(), rows[0].id.as_str()), (super::retention::PASTS_MAX, ids[MORE].as_str()));
 }
+
+#[tokio::test]
+async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_another_story() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let manager = Manager::start(&config(dir.path())).await.expect("a manager");
+    let id = manager.create(&me(), &wish(dir.path())).await.expect("a session").id;
+    run(&manager, &id, "cd /; echo one; (exit 3)").await;
+    run(&manager, &id, "false | true").await;
+    let end = Terminate { session: id.clone(), force: false, signo: None, grace: None, purges: false };
+    manager.terminate(&me(), &end).await.expect("it ends");
+    let folder = manager.folder().join(id.as_str());
+    let load = || super::past::Past::load(&id, &folder, &manager.store());
+    let story = |past: &super::past::Past| format!("{:?} {:?}", past.view(), past.commands());
+    let truth = story(&load().expect("whole"));
+    let mut damaged = 0;
+    for name in ["events", "spec"] {
+        let path = folder.join(name);
+        let whole = std::fs::read(&path).expect("there");
+        // Every byte of the header and of the first records, and then every seventh.
+        for at in (0..whole.len()).filter(|at| *at < 200 || at % 7 == 0) {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 1 << (at % 8);
+            std::fs::write(&path, &flipped).expect("written");
+            let past = load().expect("it can be shown");
+            let is_said = past.view().trouble.is_some_and(|trouble| trouble.starts_with("damaged: "));
+            assert!(is_said || story(&past) == truth, "{name} at {at}");
+            damaged += usize::from(is_said);
+        }
+        std::fs::write(&path, &whole).expect("written");
+    }
+    assert!(damaged > 300, "{damaged}");
+    assert_eq!(story(&load().expect("whole")), truth);
+}

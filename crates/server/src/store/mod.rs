@@ -292,6 +292,11 @@ impl Store {
         Ok(rows)
     }
 
+    /// One session.
+    pub(crate) fn session(&self, id: &str) -> Result<Option<SessionRow>, StoreError> {
+        Ok(self.sessions()?.into_iter().find(|row| row.id == id))
+    }
+
     /// A page of the sessions that have ended, and how many there are in all.
     pub(crate) fn ended(&self, wanted: &Wanted<'_>) -> Result<(Vec<String>, usize), StoreError> {
         /// What is not written yet stands in for what is.

@@ -139,6 +139,10 @@ impl Session {
         if self.ledger.exit.is_some() {
             return drop(started.send(Err(self.ended_error())));
         }
+        if self.ledger.damage.is_some() {
+            // Whether it began, and how it ends, might be told where nothing can be read.
+            return drop(started.send(Err(self.not_ready(&self.why_not_ready()))));
+        }
         if let Some(inside) = self.ledger.inside.as_ref().map(|inside| inside.id) {
             return drop(started.send(Err(self.busy_error(inside))));
         }

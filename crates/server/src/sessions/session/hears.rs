@@ -73,11 +73,14 @@ impl Session {
                     output_to = Some(to);
                     break;
                 }
-                Ok(Step::AllOutput) => self.has_events = false,
-                Err(e) => {
-                    tracing::error!(session = %self.shared.id, error = %e, "the events cannot be read");
+                Ok(Step::AllOutput) => {
                     self.has_events = false;
+                    match self.tape.damage(tail.events, !self.is_tail_last) {
+                        Ok(damage) => damage.into_iter().for_each(|what| self.is_damaged(what)),
+                        Err(e) => self.events_unreadable(&e),
+                    }
                 }
+                Err(e) => self.events_unreadable(&e),
             }
         }
         let (cols, rows) = (self.ledger.cols, self.ledger.rows);
@@ -109,6 +112,19 @@ impl Session {
             if self.is_idle() {
                 self.heed_image();
             }
+        }
+    }
+
+    fn events_unreadable(&mut self, e: &std::io::Error) {
+        tracing::error!(session = %self.shared.id, error = %e, "the events cannot be read");
+        self.has_events = false;
+    }
+
+    /// Says once what cannot be read.
+    pub(crate) fn is_damaged(&mut self, what: String) {
+        if self.ledger.damage.is_none() {
+            tracing::error!(session = %self.shared.id, what, "the session's folder is damaged");
+            self.ledger.damage = Some(what);
         }
     }
 
@@ -161,7 +177,16 @@ impl Session {
                 self.waiters.iter_mut().for_each(|w| w.goes_on_from(to.0));
                 self.on_news(news);
             }
-            Ok(Read::End) => return false,
+            Ok(Read::End) => {
+                if at < limit.0 {
+                    // The holder has told of what the file has not.
+                    self.is_damaged(format!("damaged: the output ends at {at}, and {} bytes were printed", limit.0));
+                    self.ledger.skip_to(limit.0, &mut news);
+                    self.on_news(news);
+                    return true;
+                }
+                return false;
+            }
             Err(e) => {
                 tracing::error!(session = %self.shared.id, error = %e, "the journal cannot be read");
                 return false;

@@ -201,6 +201,7 @@ impl Session {
 
     /// The connection has ended: everything that the holder wrote is on disk.
     pub(super) fn on_last_tail(&mut self) {
+        self.is_tail_last = true;
         let journal = self.shared.reader.len().unwrap_or_default();
         self.on_tail(Tail { journal, events: self.tape.events_end().unwrap_or_default() });
     }
@@ -216,14 +217,11 @@ impl Session {
                 Liveness::Alive(_) | Liveness::Copy(_) | Liveness::Unknown(_) | Liveness::NeverBegan => 0,
             };
             tracing::warn!(session = %self.shared.id, swept, "the holder is gone");
-            self.ledger.ending = Some("the session's holder process was killed".to_owned());
-            self.give_up_inside(CommandStatus::Terminated, "the session's holder process was killed");
-            self.ledger.end_current(
-                CommandStatus::Terminated,
-                "the session's holder process was killed",
-                Boundary::Attested,
-                micros(SystemTime::now()),
-            );
+            let why = holders::how_it_ended(&self.shared.folder, self.ledger.damage.as_deref());
+            self.give_up_inside(CommandStatus::Terminated, &why);
+            let now_us = micros(SystemTime::now());
+            self.ledger.end_current(CommandStatus::Terminated, &why, Boundary::Attested, now_us);
+            self.ledger.ending = Some(why);
             self.note(self.ledger.scanner.held_from(), SessionEvent::Exited(snapshot::exit_of(&self.ledger)));
             self.finish_where(|_| true, EndedBy::Exited);
         }

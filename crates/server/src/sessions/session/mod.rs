@@ -360,6 +360,8 @@ pub(crate) struct Session {
     /// The shell's children that were stopped when it was looked last.
     stopped: Vec<Identity>,
     holder_gone: bool,
+    /// The tail is the size of the files, because the holder publishes none any more.
+    is_tail_last: bool,
     /// Those who wait were told that the shell has gone.
     exit_told: bool,
     displaced: bool,
@@ -369,7 +371,7 @@ impl Session {
     pub(crate) fn new(
         shared: Arc<Shared>,
         link: Link,
-        events: EventsReader,
+        events: Option<EventsReader>,
         mailbox: mpsc::Receiver<Request>,
         (tail, feed): (watch::Sender<Tail>, watch::Sender<Published>),
         early: Vec<FromHolder>,
@@ -432,6 +434,7 @@ impl Session {
             may_have_stopped: false,
             stopped: Vec::new(),
             holder_gone: false,
+            is_tail_last: false,
             exit_told: false,
             displaced: false,
         }

@@ -122,7 +122,7 @@ impl Session {
     pub(crate) fn snapshot(&mut self, command: Option<u32>) -> Snapshot {
         let status = if self.ledger.exit.is_some() || self.holder_gone {
             SessionStatus::Terminated
-        } else if self.ledger.prompt_seen || self.is_heuristic {
+        } else if self.ledger.prompt_seen || self.is_heuristic || self.ledger.damage.is_some() {
             SessionStatus::Running
         } else {
             SessionStatus::Creating
@@ -217,6 +217,9 @@ impl Session {
     }
 
     pub(super) fn why_not_ready(&self) -> String {
+        if let Some(damage) = &self.ledger.damage {
+            return format!("{damage}; end it and start another one");
+        }
         if self.is_heuristic && !self.shared.spec.attests {
             return "it is not waiting for a command; send_input_to_terminal types at what runs in it".to_owned();
         }
