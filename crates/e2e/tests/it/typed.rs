@@ -1,6 +1,9 @@
 //! What a person types at the prompt is told as what runs: by the kernel's word, in every shell, and no command gets in.
 
-use api::{EndedBy, ErrorCode, ExecuteRequest, Foreground, InputRequest, NumberOrName, SignalRequest, WaitRequest};
+use api::{
+    CreateRequest, EndedBy, ErrorCode, ExecuteRequest, Foreground, InputRequest, NumberOrName, SignalRequest,
+    WaitRequest,
+};
 use e2e::{Server, count, eventually};
 
 use crate::dialects::{Trial, each};
@@ -112,4 +115,19 @@ async fn what_ends_its_session_was_typed_and_sent_all_the_same() {
         let killed = SignalRequest { signal: name, target: Some(NumberOrName::Name("session".to_owned())) };
         server.client().signal(&shell.id, &killed).await.expect("it was sent");
     }
+}
+
+#[tokio::test]
+async fn a_program_without_hooks_is_never_sent_a_key_of_ours() {
+    let server = Server::start();
+    let request = CreateRequest { shell: Some("sqlite3".to_owned()), ..CreateRequest::default() };
+    let shell = server.session_with(request).await;
+    // It reads again before its command is old enough to have ended.
+    for millis in (0..150).step_by(10) {
+        let command = format!(".shell sleep 0.{millis:03}");
+        let done = shell.run(&command).await;
+        assert_eq!(done.ended_by, Some(EndedBy::Ended), "{command}: {done:?}");
+    }
+    let shown = shell.journal().await.escape_ascii().to_string();
+    assert!(!shown.contains("338~") && !shown.contains("...>"), "{shown}");
 }

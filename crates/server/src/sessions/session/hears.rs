@@ -366,8 +366,9 @@ impl Session {
         if self.is_heuristic && self.reads_commands() {
             self.run_pending();
         }
-        // A shell whose prompt was never reported has not read our script, or asks something by its editor.
-        let is_odd = self.ledger.current.is_some() || !self.ledger.prompt_seen && !self.is_heuristic;
+        // A shell whose prompt was never reported has not read our script, or asks something by its editor. One without our
+        // hooks has no key that makes it report: its command ends when it reads.
+        let is_odd = !self.is_heuristic && (self.ledger.current.is_some() || !self.ledger.prompt_seen);
         let editor_has_it = state.foreground == wire::Foreground::Editor && is_odd;
         match ((editor_has_it && !self.ledger.still_inside) || self.has_replaced_itself(state), self.editor_since) {
             (true, None) => self.editor_since = Some(Instant::now()),
