@@ -52,6 +52,8 @@ pub enum ErrorCode {
     NothingRuns,
     /// The program took only a part of the input.
     InputStalled,
+    /// A secret was to be typed where the terminal shows what is typed.
+    WouldEcho,
     /// A bound was reached.
     LimitReached,
     /// Too many requests, or too many wrong tokens; `Retry-After` says when to ask again.
@@ -68,7 +70,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for documents and tests.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::MalformedBody,
         Self::InvalidField,
         Self::BodyTooLarge,
@@ -90,6 +92,7 @@ impl ErrorCode {
         Self::SessionNotReady,
         Self::NothingRuns,
         Self::InputStalled,
+        Self::WouldEcho,
         Self::LimitReached,
         Self::RateLimited,
         Self::KeyReused,
@@ -107,9 +110,12 @@ impl ErrorCode {
             Self::RouteNotFound | Self::SessionNotFound | Self::CommandNotFound | Self::TokenNotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::BodyLate => 408,
-            Self::SessionAlive | Self::SessionBusy | Self::SessionNotReady | Self::NothingRuns | Self::InputStalled => {
-                409
-            }
+            Self::SessionAlive
+            | Self::SessionBusy
+            | Self::SessionNotReady
+            | Self::NothingRuns
+            | Self::InputStalled
+            | Self::WouldEcho => 409,
             Self::SessionEnded => 410,
             Self::BodyTooLarge => 413,
             Self::InvalidField | Self::KeyReused | Self::StartFailed => 422,
@@ -125,6 +131,7 @@ impl ErrorCode {
         match self {
             Self::SessionBusy
             | Self::SessionNotReady
+            | Self::WouldEcho
             | Self::LimitReached
             | Self::RateLimited
             | Self::BodyLate
@@ -178,6 +185,7 @@ impl ErrorCode {
             | Self::SessionBusy
             | Self::SessionNotReady
             | Self::NothingRuns
+            | Self::WouldEcho
             | Self::LimitReached
             | Self::RateLimited
             | Self::KeyReused
@@ -209,6 +217,7 @@ impl ErrorCode {
             Self::SessionNotReady => "The shell is not at its prompt",
             Self::NothingRuns => "Nothing runs that could read input",
             Self::InputStalled => "The program does not read its input",
+            Self::WouldEcho => "The terminal shows what is typed",
             Self::LimitReached => "A limit is reached",
             Self::RateLimited => "Too many requests",
             Self::KeyReused => "The idempotency key was used before",
@@ -242,6 +251,7 @@ impl ErrorCode {
             Self::SessionNotReady => "session_not_ready",
             Self::NothingRuns => "nothing_runs",
             Self::InputStalled => "input_stalled",
+            Self::WouldEcho => "would_echo",
             Self::LimitReached => "limit_reached",
             Self::RateLimited => "rate_limited",
             Self::KeyReused => "key_reused",

@@ -107,6 +107,7 @@ fn of(code: ErrorCode) -> u8 {
         | ErrorCode::SessionNotReady
         | ErrorCode::NothingRuns
         | ErrorCode::InputStalled
+        | ErrorCode::WouldEcho
         | ErrorCode::LimitReached
         | ErrorCode::RateLimited
         | ErrorCode::KeyReused

@@ -191,3 +191,33 @@ async def test_a_client_that_goes_takes_its_session_when_asked_to(desk):
     assert left != {}
     with watched(left) as ends:
         await ends(2 * NOISE)
+
+
+@pytest.mark.parametrize(
+    "shell, enter, inside, command",
+    [
+        ("bash", None, False, "echo ran >>ran; cat gate"),
+        ("dash", None, False, "echo ran >>ran; cat gate"),
+        ("bash", "env PS1='in$ ' dash", True, "echo ran >>ran; cat gate"),
+        ("bash", "exec bash --norc", False, "echo ran >>ran; cat gate"),
+        ("python3", None, False, "import os; _ = os.system('echo ran >>ran; cat gate')"),
+        ("sqlite3", None, False, ".shell echo ran >>ran; cat gate"),
+    ],
+)
+async def test_a_call_that_is_sent_again_to_the_next_server_runs_its_command_once(desk, shell, enter, inside, command):
+    session = await desk.session(shell=shell)
+    if enter:
+        await session.run(enter, timeout=20)
+    desk.gate()
+    call = asyncio.create_task(session.run(command, inside=inside, timeout=20))
+    ran = desk.project / "ran"
+    async with asyncio.timeout(10):
+        while not ran.exists():
+            await desk.agent.call("list_terminal_sessions")
+    await desk.kill_server()
+    await desk.open_gate()
+    answer = await call
+    assert not answer.is_error, answer
+    assert not answer.is_running, answer
+    assert "opened" in answer.output
+    assert ran.read_text() == "ran\n"

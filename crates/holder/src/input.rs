@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 use rustix::io::Errno;
 use sys::pty::Modes;
 
-use crate::wire::{Key, Status};
+use crate::wire::{Key, Status, is_same_name};
 
 /// How much of one line is handed over at once; the kernel's own limit is 4,095 and a newline.
 const PIECE_BYTES: usize = 3_500;
@@ -20,9 +20,12 @@ const WAITING_BYTES_MAX: usize = 2 << 20;
 /// One request to type something.
 #[derive(Debug)]
 pub(crate) struct Typing {
-    /// Who asked: the client and its sequence number.
-    pub(crate) from: (u64, u32),
+    /// Who asked: clients and their sequence numbers.
+    pub(crate) from: Vec<(u64, u32)>,
     pub(crate) key: Key,
+    /// The command whose line it is, 0 for none.
+    command: u32,
+    is_secret: bool,
     bytes: Vec<u8>,
     written: usize,
     patience_us: u64,
@@ -43,32 +46,53 @@ pub(crate) struct Keyboard {
 /// A request that is over.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Typed {
-    pub(crate) from: (u64, u32),
+    pub(crate) from: Vec<(u64, u32)>,
     pub(crate) key: Key,
     pub(crate) status: Status,
+    /// The command's number where its line was typed, else how many bytes were.
     pub(crate) value: u64,
+    pub(crate) is_command: bool,
+}
+
+impl Typing {
+    fn over(self, status: Status) -> Typed {
+        let is_command = self.command != 0;
+        let is_whole = status == Status::Ok && is_command;
+        let value = if is_whole { u64::from(self.command) } else { self.written as u64 };
+        Typed { from: self.from, key: self.key, status, value, is_command }
+    }
 }
 
 impl Keyboard {
-    /// Takes a request, or says why not.
-    pub(crate) fn accept(
-        &mut self,
-        from: (u64, u32),
-        key: Key,
-        bytes: Vec<u8>,
-        patience_us: u64,
-        now: u64,
-        modes: Option<Modes>,
-    ) -> Result<(), (Status, u64)> {
+    /// Whether these bytes can be taken; if not, why not.
+    pub(crate) fn takes(&self, bytes: &[u8], modes: Option<Modes>) -> Result<(), (Status, u64)> {
         if self.waiting + bytes.len() > WAITING_BYTES_MAX {
             return Err((Status::Stalled, 0));
         }
-        if modes.is_some_and(|m| m.canonical && cannot_be_split(&bytes, &m)) {
+        if modes.is_some_and(|m| m.canonical && cannot_be_split(bytes, &m)) {
             return Err((Status::LineTooLong, PIECE_BYTES as u64));
         }
-        self.waiting += bytes.len();
-        self.queue.push_back(Typing { from, key, bytes, written: 0, patience_us, gives_up_at: now + patience_us });
         Ok(())
+    }
+
+    /// Takes a request.
+    pub(crate) fn push(
+        &mut self,
+        from: Vec<(u64, u32)>,
+        key: Key,
+        bytes: Vec<u8>,
+        (command, is_secret): (u32, bool),
+        patience_us: u64,
+        now: u64,
+    ) {
+        self.waiting += bytes.len();
+        let gives_up_at = now + patience_us;
+        self.queue.push_back(Typing { from, key, command, is_secret, bytes, written: 0, patience_us, gives_up_at });
+    }
+
+    /// The request of this caller's key, if it is being typed.
+    pub(crate) fn same(&mut self, key: &Key) -> Option<&mut Typing> {
+        self.queue.iter_mut().find(|typing| is_same_name(&typing.key, key))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -83,16 +107,21 @@ impl Keyboard {
     /// Types no more of anything, and the line that the kernel held is gone.
     pub(crate) fn give_up(&mut self) -> Vec<Typed> {
         (self.waiting, self.line, self.owes_push) = (0, 0, false);
-        let given_up = |t: Typing| Typed { from: t.from, key: t.key, status: Status::Stalled, value: t.written as u64 };
-        self.queue.drain(..).map(given_up).collect()
+        self.queue.drain(..).map(|typing| typing.over(Status::Stalled)).collect()
     }
 
     /// Writes what the terminal takes now; gives the requests that are over.
     pub(crate) fn turn(&mut self, leader: BorrowedFd<'_>, now: u64) -> Vec<Typed> {
         let mut over = Vec::new();
         while let Some(typing) = self.queue.front_mut() {
-            let result = write_some(leader, typing, &mut self.line, &mut self.owes_push);
+            // A program that has not read all of it may have gone, and the next one shows what is typed.
+            let is_shown = typing.is_secret && sys::pty::modes(leader).is_ok_and(|m| m.echo);
+            let result = match is_shown {
+                true => Err(Errno::CANCELED),
+                false => write_some(leader, typing, &mut self.line, &mut self.owes_push),
+            };
             let (status, done) = match result {
+                Err(Errno::CANCELED) => (Status::Stalled, true),
                 Ok(0) if typing.written >= typing.bytes.len() => (Status::Ok, true),
                 Ok(0) | Err(Errno::AGAIN | Errno::INTR) => (Status::Stalled, now >= typing.gives_up_at),
                 Ok(_) => {
@@ -106,7 +135,7 @@ impl Keyboard {
             }
             self.waiting -= typing.bytes.len();
             if let Some(t) = self.queue.pop_front() {
-                over.push(Typed { from: t.from, key: t.key, status, value: t.written as u64 });
+                over.push(t.over(status));
             }
         }
         over

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use crate::wire::{ENDS_LINE, Key, NO_KEY, Status};
+use crate::wire::{ENDS_LINE, Key, NO_KEY, Status, is_same_name};
 
 /// How many idempotency keys a session remembers.
 const KEYS_MAX: usize = 256;
@@ -48,7 +48,7 @@ pub(crate) struct Prompt {
     is_asked: bool,
     /// A prompt came that was not the running command's: a refusal that comes behind it leaves the shell at that prompt.
     has_prompted: bool,
-    keys: VecDeque<(Key, u64)>,
+    keys: VecDeque<(Key, Status, u64)>,
     /// Something was typed since the last command was handed over: by a person at the prompt, or for a program that may
     /// have left it to the prompt.
     is_touched: bool,
@@ -206,19 +206,21 @@ impl Prompt {
 
     /// What this key got before. Its first half names the caller's key and its second half the request's body.
     pub(crate) fn earlier(&self, key: &Key) -> Option<(Status, u64)> {
-        if *key == NO_KEY {
-            return None;
-        }
-        let (known, value) = self.keys.iter().find(|(k, _)| k.first_chunk::<8>() == key.first_chunk::<8>())?;
-        Some((if known == key { Status::Duplicate } else { Status::KeyReused }, *value))
+        let (known, status, value) = self.keys.iter().find(|(k, ..)| is_same_name(k, key))?;
+        Some(match (known == key, status) {
+            (false, _) => (Status::KeyReused, *value),
+            (true, Status::Ok) => (Status::Duplicate, *value),
+            // What was not done in full is told as it was.
+            (true, status) => (*status, *value),
+        })
     }
 
-    pub(crate) fn remember(&mut self, key: Key, value: u64) {
+    pub(crate) fn remember(&mut self, key: Key, status: Status, value: u64) {
         if key != NO_KEY {
             if self.keys.len() == KEYS_MAX {
                 self.keys.pop_front();
             }
-            self.keys.push_back((key, value));
+            self.keys.push_back((key, status, value));
         }
     }
 }
@@ -290,12 +292,12 @@ mod tests {
     #[test]
     fn keys_are_remembered_up_to_a_bound() {
         let mut p = ready();
-        p.remember(NO_KEY, 1);
+        p.remember(NO_KEY, Status::Ok, 1);
         assert_eq!(p.earlier(&NO_KEY), None);
         for n in 0..=256u64 {
             let mut key = NO_KEY;
             key[..8].copy_from_slice(&(n + 1).to_le_bytes());
-            p.remember(key, n);
+            p.remember(key, Status::Ok, n);
         }
         let mut first = NO_KEY;
         first[0] = 1;

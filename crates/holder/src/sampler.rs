@@ -142,7 +142,7 @@ impl Sampler {
     }
 
     /// The next look is told whatever it sees.
-    fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.last = None;
         self.candidate = None;
     }

@@ -7,14 +7,23 @@
 use journal::Offset;
 
 /// The version that both ends announce; it only says which optional fields to expect.
-pub const PROTOCOL: u16 = 1;
-/// The largest frame that either end accepts: a command of 1 MiB and room for what comes with it.
-pub const FRAME_BYTES_MAX: usize = 2 << 20;
+pub const PROTOCOL: u16 = 2;
+/// From this version on a holder knows [`ToHolder::Type`] and [`ToHolder::Judge`].
+pub const TYPES_LINES: u16 = 2;
+/// The largest frame that either end accepts: a command of 1 MiB, the line that is typed for it, and room for what comes with
+/// them.
+pub const FRAME_BYTES_MAX: usize = (2 << 20) + (4 << 10);
 
 /// A caller's idempotency key: eight bytes that stand for the key, eight for the request's body. All zero means none.
 pub type Key = [u8; 16];
 /// The key that means "no key".
 pub const NO_KEY: Key = [0; 16];
+
+/// Whether both are made of the same key of a caller's; the requests' bodies may differ.
+#[must_use]
+pub fn is_same_name(one: &Key, other: &Key) -> bool {
+    *one != NO_KEY && one.first_chunk::<8>() == other.first_chunk::<8>()
+}
 
 /// What a server says. Requests carry a sequence number that comes back in [`FromHolder::Done`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,6 +113,42 @@ pub enum ToHolder {
     Ping {
         /// Comes back in the answer.
         seq: u32,
+    },
+    /// Type the line of a command that no key of ours hands over, and keep the command on record.
+    Type {
+        /// Comes back in the answer, whose value is the command's number.
+        seq: u32,
+        /// The same key again is answered with the same command.
+        key: Key,
+        /// As of [`Self::Input`].
+        patience_ms: u32,
+        /// The command's number.
+        id: u32,
+        /// It is for a shell inside the session's own.
+        is_inside: bool,
+        /// By which the marks in its line are known.
+        nonce: u64,
+        /// The command.
+        text: Vec<u8>,
+        /// What is typed for it.
+        line: Vec<u8>,
+    },
+    /// A command has ended without the shell's report: keep that on record. The numbers are understood by servers only.
+    Judge {
+        /// The command.
+        command: u32,
+        /// How it ended.
+        status: u8,
+        /// How sure that is.
+        boundary: u8,
+        /// The shell's hooks are gone, and commands are typed from now on.
+        is_hookless: bool,
+        /// Where its output ended.
+        end: Offset,
+        /// When, in microseconds of Unix time.
+        time_us: u64,
+        /// In words.
+        why: Vec<u8>,
     },
 }
 
@@ -240,6 +285,8 @@ pub enum Status {
     NoProcess = 9,
     /// This key was here before, with another body.
     KeyReused = 10,
+    /// It is a secret, and the terminal shows what is typed; nothing of it was.
+    WouldEcho = 11,
 }
 
 mod kind {
@@ -254,6 +301,8 @@ mod kind {
     pub const REPORT: u8 = 0x16;
     pub const PING: u8 = 0x17;
     pub const LIMITED: u8 = 0x18;
+    pub const TYPE: u8 = 0x19;
+    pub const JUDGE: u8 = 0x1a;
     pub const FROM_HELLO: u8 = 0x82;
     pub const TAIL: u8 = 0x83;
     pub const STATE: u8 = 0x84;
@@ -288,6 +337,25 @@ impl ToHolder {
             Self::Report { seq } => e.u8(kind::REPORT).u32(*seq),
             Self::Limited { limit, command, count } => e.u8(kind::LIMITED).u8(*limit).u32(*command).u64(*count),
             Self::Ping { seq } => e.u8(kind::PING).u32(*seq),
+            Self::Type { seq, key, patience_ms, id, is_inside, nonce, text, line } => e
+                .u8(kind::TYPE)
+                .u32(*seq)
+                .raw(key)
+                .u32(*patience_ms)
+                .u32(*id)
+                .bool(*is_inside)
+                .u64(*nonce)
+                .bytes(text)
+                .bytes(line),
+            Self::Judge { command, status, boundary, is_hookless, end, time_us, why } => e
+                .u8(kind::JUDGE)
+                .u32(*command)
+                .u8(*status)
+                .u8(*boundary)
+                .bool(*is_hookless)
+                .u64(end.0)
+                .u64(*time_us)
+                .bytes(why),
         };
         e.take()
     }
@@ -325,6 +393,25 @@ impl ToHolder {
             kind::REPORT => Self::Report { seq: d.u32()? },
             kind::LIMITED => Self::Limited { limit: d.u8()?, command: d.u32()?, count: d.u64()? },
             kind::PING => Self::Ping { seq: d.u32()? },
+            kind::TYPE => Self::Type {
+                seq: d.u32()?,
+                key: d.key()?,
+                patience_ms: d.u32()?,
+                id: d.u32()?,
+                is_inside: d.bool()?,
+                nonce: d.u64()?,
+                text: d.bytes()?.to_vec(),
+                line: d.bytes()?.to_vec(),
+            },
+            kind::JUDGE => Self::Judge {
+                command: d.u32()?,
+                status: d.u8()?,
+                boundary: d.u8()?,
+                is_hookless: d.bool()?,
+                end: Offset(d.u64()?),
+                time_us: d.u64()?,
+                why: d.bytes()?.to_vec(),
+            },
             _ => return None,
         })
     }
@@ -426,6 +513,7 @@ impl Status {
             Self::Failed,
             Self::NoProcess,
             Self::KeyReused,
+            Self::WouldEcho,
         ]
         .get(usize::from(number))
         .copied()
@@ -624,6 +712,25 @@ mod tests {
             ToHolder::Report { seq: 6 },
             ToHolder::Ping { seq: 7 },
             ToHolder::Limited { limit: 1, command: 2, count: 1 << 40 },
+            ToHolder::Type {
+                seq: 8,
+                key: [7; 16],
+                patience_ms: 9,
+                id: 1_000_001,
+                is_inside: true,
+                nonce: 1 << 50,
+                text: b"1 + 1".to_vec(),
+                line: b"1 + 1\n".to_vec(),
+            },
+            ToHolder::Judge {
+                command: 3,
+                status: 1,
+                boundary: 2,
+                is_hookless: true,
+                end: Offset(1 << 41),
+                time_us: 1 << 51,
+                why: b"the hooks are gone".to_vec(),
+            },
         ];
         let stream: Vec<u8> = to.iter().flat_map(ToHolder::encode).collect();
         for cut in [1, 2, 3, 7, 1000] {
@@ -660,8 +767,11 @@ mod tests {
     #[test]
     fn a_state_of_an_older_holder_is_read() {
         let state = [kind::STATE, Foreground::Reads as u8, 1, 0, 1, 8, 0, 0, 0, 9, 0, 0, 0];
-        let Some(FromHolder::State(state)) = FromHolder::decode(&state) else { panic!("a state") };
-        assert_eq!((state.foreground, state.group, state.pid, state.answered), (Foreground::Reads, 8, 9, Offset(0)));
+        let told = match FromHolder::decode(&state) {
+            Some(FromHolder::State(s)) => Some((s.foreground, s.group, s.pid, s.answered)),
+            _ => None,
+        };
+        assert_eq!(told, Some((Foreground::Reads, 8, 9, Offset(0))));
     }
 
     #[test]

@@ -34,6 +34,10 @@ impl Kind {
     pub const SIGNALLED: Self = Self(11);
     /// The session ran into one of its limits.
     pub const LIMITED: Self = Self(12);
+    /// A command was accepted that runs by being typed.
+    pub const TYPED: Self = Self(13);
+    /// A command ended that the shell did not report.
+    pub const JUDGED: Self = Self(14);
 
     /// Whether this may be among the last words of a session, for which room is kept when the disk is full.
     #[must_use]
@@ -98,6 +102,10 @@ pub enum Record<'a> {
     Signalled { target: i32, signo: i32, errno: i32 },
     /// Limit number `limit` was hit so many times in all while this command ran, 0 for none.
     Limited { limit: u8, command: u32, count: u64 },
+    /// A command's line is typed, at the session's program or at a shell inside it; the marks in it carry the nonce.
+    Typed { id: u32, is_inside: bool, nonce: u64, key: [u8; 16], text: &'a [u8] },
+    /// How a command ended of which the shell said nothing, how sure that is, whether the shell has lost its hooks, and words.
+    Judged { command: u32, status: u8, boundary: u8, is_hookless: bool, end: Offset, time_us: u64, why: &'a [u8] },
 }
 
 impl<'a> Record<'a> {
@@ -117,6 +125,8 @@ impl<'a> Record<'a> {
             Self::Retained { .. } => Kind::RETAINED,
             Self::Signalled { .. } => Kind::SIGNALLED,
             Self::Limited { .. } => Kind::LIMITED,
+            Self::Typed { .. } => Kind::TYPED,
+            Self::Judged { .. } => Kind::JUDGED,
         }
     }
 
@@ -156,6 +166,17 @@ impl<'a> Record<'a> {
             Self::Limited { limit, command, count } => {
                 (fixed.with(&[limit]).with(&command.to_le_bytes()).with(&count.to_le_bytes()), &[])
             }
+            Self::Typed { id, is_inside, nonce, key, text } => {
+                (fixed.with(&id.to_le_bytes()).with(&[u8::from(is_inside)]).with(&nonce.to_le_bytes()).with(&key), text)
+            }
+            Self::Judged { command, status, boundary, is_hookless, end, time_us, why } => (
+                fixed
+                    .with(&command.to_le_bytes())
+                    .with(&[status, boundary, u8::from(is_hookless)])
+                    .with(&end.0.to_le_bytes())
+                    .with(&time_us.to_le_bytes()),
+                why,
+            ),
         }
     }
 
@@ -208,6 +229,22 @@ impl<'a> Record<'a> {
                 limit: u8::from_le_bytes(fields.take()?),
                 command: u32::from_le_bytes(fields.take()?),
                 count: u64::from_le_bytes(fields.take()?),
+            },
+            Kind::TYPED => Self::Typed {
+                id: u32::from_le_bytes(fields.take()?),
+                is_inside: fields.take()? != [0],
+                nonce: u64::from_le_bytes(fields.take()?),
+                key: fields.take()?,
+                text: fields.0,
+            },
+            Kind::JUDGED => Self::Judged {
+                command: u32::from_le_bytes(fields.take()?),
+                status: u8::from_le_bytes(fields.take()?),
+                boundary: u8::from_le_bytes(fields.take()?),
+                is_hookless: fields.take()? != [0],
+                end: Offset(u64::from_le_bytes(fields.take()?)),
+                time_us: u64::from_le_bytes(fields.take()?),
+                why: fields.0,
             },
             _ => return None,
         })

@@ -28,6 +28,16 @@ fn every_record() -> Vec<Record<'static>> {
         Record::Retained { first: Offset(1 << 20) },
         Record::Signalled { target: -42, signo: 2, errno: 0 },
         Record::Limited { limit: 3, command: 7, count: 1 << 33 },
+        Record::Typed { id: 1_000_001, is_inside: true, nonce: 1 << 50, key: [8; 16], text: b"1 + 1" },
+        Record::Judged {
+            command: 7,
+            status: 1,
+            boundary: 2,
+            is_hookless: true,
+            end: Offset(1 << 41),
+            time_us: 1 << 51,
+            why: b"the hooks are gone",
+        },
     ]
 }
 
@@ -43,9 +53,9 @@ fn every_record_comes_back_as_it_was_written() {
     let records: Vec<_> = events.iter().map(|event| event.record().unwrap()).collect();
     assert_eq!(records, every_record());
     let kinds: Vec<_> = events.iter().map(|event| event.kind.0).collect();
-    assert_eq!(kinds, (1..=12).collect::<Vec<u8>>());
+    assert_eq!(kinds, (1..=14).collect::<Vec<u8>>());
     let places: Vec<_> = events.iter().map(|event| (event.time_us, event.offset)).collect();
-    assert_eq!(places, (0..12).map(|i| (1000 + i, Offset(i))).collect::<Vec<_>>());
+    assert_eq!(places, (0..14).map(|i| (1000 + i, Offset(i))).collect::<Vec<_>>());
     assert_eq!(events.last().unwrap().end, writer.end());
 }
 

@@ -6,7 +6,7 @@
 use terminal::Modes;
 
 /// A key with its modifiers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Key {
     code: Code,
     ctrl: bool,
@@ -15,7 +15,8 @@ pub struct Key {
 }
 
 /// Which key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 enum Code {
     Char(char),
     Enter,

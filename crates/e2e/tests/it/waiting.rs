@@ -399,3 +399,29 @@ async fn a_wait_too_many_is_refused_and_those_that_are_open_are_answered() {
     let once_more = WaitRequest { timeout: Some(0.01), ..WaitRequest::default() };
     assert!(server.client().wait(&shell.id, &once_more).await.is_ok(), "places are free again");
 }
+
+#[tokio::test]
+async fn a_wait_that_is_asked_again_sees_what_came_while_no_server_ran() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let command = "until [ -e go ]; do sleep 0.02; done; echo READY; until [ -e on ]; do sleep 0.02; done; echo READY";
+    shell.run_until(&format!("echo READY; {command}"), "READY").await;
+    let wait = WaitRequest { wait_for: Some("READY".to_owned()), timeout: Some(0.2), ..Default::default() };
+    let asks = async |file: &str| {
+        // What it has seen is not seen again, of whichever server.
+        let waited = shell.wait(&wait).await;
+        assert_eq!((waited.ended_by, waited.matched), (EndedBy::TimedOut, None), "before {file}");
+        server.kill9();
+        let journal = server.home().state().join("sessions").join(&shell.id).join("journal");
+        let before = std::fs::metadata(&journal).expect("a session").len();
+        std::fs::write(server.home().file(file), "").expect("written");
+        let is_printed = async || (std::fs::metadata(&journal).expect("a session").len() > before).then_some(());
+        eventually("it is printed without a server", is_printed).await;
+        server.again();
+        let wait = WaitRequest { timeout: Some(20.0), ..wait.clone() };
+        let waited = shell.wait(&wait).await;
+        assert_eq!((waited.ended_by, waited.matched.as_deref()), (EndedBy::Matched, Some("READY")), "after {file}");
+    };
+    asks("go").await;
+    asks("on").await;
+}

@@ -20,6 +20,7 @@ impl Holder {
         let timers = [
             self.sampler.next_at(),
             self.keyboard.next_at(),
+            self.asked_again_at(now),
             self.waiting.as_ref().map(|_| now + if self.prompts.is_some() { LINE_RETRY_US } else { READY_RETRY_US }),
             self.answers.front().map(|_| now + ANSWER_RETRY_US),
             self.ending.as_ref().map(Ending::next_at),

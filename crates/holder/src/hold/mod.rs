@@ -11,6 +11,7 @@ mod idle;
 mod passing;
 mod reports;
 mod requests;
+mod typing;
 
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -31,14 +32,16 @@ use crate::claim::Claim;
 use crate::control::Client;
 use crate::ending::{self, Ending, Progress, Whom};
 use crate::folder::Folder;
-use crate::input::Keyboard;
+use crate::input::{Keyboard, Typed};
 use crate::pace::Pace;
 use crate::prompt::{Prompt, Shell};
 use crate::prompts::{Drawn, MARK_BYTES_MAX, Prompts};
 use crate::pump::{Pump, Turn};
 use crate::sampler::Sampler;
 use crate::spec::Spec;
-use crate::wire::{Foreground, FromHolder, Hello, Key, PROTOCOL, State, Status, Tail, Target, ToHolder};
+use crate::wire::{
+    Foreground, FromHolder, Hello, Key, NO_KEY, PROTOCOL, State, Status, Tail, Target, ToHolder, is_same_name,
+};
 use crate::{ATTESTATION_FD, COMMAND_FD, SCRIPT_FD, SOCKET_FILE};
 
 /// The private keys, bound in every keymap by the scripts in shell-integration/: load the staged command and accept it.
@@ -90,7 +93,8 @@ const FAREWELL_US: u64 = 300_000;
 
 /// A command that waits for the prompt.
 struct Waiting {
-    from: (u64, u32),
+    /// Clients and their sequence numbers: the first one, and those that asked for the same.
+    from: Vec<(u64, u32)>,
     key: Key,
     text: Vec<u8>,
     since: u64,
@@ -125,6 +129,8 @@ struct Holder {
     prompt: Prompt,
     /// For a shell whose prompt speaks in the output, and how far that was looked at.
     prompts: Option<(Prompts, Offset)>,
+    /// What waits before the keyboard.
+    asked: VecDeque<typing::Asked>,
     keyboard: Keyboard,
     sampler: Sampler,
     command_file: std::fs::File,
@@ -388,6 +394,7 @@ impl Holder {
             passing_of: 0,
             prompt: Prompt::new(secret),
             prompts: speaks_by_prompts(&spec).then(|| (Prompts::new(seed), Offset::ZERO)),
+            asked: VecDeque::new(),
             keyboard: Keyboard::default(),
             sampler: Sampler::new(path, takes_lines),
             command_file,
@@ -445,6 +452,7 @@ impl Holder {
             self.heed_folder(now);
         }
         self.type_on(now);
+        self.take_asked(now);
         self.type_answers(now);
         self.start_waiting_command(now);
         self.look(now);
@@ -623,19 +631,6 @@ impl Holder {
         }
     }
 
-    fn type_on(&mut self, now: u64) {
-        if self.keyboard.is_empty() {
-            return;
-        }
-        for typed in self.keyboard.turn(self.leader.as_fd(), now) {
-            // Whatever waited has something to read now: what was seen before says nothing any more.
-            self.sampler.typed(now, pty::modes(self.leader.as_fd()).is_ok_and(|m| m.echo));
-            self.prompt.remember(typed.key, typed.value);
-            self.answer(typed.from, typed.status, typed.value);
-        }
-        self.stir(now);
-    }
-
     fn look(&mut self, now: u64) {
         if let Some(until) = self.pace.owes_until() {
             return self.sampler.put_off(until);
@@ -685,8 +680,8 @@ impl Holder {
         self.each_attached(|c| c.send(&FromHolder::Tail(tail)));
     }
 
-    /// Answers a request together with the tail that it belongs to, when there is more to say or the idle time is over.
-    fn answer_later(&mut self, (client, seq): (u64, u32), value: u64, now: u64) {
+    /// Answers requests together with the tail that they belong to, when there is more to say or the idle time is over.
+    fn answer_later(&mut self, from: &[(u64, u32)], value: u64, now: u64) {
         let tail = Tail { journal: self.journal.end(), events: self.events.end() };
         if self.held.is_empty() {
             self.published = tail;
@@ -694,9 +689,11 @@ impl Holder {
             self.each_attached(|c| c.hold(&FromHolder::Tail(tail)));
         }
         let held = self.held.is_empty() && now < self.idle_until;
-        if let Some(client) = self.clients.iter_mut().find(|c| c.id == client) {
-            let done = FromHolder::Done { seq, status: Status::Ok, value };
-            if held { client.hold(&done) } else { client.send(&done) }
+        for (client, seq) in from {
+            if let Some(client) = self.clients.iter_mut().find(|c| c.id == *client) {
+                let done = FromHolder::Done { seq: *seq, status: Status::Ok, value };
+                if held { client.hold(&done) } else { client.send(&done) }
+            }
         }
     }
 

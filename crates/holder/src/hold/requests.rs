@@ -1,6 +1,10 @@
 //! What servers ask of the holder, and how each request is answered.
 
+use super::typing::{Asked, Line};
 use super::*;
+
+/// How many requests of one key wait for one command to begin; a server has no reason for more.
+const WAITING_MAX: usize = 1024;
 
 impl Holder {
     pub(super) fn serve_clients(&mut self, ready: &Ready, now: u64) {
@@ -26,7 +30,18 @@ impl Holder {
                 self.start_waiting_command(now);
             }
             ToHolder::Input { seq, key, is_secret, patience_ms, bytes } => {
-                self.accept_input((id, seq), key, is_secret, u64::from(patience_ms) * 1000, bytes, now);
+                let (from, patience_us) = (vec![(id, seq)], u64::from(patience_ms) * 1000);
+                self.ask_to_type(Asked { from, key, is_secret, patience_us, bytes, command: None, until: None }, now);
+            }
+            ToHolder::Type { seq, key, patience_ms, id: command, is_inside, nonce, text, line } => {
+                let (from, patience_us) = (vec![(id, seq)], u64::from(patience_ms) * 1000);
+                let command = Some(Line { id: command, is_inside, nonce, text });
+                let (is_secret, bytes, until) = (false, line, None);
+                self.ask_to_type(Asked { from, key, is_secret, patience_us, bytes, command, until }, now);
+            }
+            ToHolder::Judge { command, status, boundary, is_hookless, end, time_us, why } => {
+                let why = why.as_slice();
+                self.note(&Record::Judged { command, status, boundary, is_hookless, end, time_us, why });
             }
             ToHolder::Resize { seq, cols, rows } => self.resize((id, seq), cols, rows),
             ToHolder::Signal { seq, target, signo } => self.signal((id, seq), target, signo, now),
@@ -103,14 +118,26 @@ impl Holder {
         if text.contains(&0) {
             return self.answer(from, Status::Failed, rustix::io::Errno::INVAL.raw_os_error().unsigned_abs().into());
         }
+        match &mut self.waiting {
+            Some(waiting) if is_same_name(&waiting.key, &key) => {
+                if waiting.key != key {
+                    return self.answer(from, Status::KeyReused, 0);
+                }
+                // It is the same request, and gets the same answer.
+                if waiting.from.len() < WAITING_MAX {
+                    return waiting.from.push(from);
+                }
+            }
+            _ => {}
+        }
         match self.prompt.shell {
             Shell::Running(id) => self.answer(from, Status::Busy, u64::from(id)),
             Shell::Starting | Shell::Ready | Shell::Typed if self.waiting.is_some() => {
                 self.answer(from, Status::Busy, u64::from(self.prompt.next_id()));
             }
             Shell::Starting | Shell::Ready | Shell::Typed => {
-                self.waiting =
-                    Some(Waiting { from, key, text, since: time::monotonic_us(), until, seen_at_line: None });
+                let (from, since) = (vec![from], time::monotonic_us());
+                self.waiting = Some(Waiting { from, key, text, since, until, seen_at_line: None });
             }
         }
     }
@@ -128,7 +155,7 @@ impl Holder {
             if now >= until || self.waits_in_vain(now) || self.waits_for_somebodys_program(now) {
                 let status = if self.prompt.shell == Shell::Typed { Status::Typed } else { Status::NotReady };
                 if let Some(Waiting { from, .. }) = self.waiting.take() {
-                    self.answer(from, status, 0);
+                    self.answer_all(&from, status, 0);
                 }
             }
             return;
@@ -140,13 +167,13 @@ impl Holder {
         match self.press_run_key(id, key, &text) {
             Ok(()) => {
                 self.prompt.begin(id, now);
-                self.prompt.remember(key, u64::from(id));
+                self.prompt.remember(key, Status::Ok, u64::from(id));
                 self.sampler.start_over(now);
                 self.idle_until = now + COALESCE_US;
                 // The acceptance is read before the answer that names it, and both may wait for what the command does.
-                self.answer_later(from, u64::from(id), now);
+                self.answer_later(&from, u64::from(id), now);
             }
-            Err(e) => self.answer(from, Status::Failed, e.raw_os_error().unwrap_or(0).unsigned_abs().into()),
+            Err(e) => self.answer_all(&from, Status::Failed, e.raw_os_error().unwrap_or(0).unsigned_abs().into()),
         }
     }
 
@@ -224,46 +251,7 @@ impl Holder {
 
     pub(super) fn refuse_waiting(&mut self) {
         if let Some(waiting) = self.waiting.take() {
-            self.answer(waiting.from, Status::Ended, 0);
-        }
-    }
-
-    pub(super) fn accept_input(
-        &mut self,
-        from: (u64, u32),
-        key: Key,
-        is_secret: bool,
-        patience_us: u64,
-        bytes: Vec<u8>,
-        now: u64,
-    ) {
-        if let Some((status, value)) = self.prompt.earlier(&key) {
-            return self.answer(from, status, value);
-        }
-        if self.exit.is_some() {
-            return self.answer(from, Status::Ended, 0);
-        }
-        let modes = pty::modes(self.leader.as_fd()).ok();
-        // Without echo nobody is meant to see it, unless the shell's own editor does the echoing: what a person has started
-        // there may ask for a secret, too.
-        let at_prompt = matches!(self.prompt.shell, Shell::Ready | Shell::Typed);
-        let edits = || at_prompt && pty::foreground_group(self.leader.as_fd()) == self.shell_pid;
-        let is_secret = is_secret || modes.is_none_or(|m| !m.echo && (m.canonical || !edits()));
-        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let recorded: &[u8] = if is_secret { &[] } else { &bytes };
-        let record = Record::Input { key, len, is_secret, bytes: recorded };
-        if let Err(e) = self.events.record(time::wall_us(), self.journal.end(), &record) {
-            return self.answer(from, Status::Failed, e.raw_os_error().unwrap_or(0).unsigned_abs().into());
-        }
-        self.prompt.typed(&bytes);
-        if bytes.last() == Some(&0x03) {
-            self.prompt.interrupted(now);
-        }
-        self.typed_at = now;
-        self.idle_until = 0;
-        match self.keyboard.accept(from, key, bytes, patience_us, now, modes) {
-            Ok(()) => self.type_on(now),
-            Err((status, value)) => self.answer(from, status, value),
+            self.answer_all(&waiting.from, Status::Ended, 0);
         }
     }
 
@@ -325,7 +313,7 @@ impl Holder {
         match character {
             Some(_) if modes.isig => {
                 if modes.flushes && !self.has_keys_of_ours_to_read() {
-                    self.give_up_typing();
+                    self.give_up_typing(time::monotonic_us());
                     // Whatever becomes of this, the signal is sent.
                     let _ = pty::discard_typed(self.leader.as_fd(), self.sampler.tty());
                 }
@@ -346,14 +334,6 @@ impl Holder {
     fn has_keys_of_ours_to_read(&self) -> bool {
         let is_lately = self.prompt.may_have_keys_to_read(time::monotonic_us());
         is_lately && pty::foreground_group(self.leader.as_fd()) == self.shell_pid
-    }
-
-    /// What waits to be typed is thrown away as what was typed and not read: whoever sent it is told how much had been taken.
-    fn give_up_typing(&mut self) {
-        for typed in self.keyboard.give_up() {
-            self.prompt.remember(typed.key, typed.value);
-            self.answer(typed.from, typed.status, typed.value);
-        }
     }
 
     /// A query is answered once, whichever server answers it. A record of each would be longer than what asks, so only the next

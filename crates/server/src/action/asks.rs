@@ -1,7 +1,6 @@
 //! What an action carries: each kind of request with its parameters.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -177,26 +176,6 @@ pub struct Wait {
     pub quiet: Option<Duration>,
     /// At the latest after this.
     pub timeout: Duration,
-}
-
-impl Wait {
-    /// What the caller asked for in its own words, by which the same request is known again; what the server adds to them (the
-    /// silence of the one-tool shell) may be another in the next one.
-    pub(crate) fn words(&self) -> Words<'_> {
-        Words(self)
-    }
-}
-
-/// What a caller asked to wait for, in its own words.
-pub(crate) struct Words<'a>(&'a Wait);
-
-impl fmt::Debug for Words<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Wait { pattern, until, input_wanted, timeout, .. } = self.0;
-        write!(f, "{:?}", (pattern.as_ref().map(Regex::as_str), input_wanted, timeout))?;
-        // Keys that earlier versions remember are of requests without these.
-        if until.is_empty() { Ok(()) } else { write!(f, "{until:?}") }
-    }
 }
 
 /// Output to read.

@@ -82,6 +82,15 @@ pub enum ActionError {
         /// Offered.
         offered: usize,
     },
+    /// A secret, where what is typed is shown.
+    #[error(
+        "nothing was typed: the terminal of session {session} shows what is typed, so the secret would be in its output; \
+         send it when the program asks for it (foreground password_wanted), or without `secret`"
+    )]
+    WouldEcho {
+        /// The session.
+        session: SessionId,
+    },
     /// The caller may not.
     #[error("not allowed: {why}")]
     Denied {

@@ -26,6 +26,20 @@ pub enum Until {
     Input,
 }
 
+/// The word that says it.
+impl std::fmt::Display for Until {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Listening(None) => f.write_str("listening"),
+            Self::Listening(Some(port)) => write!(f, "listening:{port}"),
+            Self::File(path) => write!(f, "file:{}", path.display()),
+            Self::Gone(pattern) => write!(f, "gone:{pattern}"),
+            Self::Bell => f.write_str("bell"),
+            Self::Input => f.write_str("input"),
+        }
+    }
+}
+
 /// A regular expression; `^` and `$` stand at lines, because output is lines.
 pub fn pattern(text: &str) -> Result<Regex, regex::Error> {
     RegexBuilder::new(text).multi_line(true).size_limit(PATTERN_BYTES_MAX).build()

@@ -53,6 +53,7 @@ impl From<ActionError> for Refusal {
             ActionError::Ended { .. } => (ErrorCode::SessionEnded, None),
             ActionError::Alive { .. } => (ErrorCode::SessionAlive, None),
             ActionError::Stalled { .. } => (ErrorCode::InputStalled, None),
+            ActionError::WouldEcho { .. } => (ErrorCode::WouldEcho, Some("secret".to_owned())),
             ActionError::Denied { .. } => (ErrorCode::Forbidden, None),
             ActionError::ShutOut => (ErrorCode::Unauthorized, None),
             ActionError::NoToken { .. } => (ErrorCode::TokenNotFound, None),

@@ -2,6 +2,7 @@
 
 use api::ErrorCode::{
     CommandNotFound, InputStalled, NothingRuns, SessionAlive, SessionBusy, SessionEnded, SessionNotReady, StartFailed,
+    WouldEcho,
 };
 use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, post};
@@ -149,7 +150,7 @@ fn of_input() -> Vec<Route> {
                 .needed()
                 .keyed()
                 .json::<api::WaitAnswer>(200, "What was taken, and what the wait found.")
-                .refuses(&[InputStalled, SessionBusy, SessionEnded]),
+                .refuses(&[InputStalled, WouldEcho, SessionBusy, SessionEnded]),
         ),
         on_post(
             "/terminals/{session}/signal",

@@ -13,7 +13,7 @@ use super::manager::{Found, Handle, Manager, NODE, locked};
 use super::meta::Meta;
 use super::reports::fnv;
 use super::{TAG, bounds};
-use crate::action::{ActionError, Create, Limits, SessionView};
+use crate::action::{ActionError, Create, SessionView};
 use crate::identity::Principal;
 use crate::ids::SessionId;
 use crate::limits;
@@ -203,19 +203,7 @@ pub(super) fn again(old: &Spec, meta: &Meta, id: &SessionId) -> Result<Spec, Act
 /// A name for what a caller asked for, by which the same request is known again, also by a later version: its own words
 /// only, for what a connection adds may differ after a restart.
 fn asked_for(wish: &Create) -> u64 {
-    let otherwise = &wish.otherwise;
-    let size = (wish.cols.or(otherwise.cols), wish.rows.or(otherwise.rows));
-    let cwd = wish.cwd.as_ref().or(otherwise.cwd.as_ref());
-    let words = (&wish.shell, wish.login, &cwd, &wish.env, size, &wish.name, &wish.owner, wish.keeps_descendants);
-    let mut words = format!("{words:?}");
-    // Keys that earlier versions remember are of requests without these.
-    if (wish.limits, wish.reactions.len()) != (Limits::default(), 0) {
-        words.push_str(&format!("{:?}{:?}", wish.limits, wish.reactions));
-    }
-    if let Some(profile) = &wish.profile {
-        words.push_str(&format!("{profile:?}"));
-    }
-    fnv(words.as_bytes())
+    fnv(&super::again::created(wish))
 }
 
 /// What the names of variables begin with that are ours: those of a server's settings, and those that our scripts are told.

@@ -75,7 +75,7 @@ impl Manager {
             fresh = Some(Fresh::Reset(lost));
         }
         let id = handle.shared.id.clone();
-        let read_to = self.looks.read_to(&who.name, &before).unwrap_or(0);
+        let read_to = self.read_to(who, &before).await.unwrap_or(0);
         let ask = ask(&call);
         let only_reset = call.reset && matches!(ask, Ask::Look);
         let (report, look) = match ask {
@@ -222,20 +222,20 @@ impl Manager {
         let (snapshot, commands) = handle.ask(Request::Commands).await?;
         let session = snapshot.view;
         let last = commands.into_iter().rev().find(|c| c.end_offset.is_some());
-        let seen = self.looks.read_to(&who.name, &session.id).unwrap_or(0);
+        let seen = self.read_to(who, &session.id).await.unwrap_or(0);
         // The end of a command whose caller did not wait for it is shown first, the background at the next look.
         let unseen =
             last.as_ref().and_then(|c| c.end_offset.filter(|end| *end > seen).map(|end| (c.start_offset, end)));
         if let Some((start, end)) = unseen {
             let output = self.text(&handle.shared, seen.max(start), end, session.cols, budget).await?;
-            self.looks.has_read(&who.name, &session.id, end);
+            self.has_read(who, &session.id, end);
             return Ok(plain_report(session, last, EndedBy::Ended, output));
         }
         // Prompt and echo are not output: what nobody's command wrote begins behind the last prompt's marker.
         let from = seen.max(snapshot.background_from).min(snapshot.shown_to);
         let mut output = self.text(&handle.shared, from, snapshot.shown_to, session.cols, budget).await?;
         view::without_prompt(&mut output);
-        self.looks.has_read(&who.name, &session.id, snapshot.shown_to);
+        self.has_read(who, &session.id, snapshot.shown_to);
         Ok(plain_report(session, last, EndedBy::Ended, output))
     }
 

@@ -19,7 +19,9 @@ use crate::limits::INSIDE_LINE_BYTES_MAX;
 #[derive(Debug)]
 pub(crate) struct Inside {
     pub(crate) id: u32,
-    nonce: String,
+    pub(crate) nonce: u64,
+    /// The same as the marks have it.
+    word: String,
     pub(crate) has_begun: bool,
 }
 
@@ -35,12 +37,17 @@ impl Inside {
     pub(crate) fn new(id: u32) -> Self {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
-        Self { id, nonce: format!("{:016x}", u64::from_le_bytes(bytes)), has_begun: false }
+        Self::known(id, u64::from_le_bytes(bytes))
+    }
+
+    /// One that was typed with this nonce.
+    pub(crate) fn known(id: u32, nonce: u64) -> Self {
+        Self { id, nonce, word: format!("{nonce:016x}"), has_begun: false }
     }
 
     /// The line without its end; how long it is where that is too long to be typed.
     pub(crate) fn line(&self, text: &str) -> Result<String, usize> {
-        let nonce = &self.nonce;
+        let nonce = &self.word;
         let line = format!(
             r#" printf '\033]7337;C;{nonce}\007';eval '__ptyd=${{ZSH_VERSION+builtin}};: '$PPID';${{__ptyd:-command}}' 'eval "$(printf '\''{}'\'')"';eval printf "'\033]7337;D;{nonce}.%s\007'" '"$?";unset __ptyd;: '$PPID"'" '$status' "'"$PPID"#,
             as_format(text),
@@ -52,9 +59,9 @@ impl Inside {
     pub(crate) fn hears(&self, kind: MarkerKind, nonce: &Nonce) -> Option<Heard> {
         let word = nonce.as_str();
         match kind {
-            MarkerKind::Start => (word == self.nonce && !self.has_begun).then_some(Heard::Begins),
+            MarkerKind::Start => (word == self.word && !self.has_begun).then_some(Heard::Begins),
             MarkerKind::End => {
-                let status = word.strip_prefix(self.nonce.as_str())?.strip_prefix('.')?.parse().ok()?;
+                let status = word.strip_prefix(self.word.as_str())?.strip_prefix('.')?.parse().ok()?;
                 self.has_begun.then_some(Heard::Ends(status))
             }
         }
@@ -94,7 +101,7 @@ mod tests {
     fn only_its_own_marks_are_heard_and_each_in_its_turn() {
         let mut inside = Inside::new(1);
         let nonce = |word: &str| Nonce::parse(word.as_bytes()).expect("a word");
-        let (own, end) = (nonce(&inside.nonce), nonce(&format!("{}.3", inside.nonce)));
+        let (own, end) = (nonce(&inside.word), nonce(&format!("{}.3", inside.word)));
         assert_eq!(inside.hears(MarkerKind::End, &end), None, "before it has begun");
         assert_eq!(inside.hears(MarkerKind::Start, &nonce("4711")), None);
         assert_eq!(inside.hears(MarkerKind::Start, &own), Some(Heard::Begins));

@@ -18,6 +18,8 @@ use super::processes::Identity;
 use crate::action::{Boundary, CommandStatus, Limit, Tools};
 use crate::limits::{COMMANDS_IN_MEMORY, ECHO_HELD};
 
+/// What is said of a command that was typed.
+pub(crate) const WITHOUT_HOOKS: &str = "typed into a shell without ptyd's hooks, so its exit code is not known";
 /// A command's text in memory; the whole of it is in the events.
 const TEXT_CHARS_KEPT: usize = 4096;
 /// Attested markers that are remembered for the stream view; an older one in it does no harm to a terminal.
@@ -162,8 +164,10 @@ pub(crate) struct Ledger {
     pub(crate) has_typed_line: bool,
     /// What was typed last did not end a line.
     pub(crate) line_is_begun: bool,
-    /// The keys of what was typed, also before this server.
-    pub(crate) typed_keys: VecDeque<Key>,
+    /// The keys of what was typed, where the output ended then, and how many bytes they were, also before this server.
+    typed_keys: VecDeque<(Key, u64, u32)>,
+    /// The shell has lost its hooks, and commands are typed at it.
+    pub(crate) is_hookless: bool,
     /// Queries up to here were answered.
     pub(crate) answered: u64,
     /// Those up to here are known to the holder as answered.
@@ -213,6 +217,7 @@ impl Ledger {
             has_typed_line: false,
             line_is_begun: false,
             typed_keys: VecDeque::new(),
+            is_hookless: false,
             answered: 0,
             answer_heard: 0,
             background_from: first,
@@ -276,12 +281,21 @@ impl Ledger {
                 let receivers = receivers.unwrap_or_default();
                 self.signals.push_back(Sent { target, signo, errno, at_us: event.time_us, receivers });
             }
-            Some(Record::Input { key, bytes, .. }) => {
+            Some(Record::Typed { id, is_inside, nonce, key, text }) => {
+                let inside = is_inside.then(|| Inside::known(id, nonce));
+                let text = String::from_utf8_lossy(text);
+                self.line_typed((id, key, &text), inside, event.time_us, event.offset.0);
+            }
+            Some(Record::Judged { command, status, boundary, is_hookless, end, time_us, why }) => {
+                self.is_hookless |= is_hookless;
+                news.extend(self.judged(command, super::judgement::end((status, boundary), end.0, time_us, why)));
+            }
+            Some(Record::Input { key, len, bytes, .. }) => {
                 if key != holder::wire::NO_KEY {
                     if self.typed_keys.len() == KEYS_KEPT {
                         self.typed_keys.pop_front();
                     }
-                    self.typed_keys.push_back(key);
+                    self.typed_keys.push_back((key, event.offset.0, len));
                 }
                 self.typed(bytes);
             }
@@ -326,7 +340,7 @@ impl Ledger {
     fn accepted(&mut self, id: u32, key: Key, text: &[u8], event: &Event) {
         self.last_id = self.last_id.max(id);
         self.current = Some(id);
-        (self.still_inside, self.has_typed_line) = (false, false);
+        (self.still_inside, self.has_typed_line, self.is_hookless) = (false, false, false);
         let text = kept_text(&String::from_utf8_lossy(text));
         self.push(Command {
             id,
@@ -357,19 +371,24 @@ impl Ledger {
         self.inside.as_ref().map(|inside| inside.id).or(self.current)
     }
 
-    /// The number of a command that is typed. It is on no record but the history's, so a later server must not give it
+    /// The number of a command that is typed. An older holder keeps it on no record, and a later server must not give it
     /// again: they are counted up at least as fast as hundredths of a second go by.
     pub(crate) fn next_typed_id(&self, now_us: u64) -> u32 {
         let age = u32::try_from(now_us.saturating_sub(self.started_us) / 10_000).unwrap_or(u32::MAX / 2);
         (self.last_id + 1).max(super::TYPED_IDS_FROM + 1 + age)
     }
 
-    /// A command was typed at a shell inside.
-    pub(crate) fn begin_inside(&mut self, inside: Inside, key: Key, text: &str, now_us: u64) {
-        self.last_id = inside.id;
-        let at = self.scanner.position();
+    /// A command's line was typed, at the session's own program or at a shell inside.
+    pub(crate) fn line_typed(
+        &mut self,
+        (id, key, text): (u32, Key, &str),
+        inside: Option<Inside>,
+        now_us: u64,
+        at: u64,
+    ) {
+        self.last_id = self.last_id.max(id);
         self.push(Command {
-            id: inside.id,
+            id,
             key,
             text: kept_text(text),
             accepted_us: now_us,
@@ -378,9 +397,39 @@ impl Ledger {
             end: None,
             limits_hit: Vec::new(),
             echoes: Vec::new(),
-            is_inside: true,
+            is_inside: inside.is_some(),
         });
-        self.inside = Some(inside);
+        match inside {
+            Some(inside) => self.inside = Some(inside),
+            None => (self.current, self.is_hookless) = (Some(id), true),
+        }
+    }
+
+    /// Where the output ended when what has this key was typed.
+    pub(crate) fn typed_from(&self, key: &Key) -> Option<u64> {
+        self.typed_keys.iter().rev().find(|(of, ..)| of == key).map(|(_, at, _)| *at)
+    }
+
+    /// Where the output ended when what has this key was typed, and how many bytes that was; or that the key was another
+    /// request's.
+    pub(crate) fn typed_with(&self, key: &Key) -> Option<Result<(u64, u32), ()>> {
+        let (known, at, len) = self.typed_keys.iter().rev().find(|(of, ..)| holder::wire::is_same_name(of, key))?;
+        Some(if known == key { Ok((*at, *len)) } else { Err(()) })
+    }
+
+    /// A server has concluded that this command has ended. The one that did so knows it already.
+    fn judged(&mut self, id: u32, end: End) -> Option<News> {
+        let command = self.command_mut(id).filter(|c| c.end.is_none())?;
+        let (at, is_inside) = (end.at, command.is_inside);
+        command.end = Some(end);
+        if is_inside {
+            self.inside.take_if(|inside| inside.id == id);
+            return Some(News::InsideEnded(id));
+        }
+        if self.current == Some(id) {
+            (self.current, self.background_from) = (None, at);
+        }
+        Some(News::Ended(id))
     }
 
     /// A mark that may be that command's; whether it was.
@@ -589,6 +638,8 @@ impl Ledger {
                     }
                     news.push(News::InsideEnded(inside));
                 }
+                self.is_hookless = false;
+                self.end_typed(output_end, time_us, news);
                 let lost = end.flags.hooks_lost && end.id == 0;
                 let id = if lost { self.current.unwrap_or(0) } else { end.id };
                 if self.current == Some(id) {
@@ -625,6 +676,17 @@ impl Ledger {
                 news.push(News::Ended(id));
             }
         }
+    }
+
+    /// The hooks are back, and have told the end of a line that was typed while they were not there.
+    fn end_typed(&mut self, at: u64, time_us: u64, news: &mut Vec<News>) {
+        let Some(id) = self.current.filter(|id| *id > super::TYPED_IDS_FROM) else { return };
+        self.end_current(CommandStatus::Failed, WITHOUT_HOOKS, Boundary::Heuristic, time_us);
+        if let Some(command) = self.command_mut(id) {
+            let from = command.output_from();
+            command.end.iter_mut().for_each(|end| end.at = at.max(from));
+        }
+        news.push(News::Ended(id));
     }
 
     /// Ends the current command without a report.

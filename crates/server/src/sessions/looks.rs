@@ -1,12 +1,43 @@
 //! What each caller has seen of each session: how far it has read, the screen that it was shown last, and the commands that
 //! its last words of were "still running".
+//!
+//! How far it has read outlives the server: a wait that is asked again sees what came while none ran. It is written a moment
+//! later, and at once where somebody waits for it ([`Manager::keeps_looks`]).
 
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use super::manager::locked;
+use super::manager::{Manager, locked};
 use crate::action::ScreenView;
+use crate::identity::Principal;
 use crate::ids::{CommandId, SessionId};
+
+impl Manager {
+    /// How far this caller has read of the session, also before this server.
+    pub(super) async fn read_to(&self, who: &Principal, id: &SessionId) -> Option<u64> {
+        if let Some(read_to) = self.looks.read_to(&who.name, id) {
+            return Some(read_to);
+        }
+        let look = (id.to_string(), who.name.clone());
+        let store = self.store();
+        let read_to = tokio::task::spawn_blocking(move || store.look(&look)).await.ok()?.ok().flatten()?;
+        self.looks.has_read(&who.name, id, read_to);
+        Some(read_to)
+    }
+
+    pub(super) fn has_read(&self, who: &Principal, id: &SessionId, to: u64) {
+        if self.looks.has_read(&who.name, id, to) {
+            self.store().put_look((id.to_string(), who.name.clone()), to);
+        }
+    }
+
+    /// Waits until what was read is written down, for whoever must find it there after a crash.
+    pub(super) async fn keeps_looks(&self) {
+        // A store that cannot be written costs this and no answer.
+        let store = self.store();
+        let _ = tokio::task::spawn_blocking(move || store.flush()).await;
+    }
+}
 
 /// By the caller's name and the session.
 #[derive(Debug, Default)]
@@ -22,14 +53,16 @@ struct Seen {
 }
 
 impl Looks {
-    /// How far this caller has read.
-    pub(super) fn read_to(&self, who: &str, id: &SessionId) -> Option<u64> {
+    /// How far this caller has read, as far as this server knows.
+    fn read_to(&self, who: &str, id: &SessionId) -> Option<u64> {
         locked(&self.0).get(&(who.to_owned(), id.clone()))?.read_to
     }
 
-    /// It has read so far.
-    pub(super) fn has_read(&self, who: &str, id: &SessionId, to: u64) {
-        locked(&self.0).entry((who.to_owned(), id.clone())).or_default().read_to = Some(to);
+    /// It has read so far; whether that is news.
+    fn has_read(&self, who: &str, id: &SessionId, to: u64) -> bool {
+        let mut all = locked(&self.0);
+        let seen = all.entry((who.to_owned(), id.clone())).or_default();
+        seen.read_to.replace(to) != Some(to)
     }
 
     /// Notes in the screen which of its rows this caller has not been shown yet, and that it is shown them now.

@@ -5,6 +5,7 @@
 //! a viewer is shown; `desk.rs` is the one-tool shell; `seek.rs` asks `search.rs` for lines of the text.
 
 mod adoption;
+mod again;
 mod bounds;
 mod bulletin;
 mod create;
@@ -13,6 +14,7 @@ mod environment;
 mod feed;
 mod holders;
 mod inside;
+mod judgement;
 mod launch;
 mod ledger;
 mod link;

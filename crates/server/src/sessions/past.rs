@@ -48,7 +48,7 @@ impl Past {
         let mut news = Vec::new();
         let mut tell = |ledger: &Ledger, news: &mut Vec<News>| {
             for item in news.drain(..) {
-                if let News::Ended(id) = item {
+                if let News::Ended(id) | News::InsideEnded(id) = item {
                     ledger.command(id).into_iter().for_each(&mut ended);
                 }
             }
@@ -97,6 +97,7 @@ impl Past {
         }
         let reason = snapshot::exit_of(&ledger).map_or_else(String::new, |e| e.reason);
         let at = ledger.exit.map_or(ledger.last_us, |(_, _, us)| us);
+        ledger.give_up_inside(CommandStatus::Terminated, &reason, Boundary::Heuristic, at);
         ledger.end_current(CommandStatus::Terminated, &reason, Boundary::Attested, at);
         Ok(Self { shared, ledger })
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holder::wire::{Key, NO_KEY, Target};
+use holder::wire::Target;
 use journal::Reader;
 
 use super::manager::{Found, Handle, Manager, locked, reason};
@@ -35,15 +35,18 @@ pub(super) struct Known {
 
 impl Manager {
     pub(super) async fn execute(&self, who: &Principal, wish: Execute) -> Result<Report, ActionError> {
+        match self.execute_once(who, wish.clone()).await {
+            Err(ended @ ActionError::Ended { .. }) => self.executed_before(who, &wish).await.unwrap_or(Err(ended)),
+            result => result,
+        }
+    }
+
+    async fn execute_once(&self, who: &Principal, wish: Execute) -> Result<Report, ActionError> {
         check_command(&wish.command)?;
         let handle = self.live(who, &wish.session).await?;
         let _permit = wish.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
         self.not_a_creates(who, wish.key.as_deref()).await?;
-        let mut words = format!("{:?}", (&wish.command, wish.wait.as_ref().map(Wait::words), wish.budget));
-        if wish.is_inside {
-            words += "inside";
-        }
-        let key = self.key_of(wish.key.as_deref(), words.as_bytes());
+        let key = self.key_of_command(&wish);
         let patience = wish.wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, |w| w.timeout);
         let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
         let (text, wait, is_inside) = (wish.command.into_bytes(), wish.wait, wish.is_inside);
@@ -51,6 +54,7 @@ impl Manager {
         let started = handle.ask(|started| Request::Run { text, key, patience_ms, wait, is_inside, started }).await?;
         let started = started.map_err(|e| with_key(e, wish.key.as_deref()))?;
         let report = match started.finished {
+            None if started.is_history => self.command(who, &wish.session, CommandId(started.id), wish.budget).await?,
             Some(finished) => {
                 let finished = async { finished.await.map_err(|_| handle.why_gone()) };
                 let finished = outside::either(&handle, finished, outside, (Some(started.id), None)).await?;
@@ -64,7 +68,7 @@ impl Manager {
                 plain_report(view, command, EndedBy::Accepted, output)
             }
         };
-        self.looks.has_read(&who.name, &wish.session, report.output.to);
+        self.has_read(who, &wish.session, report.output.to);
         Ok(report)
     }
 
@@ -83,17 +87,14 @@ impl Manager {
         }
     }
 
-    /// A caller's key as the holder's fixed-size one. The same key with another body must not be taken for the same request,
-    /// so half of it is the body's. It goes into the events, and what was typed may be a password.
-    pub(super) fn key_of(&self, key: Option<&str>, body: &[u8]) -> Key {
-        let Some(key) = key.map(str::as_bytes) else { return NO_KEY };
-        let mut bytes = NO_KEY;
-        bytes[..8].copy_from_slice(&self.secret.name_for(&[key])[..8]);
-        bytes[8..].copy_from_slice(&self.secret.name_for(&[key, body])[..8]);
-        bytes
+    pub(super) async fn input(&self, who: &Principal, wish: Input) -> Result<Report, ActionError> {
+        match self.input_once(who, wish.clone()).await {
+            Err(ended @ ActionError::Ended { .. }) => self.typed_before(who, &wish).await.unwrap_or(Err(ended)),
+            result => result,
+        }
     }
 
-    pub(super) async fn input(&self, who: &Principal, wish: Input) -> Result<Report, ActionError> {
+    async fn input_once(&self, who: &Principal, wish: Input) -> Result<Report, ActionError> {
         let handle = self.live(who, &wish.session).await?;
         let size = match &wish.bytes {
             InputBytes::Raw(bytes) => bytes.len(),
@@ -106,8 +107,7 @@ impl Manager {
         }
         let _permit = wish.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
         self.not_a_creates(who, wish.key.as_deref()).await?;
-        let words = format!("{:?}", (&wish.bytes, wish.is_secret, wish.wait.as_ref().map(Wait::words), wish.budget));
-        let key = self.key_of(wish.key.as_deref(), words.as_bytes());
+        let key = self.key_of_input(&wish);
         let Input { bytes, is_secret, wait, .. } = wish;
         let outside = Outside::of(&handle, wait.as_ref(), false).await?;
         let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, wait, typed }).await?;
@@ -128,7 +128,7 @@ impl Manager {
                 report
             }
         };
-        self.looks.has_read(&who.name, &wish.session, report.output.to);
+        self.has_read(who, &wish.session, report.output.to);
         Ok(report)
     }
 
@@ -145,14 +145,37 @@ impl Manager {
             Found::Past(past) => return Ok(past_report(&past)),
         };
         let _permit = handle.permits.wait()?;
-        let from = self.looks.read_to(&who.name, session);
+        let from = self.waits_from(who, &handle, wait.pattern.is_some()).await?;
         let outside = Outside::of(&handle, Some(&wait), true).await?;
         let command = command.map(|c| c.0);
-        let finished = handle.ask(|reply| Request::Wait { wait, command, from, reply });
-        let finished = outside::either(&handle, finished, outside, (command, from)).await?;
+        let has_pattern = wait.pattern.is_some();
+        let finished = handle.ask(|reply| Request::Wait { wait, command, from: Some(from), reply });
+        let finished = outside::either(&handle, finished, outside, (command, Some(from))).await?;
         let report = self.report(who, &handle, finished, budget).await?;
-        self.looks.has_read(&who.name, session, report.output.to);
+        self.has_read(who, session, report.output.to);
+        if has_pattern {
+            // What it matched must not match again.
+            self.keeps_looks().await;
+        }
         Ok(report)
+    }
+
+    /// Where the output begins that is new to who waits. For a pattern that is written down before it is waited for: a wait that
+    /// is asked again, of the next server too, begins at the same place.
+    async fn waits_from(&self, who: &Principal, handle: &Handle, has_pattern: bool) -> Result<u64, ActionError> {
+        let id = &handle.shared.id;
+        let from = match self.read_to(who, id).await {
+            Some(from) => from,
+            None => {
+                let from = handle.ask(Request::Shown).await?.to;
+                self.has_read(who, id, from);
+                from
+            }
+        };
+        if has_pattern {
+            self.keeps_looks().await;
+        }
+        Ok(from)
     }
 
     pub(super) async fn signal(
@@ -482,7 +505,7 @@ impl Manager {
                 // A command's marker is a part of its stretch, and may come before what it prints.
                 let is_silent = read.kind.is_some() && read.view == View::Text && view.text.head.is_empty();
                 if is_over || !is_silent {
-                    self.looks.has_read(&who.name, &read.session, view.next);
+                    self.has_read(who, &read.session, view.next);
                     return Ok(view);
                 }
             }
@@ -531,7 +554,7 @@ impl Manager {
         Ok(match since {
             Since::First => 0,
             Since::Offset(at) => *at,
-            Since::Last => self.looks.read_to(&who.name, session).unwrap_or(0),
+            Since::Last => self.read_to(who, session).await.unwrap_or(0),
             Since::Time(when) => match found {
                 Found::Live(handle) => handle.ask(|reply| Request::At(*when, reply)).await?,
                 Found::Past(past) => past.ledger.offset_at(*when),

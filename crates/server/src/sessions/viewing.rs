@@ -52,11 +52,17 @@ impl Manager {
             let problem = format!("{} bytes; at most {} at once", bytes.len(), limits::INPUT_BYTES_MAX);
             return Err(ActionError::Invalid { field: "input", problem });
         }
-        let handle = self.live(who, id).await?;
         let key = self.key_of(Some(name), &bytes);
         let bytes = InputBytes::Raw(bytes);
-        let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret: false, wait: None, typed }).await?;
-        typed.map(|t| t.accepted).map_err(|e| with_key(e, Some(name)))
+        let typed = async {
+            let handle = self.live(who, id).await?;
+            handle.ask(|typed| Request::Input { bytes, key, is_secret: false, wait: None, typed }).await?
+        };
+        match typed.await {
+            Ok(typed) => Ok(typed.accepted),
+            Err(ended @ ActionError::Ended { .. }) => self.visitor_typed_before(who, id, &key).await.ok_or(ended),
+            Err(other) => Err(with_key(other, Some(name))),
+        }
     }
 
     /// A ticket for the docs, or for a session that the caller may see.

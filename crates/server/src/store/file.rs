@@ -53,6 +53,8 @@ const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS commands (
         session TEXT NOT NULL, id INTEGER NOT NULL, started_us INTEGER NOT NULL, ended_us INTEGER,
         status TEXT NOT NULL, exit INTEGER, start_offset INTEGER NOT NULL, end_offset INTEGER NOT NULL, command TEXT NOT NULL, PRIMARY KEY (session, id)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS looks (
+        session TEXT NOT NULL, who TEXT NOT NULL, read_to INTEGER NOT NULL, PRIMARY KEY (session, who)) WITHOUT ROWID;
     PRAGMA user_version = 2;";
 
 /// What an earlier version's file lacks.

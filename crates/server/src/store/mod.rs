@@ -46,6 +46,9 @@ pub(crate) struct SessionRow {
     pub(crate) key: Option<String>,
 }
 
+/// A session, and who reads it.
+pub(crate) type Look = (String, String);
+
 /// Which sessions to list.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted<'a> {
@@ -177,6 +180,20 @@ impl Store {
         {
             self.state.left_out(row.session);
         }
+    }
+
+    /// This caller has read the session's output so far.
+    pub(crate) fn put_look(&self, look: Look, read_to: u64) {
+        // A full queue costs what can be read again.
+        let _ = self.writes.try_send(Write::Look(look, read_to));
+    }
+
+    /// How far this caller has read, also before this server.
+    pub(crate) fn look(&self, (session, who): &Look) -> Result<Option<u64>, StoreError> {
+        self.read(|connection| {
+            let mut query = connection.prepare_cached("SELECT read_to FROM looks WHERE session = ?1 AND who = ?2")?;
+            query.query_row(params![session, who], |r| r.get::<_, i64>(0)).map(i64::unsigned_abs).optional()
+        })
     }
 
     /// Waits for room in the queue: for the history of a whole session at once.
@@ -355,7 +372,7 @@ impl Store {
             let total: i64 = count.query_row(params![session, left_out], |r| r.get(0))?;
             let mut query = connection.prepare_cached(
             "SELECT session, id, started_us, ended_us, status, exit, start_offset, end_offset, command FROM commands
-             WHERE session = ?1 AND id NOT IN (SELECT value FROM json_each(?2)) ORDER BY id LIMIT ?3 OFFSET ?4",
+             WHERE session = ?1 AND id NOT IN (SELECT value FROM json_each(?2)) ORDER BY started_us, id LIMIT ?3 OFFSET ?4",
         )?;
             let rows = query.query_map(params![session, left_out, limit as i64, offset as i64], history_row)?;
             Ok((rows.collect::<rusqlite::Result<_>>()?, usize::try_from(total).unwrap_or(0)))

@@ -1,17 +1,18 @@
 //! The store's one writer: takes what has come together and writes it, and keeps what could not be written.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use rusqlite::{Connection, params};
 
 use super::file::StoreError;
-use super::{HistoryRow, QUEUE_MAX, SessionRow, State, file, unavailable};
+use super::{HistoryRow, Look, QUEUE_MAX, SessionRow, State, file, unavailable};
 
 /// What the writer is asked for.
 pub(super) enum Write {
     Command(HistoryRow),
+    Look(Look, u64),
     /// Look at the sessions whose rows have changed.
     Sessions,
     /// Say how the writing of everything before went.
@@ -35,6 +36,8 @@ pub(super) struct Writer {
     connection: Option<Connection>,
     /// Commands that are not written yet.
     waiting: VecDeque<HistoryRow>,
+    /// How far callers have read: who follows a session has read further with every chunk, and only the newest is written.
+    looks: HashMap<Look, u64>,
     /// The newest attempt failed; it is said once.
     is_failing: bool,
 }
@@ -55,7 +58,7 @@ impl Asked {
 
 impl Writer {
     pub(super) fn new(state: Arc<State>) -> Self {
-        Self { state, connection: None, waiting: VecDeque::new(), is_failing: false }
+        Self { state, connection: None, waiting: VecDeque::new(), looks: HashMap::new(), is_failing: false }
     }
 
     pub(super) fn run(mut self, queue: &mpsc::Receiver<Write>) {
@@ -79,7 +82,7 @@ impl Writer {
                     first => first.ok(),
                 }
             };
-            if matches!(first, Some(Write::Command(_) | Write::Sessions)) {
+            if matches!(first, Some(Write::Command(_) | Write::Look(..) | Write::Sessions)) {
                 std::thread::park_timeout(COLLECT);
             }
             first.into_iter().for_each(|write| self.take(write, &mut asked));
@@ -112,6 +115,7 @@ impl Writer {
         match write {
             Write::Command(row) if self.waiting.len() >= QUEUE_MAX => self.state.left_out(row.session),
             Write::Command(row) => self.waiting.push_back(row),
+            Write::Look(look, read_to) => drop(self.looks.insert(look, read_to)),
             Write::Sessions => {}
             Write::Flush(done) => asked.flushes.push(done),
             Write::Anew(done) => asked.anew.push(done),
@@ -167,6 +171,15 @@ impl Writer {
             transaction.commit()?;
             self.waiting.drain(..count);
         }
+        if !self.looks.is_empty() {
+            let transaction = connection.transaction()?;
+            for ((session, who), read_to) in &self.looks {
+                let mut put = transaction.prepare_cached("INSERT OR REPLACE INTO looks VALUES (?1, ?2, ?3)")?;
+                put.execute(params![session, who, *read_to as i64])?;
+            }
+            transaction.commit()?;
+            self.looks.clear();
+        }
         if fresh.is_empty() {
             return Ok(());
         }
@@ -196,7 +209,7 @@ impl Writer {
     }
 }
 
-type Fresh = std::collections::HashMap<String, (u64, Option<SessionRow>)>;
+type Fresh = HashMap<String, (u64, Option<SessionRow>)>;
 
 fn put_session(connection: &Connection, s: &SessionRow) -> rusqlite::Result<()> {
     let mut put = connection.prepare_cached(
@@ -226,5 +239,6 @@ fn put_command(connection: &Connection, c: &HistoryRow) -> rusqlite::Result<()> 
 fn forget(connection: &Connection, id: &str) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM sessions WHERE id = ?1", [id])?;
     connection.execute("DELETE FROM commands WHERE session = ?1", [id])?;
+    connection.execute("DELETE FROM looks WHERE session = ?1", [id])?;
     Ok(())
 }

@@ -334,7 +334,10 @@ impl Open<'_> {
     async fn not_done(&mut self, error: ActionError, seq: Option<u64>) -> Result<(), End> {
         let (code, close) = code_of(&error);
         let goes_on = match error {
-            ActionError::Stalled { .. } | ActionError::Invalid { .. } | ActionError::Ended { .. } => true,
+            ActionError::Stalled { .. }
+            | ActionError::WouldEcho { .. }
+            | ActionError::Invalid { .. }
+            | ActionError::Ended { .. } => true,
             ActionError::NoSession { .. }
             | ActionError::NoCommand { .. }
             | ActionError::Busy { .. }

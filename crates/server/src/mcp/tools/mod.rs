@@ -106,6 +106,7 @@ impl From<ActionError> for Refusal {
             | ActionError::Ended { .. }
             | ActionError::Alive { .. }
             | ActionError::Stalled { .. }
+            | ActionError::WouldEcho { .. }
             | ActionError::Denied { .. }
             | ActionError::ShutOut
             | ActionError::NoToken { .. }

@@ -1,6 +1,7 @@
 //! What is asked of the session: run, type, wait, resize, signal, end.
 
 use super::super::ledger::Sent;
+use super::typed::Before;
 use super::*;
 
 impl Session {
@@ -136,6 +137,13 @@ impl Session {
         wait: Option<Wait>,
         started: oneshot::Sender<Result<Started, ActionError>>,
     ) {
+        match self.before(&key) {
+            Before::Command(earlier) => return self.hand_out(earlier, wait, started),
+            Before::Reused => return drop(started.send(Err(hears::key_reused()))),
+            // The holder answers with the one that it has.
+            Before::OnItsWay => return self.run_typed(&text, key, wait, started),
+            Before::Nothing => {}
+        }
         if self.ledger.exit.is_some() {
             return drop(started.send(Err(self.ended_error())));
         }
@@ -148,7 +156,7 @@ impl Session {
         }
         let is_unread = self.is_heuristic && self.ledger.current.is_none() && !self.reads_commands();
         if self.is_heuristic && !is_unread {
-            return self.run_typed(&text, wait, started);
+            return self.run_typed(&text, key, wait, started);
         }
         if !self.ledger.prompt_seen || is_unread {
             let until = Instant::now() + std::time::Duration::from_millis(u64::from(patience_ms));
@@ -191,48 +199,6 @@ impl Session {
         }
     }
 
-    /// A shell without our hooks: the line is typed, and its end is what the kernel says.
-    pub(super) fn run_typed(
-        &mut self,
-        text: &[u8],
-        wait: Option<Wait>,
-        started: oneshot::Sender<Result<Started, ActionError>>,
-    ) {
-        if let Some(id) = self.ledger.current {
-            return drop(started.send(Err(self.busy_error(id))));
-        }
-        let text = String::from_utf8_lossy(text).into_owned();
-        if text.trim_end().contains('\n') {
-            let why = "it runs without ptyd's hooks, so commands are typed; give one line at a time";
-            return drop(started.send(Err(self.not_ready(why))));
-        }
-        let id = self.ledger.next_typed_id(micros(SystemTime::now()));
-        self.ledger.last_id = id;
-        self.ledger.current = Some(id);
-        let at = self.ledger.scanner.position();
-        self.ledger.push(super::super::ledger::Command {
-            id,
-            key: wire::NO_KEY,
-            text: text.clone(),
-            accepted_us: micros(SystemTime::now()),
-            accepted_at: at,
-            start: None,
-            end: None,
-            limits_hit: Vec::new(),
-            echoes: Vec::new(),
-            is_inside: false,
-        });
-        let (typed, _) = oneshot::channel();
-        // An editor takes a return for the end of a line, and a program that reads lines gets one from the kernel.
-        let end = if self.state.is_some_and(|s| !s.canonical) { '\r' } else { '\n' };
-        // A key of ours that the shell did not know may have left something in its editor.
-        let clear = if end == '\r' && self.shared.spec.attests { "\x15" } else { "" };
-        let bytes = format!("{clear}{}{end}", text.trim_end()).into_bytes();
-        self.ask_input(InputBytes::Raw(bytes), wire::NO_KEY, false, None, typed);
-        let begun = self.begin_wait(id, wait);
-        let _ = started.send(Ok(begun));
-    }
-
     /// Something is on its way to the program: what the kernel said before says nothing about after.
     pub(super) fn forget_state(&mut self) {
         self.typing += 1;
@@ -268,12 +234,12 @@ impl Session {
         }
         if let Some(signo) = signo {
             self.ledger.line_is_begun = false;
-            let call = Call::Input { wait, from, offered, is_signal: true, typed };
+            let call = Call::Input { key, wait, from, offered, is_signal: true, typed };
             return self.call(call, |seq| ToHolder::Signal { seq, target: Target::Foreground, signo });
         }
         // Before it is on record: a wait that begins with it is not over at the prompt at which it is typed.
         self.ledger.typed(&bytes);
-        self.call(Call::Input { wait, from, offered, is_signal: false, typed }, |seq| ToHolder::Input {
+        self.call(Call::Input { key, wait, from, offered, is_signal: false, typed }, |seq| ToHolder::Input {
             seq,
             key,
             is_secret,

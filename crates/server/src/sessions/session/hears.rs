@@ -17,6 +17,7 @@ impl Session {
     }
 
     pub(super) fn on_hello(&mut self, hello: Hello) {
+        self.protocol = hello.protocol;
         self.ledger.holder_pid = hello.holder_pid;
         self.holder = holders::identity(hello.holder_pid);
         self.ledger.shell_pid = hello.shell_pid;
@@ -100,6 +101,7 @@ impl Session {
     fn end_replay(&mut self) {
         let is_told = !self.has_events && (self.is_deaf || self.ledger.scanner.position() >= self.replays_to);
         if is_told && std::mem::take(&mut self.is_replaying) {
+            self.take_up_typed();
             for (query, to) in std::mem::take(&mut self.unanswered) {
                 self.on_query(&query, to);
             }
@@ -265,10 +267,6 @@ impl Session {
     }
 
     pub(super) fn on_prompt(&mut self) {
-        if self.ledger.current.is_some_and(|id| id > super::super::TYPED_IDS_FROM) {
-            // The hooks are back, and told the end of a line that was typed while they were not there.
-            self.end_heuristically(minds::WITHOUT_HOOKS);
-        }
         (self.is_heuristic, self.was_not_ready) = (!self.shared.spec.attests, false);
         self.heed_image();
         // The kernel's word may be newer than this prompt, which is read only now, and it does not say it again.
@@ -417,7 +415,7 @@ impl Session {
     pub(super) fn on_done(&mut self, seq: u32, status: Status, value: u64) {
         match self.calls.remove(&seq) {
             Some(Call::Run { wait, started }) => self.on_run_done(status, value, wait, started),
-            Some(Call::Input { wait, from, offered, is_signal, typed }) => {
+            Some(Call::Input { key, wait, from, offered, is_signal, typed }) => {
                 self.typing = self.typing.saturating_sub(1);
                 self.state = None;
                 if !is_signal && status != Status::Ok {
@@ -425,9 +423,12 @@ impl Session {
                     self.ledger.has_typed_line = false;
                 }
                 let value = if is_signal && status == Status::Ok { offered as u64 } else { value };
+                let from = self.ledger.typed_from(&key).map_or(from, |at| at.min(from));
                 self.on_typed(status, value, wait, from, offered, typed);
             }
-            Some(Call::Inside(id)) => self.on_inside_typed(id, status, value),
+            Some(Call::Line { id, key, wait, started }) => {
+                self.on_line_typed((id, key), (status, value), wait, started);
+            }
             Some(Call::Signal { is_foreground, reply }) => {
                 if is_foreground {
                     self.typing = self.typing.saturating_sub(1);
@@ -474,6 +475,7 @@ impl Session {
             | Status::Typed
             | Status::LineTooLong
             | Status::Stalled
+            | Status::WouldEcho
             | Status::KeyReused => Err(ActionError::Internal { why: format!("unexpected answer {status:?}") }),
         }
     }
@@ -488,14 +490,7 @@ impl Session {
         let id = u32::try_from(value).unwrap_or(0);
         self.was_not_ready = status == Status::NotReady;
         let result = match status {
-            Status::Ok | Status::Duplicate if wait.is_none() => {
-                // The answer names where the output begins, which the shell is about to say.
-                let is_known = self.ledger.command(id).is_none_or(|c| c.start.is_some() || c.end.is_some());
-                let until = Instant::now() + limits::START_WAIT;
-                self.start_waiters.push((id, until, started));
-                return self.tell_started(|waits_for| waits_for == id && is_known);
-            }
-            Status::Ok | Status::Duplicate => Ok(self.begin_wait(id, wait)),
+            Status::Ok | Status::Duplicate => return self.hand_out(id, wait, started),
             Status::Busy => Err(self.busy_error(id)),
             Status::Ended => Err(self.ended_error()),
             Status::KeyReused => Err(key_reused()),
@@ -511,7 +506,7 @@ impl Session {
                 Err(self.not_ready(&why))
             }
             Status::NotReady => Err(self.not_ready(&self.why_not_ready())),
-            Status::Failed | Status::NoProcess | Status::LineTooLong | Status::Stalled => {
+            Status::Failed | Status::NoProcess | Status::LineTooLong | Status::Stalled | Status::WouldEcho => {
                 Err(ActionError::Internal { why: format!("the command could not be handed over: {}", os_error(value)) })
             }
         };
@@ -523,7 +518,7 @@ impl Session {
         for i in (0..self.start_waiters.len()).rev() {
             if which(self.start_waiters[i].0) {
                 let (id, _, started) = self.start_waiters.swap_remove(i);
-                let _ = started.send(Ok(Started { id, finished: None }));
+                let _ = started.send(Ok(Started { id, is_history: false, finished: None }));
             }
         }
     }
@@ -545,7 +540,7 @@ impl Session {
             }
             finished
         });
-        Started { id, finished }
+        Started { id, is_history: false, finished }
     }
 
     /// Opens a wait, unless it is over already.
@@ -589,7 +584,10 @@ impl Session {
                     let (reply, finished) = oneshot::channel();
                     let mut waiter = Waiter::new(wait, command, from, self.ledger.cols, Some(accepted), reply);
                     waiter.looks_for_a_still_screen();
-                    self.admit(waiter);
+                    // Input that was here before may have been answered already.
+                    if let Some(waiter) = self.catch_up(waiter) {
+                        self.admit(waiter);
+                    }
                     finished
                 });
                 Ok(Typed { accepted, from, finished })
@@ -604,6 +602,7 @@ impl Session {
             }),
             Status::Ended => Err(self.ended_error()),
             Status::KeyReused => Err(key_reused()),
+            Status::WouldEcho => Err(ActionError::WouldEcho { session: self.shared.id.clone() }),
             Status::Busy | Status::NotReady | Status::Typed | Status::Failed | Status::NoProcess => {
                 Err(ActionError::Internal { why: os_error(value) })
             }

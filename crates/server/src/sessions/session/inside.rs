@@ -8,18 +8,19 @@
 //! While it runs, the command that has started the shell runs too, and is busy with it.
 
 use super::super::inside::Inside;
-use super::super::ledger::Command;
+use super::typed::{Before, Line};
 use super::*;
 
 /// What is said of a command that was asked for again.
-const TYPED_BEFORE: &str = "it was typed before the server was restarted; what became of it is not known";
+pub(super) const TYPED_BEFORE: &str = "it was typed before the server was restarted; what became of it is not known";
 
 /// A command that was typed at a shell inside, as far as the actor has to watch it.
 #[derive(Debug, Default)]
 pub(super) struct Watched {
     /// When it was typed; the mark of its beginning comes soon after, or never.
-    typed_at: Option<Instant>,
-    /// Who read the terminal before, and whether by lines: a shell's editor does not, its `read` does.
+    pub(super) typed_at: Option<Instant>,
+    /// Who read the terminal before, and whether by lines: a shell's editor does not, its `read` does. Of one that an
+    /// earlier server typed that is not known.
     reader: Option<(u32, bool)>,
     /// The foreground was interrupted or stopped since.
     is_interrupted: bool,
@@ -55,15 +56,13 @@ impl Session {
         wait: Option<Wait>,
         started: StartReply,
     ) {
-        let same = |c: &&Command| key != wire::NO_KEY && c.key.first_chunk::<8>() == key.first_chunk::<8>();
-        if let Some(earlier) = self.ledger.commands.iter().rev().find(same) {
-            let is_same = earlier.key == key;
-            let id = earlier.id;
-            let begun = if is_same { Ok(self.begin_wait(id, wait)) } else { Err(hears::key_reused()) };
-            return drop(started.send(begun));
+        match self.before(&key) {
+            Before::Command(earlier) => return self.hand_out(earlier, wait, started),
+            Before::Reused => return drop(started.send(Err(hears::key_reused()))),
+            Before::OnItsWay | Before::Nothing => {}
         }
         let text = String::from_utf8_lossy(&text).into_owned();
-        if self.ledger.typed_keys.contains(&key) {
+        if self.ledger.typed_from(&key).is_some() {
             return self.was_typed_before(key, &text, wait, started);
         }
         let patience = limits::INSIDE_SETTLES.min(std::time::Duration::from_millis(u64::from(patience_ms)));
@@ -72,23 +71,35 @@ impl Session {
         self.run_pending_inside();
     }
 
-    /// A server that is gone has typed it; it is not typed again, and nobody knows how it ended.
+    /// A server that is gone has typed it, over a holder that keeps no commands; it is not typed again, and nobody knows how
+    /// it ended.
     fn was_typed_before(&mut self, key: Key, text: &str, wait: Option<Wait>, started: StartReply) {
         let now_us = micros(SystemTime::now());
         let lost = Inside::new(self.ledger.next_typed_id(now_us));
         let id = lost.id;
         let running = self.ledger.inside.take();
-        self.ledger.begin_inside(lost, key, text, now_us);
+        self.ledger.line_typed((id, key, text), Some(lost), now_us, self.ledger.scanner.position());
         self.ledger.give_up_inside(CommandStatus::Failed, TYPED_BEFORE, Boundary::Heuristic, now_us);
         self.ledger.inside = running;
         self.put_on_record(id);
-        let begun = self.begin_wait(id, wait);
-        let _ = started.send(Ok(begun));
+        self.hand_out(id, wait, started);
     }
 
     /// Types what waits for the shell inside, where that reads now.
     pub(super) fn run_pending_inside(&mut self) {
         for pending in std::mem::take(&mut self.pending_inside) {
+            match self.before(&pending.key) {
+                Before::Command(earlier) => {
+                    self.hand_out(earlier, pending.wait, pending.started);
+                    continue;
+                }
+                // The holder answers with the one that it has.
+                Before::OnItsWay => {
+                    self.type_inside(pending);
+                    continue;
+                }
+                Before::Reused | Before::Nothing => {}
+            }
             match self.reads_inside() {
                 Ok(()) => self.type_inside(pending),
                 Err(NotNow::Soon) if Instant::now() < pending.until => self.pending_inside.push(pending),
@@ -166,56 +177,14 @@ impl Session {
             }
         };
         let id = inside.id;
-        let reader = self.state.map(|s| (s.pid, s.canonical));
-        self.inside = Watched { reader, ..Watched::default() };
-        self.ledger.begin_inside(inside, key, &text, now_us);
-        self.put_row(id);
+        if self.ledger.inside.is_none() {
+            let reader = self.state.map(|s| (s.pid, s.canonical));
+            self.inside = Watched { reader, ..Watched::default() };
+        }
         // A line editor takes a return for the end of a line, and who reads lines gets one from the kernel.
         let end = if self.state.is_some_and(|s| s.canonical) { '\n' } else { '\r' };
-        let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
-        self.forget_state();
-        self.call(Call::Inside(id), |seq| ToHolder::Input {
-            seq,
-            key,
-            is_secret: false,
-            patience_ms,
-            bytes: format!("{line}{end}").into_bytes(),
-        });
-        if wait.is_some() {
-            let begun = self.begin_wait(id, wait);
-            let _ = started.send(Ok(begun));
-        } else {
-            // The answer names where the output begins, which the shell is about to say.
-            self.start_waiters.push((id, Instant::now() + limits::START_WAIT, started));
-        }
-    }
-
-    /// The holder has typed it, or not.
-    pub(super) fn on_inside_typed(&mut self, id: u32, status: Status, value: u64) {
-        self.typing = self.typing.saturating_sub(1);
-        self.state = None;
-        if self.ledger.inside.as_ref().is_none_or(|inside| inside.id != id) {
-            return;
-        }
-        let why = match status {
-            Status::Ok => {
-                self.inside.typed_at = Some(Instant::now());
-                return;
-            }
-            Status::Duplicate => TYPED_BEFORE.to_owned(),
-            Status::KeyReused => "its idempotency key was used for something else; it was not typed".to_owned(),
-            Status::Stalled => {
-                format!("what runs there does not read: {value} bytes of it were typed and no more; C-c clears them")
-            }
-            Status::Busy
-            | Status::NotReady
-            | Status::Typed
-            | Status::LineTooLong
-            | Status::Ended
-            | Status::Failed
-            | Status::NoProcess => "it could not be typed".to_owned(),
-        };
-        self.give_up_inside(CommandStatus::Failed, &why);
+        let bytes = format!("{line}{end}").into_bytes();
+        self.type_line(Line { id, key, text, inside: Some(inside), bytes }, wait, started);
     }
 
     /// Something was typed or signalled that makes a shell throw the rest of its line away.
@@ -241,6 +210,7 @@ impl Session {
     /// Ends it without a mark: its outcome is not known.
     pub(super) fn give_up_inside(&mut self, status: CommandStatus, why: &str) {
         if let Some(id) = self.ledger.give_up_inside(status, why, Boundary::Heuristic, micros(SystemTime::now())) {
+            self.judge(id);
             self.on_inside_end(id);
         }
     }
@@ -290,7 +260,7 @@ impl Session {
         self.ledger.inside.is_some()
             && self.inside.is_interrupted
             && !self.has_unread()
-            && self.state.is_some_and(|s| Some((s.pid, s.canonical)) == self.inside.reader)
+            && self.state.is_some_and(|s| self.inside.reader.is_none_or(|reader| reader == (s.pid, s.canonical)))
             && self.waits_for_a_line()
     }
 

@@ -1,9 +1,8 @@
 //! What time does: waits that are over, a lost hook, a lost marker, the end of a typed command; and the session's end.
 
+use super::super::ledger::WITHOUT_HOOKS;
 use super::*;
 
-/// What is said of a command that was typed.
-pub(super) const WITHOUT_HOOKS: &str = "typed into a shell without ptyd's hooks, so its exit code is not known";
 /// What is said of the command that did it.
 const REPLACED: &str = "exec has put another program in the place of the shell, which is typed at from now on: what runs there has no \
                         exit code, but inside gives one where it is a shell";
@@ -155,6 +154,7 @@ impl Session {
         let now_us = micros(SystemTime::now());
         self.give_up_inside(CommandStatus::Failed, error);
         if let Some(id) = self.ledger.end_current(CommandStatus::Failed, error, Boundary::Heuristic, now_us) {
+            self.judge(id);
             self.put_on_record(id);
             self.finish_where(|w| w.command == Some(id) || w.command.is_none(), EndedBy::Ended);
         }
@@ -241,7 +241,8 @@ impl Session {
                 Call::Input { typed, .. } => drop(typed.send(Err(why()))),
                 Call::Plain(reply) | Call::Signal { reply, .. } => drop(reply.send(Err(why()))),
                 Call::Terminate(reply) => drop(reply.send(Ended { killed: 0, left: 0 })),
-                Call::Report | Call::Inside(_) => {}
+                Call::Line { started, .. } => drop(started.send(Err(why()))),
+                Call::Report => {}
             }
         }
     }

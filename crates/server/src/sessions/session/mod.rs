@@ -16,6 +16,7 @@ mod paint;
 mod shows;
 mod stops;
 mod tells;
+mod typed;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -136,6 +137,8 @@ type StartReply = oneshot::Sender<Result<Started, ActionError>>;
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) id: u32,
+    /// It was accepted long ago, has ended, and only the history knows it.
+    pub(crate) is_history: bool,
     pub(crate) finished: Option<oneshot::Receiver<Finished>>,
 }
 
@@ -222,14 +225,20 @@ enum Call {
         started: oneshot::Sender<Result<Started, ActionError>>,
     },
     Input {
+        key: Key,
         wait: Option<Wait>,
         from: u64,
         offered: usize,
         is_signal: bool,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     },
-    /// A command that was typed at a shell inside.
-    Inside(u32),
+    /// A command that runs by being typed.
+    Line {
+        id: u32,
+        key: Key,
+        wait: Option<Wait>,
+        started: StartReply,
+    },
     Plain(oneshot::Sender<Result<(), ActionError>>),
     Signal {
         is_foreground: bool,
@@ -243,8 +252,8 @@ impl Call {
     /// What is waited for once it is answered.
     fn wait(&self) -> Option<&Wait> {
         match self {
-            Self::Run { wait, .. } | Self::Input { wait, .. } => wait.as_ref(),
-            Self::Inside(_) | Self::Plain(_) | Self::Signal { .. } | Self::Terminate(_) | Self::Report => None,
+            Self::Run { wait, .. } | Self::Input { wait, .. } | Self::Line { wait, .. } => wait.as_ref(),
+            Self::Plain(_) | Self::Signal { .. } | Self::Terminate(_) | Self::Report => None,
         }
     }
 }
@@ -365,6 +374,8 @@ pub(crate) struct Session {
     /// Those who wait were told that the shell has gone.
     exit_told: bool,
     displaced: bool,
+    /// Of the wire, that the holder speaks.
+    protocol: u16,
 }
 
 impl Session {
@@ -437,6 +448,7 @@ impl Session {
             is_tail_last: false,
             exit_told: false,
             displaced: false,
+            protocol: 0,
         }
     }
 

@@ -1,0 +1,249 @@
+//! Requests that come again: by what they are known, and what is told where their session has ended since.
+//!
+//! A request is named by the JSON of what its caller asked for, field by field in a fixed order, so that a later version
+//! names it the same. A field that is added is left out where it has its default.
+
+use holder::wire::{Key, NO_KEY, is_same_name};
+use serde::Serialize;
+
+use super::manager::{Found, Manager};
+use super::past::Past;
+use super::reports::{CLEARING_UP, plain_report};
+use crate::action::{
+    ActionError, CommandStatus, Create, EndedBy, Execute, Input, InputBytes, Limits, Reaction, Report, TextView, Until,
+    Wait,
+};
+use crate::identity::Principal;
+use crate::ids::SessionId;
+
+#[derive(Serialize)]
+struct Executed<'a> {
+    command: &'a str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    inside: bool,
+    wait: Option<Waited<'a>>,
+    budget: usize,
+}
+
+#[derive(Serialize)]
+struct Typed<'a> {
+    #[serde(flatten)]
+    what: Bytes<'a>,
+    secret: bool,
+    wait: Option<Waited<'a>>,
+    budget: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Bytes<'a> {
+    Raw(&'a [u8]),
+    Keys(&'a [crate::keys::Key]),
+    Paste { text: &'a str, enters: bool },
+}
+
+/// What a caller asked to wait for in its own words; what the server adds to them (the silence of the one-tool shell) may be
+/// another in the next one.
+#[derive(Serialize)]
+struct Waited<'a> {
+    pattern: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    until: Vec<String>,
+    input: bool,
+    timeout_us: u128,
+}
+
+#[derive(Serialize)]
+struct Created<'a> {
+    shell: &'a Option<String>,
+    login: bool,
+    cwd: Option<&'a [u8]>,
+    env: &'a [(String, String)],
+    cols: Option<u16>,
+    rows: Option<u16>,
+    name: &'a Option<String>,
+    owner: &'a Option<String>,
+    keeps_descendants: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    limits: Limits,
+    #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    reactions: &'a std::collections::BTreeMap<String, Reaction>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: &'a Option<String>,
+}
+
+fn is_default(limits: &Limits) -> bool {
+    *limits == Limits::default()
+}
+
+fn waited(wait: Option<&Wait>) -> Option<Waited<'_>> {
+    wait.map(|wait| Waited {
+        pattern: wait.pattern.as_ref().map(regex::Regex::as_str),
+        until: wait.until.iter().map(Until::to_string).collect(),
+        input: wait.input_wanted,
+        timeout_us: wait.timeout.as_micros(),
+    })
+}
+
+fn json(words: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(words).expect("invariant: strings, numbers and lists are JSON")
+}
+
+/// What a caller asked for who wants a session: its own words only, for what a connection adds may differ after a restart.
+pub(super) fn created(wish: &Create) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt;
+    let otherwise = &wish.otherwise;
+    let cwd = wish.cwd.as_ref().or(otherwise.cwd.as_ref());
+    json(&Created {
+        shell: &wish.shell,
+        login: wish.login,
+        cwd: cwd.map(|cwd| cwd.as_os_str().as_bytes()),
+        env: &wish.env,
+        cols: wish.cols.or(otherwise.cols),
+        rows: wish.rows.or(otherwise.rows),
+        name: &wish.name,
+        owner: &wish.owner,
+        keeps_descendants: wish.keeps_descendants,
+        limits: wish.limits,
+        reactions: &wish.reactions,
+        profile: &wish.profile,
+    })
+}
+
+fn executed(wish: &Execute) -> Vec<u8> {
+    let (command, inside, budget) = (wish.command.as_str(), wish.is_inside, wish.budget);
+    json(&Executed { command, inside, wait: waited(wish.wait.as_ref()), budget })
+}
+
+fn typed(wish: &Input) -> Vec<u8> {
+    let what = match &wish.bytes {
+        InputBytes::Raw(bytes) => Bytes::Raw(bytes),
+        InputBytes::Keys(keys) => Bytes::Keys(keys),
+        InputBytes::Paste { text, enters } => Bytes::Paste { text, enters: *enters },
+    };
+    json(&Typed { what, secret: wish.is_secret, wait: waited(wish.wait.as_ref()), budget: wish.budget })
+}
+
+impl Manager {
+    /// A caller's key as the holder's fixed-size one. The same key with another body must not be taken for the same request,
+    /// so half of it is the body's. It goes into the events, and what was typed may be a password.
+    pub(super) fn key_of(&self, key: Option<&str>, body: &[u8]) -> Key {
+        let Some(key) = key.map(str::as_bytes) else { return NO_KEY };
+        let mut bytes = NO_KEY;
+        bytes[..8].copy_from_slice(&self.secret.name_for(&[key])[..8]);
+        bytes[8..].copy_from_slice(&self.secret.name_for(&[key, body])[..8]);
+        bytes
+    }
+
+    pub(super) fn key_of_command(&self, wish: &Execute) -> Key {
+        wish.key.as_ref().map_or(NO_KEY, |key| self.key_of(Some(key), &executed(wish)))
+    }
+
+    pub(super) fn key_of_input(&self, wish: &Input) -> Key {
+        wish.key.as_ref().map_or(NO_KEY, |key| self.key_of(Some(key), &typed(wish)))
+    }
+
+    /// The records of a session that has just ended, once everything is in them.
+    async fn ended(&self, who: &Principal, id: &SessionId) -> Option<std::sync::Arc<Past>> {
+        if let Ok(Found::Live(handle)) = self.find(who, id).await {
+            let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
+        }
+        match self.find(who, id).await {
+            Ok(Found::Past(past)) => Some(past),
+            Ok(Found::Live(_)) | Err(_) => None,
+        }
+    }
+
+    /// How the command of the same request ended, in a session that has ended; by the command, as a rule.
+    pub(super) async fn executed_before(&self, who: &Principal, wish: &Execute) -> Option<Result<Report, ActionError>> {
+        let key = wish.key.as_ref().map(|_| self.key_of_command(wish))?;
+        let past = self.ended(who, &wish.session).await?;
+        let earlier = past.ledger.commands.iter().rev().find(|c| is_same_name(&c.key, &key))?;
+        if earlier.key != key {
+            return Some(Err(ActionError::KeyReused { key: wish.key.clone().unwrap_or_default() }));
+        }
+        let (id, view) = (earlier.id, past.view());
+        let command = past.commands().into_iter().find(|c| c.id.0 == id)?;
+        let from = command.start_offset;
+        let to = command.end_offset.map_or(from, |end| end.max(from));
+        let (ended_by, output) = match (&wish.wait, command.status) {
+            (None, _) => (EndedBy::Accepted, Ok(TextView { from, to: from, ..TextView::default() })),
+            (Some(_), status) => {
+                let ended_by = if status == CommandStatus::Terminated { EndedBy::Exited } else { EndedBy::Ended };
+                (ended_by, self.text(&past.shared, from, to, view.cols, wish.budget).await)
+            }
+        };
+        Some(output.map(|output| plain_report(view, Some(command), ended_by, output)))
+    }
+
+    /// What came of the same input, in a session that has ended; by the input, as a rule.
+    pub(super) async fn typed_before(&self, who: &Principal, wish: &Input) -> Option<Result<Report, ActionError>> {
+        let key = wish.key.as_ref().map(|_| self.key_of_input(wish))?;
+        let past = self.ended(who, &wish.session).await?;
+        let (at, len) = match past.ledger.typed_with(&key)? {
+            Ok(typed) => typed,
+            Err(()) => return Some(Err(ActionError::KeyReused { key: wish.key.clone().unwrap_or_default() })),
+        };
+        let (view, end) = (past.view(), past.ledger.scanner.position());
+        let (ended_by, output) = match &wish.wait {
+            None => (EndedBy::Accepted, Ok(TextView { from: at, to: at, ..TextView::default() })),
+            Some(_) => (EndedBy::Exited, self.text(&past.shared, at.min(end), end, view.cols, wish.budget).await),
+        };
+        let accepted_bytes = usize::try_from(len).ok();
+        Some(output.map(|output| Report { accepted_bytes, ..plain_report(view, None, ended_by, output) }))
+    }
+
+    /// How many bytes a viewer's input of the same number had, in a session that has ended.
+    pub(super) async fn visitor_typed_before(&self, who: &Principal, id: &SessionId, key: &Key) -> Option<usize> {
+        let (_, len) = self.ended(who, id).await?.ledger.typed_with(key)?.ok()?;
+        usize::try_from(len).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Requests that are known again by what a server of an earlier version has kept: these words may only grow.
+    #[test]
+    fn a_request_is_named_in_the_same_words_for_ever() {
+        let text = |words: Vec<u8>| String::from_utf8(words).expect("JSON is text");
+        let session = SessionId::parse("s0-0123456789").expect("an id");
+        let wait = Wait {
+            pattern: Some(regex::Regex::new("a|b").expect("a pattern")),
+            until: vec![Until::Bell, Until::Listening(Some(80))],
+            input_wanted: true,
+            quiet: Some(Duration::from_secs(9)),
+            timeout: Duration::from_millis(1500),
+        };
+        let (key, budget) = (None, 7);
+        let command = "echo \"x\"\n".to_owned();
+        let (is_inside, wait_none) = (false, None);
+        let plain = Execute { session: session.clone(), command, is_inside, wait: wait_none, key: key.clone(), budget };
+        assert_eq!(text(executed(&plain)), r#"{"command":"echo \"x\"\n","wait":null,"budget":7}"#);
+        let inside = Execute { is_inside: true, wait: Some(wait), ..plain };
+        assert_eq!(
+            text(executed(&inside)),
+            r#"{"command":"echo \"x\"\n","inside":true,"wait":{"pattern":"a|b","until":["bell","listening:80"],"input":true,"timeout_us":1500000},"budget":7}"#
+        );
+        let bytes = InputBytes::Raw(b"\xff1".to_vec());
+        let raw = Input { session, bytes, is_secret: true, wait: None, key, budget };
+        assert_eq!(text(typed(&raw)), r#"{"raw":[255,49],"secret":true,"wait":null,"budget":7}"#);
+        let bytes = InputBytes::Paste { text: "p".to_owned(), enters: true };
+        let paste = Input { bytes, ..raw };
+        assert_eq!(text(typed(&paste)), r#"{"paste":{"text":"p","enters":true},"secret":true,"wait":null,"budget":7}"#);
+        let bytes = InputBytes::Keys(crate::keys::parse("C-Up").expect("a key"));
+        let keys = Input { bytes, ..paste };
+        assert_eq!(
+            text(typed(&keys)),
+            r#"{"keys":[{"code":{"cursor":65},"ctrl":true,"meta":false,"shift":false}],"secret":true,"wait":null,"budget":7}"#
+        );
+        let create = Create { shell: Some("bash".to_owned()), cwd: Some("/é".into()), ..Create::default() };
+        assert_eq!(
+            text(created(&create)),
+            r#"{"shell":"bash","login":false,"cwd":[47,195,169],"env":[],"cols":null,"rows":null,"name":null,"owner":null,"keeps_descendants":false}"#
+        );
+    }
+}
