@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_request_is_named_in_the_same_words_for_ever() {
         let text = |words: Vec<u8>| String::from_utf8(words).expect("JSON is text");
-        let session = SessionId::parse("s0-0123456789").expect("an id");
+        let session = SessionId::parse("s0-abcdefghij").expect("an id");
         let wait = Wait {
             pattern: Some(regex::Regex::new("a|b").expect("a pattern")),
             until: vec![Until::Bell, Until::Listening(Some(80))],
