@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use api::{CreateRequest, ErrorCode, SessionStatus};
-use e2e::Server;
+use e2e::{Server, eventually};
 
 /// The files below this folder in which these bytes are.
 fn holding(folder: &Path, bytes: &str) -> Vec<String> {
@@ -33,9 +33,10 @@ async fn a_purged_session_leaves_no_byte_of_its_output_and_of_its_commands() {
         shell.ends().await;
     }
     let state = server.home().state();
-    // The history is written a moment later; a list waits for it.
     assert_eq!(server.client().list(Some("terminated")).await.expect("a list").total, 2);
-    assert!(holding(&state, "needle-in-a-command").iter().any(|file| file.contains("store.db")));
+    let in_history =
+        async || holding(&state, "needle-in-a-command").iter().find(|file| file.contains("store.db")).cloned();
+    eventually("the history is written", in_history).await;
     assert_eq!(holding(&state, "needle-in-an-output").len(), 1);
     let folder = state.join("sessions").join(&purged.id);
 
