@@ -62,6 +62,11 @@ pub enum ErrorCode {
     KeyReused,
     /// The session could not be started.
     StartFailed,
+    /// The session lives, and the process that holds it does not answer; `Retry-After` says when to ask again.
+    SessionUnreachable,
+    /// The machine or the server is out of something that it takes (descriptors, memory, processes, room on the disk);
+    /// `Retry-After` says when to ask again.
+    ResourcesExhausted,
     /// The server is stopping; the next one has the same sessions.
     ServerRestarting,
     /// A fault of the server.
@@ -70,7 +75,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// All codes, for documents and tests.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 30] = [
         Self::MalformedBody,
         Self::InvalidField,
         Self::BodyTooLarge,
@@ -97,6 +102,8 @@ impl ErrorCode {
         Self::RateLimited,
         Self::KeyReused,
         Self::StartFailed,
+        Self::SessionUnreachable,
+        Self::ResourcesExhausted,
         Self::ServerRestarting,
         Self::Internal,
     ];
@@ -122,7 +129,7 @@ impl ErrorCode {
             Self::UpgradeRequired => 426,
             Self::LimitReached | Self::RateLimited => 429,
             Self::Internal => 500,
-            Self::ServerRestarting => 503,
+            Self::SessionUnreachable | Self::ResourcesExhausted | Self::ServerRestarting => 503,
         }
     }
 
@@ -135,6 +142,8 @@ impl ErrorCode {
             | Self::LimitReached
             | Self::RateLimited
             | Self::BodyLate
+            | Self::SessionUnreachable
+            | Self::ResourcesExhausted
             | Self::ServerRestarting => true,
             Self::MalformedBody
             | Self::InvalidField
@@ -163,8 +172,9 @@ impl ErrorCode {
     /// Whether it is certain that nothing was done.
     pub fn has_no_side_effects(self) -> bool {
         match self {
-            // A part of the input was typed; a stopping server may have accepted the command before it said so.
-            Self::InputStalled | Self::ServerRestarting | Self::Internal => false,
+            // A part of the input was typed; a stopping server may have accepted the command before it said so, and a holder
+            // that does not answer may do later what it was asked.
+            Self::InputStalled | Self::SessionUnreachable | Self::ServerRestarting | Self::Internal => false,
             Self::MalformedBody
             | Self::InvalidField
             | Self::BodyTooLarge
@@ -189,7 +199,42 @@ impl ErrorCode {
             | Self::LimitReached
             | Self::RateLimited
             | Self::KeyReused
-            | Self::StartFailed => true,
+            | Self::StartFailed
+            | Self::ResourcesExhausted => true,
+        }
+    }
+
+    /// For how many seconds a client should wait before it asks again (`Retry-After`), where the server knows no better.
+    pub fn retry_after(self) -> Option<u32> {
+        match self {
+            // Somebody has to end a session first.
+            Self::LimitReached => Some(5),
+            Self::SessionUnreachable | Self::ResourcesExhausted => Some(2),
+            Self::ServerRestarting | Self::RateLimited => Some(1),
+            // What a session does is waited for, and a body is sent anew at once.
+            Self::SessionBusy | Self::SessionNotReady | Self::BodyLate => None,
+            Self::MalformedBody
+            | Self::MalformedHead
+            | Self::InvalidField
+            | Self::BodyTooLarge
+            | Self::Unauthorized
+            | Self::HostRefused
+            | Self::OriginRefused
+            | Self::Forbidden
+            | Self::RouteNotFound
+            | Self::MethodNotAllowed
+            | Self::UpgradeRequired
+            | Self::SessionNotFound
+            | Self::CommandNotFound
+            | Self::TokenNotFound
+            | Self::SessionEnded
+            | Self::SessionAlive
+            | Self::NothingRuns
+            | Self::InputStalled
+            | Self::WouldEcho
+            | Self::KeyReused
+            | Self::StartFailed
+            | Self::Internal => None,
         }
     }
 
@@ -222,6 +267,8 @@ impl ErrorCode {
             Self::RateLimited => "Too many requests",
             Self::KeyReused => "The idempotency key was used before",
             Self::StartFailed => "The session could not be started",
+            Self::SessionUnreachable => "The session's holder does not answer",
+            Self::ResourcesExhausted => "The machine is out of something",
             Self::ServerRestarting => "The server is restarting",
             Self::Internal => "Internal error",
         }
@@ -256,6 +303,8 @@ impl ErrorCode {
             Self::RateLimited => "rate_limited",
             Self::KeyReused => "key_reused",
             Self::StartFailed => "start_failed",
+            Self::SessionUnreachable => "session_unreachable",
+            Self::ResourcesExhausted => "resources_exhausted",
             Self::ServerRestarting => "server_restarting",
             Self::Internal => "internal",
         }

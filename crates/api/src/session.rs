@@ -206,6 +206,10 @@ pub struct TerminalSession {
     /// What is wrong, such as a full disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+    /// It lives, and nobody can speak with the process that holds it; `trouble` says why. What needs that process is refused
+    /// with `session_unreachable` until it answers again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unreachable: bool,
     /// The python that a command named `python` (else `python3`) would run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub python: Option<String>,

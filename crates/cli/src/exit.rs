@@ -112,6 +112,8 @@ fn of(code: ErrorCode) -> u8 {
         | ErrorCode::RateLimited
         | ErrorCode::KeyReused
         | ErrorCode::StartFailed
+        | ErrorCode::SessionUnreachable
+        | ErrorCode::ResourcesExhausted
         | ErrorCode::Internal => 1,
     }
 }

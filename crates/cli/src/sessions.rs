@@ -83,7 +83,7 @@ fn row(session: &TerminalSession, now: Timestamp) -> Vec<String> {
         session.id.clone(),
         or_dash(session.name.clone()),
         session.owner.clone(),
-        word(&session.status),
+        if session.unreachable { "unreachable".to_owned() } else { word(&session.status) },
         activity(session),
         or_dash(session.created_at.parse().ok().map(|begun| age(now.duration_since(begun)))),
         or_dash(session.pid.map(|pid| pid.to_string())),

@@ -134,6 +134,31 @@ pub const ECHO_HELD: Duration = Duration::from_millis(100);
 pub const FAULT_PAUSE: Duration = Duration::from_millis(500);
 /// A holder whose connection has ended ends within this: the kernel closes its files a moment before it is gone.
 pub const HOLDER_ENDS: Duration = Duration::from_secs(1);
+/// A holder that is asked something and says nothing for so long is asked whether it is there.
+pub const HOLDER_PROBE_AFTER: Duration = Duration::from_secs(1);
+/// And one that has not answered that either after so long does not answer: it looks at its requests in every turn, and a turn
+/// is milliseconds unless it is stopped, frozen, or waits for a disk.
+pub const HOLDER_PATIENCE: Duration = Duration::from_secs(3);
+/// Questions to one holder that are not answered: as many as may be asked over all connections in a moment.
+pub const HOLDER_CALLS_MAX: usize = 1_024;
+/// Bytes for one holder that its socket does not take: a few of the largest inputs.
+pub const HOLDER_UNSENT_BYTES_MAX: usize = 8 << 20;
+/// A holder that is there before the server greets within this, or its session is told as unreachable until it does.
+pub const ADOPT_PATIENCE: Duration = Duration::from_secs(2);
+/// And where a command runs it says what that does within this; its first look takes milliseconds.
+pub const FIRST_LOOK: Duration = Duration::from_millis(500);
+/// How soon a holder that nobody listens for is looked for again: one that is just beginning listens in some milliseconds.
+pub const ADOPT_AGAIN_MIN: Duration = Duration::from_millis(20);
+/// And how often after a while.
+pub const ADOPT_AGAIN_MAX: Duration = Duration::from_secs(5);
+/// A process that was killed ends within this, unless the kernel holds it (a disk, a frozen control group).
+pub const KILL_PATIENCE: Duration = Duration::from_secs(5);
+/// After its session's end a holder has its last frames and its disk to wait for.
+pub const HOLDER_LEAVES: Duration = Duration::from_secs(10);
+/// A session whose actor panics so often in a row is not taken up again: what it has written does it each time.
+pub const FAULTS_MAX: u32 = 5;
+/// Faults that are further apart than this are not of one row.
+pub const FAULTS_FORGOTTEN: Duration = Duration::from_secs(600);
 /// Requests that may queue for one session.
 pub const MAILBOX_MAX: usize = 64;
 /// The clean text that a pattern is matched against: the newest part.

@@ -1,11 +1,11 @@
-//! What a test may do to a process from outside: let it die at a named point, and let it read in small pieces.
+//! What a test may do to a process from outside: let it die or wait at a named point, and let it read in small pieces.
 //!
 //! Nothing of it is in a release: without debug assertions and without the feature `faults` every function here is empty.
 
 use std::ffi::OsString;
 use std::path::Path;
 
-/// `<point>:<file>`: a process that comes to this point while the file is there kills itself, or panics.
+/// `<point>:<file>`: a process that comes to this point while the file is there kills itself, panics, or waits.
 const FAULT: &str = "PTYD_FAULT";
 /// A seed: a terminal is read in pieces of 1 to 4,096 bytes.
 const READ_SIZES: &str = "PTYD_TEST_READ_SIZES";
@@ -32,6 +32,19 @@ pub fn point(name: &str) {
     if fault.split_once(':').is_some_and(|(point, file)| point == name && Path::new(file).exists()) {
         // It cannot fail for ourselves, and does not return.
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    }
+}
+
+/// Waits, as at a disk that does not answer, when a test wants that here: the file is a named pipe (fifo(7)), and this goes on
+/// when the test, which has opened it for writing, closes it.
+pub fn stall(name: &str) {
+    if !IS_HEEDED {
+        return;
+    }
+    let fault = std::env::var(FAULT).unwrap_or_default();
+    if let Some((_, file)) = fault.split_once(':').filter(|(point, _)| *point == name) {
+        // Not there is the same as an end of file: nobody wants it here, or no longer.
+        let _ = std::fs::read(file);
     }
 }
 

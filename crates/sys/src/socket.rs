@@ -106,10 +106,14 @@ pub fn listen_in(folder: &Path, name: &str) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Connects to the socket `folder/name`, whatever the length of the path.
+/// Connects to the socket `folder/name`, whatever the length of the path. The stream does not block, and nor does this: a
+/// listener whose queue is full is `WouldBlock` (connect(2), EAGAIN).
 pub fn connect_in(folder: &Path, name: &str) -> io::Result<UnixStream> {
     let dir = std::fs::File::open(folder)?;
-    UnixStream::connect(short_path(&dir, name))
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &rustix::net::SocketAddrUnix::new(short_path(&dir, name))?)?;
+    Ok(UnixStream::from(socket))
 }
 
 fn short_path(dir: &std::fs::File, name: &str) -> PathBuf {

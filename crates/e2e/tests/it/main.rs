@@ -54,4 +54,5 @@ mod signals;
 mod socket;
 mod tokens;
 mod typed;
+mod unreachable_holder;
 mod waiting;

@@ -178,7 +178,9 @@ struct Holder {
 /// Holds the session of this folder until it is over.
 pub fn run(folder: &Path) -> io::Result<()> {
     // First of all: without it a server that comes meanwhile takes the session for one that never began.
+    sys::fault::stall("begin");
     Claim::take(folder)?;
+    sys::fault::stall("claimed");
     prepare_process()?;
     let spec = Spec::load(folder)?;
     limit_open_files(spec.open_files);

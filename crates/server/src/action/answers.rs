@@ -93,6 +93,8 @@ pub struct SessionView {
     pub exit: Option<SessionExit>,
     /// What is wrong, such as a full disk.
     pub trouble: Option<String>,
+    /// It lives, and nobody can speak with its holder.
+    pub is_unreachable: bool,
     /// The toolchains on its PATH.
     pub tools: Tools,
     /// The profile by which it was started.

@@ -128,6 +128,24 @@ pub enum ActionError {
         /// Why.
         why: String,
     },
+    /// The session lives, and nobody can speak with its holder.
+    #[error(
+        "session {session} lives, but {why}; ask again later, or end it by force (DELETE /terminals/{session}?force=true, ptyd kill --force)"
+    )]
+    Unreachable {
+        /// The session.
+        session: SessionId,
+        /// What is wrong with its holder.
+        why: String,
+    },
+    /// The machine, or this server, is out of something.
+    #[error(
+        "not done, for want of descriptors, memory, processes or room on the disk: {why}; end what is not needed, or ask again later"
+    )]
+    Exhausted {
+        /// What was tried, and the kernel's word.
+        why: String,
+    },
     /// The server is stopping.
     #[error("the server is restarting; nothing is lost; ask again in a moment")]
     Restarting,

@@ -184,6 +184,7 @@ pub(super) fn session() -> SessionView {
         end_offset: 100,
         exit: None,
         trouble: None,
+        is_unreachable: false,
         tools: Tools { python: Some(PathBuf::from("/usr/bin/python3")), ..Tools::default() },
         profile: None,
         startup_failed: Vec::new(),

@@ -82,6 +82,7 @@ pub(super) fn session(view: action::SessionView, authority: &str) -> TerminalSes
         journal: Journal { first_offset: view.first_offset, end_offset: view.end_offset },
         exit: view.exit.map(exit),
         trouble: view.trouble,
+        unreachable: view.is_unreachable,
         python: view.tools.python.map(|p| path(&p).0),
         node: view.tools.node.map(|p| path(&p).0),
         rustc: view.tools.rustc.map(|p| path(&p).0),

@@ -60,6 +60,8 @@ impl From<ActionError> for Refusal {
             ActionError::Limit { .. } => (ErrorCode::LimitReached, None),
             ActionError::KeyReused { .. } => (ErrorCode::KeyReused, None),
             ActionError::Start { .. } => (ErrorCode::StartFailed, None),
+            ActionError::Unreachable { .. } => (ErrorCode::SessionUnreachable, None),
+            ActionError::Exhausted { .. } => (ErrorCode::ResourcesExhausted, None),
             ActionError::Restarting => (ErrorCode::ServerRestarting, None),
             ActionError::Internal { .. } => (ErrorCode::Internal, None),
         };
@@ -107,8 +109,8 @@ pub(crate) async fn label(mut request: Request, next: Next) -> Response {
         let headers = response.headers_mut();
         headers.remove(header::CONTENT_LENGTH);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if code == ErrorCode::RateLimited && !headers.contains_key(header::RETRY_AFTER) {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        if let (Some(seconds), false) = (code.retry_after(), headers.contains_key(header::RETRY_AFTER)) {
+            headers.insert(header::RETRY_AFTER, seconds.into());
         }
         if code == ErrorCode::Unauthorized {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -1,32 +1,72 @@
 //! How sessions come to this server: from a holder that was just started, and from those that were there before it.
+//!
+//! A session that was there before is taken on in the background, and stays a session for as long as its holder lives, whether
+//! that answers or not. Only when its holder is known to have ended, or nobody can be found who holds it, it is put on record
+//! as ended.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use holder::claim::{Claim, Holding};
+use holder::spec::Spec;
 use holder::wire::{FromHolder, PROTOCOL, Status, Tail, ToHolder};
+use journal::EventsReader;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 use super::feed::Published;
 use super::holders::{self, Liveness};
+use super::ledger::micros;
 use super::link::Link;
 use super::manager::{Handle, Manager, locked, row};
 use super::past::{self, Past};
 use super::permits::Permits;
+use super::processes::Identity;
 use super::session::{Session, Shared};
+use super::unreachable::{Hindrance, Unreachable};
 use super::{bounds, launch, snapshot, supervision};
 use crate::action::ActionError;
-use crate::identity::Detach;
 use crate::ids::SessionId;
 use crate::limits;
 use crate::store::{SessionRow, StoreError};
 
-/// How long a holder may take to greet.
+/// How long a holder that was just started may take to greet.
 const GREETING: Duration = Duration::from_secs(10);
+/// A time that is never over.
+const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
+
+/// A session that is being taken on.
+struct Adopting {
+    id: SessionId,
+    folder: PathBuf,
+    row: Option<SessionRow>,
+    since: Instant,
+    /// Dropped when the session is reachable, ended, or told to be neither.
+    unsettled: Option<watch::Receiver<()>>,
+    /// The process behind its socket, as far as there was a connection.
+    met: Option<Identity>,
+}
+
+/// What became of one try.
+enum Tried {
+    /// The session has its actor, or is on record as ended.
+    Settled,
+    /// It is worth trying again.
+    Not(Hindrance, String),
+}
+
+/// What an actor reads.
+struct Opened {
+    shared: Arc<Shared>,
+    damage: Option<String>,
+    events: Option<EventsReader>,
+}
 
 impl Manager {
-    /// Waits for the holder's greeting and gives the session its actor.
+    /// Waits for the greeting of a holder that was just started, and gives the session its actor.
     pub(super) async fn take_on(
         self: &Arc<Self>,
         id: &SessionId,
@@ -34,14 +74,22 @@ impl Manager {
         mut link: Link,
     ) -> Result<Handle, ActionError> {
         let early = match tokio::time::timeout(GREETING, greeting(&mut link)).await {
-            Ok(Ok(frames)) => frames,
-            Ok(Err(why)) => return Err(ActionError::Start { why: with_log(&folder, &why) }),
+            Ok(Ok(early)) => early,
+            Ok(Err(refused)) => return Err(not_started(&folder, refused)),
             Err(_) => return Err(ActionError::Start { why: "the holder does not answer".to_owned() }),
         };
-        let unreadable = |e: std::io::Error| ActionError::Start { why: format!("the session's folder: {e}") };
-        let (shared, damage) = past::open(id, &folder, &self.store()).map_err(unreadable)?;
-        let shared = Arc::new(shared);
-        let events = past::events(&folder).map_err(unreadable)?;
+        let opened = self.open(id, &folder).map_err(|e| start_error("the session's folder", &e))?;
+        Ok(self.seat(opened, link, early))
+    }
+
+    fn open(&self, id: &SessionId, folder: &Path) -> io::Result<Opened> {
+        let (shared, damage) = past::open(id, folder, &self.store())?;
+        Ok(Opened { shared: Arc::new(shared), damage, events: past::events(folder)? })
+    }
+
+    /// Gives a session its actor.
+    fn seat(self: &Arc<Self>, opened: Opened, link: Link, early: Vec<FromHolder>) -> Handle {
+        let Opened { shared, damage, events } = opened;
         let (mailbox, requests) = mpsc::channel(limits::MAILBOX_MAX);
         let (tail_sender, tail) = watch::channel(Tail::default());
         let (feed_sender, feed) = watch::channel(Published::default());
@@ -63,17 +111,19 @@ impl Manager {
             stopping: self.stopping.subscribe(),
             permits: Permits::default(),
         };
-        locked(&self.live).insert(id.clone(), handle.clone());
+        self.forget_past(&shared.id);
+        locked(&self.live).insert(shared.id.clone(), handle.clone());
         if let (true, Some(client)) = (shared.meta.is_default, &shared.meta.client) {
-            locked(&self.defaults).insert(client.clone(), id.clone());
+            locked(&self.defaults).insert(client.clone(), shared.id.clone());
         }
-        self.remember_key(&shared);
+        self.remember_key(&shared.meta, &shared.id);
         self.store().put_session(row(&shared, None));
         tokio::spawn(supervision::watch_over(Arc::clone(self), Box::new(session), self.stopping.subscribe()));
-        Ok(handle)
+        handle
     }
 
-    pub(super) async fn adopt_all(self: &Arc<Self>) {
+    /// Begins to take on every session that is there. [`Self::adopted`] waits until it is known of each how it stands.
+    pub(super) fn adopt_all(self: &Arc<Self>) {
         let store = self.store();
         let rows = store.sessions().or_else(|e| match e {
             // With no rows known, all of them are put below.
@@ -95,75 +145,222 @@ impl Manager {
         rows.iter().filter(|r| !there.contains(r.id.as_str())).for_each(|gone| store.forget(&gone.id));
         let keyed = |row: &SessionRow| Some(((row.owner.clone(), row.key.clone()?), SessionId::parse(&row.id).ok()?));
         locked(&self.keys).extend(rows.iter().filter_map(keyed));
-        let known: HashMap<String, bool> = rows.into_iter().map(|r| (r.id, r.ended_us.is_some())).collect();
-        let mut adopting = tokio::task::JoinSet::new();
+        let mut rows: HashMap<String, SessionRow> = rows.into_iter().map(|row| (row.id.clone(), row)).collect();
+        let (settled, unsettled) = watch::channel(());
         for id in folders {
+            let row = rows.remove(id.as_str());
             let folder = self.folder().join(id.as_str());
-            let manager = Arc::clone(self);
-            let is_known = known.contains_key(id.as_str());
-            match launch::connect(&folder) {
-                Ok(stream) => {
-                    adopting.spawn(async move {
-                        let mut link = Link::new(stream);
-                        link.send(&ToHolder::Hello { protocol: PROTOCOL, attaches: true });
-                        let taken = manager.take_on(&id, folder, link).await;
-                        manager.bulletin.metrics.adopted(taken.is_ok());
-                        if let Err(e) = taken {
-                            tracing::warn!(session = %id, error = %e, "not adopted");
-                        } else if !is_known {
-                            // The history was lost, and the actor keeps the newest commands only.
-                            let _ = tokio::task::spawn_blocking(move || drop(manager.record(&id))).await;
-                        }
-                        sys::fault::point("adopt");
-                    });
-                }
-                Err(_) if known.get(id.as_str()) == Some(&true) => {}
-                // A server was killed before it wrote anything there: no holder was started on it.
-                Err(_) if std::fs::remove_dir(&folder).is_ok() => store.forget(id.as_str()),
-                Err(_) => {
-                    adopting.spawn_blocking(move || manager.bury(&id));
-                }
+            if row.as_ref().is_some_and(|row| row.ended_us.is_some()) && launch::connect(&folder).is_err() {
+                continue;
+            }
+            let since = Instant::now();
+            let adopting = Adopting { id, folder, row, since, unsettled: Some(unsettled.clone()), met: None };
+            tokio::spawn(Arc::clone(self).adopt(adopting));
+        }
+        drop(unsettled);
+        let adoption = self.adoption.clone();
+        tokio::spawn(async move {
+            settled.closed().await;
+            store.says_filled();
+            adoption.send_replace(true);
+        });
+    }
+
+    /// Waits until it is known of each session that was there before this server how it stands.
+    pub(super) async fn adopted(&self) {
+        // Nobody who asks is kept waiting by a disk that does not answer.
+        let mut settled = self.adoption.subscribe();
+        let _ = tokio::time::timeout(2 * limits::ADOPT_PATIENCE, settled.wait_for(|all| *all)).await;
+    }
+
+    /// Takes a session on again whose actor has gone before its end.
+    pub(super) async fn adopt_again(self: Arc<Self>, shared: Arc<Shared>, met: Option<Identity>) {
+        let (id, folder) = (shared.id.clone(), shared.folder.clone());
+        let adopting =
+            Adopting { id, folder, row: Some(row(&shared, None)), since: Instant::now(), unsettled: None, met };
+        drop(shared);
+        self.adopt(adopting).await;
+    }
+
+    /// Leaves a session alone that this server cannot read, until its holder has ended.
+    pub(super) async fn leave_alone(self: Arc<Self>, shared: Arc<Shared>, why: String) {
+        let (id, folder) = (shared.id.clone(), shared.folder.clone());
+        let adopting =
+            Adopting { id, folder, row: Some(row(&shared, None)), since: Instant::now(), unsettled: None, met: None };
+        drop(shared);
+        self.mark_as(&adopting, Hindrance::Faulty, why);
+        if let Liveness::Alive(holder) = holders::look(&adopting.folder, None) {
+            let mut stopping = self.stopping.subscribe();
+            tokio::select! {
+                _ = holders::ends_within(holder, FOR_EVER) => {}
+                _ = stopping.wait_for(|stopping| *stopping) => return,
             }
         }
-        while adopting.join_next().await.is_some() {}
-        store.says_filled();
-        let clients: Vec<(String, Detach)> = self
-            .handles()
-            .into_iter()
-            .filter_map(|h| h.shared.meta.client.clone().map(|c| (c, h.shared.meta.detach)))
-            .collect();
-        for (client, detach) in clients {
-            // Until it comes back a client of before the restart counts as gone.
-            self.client_gone(&client, detach);
+        self.adopt(adopting).await;
+    }
+
+    /// Takes a session on that was there before, or puts on record that it has ended; tries until one of both is done.
+    async fn adopt(self: Arc<Self>, mut adopting: Adopting) {
+        let mut pause = limits::ADOPT_AGAIN_MIN;
+        let mut stopping = self.stopping.subscribe();
+        loop {
+            let tried = tokio::select! {
+                tried = self.try_to_adopt(&mut adopting) => tried,
+                _ = stopping.wait_for(|stopping| *stopping) => return,
+            };
+            let (hindrance, why) = match tried {
+                Tried::Settled => break,
+                Tried::Not(hindrance, why) => (hindrance, why),
+            };
+            if hindrance != Hindrance::Silent || adopting.since.elapsed() >= limits::ADOPT_PATIENCE {
+                self.mark_as(&adopting, hindrance, why);
+                adopting.unsettled = None;
+            }
+            let ends = async {
+                match holders::look(&adopting.folder, adopting.met) {
+                    Liveness::Alive(holder) if hindrance == Hindrance::Silent => {
+                        holders::ends_within(holder, pause).await
+                    }
+                    // Damage does not heal.
+                    Liveness::Alive(holder) => holders::ends_within(holder, FOR_EVER).await,
+                    _ => false,
+                }
+            };
+            let paused = async {
+                if !ends.await {
+                    tokio::time::sleep_until(Instant::now() + pause).await;
+                }
+            };
+            tokio::select! {
+                () = paused => {}
+                _ = stopping.wait_for(|stopping| *stopping) => return,
+            }
+            pause = (pause * 2).min(limits::ADOPT_AGAIN_MAX);
+        }
+        self.unmark(&adopting.id);
+    }
+
+    fn mark_as(&self, adopting: &Adopting, hindrance: Hindrance, why: String) {
+        let Adopting { id, folder, row, met, .. } = adopting;
+        let unreachable = Unreachable::new(id, folder.clone(), row.as_ref(), (hindrance, why), *met);
+        self.remember_key(&unreachable.meta, id);
+        self.mark(unreachable);
+    }
+
+    async fn try_to_adopt(self: &Arc<Self>, adopting: &mut Adopting) -> Tried {
+        let (stream, met) = match launch::connect(&adopting.folder) {
+            Ok(connected) => connected,
+            Err(e) if launch::is_passing(&e) => {
+                return Tried::Not(Hindrance::Silent, format!("its holder cannot be asked now: {e}"));
+            }
+            Err(e) => return self.without_socket(adopting, &e).await,
+        };
+        adopting.met = met.or(adopting.met);
+        let mut link = Link::new(stream);
+        link.send(&ToHolder::Hello { protocol: PROTOCOL, attaches: true });
+        let greeted = {
+            let mut greeting = std::pin::pin!(greeting(&mut link));
+            match tokio::time::timeout_at(adopting.since + limits::ADOPT_PATIENCE, &mut greeting).await {
+                Ok(greeted) => greeted,
+                Err(_) => {
+                    self.mark_as(adopting, Hindrance::Silent, does_not_answer(adopting.met));
+                    adopting.unsettled = None;
+                    // It answers when it goes on, or its end ends the connection.
+                    greeting.await
+                }
+            }
+        };
+        let Ok(mut early) = greeted else {
+            return Tried::Not(Hindrance::Silent, "the connection to its holder broke".to_owned());
+        };
+        first_look(&mut link, &mut early).await;
+        let opened = self.open(&adopting.id, &adopting.folder);
+        self.bulletin.metrics.adopted(opened.is_ok());
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(e) if launch::is_passing(&e) => {
+                return Tried::Not(Hindrance::Silent, format!("its folder cannot be opened now: {e}"));
+            }
+            Err(e) => return Tried::Not(Hindrance::Damaged, format!("what is on disk of it is damaged: {e}")),
+        };
+        let handle = self.seat(opened, link, early);
+        self.heed_client(&handle);
+        if adopting.row.is_none() {
+            // The history was lost, and the actor keeps the newest commands only.
+            let (manager, id) = (Arc::clone(self), adopting.id.clone());
+            let _ = tokio::task::spawn_blocking(move || drop(manager.record(&id))).await;
+        }
+        sys::fault::point("adopt");
+        Tried::Settled
+    }
+
+    /// Until it comes back a client of before the restart counts as gone.
+    fn heed_client(self: &Arc<Self>, handle: &Handle) {
+        let Some(client) = &handle.shared.meta.client else { return };
+        if !self.knows_client(client) {
+            self.client_gone(client, handle.shared.meta.detach);
         }
     }
 
-    /// A session that ended while no server ran: its story goes on record, and nothing of it stays alive.
-    pub(super) fn bury(&self, id: &SessionId) {
-        let Some(past) = self.record(id) else { return };
-        if let Some(what) = &past.ledger.damage {
-            tracing::error!(session = %id, what, "the session's folder is damaged");
-        }
-        if past.ledger.exit.is_none() {
-            match holders::look(&past.shared.folder, None) {
-                Liveness::Dead(dead) => drop(holders::sweep(id, dead)),
-                Liveness::Alive((pid, _)) => {
-                    tracing::warn!(session = %id, holder = pid, "not adopted: its holder lives and has no socket");
-                    return;
+    /// Nobody listens: its holder has ended, or not begun to listen, or its socket is gone.
+    async fn without_socket(self: &Arc<Self>, adopting: &Adopting, error: &io::Error) -> Tried {
+        let liveness = holders::look(&adopting.folder, adopting.met);
+        match liveness {
+            Liveness::Alive((pid, _)) => {
+                let why = format!("its holder (process {pid}) cannot be reached at its socket: {error}");
+                return Tried::Not(Hindrance::Silent, why);
+            }
+            Liveness::NeverBegan => {
+                if let Err(e) = give_up(&adopting.folder) {
+                    return Tried::Not(Hindrance::Silent, format!("its holder is about to begin: {e}"));
                 }
-                Liveness::Copy((pid, _)) => {
-                    tracing::warn!(session = %id, holder = pid, "the folder is a copy; its session lives elsewhere and is left alone");
-                }
-                Liveness::Unknown(why) => tracing::warn!(session = %id, why, "nothing of it is looked for"),
-                Liveness::NeverBegan => {}
+                tracing::info!(session = %adopting.id, "removed: its creation was cut short before anything ran in it");
+            }
+            Liveness::Dead(_) | Liveness::Copy(_) | Liveness::Unknown(_) => {
+                let (manager, id, row) = (Arc::clone(self), adopting.id.clone(), adopting.row.clone());
+                let _ = tokio::task::spawn_blocking(move || manager.bury(&id, row, liveness)).await;
             }
         }
-        bounds::remove(&past.shared.spec);
+        Tried::Settled
+    }
+
+    /// A session that has ended: its story goes on record, and nothing of it stays alive. One that lives, or is about to, is
+    /// left alone.
+    pub(super) fn bury(&self, id: &SessionId, row_before: Option<SessionRow>, liveness: Liveness) {
+        if matches!(liveness, Liveness::Alive(_) | Liveness::NeverBegan) {
+            return;
+        }
+        let past = self.record(id);
+        if let Some(what) = past.as_ref().and_then(|past| past.ledger.damage.as_ref()) {
+            tracing::error!(session = %id, what, "the session's folder is damaged");
+        }
+        if past.as_ref().is_none_or(|past| past.ledger.exit.is_none()) {
+            match liveness {
+                Liveness::Dead(dead) => drop(holders::sweep(id, dead)),
+                Liveness::Copy((holder, _)) => {
+                    tracing::warn!(session = %id, holder, "the folder is a copy: its session lives elsewhere and is left alone");
+                }
+                Liveness::Unknown(why) => {
+                    tracing::warn!(session = %id, why, "nothing that it may have left is looked for")
+                }
+                Liveness::Alive(_) | Liveness::NeverBegan => {}
+            }
+        }
+        let Some(past) = past else {
+            // Its own words are damaged; that it has ended is known all the same.
+            let ended_us = Some(micros(SystemTime::now()));
+            return row_before.into_iter().for_each(|row| {
+                self.store().put_session(SessionRow { ended_us: row.ended_us.or(ended_us), ..row });
+            });
+        };
+        if !matches!(liveness, Liveness::Copy(_)) {
+            bounds::remove(&past.shared.spec);
+        }
         if let Some(command) = past.ledger.commands.back() {
             // It ended with its session.
             self.store().put_command_in_time(snapshot::history_row(id, command));
         }
-        self.remember_key(&past.shared);
+        self.remember_key(&past.shared.meta, id);
         self.store().put_session(row(&past.shared, Some(past.ended_us())));
     }
 
@@ -174,9 +371,9 @@ impl Manager {
         past.inspect_err(|e| tracing::warn!(session = %id, error = %e, "its folder cannot be read")).ok()
     }
 
-    pub(super) fn remember_key(&self, shared: &Shared) {
-        if let Some(key) = &shared.meta.key {
-            locked(&self.keys).insert((shared.meta.owner.clone(), key.clone()), shared.id.clone());
+    fn remember_key(&self, meta: &super::meta::Meta, id: &SessionId) {
+        if let Some(key) = &meta.key {
+            locked(&self.keys).insert((meta.owner.clone(), key.clone()), id.clone());
         }
     }
 
@@ -190,20 +387,51 @@ impl Manager {
         }
     }
 
-    pub(super) fn folders(&self) -> std::io::Result<Vec<SessionId>> {
+    pub(super) fn folders(&self) -> io::Result<Vec<SessionId>> {
         let names = std::fs::read_dir(self.folder())?.map(|entry| entry.map(|e| e.file_name()));
-        let names = names.collect::<std::io::Result<Vec<_>>>()?;
+        let names = names.collect::<io::Result<Vec<_>>>()?;
         Ok(names.iter().filter_map(|name| SessionId::parse(name.to_str()?).ok()).collect())
     }
 }
 
+/// What is said of a holder that does not answer.
+pub(super) fn does_not_answer(holder: Option<Identity>) -> String {
+    match holder {
+        Some((pid, _)) => format!("its holder (process {pid}) does not answer"),
+        None => "its holder does not answer".to_owned(),
+    }
+}
+
+/// Removes the folder of a session whose holder has not begun, so that none begins there any more.
+fn give_up(folder: &Path) -> io::Result<()> {
+    match Claim::give_up(folder) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => match Claim::load(folder)? {
+            Holding::GivenUp => {}
+            Holding::By(_) | Holding::Nobody => return Err(e),
+        },
+        Ok(()) | Err(_) => {}
+    }
+    if let Ok(spec) = Spec::load(folder) {
+        bounds::remove(&spec);
+    }
+    std::fs::remove_dir_all(folder)
+}
+
+/// Why a holder did not greet.
+enum NoGreeting {
+    /// It says so itself: the step, and the kernel's number.
+    Refused(u64),
+    /// Its connection ended.
+    Ended(io::Error),
+}
+
 /// The first frames of a holder, up to its greeting.
-async fn greeting(link: &mut Link) -> Result<Vec<FromHolder>, String> {
+async fn greeting(link: &mut Link) -> Result<Vec<FromHolder>, NoGreeting> {
     let mut early = Vec::new();
     loop {
-        for frame in link.receive().await.map_err(|e| format!("the holder ended: {e}"))? {
+        for frame in link.receive().await.map_err(NoGreeting::Ended)? {
             if let FromHolder::Done { seq: 0, status: Status::Failed, value } = frame {
-                return Err(start_failure(value));
+                return Err(NoGreeting::Refused(value));
             }
             early.push(frame);
         }
@@ -213,25 +441,101 @@ async fn greeting(link: &mut Link) -> Result<Vec<FromHolder>, String> {
     }
 }
 
-fn start_failure(value: u64) -> String {
+/// Waits for the first look at what a running command does, which comes behind the greeting: before it nobody could be told
+/// whether the command wants input.
+async fn first_look(link: &mut Link, early: &mut Vec<FromHolder>) {
+    let runs = early.iter().any(|frame| matches!(frame, FromHolder::Hello(hello) if hello.command != 0));
+    let heard = async {
+        while runs && !early.iter().any(|frame| matches!(frame, FromHolder::State(_))) {
+            // The actor learns of an end of the connection by itself.
+            let Ok(frames) = link.receive().await else { return };
+            early.extend(frames);
+        }
+    };
+    let _ = tokio::time::timeout(limits::FIRST_LOOK, heard).await;
+}
+
+/// The error of a session that could not be started because of this: the machine's want of something, or another.
+pub(super) fn start_error(what: &str, error: &io::Error) -> ActionError {
+    let why = format!("{what}: {error}");
+    if launch::is_passing(error) { ActionError::Exhausted { why } } else { ActionError::Start { why } }
+}
+
+/// The same of an error of which only the words are there.
+pub(super) fn start_error_of(why: String) -> ActionError {
+    let errno = errno_of(&why).map(io::Error::from_raw_os_error);
+    if errno.is_some_and(|e| launch::is_passing(&e)) {
+        ActionError::Exhausted { why }
+    } else {
+        ActionError::Start { why }
+    }
+}
+
+fn not_started(folder: &Path, refused: NoGreeting) -> ActionError {
+    match refused {
+        NoGreeting::Refused(value) => {
+            let (step, errno) = start_failure(value);
+            start_error(step, &io::Error::from_raw_os_error(errno))
+        }
+        NoGreeting::Ended(e) => match last_words(folder) {
+            Some(words) => start_error_of(format!("the holder ended: {words}")),
+            None => start_error("the holder ended", &e),
+        },
+    }
+}
+
+fn start_failure(value: u64) -> (&'static str, i32) {
     let step = match value >> 32 {
         0 => "fork",
         1 => "setsid",
         2 => "taking the terminal",
-        3 => "placing descriptors",
+        3 => "placing descriptors (a shell needs a limit of open files, ulimit -n, of 98 at least)",
         4 => "entering the working directory",
         6 => "joining its control group",
         7 => "setting its limits",
         8 => "becoming its user",
         _ => "executing the shell",
     };
-    let errno = i32::try_from(value & 0xffff_ffff).unwrap_or(0);
-    format!("{step}: {}", std::io::Error::from_raw_os_error(errno))
+    (step, i32::try_from(value & 0xffff_ffff).unwrap_or(0))
 }
 
-/// What the holder wrote before it ended, if anything.
-fn with_log(folder: &Path, why: &str) -> String {
-    let log = std::fs::read_to_string(folder.join("holder.log")).unwrap_or_default();
-    let last = log.lines().last().unwrap_or_default();
-    if last.is_empty() || why.contains(':') { why.to_owned() } else { format!("{why} ({last})") }
+/// What the holder wrote before it ended, without its name and the folder's.
+fn last_words(folder: &Path) -> Option<String> {
+    let log = std::fs::read_to_string(folder.join("holder.log")).ok()?;
+    let last = log.lines().last().filter(|line| !line.is_empty())?;
+    let own = format!("ptyd-holder: {}: ", folder.display());
+    Some(last.strip_prefix(own.as_str()).unwrap_or(last).to_owned())
+}
+
+/// The kernel's number in an error's words, as the standard library writes it.
+fn errno_of(words: &str) -> Option<i32> {
+    words.rsplit_once("(os error ")?.1.strip_suffix(')')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holders_last_words_are_told_and_a_want_of_something_is_known_in_them() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let ended = || NoGreeting::Ended(io::ErrorKind::UnexpectedEof.into());
+        let say = |words: &str| {
+            let line = format!("ptyd-holder: {}: {words}\n", dir.path().display());
+            std::fs::write(dir.path().join("holder.log"), line).expect("written");
+            not_started(dir.path(), ended())
+        };
+        let told = say("No space left on device (os error 28)");
+        assert!(
+            matches!(&told, ActionError::Exhausted { why } if why == "the holder ended: No space left on device (os error 28)")
+        );
+        let told = say("Permission denied (os error 13)");
+        assert!(
+            matches!(&told, ActionError::Start { why } if why == "the holder ended: Permission denied (os error 13)")
+        );
+        let fork = not_started(dir.path(), NoGreeting::Refused(11));
+        assert!(matches!(&fork, ActionError::Exhausted { why } if why.starts_with("fork: ")), "{fork:?}");
+        let exec = not_started(dir.path(), NoGreeting::Refused(5 << 32 | 2));
+        assert!(matches!(&exec, ActionError::Start { why } if why.starts_with("executing the shell: ")), "{exec:?}");
+    }
 }

@@ -150,7 +150,7 @@ impl Manager {
         }
         match self.find(who, id).await {
             Ok(Found::Past(past)) => Some(past),
-            Ok(Found::Live(_)) | Err(_) => None,
+            Ok(Found::Live(_) | Found::Unreachable(_)) | Err(_) => None,
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use holder::spec::Spec;
 
 use super::ledger::micros;
-use super::manager::{Found, Handle, Manager, NODE, locked};
+use super::manager::{Found, Handle, Manager, NODE, locked, on_disk};
 use super::meta::Meta;
 use super::reports::fnv;
 use super::{TAG, bounds};
@@ -51,8 +51,11 @@ impl Manager {
     /// Starts a session, or finds the one that the same request started before; that one may have ended since.
     pub(super) async fn create(self: &Arc<Self>, who: &Principal, wish: &Create) -> Result<SessionView, ActionError> {
         // Without a key two creations are two sessions; with one, the second must find the first.
-        let guard = if wish.key.is_some() { Some(self.creating.lock().await) } else { None };
+        let mut turn = None;
         if let Some(key) = &wish.key {
+            turn = Some(self.creating.of(format!("key {:?} {key}", self.owner(who, wish)?)).await);
+            // It may be the key of a session that is just being adopted.
+            self.adopted().await;
             let earlier = locked(&self.keys).get(&(self.owner(who, wish)?, key.clone())).cloned();
             let found = match &earlier {
                 Some(id) => self.find(who, id).await,
@@ -65,24 +68,21 @@ impl Manager {
             }
         }
         let id = SessionId::random(NODE);
-        let spec = self.spec(&id, who, wish)?;
+        let spec = self.spec_of(&id, who, wish).await?;
         let handle = self.launch(&id, &spec).await?;
-        drop(guard);
+        drop(turn);
         self.begin(who, &handle).await;
         self.view_of(who, &handle).await
     }
 
     /// The answer to a request with a key that was used before.
     async fn again_for(&self, who: &Principal, found: &Found, wish: &Create) -> Result<SessionView, ActionError> {
-        let meta = match found {
-            Found::Live(handle) => &handle.shared.meta,
-            Found::Past(past) => &past.shared.meta,
-        };
-        if meta.asked.is_some_and(|asked| asked != asked_for(wish)) {
+        if found.meta().asked.is_some_and(|asked| asked != asked_for(wish)) {
             return Err(ActionError::KeyReused { key: wish.key.clone().unwrap_or_default() });
         }
         match found {
             Found::Live(handle) => self.view_of(who, handle).await,
+            Found::Unreachable(unreachable) => Ok(unreachable.view()),
             Found::Past(past) => Ok(past.view()),
         }
     }
@@ -95,8 +95,18 @@ impl Manager {
         }
     }
 
-    /// The spec of a new session.
-    pub(super) fn spec(&self, id: &SessionId, who: &Principal, wish: &Create) -> Result<Spec, ActionError> {
+    /// The spec of a new session, looked up where a disk that does not answer keeps nobody else waiting.
+    pub(super) async fn spec_of(
+        self: &Arc<Self>,
+        id: &SessionId,
+        who: &Principal,
+        wish: &Create,
+    ) -> Result<Spec, ActionError> {
+        let (manager, id, who, wish) = (Arc::clone(self), id.clone(), who.clone(), wish.clone());
+        on_disk(move || manager.spec(&id, &who, &wish)).await
+    }
+
+    fn spec(&self, id: &SessionId, who: &Principal, wish: &Create) -> Result<Spec, ActionError> {
         let owner = self.owner(who, wish)?;
         let name = checked_name(wish.name.as_deref())?;
         let setting = self.setting(wish)?;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::looks::Looks;
-use super::manager::{Found, Handle, Manager, NODE, reason};
+use super::manager::{Found, Handle, Manager, NODE, locked, reason};
 use super::reports::{CLEARING_UP, plain_report};
 use super::session::Request;
+use super::unreachable::Unreachable;
 use super::{create, view};
 use crate::action::{
     ActionError, ClientContext, CommandStatus, CommandView, Create, EndedBy, Execute, Foreground, Fresh, Input,
@@ -146,6 +147,7 @@ impl Manager {
         if let Some(id) = &call.session {
             return match self.find(who, id).await? {
                 Found::Live(handle) => Ok((handle, None)),
+                Found::Unreachable(unreachable) => Err(unreachable.error()),
                 Found::Past(past) => Err(super::reports::ended(&past.view())),
             };
         }
@@ -155,7 +157,8 @@ impl Manager {
             return Err(ActionError::Invalid { field: "session_id", problem });
         };
         // Two calls at once must not start two shells.
-        let guard = self.creating.lock().await;
+        let turn = self.creating.of(format!("client {client}")).await;
+        self.adopted().await;
         let mine = |h: &Handle| h.shared.meta.is_default && h.shared.meta.client.as_ref() == Some(&client);
         let live = self.handles().into_iter().find(|h| mine(h));
         if let Some(handle) = live {
@@ -168,19 +171,24 @@ impl Manager {
             // The shell has gone and its holder is still clearing up: the records tell how it ended.
             handle.gone().await;
         }
+        let mine = |u: &&Arc<Unreachable>| u.meta.is_default && u.meta.client.as_ref() == Some(&client);
+        let unreachable = locked(&self.unreachable).values().find(mine).cloned();
+        if let Some(unreachable) = unreachable {
+            return Err(unreachable.error());
+        }
         if let Some(old) = self.last_default(&client).await {
             let how = reason(&old.view());
             let id = SessionId::random(NODE);
             let spec = create::again(&old.shared.spec, &old.shared.meta, &id)?;
             let handle = self.launch(&id, &spec).await?;
-            drop(guard);
+            drop(turn);
             self.begin(who, &handle).await;
             return Ok((handle, Some(Fresh::Ended { session: old.shared.id.clone(), how })));
         }
         let id = SessionId::random(NODE);
-        let spec = self.spec(&id, who, &wish(&call.client, client))?;
+        let spec = self.spec_of(&id, who, &wish(&call.client, client)).await?;
         let handle = self.launch(&id, &spec).await?;
-        drop(guard);
+        drop(turn);
         self.begin(who, &handle).await;
         Ok((handle, Some(Fresh::First)))
     }

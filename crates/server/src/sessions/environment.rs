@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use sys::user::User;
 
+use super::adoption::start_error_of;
 use super::create::{RESERVED, base_environment, check_variable, from_home, get, set};
 use super::manager::{Found, Handle, Manager, locked};
 use super::{TAG, meta};
@@ -36,7 +37,7 @@ pub(super) struct Setting {
 impl Manager {
     /// The profile that a wish names, else the one for all that name none.
     pub(super) fn setting(&self, wish: &Create) -> Result<Setting, ActionError> {
-        let unreadable = |why: String| ActionError::Start { why: format!("the configuration file: {why}") };
+        let unreadable = |why: String| start_error_of(format!("the configuration file: {why}"));
         let file = self.config_file.as_deref().map(ConfigFile::read).transpose().map_err(unreadable)?;
         let mut profiles = file.unwrap_or_default().profiles;
         let name = wish.profile.as_deref().unwrap_or(profile::DEFAULT);
@@ -101,8 +102,9 @@ impl Manager {
         who: &Principal,
         session: &SessionId,
     ) -> Result<EnvironmentView, ActionError> {
-        let (shared, view) = match self.find(who, session).await? {
+        let (shared, view) = match self.find_to_read(who, session).await? {
             Found::Live(handle) => (Arc::clone(&handle.shared), self.live_view(&handle).await),
+            Found::Unreachable(unreachable) => return Err(unreachable.error()),
             Found::Past(past) => (Arc::clone(&past.shared), Ok(past.view())),
         };
         let tools = view.map(|view| view.tools).unwrap_or_default();

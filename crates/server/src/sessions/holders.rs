@@ -42,8 +42,8 @@ pub(crate) enum Liveness {
 pub(crate) struct Dead(Identity);
 
 impl Dead {
-    /// A holder that was a child of ours, and was waited for.
-    pub(crate) fn child(holder: Identity) -> Self {
+    /// A holder whose end was waited for.
+    pub(crate) fn known(holder: Identity) -> Self {
         Self(holder)
     }
 }

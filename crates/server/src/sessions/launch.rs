@@ -10,6 +10,9 @@ use holder::spec::Spec;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
+use super::holders;
+use super::processes::Identity;
+
 /// The holder's program, built into this one.
 static HOLDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ptyd-holder"));
 /// Its file where the kernel does not execute from memory.
@@ -77,6 +80,7 @@ impl Image {
 
 /// Makes the session's folder, stores the spec, and starts a holder on it. The stream is the holder's first client.
 pub(crate) fn start(image: &Image, folder: &Path, spec: &Spec) -> io::Result<(UnixStream, Child)> {
+    sys::fault::stall("create");
     std::fs::DirBuilder::new().mode(0o700).create(folder)?;
     spec.store(folder)?;
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
@@ -102,11 +106,28 @@ pub(crate) async fn reap(mut child: Child) {
     let _ = child.wait().await;
 }
 
-/// Connects to the holder of this folder; an error means that there is none.
-pub(crate) fn connect(folder: &Path) -> io::Result<UnixStream> {
+/// Connects to the holder of this folder, and says which process that is. [`is_passing`] tells an error that says nothing
+/// about the holder from one that says that nobody listens.
+pub(crate) fn connect(folder: &Path) -> io::Result<(UnixStream, Option<Identity>)> {
     let stream = sys::socket::connect_in(folder, holder::SOCKET_FILE)?;
-    stream.set_nonblocking(true)?;
-    UnixStream::from_std(stream)
+    let holder = sys::socket::peer(&stream).ok().and_then(|peer| holders::identity(peer.pid));
+    Ok((UnixStream::from_std(stream)?, holder))
+}
+
+/// Whether the machine, this process or the holder's queue is short of something, so that the same may work later.
+pub(crate) fn is_passing(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let passing = [
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::AGAIN,
+        Errno::NOMEM,
+        Errno::NOBUFS,
+        Errno::NOSPC,
+        Errno::DQUOT,
+        Errno::INTR,
+    ];
+    error.raw_os_error().is_some_and(|errno| passing.iter().any(|passing| passing.raw_os_error() == errno))
 }
 
 #[cfg(test)]

@@ -27,6 +27,11 @@ impl Link {
         self.flush();
     }
 
+    /// How much waits for the holder to read.
+    pub(crate) fn unsent_bytes(&self) -> usize {
+        self.unsent.len()
+    }
+
     fn flush(&mut self) {
         while !self.unsent.is_empty() {
             match self.stream.try_write(&self.unsent) {

@@ -1,9 +1,10 @@
 //! Lists of sessions: the living from their actors, the ended from the store, a page at a time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::manager::{Manager, may_see};
+use super::manager::{Manager, locked, may_see};
 use super::session::Request;
+use super::unreachable::Unreachable;
 use crate::action::{ActionError, List, Outcome, SessionStatus, SessionView};
 use crate::identity::Principal;
 use crate::ids::SessionId;
@@ -11,22 +12,37 @@ use crate::store::Wanted;
 
 impl Manager {
     pub(super) async fn list(&self, who: &Principal, list: &List) -> Result<Outcome, ActionError> {
+        self.adopted().await;
         let mut views = Vec::new();
         let mut holders = HashMap::new();
         if list.status != Some(SessionStatus::Terminated) {
-            for handle in self.handles().into_iter().filter(|h| may_see(who, &h.shared)) {
-                // One that ends this very moment is not live any more.
-                if let Ok(snapshot) = handle.ask(Request::Look).await {
-                    holders.insert(snapshot.view.id.clone(), snapshot.holder_pid);
-                    views.push(snapshot.view);
+            for handle in self.handles().into_iter().filter(|h| may_see(who, &h.shared.meta)) {
+                match handle.ask(Request::Look).await {
+                    Ok(snapshot) => {
+                        holders.insert(snapshot.view.id.clone(), snapshot.holder_pid);
+                        views.push(snapshot.view);
+                    }
+                    // It lives, and is about to be taken up again.
+                    Err(ActionError::Restarting) if !self.is_stopping() => {
+                        views.push(Unreachable::without_actor(&handle.shared).view());
+                    }
+                    // One that ends this very moment is not live any more.
+                    Err(_) => {}
                 }
             }
+            let unreachable: Vec<_> = locked(&self.unreachable).values().cloned().collect();
+            let listed: HashSet<SessionId> = views.iter().map(|view: &SessionView| view.id.clone()).collect();
+            let more = unreachable.iter().filter(|u| may_see(who, &u.meta) && !listed.contains(&u.id));
+            views.extend(more.map(|u| u.view()));
         } else {
             // When the shell has gone and the holder still clears up, the session is no live one any more.
             let (mut living, mut ending) = (Vec::new(), Vec::new());
+            living.extend(locked(&self.unreachable).keys().map(ToString::to_string));
             for handle in self.handles() {
-                let snapshot = handle.ask(Request::Look).await;
-                let is_live = snapshot.is_ok_and(|s| s.view.status != SessionStatus::Terminated);
+                let is_live = match handle.ask(Request::Look).await {
+                    Ok(snapshot) => snapshot.view.status != SessionStatus::Terminated,
+                    Err(error) => matches!(error, ActionError::Restarting),
+                };
                 let ids = if is_live { &mut living } else { &mut ending };
                 ids.push(handle.shared.id.to_string());
             }

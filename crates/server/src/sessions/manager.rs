@@ -16,12 +16,15 @@ use super::holders::{self, Dead};
 use super::ledger::micros;
 use super::link::Link;
 use super::looks::Looks;
+use super::meta::Meta;
 use super::past::Past;
 use super::permits::{Permits, WholeReads};
 use super::processes::{self, Census};
 use super::retention::Retention;
 use super::session::{Ended, Request, Session, Shared, Snapshot};
-use super::{bounds, create, launch, launch::Image};
+use super::turns::Turns;
+use super::unreachable::Unreachable;
+use super::{adoption, bounds, create, launch, launch::Image};
 use crate::action::{
     Action, ActionError, Happened, Limits, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
 };
@@ -91,7 +94,19 @@ impl Handle {
 /// A session that somebody may see.
 pub(super) enum Found {
     Live(Handle),
+    /// It lives, and this server has no word with it.
+    Unreachable(Arc<Unreachable>),
     Past(Arc<Past>),
+}
+
+impl Found {
+    pub(super) fn meta(&self) -> &Meta {
+        match self {
+            Self::Live(handle) => &handle.shared.meta,
+            Self::Unreachable(unreachable) => &unreachable.meta,
+            Self::Past(past) => &past.shared.meta,
+        }
+    }
 }
 
 /// All sessions of this server.
@@ -128,8 +143,16 @@ pub struct Manager {
     pub(super) defaults: Mutex<HashMap<String, SessionId>>,
     /// The session that each owner's idempotency key created, for as long as its folder is kept.
     pub(super) keys: Mutex<HashMap<(String, String), SessionId>>,
-    /// One creation with an idempotency key at a time, and one default session for each client.
-    pub(super) creating: tokio::sync::Mutex<()>,
+    /// One creation with the same idempotency key at a time, and one default session for each client.
+    pub(super) creating: Turns,
+    /// Sessions that live and with which this server has no word.
+    pub(super) unreachable: Mutex<HashMap<SessionId, Arc<Unreachable>>>,
+    /// Counts the changes of that.
+    pub(super) unreachable_changed: watch::Sender<u64>,
+    /// Whether it is known of each session that was there before this server how it stands.
+    pub(super) adoption: watch::Sender<bool>,
+    /// How often the actor of a session has panicked in a row, and when it did last.
+    pub(super) faults: Mutex<HashMap<SessionId, (u32, tokio::time::Instant)>>,
     /// One permit for each thread that reads a whole journal.
     pub(super) whole_reads: WholeReads,
     store: Arc<Store>,
@@ -155,7 +178,7 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Manager {
-    /// Opens the store, adopts every holder that is there, and puts on record what ended meanwhile.
+    /// Opens the store, and begins to adopt every holder that is there and to put on record what ended meanwhile.
     pub async fn start(config: &Config) -> Result<Arc<Self>, ServeError> {
         // Else every session would be refused, and nobody would know why.
         bounds::can_be_kept(&config.limits)?;
@@ -195,7 +218,11 @@ impl Manager {
             clients: Mutex::default(),
             defaults: Mutex::default(),
             keys: Mutex::default(),
-            creating: tokio::sync::Mutex::default(),
+            creating: Turns::default(),
+            unreachable: Mutex::default(),
+            unreachable_changed: watch::Sender::new(0),
+            adoption: watch::Sender::new(false),
+            faults: Mutex::default(),
             whole_reads: WholeReads::default(),
             store: Arc::new(store),
             mended: Mutex::default(),
@@ -207,7 +234,7 @@ impl Manager {
             stopping: watch::Sender::new(false),
             folder,
         });
-        manager.adopt_all().await;
+        manager.adopt_all();
         Ok(manager)
     }
 
@@ -305,11 +332,24 @@ impl Manager {
         let _ = tokio::time::timeout(limits::CREATE_WAIT, handle.ask(Request::Prompt)).await;
     }
 
+    /// Starts a session. Its caller may go meanwhile: what was begun is brought to its end all the same.
     pub(super) async fn launch(self: &Arc<Self>, id: &SessionId, spec: &Spec) -> Result<Handle, ActionError> {
-        let _place = self.place(id, super::meta::Meta::decode(&spec.meta).owner)?;
+        let (manager, id, spec) = (Arc::clone(self), id.clone(), Arc::new(spec.clone()));
+        let launched = tokio::spawn(async move { manager.launch_now(&id, &spec).await });
+        launched.await.unwrap_or_else(|e| Err(ActionError::Internal { why: e.to_string() }))
+    }
+
+    async fn launch_now(self: &Arc<Self>, id: &SessionId, spec: &Arc<Spec>) -> Result<Handle, ActionError> {
+        let _place = self.place(id, Meta::decode(&spec.meta).owner)?;
         let folder = self.folder.join(id.as_str());
-        bounds::make(spec, id).map_err(|e| ActionError::Start { why: format!("its control group: {e}") })?;
-        let result = match launch::start(&self.image, &folder, spec) {
+        let started = {
+            let (manager, id, spec, folder) = (Arc::clone(self), id.clone(), Arc::clone(spec), folder.clone());
+            on_disk(move || {
+                bounds::make(&spec, &id).map_err(|e| adoption::start_error("its control group", &e))?;
+                launch::start(&manager.image, &folder, &spec).map_err(|e| adoption::start_error("its holder", &e))
+            })
+        };
+        let result = match started.await {
             Ok((stream, mut holder)) => {
                 let started = holder.id().and_then(holders::identity);
                 let taken = self.take_on(id, folder.clone(), Link::new(stream)).await;
@@ -317,7 +357,7 @@ impl Manager {
                     // One that does not greet may live on, and with it a shell that nobody would ever find again.
                     let _ = holder.kill().await;
                     let id = id.clone();
-                    let sweep = move || started.map(|started| holders::sweep(&id, Dead::child(started)));
+                    let sweep = move || started.map(|started| holders::sweep(&id, Dead::known(started)));
                     let _ = tokio::task::spawn_blocking(sweep).await;
                 } else {
                     tokio::spawn(launch::reap(holder));
@@ -327,11 +367,15 @@ impl Manager {
                 }
                 taken
             }
-            Err(e) => Err(ActionError::Start { why: e.to_string() }),
+            Err(e) => Err(e),
         };
         if result.is_err() {
-            bounds::remove(spec);
-            let _ = std::fs::remove_dir_all(&folder);
+            let (spec, folder) = (Arc::clone(spec), folder.clone());
+            let removed = move || {
+                bounds::remove(&spec);
+                let _ = std::fs::remove_dir_all(&folder);
+            };
+            let _ = tokio::task::spawn_blocking(removed).await;
         }
         result
     }
@@ -369,7 +413,7 @@ impl Manager {
     }
 
     pub(super) fn is_live(&self, id: &SessionId) -> bool {
-        locked(&self.live).contains_key(id)
+        locked(&self.live).contains_key(id) || locked(&self.unreachable).contains_key(id)
     }
 
     /// Its folder is gone.
@@ -386,39 +430,65 @@ impl Manager {
         if self.is_stopping() {
             return Err(ActionError::Restarting);
         }
-        let live = locked(&self.live).get(id).cloned();
-        if let Some(handle) = live.filter(|h| !h.is_gone()) {
-            return if may_see(who, &handle.shared) { Ok(Found::Live(handle)) } else { Err(self.unknown(who, id)) };
+        let mut found = self.present(id);
+        if found.is_none() && !*self.adoption.borrow() {
+            self.adopted().await;
+            found = self.present(id);
         }
-        match self.past(id).await {
-            Some(past) if may_see(who, &past.shared) => Ok(Found::Past(past)),
+        if let Some(found) = found {
+            return if may_see(who, found.meta()) { Ok(found) } else { Err(self.unknown(who, id)) };
+        }
+        match self.past(id).await? {
+            Some(past) if may_see(who, &past.shared.meta) => Ok(Found::Past(past)),
             _ => Err(self.unknown(who, id)),
+        }
+    }
+
+    /// A session that lives, as far as this server knows.
+    fn present(&self, id: &SessionId) -> Option<Found> {
+        let live = locked(&self.live).get(id).cloned();
+        let live = live.filter(|h| !h.is_gone()).map(Found::Live);
+        live.or_else(|| locked(&self.unreachable).get(id).cloned().map(Found::Unreachable))
+    }
+
+    /// The same for whoever only reads what is on disk.
+    pub(super) async fn find_to_read(&self, who: &Principal, id: &SessionId) -> Result<Found, ActionError> {
+        match self.find(who, id).await? {
+            Found::Unreachable(unreachable) => Ok(Found::Past(self.story_of(&unreachable).await?)),
+            found => Ok(found),
         }
     }
 
     pub(super) async fn live(&self, who: &Principal, id: &SessionId) -> Result<Handle, ActionError> {
         match self.find(who, id).await? {
             Found::Live(handle) => Ok(handle),
+            Found::Unreachable(unreachable) => Err(unreachable.error()),
             Found::Past(past) => Err(ActionError::Ended { session: id.clone(), reason: reason(&past.view()) }),
         }
     }
 
-    async fn past(&self, id: &SessionId) -> Option<Arc<Past>> {
+    /// A session that has ended, if it is one. For want of descriptors nobody can tell, and that is an error.
+    pub(super) async fn past(&self, id: &SessionId) -> Result<Option<Arc<Past>>, ActionError> {
         if let Some(past) = locked(&self.pasts).iter().find(|p| p.shared.id == *id) {
-            return Some(Arc::clone(past));
+            return Ok(Some(Arc::clone(past)));
         }
         let folder = self.folder.join(id.as_str());
         let (id, store) = (id.clone(), Arc::clone(&self.store));
-        let past = tokio::task::spawn_blocking(move || Past::load(&id, &folder, &store)).await.ok()?.ok()?;
-        let past = Arc::new(past);
+        let past = match tokio::task::spawn_blocking(move || Past::load(&id, &folder, &store)).await {
+            Ok(Ok(past)) => Arc::new(past),
+            Ok(Err(e)) if launch::is_passing(&e) => {
+                return Err(ActionError::Exhausted { why: format!("the session's records: {e}") });
+            }
+            Ok(Err(_)) | Err(_) => return Ok(None),
+        };
         let mut pasts = locked(&self.pasts);
         // Whoever removes its folder forgets it afterwards, and waits for this lock.
         if !past.shared.folder.exists() {
-            return None;
+            return Ok(None);
         }
         pasts.truncate(PASTS_KEPT - 1);
         pasts.push_front(Arc::clone(&past));
-        Some(past)
+        Ok(Some(past))
     }
 
     fn unknown(&self, who: &Principal, id: &SessionId) -> ActionError {
@@ -427,7 +497,7 @@ impl Manager {
         let mut live: Vec<String> =
             self.handles()
                 .iter()
-                .filter(|h| may_see(who, &h.shared))
+                .filter(|h| may_see(who, &h.shared.meta))
                 .map(|h| {
                     h.shared.meta.name.as_ref().map_or_else(
                         || h.shared.id.to_string(),
@@ -459,6 +529,7 @@ impl Manager {
     pub(super) async fn show(&self, who: &Principal, id: &SessionId) -> Result<SessionView, ActionError> {
         match self.find(who, id).await? {
             Found::Past(past) => Ok(past.view()),
+            Found::Unreachable(unreachable) => Ok(unreachable.view()),
             Found::Live(handle) => self.live_view(&handle).await,
         }
     }
@@ -466,7 +537,7 @@ impl Manager {
     /// The newest ended default session of a client.
     pub(super) async fn last_default(&self, client: &str) -> Option<Arc<Past>> {
         let id = locked(&self.defaults).get(client).cloned()?;
-        self.past(&id).await
+        self.past(&id).await.ok()?
     }
 
     pub(super) fn store(&self) -> Arc<Store> {
@@ -480,13 +551,11 @@ impl Manager {
             Found::Past(past) => {
                 Ok(TerminatedView { session: past.view(), killed: 0, left: 0, was_over: true, freed_bytes: None })
             }
+            Found::Unreachable(unreachable) => self.end_unreachable(&unreachable, wish).await,
             Found::Live(handle) => {
                 let signo = if wish.force { sys::signal::KILL } else { wish.signo.unwrap_or(sys::signal::HUP) };
                 let ended = self.end(&handle, signo, wish.grace.unwrap_or(limits::TERMINATE_GRACE)).await?;
-                let session = match self.find(who, &wish.session).await? {
-                    Found::Past(past) => past.view(),
-                    Found::Live(handle) => self.live_view(&handle).await?,
-                };
+                let session = self.show(who, &wish.session).await?;
                 Ok(TerminatedView {
                     session,
                     killed: ended.killed,
@@ -498,15 +567,34 @@ impl Manager {
         }
     }
 
-    /// Ends a session and waits until nothing of it is left and its actor has put it on record.
+    /// Ends a session and waits until nothing of it is left and its actor has put it on record. By KILL it is ended for certain,
+    /// also where its holder does not answer.
     pub(super) async fn end(&self, handle: &Handle, signo: i32, grace: Duration) -> Result<Ended, ActionError> {
         let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
         let asked = handle.ask(|reply| Request::Terminate { signo, grace_ms, reply }).await;
         if self.is_stopping() {
             return Err(ActionError::Restarting);
         }
-        handle.mailbox.closed().await;
-        Ok(asked.unwrap_or(Ended { killed: 0, left: 0 }))
+        let ended = match asked {
+            Ok(Ok(ended)) => ended,
+            Ok(Err(ActionError::Unreachable { .. })) if signo == sys::signal::KILL => self.force(handle).await?,
+            Ok(Err(error)) => return Err(error),
+            Err(_) => Ended { killed: 0, left: 0 },
+        };
+        if tokio::time::timeout(limits::HOLDER_LEAVES, handle.mailbox.closed()).await.is_ok() {
+            return Ok(ended);
+        }
+        let why = "it was ended, and its holder has not left yet: it may wait for the disk".to_owned();
+        match signo == sys::signal::KILL {
+            true => self.force(handle).await,
+            false => Err(ActionError::Unreachable { session: handle.shared.id.clone(), why }),
+        }
+    }
+
+    async fn force(&self, handle: &Handle) -> Result<Ended, ActionError> {
+        let ended = self.kill_holder(&handle.shared.id, &handle.shared.folder, None).await?;
+        let _ = tokio::time::timeout(limits::HOLDER_LEAVES, handle.mailbox.closed()).await;
+        Ok(ended)
     }
 
     /// A stdio client has gone: its sessions end after their grace period.
@@ -533,6 +621,11 @@ impl Manager {
         });
     }
 
+    /// Whether this client was here since the server started.
+    pub(super) fn knows_client(&self, client: &str) -> bool {
+        locked(&self.clients).contains_key(client)
+    }
+
     /// A stdio client is there (again): its sessions stay.
     pub fn client_here(&self, client: &str) {
         *locked(&self.clients).entry(client.to_owned()).or_default() += 1;
@@ -547,8 +640,8 @@ pub(super) async fn on_disk<T: Send + 'static>(
     done.unwrap_or_else(|e| Err(ActionError::Internal { why: e.to_string() }))
 }
 
-pub(super) fn may_see(who: &Principal, shared: &Shared) -> bool {
-    who.is_admin() || shared.meta.owner == who.name
+pub(super) fn may_see(who: &Principal, meta: &Meta) -> bool {
+    who.is_admin() || meta.owner == who.name
 }
 
 pub(super) fn row(shared: &Shared, ended_us: Option<u64>) -> SessionRow {

@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Weak};
 
+use super::holders;
 use super::manager::{Manager, locked, row};
 use crate::action::ActionError;
 use crate::ids::SessionId;
@@ -76,7 +77,7 @@ impl Manager {
                     self.record(id);
                     store.put_session(row(&handle.shared, None));
                 }
-                None => self.bury(id),
+                None => self.bury(id, None, holders::look(&self.folder().join(id.as_str()), None)),
             }
         }
         store.flush()?;

@@ -42,6 +42,8 @@ mod supervision;
 mod tape;
 #[cfg(test)]
 mod tests;
+mod turns;
+mod unreachable;
 mod view;
 mod viewing;
 mod wait;

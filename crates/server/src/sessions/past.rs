@@ -14,6 +14,7 @@ use super::meta::Meta;
 use super::session::Shared;
 use super::snapshot;
 use super::tape::{Step, Tape};
+use super::unreachable::{Hindrance, Unreachable};
 use crate::action::{Boundary, CommandStatus, CommandView, Foreground, SessionStatus, SessionView};
 use crate::ids::SessionId;
 use crate::limits::{COLS_DEFAULT, ROWS_DEFAULT, SCAN_CHUNK};
@@ -24,6 +25,8 @@ use crate::store::Store;
 pub(crate) struct Past {
     pub(crate) shared: Arc<Shared>,
     pub(crate) ledger: Ledger,
+    /// It has not ended: this is what is on disk of a session with which this server has no word.
+    pub(crate) unreachable: Option<Arc<Unreachable>>,
 }
 
 impl Past {
@@ -34,6 +37,43 @@ impl Past {
 
     /// The same, and each command is shown when it has ended: only the newest stay in memory.
     pub(crate) fn replay(
+        id: &SessionId,
+        folder: &Path,
+        store: &Arc<Store>,
+        ended: impl FnMut(&Command),
+    ) -> std::io::Result<Self> {
+        let mut past = Self::read(id, folder, store, ended)?;
+        let ledger = &mut past.ledger;
+        if ledger.exit.is_none() {
+            let damage = ledger.damage.clone();
+            ledger.ending.get_or_insert_with(|| holders::how_it_ended(folder, damage.as_deref()));
+        }
+        let reason = snapshot::exit_of(ledger).map_or_else(String::new, |e| e.reason);
+        let at = ledger.exit.map_or(ledger.last_us, |(_, _, us)| us);
+        ledger.give_up_inside(CommandStatus::Terminated, &reason, Boundary::Heuristic, at);
+        ledger.end_current(CommandStatus::Terminated, &reason, Boundary::Attested, at);
+        Ok(past)
+    }
+
+    /// What is on disk of a session that lives. What this server fails to read is not read again: then only the bytes are there.
+    pub(crate) fn of_unreachable(unreachable: &Arc<Unreachable>, store: &Arc<Store>) -> std::io::Result<Self> {
+        let (id, folder) = (&unreachable.id, &unreachable.folder);
+        let past = match unreachable.hindrance {
+            Hindrance::Silent => Self::read(id, folder, store, |_| {})?,
+            Hindrance::Damaged | Hindrance::Faulty => {
+                let (shared, damage) = open(id, folder, store)?;
+                let shared = Arc::new(shared);
+                let mut ledger = Ledger::new(shared.reader.len()?.0, shared.spec.cols.max(1), shared.spec.rows.max(1));
+                (ledger.prompt_seen, ledger.last_us) = (true, shared.meta.created_us);
+                ledger.damage = damage;
+                Self { shared, ledger, unreachable: None }
+            }
+        };
+        Ok(Self { unreachable: Some(Arc::clone(unreachable)), ..past })
+    }
+
+    /// The story as far as it is on disk, without an end that is not told there.
+    fn read(
         id: &SessionId,
         folder: &Path,
         store: &Arc<Store>,
@@ -91,23 +131,22 @@ impl Past {
             ledger.expire(id, ledger.scanner.position(), &mut news);
         }
         tell(&ledger, &mut news);
-        if ledger.exit.is_none() {
-            let damage = ledger.damage.clone();
-            ledger.ending.get_or_insert_with(|| holders::how_it_ended(folder, damage.as_deref()));
-        }
-        let reason = snapshot::exit_of(&ledger).map_or_else(String::new, |e| e.reason);
-        let at = ledger.exit.map_or(ledger.last_us, |(_, _, us)| us);
-        ledger.give_up_inside(CommandStatus::Terminated, &reason, Boundary::Heuristic, at);
-        ledger.end_current(CommandStatus::Terminated, &reason, Boundary::Attested, at);
-        Ok(Self { shared, ledger })
+        Ok(Self { shared, ledger, unreachable: None })
     }
 
     pub(crate) fn view(&self) -> SessionView {
         let first = self.shared.reader.first().unwrap_or_default().0;
         let end = self.ledger.scanner.position();
-        let (over, idle, sure) = (SessionStatus::Terminated, Foreground::Idle, Boundary::Attested);
-        let mut view = snapshot::session_view(&self.shared, &self.ledger, over, idle, sure, first, end);
+        let (status, foreground) = match &self.unreachable {
+            Some(unreachable) => (unreachable.view().status, Foreground::Running),
+            None => (SessionStatus::Terminated, Foreground::Idle),
+        };
+        let sure = Boundary::Attested;
+        let mut view = snapshot::session_view(&self.shared, &self.ledger, status, foreground, sure, first, end);
         view.last_activity = time(self.ledger.last_us);
+        if let Some(unreachable) = &self.unreachable {
+            (view.is_unreachable, view.trouble) = (true, Some(unreachable.why.clone()));
+        }
         view
     }
 

@@ -23,7 +23,9 @@ impl Manager {
         let live = locked(&self.live);
         // One that has just been started is in both.
         let fresh = starting.iter().filter(|(id, _)| !live.contains_key(id)).map(|(_, owner)| owner.as_str());
-        let owners = fresh.chain(live.values().map(|h| h.shared.meta.owner.as_str()));
+        let unreachable = locked(&self.unreachable);
+        let lost = unreachable.values().filter(|u| !live.contains_key(&u.id)).map(|u| u.meta.owner.as_str());
+        let owners = fresh.chain(live.values().map(|h| h.shared.meta.owner.as_str())).chain(lost);
         let (all, owned) = owners.fold((0, 0), |(all, owned), o| (all + 1, owned + usize::from(o == owner)));
         let (all_max, owned_max) = self.places;
         for (what, count, limit) in
@@ -36,7 +38,7 @@ impl Manager {
             }
         }
         starting.insert(id.clone(), owner);
-        drop((live, starting));
+        drop((unreachable, live, starting));
         Ok(Place { manager: self, id: id.clone() })
     }
 }

@@ -22,15 +22,19 @@ impl Manager {
         who: &Principal,
         wish: &Terminate,
     ) -> Result<TerminatedView, ActionError> {
-        if let (Found::Live(handle), false) = (self.find(who, &wish.session).await?, wish.force) {
+        match self.find(who, &wish.session).await? {
             // When the shell has gone and the holder still clears up, the session is no live one any more.
-            match handle.ask(Request::Look).await {
+            Found::Live(handle) if !wish.force => match handle.ask(Request::Look).await {
                 Ok(snapshot) if snapshot.view.status != SessionStatus::Terminated => {
                     return Err(ActionError::Alive { session: wish.session.clone() });
                 }
                 Ok(_) | Err(ActionError::Ended { .. }) => handle.gone().await,
                 Err(other) => return Err(other),
+            },
+            Found::Unreachable(_) if !wish.force => {
+                return Err(ActionError::Alive { session: wish.session.clone() });
             }
+            Found::Live(_) | Found::Unreachable(_) | Found::Past(_) => {}
         }
         let mut ended = self.terminate(who, wish).await?;
         let (manager, id) = (Arc::clone(self), wish.session.clone());

@@ -80,7 +80,7 @@ impl Manager {
                 let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
                 match self.find(who, &handle.shared.id).await? {
                     Found::Past(past) => Ok((past.view(), past.commands())),
-                    Found::Live(_) => Err(ended),
+                    Found::Live(_) | Found::Unreachable(_) => Err(ended),
                 }
             }
             Err(other) => Err(other),
@@ -142,6 +142,7 @@ impl Manager {
     ) -> Result<Report, ActionError> {
         let handle = match self.find(who, session).await? {
             Found::Live(handle) => handle,
+            Found::Unreachable(unreachable) => return Err(unreachable.error()),
             Found::Past(past) => return Ok(past_report(&past)),
         };
         let _permit = handle.permits.wait()?;
@@ -243,6 +244,7 @@ impl Manager {
     ) -> Result<Vec<ProcessView>, ActionError> {
         match self.find(who, session).await? {
             Found::Live(handle) => handle.ask(Request::Processes).await,
+            Found::Unreachable(unreachable) => Err(unreachable.error()),
             Found::Past(_) => Ok(Vec::new()),
         }
     }
@@ -250,6 +252,7 @@ impl Manager {
     pub(super) async fn signals(&self, who: &Principal, session: &SessionId) -> Result<Vec<SignalView>, ActionError> {
         match self.find(who, session).await? {
             Found::Live(handle) => handle.ask(Request::Signals).await,
+            Found::Unreachable(unreachable) => Err(unreachable.error()),
             Found::Past(past) => Ok(super::snapshot::signal_views(&past.ledger)),
         }
     }
@@ -348,11 +351,12 @@ impl Manager {
         limit: usize,
         offset: usize,
     ) -> Result<Outcome, ActionError> {
-        let (recent, view) = match self.find(who, session).await? {
+        let (recent, view) = match self.find_to_read(who, session).await? {
             Found::Live(handle) => {
                 let (snapshot, recent) = handle.ask(Request::Commands).await?;
                 (recent, snapshot.view)
             }
+            Found::Unreachable(unreachable) => return Err(unreachable.error()),
             Found::Past(past) => (past.commands(), past.view()),
         };
         // What has left the actor's memory is in the history; the newest are taken from the source.
@@ -392,7 +396,8 @@ impl Manager {
         session: &SessionId,
         id: CommandId,
     ) -> Result<Known, ActionError> {
-        let (view, shared, command, shown_to) = match self.find(who, session).await? {
+        let (view, shared, command, shown_to) = match self.find_to_read(who, session).await? {
+            Found::Unreachable(unreachable) => return Err(unreachable.error()),
             Found::Live(handle) => {
                 let (snapshot, all) = handle.ask(Request::Commands).await?;
                 let command = all.into_iter().find(|c| c.id == id);
@@ -422,19 +427,22 @@ impl Manager {
     // ---- output ----
 
     pub(super) async fn output(&self, who: &Principal, read: &ReadOutput) -> Result<OutputView, ActionError> {
-        let found = self.find(who, &read.session).await?;
+        let found = self.find_to_read(who, &read.session).await?;
         let (shared, ledger_end) = match &found {
             Found::Live(handle) => (Arc::clone(&handle.shared), None),
+            Found::Unreachable(unreachable) => return Err(unreachable.error()),
             Found::Past(past) => (Arc::clone(&past.shared), Some(past.ledger.scanner.position())),
         };
+        // What it writes now is not seen, and comes all the same.
+        let is_unreachable = matches!(&found, Found::Past(past) if past.unreachable.is_some());
         let (from, bound) = self.position(who, &found, read).await?;
         let mut past_commands = match &found {
-            Found::Live(_) => Vec::new(),
+            Found::Live(_) | Found::Unreachable(_) => Vec::new(),
             Found::Past(past) => past.commands(),
         };
         let mut handle = match found {
             Found::Live(handle) => Some(handle),
-            Found::Past(_) => None,
+            Found::Past(_) | Found::Unreachable(_) => None,
         };
         let deadline = tokio::time::Instant::now() + read.wait;
         let mut has_caught_up = false;
@@ -463,7 +471,7 @@ impl Manager {
                             (handle, past_commands) = (None, past.commands());
                             past.ledger.markers.iter().copied().collect()
                         }
-                        Ok(Found::Live(_)) | Err(_) => Vec::new(),
+                        Ok(Found::Live(_) | Found::Unreachable(_)) | Err(_) => Vec::new(),
                     };
                     (end, markers)
                 }
@@ -496,7 +504,7 @@ impl Manager {
             };
             let is_over = is_all || read.wait.is_zero() || tokio::time::Instant::now() >= deadline;
             if stop > start || is_over {
-                let ends = is_final && stop == end;
+                let ends = is_final && stop == end && !is_unreachable;
                 let mut view = self.output_view(&shared, read, (start, stop), &markers, echoes(commands), ends).await?;
                 if start > from && view.first > from {
                     view.gap = Some((from, view.from.min(view.first)));
@@ -557,6 +565,7 @@ impl Manager {
             Since::Last => self.read_to(who, session).await.unwrap_or(0),
             Since::Time(when) => match found {
                 Found::Live(handle) => handle.ask(|reply| Request::At(*when, reply)).await?,
+                Found::Unreachable(unreachable) => return Err(unreachable.error()),
                 Found::Past(past) => past.ledger.offset_at(*when),
             },
             Since::Command(id) => self.known_command(who, session, *id).await?.start_offset,

@@ -39,7 +39,7 @@ impl Drop for GivenUp {
 
 impl Manager {
     pub(super) async fn search(&self, who: &Principal, wish: Search) -> Result<FoundView, ActionError> {
-        let found = self.find(who, &wish.session).await?;
+        let found = self.find_to_read(who, &wish.session).await?;
         let (shared, end, recent, is_growing) = match &found {
             Found::Live(handle) => {
                 let tail = handle.tail.borrow().journal.0;
@@ -47,6 +47,7 @@ impl Manager {
                 let (snapshot, recent) = handle.ask(Request::Commands).await?;
                 (Arc::clone(&handle.shared), snapshot.shown_to, recent, true)
             }
+            Found::Unreachable(unreachable) => return Err(unreachable.error()),
             Found::Past(past) => (Arc::clone(&past.shared), past.ledger.scanner.position(), past.commands(), false),
         };
         let asked = self.since(who, &found, &wish.session, &wish.since).await?;
@@ -105,7 +106,8 @@ impl Manager {
         session: &SessionId,
         version: CastVersion,
     ) -> Result<Recording, ActionError> {
-        let (shared, extent) = match self.find(who, session).await? {
+        let (shared, extent) = match self.find_to_read(who, session).await? {
+            Found::Unreachable(unreachable) => return Err(unreachable.error()),
             Found::Live(handle) => {
                 let tail = handle.tail.borrow().journal.0;
                 catch_up(&handle, tail).await;

@@ -45,6 +45,7 @@ pub(crate) fn session_view(
         end_offset: end,
         exit: is_over.then(|| exit_of(ledger)).flatten(),
         trouble: ledger.damage.clone().or_else(|| ledger.trouble.clone()),
+        is_unreachable: false,
         tools: ledger.tools.clone(),
         profile: shared.meta.profile.clone(),
         startup_failed: super::manager::locked(&shared.startup_failed).clone(),

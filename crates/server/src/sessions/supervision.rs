@@ -1,20 +1,19 @@
-//! What becomes of a session when its actor makes a mistake: the shell lives on in its holder, so the session is taken up again as a
-//! new server would, and nobody is told that it ended.
+//! What becomes of a session when its actor goes before the session's end, by a mistake of ours or because it lost its holder:
+//! the shell lives on, so the session is taken up again as a new server would, and nobody is told that it ended.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use holder::wire::{PROTOCOL, ToHolder};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::launch;
-use super::link::Link;
 use super::manager::{Manager, locked};
 use super::session::{Session, Shared};
-use crate::limits::FAULT_PAUSE;
+use crate::ids::SessionId;
+use crate::limits::{FAULT_PAUSE, FAULTS_FORGOTTEN, FAULTS_MAX};
 
 /// An actor's first field: it notes a panic before anybody who waits learns that the actor has gone.
 #[derive(Debug)]
@@ -28,40 +27,52 @@ impl Drop for Alarm {
     }
 }
 
-/// Runs the actor to its end, and takes its session up again where that was a panic. It is boxed because that ends in here.
+/// Runs the actor to its end, and takes its session up again where that was not the session's. It is boxed because that ends in
+/// here.
 pub(super) fn watch_over(
     manager: Arc<Manager>,
     session: Box<Session>,
     stopping: watch::Receiver<bool>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
-        let (shared, began) = (Arc::clone(&session.shared), Instant::now());
+        let shared = Arc::clone(&session.shared);
         match tokio::spawn(session.run(stopping)).await {
-            Ok(session) => manager.actor_ended(&session),
-            Err(fault) if fault.is_panic() => {
-                tracing::error!(session = %shared.id, "a fault of ptyd's in this session; it is taken up again");
-                // One that comes back at once must not keep a processor busy.
-                tokio::time::sleep_until(began + FAULT_PAUSE).await;
-                take_up(&manager, &shared).await;
+            Ok(session) if session.is_adrift() && !manager.is_stopping() => {
+                let met = session.holder();
+                drop(session);
+                // Whoever displaced this server must not be driven out and come back in a circle at full speed.
+                tokio::time::sleep_until(Instant::now() + FAULT_PAUSE).await;
+                manager.adopt_again(shared, met).await;
             }
+            Ok(session) => manager.actor_ended(&session),
+            Err(fault) if fault.is_panic() => match count(&manager, &shared.id) {
+                Some(pause) => {
+                    tracing::error!(session = %shared.id, ?pause, "a fault of ptyd's in this session; it is taken up again");
+                    // One that comes back at once must not keep a processor busy.
+                    tokio::time::sleep_until(Instant::now() + pause).await;
+                    manager.adopt_again(shared, None).await;
+                }
+                None => {
+                    tracing::error!(session = %shared.id, "a fault of ptyd's in this session, {FAULTS_MAX} times in a row");
+                    let why = format!(
+                        "this server fails on what it has written, {FAULTS_MAX} times in a row, which is a bug of ptyd's; its \
+                         bytes can be read (view=raw), and another version may read the rest"
+                    );
+                    manager.leave_alone(shared, why).await;
+                }
+            },
             // The server's runtime ends.
             Err(_) => {}
         }
     })
 }
 
-async fn take_up(manager: &Arc<Manager>, shared: &Shared) {
-    let taken = match launch::connect(&shared.folder) {
-        Ok(stream) => {
-            let mut link = Link::new(stream);
-            link.send(&ToHolder::Hello { protocol: PROTOCOL, attaches: true });
-            manager.take_on(&shared.id, shared.folder.clone(), link).await.map(drop).map_err(|e| e.to_string())
-        }
-        Err(e) => Err(e.to_string()),
-    };
-    if let Err(why) = taken {
-        // Its holder has gone meanwhile: what is on disk tells the rest.
-        tracing::warn!(session = %shared.id, %why, "not taken up again");
-        locked(&manager.live).remove(&shared.id);
-    }
+/// How long to wait before the session is taken up again; `None` when that was done often enough.
+fn count(manager: &Manager, id: &SessionId) -> Option<Duration> {
+    let now = Instant::now();
+    let mut faults = locked(&manager.faults);
+    faults.retain(|_, (_, at)| now.duration_since(*at) < FAULTS_FORGOTTEN);
+    let (count, at) = faults.entry(id.clone()).or_insert((0, now));
+    (*count, *at) = (*count + 1, now);
+    (*count < FAULTS_MAX).then(|| FAULT_PAUSE * 2u32.pow(*count - 1))
 }

@@ -26,6 +26,7 @@ impl Manager {
                 let snapshot = handle.ask(Request::Look).await?;
                 (snapshot.view, snapshot.shown_to, Feed::live(handle, since, place))
             }
+            Found::Unreachable(unreachable) => return Err(unreachable.error()),
             Found::Past(past) => {
                 let (view, end) = (past.view(), past.ledger.scanner.position());
                 let exit = SessionEvent::Exited(view.exit.clone());

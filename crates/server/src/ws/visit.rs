@@ -337,7 +337,8 @@ impl Open<'_> {
             ActionError::Stalled { .. }
             | ActionError::WouldEcho { .. }
             | ActionError::Invalid { .. }
-            | ActionError::Ended { .. } => true,
+            | ActionError::Ended { .. }
+            | ActionError::Unreachable { .. } => true,
             ActionError::NoSession { .. }
             | ActionError::NoCommand { .. }
             | ActionError::Busy { .. }
@@ -350,6 +351,7 @@ impl Open<'_> {
             | ActionError::Limit { .. }
             | ActionError::KeyReused { .. }
             | ActionError::Start { .. }
+            | ActionError::Exhausted { .. }
             | ActionError::Restarting
             | ActionError::Internal { .. } => false,
         };

@@ -113,6 +113,8 @@ impl From<ActionError> for Refusal {
             | ActionError::Limit { .. }
             | ActionError::KeyReused { .. }
             | ActionError::Start { .. }
+            | ActionError::Unreachable { .. }
+            | ActionError::Exhausted { .. }
             | ActionError::Internal { .. } => Self::Said(error.to_string()),
         }
     }

@@ -111,7 +111,12 @@ fn describe(operation: &Operation, path: &str, schemas: &mut Schemas) -> Value {
             ErrorCode::LimitReached,
             ErrorCode::RateLimited,
         ]);
-        refusals.extend([ErrorCode::Internal, ErrorCode::ServerRestarting]);
+        refusals.extend([
+            ErrorCode::Internal,
+            ErrorCode::SessionUnreachable,
+            ErrorCode::ResourcesExhausted,
+            ErrorCode::ServerRestarting,
+        ]);
     }
     let mut parameters = Vec::new();
     for (name, about, pattern, code) in [

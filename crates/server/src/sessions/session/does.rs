@@ -122,13 +122,6 @@ impl Session {
         Some(waiter)
     }
 
-    pub(super) fn call(&mut self, call: Call, frame: impl FnOnce(u32) -> ToHolder) {
-        let seq = self.next_seq;
-        self.next_seq = self.next_seq.wrapping_add(1).max(1);
-        self.calls.insert(seq, call);
-        self.link.send(&frame(seq));
-    }
-
     pub(super) fn ask_run(
         &mut self,
         text: Vec<u8>,

@@ -60,6 +60,7 @@ impl Session {
             }
             self.on_news(news);
         }
+        self.heed_silence();
         self.heed_typed_command();
         self.refuse_pending();
         self.heed_inside();
@@ -225,6 +226,12 @@ impl Session {
             self.note(self.ledger.scanner.held_from(), SessionEvent::Exited(snapshot::exit_of(&self.ledger)));
             self.finish_where(|_| true, EndedBy::Exited);
         }
+        let asked = |call: &Call| matches!(call, Call::Terminate(_));
+        for (_, call) in self.calls.extract_if(|_, call| asked(call)) {
+            if let Call::Terminate(reply) = call {
+                self.enders.push(reply);
+            }
+        }
         self.tell_enders(Ended { killed: 0, left: 0 });
         let ended = self.ended_error();
         self.give_up_calls(|| ended.clone());
@@ -236,21 +243,24 @@ impl Session {
         self.ledger.answer_heard = self.ledger.answered;
         self.ledger.signals_on_their_way.clear();
         for (_, call) in std::mem::take(&mut self.calls) {
-            match call {
-                Call::Run { started, .. } => drop(started.send(Err(why()))),
-                Call::Input { typed, .. } => drop(typed.send(Err(why()))),
-                Call::Plain(reply) | Call::Signal { reply, .. } => drop(reply.send(Err(why()))),
-                Call::Terminate(reply) => drop(reply.send(Ended { killed: 0, left: 0 })),
-                Call::Line { started, .. } => drop(started.send(Err(why()))),
-                Call::Report => {}
-            }
+            silence::give_up(call, why());
         }
     }
 
     pub(super) fn tell_enders(&mut self, ended: Ended) {
         for reply in self.enders.drain(..) {
-            let _ = reply.send(ended);
+            let _ = reply.send(Ok(ended));
         }
+    }
+
+    /// Whether the session lives on without this actor.
+    pub(crate) fn is_adrift(&self) -> bool {
+        self.is_adrift
+    }
+
+    /// The process that held it.
+    pub(crate) fn holder(&self) -> Option<Identity> {
+        self.holder
     }
 
     /// Whether the session has ended for good, so that its actor can go.

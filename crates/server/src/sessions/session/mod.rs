@@ -14,6 +14,7 @@ mod matching;
 mod minds;
 mod paint;
 mod shows;
+mod silence;
 mod stops;
 mod tells;
 mod typed;
@@ -93,7 +94,7 @@ pub(crate) enum Request {
     Terminate {
         signo: i32,
         grace_ms: u32,
-        reply: oneshot::Sender<Ended>,
+        reply: oneshot::Sender<Result<Ended, ActionError>>,
     },
     /// The screen, for a viewer that goes on from there or for a look; drawn in turns, so that nobody else waits for it.
     Picture(oneshot::Sender<Pictured>),
@@ -244,7 +245,7 @@ enum Call {
         is_foreground: bool,
         reply: oneshot::Sender<Result<(), ActionError>>,
     },
-    Terminate(oneshot::Sender<Ended>),
+    Terminate(oneshot::Sender<Result<Ended, ActionError>>),
     Report,
 }
 
@@ -278,14 +279,14 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<Store>,
     /// What its profile wanted to be run first and that failed, until the next server.
     pub(crate) startup_failed: Mutex<Vec<StartupFailure>>,
-    /// Its actor has panicked.
+    /// Its actor has panicked, or has lost its holder.
     pub(crate) faulted: AtomicBool,
     /// It waits for room on the disk.
     pub(crate) stalled: AtomicBool,
 }
 
 impl Shared {
-    /// Its actor has panicked, and it is about to be taken up again.
+    /// Its actor has gone before the session's end, and it is about to be taken up again.
     pub(crate) fn has_faulted(&self) -> bool {
         self.faulted.load(Ordering::Acquire)
     }
@@ -349,7 +350,9 @@ pub(crate) struct Session {
     /// Callers that wait only until their command's output begins, and until when.
     start_waiters: Vec<(u32, Instant, StartReply)>,
     calls: HashMap<u32, Call>,
-    enders: Vec<oneshot::Sender<Ended>>,
+    /// Whether the holder answers them.
+    silence: silence::Silence,
+    enders: Vec<oneshot::Sender<Result<Ended, ActionError>>>,
     next_seq: u32,
     screen: Option<(Screen, u64)>,
     is_heuristic: bool,
@@ -376,6 +379,8 @@ pub(crate) struct Session {
     displaced: bool,
     /// Of the wire, that the holder speaks.
     protocol: u16,
+    /// The session lives on, and this actor has no word with its holder any more.
+    is_adrift: bool,
 }
 
 impl Session {
@@ -431,6 +436,7 @@ impl Session {
             pending_inside: Vec::new(),
             start_waiters: Vec::new(),
             calls: HashMap::new(),
+            silence: silence::Silence::default(),
             enders: Vec::new(),
             next_seq: 1,
             screen: None,
@@ -449,6 +455,7 @@ impl Session {
             exit_told: false,
             displaced: false,
             protocol: 0,
+            is_adrift: false,
         }
     }
 
@@ -474,14 +481,19 @@ impl Session {
             self.draw_some();
             match self.next_event(&mut everyone).await {
                 Event::Asked(request) => {
-                    let new = self.matching_work_of(request.wait());
-                    self.matches(new, |session| session.on_request(request)).await;
+                    if let Some(request) = self.refuse(request) {
+                        let new = self.matching_work_of(request.wait());
+                        self.matches(new, |session| session.on_request(request)).await;
+                    }
                 }
-                Event::Frames(frames) => self.frames.extend(frames),
+                Event::Frames(frames) => {
+                    self.frames.extend(frames);
+                    self.heard_holder();
+                }
                 Event::Everyone => break,
                 Event::HolderGone => match super::launch::connect(&self.shared.folder) {
                     // Only the connection broke: the session is as alive as before.
-                    Ok(stream) => {
+                    Ok((stream, _)) => {
                         tracing::warn!(session = %self.shared.id, "the connection to the holder broke; connected again");
                         self.link = Link::new(stream);
                         self.give_up_calls(|| ActionError::Restarting);
@@ -490,7 +502,7 @@ impl Session {
                     // A connection ends a moment before its process does.
                     Err(why) if !self.holder_ends().await => {
                         tracing::warn!(session = %self.shared.id, %why, "the connection to the holder is lost, and it lives on");
-                        self.give_up_calls(|| ActionError::Restarting);
+                        self.is_adrift = true;
                         break;
                     }
                     Err(_) => {
@@ -507,8 +519,15 @@ impl Session {
             }
             self.on_time();
             if self.displaced {
+                tracing::warn!(session = %self.shared.id, "another program has attached itself to the holder");
+                self.is_adrift = true;
                 break;
             }
+        }
+        if self.is_adrift {
+            // Whoever asks in this moment asks again; nobody is told that it has ended.
+            self.shared.faulted.store(true, Ordering::Release);
+            self.give_up_calls(|| ActionError::Restarting);
         }
         self.publish();
         self
@@ -554,10 +573,26 @@ impl Session {
         let now_us = micros(SystemTime::now());
         let echo = self.ledger.echo_until_us().filter(|until| *until > now_us);
         let echo = echo.map(|until| Instant::now() + std::time::Duration::from_micros(until - now_us));
-        [inside, echo, still, waits, editor, report, marker, start, pending, typed, screen, stops, self.life.next_at()]
-            .into_iter()
-            .flatten()
-            .min()
+        let silence = self.silence.next_at();
+        [
+            silence,
+            inside,
+            echo,
+            still,
+            waits,
+            editor,
+            report,
+            marker,
+            start,
+            pending,
+            typed,
+            screen,
+            stops,
+            self.life.next_at(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 }
 

@@ -136,6 +136,9 @@ impl Session {
         let mut view =
             snapshot::session_view(&self.shared, &self.ledger, status, self.foreground(), boundary, first, end);
         view.last_activity = time(self.last_activity_us.max(self.ledger.started_us));
+        if let Some(trouble) = self.silent_trouble() {
+            (view.is_unreachable, view.trouble) = (true, Some(trouble));
+        }
         Snapshot {
             view,
             command: command

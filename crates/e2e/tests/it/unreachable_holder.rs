@@ -1,0 +1,342 @@
+//! A holder that does not answer: whoever asks is told in time, the others notice nothing, the session is no ended one, and it
+//! can be ended for certain.
+
+use std::path::Path;
+use std::time::Duration;
+
+use api::{EndedBy, ErrorCode, ExecuteRequest, SessionStatus, WaitRequest};
+use e2e::{PATIENCE, Pid, Server, Session, Start, eventually};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::Signal;
+
+use crate::boundaries::join_all;
+use crate::descendants::holder;
+
+/// Far longer than the answers are promised to take, and far shorter than for ever.
+const IN_TIME: Duration = Duration::from_secs(30);
+
+/// Stops the holder, as a frozen control group does, and waits until it stands still.
+async fn stopped(shell: &Session) -> Pid {
+    let holder = holder(shell).await;
+    holder.signal(Signal::STOP);
+    eventually("it stands still", async || (holder.state() == Some('T')).then_some(())).await;
+    holder
+}
+
+/// What is asked of the server, and its code; panics when it does not answer in time.
+async fn refused<T: std::fmt::Debug>(asked: impl Future<Output = Result<T, client::ClientError>>) -> Option<ErrorCode> {
+    let answered = tokio::time::timeout(IN_TIME, asked).await.expect("it is answered in time");
+    answered.expect_err("the holder does not answer").code()
+}
+
+async fn is_reachable(shell: &Session) {
+    eventually("it answers again", async || (!shell.look().await.unreachable).then_some(())).await;
+}
+
+#[tokio::test]
+async fn whoever_asks_a_holder_that_does_not_answer_is_told_in_time_and_others_notice_nothing() {
+    const UNREACHABLE: Option<ErrorCode> = Some(ErrorCode::SessionUnreachable);
+    let server = Server::start();
+    let (shell, other) = (server.session().await, server.session().await);
+    let held = stopped(&shell).await;
+    let run = ExecuteRequest { command: "true".to_owned(), timeout: Some(2.0), ..Default::default() };
+    let line = api::InputRequest { input: Some("\n".to_owned()), ..Default::default() };
+    let size = api::Dimensions { cols: 90, rows: 30 };
+    let client = server.client();
+    let asks = async {
+        tokio::join!(
+            refused(client.execute(&shell.id, &run, None)),
+            refused(client.input(&shell.id, &line, None)),
+            refused(client.resize(&shell.id, size)),
+        )
+    };
+    let others = async {
+        for _ in 0..20 {
+            assert_eq!(other.gives("echo unharmed").await, (0, "unharmed\n".to_owned()));
+        }
+    };
+    let (codes, ()) = tokio::join!(asks, others);
+    assert_eq!(codes, (UNREACHABLE, UNREACHABLE, UNREACHABLE));
+
+    // From now on nothing more is sent to it, so nothing of this happens when it goes on.
+    assert_eq!(refused(client.terminate(&shell.id, false, None)).await, UNREACHABLE);
+    assert_eq!(
+        refused(client.execute(&shell.id, &ExecuteRequest { command: "exit 9".to_owned(), ..run }, None)).await,
+        UNREACHABLE
+    );
+    let seen = shell.look().await;
+    assert_eq!((seen.status, seen.unreachable, seen.exit), (SessionStatus::Running, true, None));
+    assert!(seen.trouble.is_some_and(|trouble| trouble.contains(&format!("process {}", held.number()))));
+    let wait = WaitRequest { timeout: Some(0.2), wait_for: Some("never".to_owned()), ..Default::default() };
+    assert_eq!(shell.wait(&wait).await.ended_by, EndedBy::TimedOut, "a wait ends by its time");
+    let listed = client.list(None).await.expect("a list").terminals;
+    assert!(listed.iter().any(|session| session.id == shell.id && session.unreachable));
+
+    held.signal(Signal::CONT);
+    is_reachable(&shell).await;
+    assert_eq!(shell.gives("echo back").await, (0, "back\n".to_owned()));
+    assert!(shell.look().await.trouble.is_none());
+}
+
+#[tokio::test]
+async fn a_session_whose_holder_does_not_answer_is_ended_by_force_with_everything_in_it() {
+    let server = Server::start();
+    let (by_rest, by_command, after_restart) = (server.session().await, server.session().await, server.session().await);
+    let all = [&by_rest, &by_command, &after_restart];
+    let mut pids = Vec::new();
+    for shell in all {
+        let (_, pid) = shell.gives("(setsid sleep 1000 > /dev/null 2>&1 & echo $!)").await;
+        pids.push(Pid::new(pid.trim().parse().expect("a pid")));
+        pids.push(Pid::new(shell.look().await.pid.expect("it lives")));
+        pids.push(stopped(shell).await);
+    }
+    let ended = tokio::time::timeout(IN_TIME, server.client().terminate(&by_rest.id, true, None)).await;
+    let ended = ended.expect("in time").expect("ended");
+    assert_eq!((ended.session.status, ended.left, ended.was_over), (SessionStatus::Terminated, 0, false));
+    assert!(ended.killed >= 2, "{ended:?}");
+    let mut kill = server.ptyd(&["kill", "--force", &by_command.id]);
+    let kill = tokio::task::spawn_blocking(move || kill.output().expect("it runs"));
+    let kill = tokio::time::timeout(IN_TIME, kill).await.expect("in time").expect("no panic");
+    assert!(kill.status.success(), "{}", String::from_utf8_lossy(&kill.stderr));
+
+    server.kill9();
+    server.again();
+    let ended = tokio::time::timeout(IN_TIME, server.client().terminate(&after_restart.id, true, None)).await;
+    let ended = ended.expect("in time").expect("ended");
+    assert_eq!((ended.session.status, ended.left, ended.was_over), (SessionStatus::Terminated, 0, false));
+    for pid in pids {
+        assert!(pid.ends_within(PATIENCE), "{} lives", pid.command_line());
+    }
+    let over = server.client().list(Some("terminated")).await.expect("a list").terminals;
+    for shell in all {
+        assert!(over.iter().any(|session| session.id == shell.id), "on record: {over:?}");
+        assert_eq!(shell.look().await.status, SessionStatus::Terminated);
+    }
+}
+
+#[tokio::test]
+async fn the_next_server_serves_the_others_at_once_and_takes_the_stopped_one_on_when_it_goes_on() {
+    let server = Server::start();
+    let (shell, other) = (server.session().await, server.session().await);
+    shell.gives("echo before").await;
+    let pid = shell.look().await.pid;
+    let held = stopped(&shell).await;
+    server.kill9();
+    server.again();
+    assert_eq!(other.gives("echo unharmed").await, (0, "unharmed\n".to_owned()));
+    let seen = shell.look().await;
+    assert_eq!((seen.status, seen.unreachable, seen.exit, seen.pid), (SessionStatus::Running, true, None, pid));
+    assert_eq!(shell.refusal("true").await, Some(ErrorCode::SessionUnreachable));
+    let ids = async |status| {
+        server.client().list(status).await.expect("a list").terminals.into_iter().map(|s| s.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(None).await, [shell.id.clone(), other.id.clone()]);
+    assert!(ids(Some("terminated")).await.is_empty(), "only what has ended is told as ended");
+    assert_eq!(shell.command("c1").await.output.as_deref(), Some("before\n"), "its records can be read");
+
+    held.signal(Signal::CONT);
+    is_reachable(&shell).await;
+    assert_eq!(shell.look().await.pid, pid);
+    assert_eq!(shell.gives("echo back").await, (0, "back\n".to_owned()));
+}
+
+#[tokio::test]
+async fn a_session_whose_socket_is_gone_lives_on_is_told_and_can_be_ended_by_force() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let pid = Pid::new(shell.look().await.pid.expect("it lives"));
+    let socket = server.home().state().join("sessions").join(&shell.id).join("control");
+    std::fs::remove_file(socket).expect("there");
+    server.kill9();
+    server.again();
+    let seen = shell.look().await;
+    assert_eq!((seen.status, seen.unreachable, seen.exit), (SessionStatus::Running, true, None));
+    assert!(seen.trouble.is_some_and(|trouble| trouble.contains("socket")));
+    assert_eq!(refused(server.client().terminate(&shell.id, false, None)).await, Some(ErrorCode::SessionUnreachable));
+    assert!(pid.is_alive(), "nothing of it was ended");
+    let ended = server.client().terminate(&shell.id, true, None).await.expect("ended");
+    assert_eq!((ended.session.status, ended.left), (SessionStatus::Terminated, 0));
+    assert!(pid.ends_within(PATIENCE));
+}
+
+/// Changes one byte of a file of the session's folder.
+fn damage(server: &Server, shell: &Session, file: &str) {
+    let path = server.home().state().join("sessions").join(&shell.id).join(file);
+    let mut bytes = std::fs::read(&path).expect("there");
+    bytes[0] ^= 0xff;
+    let file = std::fs::File::options().write(true).open(&path).expect("there");
+    std::os::unix::fs::FileExt::write_all_at(&file, &bytes[..1], 0).expect("written");
+}
+
+#[tokio::test]
+async fn a_live_session_with_damaged_files_is_listed_says_so_and_can_be_ended() {
+    let server = Server::start();
+    for force in [false, true] {
+        let (spec, events) = (server.session().await, server.session().await);
+        let mut pids = Vec::new();
+        for (shell, file) in [(&spec, "spec"), (&events, "events")] {
+            shell.gives("echo kept").await;
+            pids.push(Pid::new(shell.look().await.pid.expect("it lives")));
+            damage(&server, shell, file);
+        }
+        server.kill9();
+        server.again();
+        let listed = server.client().list(None).await.expect("a list").terminals;
+        for shell in [&spec, &events] {
+            let seen = listed.iter().find(|session| session.id == shell.id).expect("it is listed");
+            assert_eq!(seen.status, SessionStatus::Running);
+            assert!(seen.trouble.as_ref().is_some_and(|t| t.contains("damaged")), "{seen:?}");
+            assert_eq!(shell.look().await.trouble, seen.trouble);
+            assert_eq!(shell.refusal("true").await, Some(ErrorCode::SessionNotReady));
+            let purged = server.client().purge(&shell.id, false).await.expect_err("it lives");
+            assert_eq!(purged.code(), Some(ErrorCode::SessionAlive));
+            let ended = server.client().terminate(&shell.id, force, None).await.expect("ended");
+            assert_eq!((ended.session.status, ended.left, ended.was_over), (SessionStatus::Terminated, 0, false));
+        }
+        for pid in pids {
+            assert!(pid.ends_within(PATIENCE));
+        }
+    }
+}
+
+/// A named pipe at which a process of a debug build waits until the test lets it go.
+fn pipe(path: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status().expect("mkfifo");
+    assert!(made.success());
+}
+
+/// Waits until a process has come to the pipe; it goes on when the result is dropped.
+async fn has_come(path: &Path) -> std::fs::File {
+    // Without waiting, a pipe can be opened for writing once somebody has it open for reading (fifo(7)).
+    let open = || rustix::fs::open(path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
+    eventually("it comes", async || open().ok().map(Into::into)).await
+}
+
+fn stalling(point: &str) -> (Server, std::path::PathBuf) {
+    let home = e2e::Home::make();
+    let file = home.file("stall");
+    let fault = format!("{point}:{}", file.display()).into();
+    (Server::start_in(home, Start { env: vec![("PTYD_FAULT", fault)], ..Start::default() }), file)
+}
+
+#[tokio::test]
+async fn one_creation_that_waits_for_the_disk_keeps_nobody_else_waiting() {
+    let (server, file) = stalling("create");
+    let shell = server.session().await;
+    pipe(&file);
+    let mut creating = Vec::new();
+    let mut stalled = Vec::new();
+    // More than the server has workers.
+    for i in 0..8 {
+        let client = std::sync::Arc::clone(server.client());
+        let key = format!("key-{i}");
+        creating.push(tokio::spawn(async move { client.create(&Default::default(), Some(&key)).await }));
+    }
+    stalled.push(has_come(&file).await);
+    std::fs::remove_file(&file).expect("there");
+    let begun = std::time::Instant::now();
+    assert_eq!(server.connect().ask("GET", "/livez", "").expect("an answer").status, 200);
+    assert_eq!(shell.gives("echo unharmed").await, (0, "unharmed\n".to_owned()));
+    let made = server.client().create(&Default::default(), Some("another-key")).await.expect("another is made");
+    assert_eq!(made.status, SessionStatus::Running);
+    assert!(begun.elapsed() < PATIENCE);
+    assert!(creating.iter().any(|one| !one.is_finished()), "the stalled ones wait");
+    drop(stalled);
+    for made in join_all(creating).await {
+        made.expect("no panic").expect("made in the end");
+    }
+}
+
+#[tokio::test]
+async fn a_create_that_the_server_did_not_survive_is_one_session_when_it_is_asked_again() {
+    for point in ["begin", "claimed"] {
+        let (server, file) = stalling(point);
+        pipe(&file);
+        let client = std::sync::Arc::clone(server.client());
+        let first = tokio::spawn(async move { client.create(&Default::default(), Some("once")).await });
+        let held = has_come(&file).await;
+        server.kill9();
+        assert!(first.await.expect("no panic").is_err(), "the server died before it answered");
+        std::fs::remove_file(&file).expect("there");
+        server.again();
+        let again = server.client().create(&Default::default(), Some("once")).await.expect("asked again");
+        drop(held);
+        let shell = Session::new(std::sync::Arc::clone(server.client()), again.id.clone());
+        eventually("it runs", async || {
+            let now = shell.look().await;
+            (now.status == SessionStatus::Running && !now.unreachable).then_some(())
+        })
+        .await;
+        assert_eq!(shell.gives("echo once").await, (0, "once\n".to_owned()));
+        let once_more = server.client().create(&Default::default(), Some("once")).await.expect("asked once more");
+        assert_eq!(once_more.id, again.id);
+        let folders = || std::fs::read_dir(server.home().state().join("sessions")).expect("there").flatten().count();
+        let holders = || {
+            let all = e2e::marked(server.home().path());
+            all.into_iter().filter(|pid| pid.command_line().starts_with("ptyd-holder")).count()
+        };
+        eventually("one folder and one holder", async || ((folders(), holders()) == (1, 1)).then_some(())).await;
+        server.kill9();
+        server.again();
+        let ids: Vec<_> =
+            server.client().list(None).await.expect("a list").terminals.into_iter().map(|s| s.id).collect();
+        assert_eq!(ids, [again.id], "{point}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_at_which_the_server_fails_again_and_again_says_so_and_its_bytes_can_be_read() {
+    let home = e2e::Home::make();
+    let doom = home.file("doom");
+    let fault = format!("turn:{}", doom.display()).into();
+    let server = Server::start_in(home, Start { env: vec![("PTYD_FAULT", fault)], ..Start::default() });
+    let shell = server.session().await;
+    shell.gives("echo kept").await;
+    let trouble = eventually("it is not taken up for ever", async || {
+        match server.client().session(&shell.id).await {
+            Ok(session) if session.unreachable && session.trouble.as_ref().is_some_and(|t| t.contains("bug")) => {
+                return session.trouble;
+            }
+            Ok(_) => {}
+            Err(error) => assert_eq!(error.code(), Some(ErrorCode::ServerRestarting), "{error}"),
+        }
+        // It fails once for each time that the file is there.
+        std::fs::write(&doom, "").expect("written");
+        None
+    })
+    .await;
+    let _ = std::fs::remove_file(&doom);
+    assert!(trouble.contains("5 times"), "{trouble}");
+    assert!(String::from_utf8_lossy(&shell.journal().await).contains("kept"), "its bytes can be read");
+    let ended = server.client().terminate(&shell.id, false, None).await.expect("ended");
+    assert_eq!((ended.session.status, ended.left), (SessionStatus::Terminated, 0));
+}
+
+#[tokio::test]
+async fn a_server_without_descriptors_says_that_the_same_request_is_worth_trying_again() {
+    let behind = ["prlimit", "--nofile=256:256"].map(Into::into).to_vec();
+    let server = Server::start_as(Start { behind, ..Start::default() });
+    let mut http = server.connect();
+    let mut made = Vec::new();
+    let refused = loop {
+        let reply = http.ask("POST", "/terminals", "{}").expect("an answer");
+        if reply.status != 201 {
+            break reply;
+        }
+        made.push(reply.json()["id"].as_str().expect("an id").to_owned());
+        assert!(made.len() < 256, "it has no limit");
+    };
+    assert_eq!(
+        (refused.status, refused.json()["code"].as_str()),
+        (503, Some("resources_exhausted")),
+        "{}",
+        refused.json()
+    );
+    assert!(refused.header("retry-after").is_some_and(|seconds| seconds.parse::<u32>().is_ok_and(|s| s > 0)));
+    for id in made {
+        // Of the first one nobody may be able to open the records, for the same want.
+        let reply = http.ask("DELETE", &format!("/terminals/{id}?force=true"), "").expect("an answer");
+        assert!(matches!(reply.status, 200 | 503), "{}", reply.json());
+    }
+    assert_eq!(http.ask("POST", "/terminals", "{}").expect("an answer").status, 201, "it was worth it");
+}

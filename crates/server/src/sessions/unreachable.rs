@@ -1,0 +1,282 @@
+//! Sessions that live and with which this server has no word: their holder does not answer, or what is on disk of them is
+//! damaged. They are listed, can be ended, and are nobody's idea of an end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use holder::spec::Spec;
+use holder::wire::{FromHolder, ToHolder};
+use journal::{EventsReader, Record};
+use tokio::time::Instant;
+
+use super::holders::{self, Dead, Liveness};
+use super::ledger::time;
+use super::link::Link;
+use super::manager::{Manager, locked, on_disk};
+use super::meta::Meta;
+use super::past::Past;
+use super::processes::{self, Identity};
+use super::session::{Ended, Shared};
+use super::{bounds, launch, view};
+use crate::action::{
+    ActionError, Boundary, Foreground, SessionExit, SessionStatus, SessionView, Terminate, TerminatedView, Tools, Usage,
+};
+use crate::ids::SessionId;
+use crate::limits;
+use crate::store::SessionRow;
+
+/// What keeps this server from the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hindrance {
+    /// Its holder does not answer, or does not listen (yet).
+    Silent,
+    /// Its holder answers, and what is on disk of the session cannot be read.
+    Damaged,
+    /// Its holder answers, and this server fails each time that it reads what the session has written.
+    Faulty,
+}
+
+/// A session that lives, from outside.
+#[derive(Debug)]
+pub(crate) struct Unreachable {
+    pub(crate) id: SessionId,
+    pub(crate) folder: PathBuf,
+    pub(crate) meta: Meta,
+    spec: Spec,
+    pub(crate) hindrance: Hindrance,
+    /// In words.
+    pub(crate) why: String,
+    /// The process behind its socket, as far as somebody was connected.
+    pub(crate) met: Option<Identity>,
+    shell_pid: Option<u32>,
+}
+
+impl Unreachable {
+    /// Reads what can be read; `row` has the rest where the spec is damaged.
+    pub(crate) fn new(
+        id: &SessionId,
+        folder: PathBuf,
+        row: Option<&SessionRow>,
+        (hindrance, why): (Hindrance, String),
+        met: Option<Identity>,
+    ) -> Self {
+        let spec = Spec::load(&folder).unwrap_or_default();
+        let mut meta = Meta::decode(&spec.meta);
+        if let (true, Some(row)) = (spec.session.is_empty(), row) {
+            meta = Meta {
+                name: row.name.clone(),
+                owner: row.owner.clone(),
+                created_us: row.created_us,
+                key: row.key.clone(),
+                ..meta
+            };
+        }
+        let started = EventsReader::open(&folder).ok().and_then(|mut events| events.next(u64::MAX).ok()?);
+        let shell_pid = started.and_then(|event| match event.record() {
+            Some(Record::Started { shell_pid, .. }) => Some(shell_pid),
+            _ => None,
+        });
+        Self { id: id.clone(), folder, meta, spec, hindrance, why, met, shell_pid }
+    }
+
+    /// One whose actor has gone for a moment.
+    pub(crate) fn without_actor(shared: &Shared) -> Self {
+        let why = "it is being taken up again".to_owned();
+        Self::new(&shared.id, shared.folder.clone(), None, (Hindrance::Silent, why), None)
+    }
+
+    /// What whoever needs its holder is told.
+    pub(crate) fn error(&self) -> ActionError {
+        ActionError::Unreachable { session: self.id.clone(), why: self.why.clone() }
+    }
+
+    /// As far as it is known without its holder.
+    pub(crate) fn view(&self) -> SessionView {
+        use std::os::unix::ffi::OsStrExt;
+        let length = |file| std::fs::metadata(self.folder.join(file)).map_or(0, |m| m.len());
+        let (cols, rows) = (self.spec.cols.max(1), self.spec.rows.max(1));
+        SessionView {
+            id: self.id.clone(),
+            name: self.meta.name.clone(),
+            // Whether it has shown a prompt only its events say, and they may be long, or damaged.
+            status: if self.shell_pid.is_some() { SessionStatus::Running } else { SessionStatus::Creating },
+            shell: self.meta.shell.clone(),
+            pid: self.shell_pid,
+            cwd: PathBuf::from(std::ffi::OsStr::from_bytes(&self.spec.cwd)),
+            env: self.meta.shown_env(),
+            created_at: time(self.meta.created_us),
+            last_activity: std::fs::metadata(self.folder.join(journal::JOURNAL_FILE))
+                .and_then(|m| m.modified())
+                .unwrap_or_else(|_| time(self.meta.created_us)),
+            owner: self.meta.owner.clone(),
+            cols,
+            rows,
+            usage: Usage::default(),
+            foreground: Foreground::Running,
+            boundary: Boundary::Attested,
+            current_command: None,
+            last_ended: None,
+            first_offset: 0,
+            end_offset: length(journal::JOURNAL_FILE),
+            exit: None,
+            trouble: Some(self.why.clone()),
+            is_unreachable: true,
+            tools: Tools::default(),
+            profile: self.meta.profile.clone(),
+            startup_failed: Vec::new(),
+            log_file: view::log_file(&self.folder),
+            limits: bounds::kept(&self.spec, &self.meta.limits),
+            limits_hit: Vec::new(),
+        }
+    }
+
+    /// The same, ended just now.
+    fn ended_view(&self) -> SessionView {
+        let exit =
+            SessionExit { code: None, signal: None, reason: "terminated on request".to_owned(), at: SystemTime::now() };
+        SessionView {
+            status: SessionStatus::Terminated,
+            pid: None,
+            exit: Some(exit),
+            is_unreachable: false,
+            ..self.view()
+        }
+    }
+}
+
+impl Manager {
+    /// From now on this session is told to be unreachable; a handle whose actor has gone is forgotten.
+    pub(super) fn mark(&self, unreachable: Unreachable) {
+        let id = unreachable.id.clone();
+        let news = locked(&self.unreachable).insert(id.clone(), Arc::new(unreachable));
+        locked(&self.live).retain(|live, handle| *live != id || !handle.mailbox.is_closed());
+        if news.is_none() {
+            let now = locked(&self.unreachable).get(&id).map(|u| u.why.clone()).unwrap_or_default();
+            tracing::warn!(session = %id, why = %now, "unreachable");
+        }
+        self.unreachable_changed.send_modify(|n| *n += 1);
+    }
+
+    /// It is reachable again, or has ended.
+    pub(super) fn unmark(&self, id: &SessionId) {
+        if locked(&self.unreachable).remove(id).is_some() {
+            tracing::info!(session = %id, "no longer unreachable");
+        }
+        self.unreachable_changed.send_modify(|n| *n += 1);
+    }
+
+    /// Its story as far as it is on disk, for whoever only reads.
+    pub(super) async fn story_of(&self, unreachable: &Arc<Unreachable>) -> Result<Arc<Past>, ActionError> {
+        let (unreachable, store) = (Arc::clone(unreachable), self.store());
+        on_disk(move || {
+            let past = Past::of_unreachable(&unreachable, &store);
+            past.map(Arc::new).map_err(|e| ActionError::Unreachable {
+                session: unreachable.id.clone(),
+                why: format!("{}, and its records cannot be read ({e})", unreachable.why),
+            })
+        })
+        .await
+    }
+
+    /// Ends a session with which this server has no word.
+    pub(super) async fn end_unreachable(
+        &self,
+        unreachable: &Arc<Unreachable>,
+        wish: &Terminate,
+    ) -> Result<TerminatedView, ActionError> {
+        let signo = if wish.force { sys::signal::KILL } else { wish.signo.unwrap_or(sys::signal::HUP) };
+        let grace = wish.grace.unwrap_or(limits::TERMINATE_GRACE);
+        let asked = match unreachable.hindrance {
+            Hindrance::Silent => None,
+            Hindrance::Damaged | Hindrance::Faulty => ask_to_end(unreachable, signo, grace).await,
+        };
+        let ended = match (asked, wish.force) {
+            (Some(ended), _) => ended,
+            (None, true) => self.kill_holder(&unreachable.id, &unreachable.folder, unreachable.met).await?,
+            (None, false) => return Err(unreachable.error()),
+        };
+        let mut changes = self.unreachable_changed.subscribe();
+        let is_gone = changes.wait_for(|_| !locked(&self.unreachable).contains_key(&unreachable.id));
+        if tokio::time::timeout(limits::HOLDER_LEAVES, is_gone).await.is_err() {
+            return Err(unreachable.error());
+        }
+        let past = self.past(&unreachable.id).await?;
+        Ok(TerminatedView {
+            session: past.map_or_else(|| unreachable.ended_view(), |past| past.view()),
+            killed: ended.killed,
+            left: ended.left,
+            was_over: false,
+            freed_bytes: None,
+        })
+    }
+
+    /// Ends a session without its holder's help: the holder first, so that it starts nothing any more, and then everything
+    /// that it held.
+    pub(super) async fn kill_holder(
+        &self,
+        id: &SessionId,
+        folder: &std::path::Path,
+        met: Option<Identity>,
+    ) -> Result<Ended, ActionError> {
+        let (pid, start_ticks) = match holders::look(folder, met) {
+            Liveness::Alive(holder) => holder,
+            Liveness::Dead(_) | Liveness::NeverBegan => return Ok(Ended { killed: 0, left: 0 }),
+            Liveness::Copy(_) => {
+                let why =
+                    "its folder is a copy, and the process that holds the original is another session's".to_owned();
+                return Err(ActionError::Unreachable { session: id.clone(), why });
+            }
+            Liveness::Unknown(why) => {
+                let why = format!("nobody can tell which process holds it: {why}");
+                return Err(ActionError::Unreachable { session: id.clone(), why });
+            }
+        };
+        let held: Vec<Identity> = processes::tree(pid).iter().map(|s| (s.pid, s.start_ticks)).collect();
+        tracing::warn!(session = %id, holder = pid, "killed by force, with its {} processes", held.len());
+        sys::process::signal_exactly(pid, start_ticks, sys::signal::KILL);
+        if !holders::ends_within((pid, start_ticks), limits::KILL_PATIENCE).await {
+            let why = format!(
+                "its holder (process {pid}) was sent KILL and has not ended: the kernel ends it when the disk or the control \
+                 group that it waits for lets it go on"
+            );
+            return Err(ActionError::Unreachable { session: id.clone(), why });
+        }
+        for (pid, start_ticks) in &held {
+            sys::process::signal_exactly(*pid, *start_ticks, sys::signal::KILL);
+        }
+        let swept = id.clone();
+        let sweep = tokio::task::spawn_blocking(move || holders::sweep(&swept, Dead::known((pid, start_ticks))));
+        let more = sweep.await.unwrap_or(0);
+        let until = Instant::now() + limits::KILL_PATIENCE;
+        let mut left = 0;
+        for process in &held {
+            left += u64::from(!holders::ends_within(*process, until.saturating_duration_since(Instant::now())).await);
+        }
+        Ok(Ended { killed: (held.len() + more) as u64, left })
+    }
+}
+
+/// Asks the holder of a session that this server cannot read to end it: it needs no file for that. `None` when it does not.
+async fn ask_to_end(unreachable: &Unreachable, signo: i32, grace: Duration) -> Option<Ended> {
+    const SEQ: u32 = 1;
+    let (stream, _) = launch::connect(&unreachable.folder).ok()?;
+    let mut link = Link::new(stream);
+    let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
+    link.send(&ToHolder::Terminate { seq: SEQ, signo, grace_ms });
+    let done = async {
+        let mut ended = Ended { killed: 0, left: 0 };
+        // The end of the connection is the end of the holder.
+        while let Ok(frames) = link.receive().await {
+            for frame in frames {
+                if let FromHolder::Done { seq: SEQ, status, value } = frame {
+                    let left = u64::from(status != holder::wire::Status::Ok);
+                    ended = Ended { killed: value, left };
+                }
+            }
+        }
+        ended
+    };
+    // Two graces, and what the holder may take to kill.
+    tokio::time::timeout(2 * grace + limits::HOLDER_LEAVES, done).await.ok()
+}
