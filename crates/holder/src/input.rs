@@ -115,7 +115,8 @@ impl Keyboard {
         let mut over = Vec::new();
         while let Some(typing) = self.queue.front_mut() {
             // A program that has not read all of it may have gone, and the next one shows what is typed.
-            let is_shown = typing.is_secret && sys::pty::modes(leader).is_ok_and(|m| m.echo);
+            let is_left = typing.written < typing.bytes.len();
+            let is_shown = typing.is_secret && is_left && sys::pty::modes(leader).is_ok_and(|m| m.echo);
             let result = match is_shown {
                 true => Err(Errno::CANCELED),
                 false => write_some(leader, typing, &mut self.line, &mut self.owes_push),
