@@ -171,6 +171,8 @@ async fn a_viewer_hears_of_what_others_type_only_what_the_terminal_shows() {
                 heard.extend(bytes);
                 viewer.parsed(to).await;
             }
+            // Drawn when the viewer has come, which may be after the end.
+            Heard::Snapshot(_, bytes) => heard.extend(bytes),
             other => heard.extend(format!("{other:?}").into_bytes()),
         }
     }
