@@ -1,6 +1,7 @@
 """What a command's end says: exit code, pipeline status, flags, directory. Each test is one fact about a real bash."""
 
 import os
+import re
 import signal
 
 from rig import Shell, plain_functions, same
@@ -72,8 +73,9 @@ def test_exit_ends_the_shell_with_its_status():
                 pid, raw = os.waitpid(sh.pid, 0)
                 sh.status = os.waitstatus_to_exitcode(raw)
                 assert (pid, sh.status) == (sh.pid, status)
-                sh.pump(0)
-                os.kill(int(sh.output[sh.begin :].split()[-2]), signal.SIGKILL)
+                while not (job := re.search(rb"\n(\d+)\r\n", sh.output[sh.begin :])):
+                    sh.pump(1)
+                os.kill(int(job[1]), signal.SIGKILL)
             else:
                 same(sh.ended(), status)
 
