@@ -9,7 +9,7 @@ use holder::spec::Spec;
 use journal::{EventsReader, Offset, Read, Reader};
 
 use super::holders;
-use super::ledger::{Command, Ledger, News, time};
+use super::ledger::{Command, Ledger, News, micros, time};
 use super::meta::Meta;
 use super::session::Shared;
 use super::snapshot;
@@ -154,9 +154,11 @@ impl Past {
         snapshot::command_views(&self.shared, &self.ledger)
     }
 
-    /// When it ended.
+    /// When it ended. Where damaged records tell no time, no earlier than its output was written last: retention removes what
+    /// ended long ago.
     pub(crate) fn ended_us(&self) -> u64 {
-        self.ledger.exit.map_or(self.ledger.last_us, |(_, _, us)| us)
+        let written = std::fs::metadata(self.shared.folder.join(journal::JOURNAL_FILE)).and_then(|m| m.modified());
+        self.ledger.exit.map_or_else(|| self.ledger.last_us.max(written.map_or(0, micros)), |(_, _, us)| us)
     }
 }
 

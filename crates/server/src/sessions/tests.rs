@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::Manager;
 use super::session::Request;
@@ -289,6 +289,8 @@ async fn beyond_a_number_of_ended_sessions_the_oldest_go() {
 async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_another_story() {
     let dir = tempfile::tempdir().expect("a directory");
     let manager = Manager::start(&config(dir.path())).await.expect("a manager");
+    // A file's time is that of the kernel's last tick.
+    let begun_us = super::ledger::micros(SystemTime::now() - Duration::from_secs(1));
     let id = manager.create(&me(), &wish(dir.path())).await.expect("a session").id;
     run(&manager, &id, "cd /; echo one; (exit 3)").await;
     run(&manager, &id, "false | true").await;
@@ -310,6 +312,7 @@ async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_ano
             let past = load().expect("it can be shown");
             let is_said = past.view().trouble.is_some_and(|trouble| trouble.starts_with("damaged: "));
             assert!(is_said || story(&past) == truth, "{name} at {at}");
+            assert!(past.ended_us() >= begun_us, "retention would remove it: {name} at {at}");
             damaged += usize::from(is_said);
         }
         std::fs::write(&path, &whole).expect("written");
