@@ -211,7 +211,7 @@ impl ErrorCode {
             Self::LimitReached => Some(5),
             Self::SessionUnreachable | Self::ResourcesExhausted => Some(2),
             Self::ServerRestarting | Self::RateLimited => Some(1),
-            // What a session does is waited for, and a body is sent anew at once.
+            // A client waits for the session's own state, or sends the body anew at once.
             Self::SessionBusy | Self::SessionNotReady | Self::BodyLate => None,
             Self::MalformedBody
             | Self::MalformedHead

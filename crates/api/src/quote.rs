@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// What separates facts and ends their line: docs/text-format.md.
+/// The characters that separate facts and end their line: docs/text-format.md.
 const SEPARATORS: [char; 3] = ['·', '[', ']'];
 
 /// The text in one line, with everything written out that a terminal would obey or nobody would see: `\n`, `\e`, `\x07`,
@@ -48,7 +48,7 @@ fn escaped(text: &[u8], is_quoted: bool) -> String {
                 '\t' => out.push_str("\\t"),
                 '\x1b' => out.push_str("\\e"),
                 '"' | '\\' if is_quoted => out.extend(['\\', c]),
-                // Whoever splits the line at its separators finds none in here.
+                // Text in quotes may hold no separator: a reader that splits the line there must find none.
                 '·' if is_quoted => out.push_str("\\u{b7}"),
                 c if c.is_ascii_control() => push(&mut out, format_args!("\\x{:02x}", u32::from(c))),
                 c if is_unseen(c, before) => push(&mut out, format_args!("\\u{{{:x}}}", u32::from(c))),

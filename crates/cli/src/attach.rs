@@ -88,7 +88,7 @@ impl fmt::Display for Ending {
     }
 }
 
-/// Whoever leaves does not wait longer than this for the session to have its size back.
+/// How long `attach` waits at its end for the server to give the session its size back.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Attaches until the session or the visit ends.
@@ -200,7 +200,7 @@ impl Visit<'_> {
                     display.paint(&OneScreen::paint(&paint, screen.alternate))?;
                     (from, one_screen) = (Some(screen.offset), OneScreen::default());
                 }
-                // What is gone cannot be shown: the screen as it is now can.
+                // Freed bytes cannot be shown: the screen as it is now can.
                 Ok(Step::Output(output)) if output.gap.is_some() => from = None,
                 Ok(Step::Output(output)) => {
                     let is_over = output.is_final && output.next_offset >= output.end_offset;

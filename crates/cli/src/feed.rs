@@ -1,4 +1,4 @@
-//! What comes on standard input, for a command to read as its own: a pipe with a name, which the shell opens for the command.
+//! Standard input, handed to a command as its own: a pipe with a name, which the shell opens for the command.
 //!
 //! It is the kernel's pipe from here to the program, so any bytes pass as they are, a program that does not read holds back
 //! whoever writes, and the end of the input is the end of the pipe. The program's output stays on the terminal.
@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::serve::quoted;
 use crate::{shim, tty};
 
-/// What standard input is.
+/// The kinds of standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
     /// A terminal, with a person who types and sees.

@@ -71,7 +71,7 @@ pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// What came of many.
+/// The outcome of one request for each of many sessions.
 #[derive(Debug, Default)]
 pub struct Done {
     /// The answers.
