@@ -262,7 +262,7 @@ async fn what_ended_too_long_ago_goes_and_what_ended_since_stays() {
     let config = Config { retention_age: age, retention_free: 0, ..config(dir.path()) };
     let manager = Manager::start(&config).await.expect("a manager");
     let ago = |seconds: u64| {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+        let now = SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
         u64::try_from((now - Duration::from_secs(seconds)).as_micros()).expect("not for long")
     };
     let ids = put_ended(&manager, dir.path(), [ago(3_700), ago(3_500), ago(7_200), ago(0)]);
