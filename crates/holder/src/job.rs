@@ -100,6 +100,8 @@ fn seen_behind(who: &Stat, all: &[Stat], behind: usize) -> Option<Seen> {
     // It may have a /dev of its own, in which that is another terminal than here.
     let there = PathBuf::from(format!("/proc/{}/root{}", inner.pid, tty.display()));
     let modes = sys::pty::modes_at(&there).ok()?;
+    // What was passed on to it has woken its reader then.
+    sys::pty::unread(&there);
     let group = inner.foreground_group?;
     let members: Vec<Stat> = all.iter().filter(|s| s.tty == inner.tty && s.pgrp == group).cloned().collect();
     let seen = seen(&tty, &members, all, behind);

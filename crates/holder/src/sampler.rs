@@ -53,7 +53,9 @@ pub(crate) struct Sampler {
     last: Option<State>,
     /// What the last look saw, if nothing moved since: a state in which somebody waits is told when it was seen twice.
     candidate: Option<State>,
-    /// Input is on its way to whoever reads; until this time, or until output comes, nobody is believed to wait.
+    /// Something was typed, and the kernel may not have brought it to its reader yet.
+    is_typed: bool,
+    /// A program has been given input and may pass it on; until this time, or until output comes, none is believed to wait.
     doubted_until: u64,
     /// When there was output last.
     wrote_at: u64,
@@ -72,6 +74,7 @@ impl Sampler {
             delay_us: FIRST_US,
             last: None,
             candidate: None,
+            is_typed: false,
             doubted_until: 0,
             wrote_at: 0,
             paid_at: 0,
@@ -124,9 +127,11 @@ impl Sampler {
         }
     }
 
-    /// Something was typed. The line discipline takes it later, on a kernel worker, and nothing tells when; an echo does.
+    /// Something was typed: the next look first waits until the kernel has woken the reader of this terminal. A program that
+    /// passes it on to another one (ssh(1), script(1)) shows by an echo that it has.
     pub(crate) fn typed(&mut self, now: u64, is_echoed: bool) {
         self.forget();
+        self.is_typed = true;
         self.doubted_until = now + if is_echoed { ECHOED_DOUBT_US } else { DOUBT_US };
     }
 
@@ -157,6 +162,9 @@ impl Sampler {
             return None;
         }
         let before = sys::time::processor_us();
+        if std::mem::take(&mut self.is_typed) {
+            sys::pty::unread(&self.tty);
+        }
         let state = self.sample(leader, shell);
         // For how long others had the processor meanwhile is no cost: on a busy machine the next look would be too late.
         let cost = sys::time::processor_us().saturating_sub(before);

@@ -7,6 +7,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{
@@ -110,8 +111,13 @@ pub fn modes_at(follower: &std::path::Path) -> io::Result<Modes> {
 }
 
 /// How many bytes were typed that nobody has read yet (ioctl_tty(2), FIONREAD); only the follower can tell.
+///
+/// A worker of the kernel's brings what was typed to the line discipline and wakes the reader, some time after write(2).
+/// poll(2) on the follower waits until that worker has done so (n_tty.c, `n_tty_poll`). So after this call every byte that
+/// was typed before it is counted here, or its reader is awake.
 pub fn unread(follower: &std::path::Path) -> usize {
     let Ok(fd) = open_follower(follower) else { return 0 };
+    let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&Timespec::default()));
     rustix::io::ioctl_fionread(&fd).map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX))
 }
 
@@ -142,4 +148,21 @@ pub fn signal_foreground(leader: BorrowedFd<'_>, signo: i32) -> io::Result<()> {
     // length of the call because it is borrowed.
     let r = unsafe { libc::ioctl(leader.as_raw_fd(), TIOCSIG as _, signo as libc::c_ulong) };
     if r == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_typed_is_counted_as_soon_as_it_was_written() {
+        use std::os::unix::ffi::OsStrExt;
+        let pty = Pty::open(80, 24).expect("a pseudoterminal");
+        let path = std::path::Path::new(std::ffi::OsStr::from_bytes(pty.path.as_bytes()));
+        for round in 0..500 {
+            rustix::io::write(&pty.leader, b"line\n").expect("it fits");
+            assert_eq!(unread(path), 5, "round {round}");
+            tcflush(&pty.follower, QueueSelector::IFlush).expect("a terminal");
+        }
+    }
 }

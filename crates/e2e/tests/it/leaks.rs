@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::{CreateRequest, ExecuteRequest, Foreground};
+use api::{CreateRequest, ExecuteRequest};
 use e2e::{Footprint, Server, count, eventually, footprint, marked};
 
 use crate::boundaries::join_all;
@@ -54,10 +54,7 @@ async fn runs_that_were_given_up_leave_nothing() {
         // The client goes away in the middle of its wait.
         let running = tokio::select! {
             waits = shell.try_run(&request) => panic!("it waits: {waits:?}"),
-            running = eventually("it reads", async || {
-                let now = shell.look().await;
-                now.current_command.filter(|_| now.foreground == Foreground::InputWanted)
-            }) => running,
+            running = eventually("it is known", async || shell.look().await.current_command) => running,
         };
         let answer = shell.types("go").await;
         assert!(answer.output.ends_with(&format!("{number}\n")), "{answer:?}");
