@@ -74,6 +74,8 @@ async fn whoever_asks_a_holder_that_does_not_answer_is_told_in_time_and_others_n
 
     held.signal(Signal::CONT);
     is_reachable(&shell).await;
+    // The holder had been sent it before it was given up.
+    eventually("`true` has ended", async || shell.look().await.current_command.is_none().then_some(())).await;
     assert_eq!(shell.gives("echo back").await, (0, "back\n".to_owned()));
     assert!(shell.look().await.trouble.is_none());
 }
