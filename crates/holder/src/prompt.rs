@@ -52,6 +52,8 @@ pub(crate) struct Prompt {
     /// Something was typed since the last command was handed over: by a person at the prompt, or for a program that may
     /// have left it to the prompt.
     is_touched: bool,
+    /// The shell was seen at its prompt and has not reported it.
+    is_only_seen: bool,
     /// When the newest command was handed over.
     begun_at: u64,
     /// When the foreground was interrupted, with nothing typed and no prompt since.
@@ -70,6 +72,7 @@ impl Prompt {
             has_prompted: false,
             keys: VecDeque::new(),
             is_touched: false,
+            is_only_seen: false,
             begun_at: 0,
             interrupted_at: None,
         }
@@ -129,7 +132,7 @@ impl Prompt {
                     // Lines that were typed ahead end before our keys are read.
                     Shell::Running(run) if id != Some(run) && !is_answer_to_report_key => self.has_prompted = true,
                     Shell::Starting | Shell::Ready | Shell::Typed | Shell::Running(_) => {
-                        self.shell = Shell::Ready;
+                        (self.shell, self.is_only_seen) = (Shell::Ready, false);
                     }
                 }
             }
@@ -137,9 +140,15 @@ impl Prompt {
         }
     }
 
-    /// The shell drew its prompt, or was seen at it.
-    pub(crate) fn drawn(&mut self) {
-        self.shell = Shell::Ready;
+    /// The shell was seen at its prompt.
+    pub(crate) fn seen(&mut self) {
+        (self.shell, self.is_only_seen) = (Shell::Ready, true);
+    }
+
+    /// Whether the shell was seen at its prompt and has not reported it. Its server may take it for one without hooks, which
+    /// runs a command only where the foreground is known.
+    pub(crate) fn is_only_seen(&self) -> bool {
+        self.shell == Shell::Ready && self.is_only_seen
     }
 
     /// The foreground was interrupted: a shell that has the terminal throws away what a person has begun.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use api::{Boundary, CreateRequest, Dimensions, ExecuteRequest};
-use e2e::{Server, Session};
+use e2e::{PATIENCE, Server, Session};
 
 use crate::boundaries::join_all;
 
@@ -28,7 +28,12 @@ async fn what_a_user_does_to_our_names_makes_no_code_false() {
         // They are undone at the wrong time, too: after the text and before its end is told.
         for (command, code) in [(disturbance.as_str(), 0), ("(exit 7)", 7), ("true", 0), ("(exit 9)", 9)] {
             let begun = Instant::now();
-            let done = session.run(command).await;
+            let patience = Some(PATIENCE.as_secs_f64());
+            let request = ExecuteRequest { command: command.to_owned(), timeout: patience, ..Default::default() };
+            let done = session.try_run(&request).await.unwrap_or_else(|refused| {
+                let time = begun.elapsed();
+                panic!("{shell} after {disturbance:?}: {command:?} is refused after {time:?}: {refused}")
+            });
             let told = format!("{shell} after {disturbance:?}: {done:?}");
             assert!(begun.elapsed() < Duration::from_secs(10), "{:?}: {told}", begun.elapsed());
             match done.boundary {
@@ -39,6 +44,38 @@ async fn what_a_user_does_to_our_names_makes_no_code_false() {
     };
     for some in all.chunks(8) {
         join_all(some.iter().cloned().map(one)).await;
+    }
+}
+
+/// A server forgets the state of the foreground when it sends a signal, when it answers a query (busybox asks for the cursor
+/// with every prompt), and when it starts: the holder tells it again.
+#[tokio::test]
+async fn a_shell_whose_hooks_are_gone_takes_commands_after_its_server_forgot_the_foreground() {
+    let server = Server::start();
+    let one = async |(shell, is_new_server): (&str, bool)| {
+        let session = session(&server, shell).await;
+        session.run("unset -f __ptyd_c").await;
+        let lost = session.run("(exit 7)").await;
+        assert_eq!((lost.boundary, lost.exit_code), (Boundary::Heuristic, None), "{shell}: {lost:?}");
+        if !is_new_server {
+            session.signal("CONT").await;
+        }
+        session
+    };
+    let runs = async |(shell, session): (&str, &Session)| {
+        let request =
+            ExecuteRequest { command: "echo $((40+2))".to_owned(), timeout: Some(10.0), ..Default::default() };
+        let done = session.try_run(&request).await.unwrap_or_else(|refused| panic!("{shell}: {refused}"));
+        let output = done.output.clone().unwrap_or_default();
+        assert!(output.contains("42"), "{shell}: {done:?}");
+    };
+    for is_new_server in [false, true] {
+        let sessions = join_all(SHELLS.map(|shell| one((shell, is_new_server)))).await;
+        if is_new_server {
+            server.kill9();
+            server.again();
+        }
+        join_all(SHELLS.into_iter().zip(&sessions).map(runs)).await;
     }
 }
 

@@ -554,7 +554,8 @@ impl Holder {
     /// Something moved: unless the shell is at its prompt and reads nothing that somebody typed ahead, look at what the
     /// foreground does.
     fn stir(&mut self, now: u64) {
-        let is_at_rest = self.prompt.shell == Shell::Ready && !self.prompt.is_touched();
+        let has_told = self.prompt.shell == Shell::Ready && !self.prompt.is_only_seen();
+        let is_at_rest = has_told && !self.prompt.is_touched();
         if is_at_rest || self.exit.is_some() {
             self.sampler.rest();
         } else {
@@ -639,13 +640,15 @@ impl Holder {
         }
         let Some(state) = self.sampler.look(now, self.leader.as_fd(), self.shell_pid) else { return };
         let state = State { answered: self.answered, ..state };
-        // At the prompt only that is news what somebody typed ahead.
+        // At a prompt that the shell has reported only that is news what somebody typed ahead.
         let is_typed_ahead = state.group != self.shell_pid || state.foreground == Foreground::ShellReads;
         if self.prompt.shell == Shell::Ready && !is_typed_ahead {
             if state.foreground == Foreground::Editor {
                 self.sampler.rest();
             }
-            return;
+            if !self.prompt.is_only_seen() {
+                return;
+            }
         }
         if self.pace.held_until().is_some() && !matches!(state.foreground, Foreground::Busy | Foreground::Unknown) {
             self.pump_once(now, HELD_BYTES_MAX);

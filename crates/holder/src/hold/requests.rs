@@ -146,7 +146,7 @@ impl Holder {
     pub(super) fn start_waiting_command(&mut self, now: u64) {
         let Some(waiting) = &self.waiting else { return };
         if self.takes_lines() && self.prompt.is_cleared(now) && self.shell_reads_commands() {
-            self.prompt.drawn();
+            self.prompt.seen();
         }
         let is_quiet = self.keyboard.is_empty() && !self.prompt.is_unsettled(now);
         let is_ready = self.prompt.shell == Shell::Ready && is_quiet;
@@ -377,7 +377,7 @@ impl Holder {
                 false => self.sampler.waits_for_keys(leader, self.shell_pid),
             };
             if is_there {
-                self.prompt.drawn();
+                self.prompt.seen();
             }
             return self.answer(from, if is_there { Status::Ok } else { Status::NotReady }, 0);
         }
