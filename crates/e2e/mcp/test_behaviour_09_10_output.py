@@ -107,7 +107,8 @@ async def test_output_through_a_process_substitution_comes_once_and_ends_stay_ex
 async def test_since_last_gives_each_line_once(desk):
     session = await desk.session()
     desk.gate()
-    await session.run("for i in 1 2 3; do cat gate; done", wait_for_completion=False)
+    # Open for writing too, so that a line which is written between two reads is there for the next one.
+    await session.run("for i in 1 2 3; do read -r line; echo $line; done <>gate", wait_for_completion=False)
     seen = []
     for i in range(3):
         waiting = asyncio.create_task(session.read(since="last", wait_for=f"line {i}", timeout=10))

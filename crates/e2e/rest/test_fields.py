@@ -24,6 +24,7 @@ ELSEWHERE = {
     "StartupFailure.reason": "commands_at_the_start_that_fail_are_told_and_the_session_can_be_used",
     "SessionEnvironment.profile": "a_session_is_started_by_its_profile_and_what_the_request_says_goes_before_it",
     "SessionEnvironment.user": "a_shell_is_another_users_where_root_serves_and_is_refused_where_not",
+    "TerminalSession.unreachable": "whoever_asks_a_holder_that_does_not_answer_is_told_in_time_and_others_notice_nothing",
     "TerminalSession.trouble": "a_full_disk_stops_the_program_and_room_lets_it_go_on",
 }
 
