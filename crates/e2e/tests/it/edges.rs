@@ -185,6 +185,7 @@ fn what_is_over_a_limit_is_told_to_be_worth_trying_again() {
     }
     let refused = http.ask("POST", "/tickets", r#"{"page":"docs"}"#).expect("an answer");
     assert_eq!(refused.problem(), (429, "limit_reached".to_owned(), String::new()));
+    assert_eq!(refused.header("retry-after"), Some("5"));
 }
 
 #[test]
