@@ -95,6 +95,11 @@ impl Done {
         }
     }
 
+    /// Whether there is nothing to say but why it failed.
+    pub fn only_failed(&self) -> bool {
+        self.answers.is_empty() && self.failed.is_some()
+    }
+
     /// The exit code, or the failure that is still to be told.
     pub fn outcome(self) -> Result<ExitCode, Failure> {
         self.failed.map_or(Ok(ExitCode::SUCCESS), Err)

@@ -31,7 +31,7 @@ pub struct RmOptions {
 #[derive(Debug, Args)]
 pub struct PruneOptions {
     /// All ended sessions
-    #[arg(long, required_unless_present = "older_than", conflicts_with = "older_than")]
+    #[arg(long, conflicts_with = "older_than")]
     ended: bool,
     /// Those that ended longer ago than this, such as 1d
     #[arg(long, value_name = "TIME", value_parser = units::time)]
@@ -56,6 +56,12 @@ pub async fn rm(client: &Client, options: &RmOptions) -> Result<ExitCode, Failur
 
 /// Removes ended sessions, all of them or the older ones.
 pub async fn prune(client: &Client, options: &PruneOptions) -> Result<ExitCode, Failure> {
+    if !options.ended && options.older_than.is_none() {
+        return Err(Failure::usage(
+            "prune removes ended sessions, with all of their output, from the disk; say which: `ptyd prune --ended` for all of \
+             them, `ptyd prune --older-than 1d` for those that ended more than a day ago",
+        ));
+    }
     let now = Timestamp::now();
     let all = client.list(Some("terminated")).await?.terminals;
     let is_old = |session: &TerminalSession| options.older_than.is_none_or(|age| ended_before(session, now, age));
@@ -92,7 +98,7 @@ async fn purge(
     drop(purges);
     if is_json {
         say::json(&done.answers)?;
-    } else {
+    } else if !done.only_failed() {
         let freed: u64 = done.answers.iter().filter_map(|answer| answer.freed_bytes).sum();
         let sessions = counted(done.answers.len() as u64, "session", "sessions");
         say::note(format_args!("{sessions} removed, {} freed", units::said(freed)));

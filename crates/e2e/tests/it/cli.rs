@@ -191,6 +191,17 @@ async fn many_sessions_are_ended_at_once_and_what_they_left_is_removed() {
 }
 
 #[tokio::test]
+async fn a_removal_that_names_no_session_says_so_and_what_to_name() {
+    let server = Server::start();
+    let (out, err, code) = ptyd(&server, &["rm", "nosuch"]);
+    assert!(out.is_empty() && err.starts_with("ptyd: no session nosuch") && code == Some(3), "{code:?}: {err}");
+    let (out, err, code) = ptyd(&server, &["prune"]);
+    let told = ["prune removes ended sessions", "`ptyd prune --ended`", "`ptyd prune --older-than 1d`"];
+    assert!(out.is_empty() && code == Some(2), "{code:?}: {out}");
+    assert!(told.iter().all(|words| err.contains(words)) && !err.contains("Usage"), "{err}");
+}
+
+#[tokio::test]
 async fn times_and_sizes_have_units_and_an_empty_variable_is_none() {
     let server = Server::start();
     let (made, _, _) = ptyd(&server, &["new", "--json", "--max-age", "2h", "--inactivity-timeout", "90"]);
