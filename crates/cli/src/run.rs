@@ -47,7 +47,7 @@ pub struct RunOptions {
     /// Print every byte as it came, also where no terminal shows it; without this a pipe or a file gets text
     #[arg(long)]
     raw: bool,
-    /// Print nothing of the output: stdout is for something else
+    // No flag of `ptyd run`: `ptyd record` sets it, because its own stdout takes the recording.
     #[arg(skip)]
     quiet: bool,
     /// The command: one word is a line for the shell, several are a program and its arguments

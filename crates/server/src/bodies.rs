@@ -181,13 +181,13 @@ pub(crate) fn work<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes >= ASIDE_BYTES_MIN { aside(work) } else { work() }
 }
 
-/// The same for what works on them when it is asked first, and waits afterwards.
+/// The same for a future that does its work when it is polled first, and only waits afterwards.
 pub(crate) async fn work_at_first<T>(bytes: usize, work: impl Future<Output = T>) -> T {
     if bytes >= ASIDE_BYTES_MIN { aside_at_first(work).await } else { work.await }
 }
 
-/// What a JSON text is about to become, counted while it comes: a value costs some thirty times the two bytes that it may be
-/// written in. What is no JSON is refused by whoever parses it.
+/// Counts the values of a JSON text and how deep they nest, before it is parsed: a parsed value takes some thirty times the
+/// two bytes that it may be written in. A text that is no JSON is refused later, by the parser.
 #[derive(Debug, Default)]
 struct Shape {
     depth: usize,
@@ -197,7 +197,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// Goes on with this; false once it is deeper, or has more values, than a request needs.
+    /// Counts in the next part of the text; false once it nests deeper, or has more values, than a request needs.
     fn takes(&mut self, text: &[u8]) -> bool {
         let mut at = 0;
         while let Some(byte) = text.get(at) {
@@ -315,7 +315,7 @@ mod tests {
         held.pop();
         assert_eq!(ann.take(Body::from("x"), 1).await, Ok(Bytes::from("x")));
 
-        // And so is their number, however little has come of them.
+        // The number of bodies that are on their way is bounded too, however few bytes have come of them.
         let (parts, arriving): (Vec<_>, Vec<_>) = (0..BODIES_ARRIVING_MAX).map(|_| open()).unzip();
         let carol = bodies.of("carol", true);
         let taking = |body| {

@@ -69,7 +69,7 @@ impl Holder {
     pub(super) fn take_asked(&mut self, now: u64) {
         while let Some(first) = self.asked.front() {
             if first.is_secret && self.exit.is_none() {
-                // What is typed before it may be what the question is behind.
+                // The program may ask for the secret only after it has read what is still to be typed before it.
                 if !self.keyboard.is_empty() {
                     return;
                 }
@@ -104,8 +104,8 @@ impl Holder {
         modes.is_ok_and(|m| m.echo || self.shell_edits() && !m.canonical)
     }
 
-    /// The shell is at its prompt. What somebody has started there may ask for a secret, by the shell's editor too, so a
-    /// line that was typed and has not ended is no prompt.
+    /// Whether the shell is at its prompt, where its line editor shows what is typed. While a line that was typed there has not
+    /// ended, the shell is not at its prompt: what runs may ask for a secret, also by the shell's own line editor.
     fn shell_edits(&self) -> bool {
         self.prompt.shell == Shell::Ready && pty::foreground_group(self.leader.as_fd()) == self.shell_pid
     }
@@ -119,8 +119,8 @@ impl Holder {
         if let Err((status, value)) = self.keyboard.takes(&bytes, modes) {
             return self.answer_untyped(&from, status, value, now);
         }
-        // Without echo nobody is meant to see it, unless the shell's own editor does the echoing. What has to wait for
-        // others to be read is read by nobody knows whom.
+        // Where the terminal does not echo, the input is taken for a secret, unless the shell's own line editor echoes it.
+        // Input that waits behind other input is taken for a secret too: which program reads it is not known yet.
         let is_hidden = || modes.is_none_or(|m| !m.echo && (m.canonical || !self.shell_edits()));
         let is_hidden = is_secret || !self.keyboard.is_empty() || is_hidden();
         if let Err(e) = self.put_on_record(key, &bytes, is_hidden, command.as_ref()) {
@@ -140,7 +140,7 @@ impl Holder {
 
     fn put_on_record(&mut self, key: Key, bytes: &[u8], is_secret: bool, command: Option<&Line>) -> io::Result<()> {
         let end = self.journal.end();
-        // A command's key is the command's, and what is typed for it nobody's request.
+        // The key names the command, so its record has it; the record of the bytes that are typed for the command has none.
         let key = match command {
             Some(Line { id, is_inside, nonce, text }) => {
                 let line = Record::Typed { id: *id, is_inside: *is_inside, nonce: *nonce, key, text };
@@ -159,7 +159,7 @@ impl Holder {
             return;
         }
         for typed in self.keyboard.turn(self.leader.as_fd(), now) {
-            // Whatever waited has something to read now: what was seen before says nothing any more.
+            // A program that waited for input has some now, so an earlier look at the foreground is out of date.
             self.sampler.typed(now, pty::modes(self.leader.as_fd()).is_ok_and(|m| m.echo));
             self.is_typed(&typed, now);
         }
