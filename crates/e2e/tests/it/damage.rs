@@ -354,3 +354,100 @@ async fn ended_sessions_with_damage_are_listed_and_say_what_is_not_known() {
         assert!(server.client().purge(id, false).await.expect("it can be removed").freed_bytes.is_some());
     }
 }
+
+#[tokio::test]
+async fn records_cut_at_the_end_are_told_as_damage_without_a_store_too() {
+    let server = Server::start();
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        let shell = server.session().await;
+        shell.gives("echo before").await;
+        shell.ends().await;
+        ids.push(shell.id);
+    }
+    let killed = server.session().await;
+    killed.gives("echo before").await;
+    server.stop();
+    // A record of its end, a part of it, and more than that; the first is whole.
+    for (id, cut) in ids.iter().zip([0, 7, 45, 150]) {
+        let events = server.home().state().join("sessions").join(id).join("events");
+        let events = std::fs::File::options().write(true).open(events).expect("there");
+        events.set_len(events.metadata().expect("there").len() - cut).expect("cut");
+    }
+    let store = server.home().state().join("store.db");
+    for is_there in [true, false] {
+        if !is_there {
+            server.stop();
+            std::fs::remove_file(&store).expect("there");
+            server.again();
+            server.stop();
+            std::fs::write(&store, "nothing that anybody could read").expect("written");
+        }
+        server.again();
+        assert_eq!(ended(&server).await, ids);
+        for (number, id) in ids.iter().enumerate() {
+            let session = server.client().session(id).await.expect("it is there");
+            let exit = session.exit.expect("it has ended");
+            let is_known = exit.reason == "terminated on request; the shell was killed by HUP";
+            let is_unknown = exit.reason.starts_with("how it ended is not known");
+            assert_eq!((is_known, is_unknown), (number == 0, number > 0), "{number}: {exit:?}");
+            let is_told = session.trouble.as_ref().is_some_and(|trouble| trouble.starts_with("damaged: events"));
+            assert_eq!(is_told, number > 0, "{number}: {:?}", session.trouble);
+            assert_eq!(exit.exit_code, None, "{number}");
+        }
+    }
+    assert_eq!(killed.ends().await.left, 0);
+}
+
+/// What is done to a file.
+#[derive(Debug, Clone, Copy)]
+enum Harm {
+    Byte(u64),
+    Cut(u64),
+    Removed,
+}
+
+impl Harm {
+    fn does(self, path: &std::path::Path) {
+        let file = std::fs::File::options().write(true).open(path).expect("there");
+        let done = match self {
+            Self::Byte(at) => std::os::unix::fs::FileExt::write_all_at(&file, &[0xa5], at),
+            Self::Cut(length) => file.set_len(length),
+            Self::Removed => std::fs::remove_file(path),
+        };
+        done.expect("done");
+    }
+}
+
+#[tokio::test]
+async fn whatever_of_the_events_or_the_spec_is_damaged_the_first_delete_ends_the_session() {
+    let server = Server::start();
+    let sessions = server.home().state().join("sessions");
+    let events = [Harm::Byte(0), Harm::Byte(8), Harm::Byte(17), Harm::Cut(20), Harm::Cut(0), Harm::Removed];
+    let spec = [Harm::Cut(20), Harm::Cut(0), Harm::Removed];
+    for (name, harm) in events.map(|harm| ("events", harm)).into_iter().chain(spec.map(|harm| ("spec", harm))) {
+        for (is_adopted, purges) in [(false, false), (false, true), (true, false), (true, true)] {
+            let shell = server.session().await;
+            shell.gives("echo before").await;
+            harm.does(&sessions.join(&shell.id).join(name));
+            if is_adopted {
+                server.kill9();
+                server.again();
+            }
+            let case = format!("{name} {harm:?}, adopted: {is_adopted}, purged: {purges}");
+            let asked = if purges {
+                server.client().purge(&shell.id, true).await
+            } else {
+                server.client().terminate(&shell.id, false, None).await
+            };
+            let told = asked.unwrap_or_else(|e| panic!("{case}: {e}"));
+            assert_eq!((told.session.status, told.left), (SessionStatus::Terminated, 0), "{case}");
+            if !purges {
+                let session = shell.look().await;
+                assert_eq!(session.status, SessionStatus::Terminated, "{case}");
+                assert!(session.trouble.as_ref().is_some_and(|t| t.starts_with("damaged: ")), "{case}: {session:?}");
+                assert!(session.exit.is_some_and(|exit| !exit.reason.is_empty()), "{case}");
+            }
+        }
+    }
+}

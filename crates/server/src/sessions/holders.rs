@@ -14,6 +14,7 @@ use sys::process::{self, Stat};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use super::ledger::Ledger;
 use super::processes::Identity;
 use crate::ids::SessionId;
 
@@ -147,20 +148,33 @@ fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
     Ok(which(one)? == which(other)?)
 }
 
-/// Why a session without a recorded exit has ended, in words.
-pub(crate) fn how_it_ended(folder: &Path, damage: Option<&str>) -> String {
-    match look(folder, None) {
-        Liveness::Copy((pid, _)) => {
-            let original = folder_of(pid).map_or_else(String::new, |path| format!(" in {:?}", path));
-            format!(
-                "this folder is a copy: the session lives with its holder (process {pid}){original}; nothing was ended"
-            )
+/// Whether the holder of this folder removed its socket, which is the last that it does: it has recorded the session's exit by
+/// then. A holder that was killed leaves its socket.
+pub(crate) fn has_left(folder: &Path) -> bool {
+    std::fs::symlink_metadata(folder.join(holder::SOCKET_FILE)).is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
+}
+
+/// Tells in the ledger how a session has ended whose events name no exit: that its holder was killed, or that it is not known
+/// because the end of the events is missing. `has_left` has to be older than the events that were read.
+pub(crate) fn tell_unrecorded_end(ledger: &mut Ledger, folder: &Path, has_left: bool) {
+    let end = if let Liveness::Copy((pid, _)) = look(folder, None) {
+        let original = folder_of(pid).map_or_else(String::new, |path| format!(" in {:?}", path));
+        format!("this folder is a copy: the session lives with its holder (process {pid}){original}; nothing was ended")
+    } else {
+        if has_left {
+            let missing = "damaged: events end before the session's exit, and its holder's socket is gone; what happened \
+                           at the end is not known";
+            ledger.damage.get_or_insert_with(|| missing.to_owned());
         }
-        Liveness::Unknown(_) | Liveness::Dead(_) | Liveness::Alive(_) | Liveness::NeverBegan => damage.map_or_else(
-            || "the session's holder process was killed".to_owned(),
-            |damage| format!("how it ended is not known; {damage}"),
-        ),
-    }
+        let begun =
+            ledger.ending.as_ref().map_or_else(String::new, |why| format!(" while it ended the session ({why})"));
+        match &ledger.damage {
+            None => format!("the session's holder process was killed{begun}"),
+            Some(damage) if has_left => format!("how it ended is not known; {damage}"),
+            Some(damage) => format!("the session's holder process was killed{begun}; {damage}"),
+        }
+    };
+    ledger.unrecorded_end = Some(end);
 }
 
 /// Ends whatever carries the session's tag in its environment and is not older than its holder, which has ended; gives how

@@ -146,7 +146,10 @@ pub(crate) struct Ledger {
     pub(crate) exit: Option<(i32, u64, u64)>,
     /// Reports that were not the shell's own.
     pub(crate) dropped_records: u64,
+    /// Why its end was begun: the signal that was asked for, or the holder's own reason.
     pub(crate) ending: Option<String>,
+    /// How it ended, in words, where no exit is recorded.
+    pub(crate) unrecorded_end: Option<String>,
     pub(crate) trouble: Option<String>,
     /// How long the journal was when the newest event was written.
     pub(crate) reached: u64,
@@ -206,6 +209,7 @@ impl Ledger {
             exit: None,
             dropped_records: 0,
             ending: None,
+            unrecorded_end: None,
             trouble: None,
             reached: first,
             damage: None,

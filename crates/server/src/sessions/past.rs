@@ -42,11 +42,11 @@ impl Past {
         store: &Arc<Store>,
         ended: impl FnMut(&Command),
     ) -> std::io::Result<Self> {
+        let has_left = holders::has_left(folder);
         let mut past = Self::read(id, folder, store, ended)?;
         let ledger = &mut past.ledger;
         if ledger.exit.is_none() {
-            let damage = ledger.damage.clone();
-            ledger.ending.get_or_insert_with(|| holders::how_it_ended(folder, damage.as_deref()));
+            holders::tell_unrecorded_end(ledger, folder, has_left);
         }
         let reason = snapshot::exit_of(ledger).map_or_else(String::new, |e| e.reason);
         let at = ledger.exit.map_or(ledger.last_us, |(_, _, us)| us);
@@ -167,9 +167,9 @@ fn damaged(file: &str, why: &std::io::Error) -> String {
     format!("damaged: {file} cannot be read ({why}); what it holds is not known")
 }
 
-/// The file could be read, and is not what was written.
+/// The file could be read and is not what was written, or is gone from the session's folder.
 fn is_damage(e: &std::io::Error) -> bool {
-    matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof)
+    matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::NotFound)
 }
 
 /// The events of a session; none where their header is damaged, of which [`open`] tells.
@@ -184,6 +184,14 @@ pub(crate) fn events(folder: &Path) -> std::io::Result<Option<EventsReader>> {
 /// from the store: a session whose owner is not known is an admin's to see.
 pub(crate) fn open(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io::Result<(Shared, Option<String>)> {
     let mut damage = None;
+    // First: what has no journal is no session, and nothing more is looked up for it.
+    let reader = match Reader::open(folder) {
+        Err(e) if is_damage(&e) => {
+            damage = Some(damaged("events", &e));
+            Reader::open_alone(folder)?
+        }
+        reader => reader?,
+    };
     let (spec, meta) = match Spec::load(folder) {
         Ok(spec) => {
             let meta = Meta::decode(&spec.meta);
@@ -202,13 +210,6 @@ pub(crate) fn open(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io
             (Spec { cols: COLS_DEFAULT, rows: ROWS_DEFAULT, ..Spec::default() }, meta)
         }
         Err(e) => return Err(e),
-    };
-    let reader = match Reader::open(folder) {
-        Err(e) if is_damage(&e) => {
-            damage.get_or_insert_with(|| damaged("events", &e));
-            Reader::open_alone(folder)?
-        }
-        reader => reader?,
     };
     let shared = Shared {
         id: id.clone(),

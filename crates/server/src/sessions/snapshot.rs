@@ -141,7 +141,7 @@ pub(crate) fn history_row(session: &SessionId, c: &Command) -> HistoryRow {
 /// How the session ended, in numbers and words.
 pub(crate) fn exit_of(ledger: &Ledger) -> Option<SessionExit> {
     let Some((status, _, us)) = ledger.exit else {
-        let reason = ledger.ending.clone()?;
+        let reason = ledger.unrecorded_end.clone()?;
         return Some(SessionExit { code: None, signal: None, reason, at: time(ledger.last_us) });
     };
     let code = libc_exit_code(status);

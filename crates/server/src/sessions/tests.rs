@@ -320,3 +320,53 @@ async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_ano
     assert!(damaged > 300, "{damaged}");
     assert_eq!(story(&load().expect("whole")), truth);
 }
+
+#[tokio::test]
+async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_known() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let manager = Manager::start(&config(dir.path())).await.expect("a manager");
+    let id = manager.create(&me(), &wish(dir.path())).await.expect("a session").id;
+    run(&manager, &id, "echo one").await;
+    let end = Terminate { session: id.clone(), force: false, signo: None, grace: None, purges: false };
+    manager.terminate(&me(), &end).await.expect("it ends");
+    let folder = manager.folder().join(id.as_str());
+    let events = folder.join(journal::EVENTS_FILE);
+    let whole = std::fs::read(&events).expect("there");
+    let mut reader = journal::EventsReader::open(&folder).expect("events");
+    let mut begins = Vec::new();
+    while let Some(event) = reader.next(whole.len() as u64).expect("read") {
+        begins.push((usize::try_from(event.at).expect("small"), event.kind));
+    }
+    let (exited, last) = begins[begins.len() - 1];
+    assert!(last == journal::Kind::EXITED && begins[begins.len() - 2].1 == journal::Kind::ENDING, "{begins:?}");
+    let cuts = begins[begins.len() - 3].0..whole.len();
+    // Its holder leaves nothing behind; one that is killed leaves its socket.
+    let socket = folder.join(holder::SOCKET_FILE);
+    for is_killed in [false, true] {
+        for to in cuts.clone() {
+            std::fs::write(&events, &whole[..to]).expect("written");
+            let past = super::past::Past::load(&id, &folder, &manager.store()).expect("it can be shown");
+            let view = past.view();
+            let exit = view.exit.expect("it has ended");
+            assert_eq!((exit.code, exit.signal), (None, None), "cut at {to}");
+            let is_torn = begins.iter().all(|(begin, _)| *begin != to);
+            let damage = view.trouble.unwrap_or_default();
+            assert_eq!(damage.starts_with("damaged: events"), is_torn || !is_killed, "cut at {to}: {damage:?}");
+            let asked = if to >= exited { " while it ended the session (HUP)" } else { "" };
+            let reason = if is_killed {
+                format!("the session's holder process was killed{asked}")
+            } else {
+                "how it ended is not known".to_owned()
+            };
+            assert!(exit.reason.starts_with(&reason) && exit.reason.ends_with(&damage), "cut at {to}: {}", exit.reason);
+        }
+        if !is_killed {
+            drop(std::os::unix::net::UnixListener::bind(&socket).expect("a socket"));
+        }
+    }
+    std::fs::remove_file(&socket).expect("there");
+    std::fs::write(&events, &whole).expect("written");
+    let past = super::past::Past::load(&id, &folder, &manager.store()).expect("it can be shown");
+    assert!(past.view().trouble.is_none());
+    assert_eq!(past.view().exit.expect("it has ended").reason, "terminated on request; the shell was killed by HUP");
+}

@@ -218,11 +218,12 @@ impl Session {
                 Liveness::Alive(_) | Liveness::Copy(_) | Liveness::Unknown(_) | Liveness::NeverBegan => 0,
             };
             tracing::warn!(session = %self.shared.id, swept, "the holder is gone");
-            let why = holders::how_it_ended(&self.shared.folder, self.ledger.damage.as_deref());
+            let folder = &self.shared.folder;
+            holders::tell_unrecorded_end(&mut self.ledger, folder, holders::has_left(folder));
+            let why = self.ledger.unrecorded_end.clone().unwrap_or_default();
             self.give_up_inside(CommandStatus::Terminated, &why);
             let now_us = micros(SystemTime::now());
             self.ledger.end_current(CommandStatus::Terminated, &why, Boundary::Attested, now_us);
-            self.ledger.ending = Some(why);
             self.note(self.ledger.scanner.held_from(), SessionEvent::Exited(snapshot::exit_of(&self.ledger)));
             self.finish_where(|_| true, EndedBy::Exited);
         }
