@@ -23,6 +23,11 @@ pub const STORE_PATIENCE: Duration = Duration::from_secs(50);
 /// So much of the disk is to stay free, else the oldest of them go: a living session needs it more than an ended one.
 pub const RETENTION_FREE: u64 = 1 << 30;
 /// Or this part of the disk, where that is less: on a small one a gibibyte is never free.
+/// Whoever asks for what is in the store waits so long for its disk; then it is told that the disk does not answer. A disk that
+/// others keep busy takes a second or two.
+pub const DISK_PATIENCE: Duration = Duration::from_secs(10);
+/// Reads of what has ended that wait for the disk at once, each on a thread, of which the runtime has 512 for all.
+pub const DISK_READERS_MAX: usize = 16;
 pub const RETENTION_FREE_PART: u64 = 20;
 /// How often it is looked whether some are to go: a folder is not looked at more often than it is worth.
 pub const RETENTION_EVERY: Duration = Duration::from_secs(600);

@@ -250,6 +250,81 @@ async fn one_creation_that_waits_for_the_disk_keeps_nobody_else_waiting() {
 }
 
 #[tokio::test]
+async fn a_disk_that_does_not_give_the_store_holds_up_no_list_for_ever_and_not_that_of_the_living() {
+    let (server, file) = stalling("store");
+    let (live, old) = (server.session().await, server.session().await);
+    old.ends().await;
+    pipe(&file);
+    let client = std::sync::Arc::clone(server.client());
+    let asked = tokio::spawn(async move { client.list(Some("terminated")).await });
+    let frozen = has_come(&file).await;
+    std::fs::remove_file(&file).expect("there");
+    let listed = server.client().list(None).await.expect("a list").terminals;
+    assert_eq!(listed.iter().map(|session| &session.id).collect::<Vec<_>>(), [&live.id]);
+    assert_eq!(live.gives("echo unharmed").await, (0, "unharmed\n".to_owned()));
+    assert!(!asked.is_finished(), "it waits for the disk");
+    // More than may wait at once, none of which waits for ever.
+    let more = (0..40).map(|_| server.client().list(Some("terminated")));
+    for refused in join_all(more).await.into_iter().chain([asked.await.expect("no panic")]) {
+        let refused = refused.expect_err("the disk does not answer");
+        assert_eq!(refused.code(), Some(ErrorCode::ResourcesExhausted), "{refused}");
+        assert!(
+            refused.to_string().contains("store.db") && refused.to_string().contains("ask again later"),
+            "{refused}"
+        );
+    }
+    assert_eq!(live.gives("echo unharmed").await, (0, "unharmed\n".to_owned()));
+    drop(frozen);
+    eventually("the disk answers again", async || {
+        let list = server.client().list(Some("terminated")).await.ok()?;
+        (list.terminals.len() == 1 && list.terminals[0].id == old.id).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_inside_a_session_says_that_it_cannot_take_that_session_on() {
+    let server = Server::start();
+    let (around, other) = (server.session().await, server.session().await);
+    let (go, pid) = (server.home().file("go"), server.home().file("pid"));
+    pipe(&go);
+    let serve = server.ptyd(&["serve"]);
+    let variables = server.home().environment();
+    let variables: Vec<_> = variables.iter().map(|(name, value)| format!("{name}='{}'", value.display())).collect();
+    let command = format!(
+        "(read -r _ <'{}'; exec env -i {} '{}' serve >/dev/null 2>'{}') & echo $! >'{}'",
+        go.display(),
+        variables.join(" "),
+        serve.get_program().to_string_lossy(),
+        server.home().file("inner.log").display(),
+        pid.display()
+    );
+    assert_eq!(around.run(&command).await.exit_code, Some(0));
+    server.kill9();
+    std::fs::write(&go, "go\n").expect("it is read");
+    let trouble = eventually("it serves, and knows of each", async || {
+        let list = server.client().list(None).await.ok()?.terminals;
+        let of = |id: &str| list.iter().find(|session| session.id == id);
+        let is_taken_on = of(&other.id).is_some_and(|session| !session.unreachable);
+        of(&around.id).filter(|session| is_taken_on && session.unreachable)?.trouble.clone()
+    })
+    .await;
+    let why = "this server runs inside this session, and a holder refuses programs of its own session; start the server \
+               outside of it";
+    assert_eq!(trouble, why);
+    let log = std::fs::read_to_string(server.home().file("inner.log")).expect("a log");
+    let said = log.lines().filter(|line| line.contains(why) && line.contains(&around.id)).count();
+    assert_eq!(said, 1, "{log}");
+    let inner: u32 = std::fs::read_to_string(&pid).expect("written").trim().parse().expect("a pid");
+    let inner = Pid::new(inner);
+    inner.kill();
+    assert!(inner.ends_within(PATIENCE));
+    server.again();
+    is_reachable(&around).await;
+    assert_eq!(around.gives("echo back").await, (0, "back\n".to_owned()));
+}
+
+#[tokio::test]
 async fn a_create_that_the_server_did_not_survive_is_one_session_when_it_is_asked_again() {
     for point in ["begin", "claimed"] {
         let (server, file) = stalling(point);

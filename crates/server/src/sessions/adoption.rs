@@ -265,6 +265,13 @@ impl Manager {
                 Err(_) => {
                     self.mark_as(adopting, Hindrance::Silent, does_not_answer(adopting.met));
                     adopting.unsettled = None;
+        if met.is_some_and(|(pid, _)| sys::process::is_descendant(std::process::id(), pid) == Some(true)) {
+            let why = "this server runs inside this session, and a holder refuses programs of its own session; start the \
+                       server outside of it";
+            self.mark_as(adopting, Hindrance::Silent, why.to_owned());
+            adopting.unsettled = None;
+            return Tried::Not(Hindrance::Silent, why.to_owned());
+        }
                     // It answers when it goes on, or its end ends the connection.
                     greeting.await
                 }

@@ -1,6 +1,7 @@
 //! Lists of sessions: the living from their actors, the ended from the store, a page at a time.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use super::manager::{Manager, locked, may_see};
 use super::session::Request;
@@ -8,10 +9,11 @@ use super::unreachable::Unreachable;
 use crate::action::{ActionError, List, Outcome, SessionStatus, SessionView};
 use crate::identity::Principal;
 use crate::ids::SessionId;
+use crate::limits;
 use crate::store::Wanted;
 
 impl Manager {
-    pub(super) async fn list(&self, who: &Principal, list: &List) -> Result<Outcome, ActionError> {
+    pub(super) async fn list(self: &Arc<Self>, who: &Principal, list: &List) -> Result<Outcome, ActionError> {
         self.adopted().await;
         let mut views = Vec::new();
         let mut holders = HashMap::new();
@@ -70,7 +72,10 @@ impl Manager {
                 .await?;
             // Only the page that is asked for is read from its folders.
             for id in ids.iter().filter_map(|id| SessionId::parse(id).ok()) {
-                views.extend(self.show(who, &id).await);
+                let (manager, who) = (Arc::clone(self), who.clone());
+                let read = async move { manager.show(&who, &id).await };
+                // As long as for the store: the whole journal of one session is read.
+                views.extend(self.in_time(("a session's folder", limits::STORE_PATIENCE), read).await?);
             }
             return Ok(Outcome::Sessions(views, total));
         }

@@ -158,6 +158,8 @@ pub struct Manager {
     store: Arc<Store>,
     /// When the store was made again from the folders.
     pub(super) mended: Mutex<Option<std::time::Instant>>,
+    /// Who may read from a disk that may not answer.
+    pub(super) disk_readers: Arc<tokio::sync::Semaphore>,
     /// What sessions used when somebody asked last.
     census: Mutex<Census>,
     /// What names of requests are made with, so that nobody can guess from the events what was typed.
@@ -226,6 +228,7 @@ impl Manager {
             whole_reads: WholeReads::default(),
             store: Arc::new(store),
             mended: Mutex::default(),
+            disk_readers: Arc::new(tokio::sync::Semaphore::new(limits::DISK_READERS_MAX)),
             census: Mutex::default(),
             secret,
             tickets: Arc::default(),

@@ -2,6 +2,7 @@
 //! answered, and one that does not answer is an error.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use super::holders;
 use super::manager::{Manager, locked, row};
@@ -23,9 +24,36 @@ impl Manager {
                 return Err(failed(&"store.db is still being made again from the sessions' folders; ask again later"));
             }
             let (asked, ask) = (Arc::clone(&store), Arc::clone(&ask));
-            match tokio::task::spawn_blocking(move || ask(&asked)).await.map_err(|e| failed(&e))? {
+            let read = async move { tokio::task::spawn_blocking(move || ask(&asked)).await };
+            match self.in_time(("store.db", limits::DISK_PATIENCE), read).await?.map_err(|e| failed(&e))? {
                 Err(StoreError::Damaged(_)) if is_first => is_first = false,
                 answer => return answer.map_err(|e| failed(&e)),
+            }
+        }
+    }
+
+    /// Reads what a frozen disk may hold up: whoever asked is answered in time, and few threads wait.
+    pub(super) async fn in_time<T: Send + 'static>(
+        &self,
+        (what, patience): (&str, Duration),
+        read: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, ActionError> {
+        let places = Arc::clone(&self.disk_readers);
+        let done = async {
+            let place = places.acquire_owned().await;
+            // A read that has begun keeps its place to its end, also when nobody waits for it any more.
+            tokio::spawn(async move {
+                let _place = place;
+                read.await
+            })
+            .await
+        };
+        match tokio::time::timeout(patience, done).await {
+            Ok(done) => done.map_err(|e| ActionError::Internal { why: e.to_string() }),
+            Err(_) => {
+                let disk = self.folder().display();
+                let why = format!("the disk of {disk} did not give {what} within {patience:?}; live sessions go on");
+                Err(ActionError::Exhausted { why })
             }
         }
     }

@@ -274,6 +274,7 @@ impl Store {
 
     fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         let reads = locked(&self.state.reads);
+        sys::fault::stall("store");
         if let Some(trouble) = &reads.trouble {
             return Err(trouble.clone());
         }
