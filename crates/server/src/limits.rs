@@ -16,18 +16,21 @@ pub const SLOW_CALL: Duration = Duration::from_secs(2);
 pub const RETENTION_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 /// And so much room on the disk they may take together; the oldest go first.
 pub const RETENTION_BYTES: u64 = 10 << 30;
+/// Of so many sessions that ended last a server that starts finds out whose default session they were: a call that its client
+/// sends again is about one that ended with the server before it.
+pub const DEFAULTS_LOOKED_FOR: usize = 256;
 /// A damaged store is made again from the folders no more often than this: a disk that damages it again is not helped by more.
 pub const STORE_ANEW_EVERY: Duration = Duration::from_secs(60);
 /// Whoever asks for what is in the store waits so long for it to be made again: gigabytes of journals are read for that.
 pub const STORE_PATIENCE: Duration = Duration::from_secs(50);
-/// So much of the disk is to stay free, else the oldest of them go: a living session needs it more than an ended one.
-pub const RETENTION_FREE: u64 = 1 << 30;
-/// Or this part of the disk, where that is less: on a small one a gibibyte is never free.
 /// Whoever asks for what is in the store waits so long for its disk; then it is told that the disk does not answer. A disk that
 /// others keep busy takes a second or two.
 pub const DISK_PATIENCE: Duration = Duration::from_secs(10);
 /// Reads of what has ended that wait for the disk at once, each on a thread, of which the runtime has 512 for all.
 pub const DISK_READERS_MAX: usize = 16;
+/// So much of the disk is to stay free, else the oldest of them go: a living session needs it more than an ended one.
+pub const RETENTION_FREE: u64 = 1 << 30;
+/// Or this part of the disk, where that is less: on a small one a gibibyte is never free.
 pub const RETENTION_FREE_PART: u64 = 20;
 /// How often it is looked whether some are to go: a folder is not looked at more often than it is worth.
 pub const RETENTION_EVERY: Duration = Duration::from_secs(600);

@@ -113,9 +113,7 @@ impl Manager {
         };
         self.forget_past(&shared.id);
         locked(&self.live).insert(shared.id.clone(), handle.clone());
-        if let (true, Some(client)) = (shared.meta.is_default, &shared.meta.client) {
-            locked(&self.defaults).insert(client.clone(), shared.id.clone());
-        }
+        self.remember_default(&shared.meta, &shared.id);
         self.remember_key(&shared.meta, &shared.id);
         self.store().put_session(row(&shared, None));
         tokio::spawn(supervision::watch_over(Arc::clone(self), Box::new(session), self.stopping.subscribe()));
@@ -130,6 +128,7 @@ impl Manager {
             StoreError::Damaged(_) => store.begin_anew().map(|()| Vec::new()),
             StoreError::Unavailable(_) => Err(e),
         });
+        self.remember_defaults(&rows);
         let rows = rows.unwrap_or_else(|e| {
             tracing::warn!(error = %e, "the history is not known; every session is read from its folder");
             Vec::new()
@@ -378,6 +377,7 @@ impl Manager {
         past.inspect_err(|e| tracing::warn!(session = %id, error = %e, "its folder cannot be read")).ok()
     }
 
+        self.remember_default(&past.shared.meta, id);
     fn remember_key(&self, meta: &super::meta::Meta, id: &SessionId) {
         if let Some(key) = &meta.key {
             locked(&self.keys).insert((meta.owner.clone(), key.clone()), id.clone());

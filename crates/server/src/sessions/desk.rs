@@ -5,8 +5,11 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use holder::spec::Spec;
+
 use super::looks::Looks;
 use super::manager::{Found, Handle, Manager, NODE, locked, reason};
+use super::meta::Meta;
 use super::reports::{CLEARING_UP, plain_report};
 use super::session::Request;
 use super::unreachable::Unreachable;
@@ -18,9 +21,21 @@ use crate::action::{
 use crate::identity::Principal;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::store::SessionRow;
 
 /// How long an interrupted program has to go before the answer says that it is still there.
 const INTERRUPT_WAIT: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// What C-d types.
+const END_OF_FILE: &[u8] = b"\x04";
+
+/// Where a call is done.
+enum Desk {
+    /// In this session; and how that is a fresh one.
+    At(Handle, Option<Fresh>),
+    /// It was done before, in a session that it ended.
+    Done(Box<Report>),
+}
 
 /// What a call asks for.
 enum Ask {
@@ -63,7 +78,16 @@ impl Manager {
             let problem = "cannot be combined with is_input: a fresh shell runs nothing that could read it".to_owned();
             return Err(ActionError::Invalid { field: "reset", problem });
         }
-        let (mut handle, mut fresh) = self.desk(who, &call).await?;
+        let (mut handle, mut fresh) = match self.desk(who, &call).await? {
+            Desk::At(handle, fresh) => (handle, fresh),
+            Desk::Done(report) => {
+                let (id, report) = (report.session.id.clone(), *report);
+                let read_to = self.read_to(who, &id).await.unwrap_or(0);
+                let told = report.command.as_ref().map(|command| (&id, command));
+                let missed = self.missed(who, &id, read_to, told).await;
+                return Ok(TerminalView { report, fresh: None, look: None, missed, soft_timeout: self.soft_timeout });
+            }
+        };
         let before = match &fresh {
             Some(Fresh::Ended { session, .. }) => session.clone(),
             _ => handle.shared.id.clone(),
@@ -86,20 +110,12 @@ impl Manager {
             Ask::EndOfFile if self.is_idle(&handle).await? => {
                 (self.glance(who, &handle, call.budget).await?, Some(Look::NothingToInterrupt))
             }
-            Ask::EndOfFile => (self.type_in(who, &id, vec![0x04], &call).await?, None),
+            Ask::EndOfFile => (self.type_in(who, &id, END_OF_FILE.to_vec(), &call).await?, None),
             Ask::Input(_) if self.is_idle(&handle).await? => {
                 return Err(ActionError::NothingRuns { session: id });
             }
             Ask::Input(bytes) => (self.type_in(who, &id, bytes, &call).await?, None),
-            Ask::Command(command) => {
-                let wait = Some(self.wait_of(&call));
-                let (key, budget) = (call.key.clone(), call.budget);
-                (
-                    self.execute(who, Execute { session: id, command, is_inside: call.is_inside, wait, key, budget })
-                        .await?,
-                    None,
-                )
-            }
+            Ask::Command(command) => (self.execute(who, self.execution(id, command, &call)).await?, None),
         };
         let told = report.command.as_ref().map(|command| (&report.session.id, command));
         let missed = self.missed(who, &before, read_to, told).await;
@@ -139,14 +155,10 @@ impl Manager {
     }
 
     /// The session that the call is for; a client's first call and one after the shell's end start a fresh one.
-    async fn desk(
-        self: &Arc<Self>,
-        who: &Principal,
-        call: &TerminalCall,
-    ) -> Result<(Handle, Option<Fresh>), ActionError> {
+    async fn desk(self: &Arc<Self>, who: &Principal, call: &TerminalCall) -> Result<Desk, ActionError> {
         if let Some(id) = &call.session {
             return match self.find(who, id).await? {
-                Found::Live(handle) => Ok((handle, None)),
+                Found::Live(handle) => Ok(Desk::At(handle, None)),
                 Found::Unreachable(unreachable) => Err(unreachable.error()),
                 Found::Past(past) => Err(super::reports::ended(&past.view())),
             };
@@ -163,7 +175,7 @@ impl Manager {
         let live = self.handles().into_iter().find(|h| mine(h));
         if let Some(handle) = live {
             match handle.ask(Request::Look).await {
-                Ok(snapshot) if snapshot.view.exit.is_none() => return Ok((handle, None)),
+                Ok(snapshot) if snapshot.view.exit.is_none() => return Ok(Desk::At(handle, None)),
                 // It lives on.
                 Err(ActionError::Restarting) => return Err(ActionError::Restarting),
                 Ok(_) | Err(_) => {}
@@ -177,20 +189,62 @@ impl Manager {
             return Err(unreachable.error());
         }
         if let Some(old) = self.last_default(&client).await {
+            if let Some(report) = self.done_before(who, &old.shared.id, call).await {
+                return report.map(|report| Desk::Done(Box::new(report)));
+            }
             let how = reason(&old.view());
             let id = SessionId::random(NODE);
             let spec = create::again(&old.shared.spec, &old.shared.meta, &id)?;
             let handle = self.launch(&id, &spec).await?;
             drop(turn);
             self.begin(who, &handle).await;
-            return Ok((handle, Some(Fresh::Ended { session: old.shared.id.clone(), how })));
+            return Ok(Desk::At(handle, Some(Fresh::Ended { session: old.shared.id.clone(), how })));
         }
         let id = SessionId::random(NODE);
         let spec = self.spec_of(&id, who, &wish(&call.client, client)).await?;
         let handle = self.launch(&id, &spec).await?;
         drop(turn);
         self.begin(who, &handle).await;
-        Ok((handle, Some(Fresh::First)))
+        Ok(Desk::At(handle, Some(Fresh::First)))
+    }
+
+    /// What came of the same call, when it is one that comes again and it has ended the default session: a fresh shell must
+    /// not do it once more.
+    async fn done_before(
+        &self,
+        who: &Principal,
+        old: &SessionId,
+        call: &TerminalCall,
+    ) -> Option<Result<Report, ActionError>> {
+        match ask(call) {
+            _ if call.reset => None,
+            Ask::Command(command) => self.executed_before(who, &self.execution(old.clone(), command, call)).await,
+            Ask::Input(bytes) => self.typed_before(who, &self.typing(old, bytes, call)).await,
+            Ask::EndOfFile => self.typed_before(who, &self.typing(old, END_OF_FILE.to_vec(), call)).await,
+            Ask::Look | Ask::Signal(_) => None,
+        }
+    }
+
+    /// This session is its client's default one, unless a later one is.
+    pub(super) fn remember_default(&self, meta: &Meta, id: &SessionId) {
+        let (true, Some(client)) = (meta.is_default, &meta.client) else { return };
+        let mut defaults = locked(&self.defaults);
+        if defaults.get(client).is_none_or(|(created_us, _)| *created_us <= meta.created_us) {
+            defaults.insert(client.clone(), (meta.created_us, id.clone()));
+        }
+    }
+
+    /// The same of those that ended last, of which the store has no more than that.
+    pub(super) fn remember_defaults(&self, rows: &[SessionRow]) {
+        let mut ended: Vec<(u64, &str)> =
+            rows.iter().filter_map(|row| Some((row.ended_us?, row.id.as_str()))).collect();
+        ended.sort_unstable_by(|a, b| b.cmp(a));
+        let ids = ended.into_iter().take(limits::DEFAULTS_LOOKED_FOR).filter_map(|(_, id)| SessionId::parse(id).ok());
+        for id in ids {
+            if let Ok(spec) = Spec::load(&self.folder().join(id.as_str())) {
+                self.remember_default(&Meta::decode(&spec.meta), &id);
+            }
+        }
     }
 
     /// Ends what runs and starts the same shell afresh; gives the command that was lost.
@@ -285,15 +339,23 @@ impl Manager {
         bytes: Vec<u8>,
         call: &TerminalCall,
     ) -> Result<Report, ActionError> {
-        let input = Input {
+        self.input(who, self.typing(id, bytes, call)).await
+    }
+
+    fn typing(&self, id: &SessionId, bytes: Vec<u8>, call: &TerminalCall) -> Input {
+        Input {
             session: id.clone(),
             bytes: InputBytes::Raw(bytes),
             is_secret: false,
             wait: Some(self.wait_of(call)),
             key: call.key.clone(),
             budget: call.budget,
-        };
-        self.input(who, input).await
+        }
+    }
+
+    fn execution(&self, session: SessionId, command: String, call: &TerminalCall) -> Execute {
+        let (wait, key) = (Some(self.wait_of(call)), call.key.clone());
+        Execute { session, command, is_inside: call.is_inside, wait, key, budget: call.budget }
     }
 }
 

@@ -139,8 +139,8 @@ pub struct Manager {
     pub(super) looks: Looks,
     /// Counts a stdio client's comings and goings, so that an old grace period ends nothing.
     clients: Mutex<HashMap<String, u64>>,
-    /// The default session that each stdio client had last.
-    pub(super) defaults: Mutex<HashMap<String, SessionId>>,
+    /// The default session that each stdio client had last, and when that was created.
+    pub(super) defaults: Mutex<HashMap<String, (u64, SessionId)>>,
     /// The session that each owner's idempotency key created, for as long as its folder is kept.
     pub(super) keys: Mutex<HashMap<(String, String), SessionId>>,
     /// One creation with the same idempotency key at a time, and one default session for each client.
@@ -539,7 +539,7 @@ impl Manager {
 
     /// The newest ended default session of a client.
     pub(super) async fn last_default(&self, client: &str) -> Option<Arc<Past>> {
-        let id = locked(&self.defaults).get(client).cloned()?;
+        let (_, id) = locked(&self.defaults).get(client).cloned()?;
         self.past(&id).await.ok()?
     }
 

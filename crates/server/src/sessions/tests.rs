@@ -8,10 +8,11 @@ use std::time::{Duration, SystemTime};
 use super::Manager;
 use super::session::Request;
 use crate::action::{
-    Action, ActionError, Create, Execute, List, Outcome, Piece, SessionEvent, SessionStatus, Terminate, Wait,
+    Action, ActionError, ClientContext, Create, Execute, Fresh, List, Outcome, Piece, SessionEvent, SessionStatus,
+    TerminalCall, Terminate, Wait,
 };
 use crate::config::Config;
-use crate::identity::{Principal, Scope};
+use crate::identity::{Detach, Principal, Scope};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::store::SessionRow;
@@ -369,4 +370,56 @@ async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_kn
     let past = super::past::Past::load(&id, &folder, &manager.store()).expect("it can be shown");
     assert!(past.view().trouble.is_none());
     assert_eq!(past.view().exit.expect("it has ended").reason, "terminated on request; the shell was killed by HUP");
+}
+
+/// A call of the one-tool shell, of a client that has sent it before.
+async fn resent(manager: &Arc<Manager>, command: &str, is_input: bool, key: &str) -> crate::action::TerminalView {
+    let client = ClientContext { client: Some("one".to_owned()), detach: Detach::Keep, ..ClientContext::default() };
+    let call = TerminalCall {
+        session: None,
+        command: command.to_owned(),
+        is_input,
+        is_inside: false,
+        timeout: Some(Duration::from_secs(20)),
+        reset: false,
+        pattern: None,
+        client,
+        key: Some(key.to_owned()),
+        budget: 1_000,
+    };
+    match manager.act(&me(), Action::Terminal(call)).await.expect("an answer") {
+        Outcome::Terminal(view) => *view,
+        other => panic!("another outcome: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_ended_the_default_session_is_answered_and_not_done_again_in_a_fresh_shell() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut manager = Manager::start(&config(dir.path())).await.expect("a manager");
+    let first = resent(&manager, "echo last words; exit 5", false, "one").await;
+    let told = |view: &crate::action::TerminalView| {
+        let command = view.report.command.clone().map(|command| (command.id, command.status, command.exit_code));
+        let exit = view.report.session.exit.clone().map(|exit| exit.reason);
+        (view.report.session.id.clone(), command, exit, view.report.output.head.clone())
+    };
+    assert_eq!(told(&first).2.as_deref(), Some("the shell exited with 5"));
+    // By the same server, by one that finds its end in the store, and by one whose predecessor was killed before it was there.
+    for has_store in [None, Some(true), Some(false)] {
+        if let Some(has_store) = has_store {
+            manager.stop().await;
+            drop(manager);
+            if !has_store {
+                std::fs::remove_file(dir.path().join("store.db")).expect("there");
+            }
+            manager = Manager::start(&config(dir.path())).await.expect("another manager");
+        }
+        let again = resent(&manager, "echo last words; exit 5", false, "one").await;
+        assert_eq!((told(&again), again.fresh.is_none()), (told(&first), true), "{has_store:?}");
+        assert_eq!(manager.folders().expect("folders").len(), 1, "{has_store:?}");
+    }
+    let next = resent(&manager, "echo next", false, "two").await;
+    assert!(matches!(&next.fresh, Some(Fresh::Ended { session, .. }) if *session == first.report.session.id));
+    let end = Terminate { session: next.report.session.id, force: true, signo: None, grace: None, purges: false };
+    manager.terminate(&me(), &end).await.expect("it ends");
 }
