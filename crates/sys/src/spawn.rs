@@ -31,6 +31,24 @@ pub enum Step {
     User = 8,
 }
 
+impl Step {
+    /// The step of this number; a number that is not known is of a step shortly before the shell runs.
+    #[must_use]
+    pub fn of_code(code: u8) -> Self {
+        match code {
+            0 => Self::Fork,
+            1 => Self::Session,
+            2 => Self::Terminal,
+            3 => Self::Descriptors,
+            4 => Self::Directory,
+            6 => Self::Group,
+            7 => Self::Limit,
+            8 => Self::User,
+            _ => Self::Exec,
+        }
+    }
+}
+
 /// What a process may be kept within by setrlimit(2), itself and each of its children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
@@ -141,17 +159,8 @@ pub fn on_terminal(
                         rustix::process::Pid::from_raw(pid),
                         rustix::process::WaitOptions::empty(),
                     );
-                    let step = match note[0] {
-                        1 => Step::Session,
-                        2 => Step::Terminal,
-                        3 => Step::Descriptors,
-                        4 => Step::Directory,
-                        6 => Step::Group,
-                        7 => Step::Limit,
-                        8 => Step::User,
-                        _ => Step::Exec,
-                    };
-                    Err(SpawnError { step, errno: i32::from_ne_bytes([note[1], note[2], note[3], note[4]]) })
+                    let errno = i32::from_ne_bytes([note[1], note[2], note[3], note[4]]);
+                    Err(SpawnError { step: Step::of_code(note[0]), errno })
                 }
                 _ => Ok(pid.unsigned_abs()),
             }

@@ -14,6 +14,7 @@ use holder::claim::{Claim, Holding};
 use holder::spec::Spec;
 use holder::wire::{FromHolder, PROTOCOL, Status, Tail, ToHolder};
 use journal::EventsReader;
+use sys::spawn::Step;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -122,28 +123,12 @@ impl Manager {
 
     /// Begins to take on every session that is there. [`Self::adopted`] waits until it is known of each how it stands.
     pub(super) fn adopt_all(self: &Arc<Self>) {
-        let store = self.store();
-        let rows = store.sessions().or_else(|e| match e {
-            // With no rows known, all of them are put below.
-            StoreError::Damaged(_) => store.begin_anew().map(|()| Vec::new()),
-            StoreError::Unavailable(_) => Err(e),
-        });
-        self.remember_defaults(&rows);
-        let rows = rows.unwrap_or_else(|e| {
-            tracing::warn!(error = %e, "the history is not known; every session is read from its folder");
-            Vec::new()
-        });
+        let rows = self.rows_before();
         self.remove_trials();
-        let folders = self.folders().unwrap_or_else(|e| {
-            tracing::error!(folder = %self.folder().display(), error = %e, "no session is taken on");
-            // Nothing is forgotten of what cannot be looked at.
-            rows.iter().filter_map(|r| SessionId::parse(&r.id).ok()).collect()
-        });
-        let there: HashSet<&str> = folders.iter().map(SessionId::as_str).collect();
-        // Its folder was deleted while no server ran.
-        rows.iter().filter(|r| !there.contains(r.id.as_str())).for_each(|gone| store.forget(&gone.id));
+        let folders = self.folders_of(&rows);
         let keyed = |row: &SessionRow| Some(((row.owner.clone(), row.key.clone()?), SessionId::parse(&row.id).ok()?));
         locked(&self.keys).extend(rows.iter().filter_map(keyed));
+        self.remember_defaults(&rows);
         let mut rows: HashMap<String, SessionRow> = rows.into_iter().map(|row| (row.id.clone(), row)).collect();
         let (settled, unsettled) = watch::channel(());
         for id in folders {
@@ -157,12 +142,37 @@ impl Manager {
             tokio::spawn(Arc::clone(self).adopt(adopting));
         }
         drop(unsettled);
-        let adoption = self.adoption.clone();
+        let (store, adoption) = (self.store(), self.adoption.clone());
         tokio::spawn(async move {
             settled.closed().await;
             store.says_filled();
             adoption.send_replace(true);
         });
+    }
+
+    /// The sessions that the store knows; none where it cannot tell, and then each is put there again from its folder.
+    fn rows_before(&self) -> Vec<SessionRow> {
+        let store = self.store();
+        let rows = store.sessions().or_else(|e| match e {
+            StoreError::Damaged(_) => store.begin_anew().map(|()| Vec::new()),
+            StoreError::Unavailable(_) => Err(e),
+        });
+        rows.unwrap_or_else(|e| {
+            tracing::warn!(error = %e, "the history is not known; every session is read from its folder");
+            Vec::new()
+        })
+    }
+
+    /// The sessions that have a folder. A row whose folder was deleted while no server ran is forgotten.
+    fn folders_of(&self, rows: &[SessionRow]) -> Vec<SessionId> {
+        let folders = self.folders().unwrap_or_else(|e| {
+            tracing::error!(folder = %self.folder().display(), error = %e, "no session is taken on");
+            // Nothing is forgotten of what cannot be looked at.
+            rows.iter().filter_map(|r| SessionId::parse(&r.id).ok()).collect()
+        });
+        let there: HashSet<&str> = folders.iter().map(SessionId::as_str).collect();
+        rows.iter().filter(|r| !there.contains(r.id.as_str())).for_each(|gone| self.store().forget(&gone.id));
+        folders
     }
 
     /// Waits until it is known of each session that was there before this server how it stands.
@@ -255,6 +265,13 @@ impl Manager {
             Err(e) => return self.without_socket(adopting, &e).await,
         };
         adopting.met = met.or(adopting.met);
+        if met.is_some_and(|(pid, _)| sys::process::is_descendant(std::process::id(), pid) == Some(true)) {
+            let why = "this server runs inside this session, and a holder refuses programs of its own session; start the \
+                       server outside of it";
+            self.mark_as(adopting, Hindrance::Silent, why.to_owned());
+            adopting.unsettled = None;
+            return Tried::Not(Hindrance::Silent, why.to_owned());
+        }
         let mut link = Link::new(stream);
         link.send(&ToHolder::Hello { protocol: PROTOCOL, attaches: true });
         let greeted = {
@@ -264,13 +281,6 @@ impl Manager {
                 Err(_) => {
                     self.mark_as(adopting, Hindrance::Silent, does_not_answer(adopting.met));
                     adopting.unsettled = None;
-        if met.is_some_and(|(pid, _)| sys::process::is_descendant(std::process::id(), pid) == Some(true)) {
-            let why = "this server runs inside this session, and a holder refuses programs of its own session; start the \
-                       server outside of it";
-            self.mark_as(adopting, Hindrance::Silent, why.to_owned());
-            adopting.unsettled = None;
-            return Tried::Not(Hindrance::Silent, why.to_owned());
-        }
                     // It answers when it goes on, or its end ends the connection.
                     greeting.await
                 }
@@ -367,6 +377,7 @@ impl Manager {
             self.store().put_command_in_time(snapshot::history_row(id, command));
         }
         self.remember_key(&past.shared.meta, id);
+        self.remember_default(&past.shared.meta, id);
         self.store().put_session(row(&past.shared, Some(past.ended_us())));
     }
 
@@ -377,7 +388,6 @@ impl Manager {
         past.inspect_err(|e| tracing::warn!(session = %id, error = %e, "its folder cannot be read")).ok()
     }
 
-        self.remember_default(&past.shared.meta, id);
     fn remember_key(&self, meta: &super::meta::Meta, id: &SessionId) {
         if let Some(key) = &meta.key {
             locked(&self.keys).insert((meta.owner.clone(), key.clone()), id.clone());
@@ -492,16 +502,16 @@ fn not_started(folder: &Path, refused: NoGreeting) -> ActionError {
 }
 
 fn start_failure(value: u64) -> (&'static str, i32) {
-    let step = match value >> 32 {
-        0 => "fork",
-        1 => "setsid",
-        2 => "taking the terminal",
-        3 => "placing descriptors (a shell needs a limit of open files, ulimit -n, of 98 at least)",
-        4 => "entering the working directory",
-        6 => "joining its control group",
-        7 => "setting its limits",
-        8 => "becoming its user",
-        _ => "executing the shell",
+    let step = match u8::try_from(value >> 32).map_or(Step::Exec, Step::of_code) {
+        Step::Fork => "fork",
+        Step::Session => "setsid",
+        Step::Terminal => "taking the terminal",
+        Step::Descriptors => "placing descriptors (a shell needs a limit of open files, ulimit -n, of 98 at least)",
+        Step::Directory => "entering the working directory",
+        Step::Exec => "executing the shell",
+        Step::Group => "joining its control group",
+        Step::Limit => "setting its limits",
+        Step::User => "becoming its user",
     };
     (step, i32::try_from(value & 0xffff_ffff).unwrap_or(0))
 }

@@ -10,8 +10,8 @@ use super::manager::{Found, Manager};
 use super::past::Past;
 use super::reports::{CLEARING_UP, plain_report};
 use crate::action::{
-    ActionError, CommandStatus, Create, EndedBy, Execute, Input, InputBytes, Limits, Reaction, Report, TextView, Until,
-    Wait,
+    ActionError, CommandStatus, CommandView, Create, EndedBy, Execute, Input, InputBytes, Limits, Reaction, Report,
+    TextView, Until, Wait,
 };
 use crate::identity::Principal;
 use crate::ids::SessionId;
@@ -127,8 +127,8 @@ fn typed(wish: &Input) -> Vec<u8> {
 impl Manager {
     /// A caller's key as the holder's fixed-size one. The same key with another body must not be taken for the same request,
     /// so half of it is the body's. It goes into the events, and what was typed may be a password.
-    pub(super) fn key_of(&self, key: Option<&str>, body: &[u8]) -> Key {
-        let Some(key) = key.map(str::as_bytes) else { return NO_KEY };
+    pub(super) fn key_of(&self, key: &str, body: &[u8]) -> Key {
+        let key = key.as_bytes();
         let mut bytes = NO_KEY;
         bytes[..8].copy_from_slice(&self.secret.name_for(&[key])[..8]);
         bytes[8..].copy_from_slice(&self.secret.name_for(&[key, body])[..8]);
@@ -136,11 +136,11 @@ impl Manager {
     }
 
     pub(super) fn key_of_command(&self, wish: &Execute) -> Key {
-        wish.key.as_ref().map_or(NO_KEY, |key| self.key_of(Some(key), &executed(wish)))
+        wish.key.as_ref().map_or(NO_KEY, |key| self.key_of(key, &executed(wish)))
     }
 
     pub(super) fn key_of_input(&self, wish: &Input) -> Key {
-        wish.key.as_ref().map_or(NO_KEY, |key| self.key_of(Some(key), &typed(wish)))
+        wish.key.as_ref().map_or(NO_KEY, |key| self.key_of(key, &typed(wish)))
     }
 
     /// The records of a session that has just ended, once everything is in them.
@@ -162,18 +162,14 @@ impl Manager {
         if earlier.key != key {
             return Some(Err(ActionError::KeyReused { key: wish.key.clone().unwrap_or_default() }));
         }
-        let (id, view) = (earlier.id, past.view());
+        let id = earlier.id;
         let command = past.commands().into_iter().find(|c| c.id.0 == id)?;
+        let is_cut_short = command.status == CommandStatus::Terminated;
+        let ended_by = if is_cut_short { EndedBy::Exited } else { EndedBy::Ended };
         let from = command.start_offset;
-        let to = command.end_offset.map_or(from, |end| end.max(from));
-        let (ended_by, output) = match (&wish.wait, command.status) {
-            (None, _) => (EndedBy::Accepted, Ok(TextView { from, to: from, ..TextView::default() })),
-            (Some(_), status) => {
-                let ended_by = if status == CommandStatus::Terminated { EndedBy::Exited } else { EndedBy::Ended };
-                (ended_by, self.text(&past.shared, from, to, view.cols, wish.budget).await)
-            }
-        };
-        Some(output.map(|output| plain_report(view, Some(command), ended_by, output)))
+        let range = (from, command.end_offset.map_or(from, |end| end.max(from)));
+        let waits = wish.wait.is_some();
+        Some(self.retold(&past, Some(command), ended_by, range, (waits, wish.budget)).await)
     }
 
     /// What came of the same input, in a session that has ended; by the input, as a rule.
@@ -184,13 +180,27 @@ impl Manager {
             Ok(typed) => typed,
             Err(()) => return Some(Err(ActionError::KeyReused { key: wish.key.clone().unwrap_or_default() })),
         };
-        let (view, end) = (past.view(), past.ledger.scanner.position());
-        let (ended_by, output) = match &wish.wait {
-            None => (EndedBy::Accepted, Ok(TextView { from: at, to: at, ..TextView::default() })),
-            Some(_) => (EndedBy::Exited, self.text(&past.shared, at.min(end), end, view.cols, wish.budget).await),
+        let end = past.ledger.scanner.position();
+        let (waits, accepted_bytes) = (wish.wait.is_some(), usize::try_from(len).ok());
+        let report = self.retold(&past, None, EndedBy::Exited, (at.min(end), end), (waits, wish.budget)).await;
+        Some(report.map(|report| Report { accepted_bytes, ..report }))
+    }
+
+    /// What is answered to a request that was done in a session that has ended: its output where its caller waits for that.
+    async fn retold(
+        &self,
+        past: &Past,
+        command: Option<CommandView>,
+        ended_by: EndedBy,
+        (from, to): (u64, u64),
+        (waits, budget): (bool, usize),
+    ) -> Result<Report, ActionError> {
+        let view = past.view();
+        let (ended_by, output) = match waits {
+            true => (ended_by, self.text(&past.shared, from, to, view.cols, budget).await?),
+            false => (EndedBy::Accepted, TextView { from, to: from, ..TextView::default() }),
         };
-        let accepted_bytes = usize::try_from(len).ok();
-        Some(output.map(|output| Report { accepted_bytes, ..plain_report(view, None, ended_by, output) }))
+        Ok(plain_report(view, command, ended_by, output))
     }
 
     /// How many bytes a viewer's input of the same number had, in a session that has ended.

@@ -53,7 +53,7 @@ impl Manager {
             let problem = format!("{} bytes; at most {} at once", bytes.len(), limits::INPUT_BYTES_MAX);
             return Err(ActionError::Invalid { field: "input", problem });
         }
-        let key = self.key_of(Some(name), &bytes);
+        let key = self.key_of(name, &bytes);
         let bytes = InputBytes::Raw(bytes);
         let typed = async {
             let handle = self.live(who, id).await?;
