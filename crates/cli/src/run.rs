@@ -441,7 +441,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Says, once, how to give a program input that has asked for it.
+    /// Says, once, how to give a program input that has asked for it, and how to end the wait where nobody will.
     fn asks(&self, session: &str, foreground: Foreground) {
         self.has_asked.set(true);
         let send = match foreground {
@@ -449,7 +449,8 @@ impl Runner<'_> {
             _ => format!("ptyd send {session} TEXT"),
         };
         say::note(format_args!(
-            "ptyd: the program wants input; give it with `{send}`, or use it with `ptyd attach {session}`"
+            "ptyd: the program wants input; give it with `{send}`, or use it with `ptyd attach {session}`; this waits until then: \
+             C-c interrupts it, `--timeout` gives it a limit"
         ));
     }
 

@@ -108,7 +108,8 @@ async fn without_an_input_it_is_said_once_that_the_program_wants_one() {
         let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
         let mut said = String::new();
         stderr.read_line(&mut said).expect("text");
-        assert!(said.contains("the program wants input") && said.contains(way), "{said}");
+        let told = ["the program wants input", way, "waits until then", "C-c", "`--timeout`"];
+        assert!(told.iter().all(|words| said.contains(words)), "{said}");
         let id = said.split("attach ").nth(1).and_then(|rest| rest.split('`').next()).expect("an id").to_owned();
         for line in answer {
             let shell = e2e::Session::new(server.client().clone(), id.clone());
