@@ -59,7 +59,9 @@ async def test_every_interrupt_tells_the_end_of_its_command(desk):
 
 
 async def test_an_interrupt_ends_a_pipeline_whole(desk):
-    running = await desk.terminal(f"{PYTHON_SLEEPS} | cat | tee /dev/null", timeout=0.3)
+    # It says so when all of them are there: tee has read what came through the others.
+    says = PYTHON_SLEEPS.replace("signal.pause()", "print(0, flush=True); signal.pause()")
+    running = await desk.terminal(f"{says} | cat | tee /dev/null", wait_for="^0", timeout=10)
     programs = {p: c for p, c in desk.processes(running.session_id).items() if c.startswith(("python3", "cat", "tee"))}
     assert len(programs) == 3, programs
     with watched(programs) as ends:

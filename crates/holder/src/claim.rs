@@ -4,9 +4,13 @@
 //! A process id alone names nobody: the kernel gives it again, and it means another process after a boot or in another
 //! container. A folder that was copied says the same as the original, so the folder's own device and inode stand beside it.
 
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
 
 use crate::CLAIM_FILE;
 
@@ -113,6 +117,23 @@ impl Claim {
 
 /// Makes the file whole and once: link(2) refuses a name that is there, and nobody sees half a file.
 fn publish(folder: &Path, text: &str) -> io::Result<()> {
+    match unnamed(folder) {
+        Ok(mut file) => {
+            file.write_all(text.as_bytes())?;
+            let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+            Ok(linkat(CWD, own, CWD, folder.join(CLAIM_FILE), AtFlags::SYMLINK_FOLLOW)?)
+        }
+        Err(_) => publish_draft(folder, text),
+    }
+}
+
+/// A file without a name (open(2), O_TMPFILE), which not every file system has.
+fn unnamed(folder: &Path) -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR)?))
+}
+
+fn publish_draft(folder: &Path, text: &str) -> io::Result<()> {
     let draft = folder.join(format!(".{CLAIM_FILE}-{}", std::process::id()));
     let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
     let linked = file.write_all(text.as_bytes()).and_then(|()| std::fs::hard_link(&draft, folder.join(CLAIM_FILE)));
@@ -145,6 +166,16 @@ mod tests {
         for late in [Claim::take(dir.path()), Claim::give_up(dir.path())] {
             assert_eq!(late.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         }
+        let files: Vec<_> = std::fs::read_dir(dir.path()).unwrap().flatten().map(|e| e.file_name()).collect();
+        assert_eq!(files, [CLAIM_FILE]);
+    }
+
+    #[test]
+    fn a_file_system_without_unnamed_files_gets_the_same_file() {
+        let dir = tempfile::tempdir().unwrap();
+        publish_draft(dir.path(), GIVEN_UP).unwrap();
+        assert_eq!(Claim::load(dir.path()).unwrap(), Holding::GivenUp);
+        assert_eq!(publish_draft(dir.path(), GIVEN_UP).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         let files: Vec<_> = std::fs::read_dir(dir.path()).unwrap().flatten().map(|e| e.file_name()).collect();
         assert_eq!(files, [CLAIM_FILE]);
     }

@@ -256,9 +256,18 @@ impl Manager {
 
     /// Does one action. Only the dispatcher calls this.
     pub(crate) async fn act(self: &Arc<Self>, who: &Principal, action: Action) -> Result<Outcome, ActionError> {
-        match self.attempt(who, action.clone()).await {
+        let has_just_ended =
+            |error: &ActionError| matches!(error, ActionError::Ended { reason, .. } if reason == JUST_ENDED);
+        let result = match self.attempt(who, action.clone()).await {
             // The actor went before it took the request: now the session is a past one, and can be asked as such.
-            Err(ActionError::Ended { reason, .. }) if reason == JUST_ENDED => self.attempt(who, action).await,
+            Err(error) if has_just_ended(&error) => self.attempt(who, action).await,
+            result => result,
+        };
+        match result {
+            // A fresh default session whose start-up file exits has done the same: its records say how it ended.
+            Err(ActionError::Ended { session, reason }) if reason == JUST_ENDED => {
+                Err(self.live(who, &session).await.map_or_else(|error| error, |handle| handle.why_gone()))
+            }
             result => result,
         }
     }
