@@ -31,9 +31,11 @@ const NEVER_IN_HOLDER: [&str; 7] = ["tokio", "hyper", "axum", "serde_json", "vte
 /// The front doors of the server: they parse and render.
 const DOORS: [&str; 3] = ["mcp", "rest", "ws"];
 
-/// What a door may take from the server beside itself: the interface, the one road through it, who is calling, the bodies of
-/// requests within their bounds, and the words (ids, names of keys) and bounds in which they speak.
-const OPEN_TO_DOORS: [&str; 7] = ["action", "bodies", "dispatch", "identity", "ids", "keys", "limits"];
+/// What a door may take from the server beside itself: the interface and the dispatcher, the principal of a request, what all
+/// protocols over HTTP stand on, and the ids, names of keys and bounds in which they speak.
+const OPEN_TO_DOORS: [&str; 7] = ["action", "auth", "dispatch", "http", "ids", "keys", "limits"];
+/// What of `auth` a door may take: who asks, and nothing that knows a credential.
+const AUTH_FOR_DOORS: &str = "principal";
 
 /// The terminal is a function of bytes: no IO and no clock.
 const NEVER_IN_TERMINAL: [&str; 4] = ["fs", "net", "process", "thread"];
@@ -187,6 +189,11 @@ fn names(file: &TextFile) -> Vec<Violation> {
                 complain(line, format!("`{name}`: a front door takes only {OPEN_TO_DOORS:?}; ask by an Action"));
             }
         }
+        for (line, name) in source::names_from(&code, "crate::auth") {
+            if name != AUTH_FOR_DOORS {
+                complain(line, format!("`auth::{name}`: a front door takes only `auth::{AUTH_FOR_DOORS}`"));
+            }
+        }
     }
     found
 }
@@ -266,7 +273,7 @@ mod tests {
         let text = "use journal::{Reader, Writer};\nlet w = journal::EventsWriter::open();\nuse journal::Offset;\n\
                     use journal as j;\n// journal::Writer\n#[cfg(test)]\nmod tests { use journal::Writer; }\n";
         assert_eq!(lines("crates/server/src/sessions/replay.rs", text), [1, 2, 4]);
-        assert_eq!(lines("crates/holder/src/pump.rs", text), [0; 0]);
+        assert_eq!(lines("crates/holder/src/output_pump.rs", text), [0; 0]);
         assert_eq!(lines("crates/server/tests/replay.rs", text), [0; 0]);
     }
 

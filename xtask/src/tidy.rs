@@ -50,7 +50,7 @@ const ALLOWED: [(&str, &str, &str); 3] = [
     ),
     ("crates/server/src/mcp/progress.rs", "time::sleep(", "progress is told at a pace; that is the event"),
     (
-        "crates/server/src/sessions/manager.rs",
+        "crates/server/src/sessions/registry.rs",
         "time::sleep(",
         "the grace period of a client that has gone is time itself",
     ),

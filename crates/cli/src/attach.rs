@@ -21,11 +21,11 @@ use client::{Client, ClientError};
 use terminal::OneScreen;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::attached_terminal::{self, Left};
+use crate::detach_key::{DetachKey, DetachScanner};
 use crate::exit::Failure;
 use crate::follow::{self, Patience};
-use crate::keyboard::{DetachKey, Keyboard};
-use crate::person::{self, Left};
-use crate::say;
+use crate::print;
 use crate::{sessions, tty};
 
 /// The options of `attach`.
@@ -109,7 +109,7 @@ pub async fn attach(client: &Client, options: &AttachOptions) -> Result<ExitCode
             session.id
         )));
     }
-    say::note(format_args!(
+    print::note(format_args!(
         "[{}: {}{} leaves]",
         called(&session),
         if options.read_only { "looking on; " } else { "" },
@@ -118,18 +118,18 @@ pub async fn attach(client: &Client, options: &AttachOptions) -> Result<ExitCode
     let visit = Visit { client, session: &session.id, fitted: Cell::new(None), fits: !options.read_only };
     let mut term = signal(SignalKind::terminate())?;
     let mut hup = signal(SignalKind::hangup())?;
-    let changes = person::size_changes()?;
+    let changes = attached_terminal::size_changes()?;
     let ending = {
         let _raw = tty::Raw::enter()?;
         let display = tty::Display::whole()?;
-        let keyboard = Keyboard::new(options.detach_key.clone());
+        let keyboard = DetachScanner::new(options.detach_key.clone());
         tokio::select! {
-            left = person::typing(client, &session.id, keyboard, options.read_only, Patience::default()) => left.map(|left| match left {
+            left = attached_terminal::typing(client, &session.id, keyboard, options.read_only, Patience::default()) => left.map(|left| match left {
                 Left::Detached => Ending::Detached,
                 Left::Gone => Ending::Stopped,
             }),
             ending = visit.watching(&display) => ending,
-            failure = person::resizing(changes, Patience::default(), async || visit.fit().await) => Err(failure),
+            failure = attached_terminal::resizing(changes, Patience::default(), async || visit.fit().await) => Err(failure),
             _ = term.recv() => Ok(Ending::Stopped),
             _ = hup.recv() => Ok(Ending::Stopped),
         }
@@ -137,7 +137,7 @@ pub async fn attach(client: &Client, options: &AttachOptions) -> Result<ExitCode
     if !matches!(ending, Ok(Ending::Ended(_))) {
         let _ = tokio::time::timeout(FAREWELL, visit.give_size_back(session.dimensions)).await;
     }
-    say::note(format_args!("[{}: {}]", called(&session), ending?));
+    print::note(format_args!("[{}: {}]", called(&session), ending?));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -164,7 +164,7 @@ enum Step {
 impl Visit<'_> {
     async fn fit(&self) -> Result<(), ClientError> {
         if self.fits {
-            self.fitted.set(person::fit(self.client, self.session).await?);
+            self.fitted.set(attached_terminal::fit(self.client, self.session).await?);
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use server::config_file::ConfigFile;
 
 use crate::exit::Failure;
 use crate::paths::{PathOptions, Paths};
-use crate::say;
+use crate::print;
 use crate::serve::{LISTEN, ServeOptions};
 use crate::sessions::table;
 
@@ -156,11 +156,11 @@ pub fn config(
     ));
     if *json {
         let rows = rows.into_iter().map(|(name, value, source)| (name, json!({ "value": value, "source": source })));
-        say::json(&Value::Object(rows.collect()))?;
+        print::json(&Value::Object(rows.collect()))?;
     } else {
         let rows =
             rows.into_iter().map(|(name, value, source)| vec![format!("{name} = {value}"), format!("# {source}")]);
-        say::data(table(rows.collect()))?;
+        print::data(table(rows.collect()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -8,10 +8,10 @@ use api::{Boundary, CreateRequest, ExecuteRequest};
 use clap::Args;
 use client::Client;
 
+use crate::doctor_checks::{self, Check, State};
 use crate::exit::Failure;
-use crate::machine::{self, Check, State};
 use crate::paths::Paths;
-use crate::say;
+use crate::print;
 
 /// The options of `doctor`.
 #[derive(Debug, Args)]
@@ -23,10 +23,10 @@ pub struct DoctorOptions {
 
 /// Looks at everything; fails when something does not work.
 pub async fn doctor(paths: &Paths, options: &DoctorOptions) -> Result<ExitCode, Failure> {
-    let mut checks = machine::checks(paths);
+    let mut checks = doctor_checks::checks(paths);
     checks.push(session(paths).await);
     if options.json {
-        say::json(&checks)?;
+        print::json(&checks)?;
     } else {
         for check in &checks {
             let word = match check.state {
@@ -35,7 +35,7 @@ pub async fn doctor(paths: &Paths, options: &DoctorOptions) -> Result<ExitCode, 
                 State::Fail => "fail",
             };
             let fix = check.fix.as_ref().map(|f| format!(" → {f}")).unwrap_or_default();
-            say::line(format_args!("{word}  {:8} {}{fix}", check.name, check.found))?;
+            print::line(format_args!("{word}  {:8} {}{fix}", check.name, check.found))?;
         }
     }
     let fails = checks.iter().any(|c| c.state == State::Fail);

@@ -12,7 +12,7 @@ use client::{Client, ClientError};
 use crate::daemon;
 use crate::exit::Failure;
 use crate::paths::Paths;
-use crate::say;
+use crate::print;
 
 /// How long one question waits for new output; an answer without any is simply asked again.
 const POLL_MS: u64 = 20_000;
@@ -58,7 +58,7 @@ pub async fn until(
 pub fn bytes(output: Output) -> Result<Vec<u8>, Failure> {
     match (output.data_base64, output.text) {
         (Some(data), _) => STANDARD.decode(data).map_err(Failure::new),
-        (None, text) => Ok(say::harmless(&text.unwrap_or_default()).into_bytes()),
+        (None, text) => Ok(print::harmless(&text.unwrap_or_default()).into_bytes()),
     }
 }
 

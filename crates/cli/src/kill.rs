@@ -8,7 +8,7 @@ use client::Client;
 use futures_util::stream::{self, StreamExt};
 
 use crate::exit::Failure;
-use crate::say;
+use crate::print;
 use crate::sessions;
 
 /// The options of `kill`.
@@ -51,14 +51,14 @@ pub async fn kill(client: &Client, options: &KillOptions) -> Result<ExitCode, Fa
         if let (Ok(ended), false) = (&ended, options.json) {
             let over = if ended.was_over { ", it was over" } else { "" };
             let processes = counted(ended.killed, "process", "processes");
-            say::note(format_args!("{}: {processes} ended{over}", ended.session.id));
+            print::note(format_args!("{}: {processes} ended{over}", ended.session.id));
         }
         done.heed(ended);
     }
     drop(ends);
     let left: u64 = done.answers.iter().map(|ended| ended.left).sum();
     if options.json {
-        say::json(&done.answers)?;
+        print::json(&done.answers)?;
     }
     if left > 0 {
         return Err(Failure::new(format!("{} did not end", counted(left, "process", "processes"))));
@@ -91,7 +91,7 @@ impl Done {
     /// Keeps a failure.
     pub fn fail(&mut self, failure: Failure) {
         if let Some(before) = self.failed.replace(failure) {
-            say::note(format_args!("ptyd: {before}"));
+            print::note(format_args!("ptyd: {before}"));
         }
     }
 

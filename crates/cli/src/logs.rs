@@ -9,7 +9,7 @@ use client::Client;
 
 use crate::exit::Failure;
 use crate::follow::{self, Patience};
-use crate::say;
+use crate::print;
 use crate::sessions;
 
 /// The options of `logs`.
@@ -50,7 +50,7 @@ pub async fn logs(client: &Client, options: &LogsOptions) -> Result<ExitCode, Fa
         };
         patience.rewarded();
         if let Some(gap) = answer.gap {
-            say::note(format_args!("ptyd: {} bytes are not kept any more", gap.to - gap.from));
+            print::note(format_args!("ptyd: {} bytes are not kept any more", gap.to - gap.from));
         }
         let is_stuck = answer.next_offset <= next && !options.follow;
         let is_over = answer.is_final && answer.next_offset >= answer.end_offset;

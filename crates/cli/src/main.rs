@@ -7,22 +7,22 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod attach;
+mod attached_terminal;
 mod config;
 mod daemon;
+mod detach_key;
 mod doctor;
+mod doctor_checks;
 mod exit;
-mod feed;
 mod follow;
-mod keyboard;
 mod kill;
 mod logs;
-mod machine;
 mod paths;
-mod person;
+mod piped_stdin;
+mod print;
 mod record;
 mod remove;
 mod run;
-mod say;
 mod search;
 mod serve;
 mod sessions;
@@ -110,13 +110,13 @@ enum Schema {
 
 fn main() -> ExitCode {
     if std::env::args_os().len() <= 1 {
-        say::lines(Cli::command().render_help());
+        print::lines(Cli::command().render_help());
         return ExitCode::from(exit::USAGE);
     }
     match config::read(Cli::command()).and_then(dispatch) {
         Ok(code) => code,
         Err(failure) => {
-            say::note(format_args!("ptyd: {failure}"));
+            print::note(format_args!("ptyd: {failure}"));
             ExitCode::from(failure.code)
         }
     }
@@ -145,8 +145,8 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Doctor(options) => talk(doctor::doctor(&paths, &options)),
         Command::Schema { of } => {
             match of {
-                Schema::Tools => say::line(format_args!("{:#}", server::mcp::tools_schema()))?,
-                Schema::Openapi => say::line(format_args!("{:#}", server::rest::document()))?,
+                Schema::Tools => print::line(format_args!("{:#}", server::mcp::tools_schema()))?,
+                Schema::Openapi => print::line(format_args!("{:#}", server::rest::document()))?,
             }
             Ok(ExitCode::SUCCESS)
         }

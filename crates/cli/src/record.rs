@@ -19,7 +19,7 @@ use crate::follow::Patience;
 use crate::paths::Paths;
 use crate::run::{self, RunOptions};
 use crate::sessions::{self, StartOptions};
-use crate::{say, units};
+use crate::{print, units};
 
 /// The options of `record`.
 #[derive(Debug, Args)]
@@ -110,7 +110,7 @@ impl Cast {
             Self::File(mut cast) => {
                 fetch(client, session, format, &mut cast.file).await?;
                 cast.is_whole = true;
-                say::note(format_args!("ptyd: recorded in {}", cast.path.display()));
+                print::note(format_args!("ptyd: recorded in {}", cast.path.display()));
                 Ok(())
             }
             Self::Stdout => {

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::exit::Failure;
 use crate::kill::{AT_ONCE_MAX, Done, counted};
-use crate::{say, sessions, units};
+use crate::{print, sessions, units};
 
 /// The options of `rm`.
 #[derive(Debug, Args)]
@@ -97,11 +97,11 @@ async fn purge(
     }
     drop(purges);
     if is_json {
-        say::json(&done.answers)?;
+        print::json(&done.answers)?;
     } else if !done.only_failed() {
         let freed: u64 = done.answers.iter().filter_map(|answer| answer.freed_bytes).sum();
         let sessions = counted(done.answers.len() as u64, "session", "sessions");
-        say::note(format_args!("{sessions} removed, {} freed", units::said(freed)));
+        print::note(format_args!("{sessions} removed, {} freed", units::said(freed)));
     }
     done.outcome()
 }

@@ -17,15 +17,15 @@ use client::{Client, ClientError};
 use terminal::Piped;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::attached_terminal::{self, Left};
+use crate::detach_key::{DetachKey, DetachScanner};
 use crate::exit::Failure;
-use crate::feed::{Feed, Input};
 use crate::follow::{self, Patience};
-use crate::keyboard::{DetachKey, Keyboard};
 use crate::paths::Paths;
-use crate::person::{self, Left};
+use crate::piped_stdin::{Input, StdinPipe};
 use crate::serve::quoted;
 use crate::sessions::{self, StartOptions};
-use crate::{say, shim, tty, units};
+use crate::{print, shim, tty, units};
 
 /// The options of `run`.
 #[derive(Debug, Args)]
@@ -185,7 +185,7 @@ impl Runner<'_> {
             _ = leaving.asked() => Err(Failure::new("interrupted")),
         };
         if let Err(why) = ended {
-            say::note(format_args!("ptyd: {} may not have ended: {why}", session.id));
+            print::note(format_args!("ptyd: {} may not have ended: {why}", session.id));
         }
     }
 
@@ -219,7 +219,7 @@ impl Runner<'_> {
                     "a shell inside is only typed at and cannot be given what comes on standard input; run it with </dev/null",
                 ));
             }
-            Input::Data => Some(Feed::make(&self.paths.socket, &session.shell)?),
+            Input::Data => Some(StdinPipe::make(&self.paths.socket, &session.shell)?),
             Input::Person | Input::None => None,
         };
         let text = feed.as_ref().map_or_else(|| text.to_owned(), |feed| feed.given_to(text));
@@ -240,7 +240,7 @@ impl Runner<'_> {
             let code = self.code(&done).await?;
             if options.json {
                 let whole = async || self.client.command(&done.session_id, &done.id, 1_000_000).await;
-                say::json(&self.patience().ask(whole).await?)?;
+                print::json(&self.patience().ask(whole).await?)?;
             }
             Ok(code)
         };
@@ -289,23 +289,23 @@ impl Runner<'_> {
         command: &CommandExecution,
         options: &RunOptions,
     ) -> Result<CommandExecution, Failure> {
-        let changes = person::size_changes()?;
+        let changes = attached_terminal::size_changes()?;
         let fits = options.session.is_none();
         let resizing = async {
             if !fits {
                 return std::future::pending().await;
             }
-            let fit = async || person::fit(self.client, &session.id).await.map(drop);
+            let fit = async || attached_terminal::fit(self.client, &session.id).await.map(drop);
             if tty::size().is_some_and(|size| size != session.dimensions)
                 && let Err(failure) = self.patience().ask(fit).await
             {
                 return failure;
             }
-            person::resizing(changes, self.patience(), fit).await
+            attached_terminal::resizing(changes, self.patience(), fit).await
         };
         let typing = async {
-            let keyboard = Keyboard::new(DetachKey::default());
-            match person::typing(self.client, &session.id, keyboard, false, self.patience()).await {
+            let keyboard = DetachScanner::new(DetachKey::default());
+            match attached_terminal::typing(self.client, &session.id, keyboard, false, self.patience()).await {
                 Ok(Left::Gone) => std::future::pending().await,
                 Ok(Left::Detached) if fits => Failure::new("left; the command was ended"),
                 Ok(Left::Detached) => Failure::new(format!("left; the command goes on in {}", session.id)),
@@ -448,7 +448,7 @@ impl Runner<'_> {
             Foreground::PasswordWanted => format!("ptyd send --secret {session}"),
             _ => format!("ptyd send {session} TEXT"),
         };
-        say::note(format_args!(
+        print::note(format_args!(
             "ptyd: the program wants input; give it with `{send}`, or use it with `ptyd attach {session}`; this waits until then: \
              C-c interrupts it, `--timeout` gives it a limit"
         ));
@@ -473,7 +473,7 @@ impl Runner<'_> {
 
 fn say_gap(chunk: &api::Output) {
     if let Some(gap) = chunk.gap {
-        say::note(format_args!("ptyd: {} bytes of output are gone", gap.to - gap.from));
+        print::note(format_args!("ptyd: {} bytes of output are gone", gap.to - gap.from));
     }
 }
 

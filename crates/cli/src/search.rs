@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use client::Client;
 
 use crate::exit::Failure;
-use crate::say;
+use crate::print;
 use crate::sessions;
 
 /// The options of `search`.
@@ -60,7 +60,7 @@ pub async fn search(client: &Client, options: &SearchOptions) -> Result<ExitCode
     loop {
         let answer = client.search(&session.id, &query).await?;
         if let Some(gap) = answer.gap {
-            say::note(format_args!("ptyd: {} bytes are not kept any more", gap.to - gap.from));
+            print::note(format_args!("ptyd: {} bytes are not kept any more", gap.to - gap.from));
         }
         has_found |= !answer.matches.is_empty();
         for found in &answer.matches {

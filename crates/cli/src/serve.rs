@@ -9,7 +9,7 @@ use api::quote;
 use clap::Args;
 use server::Config;
 use server::action::{Limit, Limits};
-use server::listen::{Listening, ServeError};
+use server::http::listeners::{Listening, ServeError};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::format;
@@ -17,7 +17,7 @@ use tracing_subscriber::fmt::format;
 use crate::daemon;
 use crate::exit::Failure;
 use crate::paths::{PathOptions, Paths};
-use crate::{say, units};
+use crate::{print, units};
 
 /// Where ptyd listens unless told otherwise.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7893);
@@ -189,7 +189,7 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
     match result {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error @ ServeError::Taken { .. }) if options.detached => {
-            say::note(format_args!("ptyd: {error}"));
+            print::note(format_args!("ptyd: {error}"));
             Ok(ExitCode::from(daemon::TAKEN))
         }
         Err(error) => Err(Failure::new(error)),

@@ -14,7 +14,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::exit::Failure;
 use crate::kill::AT_ONCE_MAX;
-use crate::{say, tty, units};
+use crate::{print, tty, units};
 
 /// The options of `ls`.
 #[derive(Debug, Args)]
@@ -31,17 +31,17 @@ pub struct LsOptions {
 pub async fn ls(client: &Client, options: &LsOptions) -> Result<ExitCode, Failure> {
     let all = known(client, options.all).await?;
     if options.json {
-        say::json(&all)?;
+        print::json(&all)?;
     } else if all.is_empty() {
         let others = if options.all { "" } else { "; `ptyd ls --all` shows ended ones" };
-        say::note(format_args!("ptyd: no sessions; `ptyd new` starts one{others}"));
+        print::note(format_args!("ptyd: no sessions; `ptyd new` starts one{others}"));
     } else {
         let mut all = all;
         tell_commands(client, &mut all).await;
-        say::data(table(listed(&all, Timestamp::now())))?;
+        print::data(table(listed(&all, Timestamp::now())))?;
         for session in &all {
             if let Some(trouble) = &session.trouble {
-                say::note(format_args!("ptyd: {}: {trouble}", session.id));
+                print::note(format_args!("ptyd: {}: {trouble}", session.id));
             }
         }
     }
@@ -252,12 +252,12 @@ pub async fn new(client: &Client, options: &NewOptions) -> Result<ExitCode, Fail
     };
     let session = client.create(&request, None).await?;
     for failure in &session.startup_failed {
-        say::note(format_args!("ptyd: startup failed: {}: {}", failure.command, failure.reason));
+        print::note(format_args!("ptyd: startup failed: {}: {}", failure.command, failure.reason));
     }
     if options.json {
-        say::json(&session)?;
+        print::json(&session)?;
     } else {
-        say::line(&session.id)?;
+        print::line(&session.id)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -9,7 +9,7 @@ use client::Client;
 
 use crate::exit::Failure;
 use crate::sessions::{table, word};
-use crate::{say, units};
+use crate::{print, units};
 
 /// The options of `token`.
 #[derive(Debug, Args)]
@@ -78,19 +78,19 @@ pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, 
                 .make_token(&TokenRequest { name: name.clone(), scope, expires_in: expires.map(|t| t.as_secs_f64()) })
                 .await?;
             if *json {
-                say::json(&made)?;
+                print::json(&made)?;
             } else {
-                say::line(&made.token)?;
-                say::note(format_args!("ptyd: this is the only time that the token of {} is shown", made.name));
+                print::line(&made.token)?;
+                print::note(format_args!("ptyd: this is the only time that the token of {} is shown", made.name));
             }
         }
         What::Ls { json } => {
             let all = client.tokens().await?.tokens;
             if *json {
-                say::json(&all)?;
+                print::json(&all)?;
             } else if !all.is_empty() {
                 let head = ["NAME", "SCOPE", "CREATED", "EXPIRES"].map(str::to_owned).to_vec();
-                say::data(table(std::iter::once(head).chain(all.iter().map(row)).collect()))?;
+                print::data(table(std::iter::once(head).chain(all.iter().map(row)).collect()))?;
             }
         }
         What::Revoke { names } => {

@@ -10,21 +10,21 @@ pub mod claim;
 pub mod spec;
 pub mod wire;
 
-mod control;
-mod ending;
+mod connection;
+mod event_loop;
 mod folder;
-mod hold;
-mod input;
-mod job;
-mod pace;
-mod prompt;
-mod prompts;
-mod pump;
-mod sampler;
+mod foreground_job;
+mod foreground_sampler;
+mod input_queue;
+mod output_pump;
+mod output_throttle;
+mod prompt_marks;
+mod shell_state;
+mod termination;
 
-pub use hold::run;
-pub use pace::OUTPUT_RATE;
-pub use pump::splice_works;
+pub use event_loop::run;
+pub use output_pump::splice_works;
+pub use output_throttle::OUTPUT_RATE;
 
 /// The socket in a session's folder on which its holder listens.
 pub const SOCKET_FILE: &str = "control";

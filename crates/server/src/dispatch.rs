@@ -6,53 +6,54 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::action::{Action, ActionError, Outcome};
-use crate::identity::Principal;
+use crate::auth::named_tokens::Tokens;
+use crate::auth::principal::Principal;
+use crate::auth::tickets::Tickets;
 use crate::metrics::Metrics;
-use crate::sessions::Manager;
-use crate::tickets::Tickets;
-use crate::tokens::Tokens;
+use crate::sessions::Registry;
 
 /// A cheap handle that the doors hold.
 #[derive(Debug, Clone)]
 pub struct Dispatcher {
-    manager: Arc<Manager>,
+    manager: Arc<Registry>,
     /// What takes longer is logged, where nobody asked to wait.
     slow: Duration,
 }
 
 impl Dispatcher {
     /// The road to this manager's sessions.
-    pub fn new(manager: Arc<Manager>) -> Self {
+    pub fn new(manager: Arc<Registry>) -> Self {
         let slow = manager.slow_call;
         Self { manager, slow }
     }
 
     /// Does one action for one caller.
-    pub async fn dispatch(&self, who: &Principal, action: Action) -> Result<Outcome, ActionError> {
+    pub async fn dispatch(&self, principal: &Principal, action: Action) -> Result<Outcome, ActionError> {
         let (name, needs, waits) = (name(&action), action.needs(), action.waits());
         let begun = Instant::now();
-        let result = if who.scope < needs {
-            let why = format!("{name} needs a token of scope {}, and this one's is {}", needs.name(), who.scope.name());
+        let result = if principal.scope < needs {
+            let why =
+                format!("{name} needs a token of scope {}, and this one's is {}", needs.name(), principal.scope.name());
             Err(ActionError::Denied { why })
-        } else if who.pass.is_some() {
+        } else if principal.pass.is_some() {
             // Whoever waits is not let in any more the moment its token is taken back.
             tokio::select! {
                 biased;
-                () = who.shut_out() => Err(ActionError::ShutOut),
-                result = self.manager.act(who, action) => result,
+                () = principal.shut_out() => Err(ActionError::ShutOut),
+                result = self.manager.act(principal, action) => result,
             }
         } else {
-            self.manager.act(who, action).await
+            self.manager.act(principal, action).await
         };
         let took = begun.elapsed();
         let ms = took.as_millis();
         if took >= self.slow && !waits {
             // The request's id stands before it.
-            tracing::warn!(action = name, who = %who.name, ms, "slow");
+            tracing::warn!(action = name, principal = %principal.name, ms, "slow");
         }
         match &result {
-            Ok(_) => tracing::debug!(action = name, who = %who.name, ms, "done"),
-            Err(e) => tracing::info!(action = name, who = %who.name, ms, error = %e, "not done"),
+            Ok(_) => tracing::debug!(action = name, principal = %principal.name, ms, "done"),
+            Err(e) => tracing::info!(action = name, principal = %principal.name, ms, error = %e, "not done"),
         }
         result
     }
@@ -99,7 +100,7 @@ impl Dispatcher {
     }
 
     /// A stdio client has gone: its sessions end after their grace period.
-    pub fn client_gone(&self, client: &str, grace: crate::identity::Detach) {
+    pub fn client_gone(&self, client: &str, grace: crate::auth::principal::Detach) {
         self.manager.client_gone(client, grace);
     }
 
@@ -124,7 +125,7 @@ fn name(action: &Action) -> &'static str {
         Action::Watch { .. } => "watch",
         Action::Ticket { .. } => "ticket",
         Action::Signal { .. } => "signal",
-        Action::React { .. } => "react",
+        Action::NamedAction { .. } => "react",
         Action::Processes(_) => "processes",
         Action::Environment(_) => "environment",
         Action::Signals(_) => "signals",

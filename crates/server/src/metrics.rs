@@ -22,7 +22,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::action::{CommandStatus, EndedBy, Happened};
 use crate::dispatch::Dispatcher;
-use crate::ws::Visits;
+use crate::ws::SocketCount;
 
 /// The route.
 pub(crate) const PATH: &str = "/metrics";
@@ -186,7 +186,7 @@ impl Metrics {
 #[derive(Debug, Clone)]
 pub(crate) struct Scraped {
     pub(crate) dispatcher: Dispatcher,
-    pub(crate) visits: Visits,
+    pub(crate) visits: SocketCount,
 }
 
 /// The route's handler.

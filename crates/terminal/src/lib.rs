@@ -22,24 +22,24 @@
 //! All three parsers agree on what a control sequence is because one module, `sequence`, cuts them out.
 
 pub mod boundary;
-pub mod guest;
-pub mod piped;
+mod hidden_text;
+pub mod line_text;
 mod query;
 pub mod scan;
 pub mod screen;
 mod sequence;
 pub mod transcript;
-mod unseen;
 mod utf8;
+pub mod viewer_terminal;
 
 pub use boundary::{Boundaries, Boundary, Flags, Record, parse_record};
-pub use guest::{Changes, OneScreen};
-pub use piped::Piped;
+pub use hidden_text::{HiddenText, unseen};
+pub use line_text::Piped;
 pub use query::{Colour, ModeState, Query, Terminator};
 pub use scan::{Found, MarkerKind, Modes, Nonce, Part, Scanner, strip};
 pub use screen::{Cursor, Screen, Span};
 pub use transcript::{Text, Transcript, render};
-pub use unseen::{Unseen, unseen};
+pub use viewer_terminal::{Changes, OneScreen};
 
 // An actor owns these and may move between threads.
 const _: fn() = || {

@@ -4,12 +4,12 @@
 //! stdout carries MCP and nothing else. When the server dies, the next one gets the handshake and the open requests
 //! again; they are numbered, so nothing is done twice, and the host sees only a delay.
 
-mod carry;
-mod hello;
-mod ledger;
+mod handshake;
 mod lines;
-mod outbox;
+mod pending_requests;
+mod proxy_loop;
 mod upgrade;
+mod write_buffer;
 
 use std::io;
 use std::process::ExitCode;
@@ -17,10 +17,10 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use crate::paths::Paths;
-use crate::say;
+use crate::print;
 use crate::{daemon, exit, units};
-use carry::Ending;
-pub use hello::random_name;
+pub use handshake::random_name;
+use proxy_loop::Ending;
 
 /// The options of `ptyd mcp`.
 #[derive(Debug, Clone, Args)]
@@ -63,16 +63,16 @@ fn detach(text: &str) -> Result<Detach, String> {
 /// Carries until the host closes standard input.
 pub fn run(options: &Options, paths: &Paths) -> ExitCode {
     if rustix::termios::isatty(io::stdin()) {
-        say::note(
+        print::note(
             "ptyd mcp: speaks MCP on stdin and stdout, for an MCP client to start; C-d ends it. See `ptyd mcp --help`",
         );
     }
-    let hello = match hello::line(options) {
+    let hello = match handshake::line(options) {
         Ok(hello) => hello,
         Err(error) => return failed(&error),
     };
     let connect = || daemon::connect_or_start(paths);
-    match carry::carry(connect, &hello, io::stdin(), io::stdout()) {
+    match proxy_loop::carry(connect, &hello, io::stdin(), io::stdout()) {
         Ok(Ending::HostClosed) => ExitCode::SUCCESS,
         Err(error) => failed(&error),
     }
@@ -80,7 +80,7 @@ pub fn run(options: &Options, paths: &Paths) -> ExitCode {
 
 /// stderr is for people: hosts show it in their logs.
 fn failed(error: &io::Error) -> ExitCode {
-    say::note(format_args!("ptyd mcp: {error}"));
+    print::note(format_args!("ptyd mcp: {error}"));
     ExitCode::from(exit::of_unreached(error))
 }
 

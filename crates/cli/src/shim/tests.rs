@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::carry::{Ending, carry};
-use super::ledger::{Ledger, Outgoing};
 use super::lines::{LINE_BYTES_MAX, Line, Lines};
-use super::{Detach, Options, Tools, detach, hello};
+use super::pending_requests::{Outgoing, PendingRequests};
+use super::proxy_loop::{Ending, carry};
+use super::{Detach, Options, Tools, detach, handshake};
 
 fn sent(outgoing: Outgoing) -> Value {
     match outgoing {
@@ -21,7 +21,7 @@ fn sent(outgoing: Outgoing) -> Value {
 
 #[test]
 fn a_tool_call_gets_a_number_and_everything_else_stays_byte_for_byte() {
-    let mut ledger = Ledger::default();
+    let mut ledger = PendingRequests::default();
     for (line, expected) in [
         (
             r#"{"id":1,"method":"tools/call","params":{"name":"t"}}"#,
@@ -53,8 +53,8 @@ fn a_tool_call_gets_a_number_and_everything_else_stays_byte_for_byte() {
 
 #[test]
 fn the_next_server_gets_the_handshake_and_what_is_open_and_the_host_does_not_see_the_second_handshake() {
-    let mut ledger = Ledger::default();
-    let say = |ledger: &mut Ledger, line: &str| drop(ledger.outgoing(line.into()));
+    let mut ledger = PendingRequests::default();
+    let say = |ledger: &mut PendingRequests, line: &str| drop(ledger.outgoing(line.into()));
     say(&mut ledger, r#"{"id":0,"method":"initialize","params":{}}"#);
     assert!(ledger.incoming(br#"{"id":0,"result":{}}"#));
     say(&mut ledger, r#"{"method":"notifications/initialized"}"#);
@@ -75,7 +75,7 @@ fn the_next_server_gets_the_handshake_and_what_is_open_and_the_host_does_not_see
 
 #[test]
 fn the_next_server_is_told_what_the_host_follows_and_the_host_does_not_see_the_second_answer() {
-    let mut ledger = Ledger::default();
+    let mut ledger = PendingRequests::default();
     let subscribe = |id: u64, uri: &str| json!({ "id": id, "method": "resources/subscribe", "params": { "uri": uri } });
     for (id, uri) in [(1, "ptyd://a"), (2, "ptyd://b"), (3, "ptyd://c")] {
         ledger.outgoing(subscribe(id, uri).to_string().into());
@@ -97,7 +97,7 @@ fn the_next_server_is_told_what_the_host_follows_and_the_host_does_not_see_the_s
 
 #[test]
 fn an_open_handshake_is_sent_again_once_and_its_answer_is_the_hosts() {
-    let mut ledger = Ledger::default();
+    let mut ledger = PendingRequests::default();
     ledger.outgoing(br#"{"id":0,"method":"initialize"}"#.to_vec());
     assert_eq!(ledger.replay().0, b"{\"id\":0,\"method\":\"initialize\"}\n");
     assert!(ledger.incoming(br#"{"id":0,"result":{}}"#));
@@ -105,7 +105,7 @@ fn an_open_handshake_is_sent_again_once_and_its_answer_is_the_hosts() {
 
 #[test]
 fn a_request_that_every_server_dies_of_is_answered_by_the_shim() {
-    let mut ledger = Ledger::default();
+    let mut ledger = PendingRequests::default();
     ledger.outgoing(br#"{"id":"x","method":"ping"}"#.to_vec());
     assert!(ledger.replay().1.is_empty() && ledger.replay().1.is_empty());
     let refused: Value = serde_json::from_slice(&ledger.replay().1).expect("one line");
@@ -115,7 +115,7 @@ fn a_request_that_every_server_dies_of_is_answered_by_the_shim() {
 
 #[test]
 fn more_open_requests_than_fit_are_refused_by_their_ids() {
-    let mut ledger = Ledger::default();
+    let mut ledger = PendingRequests::default();
     for id in 0..1_024 {
         ledger.outgoing(format!(r#"{{"id":{id},"method":"ping"}}"#).into_bytes());
     }
@@ -137,7 +137,7 @@ fn a_line_without_an_end_is_thrown_away_and_the_next_one_is_read() {
 
 #[test]
 fn the_hello_says_where_this_process_is() {
-    let line = hello::line(&Options { detach: Detach::Keep, tools: Tools::Terminal }).expect("a hello");
+    let line = handshake::line(&Options { detach: Detach::Keep, tools: Tools::Terminal }).expect("a hello");
     let hello: Value = serde_json::from_slice(&line).expect("one line of JSON");
     assert_eq!((&hello["v"], &hello["tools"], &hello["detach"]), (&json!(1), &json!("terminal"), &json!("keep")));
     assert_eq!(hello["client"].as_str().map(str::len), Some(32));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use super::{KeptLimit, Limit, LimitHit, Variables, View};
-use crate::identity::Scope;
+use crate::auth::principal::Scope;
 use crate::ids::{CommandId, SessionId};
 
 /// A session's life: terminal-management.md §3.4.1.
@@ -290,7 +290,7 @@ pub struct TextView {
     /// How many bytes were no text (NUL, or not UTF-8) and appear as `\xNN`.
     pub escaped: u64,
     /// What a person at the terminal would not have seen of it.
-    pub unseen: Unseen,
+    pub unseen: HiddenText,
 }
 
 /// The range of the journal that a text leaves out.
@@ -372,7 +372,7 @@ pub struct ScreenView {
     pub at: u64,
 }
 
-pub use terminal::{Span, Unseen};
+pub use terminal::{HiddenText, Span};
 
 /// How a session was ended.
 #[derive(Debug, Clone)]

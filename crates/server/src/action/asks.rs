@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use regex::Regex;
 
 use super::{Limits, OutputKind, SessionStatus, Until};
-use crate::identity::Detach;
+use crate::auth::principal::Detach;
 use crate::ids::{CommandId, SessionId};
 
 /// Environment variables, names and values as the kernel has them.
@@ -50,7 +50,7 @@ pub struct Create {
     /// What it may use.
     pub limits: Limits,
     /// What can be asked of it by a name.
-    pub reactions: BTreeMap<String, Reaction>,
+    pub reactions: BTreeMap<String, NamedAction>,
     /// It is that client's default session, the one of the `terminal` tool.
     pub is_default: bool,
     /// The same key again answers with the same session.
@@ -104,7 +104,7 @@ pub struct Terminate {
 
 /// What is done when its name is asked for: an application's own way to be told something.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub enum Reaction {
+pub enum NamedAction {
     /// A signal to the foreground.
     Signal(i32),
     /// Keys, by name.

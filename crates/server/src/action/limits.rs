@@ -142,7 +142,7 @@ impl Limits {
 
     /// These, and those of `default` that are not among them. A lifetime of zero is none, whatever the default is.
     pub fn or(self, default: Self) -> Self {
-        let lifetime = |wish: Option<Duration>, default| wish.or(default).filter(|time| !time.is_zero());
+        let lifetime = |request: Option<Duration>, default| request.or(default).filter(|time| !time.is_zero());
         Self {
             cpu: self.cpu.or(default.cpu),
             memory: self.memory.or(default.memory),
@@ -231,8 +231,8 @@ mod tests {
     fn what_was_said_goes_before_the_default_and_a_lifetime_of_zero_is_none() {
         let default =
             Limits { cpu: Some(Duration::from_secs(5)), max_age: Some(Duration::from_secs(9)), ..Limits::default() };
-        let wish = Limits { cpu: Some(Duration::from_secs(7)), max_age: Some(Duration::ZERO), ..Limits::default() };
-        assert_eq!(wish.or(default), Limits { cpu: Some(Duration::from_secs(7)), ..Limits::default() });
+        let request = Limits { cpu: Some(Duration::from_secs(7)), max_age: Some(Duration::ZERO), ..Limits::default() };
+        assert_eq!(request.or(default), Limits { cpu: Some(Duration::from_secs(7)), ..Limits::default() });
         assert_eq!(Limits::default().or(default), default);
     }
 

@@ -6,9 +6,12 @@
 mod answers;
 mod asks;
 mod error;
+pub(crate) mod events;
 mod limits;
 mod processes;
-mod until;
+pub(crate) mod search;
+mod wait_conditions;
+pub(crate) mod watch;
 
 use std::time::Duration;
 
@@ -17,14 +20,14 @@ pub use asks::*;
 pub use error::ActionError;
 pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
 pub use processes::{ProcessState, ProcessView, Receiver, SignalView};
-pub use until::{Until, pattern};
+pub use wait_conditions::{Until, pattern};
 
-pub use crate::happenings::{EventPlace, EventsView, Happened, Happening, ReadEvents};
-use crate::identity::{Place, Scope};
+pub use crate::action::events::{EventPlace, EventsView, Happened, Happening, ReadEvents};
+pub use crate::action::search::{CastVersion, FoundView, MatchView, OutputKind, Recording, Search};
+pub use crate::action::watch::{Piece, SessionEvent, TicketView, Watching};
+use crate::auth::principal::{Scope, TicketTarget};
 use crate::ids::{CommandId, SessionId};
-pub use crate::reading::{CastVersion, FoundView, MatchView, OutputKind, Recording, Search};
-pub use crate::sessions::Feed;
-pub use crate::viewing::{Piece, SessionEvent, TicketView, Watching};
+pub use crate::sessions::ViewerCursor;
 
 /// One request.
 #[derive(Debug, Clone)]
@@ -87,7 +90,7 @@ pub enum Action {
     /// A ticket with which a browser comes in, once. → [`Outcome::Ticket`]
     Ticket {
         /// For which socket or page.
-        place: Place,
+        place: TicketTarget,
         /// Whether it may type and resize there, too.
         may_write: bool,
     },
@@ -101,7 +104,7 @@ pub enum Action {
         signo: i32,
     },
     /// Do what the session has under a name. → [`Outcome::Report`]
-    React {
+    NamedAction {
         /// Which session.
         session: SessionId,
         /// The name.
@@ -173,7 +176,7 @@ impl Action {
             | Self::Watch { .. }
             | Self::Ticket { .. }
             | Self::Signal { .. }
-            | Self::React { .. }
+            | Self::NamedAction { .. }
             | Self::Processes(_)
             | Self::Signals(_)
             | Self::Environment(_)
@@ -212,7 +215,7 @@ impl Action {
             | Self::Type { .. }
             | Self::Ticket { may_write: true, .. }
             | Self::Signal { .. }
-            | Self::React { .. }
+            | Self::NamedAction { .. }
             // It holds what the server inherited: no more than who may type there can print, and no less.
             | Self::Environment(_)
             // Even a look starts a shell where there is none.

@@ -29,10 +29,10 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use super::rig::Fake;
-use super::{Door, ToolSet, http};
+use super::test_support::Fake;
+use super::{Handler, ToolSet, http};
 use crate::action::{ActionError, ClientContext};
-use crate::identity::Principal;
+use crate::auth::principal::Principal;
 use crate::limits::CONVERSATIONS_MAX;
 
 const PAGE: &str = include_str!("../../../../docs/mcp-conformance.md");
@@ -46,7 +46,7 @@ const SOUND: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA
 
 /// The door, and beside it what the suite looks for.
 #[derive(Clone)]
-struct Fixtures(Door);
+struct Fixtures(Handler);
 
 fn typed<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).expect("a fixture of the protocol's form")
@@ -464,8 +464,8 @@ fn explained(revision: &str) -> Failing {
 async fn with_what_it_asks_for_the_suite_passes_but_for_what_the_page_explains() {
     let modules = PathBuf::from(std::env::var_os("PTYD_TEST_NPM").expect("PTYD_TEST_NPM names a folder node_modules"));
     let (road, _heard) = Fake::new(|_| Some(Err(ActionError::NoSession { id: String::new(), live: None })));
-    let door = Door::on(road.clone(), Principal::local(), ClientContext::default(), ToolSet::All);
-    let (fixtures, conversing) = (Fixtures(door.clone()), move || Fixtures(door.with_a_stream()));
+    let handler = Handler::on(road.clone(), Principal::local(), ClientContext::default(), ToolSet::All);
+    let (fixtures, conversing) = (Fixtures(handler.clone()), move || Fixtures(handler.with_a_stream()));
     let places = Arc::new(Semaphore::new(CONVERSATIONS_MAX));
     let entrance = Arc::new(http::Entrance::new(fixtures, conversing, places, None, road));
     let app = Router::new().route("/mcp", any(async move |request: Request| entrance.answer(request).await));

@@ -2,7 +2,7 @@
 //!
 //! From 2026-07-28 on every request stands for itself, and so does one before that names no session of the protocol. A client
 //! of the older era that initializes is given one ([`super::conversations`]), for what it is told without asking; a terminal
-//! session is an explicit handle all the same, and the caller is whoever [`crate::guard`] found.
+//! session is an explicit handle all the same, and the caller is whoever [`crate::auth::middleware`] found.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -32,14 +32,14 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::conversations::{Conversations, Held};
-use super::kept::Kept;
-use super::road::{Boxed, Road};
-use super::{Door, ToolSet};
+use super::dispatch_port::{Boxed, Dispatch};
+use super::http_session_store::HttpSessionStore;
+use super::http_sessions::{Held, HttpSessions};
+use super::{Handler, ToolSet};
 use crate::action::ClientContext;
-use crate::bodies::{self, Inbox, NotTaken};
+use crate::auth::principal::{Detach, Principal};
 use crate::dispatch::Dispatcher;
-use crate::identity::{Detach, Principal};
+use crate::http::request_body::{self, Inbox, NotTaken};
 use crate::limits::{
     BODY_BYTES_MAX, BODY_PLAIN_BYTES_MAX, CONVERSATION_IDLE, CONVERSATIONS_LOOKED_AT_EVERY, CONVERSATIONS_MAX,
 };
@@ -60,7 +60,7 @@ const SESSION_NOT_FOUND: i32 = -32_001;
 /// principal's conversation is nobody else's. A named token is for one agent, so it has a default session of its own;
 /// whoever shows the unnamed one could be any of several.
 #[derive(Clone)]
-struct Doors {
+struct McpState {
     dispatcher: Dispatcher,
     /// Where the conversations' files are.
     folder: PathBuf,
@@ -69,46 +69,50 @@ struct Doors {
 }
 
 /// By the names of their principals.
-type Entrances = HashMap<String, (Principal, Arc<Entrance<Door>>)>;
+type Entrances = HashMap<String, (Principal, Arc<Entrance<Handler>>)>;
 
 /// The route's handler.
 pub(crate) fn router(dispatcher: Dispatcher, folder: PathBuf) -> Router {
-    if let Err(error) = Kept::tidy(&folder) {
+    if let Err(error) = HttpSessionStore::tidy(&folder) {
         tracing::warn!(%error, path = %folder.display(), "sessions of MCP will end with this server");
     }
     let places = Arc::new(Semaphore::new(CONVERSATIONS_MAX));
-    Router::new().route(PATH, any(serve)).with_state(Doors { dispatcher, folder, places, of: Arc::default() })
+    Router::new().route(PATH, any(serve)).with_state(McpState { dispatcher, folder, places, of: Arc::default() })
 }
 
-async fn serve(State(doors): State<Doors>, Extension(who): Extension<Principal>, request: Request) -> Response {
-    doors.of(who).answer(request).await
+async fn serve(
+    State(state): State<McpState>,
+    Extension(principal): Extension<Principal>,
+    request: Request,
+) -> Response {
+    state.of(principal).answer(request).await
 }
 
-impl Doors {
-    fn of(&self, who: Principal) -> Arc<Entrance<Door>> {
-        let mut doors = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, entrance)) = doors.get(&who.name).filter(|(of, _)| *of == who) {
+impl McpState {
+    fn of(&self, principal: Principal) -> Arc<Entrance<Handler>> {
+        let mut state = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, entrance)) = state.get(&principal.name).filter(|(of, _)| *of == principal) {
             return Arc::clone(entrance);
         }
         // HTTP tells nobody that a client has gone, so nothing ends with it.
-        let client = who.pass.is_some().then(|| format!("token {}", who.name));
+        let client = principal.pass.is_some().then(|| format!("token {}", principal.name));
         let context = ClientContext { client, detach: Detach::Keep, ..ClientContext::default() };
-        let road: Arc<dyn Road> = Arc::new(self.dispatcher.clone());
-        let door = Door::on(Arc::clone(&road), who.clone(), context, ToolSet::All);
-        let conversing = door.clone();
-        let kept = Kept::of(&self.folder, &who.name);
+        let road: Arc<dyn Dispatch> = Arc::new(self.dispatcher.clone());
+        let handler = Handler::on(Arc::clone(&road), principal.clone(), context, ToolSet::All);
+        let conversing = handler.clone();
+        let kept = HttpSessionStore::of(&self.folder, &principal.name);
         let begin = move || conversing.with_a_stream();
-        let entrance = Arc::new(Entrance::new(door, begin, Arc::clone(&self.places), Some(kept), road));
-        let (of, gone, looked_after) = (Arc::clone(&self.of), who.clone(), Arc::clone(&entrance));
+        let entrance = Arc::new(Entrance::new(handler, begin, Arc::clone(&self.places), Some(kept), road));
+        let (of, gone, looked_after) = (Arc::clone(&self.of), principal.clone(), Arc::clone(&entrance));
         tokio::spawn(async move {
             looked_after.look_after(gone.shut_out()).await;
-            let mut doors = of.lock().unwrap_or_else(PoisonError::into_inner);
-            if doors.get(&gone.name).is_some_and(|(of, _)| *of == gone) {
-                doors.remove(&gone.name);
+            let mut state = of.lock().unwrap_or_else(PoisonError::into_inner);
+            if state.get(&gone.name).is_some_and(|(of, _)| *of == gone) {
+                state.remove(&gone.name);
             }
         });
         // A token of the same name was revoked before this one was made: its door lets nobody through any more.
-        doors.insert(who.name.clone(), (who, Arc::clone(&entrance)));
+        state.insert(principal.name.clone(), (principal, Arc::clone(&entrance)));
         entrance
     }
 }
@@ -118,11 +122,11 @@ pub(super) struct Entrance<S> {
     /// For requests that stand for themselves.
     each: StreamableHttpService<S, NeverSessionManager>,
     /// For the others.
-    conversing: StreamableHttpService<S, Conversations>,
-    pub(super) conversations: Arc<Conversations>,
+    conversing: StreamableHttpService<S, HttpSessions>,
+    pub(super) conversations: Arc<HttpSessions>,
     /// Ends them all.
     over: CancellationToken,
-    road: Arc<dyn Road>,
+    road: Arc<dyn Dispatch>,
 }
 
 impl<S: ServerHandler + Clone> Entrance<S> {
@@ -131,8 +135,8 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         handler: S,
         begin: impl Fn() -> S + Send + Sync + 'static,
         places: Arc<Semaphore>,
-        kept: Option<Kept>,
-        road: Arc<dyn Road>,
+        kept: Option<HttpSessionStore>,
+        road: Arc<dyn Dispatch>,
     ) -> Self {
         let over = CancellationToken::new();
         // Host and Origin were checked with everything else; a second list here could only differ.
@@ -146,7 +150,7 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         if let Some(kept) = &kept {
             conversing.session_store = Some(Arc::new(kept.clone()));
         }
-        let conversations = Arc::new(Conversations::new(places, kept, Arc::clone(&road)));
+        let conversations = Arc::new(HttpSessions::new(places, kept, Arc::clone(&road)));
         Self {
             each: StreamableHttpService::new(move || Ok(handler.clone()), Arc::default(), config),
             conversing: StreamableHttpService::new(move || Ok(begin()), Arc::clone(&conversations), conversing),
@@ -185,7 +189,7 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         }
         // What is no message is refused below, by whoever reads it whole.
         let size = body.len();
-        let glance = bodies::work(size, || Glance::of(&body));
+        let glance = request_body::work(size, || Glance::of(&body));
         let broken = glance.is_none().then(|| serde_json::from_slice::<IgnoredAny>(&body).err()).flatten();
         let glance = glance.unwrap_or_default();
         // Nothing but a tool is given a command or input.
@@ -205,9 +209,9 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         let request = Request::from_parts(parts, Full::new(body));
         // Without room a client is served as one that wants no conversation, and is told so by what it is offered.
         let mut response = if named.is_some() || (begins && self.conversations.has_room()) {
-            bodies::work_at_first(size, self.conversing.handle(request)).await
+            request_body::work_at_first(size, self.conversing.handle(request)).await
         } else {
-            bodies::work_at_first(size, self.each.handle(request)).await
+            request_body::work_at_first(size, self.each.handle(request)).await
         };
         if !response.status().is_success() {
             return worded(response, is_json, broken).await;

@@ -5,32 +5,33 @@
 
 #[cfg(test)]
 mod conformance;
-mod conversations;
-#[cfg(test)]
-mod conversing;
-mod dialogue;
-mod door;
-mod found;
-mod hello;
+mod dispatch_port;
+mod handler;
+mod handshake;
 mod host;
 mod http;
-mod kept;
-mod log;
-mod progress;
-mod resources;
+mod http_session_store;
+mod http_sessions;
 #[cfg(test)]
-mod rig;
-mod road;
+mod http_sessions_tests;
+mod log_notifications;
+mod progress;
+mod reported_state;
+mod resources;
 mod schema;
-mod shown;
+mod search_results;
 mod stdio;
+pub(crate) mod stdio_upgrade;
+mod steps;
 mod subscriptions;
+#[cfg(test)]
+mod test_support;
 #[cfg(test)]
 mod tests;
 mod text;
 mod tools;
 
-pub use door::{Door, tools_schema};
-pub use hello::ToolSet;
+pub use handler::{Handler, tools_schema};
+pub use handshake::ToolSet;
 pub(crate) use http::router as http_router;
 pub use stdio::serve_stdio;

@@ -11,25 +11,25 @@ use rmcp::ServiceExt;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
-use super::Door;
-use super::hello::Hello;
-use super::road::Road;
+use super::Handler;
+use super::dispatch_port::Dispatch;
+use super::handshake::Handshake;
+use crate::auth::principal::{Detach, Principal};
 use crate::dispatch::Dispatcher;
-use crate::identity::{Detach, Principal};
 
 /// A hello holds a whole environment: the kernel's limit for one is 2 MiB, in base64.
 const HELLO_BYTES_MAX: u64 = 4 << 20;
 
 /// Serves one stdio client until its stream ends.
-pub async fn serve_stdio<S>(stream: S, dispatcher: Dispatcher, who: Principal)
+pub async fn serve_stdio<S>(stream: S, dispatcher: Dispatcher, principal: Principal)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    serve(stream, Arc::new(dispatcher), who).await;
+    serve(stream, Arc::new(dispatcher), principal).await;
 }
 
 /// The same over any road.
-pub(super) async fn serve<S>(stream: S, road: Arc<dyn Road>, who: Principal)
+pub(super) async fn serve<S>(stream: S, road: Arc<dyn Dispatch>, principal: Principal)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
@@ -40,7 +40,7 @@ where
         tracing::info!(%error, "a stdio client went before it said hello");
         return;
     }
-    let hello = match Hello::parse(&line) {
+    let hello = match Handshake::parse(&line) {
         Ok(hello) => hello,
         Err(why) => {
             tracing::warn!(why, "a stdio client was refused");
@@ -54,9 +54,9 @@ where
     let name = hello.client.client.clone().unwrap_or_default();
     let _presence = Presence::of(name, road.clone(), hello.client.detach);
     let gone = CancellationToken::new();
-    let door = Door::on(road, who, hello.client, hello.tools).behind_a_shim();
+    let handler = Handler::on(road, principal, hello.client, hello.tools).behind_a_shim();
     let read = UntilEnd { read, gone: gone.clone() };
-    match door.serve_with_ct((read, write), gone).await {
+    match handler.serve_with_ct((read, write), gone).await {
         // How it ended is the client's business.
         Ok(running) => drop(running.waiting().await),
         // Also when the stream ends before the first request, which is a clean end.
@@ -89,12 +89,12 @@ static CONNECTIONS: LazyLock<Mutex<HashMap<String, usize>>> = LazyLock::new(Mute
 /// One connection of a client; the last one to go is the client's going.
 struct Presence {
     client: String,
-    road: Arc<dyn Road>,
+    road: Arc<dyn Dispatch>,
     detach: Detach,
 }
 
 impl Presence {
-    fn of(client: String, road: Arc<dyn Road>, detach: Detach) -> Self {
+    fn of(client: String, road: Arc<dyn Dispatch>, detach: Detach) -> Self {
         *CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner).entry(client.clone()).or_default() += 1;
         road.client_here(&client);
         Self { client, road, detach }

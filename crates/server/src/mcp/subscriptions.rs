@@ -12,10 +12,10 @@ use rmcp::service::{Peer, RoleServer, SubscriptionContext, SubscriptionSink};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
+use super::dispatch_port::Dispatch;
 use super::resources::{self, unknown};
-use super::road::Road;
-use crate::action::{Action, ActionError, Feed, Outcome, Piece, SessionEvent};
-use crate::identity::Principal;
+use crate::action::{Action, ActionError, Outcome, Piece, SessionEvent, ViewerCursor};
+use crate::auth::principal::Principal;
 use crate::ids::SessionId;
 use crate::limits::{SUBSCRIPTION_PAUSE, SUBSCRIPTIONS_MAX};
 
@@ -25,19 +25,19 @@ const PIECE_BYTES: usize = 8 << 10;
 /// Who wants to be told.
 #[derive(Clone)]
 pub(super) struct Subscriber {
-    pub road: Arc<dyn Road>,
-    pub who: Arc<Principal>,
+    pub road: Arc<dyn Dispatch>,
+    pub principal: Arc<Principal>,
 }
 
 /// On which way the word about a resource goes.
-enum Way {
+enum Channel {
     /// Over the client's stream.
     Stream(Peer<RoleServer>, String),
     /// As a part of the request that stays open.
     Request(SubscriptionSink, String),
 }
 
-impl Way {
+impl Channel {
     /// Says that there is something new; false when nobody listens any more.
     async fn tell(&self) -> bool {
         match self {
@@ -65,7 +65,7 @@ impl Subscriptions {
             let why = format!("{SUBSCRIPTIONS_MAX} subscriptions are open; end one with resources/unsubscribe");
             return Err(ErrorData::invalid_request(why, None));
         }
-        let way = Way::Stream(peer, uri.clone());
+        let way = Channel::Stream(peer, uri.clone());
         // A server that stops is no change; the shim subscribes at the next one.
         let task = tokio::spawn(async move { by.follow(session, feed, way).await });
         if let Some(before) = all.insert(uri, task.abort_handle()) {
@@ -104,7 +104,7 @@ pub(super) async fn listen(by: &Subscriber, context: SubscriptionContext, is_ask
         all.spawn(async move {
             let session = resources::session_of(&uri)?;
             let feed = by.look(&session).await.ok()?;
-            by.follow(session, feed, Way::Request(sink, uri)).await.err()
+            by.follow(session, feed, Channel::Request(sink, uri)).await.err()
         });
     }
     loop {
@@ -123,9 +123,9 @@ pub(super) async fn listen(by: &Subscriber, context: SubscriptionContext, is_ask
 
 impl Subscriber {
     /// A place behind everything that is there now.
-    async fn look(&self, session: &SessionId) -> Result<Feed, ActionError> {
+    async fn look(&self, session: &SessionId) -> Result<ViewerCursor, ActionError> {
         let watch = Action::Watch { session: session.clone(), since: None };
-        match self.road.dispatch(&self.who, watch).await? {
+        match self.road.dispatch(&self.principal, watch).await? {
             Outcome::Watching(watching) => Ok(watching.feed),
             _ => Err(ActionError::Internal { why: "a watch was answered with something else".to_owned() }),
         }
@@ -133,7 +133,7 @@ impl Subscriber {
 
     /// Tells of every change, until the session ends or nobody listens. After each word it looks from the present on, so
     /// that a flood costs a few words a second and no reading.
-    async fn follow(self, session: SessionId, mut feed: Feed, way: Way) -> Result<(), ActionError> {
+    async fn follow(self, session: SessionId, mut feed: ViewerCursor, way: Channel) -> Result<(), ActionError> {
         while changes(&mut feed).await? {
             feed = self.look(&session).await?;
             if !way.tell().await {
@@ -147,7 +147,7 @@ impl Subscriber {
 }
 
 /// Waits for something that changes a screen or a transcript; false once the session has ended.
-async fn changes(feed: &mut Feed) -> Result<bool, ActionError> {
+async fn changes(feed: &mut ViewerCursor) -> Result<bool, ActionError> {
     loop {
         match feed.next(PIECE_BYTES).await? {
             Piece::Data { .. } | Piece::Gap { .. } | Piece::Snapshot { .. } => return Ok(true),

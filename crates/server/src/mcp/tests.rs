@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::rig::{Client, Fake, ID, report, session};
+use super::test_support::{Client, Fake, ID, report, session};
 use crate::action::{
     Action, ActionError, Create, EndedBy, Fresh, InputBytes, Outcome, OutputView, ScreenView, Since, TerminalView,
     TextView, View,

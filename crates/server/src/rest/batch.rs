@@ -13,27 +13,27 @@ use axum::response::Response;
 use tower::ServiceExt;
 
 use super::Rest;
-use super::error::{REQUEST_ID, Refusal, label};
 use super::extract::{Body, LongBody};
-use crate::identity::Principal;
+use crate::auth::principal::Principal;
+use crate::http::problem::{ProblemResponse, REQUEST_ID, label};
 use crate::limits;
 
 pub(super) async fn batch(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     headers: HeaderMap,
     Body(body): LongBody<api::BatchRequest>,
-) -> Result<Json<api::BatchAnswer>, Refusal> {
+) -> Result<Json<api::BatchAnswer>, ProblemResponse> {
     let count = body.operations.len();
     if !(1..=limits::BATCH_OPERATIONS_MAX).contains(&count) {
         let problem = format!("{count} is not within 1 to {}", limits::BATCH_OPERATIONS_MAX);
-        return Err(Refusal::field("operations", problem));
+        return Err(ProblemResponse::field("operations", problem));
     }
     let batch_id = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
-    let requests = body.operations.into_iter().enumerate().map(|(i, one)| request(i, one, &who, batch_id));
+    let requests = body.operations.into_iter().enumerate().map(|(i, one)| request(i, one, &principal, batch_id));
     let requests: Vec<Request> = requests.collect::<Result<_, _>>()?;
     // A stream without an end would be an answer without one.
-    let held = super::routes().into_iter().filter(|route| ![PATH, super::news::PATH].contains(&route.path));
+    let held = super::routes().into_iter().filter(|route| ![PATH, super::server_events::PATH].contains(&route.path));
     let router = super::router_of(held, rest)
         .fallback(no_route)
         .method_not_allowed_fallback(super::no_method)
@@ -58,26 +58,29 @@ pub(super) async fn batch(
 /// This route itself, which no batch holds.
 pub(super) const PATH: &str = "/batch";
 
-async fn no_route(uri: Uri) -> Refusal {
-    if [PATH, super::news::PATH].contains(&uri.path()) {
-        return Refusal::new(ErrorCode::RouteNotFound, format!("{} cannot be asked for in a batch", uri.path()));
+async fn no_route(uri: Uri) -> ProblemResponse {
+    if [PATH, super::server_events::PATH].contains(&uri.path()) {
+        return ProblemResponse::new(
+            ErrorCode::RouteNotFound,
+            format!("{} cannot be asked for in a batch", uri.path()),
+        );
     }
     super::no_route(uri).await
 }
 
-fn request(i: usize, one: api::Operation, who: &Principal, batch_id: &str) -> Result<Request, Refusal> {
+fn request(i: usize, one: api::Operation, principal: &Principal, batch_id: &str) -> Result<Request, ProblemResponse> {
     let at = |field: &str| format!("operations[{i}].{field}");
     let method = match one.method {
         api::Method::Get => Method::GET,
         api::Method::Post => Method::POST,
         api::Method::Delete => Method::DELETE,
     };
-    let uri: Uri = one.path.parse().map_err(|_| Refusal::field(at("path"), "is no path"))?;
+    let uri: Uri = one.path.parse().map_err(|_| ProblemResponse::field(at("path"), "is no path"))?;
     if uri.scheme().is_some() || !uri.path().starts_with('/') {
-        return Err(Refusal::field(at("path"), "must begin with a slash"));
+        return Err(ProblemResponse::field(at("path"), "must begin with a slash"));
     }
     if uri.path() == PATH {
-        return Err(Refusal::field(at("path"), "a batch cannot hold another one"));
+        return Err(ProblemResponse::field(at("path"), "a batch cannot hold another one"));
     }
     let body = one.body.map_or_else(HttpBody::empty, |body| HttpBody::from(body.to_string()));
     let mut request = Request::builder().method(method).uri(uri);
@@ -85,8 +88,8 @@ fn request(i: usize, one: api::Operation, who: &Principal, batch_id: &str) -> Re
         request = request.header("idempotency-key", key);
     }
     let request = request.header(REQUEST_ID, format!("{batch_id}.{i}"));
-    let request = request.extension(who.clone()).body(body);
-    request.map_err(|_| Refusal::field(at("idempotencyKey"), "must be visible ASCII characters"))
+    let request = request.extension(principal.clone()).body(body);
+    request.map_err(|_| ProblemResponse::field(at("idempotencyKey"), "must be visible ASCII characters"))
 }
 
 async fn answer(response: Response, bytes: &mut usize, id: &str) -> api::OperationAnswer {

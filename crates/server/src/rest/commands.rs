@@ -4,23 +4,23 @@ use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 
-use super::error::Refusal;
 use super::extract::{self, Body, Command, Key, LongBody, Params, Session};
 use super::{Rest, convert, sessions, unexpected};
 use crate::action::{Action, Execute, Outcome, ReadOutput, Since, View, Wait};
-use crate::identity::Principal;
+use crate::auth::principal::Principal;
+use crate::http::problem::ProblemResponse;
 use crate::ids::SessionId;
 use crate::limits;
 
 /// 200 when the command ended within the wait, 202 when it still runs.
 pub(super) async fn execute(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Session(session): Session,
     Key(key): Key,
     Body(body): LongBody<api::ExecuteRequest>,
-) -> Result<(StatusCode, Json<api::CommandExecution>), Refusal> {
-    match rest.act(&who, Action::Execute(to_execute(session, body, key)?)).await? {
+) -> Result<(StatusCode, Json<api::CommandExecution>), ProblemResponse> {
+    match rest.act(&principal, Action::Execute(to_execute(session, body, key)?)).await? {
         Outcome::Report(report) => {
             let execution = convert::execution(*report).ok_or_else(without_command)?;
             let status = match execution.status {
@@ -35,16 +35,16 @@ pub(super) async fn execute(
     }
 }
 
-fn without_command() -> Refusal {
-    Refusal::new(api::ErrorCode::Internal, "the answer names no command")
+fn without_command() -> ProblemResponse {
+    ProblemResponse::new(api::ErrorCode::Internal, "the answer names no command")
 }
 
-fn to_execute(session: SessionId, body: api::ExecuteRequest, key: Option<String>) -> Result<Execute, Refusal> {
+fn to_execute(session: SessionId, body: api::ExecuteRequest, key: Option<String>) -> Result<Execute, ProblemResponse> {
     if body.command.len() > limits::COMMAND_BYTES_MAX {
-        return Err(Refusal::field("command", format!("has more than {} bytes", limits::COMMAND_BYTES_MAX)));
+        return Err(ProblemResponse::field("command", format!("has more than {} bytes", limits::COMMAND_BYTES_MAX)));
     }
     if body.command.contains('\0') {
-        return Err(Refusal::field("command", "holds a NUL, which no shell takes"));
+        return Err(ProblemResponse::field("command", "holds a NUL, which no shell takes"));
     }
     let timeout = extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?;
     let pattern = extract::pattern("waitFor", body.wait_for.as_deref())?;
@@ -58,12 +58,12 @@ fn to_execute(session: SessionId, body: api::ExecuteRequest, key: Option<String>
 
 pub(super) async fn list(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Session(session): Session,
     Params(query): Params<api::CommandListQuery>,
-) -> Result<Json<api::CommandList>, Refusal> {
+) -> Result<Json<api::CommandList>, ProblemResponse> {
     let (limit, offset) = sessions::page(query.limit, query.offset)?;
-    match rest.act(&who, Action::Commands { session, limit, offset }).await? {
+    match rest.act(&principal, Action::Commands { session, limit, offset }).await? {
         Outcome::Commands(views, total) => {
             Ok(Json(api::CommandList { commands: views.into_iter().map(convert::command).collect(), total }))
         }
@@ -73,17 +73,17 @@ pub(super) async fn list(
 
 pub(super) async fn show(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Session(session): Session,
     Command(command): Command,
     Params(query): Params<api::CommandQuery>,
-) -> Result<Json<api::CommandExecution>, Refusal> {
+) -> Result<Json<api::CommandExecution>, ProblemResponse> {
     let budget = match query.format {
         api::OutputFormat::Text => extract::budget(query.max_chars)?,
         api::OutputFormat::Raw => 0,
     };
     let limit = extract::count("limit", query.limit, limits::READ_BYTES_MAX, 1, limits::READ_BYTES_MAX)?;
-    let report = match rest.act(&who, Action::Command { session: session.clone(), command, budget }).await? {
+    let report = match rest.act(&principal, Action::Command { session: session.clone(), command, budget }).await? {
         Outcome::Report(report) => report,
         other => return Err(unexpected(&other)),
     };
@@ -95,10 +95,10 @@ pub(super) async fn show(
         let end = execution.end_offset.unwrap_or(execution.start_offset + execution.output_size);
         if !(execution.start_offset..=end).contains(&start) {
             let range = format!("{}..{end}", execution.start_offset);
-            return Err(Refusal::field("offset", format!("{start} is not in this command's output, {range}")));
+            return Err(ProblemResponse::field("offset", format!("{start} is not in this command's output, {range}")));
         }
         let inside = usize::try_from(end - start).unwrap_or(usize::MAX).min(limit);
-        add_bytes(&rest, &who, session, start, inside, &mut execution).await?;
+        add_bytes(&rest, &principal, session, start, inside, &mut execution).await?;
     }
     Ok(Json(execution))
 }
@@ -106,12 +106,12 @@ pub(super) async fn show(
 /// Puts every byte of a range in the place of the text.
 async fn add_bytes(
     rest: &Rest,
-    who: &Principal,
+    principal: &Principal,
     session: SessionId,
     start: u64,
     limit: usize,
     execution: &mut api::CommandExecution,
-) -> Result<(), Refusal> {
+) -> Result<(), ProblemResponse> {
     execution.output = None;
     execution.omitted = None;
     let mut next = start;
@@ -127,7 +127,7 @@ async fn add_bytes(
             wait: std::time::Duration::ZERO,
             budget: 0,
         };
-        match rest.act(who, Action::Output(read)).await? {
+        match rest.act(principal, Action::Output(read)).await? {
             Outcome::Output(view) => (next, bytes) = (view.next, view.bytes),
             other => return Err(unexpected(&other)),
         }
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn parse(body: &str) -> Result<Execute, Refusal> {
+    fn parse(body: &str) -> Result<Execute, ProblemResponse> {
         let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
         to_execute(session, serde_json::from_str(body).expect("a well-formed body"), None)
     }

@@ -1,4 +1,4 @@
-//! What handlers take out of a request, and the bounds of single values; every failure is a [`Refusal`] that names the
+//! What handlers take out of a request, and the bounds of single values; every failure is a [`ProblemResponse`] that names the
 //! field.
 
 use std::collections::HashMap;
@@ -13,9 +13,9 @@ use axum::http::request::Parts;
 use regex::Regex;
 use serde::de::DeserializeOwned;
 
-use super::error::Refusal;
 use crate::action::{self, Wait};
-use crate::bodies::{self, Inbox};
+use crate::http::problem::ProblemResponse;
+use crate::http::request_body::{self, Inbox};
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 
@@ -35,21 +35,21 @@ pub(super) struct Body<T, const BYTES_MAX: usize = { limits::BODY_PLAIN_BYTES_MA
 pub(super) type LongBody<T> = Body<T, { limits::BODY_BYTES_MAX }>;
 
 impl<T: DeserializeOwned, S: Send + Sync, const BYTES_MAX: usize> FromRequest<S> for Body<T, BYTES_MAX> {
-    type Rejection = Refusal;
+    type Rejection = ProblemResponse;
 
-    async fn from_request(request: Request, _: &S) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, ProblemResponse> {
         let (mut parts, body) = request.into_parts();
         let inbox = parts.extensions.remove::<Inbox>().unwrap_or_else(Inbox::alone);
         let bytes = inbox.take(body, BYTES_MAX).await?;
-        bodies::work(bytes.len(), || parse(&bytes)).map(Self)
+        request_body::work(bytes.len(), || parse(&bytes)).map(Self)
     }
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ProblemResponse> {
     let text = if bytes.trim_ascii().is_empty() { b"{}" } else { bytes };
     Json::from_bytes(text).map(|Json(value)| value).map_err(|e| match &e {
         axum::extract::rejection::JsonRejection::JsonDataError(data) => at_field(&inner(data)),
-        other => Refusal::new(ErrorCode::MalformedBody, format!("the body is not JSON: {}", inner(other))),
+        other => ProblemResponse::new(ErrorCode::MalformedBody, format!("the body is not JSON: {}", inner(other))),
     })
 }
 
@@ -58,9 +58,9 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
 pub(super) struct Params<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
-    type Rejection = Refusal;
+    type Rejection = ProblemResponse;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ProblemResponse> {
         Query::try_from_uri(&parts.uri).map(|Query(value)| Self(value)).map_err(|e| at_field(&inner(&e)))
     }
 }
@@ -72,13 +72,13 @@ fn inner(error: &dyn Error) -> String {
 
 /// Reads which field is meant out of `<path>: <problem>`, or out of the first word in backticks where the path is the
 /// body itself (a missing or an unknown field).
-fn at_field(text: &str) -> Refusal {
+fn at_field(text: &str) -> ProblemResponse {
     let is_path = |p: &str| !p.is_empty() && p != "." && !p.contains([' ', '`']);
     if let Some((path, problem)) = text.split_once(": ").filter(|(path, _)| is_path(path)) {
-        return Refusal::field(path.trim_end_matches('.'), problem);
+        return ProblemResponse::field(path.trim_end_matches('.'), problem);
     }
     let field = text.split('`').nth(1).map(str::to_owned);
-    Refusal { code: ErrorCode::InvalidField, detail: text.to_owned(), field }
+    ProblemResponse { code: ErrorCode::InvalidField, detail: text.to_owned(), field }
 }
 
 /// The session that the path names.
@@ -86,14 +86,14 @@ fn at_field(text: &str) -> Refusal {
 pub(super) struct Session(pub(super) SessionId);
 
 impl<S: Send + Sync> FromRequestParts<S> for Session {
-    type Rejection = Refusal;
+    type Rejection = ProblemResponse;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ProblemResponse> {
         let text = segment(parts, state, "session").await;
         // Nothing that is not an id goes further, so no message may claim to know which sessions there are.
         SessionId::parse(&text).map(Self).map_err(|_| {
             let shown: String = text.chars().take(64).collect();
-            Refusal::new(ErrorCode::SessionNotFound, format!("no session {shown}; GET /terminals lists them"))
+            ProblemResponse::new(ErrorCode::SessionNotFound, format!("no session {shown}; GET /terminals lists them"))
         })
     }
 }
@@ -103,9 +103,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Session {
 pub(super) struct ActionName(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for ActionName {
-    type Rejection = Refusal;
+    type Rejection = ProblemResponse;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ProblemResponse> {
         Ok(Self(segment(parts, state, "action").await))
     }
 }
@@ -115,13 +115,13 @@ impl<S: Send + Sync> FromRequestParts<S> for ActionName {
 pub(super) struct Command(pub(super) CommandId);
 
 impl<S: Send + Sync> FromRequestParts<S> for Command {
-    type Rejection = Refusal;
+    type Rejection = ProblemResponse;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ProblemResponse> {
         let text = segment(parts, state, "command").await;
         CommandId::parse(&text).map(Self).ok_or_else(|| {
             let shown: String = text.chars().take(64).collect();
-            Refusal::new(ErrorCode::CommandNotFound, format!("no command {shown}; GET …/commands lists them"))
+            ProblemResponse::new(ErrorCode::CommandNotFound, format!("no command {shown}; GET …/commands lists them"))
         })
     }
 }
@@ -137,39 +137,39 @@ async fn segment<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> St
 pub(super) struct Key(pub(super) Option<String>);
 
 impl<S: Send + Sync> FromRequestParts<S> for Key {
-    type Rejection = Refusal;
+    type Rejection = ProblemResponse;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ProblemResponse> {
         let Some(value) = parts.headers.get(IDEMPOTENCY_KEY) else { return Ok(Self(None)) };
         let key = value
             .to_str()
             .ok()
             .filter(|k| (1..=KEY_CHARS_MAX).contains(&k.len()) && k.bytes().all(|b| b.is_ascii_graphic()));
         key.map(|k| Self(Some(k.to_owned()))).ok_or_else(|| {
-            Refusal::field("Idempotency-Key", format!("must be 1 to {KEY_CHARS_MAX} visible ASCII characters"))
+            ProblemResponse::field("Idempotency-Key", format!("must be 1 to {KEY_CHARS_MAX} visible ASCII characters"))
         })
     }
 }
 
 /// Seconds with fractions, within what can be waited for.
-pub(super) fn seconds(field: &'static str, value: Option<f64>, default: Duration) -> Result<Duration, Refusal> {
+pub(super) fn seconds(field: &'static str, value: Option<f64>, default: Duration) -> Result<Duration, ProblemResponse> {
     let Some(value) = value else { return Ok(default) };
     let most = limits::TIMEOUT_MAX.as_secs_f64();
     if (0.0..=most).contains(&value) {
         Ok(Duration::from_secs_f64(value))
     } else {
-        Err(Refusal::field(field, format!("{value} is not within 0 to {most} seconds")))
+        Err(ProblemResponse::field(field, format!("{value} is not within 0 to {most} seconds")))
     }
 }
 
 /// Milliseconds, within what can be waited for.
-pub(super) fn millis(field: &'static str, value: u64) -> Result<Duration, Refusal> {
+pub(super) fn millis(field: &'static str, value: u64) -> Result<Duration, ProblemResponse> {
     let asked = Duration::from_millis(value);
     let most = limits::TIMEOUT_MAX;
     if asked <= most {
         Ok(asked)
     } else {
-        Err(Refusal::field(field, format!("{value} is more than {}", most.as_millis())))
+        Err(ProblemResponse::field(field, format!("{value} is more than {}", most.as_millis())))
     }
 }
 
@@ -180,44 +180,47 @@ pub(super) fn count(
     default: usize,
     least: usize,
     most: usize,
-) -> Result<usize, Refusal> {
+) -> Result<usize, ProblemResponse> {
     let Some(value) = value else { return Ok(default) };
     let fits = usize::try_from(value).ok().filter(|v| (least..=most).contains(v));
-    fits.ok_or_else(|| Refusal::field(field, format!("{value} is not within {least} to {most}")))
+    fits.ok_or_else(|| ProblemResponse::field(field, format!("{value} is not within {least} to {most}")))
 }
 
 /// How many characters of text an answer may have.
-pub(super) fn budget(value: Option<u64>) -> Result<usize, Refusal> {
+pub(super) fn budget(value: Option<u64>) -> Result<usize, ProblemResponse> {
     count("maxChars", value, limits::BUDGET_CHARS, 0, limits::BUDGET_CHARS_MAX)
 }
 
 /// A size in cells; `prefix` says where in the body it stands.
-pub(super) fn size(prefix: &str, size: api::Dimensions) -> Result<(u16, u16), Refusal> {
+pub(super) fn size(prefix: &str, size: api::Dimensions) -> Result<(u16, u16), ProblemResponse> {
     for (name, value, most) in [("cols", size.cols, limits::COLS_MAX), ("rows", size.rows, limits::ROWS_MAX)] {
         if !(1..=most).contains(&value) {
-            return Err(Refusal::field(format!("{prefix}{name}"), format!("{value} is not within 1 to {most}")));
+            return Err(ProblemResponse::field(
+                format!("{prefix}{name}"),
+                format!("{value} is not within 1 to {most}"),
+            ));
         }
     }
     Ok((size.cols, size.rows))
 }
 
 /// A regular expression; `^` and `$` stand at lines, because output is lines.
-pub(super) fn pattern(field: &'static str, text: Option<&str>) -> Result<Option<Regex>, Refusal> {
+pub(super) fn pattern(field: &'static str, text: Option<&str>) -> Result<Option<Regex>, ProblemResponse> {
     let Some(text) = text else { return Ok(None) };
     if text.len() > PATTERN_CHARS_MAX {
-        return Err(Refusal::field(field, format!("a pattern has at most {PATTERN_CHARS_MAX} bytes")));
+        return Err(ProblemResponse::field(field, format!("a pattern has at most {PATTERN_CHARS_MAX} bytes")));
     }
-    action::pattern(text).map(Some).map_err(|e| Refusal::field(field, e))
+    action::pattern(text).map(Some).map_err(|e| ProblemResponse::field(field, e))
 }
 
 /// What else ends a wait.
-pub(super) fn until(wait: Wait, words: &[String]) -> Result<Wait, Refusal> {
-    wait.until(words).map_err(|problem| Refusal::field("until", problem))
+pub(super) fn until(wait: Wait, words: &[String]) -> Result<Wait, ProblemResponse> {
+    wait.until(words).map_err(|problem| ProblemResponse::field("until", problem))
 }
 
 /// A signal by name or number, in this field of a request.
-pub(super) fn signal(field: &'static str, text: &str) -> Result<i32, Refusal> {
-    signal_number(text).map_err(|why| Refusal::field(field, why))
+pub(super) fn signal(field: &'static str, text: &str) -> Result<i32, ProblemResponse> {
+    signal_number(text).map_err(|why| ProblemResponse::field(field, why))
 }
 
 /// A signal by name or number; what is wrong with it otherwise.

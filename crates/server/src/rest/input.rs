@@ -5,11 +5,11 @@ use axum::extract::{Extension, State};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::error::Refusal;
 use super::extract::{self, Body, Key, LongBody, Session};
 use super::{Rest, convert, sessions, unexpected};
 use crate::action::{Action, Input, InputBytes, Outcome, SignalTarget, Wait};
-use crate::identity::Principal;
+use crate::auth::principal::Principal;
+use crate::http::problem::ProblemResponse;
 use crate::ids::SessionId;
 use crate::{keys, limits};
 
@@ -21,76 +21,79 @@ pub(super) const KEYS_MAX: usize = 1_000;
 
 pub(super) async fn input(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Session(session): Session,
     Key(key): Key,
     Body(body): LongBody<api::InputRequest>,
-) -> Result<Json<api::WaitAnswer>, Refusal> {
-    report(&rest, &who, Action::Input(to_input(session, body, key)?)).await
+) -> Result<Json<api::WaitAnswer>, ProblemResponse> {
+    report(&rest, &principal, Action::Input(to_input(session, body, key)?)).await
 }
 
-fn to_input(session: SessionId, body: api::InputRequest, key: Option<String>) -> Result<Input, Refusal> {
+fn to_input(session: SessionId, body: api::InputRequest, key: Option<String>) -> Result<Input, ProblemResponse> {
     let pattern = extract::pattern("waitFor", body.wait_for.as_deref())?;
     let waits = pattern.is_some() || body.timeout.is_some() || !body.until.is_empty();
     let timeout = extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?;
     let budget = extract::budget(body.max_chars)?;
     if body.paste && body.input.is_none() {
-        return Err(Refusal::field("paste", "is for text, which is given as input"));
+        return Err(ProblemResponse::field("paste", "is for text, which is given as input"));
     }
     let bytes = match (body.input, body.input_base64, body.keys) {
         (Some(text), None, None) if body.paste => InputBytes::Paste { text, enters: body.end_with_newline },
         (Some(text), None, None) => raw("input", text.into_bytes(), body.end_with_newline)?,
         (None, Some(encoded), None) => {
-            let bytes = STANDARD.decode(encoded).map_err(|e| Refusal::field("inputBase64", e))?;
+            let bytes = STANDARD.decode(encoded).map_err(|e| ProblemResponse::field("inputBase64", e))?;
             raw("inputBase64", bytes, body.end_with_newline)?
         }
         (None, None, Some(names)) => named(&names, body.end_with_newline)?,
-        (None, None, None) => return Err(Refusal::field("input", "one of input, inputBase64 and keys is needed")),
-        _ => return Err(Refusal::field("input", "only one of input, inputBase64 and keys can be given")),
+        (None, None, None) => {
+            return Err(ProblemResponse::field("input", "one of input, inputBase64 and keys is needed"));
+        }
+        _ => return Err(ProblemResponse::field("input", "only one of input, inputBase64 and keys can be given")),
     };
     let wait = Wait { pattern, input_wanted: true, ..Wait::at_most(timeout) };
     let wait = waits.then_some(extract::until(wait, &body.until)?);
     Ok(Input { session, bytes, is_secret: body.secret, wait, key, budget })
 }
 
-fn raw(field: &'static str, mut bytes: Vec<u8>, ends_with_enter: bool) -> Result<InputBytes, Refusal> {
+fn raw(field: &'static str, mut bytes: Vec<u8>, ends_with_enter: bool) -> Result<InputBytes, ProblemResponse> {
     if ends_with_enter {
         bytes.push(ENTER);
     }
     if bytes.len() > limits::INPUT_BYTES_MAX {
-        return Err(Refusal::field(field, format!("has more than {} bytes", limits::INPUT_BYTES_MAX)));
+        return Err(ProblemResponse::field(field, format!("has more than {} bytes", limits::INPUT_BYTES_MAX)));
     }
     Ok(InputBytes::Raw(bytes))
 }
 
-fn named(names: &[String], ends_with_enter: bool) -> Result<InputBytes, Refusal> {
+fn named(names: &[String], ends_with_enter: bool) -> Result<InputBytes, ProblemResponse> {
     if names.len() > KEYS_MAX {
-        return Err(Refusal::field("keys", format!("more than {KEYS_MAX}; send text as input")));
+        return Err(ProblemResponse::field("keys", format!("more than {KEYS_MAX}; send text as input")));
     }
     let enter = ends_with_enter.then_some("Enter");
     let mut all = Vec::new();
     for name in names.iter().map(String::as_str).chain(enter) {
-        all.extend(keys::parse(name).map_err(|e| Refusal::field("keys", e))?);
+        all.extend(keys::parse(name).map_err(|e| ProblemResponse::field("keys", e))?);
     }
     Ok(InputBytes::Keys(all))
 }
 
 pub(super) async fn signal(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Session(session): Session,
     Body(body): Body<api::SignalRequest>,
-) -> Result<Json<api::TerminalSession>, Refusal> {
+) -> Result<Json<api::TerminalSession>, ProblemResponse> {
     let (target, signo) = to_signal(body)?;
-    sessions::session(&rest, &who, Action::Signal { session, target, signo }).await
+    sessions::session(&rest, &principal, Action::Signal { session, target, signo }).await
 }
 
-fn to_signal(body: api::SignalRequest) -> Result<(SignalTarget, i32), Refusal> {
+fn to_signal(body: api::SignalRequest) -> Result<(SignalTarget, i32), ProblemResponse> {
     let signo = match body.signal {
         api::NumberOrName::Number(number) => extract::signal("signal", &number.to_string())?,
         api::NumberOrName::Name(name) => extract::signal("signal", &name)?,
     };
-    let unknown = || Refusal::field("target", "must be foreground, session or the id of a process of the session");
+    let unknown =
+        || ProblemResponse::field("target", "must be foreground, session or the id of a process of the session");
     let target = match body.target {
         None => SignalTarget::Foreground,
         Some(api::NumberOrName::Name(name)) if name == "foreground" => SignalTarget::Foreground,
@@ -105,10 +108,10 @@ fn to_signal(body: api::SignalRequest) -> Result<(SignalTarget, i32), Refusal> {
 
 pub(super) async fn wait(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Session(session): Session,
     Body(body): Body<api::WaitRequest>,
-) -> Result<Json<api::WaitAnswer>, Refusal> {
+) -> Result<Json<api::WaitAnswer>, ProblemResponse> {
     let wait = Wait {
         pattern: extract::pattern("waitFor", body.wait_for.as_deref())?,
         input_wanted: body.input_wanted,
@@ -116,11 +119,15 @@ pub(super) async fn wait(
         ..Wait::at_most(extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?)
     };
     let wait = extract::until(wait, &body.until)?;
-    report(&rest, &who, Action::Wait { session, wait, budget: extract::budget(body.max_chars)? }).await
+    report(&rest, &principal, Action::Wait { session, wait, budget: extract::budget(body.max_chars)? }).await
 }
 
-pub(super) async fn report(rest: &Rest, who: &Principal, action: Action) -> Result<Json<api::WaitAnswer>, Refusal> {
-    match rest.act(who, action).await? {
+pub(super) async fn report(
+    rest: &Rest,
+    principal: &Principal,
+    action: Action,
+) -> Result<Json<api::WaitAnswer>, ProblemResponse> {
+    match rest.act(principal, action).await? {
         Outcome::Report(report) => Ok(Json(convert::wait(*report))),
         other => Err(unexpected(&other)),
     }

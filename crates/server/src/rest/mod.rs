@@ -1,30 +1,29 @@
 //! The REST door: one table of routes, and for each word of a path one file that parses into an [`Action`] and renders
 //! the [`Outcome`].
 //!
-//! Nothing is decided in here. Who asks is known before a handler runs ([`crate::guard`]), every error becomes a
-//! problem document in one place ([`error`]), and every bound is in [`crate::limits`].
+//! Nothing is decided in here. Who asks is known before a handler runs ([`crate::auth::middleware`]), every error becomes a
+//! problem document in one place ([`crate::http::problem`]), and every bound is in [`crate::limits`].
 //!
 //! [`Action`]: crate::action::Action
 //! [`Outcome`]: crate::action::Outcome
 
-mod actions;
 mod batch;
+mod body_stream;
 mod commands;
 mod convert;
 mod docs;
-pub(crate) mod error;
-mod events;
 mod extract;
 mod input;
-mod news;
+mod named_actions;
 mod openapi;
 mod output;
+mod output_events;
 mod processes;
 mod recording;
+mod routes;
 mod search;
+mod server_events;
 mod sessions;
-mod stream;
-mod table;
 mod tickets;
 mod tokens;
 
@@ -35,12 +34,12 @@ use axum::Router;
 use axum::http::Method;
 
 use crate::action::{Action, Outcome};
+use crate::auth::principal::Principal;
 use crate::dispatch::Dispatcher;
-use crate::identity::Principal;
+use crate::http::problem::ProblemResponse;
 pub(crate) use docs::PAGE as DOCS;
-use error::Refusal;
 pub use openapi::document;
-pub(crate) use table::{Route, routes};
+pub(crate) use routes::{Route, routes};
 
 /// What every handler holds.
 #[derive(Debug, Clone)]
@@ -55,8 +54,8 @@ impl Rest {
         Self { dispatcher, authority: authority.into() }
     }
 
-    async fn act(&self, who: &Principal, action: Action) -> Result<Outcome, Refusal> {
-        self.dispatcher.dispatch(who, action).await.map_err(Refusal::from)
+    async fn act(&self, principal: &Principal, action: Action) -> Result<Outcome, ProblemResponse> {
+        self.dispatcher.dispatch(principal, action).await.map_err(ProblemResponse::from)
     }
 }
 
@@ -70,21 +69,21 @@ fn router_of(routes: impl Iterator<Item = Route>, rest: Rest) -> Router {
 }
 
 /// What is in no table.
-pub(crate) async fn no_route(uri: axum::http::Uri) -> Refusal {
+pub(crate) async fn no_route(uri: axum::http::Uri) -> ProblemResponse {
     let path: String = uri.path().chars().take(200).collect();
-    Refusal::new(ErrorCode::RouteNotFound, format!("there is no {path}; sessions are under /terminals"))
+    ProblemResponse::new(ErrorCode::RouteNotFound, format!("there is no {path}; sessions are under /terminals"))
 }
 
 /// A path with another method.
-pub(crate) async fn no_method(method: Method) -> Refusal {
-    Refusal::new(
+pub(crate) async fn no_method(method: Method) -> ProblemResponse {
+    ProblemResponse::new(
         ErrorCode::MethodNotAllowed,
         format!("this path does not take {method}; the Allow header says what it takes"),
     )
 }
 
 /// An action answered with another outcome than the one that it promises: a fault of ours, and never a panic.
-fn unexpected(outcome: &Outcome) -> Refusal {
+fn unexpected(outcome: &Outcome) -> ProblemResponse {
     let kind = match outcome {
         Outcome::Session(_) => "a session",
         Outcome::Sessions(..) => "sessions",
@@ -107,5 +106,5 @@ fn unexpected(outcome: &Outcome) -> Refusal {
         Outcome::FreshToken(_) => "a fresh token",
         Outcome::Token(_) => "a token",
     };
-    Refusal::new(ErrorCode::Internal, format!("the action was answered with {kind}"))
+    ProblemResponse::new(ErrorCode::Internal, format!("the action was answered with {kind}"))
 }

@@ -7,11 +7,11 @@ use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::{IntoResponse, Response};
 
-use super::error::Refusal;
 use super::extract::{self, Params, Session};
-use super::{Rest, convert, events, unexpected};
+use super::{Rest, convert, output_events, unexpected};
 use crate::action::{Action, Outcome, ReadOutput, ScreenView, Since, View};
-use crate::identity::Principal;
+use crate::auth::principal::Principal;
+use crate::http::problem::ProblemResponse;
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 
@@ -22,52 +22,57 @@ const LINES_MAX: usize = limits::BUDGET_CHARS_MAX;
 
 pub(super) async fn output(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Session(session): Session,
     Params(query): Params<api::OutputQuery>,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
-    let wants_events = events::are_wanted(&headers);
-    let resumed = events::resumed(&headers)?;
+) -> Result<Response, ProblemResponse> {
+    let wants_events = output_events::are_wanted(&headers);
+    let resumed = output_events::resumed(&headers)?;
     let view = match query.view.unwrap_or_default() {
         api::OutputView::Text => View::Text,
         api::OutputView::Raw => View::Raw,
         api::OutputView::Stream => View::Stream,
         api::OutputView::Screen if wants_events => {
-            return Err(Refusal::field("view", "only text, raw and stream can be followed as events"));
+            return Err(ProblemResponse::field("view", "only text, raw and stream can be followed as events"));
         }
         api::OutputView::Screen if query.kind.is_some() => {
-            return Err(Refusal::field("kind", "does not go with the screen, which shows everything"));
+            return Err(ProblemResponse::field("kind", "does not go with the screen, which shows everything"));
         }
-        api::OutputView::Screen => return Ok(screen_as_output(&rest, &who, session).await?.into_response()),
+        api::OutputView::Screen => return Ok(screen_as_output(&rest, &principal, session).await?.into_response()),
     };
     if query.kind.is_some() && query.command_id.is_some() {
-        return Err(Refusal::field("kind", "only one of kind and commandId can be given"));
+        return Err(ProblemResponse::field("kind", "only one of kind and commandId can be given"));
     }
     if wants_events {
         if query.command_id.is_some() || query.max_lines.is_some() {
             let field = if query.command_id.is_some() { "commandId" } else { "maxLines" };
-            return Err(Refusal::field(field, "does not go with events, which are all output from a position on"));
+            return Err(ProblemResponse::field(
+                field,
+                "does not go with events, which are all output from a position on",
+            ));
         }
         let is_resumed = resumed.is_some();
         let mut read = to_read(session, query, view)?;
         read.since = resumed.unwrap_or(read.since);
-        return events::follow(rest, who, read, is_resumed).await;
+        return output_events::follow(rest, principal, read, is_resumed).await;
     }
-    match rest.act(&who, Action::Output(to_read(session, query, view)?)).await? {
+    match rest.act(&principal, Action::Output(to_read(session, query, view)?)).await? {
         Outcome::Output(view) => Ok(Json(convert::output(view)).into_response()),
         other => Err(unexpected(&other)),
     }
 }
 
-fn to_read(session: SessionId, query: api::OutputQuery, view: View) -> Result<ReadOutput, Refusal> {
+fn to_read(session: SessionId, query: api::OutputQuery, view: View) -> Result<ReadOutput, ProblemResponse> {
     let since = match (query.since.as_deref(), query.command_id.as_deref()) {
         (None, None) => Since::First,
         (Some(since), None) => to_since(since)?,
-        (None, Some(id)) => {
-            Since::Command(CommandId::parse(id).ok_or_else(|| Refusal::field("commandId", "must be an id such as c7"))?)
+        (None, Some(id)) => Since::Command(
+            CommandId::parse(id).ok_or_else(|| ProblemResponse::field("commandId", "must be an id such as c7"))?,
+        ),
+        (Some(_), Some(_)) => {
+            return Err(ProblemResponse::field("since", "only one of since and commandId can be given"));
         }
-        (Some(_), Some(_)) => return Err(Refusal::field("since", "only one of since and commandId can be given")),
     };
     let lines = query.max_lines.map(|n| extract::count("maxLines", Some(n), 0, 1, LINES_MAX)).transpose()?;
     Ok(ReadOutput {
@@ -83,23 +88,27 @@ fn to_read(session: SessionId, query: api::OutputQuery, view: View) -> Result<Re
 }
 
 /// `o:4711`, `4711`, a time, or `last`.
-pub(super) fn to_since(text: &str) -> Result<Since, Refusal> {
+pub(super) fn to_since(text: &str) -> Result<Since, ProblemResponse> {
     if text == "last" {
         return Ok(Since::Last);
     }
     let digits = text.strip_prefix("o:").unwrap_or(text);
     if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
-        return digits.parse().map(Since::Offset).map_err(|e| Refusal::field("since", e));
+        return digits.parse().map(Since::Offset).map_err(|e| ProblemResponse::field("since", e));
     }
     match text.parse::<jiff::Timestamp>() {
         Ok(stamp) => Ok(Since::Time(SystemTime::from(stamp))),
-        Err(_) => Err(Refusal::field("since", "must be o:<offset>, an RFC 3339 time, or last")),
+        Err(_) => Err(ProblemResponse::field("since", "must be o:<offset>, an RFC 3339 time, or last")),
     }
 }
 
 /// The screen in the shape of output: what it stands for ends at the offset that it holds.
-async fn screen_as_output(rest: &Rest, who: &Principal, session: SessionId) -> Result<Json<api::Output>, Refusal> {
-    let screen = take_screen(rest, who, session.clone()).await?;
+async fn screen_as_output(
+    rest: &Rest,
+    principal: &Principal,
+    session: SessionId,
+) -> Result<Json<api::Output>, ProblemResponse> {
+    let screen = take_screen(rest, principal, session.clone()).await?;
     let read = ReadOutput {
         session,
         since: Since::Offset(screen.at),
@@ -110,7 +119,7 @@ async fn screen_as_output(rest: &Rest, who: &Principal, session: SessionId) -> R
         wait: Duration::ZERO,
         budget: 0,
     };
-    match rest.act(who, Action::Output(read)).await? {
+    match rest.act(principal, Action::Output(read)).await? {
         Outcome::Output(tail) => Ok(Json(api::Output {
             view: api::OutputView::Screen,
             text: Some(text_of(&screen)),
@@ -128,8 +137,8 @@ async fn screen_as_output(rest: &Rest, who: &Principal, session: SessionId) -> R
     }
 }
 
-async fn take_screen(rest: &Rest, who: &Principal, session: SessionId) -> Result<ScreenView, Refusal> {
-    match rest.act(who, Action::Screen(session)).await? {
+async fn take_screen(rest: &Rest, principal: &Principal, session: SessionId) -> Result<ScreenView, ProblemResponse> {
+    match rest.act(principal, Action::Screen(session)).await? {
         Outcome::Screen(view) => Ok(view),
         other => Err(unexpected(&other)),
     }
@@ -145,11 +154,11 @@ const OFFSET: HeaderName = HeaderName::from_static("x-ptyd-offset");
 
 pub(super) async fn screen(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Session(session): Session,
     Params(query): Params<api::ScreenQuery>,
-) -> Result<Response, Refusal> {
-    let view = take_screen(&rest, &who, session).await?;
+) -> Result<Response, ProblemResponse> {
+    let view = take_screen(&rest, &principal, session).await?;
     let offset = (OFFSET, view.at.to_string());
     Ok(match query.format {
         api::ScreenFormat::Json => Json(convert::screen(view)).into_response(),

@@ -3,18 +3,18 @@
 use axum::Json;
 use axum::extract::{Extension, State};
 
-use super::error::Refusal;
 use super::extract::Session;
 use super::{Rest, convert, unexpected};
 use crate::action::{Action, Outcome, ProcessState, ProcessView, Receiver, SignalTarget, SignalView};
-use crate::identity::Principal;
+use crate::auth::principal::Principal;
+use crate::http::problem::ProblemResponse;
 
 pub(super) async fn list(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Session(session): Session,
-) -> Result<Json<api::ProcessList>, Refusal> {
-    match rest.act(&who, Action::Processes(session)).await? {
+) -> Result<Json<api::ProcessList>, ProblemResponse> {
+    match rest.act(&principal, Action::Processes(session)).await? {
         Outcome::Processes(all) => Ok(Json(api::ProcessList { processes: all.into_iter().map(process).collect() })),
         other => Err(unexpected(&other)),
     }
@@ -22,10 +22,10 @@ pub(super) async fn list(
 
 pub(super) async fn signals(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Session(session): Session,
-) -> Result<Json<api::SignalList>, Refusal> {
-    match rest.act(&who, Action::Signals(session)).await? {
+) -> Result<Json<api::SignalList>, ProblemResponse> {
+    match rest.act(&principal, Action::Signals(session)).await? {
         Outcome::Signals(all) => Ok(Json(api::SignalList { signals: all.into_iter().map(signal).collect() })),
         other => Err(unexpected(&other)),
     }

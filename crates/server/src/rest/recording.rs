@@ -5,29 +5,29 @@ use axum::extract::{Extension, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
-use super::error::Refusal;
 use super::extract::{Params, Session};
-use super::{Rest, stream, unexpected};
+use super::{Rest, body_stream, unexpected};
 use crate::action::{Action, CastVersion, Outcome};
-use crate::identity::Principal;
+use crate::auth::principal::Principal;
+use crate::http::problem::ProblemResponse;
 
 pub(super) async fn recording(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Session(session): Session,
     Params(query): Params<api::RecordingQuery>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ProblemResponse> {
     let version = match query.version {
         None | Some(2) => CastVersion::V2,
         Some(3) => CastVersion::V3,
-        Some(other) => return Err(Refusal::field("version", format!("{other} is neither 2 nor 3"))),
+        Some(other) => return Err(ProblemResponse::field("version", format!("{other} is neither 2 nor 3"))),
     };
-    let pages = match rest.act(&who, Action::Recording(session, version)).await? {
+    let pages = match rest.act(&principal, Action::Recording(session, version)).await? {
         Outcome::Recording(recording) => recording.take(),
         other => return Err(unexpected(&other)),
     };
     let body = pages.map_or_else(Body::empty, |pages| {
-        stream::body(pages, async |mut pages| {
+        body_stream::body(pages, async |mut pages| {
             let (page, pages) = tokio::task::spawn_blocking(move || (pages.next(), pages)).await?;
             Ok(page?.map(|page| (page.into(), pages)))
         })

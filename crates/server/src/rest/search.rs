@@ -3,12 +3,12 @@
 use axum::Json;
 use axum::extract::{Extension, State};
 
-use super::error::Refusal;
 use super::extract::{self, Params, Session};
 use super::output::to_since;
 use super::{Rest, unexpected};
 use crate::action::{Action, FoundView, Outcome, OutputKind, Search, Since};
-use crate::identity::Principal;
+use crate::auth::principal::Principal;
+use crate::http::problem::ProblemResponse;
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 
@@ -17,28 +17,28 @@ const MATCHES: usize = 100;
 
 pub(super) async fn search(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Session(session): Session,
     Params(query): Params<api::SearchQuery>,
-) -> Result<Json<api::SearchAnswer>, Refusal> {
-    match rest.act(&who, Action::Search(to_search(session, &query)?)).await? {
+) -> Result<Json<api::SearchAnswer>, ProblemResponse> {
+    match rest.act(&principal, Action::Search(to_search(session, &query)?)).await? {
         Outcome::Found(view) => Ok(Json(answer(view))),
         other => Err(unexpected(&other)),
     }
 }
 
-fn to_search(session: SessionId, query: &api::SearchQuery) -> Result<Search, Refusal> {
+fn to_search(session: SessionId, query: &api::SearchQuery) -> Result<Search, ProblemResponse> {
     let command = query
         .command_id
         .as_deref()
-        .map(|id| CommandId::parse(id).ok_or_else(|| Refusal::field("commandId", "must be an id such as c7")));
+        .map(|id| CommandId::parse(id).ok_or_else(|| ProblemResponse::field("commandId", "must be an id such as c7")));
     let pattern = extract::pattern("q", Some(&query.q))?;
     Ok(Search {
         session,
         since: query.since.as_deref().map_or(Ok(Since::First), to_since)?,
         command: command.transpose()?,
         kind: query.kind.map(to_kind),
-        pattern: pattern.ok_or_else(|| Refusal::field("q", "must be a regular expression"))?,
+        pattern: pattern.ok_or_else(|| ProblemResponse::field("q", "must be a regular expression"))?,
         limit: extract::count("limit", query.limit, MATCHES, 1, limits::SEARCH_MATCHES_MAX)?,
     })
 }

@@ -9,11 +9,11 @@ use axum::extract::{Extension, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::error::Refusal;
 use super::extract::{self, Body, Key, LongBody, Params, Session};
-use super::{Rest, actions, convert, unexpected};
+use super::{Rest, convert, named_actions, unexpected};
 use crate::action::{Action, Create, Limit, Limits, List, Otherwise, Outcome, SessionStatus, Terminate};
-use crate::identity::Principal;
+use crate::auth::principal::Principal;
+use crate::http::problem::ProblemResponse;
 use crate::limits;
 
 /// A page of a list; a thousand sessions are 1 MB of JSON.
@@ -23,11 +23,11 @@ const PAGE_MAX: usize = 1_000;
 
 pub(super) async fn create(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Key(key): Key,
     Body(body): LongBody<api::CreateRequest>,
-) -> Result<Response, Refusal> {
-    match rest.act(&who, Action::Create(Box::new(to_create(body, key)?))).await? {
+) -> Result<Response, ProblemResponse> {
+    match rest.act(&principal, Action::Create(Box::new(to_create(body, key)?))).await? {
         Outcome::Session(view) => {
             let session = convert::session(*view, &rest.authority);
             let place = HeaderValue::from_str(&format!("/terminals/{}", session.id));
@@ -39,27 +39,30 @@ pub(super) async fn create(
     }
 }
 
-fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Refusal> {
+fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, ProblemResponse> {
     let size = body.dimensions.map(|d| extract::size("dimensions.", d)).transpose()?;
     if body.name.as_ref().is_some_and(|n| !is_name(n)) {
         let most = limits::NAME_CHARS_MAX;
-        return Err(Refusal::field("name", format!("must be 1 to {most} characters without control characters")));
+        return Err(ProblemResponse::field(
+            "name",
+            format!("must be 1 to {most} characters without control characters"),
+        ));
     }
     if body.cwd.as_ref().is_some_and(|c| !c.starts_with('/') || c.contains('\0')) {
-        return Err(Refusal::field("cwd", "must be an absolute path"));
+        return Err(ProblemResponse::field("cwd", "must be an absolute path"));
     }
     if body.fallback_cwd.as_ref().is_some_and(|c| !c.starts_with('/') || c.contains('\0')) {
-        return Err(Refusal::field("fallbackCwd", "must be an absolute path"));
+        return Err(ProblemResponse::field("fallbackCwd", "must be an absolute path"));
     }
     if body.profile.as_ref().is_some_and(String::is_empty) {
-        return Err(Refusal::field("profile", "must be a profile's name"));
+        return Err(ProblemResponse::field("profile", "must be a profile's name"));
     }
     if body.shell.as_ref().is_some_and(|s| s.is_empty() || s.contains('\0')) {
-        return Err(Refusal::field("shell", "must be a name such as bash, or a path"));
+        return Err(ProblemResponse::field("shell", "must be a name such as bash, or a path"));
     }
     for (name, value) in &body.env {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-            return Err(Refusal::field("env", "a name is not empty and holds no `=`, and nothing holds a NUL"));
+            return Err(ProblemResponse::field("env", "a name is not empty and holds no `=`, and nothing holds a NUL"));
         }
     }
     Ok(Create {
@@ -79,7 +82,7 @@ fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Re
             max_age: lifetime("maxAge", body.max_age)?,
             ..body.limits.map(to_limits).transpose()?.unwrap_or_default()
         },
-        reactions: actions::reactions(body.actions)?,
+        reactions: named_actions::reactions(body.actions)?,
         key,
         // What only a stdio client has.
         ..Create::default()
@@ -87,30 +90,32 @@ fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Re
 }
 
 /// Seconds, with fractions; zero is none.
-fn lifetime(field: &'static str, value: Option<f64>) -> Result<Option<Duration>, Refusal> {
+fn lifetime(field: &'static str, value: Option<f64>) -> Result<Option<Duration>, ProblemResponse> {
     let Some(value) = value else { return Ok(None) };
     let most = limits::LIFETIME_MAX.as_secs_f64();
     // Less than the shell needs to start would be a session that nobody can have meant.
     if value != 0.0 && !(limits::LIMIT_MIN..=most).contains(&value) {
-        return Err(Refusal::field(field, format!("{value} is neither 0 nor from 0.01 to {most} seconds")));
+        return Err(ProblemResponse::field(field, format!("{value} is neither 0 nor from 0.01 to {most} seconds")));
     }
     Ok(Some(Duration::from_secs_f64(value)))
 }
 
 /// Each within its bounds; docs/rest.md and the document name them.
-fn to_limits(wish: api::Limits) -> Result<Limits, Refusal> {
+fn to_limits(request: api::Limits) -> Result<Limits, ProblemResponse> {
     let figures = [
-        (Limit::CpuSeconds, wish.cpu_seconds),
-        (Limit::MemoryMb, wish.memory_mb.map(|n| n as f64)),
-        (Limit::Processes, wish.processes.map(|n| n as f64)),
-        (Limit::OpenFiles, wish.open_files.map(|n| n as f64)),
-        (Limit::OutputMb, wish.output_mb),
-        (Limit::OutputMbPerSecond, wish.output_mb_per_second),
-        (Limit::CommandSeconds, wish.command_seconds),
+        (Limit::CpuSeconds, request.cpu_seconds),
+        (Limit::MemoryMb, request.memory_mb.map(|n| n as f64)),
+        (Limit::Processes, request.processes.map(|n| n as f64)),
+        (Limit::OpenFiles, request.open_files.map(|n| n as f64)),
+        (Limit::OutputMb, request.output_mb),
+        (Limit::OutputMbPerSecond, request.output_mb_per_second),
+        (Limit::CommandSeconds, request.command_seconds),
     ];
     let mut limits = Limits::default();
     for (limit, value) in figures {
-        value.map_or(Ok(()), |value| limits.set(limit, value)).map_err(|why| Refusal::field(limit.field(), why))?;
+        value
+            .map_or(Ok(()), |value| limits.set(limit, value))
+            .map_err(|why| ProblemResponse::field(limit.field(), why))?;
     }
     Ok(limits)
 }
@@ -121,9 +126,9 @@ fn is_name(name: &str) -> bool {
 
 pub(super) async fn list(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Params(query): Params<api::SessionListQuery>,
-) -> Result<Json<api::SessionList>, Refusal> {
+) -> Result<Json<api::SessionList>, ProblemResponse> {
     let status = query.status.map(|status| match status {
         api::SessionStatus::Creating => SessionStatus::Creating,
         api::SessionStatus::Running => SessionStatus::Running,
@@ -132,7 +137,7 @@ pub(super) async fn list(
     let (limit, offset) = page(query.limit, query.offset)?;
     let is_newest_first = query.order.unwrap_or_default() == api::Order::Newest;
     let list = List { owner: query.owner, name: query.name, status, is_newest_first, limit, offset };
-    match rest.act(&who, Action::List(list)).await? {
+    match rest.act(&principal, Action::List(list)).await? {
         Outcome::Sessions(views, total) => {
             let terminals = views.into_iter().map(|v| convert::session(v, &rest.authority)).collect();
             Ok(Json(api::SessionList { terminals, total }))
@@ -142,7 +147,7 @@ pub(super) async fn list(
 }
 
 /// A page's size and start.
-pub(super) fn page(limit: Option<u64>, offset: Option<u64>) -> Result<(usize, usize), Refusal> {
+pub(super) fn page(limit: Option<u64>, offset: Option<u64>) -> Result<(usize, usize), ProblemResponse> {
     // JSON numbers are exact up to 2^53, and no list is longer.
     let offset = extract::count("offset", offset, 0, 0, 1 << 53)?;
     Ok((extract::count("limit", limit, PAGE, 1, PAGE_MAX)?, offset))
@@ -150,18 +155,18 @@ pub(super) fn page(limit: Option<u64>, offset: Option<u64>) -> Result<(usize, us
 
 pub(super) async fn show(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Session(id): Session,
-) -> Result<Json<api::TerminalSession>, Refusal> {
-    session(&rest, &who, Action::Show(id)).await
+) -> Result<Json<api::TerminalSession>, ProblemResponse> {
+    session(&rest, &principal, Action::Show(id)).await
 }
 
 pub(super) async fn environment(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Session(id): Session,
-) -> Result<Json<api::SessionEnvironment>, Refusal> {
-    match rest.act(&who, Action::Environment(id)).await? {
+) -> Result<Json<api::SessionEnvironment>, ProblemResponse> {
+    match rest.act(&principal, Action::Environment(id)).await? {
         Outcome::Environment(view) => Ok(Json(convert::environment(*view))),
         other => Err(unexpected(&other)),
     }
@@ -170,10 +175,10 @@ pub(super) async fn environment(
 /// Does an action that answers with the session.
 pub(super) async fn session(
     rest: &Rest,
-    who: &Principal,
+    principal: &Principal,
     action: Action,
-) -> Result<Json<api::TerminalSession>, Refusal> {
-    match rest.act(who, action).await? {
+) -> Result<Json<api::TerminalSession>, ProblemResponse> {
+    match rest.act(principal, action).await? {
         Outcome::Session(view) => Ok(Json(convert::session(*view, &rest.authority))),
         other => Err(unexpected(&other)),
     }
@@ -181,16 +186,16 @@ pub(super) async fn session(
 
 pub(super) async fn terminate(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Session(session): Session,
     Params(query): Params<api::TerminateQuery>,
     Body(body): Body<api::TerminateQuery>,
-) -> Result<Json<api::Terminated>, Refusal> {
+) -> Result<Json<api::Terminated>, ProblemResponse> {
     let asked = in_one_place(query, body)?;
     let signo = asked.signal.map(|s| extract::signal("signal", &s)).transpose()?;
     let grace = asked.grace_seconds.map(grace).transpose()?;
-    let wish = Terminate { session, force: asked.force, signo, grace, purges: asked.purge };
-    match rest.act(&who, Action::Terminate(wish)).await? {
+    let request = Terminate { session, force: asked.force, signo, grace, purges: asked.purge };
+    match rest.act(&principal, Action::Terminate(request)).await? {
         Outcome::Terminated(view) => Ok(Json(api::Terminated {
             session: convert::session(view.session, &rest.authority),
             killed: view.killed,
@@ -203,34 +208,34 @@ pub(super) async fn terminate(
 }
 
 /// The parameters of a DELETE, which clients send in the query or as a JSON body.
-fn in_one_place(query: api::TerminateQuery, body: api::TerminateQuery) -> Result<api::TerminateQuery, Refusal> {
+fn in_one_place(query: api::TerminateQuery, body: api::TerminateQuery) -> Result<api::TerminateQuery, ProblemResponse> {
     let none = api::TerminateQuery::default();
     match (query == none, body == none) {
         (_, true) => Ok(query),
         (true, false) => Ok(body),
         (false, false) => {
             let why = "parameters stand in the query and in the body; put all of them into one of the two";
-            Err(Refusal::new(ErrorCode::InvalidField, why))
+            Err(ProblemResponse::new(ErrorCode::InvalidField, why))
         }
     }
 }
 
-fn grace(seconds: f64) -> Result<Duration, Refusal> {
+fn grace(seconds: f64) -> Result<Duration, ProblemResponse> {
     let most = limits::GRACE_MAX.as_secs_f64();
     let is_fine = (0.0..=most).contains(&seconds);
     is_fine
         .then(|| Duration::from_secs_f64(seconds))
-        .ok_or_else(|| Refusal::field("graceSeconds", format!("{seconds} is not from 0 to {most}")))
+        .ok_or_else(|| ProblemResponse::field("graceSeconds", format!("{seconds} is not from 0 to {most}")))
 }
 
 pub(super) async fn resize(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Session(id): Session,
     Body(body): Body<api::Dimensions>,
-) -> Result<Json<api::TerminalSession>, Refusal> {
+) -> Result<Json<api::TerminalSession>, ProblemResponse> {
     let (cols, rows) = extract::size("", body)?;
-    session(&rest, &who, Action::Resize { session: id, cols, rows }).await
+    session(&rest, &principal, Action::Resize { session: id, cols, rows }).await
 }
 
 #[cfg(test)]

@@ -5,28 +5,28 @@ use axum::extract::{Extension, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::error::Refusal;
 use super::extract::Body;
 use super::{Rest, unexpected};
 use crate::action::{Action, Outcome};
-use crate::identity::{Place, Principal};
+use crate::auth::principal::{Principal, TicketTarget};
+use crate::http::problem::ProblemResponse;
 use crate::ids::SessionId;
 
 pub(super) async fn create(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Body(body): Body<api::TicketRequest>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ProblemResponse> {
     let place = match (body.session, body.page) {
-        (Some(session), None) => {
-            Place::Socket(SessionId::parse(&session).map_err(|_| Refusal::field("session", "must be a session's id"))?)
-        }
-        (None, Some(api::TicketPage::Docs)) => Place::Docs,
-        (None, None) => return Err(Refusal::field("session", "one of session and page is needed")),
-        (Some(_), Some(_)) => return Err(Refusal::field("page", "only one of session and page can be given")),
+        (Some(session), None) => TicketTarget::Socket(
+            SessionId::parse(&session).map_err(|_| ProblemResponse::field("session", "must be a session's id"))?,
+        ),
+        (None, Some(api::TicketPage::Docs)) => TicketTarget::Docs,
+        (None, None) => return Err(ProblemResponse::field("session", "one of session and page is needed")),
+        (Some(_), Some(_)) => return Err(ProblemResponse::field("page", "only one of session and page can be given")),
     };
     let may_write = body.scope == api::TicketScope::Write;
-    match rest.act(&who, Action::Ticket { place, may_write }).await? {
+    match rest.act(&principal, Action::Ticket { place, may_write }).await? {
         Outcome::Ticket(made) => {
             let ticket = api::Ticket { ticket: made.ticket, expires_in: made.lifetime.as_secs() };
             Ok((StatusCode::CREATED, [(header::CACHE_CONTROL, "no-store")], Json(ticket)).into_response())

@@ -7,25 +7,25 @@ use axum::extract::{Extension, Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::error::Refusal;
 use super::extract::Body;
 use super::{Rest, convert, unexpected};
 use crate::action::{Action, Outcome, TokenView};
-use crate::identity::{Principal, Scope};
+use crate::auth::principal::{Principal, Scope};
+use crate::http::problem::ProblemResponse;
 use crate::limits;
 
 pub(super) async fn create(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     Body(body): Body<api::TokenRequest>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ProblemResponse> {
     let lifetime = body.expires_in.map(lifetime).transpose()?;
     let scope = match body.scope {
         api::TokenScope::Read => Scope::Read,
         api::TokenScope::Write => Scope::Write,
         api::TokenScope::Admin => Scope::Admin,
     };
-    match rest.act(&who, Action::MakeToken { name: body.name, scope, lifetime }).await? {
+    match rest.act(&principal, Action::MakeToken { name: body.name, scope, lifetime }).await? {
         Outcome::FreshToken(made) => {
             let api::TokenInfo { name, scope, created_at, expires_at } = info(made.view);
             let token = api::NewToken { token: made.token, name, scope, created_at, expires_at };
@@ -36,19 +36,19 @@ pub(super) async fn create(
 }
 
 /// Seconds, with fractions; zero would be a token that was never good.
-fn lifetime(seconds: f64) -> Result<Duration, Refusal> {
+fn lifetime(seconds: f64) -> Result<Duration, ProblemResponse> {
     let most = limits::TOKEN_LIFETIME_MAX;
     let given = Duration::try_from_secs_f64(seconds).ok().filter(|d| !d.is_zero() && *d <= most);
     given.ok_or_else(|| {
-        Refusal::field("expiresIn", format!("must be more than 0 and at most {} seconds", most.as_secs()))
+        ProblemResponse::field("expiresIn", format!("must be more than 0 and at most {} seconds", most.as_secs()))
     })
 }
 
 pub(super) async fn list(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
-) -> Result<Json<api::TokenList>, Refusal> {
-    match rest.act(&who, Action::Tokens).await? {
+    Extension(principal): Extension<Principal>,
+) -> Result<Json<api::TokenList>, ProblemResponse> {
+    match rest.act(&principal, Action::Tokens).await? {
         Outcome::Tokens(views) => Ok(Json(api::TokenList { tokens: views.into_iter().map(info).collect() })),
         other => Err(unexpected(&other)),
     }
@@ -56,12 +56,12 @@ pub(super) async fn list(
 
 pub(super) async fn revoke(
     State(rest): State<Rest>,
-    Extension(who): Extension<Principal>,
+    Extension(principal): Extension<Principal>,
     name: Option<Path<String>>,
-) -> Result<Json<api::TokenInfo>, Refusal> {
+) -> Result<Json<api::TokenInfo>, ProblemResponse> {
     // What is not UTF-8 is no token's name either.
     let name = name.map(|Path(name)| name.chars().take(limits::TOKEN_NAME_CHARS_MAX + 1).collect()).unwrap_or_default();
-    match rest.act(&who, Action::RevokeToken { name }).await? {
+    match rest.act(&principal, Action::RevokeToken { name }).await? {
         Outcome::Token(view) => Ok(Json(info(view))),
         other => Err(unexpected(&other)),
     }

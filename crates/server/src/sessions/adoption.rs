@@ -18,17 +18,17 @@ use sys::spawn::Step;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::feed::Published;
-use super::holders::{self, Liveness};
-use super::ledger::micros;
-use super::link::Link;
-use super::manager::{Handle, Manager, locked, row};
-use super::past::{self, Past};
+use super::ended_session::{self, EndedSession};
+use super::holder_connection::HolderConnection;
+use super::holder_liveness::{self, Liveness};
 use super::permits::Permits;
 use super::processes::Identity;
+use super::registry::{Handle, Registry, locked, row};
 use super::session::{Session, Shared};
+use super::timeline::micros;
 use super::unreachable::{Hindrance, Unreachable};
-use super::{bounds, launch, snapshot, supervision};
+use super::viewer_cursor::Published;
+use super::{cgroup_plan, holder_process, supervision, views};
 use crate::action::ActionError;
 use crate::ids::SessionId;
 use crate::limits;
@@ -66,42 +66,42 @@ struct Opened {
     events: Option<EventsReader>,
 }
 
-impl Manager {
+impl Registry {
     /// Waits for the greeting of a holder that was just started, and gives the session its actor.
     pub(super) async fn take_on(
         self: &Arc<Self>,
         id: &SessionId,
         folder: PathBuf,
-        mut link: Link,
+        mut connection: HolderConnection,
     ) -> Result<Handle, ActionError> {
-        let early = match tokio::time::timeout(GREETING, greeting(&mut link)).await {
+        let early = match tokio::time::timeout(GREETING, greeting(&mut connection)).await {
             Ok(Ok(early)) => early,
             Ok(Err(refused)) => return Err(not_started(&folder, refused)),
             Err(_) => return Err(ActionError::Start { why: "the holder does not answer".to_owned() }),
         };
         let opened = self.open(id, &folder).map_err(|e| start_error("the session's folder", &e))?;
-        Ok(self.seat(opened, link, early))
+        Ok(self.seat(opened, connection, early))
     }
 
     fn open(&self, id: &SessionId, folder: &Path) -> io::Result<Opened> {
-        let (shared, damage) = past::open(id, folder, &self.store())?;
-        Ok(Opened { shared: Arc::new(shared), damage, events: past::events(folder)? })
+        let (shared, damage) = ended_session::open(id, folder, &self.store())?;
+        Ok(Opened { shared: Arc::new(shared), damage, events: ended_session::events(folder)? })
     }
 
     /// Gives a session its actor.
-    fn seat(self: &Arc<Self>, opened: Opened, link: Link, early: Vec<FromHolder>) -> Handle {
+    fn seat(self: &Arc<Self>, opened: Opened, connection: HolderConnection, early: Vec<FromHolder>) -> Handle {
         let Opened { shared, damage, events } = opened;
         let (mailbox, requests) = mpsc::channel(limits::MAILBOX_MAX);
         let (tail_sender, tail) = watch::channel(Tail::default());
         let (feed_sender, feed) = watch::channel(Published::default());
         let mut session = Session::new(
             Arc::clone(&shared),
-            link,
+            connection,
             events,
             requests,
             (tail_sender, feed_sender),
             early,
-            Arc::clone(&self.bulletin),
+            Arc::clone(&self.event_log),
         );
         damage.into_iter().for_each(|what| session.is_damaged(what));
         let handle = Handle {
@@ -134,7 +134,7 @@ impl Manager {
         for id in folders {
             let row = rows.remove(id.as_str());
             let folder = self.folder().join(id.as_str());
-            if row.as_ref().is_some_and(|row| row.ended_us.is_some()) && launch::connect(&folder).is_err() {
+            if row.as_ref().is_some_and(|row| row.ended_us.is_some()) && holder_process::connect(&folder).is_err() {
                 continue;
             }
             let since = Instant::now();
@@ -198,10 +198,10 @@ impl Manager {
             Adopting { id, folder, row: Some(row(&shared, None)), since: Instant::now(), unsettled: None, met: None };
         drop(shared);
         self.mark_as(&adopting, Hindrance::Faulty, why);
-        if let Liveness::Alive(holder) = holders::look(&adopting.folder, None) {
+        if let Liveness::Alive(holder) = holder_liveness::look(&adopting.folder, None) {
             let mut stopping = self.stopping.subscribe();
             tokio::select! {
-                _ = holders::ends_within(holder, FOR_EVER) => {}
+                _ = holder_liveness::ends_within(holder, FOR_EVER) => {}
                 _ = stopping.wait_for(|stopping| *stopping) => return,
             }
         }
@@ -217,21 +217,21 @@ impl Manager {
                 tried = self.try_to_adopt(&mut adopting) => tried,
                 _ = stopping.wait_for(|stopping| *stopping) => return,
             };
-            let (hindrance, why) = match tried {
+            let (unreachable_reason, why) = match tried {
                 Tried::Settled => break,
-                Tried::Not(hindrance, why) => (hindrance, why),
+                Tried::Not(unreachable_reason, why) => (unreachable_reason, why),
             };
-            if hindrance != Hindrance::Silent || adopting.since.elapsed() >= limits::ADOPT_PATIENCE {
-                self.mark_as(&adopting, hindrance, why);
+            if unreachable_reason != Hindrance::Silent || adopting.since.elapsed() >= limits::ADOPT_PATIENCE {
+                self.mark_as(&adopting, unreachable_reason, why);
                 adopting.unsettled = None;
             }
             let ends = async {
-                match holders::look(&adopting.folder, adopting.met) {
-                    Liveness::Alive(holder) if hindrance == Hindrance::Silent => {
-                        holders::ends_within(holder, pause).await
+                match holder_liveness::look(&adopting.folder, adopting.met) {
+                    Liveness::Alive(holder) if unreachable_reason == Hindrance::Silent => {
+                        holder_liveness::ends_within(holder, pause).await
                     }
                     // Damage does not heal.
-                    Liveness::Alive(holder) => holders::ends_within(holder, FOR_EVER).await,
+                    Liveness::Alive(holder) => holder_liveness::ends_within(holder, FOR_EVER).await,
                     _ => false,
                 }
             };
@@ -249,17 +249,17 @@ impl Manager {
         self.unmark(&adopting.id);
     }
 
-    fn mark_as(&self, adopting: &Adopting, hindrance: Hindrance, why: String) {
+    fn mark_as(&self, adopting: &Adopting, unreachable_reason: Hindrance, why: String) {
         let Adopting { id, folder, row, met, .. } = adopting;
-        let unreachable = Unreachable::new(id, folder.clone(), row.as_ref(), (hindrance, why), *met);
+        let unreachable = Unreachable::new(id, folder.clone(), row.as_ref(), (unreachable_reason, why), *met);
         self.remember_key(&unreachable.meta, id);
         self.mark(unreachable);
     }
 
     async fn try_to_adopt(self: &Arc<Self>, adopting: &mut Adopting) -> Tried {
-        let (stream, met) = match launch::connect(&adopting.folder) {
+        let (stream, met) = match holder_process::connect(&adopting.folder) {
             Ok(connected) => connected,
-            Err(e) if launch::is_passing(&e) => {
+            Err(e) if holder_process::is_passing(&e) => {
                 return Tried::Not(Hindrance::Silent, format!("its holder cannot be asked now: {e}"));
             }
             Err(e) => return self.without_socket(adopting, &e).await,
@@ -272,10 +272,10 @@ impl Manager {
             adopting.unsettled = None;
             return Tried::Not(Hindrance::Silent, why.to_owned());
         }
-        let mut link = Link::new(stream);
-        link.send(&ToHolder::Hello { protocol: PROTOCOL, attaches: true });
+        let mut connection = HolderConnection::new(stream);
+        connection.send(&ToHolder::Hello { protocol: PROTOCOL, attaches: true });
         let greeted = {
-            let mut greeting = std::pin::pin!(greeting(&mut link));
+            let mut greeting = std::pin::pin!(greeting(&mut connection));
             match tokio::time::timeout_at(adopting.since + limits::ADOPT_PATIENCE, &mut greeting).await {
                 Ok(greeted) => greeted,
                 Err(_) => {
@@ -289,18 +289,18 @@ impl Manager {
         let Ok(mut early) = greeted else {
             return Tried::Not(Hindrance::Silent, "the connection to its holder broke".to_owned());
         };
-        first_look(&mut link, &mut early).await;
+        first_look(&mut connection, &mut early).await;
         let opened = self.open(&adopting.id, &adopting.folder);
-        self.bulletin.metrics.adopted(opened.is_ok());
+        self.event_log.metrics.adopted(opened.is_ok());
         let opened = match opened {
             Ok(opened) => opened,
-            Err(e) if launch::is_passing(&e) => {
+            Err(e) if holder_process::is_passing(&e) => {
                 return Tried::Not(Hindrance::Silent, format!("its folder cannot be opened now: {e}"));
             }
             Err(e) => return Tried::Not(Hindrance::Damaged, format!("what is on disk of it is damaged: {e}")),
         };
-        let handle = self.seat(opened, link, early);
-        self.heed_client(&handle);
+        let handle = self.seat(opened, connection, early);
+        self.check_client(&handle);
         if adopting.row.is_none() {
             // The history was lost, and the actor keeps the newest commands only.
             let (manager, id) = (Arc::clone(self), adopting.id.clone());
@@ -311,7 +311,7 @@ impl Manager {
     }
 
     /// Until it comes back a client of before the restart counts as gone.
-    fn heed_client(self: &Arc<Self>, handle: &Handle) {
+    fn check_client(self: &Arc<Self>, handle: &Handle) {
         let Some(client) = &handle.shared.meta.client else { return };
         if !self.knows_client(client) {
             self.client_gone(client, handle.shared.meta.detach);
@@ -320,7 +320,7 @@ impl Manager {
 
     /// Nobody listens: its holder has ended, or not begun to listen, or its socket is gone.
     async fn without_socket(self: &Arc<Self>, adopting: &Adopting, error: &io::Error) -> Tried {
-        let liveness = holders::look(&adopting.folder, adopting.met);
+        let liveness = holder_liveness::look(&adopting.folder, adopting.met);
         match liveness {
             Liveness::Alive((pid, _)) => {
                 let why = format!("its holder (process {pid}) cannot be reached at its socket: {error}");
@@ -347,12 +347,12 @@ impl Manager {
             return;
         }
         let past = self.record(id);
-        if let Some(what) = past.as_ref().and_then(|past| past.ledger.damage.as_ref()) {
+        if let Some(what) = past.as_ref().and_then(|past| past.timeline.damage.as_ref()) {
             tracing::error!(session = %id, what, "the session's folder is damaged");
         }
-        if past.as_ref().is_none_or(|past| past.ledger.exit.is_none()) {
+        if past.as_ref().is_none_or(|past| past.timeline.exit.is_none()) {
             match liveness {
-                Liveness::Dead(dead) => drop(holders::sweep(id, dead)),
+                Liveness::Dead(dead) => drop(holder_liveness::sweep(id, dead)),
                 Liveness::Copy((holder, _)) => {
                     tracing::warn!(session = %id, holder, "the folder is a copy: its session lives elsewhere and is left alone");
                 }
@@ -370,11 +370,11 @@ impl Manager {
             });
         };
         if !matches!(liveness, Liveness::Copy(_)) {
-            bounds::remove(&past.shared.spec);
+            cgroup_plan::remove(&past.shared.spec);
         }
-        if let Some(command) = past.ledger.commands.back() {
+        if let Some(command) = past.timeline.commands.back() {
             // It ended with its session.
-            self.store().put_command_in_time(snapshot::history_row(id, command));
+            self.store().put_command_in_time(views::history_row(id, command));
         }
         self.remember_key(&past.shared.meta, id);
         self.remember_default(&past.shared.meta, id);
@@ -382,13 +382,13 @@ impl Manager {
     }
 
     /// Puts every command that has ended into the history, from the session's folder.
-    pub(super) fn record(&self, id: &SessionId) -> Option<Past> {
-        let put = |command: &_| self.store().put_command_in_time(snapshot::history_row(id, command));
-        let past = Past::replay(id, &self.folder().join(id.as_str()), &self.store(), put);
+    pub(super) fn record(&self, id: &SessionId) -> Option<EndedSession> {
+        let put = |command: &_| self.store().put_command_in_time(views::history_row(id, command));
+        let past = EndedSession::replay(id, &self.folder().join(id.as_str()), &self.store(), put);
         past.inspect_err(|e| tracing::warn!(session = %id, error = %e, "its folder cannot be read")).ok()
     }
 
-    fn remember_key(&self, meta: &super::meta::Meta, id: &SessionId) {
+    fn remember_key(&self, meta: &super::session_metadata::SessionMetadata, id: &SessionId) {
         if let Some(key) = &meta.key {
             locked(&self.keys).insert((meta.owner.clone(), key.clone()), id.clone());
         }
@@ -429,7 +429,7 @@ fn give_up(folder: &Path) -> io::Result<()> {
         Ok(()) | Err(_) => {}
     }
     if let Ok(spec) = Spec::load(folder) {
-        bounds::remove(&spec);
+        cgroup_plan::remove(&spec);
     }
     std::fs::remove_dir_all(folder)
 }
@@ -443,10 +443,10 @@ enum NoGreeting {
 }
 
 /// The first frames of a holder, up to its greeting.
-async fn greeting(link: &mut Link) -> Result<Vec<FromHolder>, NoGreeting> {
+async fn greeting(connection: &mut HolderConnection) -> Result<Vec<FromHolder>, NoGreeting> {
     let mut early = Vec::new();
     loop {
-        for frame in link.receive().await.map_err(NoGreeting::Ended)? {
+        for frame in connection.receive().await.map_err(NoGreeting::Ended)? {
             if let FromHolder::Done { seq: 0, status: Status::Failed, value } = frame {
                 return Err(NoGreeting::Refused(value));
             }
@@ -460,12 +460,12 @@ async fn greeting(link: &mut Link) -> Result<Vec<FromHolder>, NoGreeting> {
 
 /// Waits for the first look at what a running command does, which comes behind the greeting: before it nobody could be told
 /// whether the command wants input.
-async fn first_look(link: &mut Link, early: &mut Vec<FromHolder>) {
+async fn first_look(connection: &mut HolderConnection, early: &mut Vec<FromHolder>) {
     let runs = early.iter().any(|frame| matches!(frame, FromHolder::Hello(hello) if hello.command != 0));
     let heard = async {
         while runs && !early.iter().any(|frame| matches!(frame, FromHolder::State(_))) {
             // The actor learns of an end of the connection by itself.
-            let Ok(frames) = link.receive().await else { return };
+            let Ok(frames) = connection.receive().await else { return };
             early.extend(frames);
         }
     };
@@ -475,13 +475,13 @@ async fn first_look(link: &mut Link, early: &mut Vec<FromHolder>) {
 /// The error of a session that could not be started because of this: the machine's want of something, or another.
 pub(super) fn start_error(what: &str, error: &io::Error) -> ActionError {
     let why = format!("{what}: {error}");
-    if launch::is_passing(error) { ActionError::Exhausted { why } } else { ActionError::Start { why } }
+    if holder_process::is_passing(error) { ActionError::Exhausted { why } } else { ActionError::Start { why } }
 }
 
 /// The same of an error of which only the words are there.
 pub(super) fn start_error_of(why: String) -> ActionError {
     let errno = errno_of(&why).map(io::Error::from_raw_os_error);
-    if errno.is_some_and(|e| launch::is_passing(&e)) {
+    if errno.is_some_and(|e| holder_process::is_passing(&e)) {
         ActionError::Exhausted { why }
     } else {
         ActionError::Start { why }

@@ -8,13 +8,13 @@ use std::time::SystemTime;
 
 use holder::spec::Spec;
 
-use super::ledger::micros;
-use super::manager::{Found, Handle, Manager, NODE, locked, on_disk};
-use super::meta::Meta;
+use super::registry::{Found, Handle, NODE, Registry, locked, on_disk};
 use super::reports::fnv;
-use super::{TAG, bounds};
+use super::session_metadata::SessionMetadata;
+use super::timeline::micros;
+use super::{TAG, cgroup_plan};
 use crate::action::{ActionError, Create, SessionView};
-use crate::identity::Principal;
+use crate::auth::principal::Principal;
 use crate::ids::SessionId;
 use crate::limits;
 use crate::profile::StartFiles;
@@ -47,50 +47,59 @@ const NOT_INHERITED: [&[u8]; 21] = [
     b"_",
 ];
 
-impl Manager {
+impl Registry {
     /// Starts a session, or finds the one that the same request started before; that one may have ended since.
-    pub(super) async fn create(self: &Arc<Self>, who: &Principal, wish: &Create) -> Result<SessionView, ActionError> {
+    pub(super) async fn create(
+        self: &Arc<Self>,
+        principal: &Principal,
+        request: &Create,
+    ) -> Result<SessionView, ActionError> {
         // Without a key two creations are two sessions; with one, the second must find the first.
         let mut turn = None;
-        if let Some(key) = &wish.key {
-            turn = Some(self.creating.of(format!("key {:?} {key}", self.owner(who, wish)?)).await);
+        if let Some(key) = &request.key {
+            turn = Some(self.creating.of(format!("key {:?} {key}", self.owner(principal, request)?)).await);
             // It may be the key of a session that is just being adopted.
             self.adopted().await;
-            let earlier = locked(&self.keys).get(&(self.owner(who, wish)?, key.clone())).cloned();
+            let earlier = locked(&self.keys).get(&(self.owner(principal, request)?, key.clone())).cloned();
             let found = match &earlier {
-                Some(id) => self.find(who, id).await,
+                Some(id) => self.find(principal, id).await,
                 None => Err(ActionError::NoSession { id: String::new(), live: None }),
             };
             match found {
-                Ok(found) => return self.again_for(who, &found, wish).await,
+                Ok(found) => return self.again_for(principal, &found, request).await,
                 Err(ActionError::NoSession { .. }) => {}
                 Err(other) => return Err(other),
             }
         }
         let id = SessionId::random(NODE);
-        let spec = self.spec_of(&id, who, wish).await?;
+        let spec = self.spec_of(&id, principal, request).await?;
         let handle = self.launch(&id, &spec).await?;
         drop(turn);
-        self.begin(who, &handle).await;
-        self.view_of(who, &handle).await
+        self.begin(principal, &handle).await;
+        self.view_of(principal, &handle).await
     }
 
     /// The answer to a request with a key that was used before.
-    async fn again_for(&self, who: &Principal, found: &Found, wish: &Create) -> Result<SessionView, ActionError> {
-        if found.meta().asked.is_some_and(|asked| asked != asked_for(wish)) {
-            return Err(ActionError::KeyReused { key: wish.key.clone().unwrap_or_default() });
+    async fn again_for(
+        &self,
+        principal: &Principal,
+        found: &Found,
+        request: &Create,
+    ) -> Result<SessionView, ActionError> {
+        if found.meta().asked.is_some_and(|asked| asked != asked_for(request)) {
+            return Err(ActionError::KeyReused { key: request.key.clone().unwrap_or_default() });
         }
         match found {
-            Found::Live(handle) => self.view_of(who, handle).await,
+            Found::Live(handle) => self.view_of(principal, handle).await,
             Found::Unreachable(unreachable) => Ok(unreachable.view()),
-            Found::Past(past) => Ok(past.view()),
+            Found::EndedSession(past) => Ok(past.view()),
         }
     }
 
     /// As it is now, although it may end at this moment.
-    async fn view_of(&self, who: &Principal, handle: &Handle) -> Result<SessionView, ActionError> {
+    async fn view_of(&self, principal: &Principal, handle: &Handle) -> Result<SessionView, ActionError> {
         match self.live_view(handle).await {
-            Err(ActionError::Ended { .. }) => self.show(who, &handle.shared.id).await,
+            Err(ActionError::Ended { .. }) => self.show(principal, &handle.shared.id).await,
             view => view,
         }
     }
@@ -99,28 +108,28 @@ impl Manager {
     pub(super) async fn spec_of(
         self: &Arc<Self>,
         id: &SessionId,
-        who: &Principal,
-        wish: &Create,
+        principal: &Principal,
+        request: &Create,
     ) -> Result<Spec, ActionError> {
-        let (manager, id, who, wish) = (Arc::clone(self), id.clone(), who.clone(), wish.clone());
-        on_disk(move || manager.spec(&id, &who, &wish)).await
+        let (manager, id, principal, request) = (Arc::clone(self), id.clone(), principal.clone(), request.clone());
+        on_disk(move || manager.spec(&id, &principal, &request)).await
     }
 
-    fn spec(&self, id: &SessionId, who: &Principal, wish: &Create) -> Result<Spec, ActionError> {
-        let owner = self.owner(who, wish)?;
-        let name = checked_name(wish.name.as_deref())?;
-        let setting = self.setting(wish)?;
-        let (profile, otherwise) = (&setting.profile, &wish.otherwise);
-        let (cols, rows) = (wish.cols.or(profile.cols), wish.rows.or(profile.rows));
+    fn spec(&self, id: &SessionId, principal: &Principal, request: &Create) -> Result<Spec, ActionError> {
+        let owner = self.owner(principal, request)?;
+        let name = checked_name(request.name.as_deref())?;
+        let setting = self.setting(request)?;
+        let (profile, otherwise) = (&setting.profile, &request.otherwise);
+        let (cols, rows) = (request.cols.or(profile.cols), request.rows.or(profile.rows));
         let (cols, rows) = checked_size(cols.or(otherwise.cols), rows.or(otherwise.rows))?;
-        let mut env = setting.variables(wish)?;
+        let mut env = setting.variables(request)?;
         // Where a client is, another user may not be let in.
         let at_home = setting.user.as_ref().map(|_| PathBuf::from("~"));
-        let cwd = wish.cwd.as_ref().or(profile.cwd.as_ref()).or(at_home.as_ref()).or(otherwise.cwd.as_ref());
+        let cwd = request.cwd.as_ref().or(profile.cwd.as_ref()).or(at_home.as_ref()).or(otherwise.cwd.as_ref());
         let cwd = checked_directory(cwd, get(&env, b"HOME"))?;
         set_directory(&mut env, &cwd);
-        let login = wish.login || profile.login;
-        let shell = wish.shell.as_deref().or(profile.shell.as_deref()).or(otherwise.shell.as_deref());
+        let login = request.login || profile.login;
+        let shell = request.shell.as_deref().or(profile.shell.as_deref()).or(otherwise.shell.as_deref());
         let wanted = Wanted {
             shell,
             login,
@@ -137,26 +146,26 @@ impl Manager {
         }
         set(&mut env, b"TERM", profile.term.as_deref().unwrap_or("xterm-256color").as_bytes());
         set(&mut env, TAG.as_bytes(), id.as_str().as_bytes());
-        let limits = bounds::within(wish.limits.or(profile.limits.or(self.limits)), &self.limits_max)?;
-        let meta = Meta {
+        let limits = cgroup_plan::within(request.limits.or(profile.limits.or(self.limits)), &self.limits_max)?;
+        let meta = SessionMetadata {
             name,
             owner,
             shell: shell.name,
             login,
             created_us: micros(SystemTime::now()),
-            env: wish.env.clone(),
-            client: wish.client.clone(),
-            detach: wish.detach,
-            is_default: wish.is_default,
-            key: wish.key.clone(),
-            asked: wish.key.is_some().then(|| asked_for(wish)),
+            env: request.env.clone(),
+            client: request.client.clone(),
+            detach: request.detach,
+            is_default: request.is_default,
+            key: request.key.clone(),
+            asked: request.key.is_some().then(|| asked_for(request)),
             limits,
-            reactions: wish.reactions.clone(),
+            reactions: request.reactions.clone(),
             profile: setting.name,
             user: setting.user.as_ref().map(|user| user.name.clone()),
             startup: setting.profile.startup,
         };
-        let umask = setting.profile.umask.or(wish.umask).unwrap_or(self.umask);
+        let umask = setting.profile.umask.or(request.umask).unwrap_or(self.umask);
         let mut spec = Spec {
             session: id.to_string(),
             program: shell.program.into_os_string().into_vec(),
@@ -169,7 +178,7 @@ impl Manager {
             attests: shell.attests,
             journal_bytes_max: self.journal_bytes_max,
             may_splice: self.may_splice,
-            keeps_descendants: wish.keeps_descendants,
+            keeps_descendants: request.keeps_descendants,
             meta: meta.encode(),
             open_files: self.open_files,
             attestation_fd: shell.attestation_fd,
@@ -179,23 +188,23 @@ impl Manager {
             identity: setting.user.map(|user| [vec![user.uid, user.gid], user.groups].concat()).unwrap_or_default(),
             ..Spec::default()
         };
-        bounds::plan(&mut spec, id, &limits)?;
+        cgroup_plan::plan(&mut spec, id, &limits)?;
         Ok(spec)
     }
 
-    fn owner(&self, who: &Principal, wish: &Create) -> Result<String, ActionError> {
-        match &wish.owner {
-            Some(owner) if *owner != who.name && !who.is_admin() => {
+    fn owner(&self, principal: &Principal, request: &Create) -> Result<String, ActionError> {
+        match &request.owner {
+            Some(owner) if *owner != principal.name && !principal.is_admin() => {
                 Err(ActionError::Denied { why: "only an admin starts sessions for others; leave owner out".to_owned() })
             }
-            Some(owner) => checked_name(Some(owner)).map(|o| o.unwrap_or_else(|| who.name.clone())),
-            None => Ok(who.name.clone()),
+            Some(owner) => checked_name(Some(owner)).map(|o| o.unwrap_or_else(|| principal.name.clone())),
+            None => Ok(principal.name.clone()),
         }
     }
 }
 
 /// The same session once more, fresh: the original directory, environment and size under a new id.
-pub(super) fn again(old: &Spec, meta: &Meta, id: &SessionId) -> Result<Spec, ActionError> {
+pub(super) fn again(old: &Spec, meta: &SessionMetadata, id: &SessionId) -> Result<Spec, ActionError> {
     let tag = format!("{TAG}=");
     let mut spec = old.clone();
     spec.session = id.to_string();
@@ -204,23 +213,23 @@ pub(super) fn again(old: &Spec, meta: &Meta, id: &SessionId) -> Result<Spec, Act
             *entry = format!("{tag}{id}").into_bytes();
         }
     }
-    let meta = Meta { created_us: micros(SystemTime::now()), key: None, asked: None, ..meta.clone() };
+    let meta = SessionMetadata { created_us: micros(SystemTime::now()), key: None, asked: None, ..meta.clone() };
     spec.meta = meta.encode();
-    bounds::plan(&mut spec, id, &meta.limits)?;
+    cgroup_plan::plan(&mut spec, id, &meta.limits)?;
     Ok(spec)
 }
 
 /// A name for what a caller asked for, by which the same request is known again, also by a later version: its own words
 /// only, for what a connection adds may differ after a restart.
-fn asked_for(wish: &Create) -> u64 {
-    fnv(&super::again::created(wish))
+fn asked_for(request: &Create) -> u64 {
+    fnv(&super::idempotency::created(request))
 }
 
 /// What the names of variables begin with that are ours: those of a server's settings, and those that our scripts are told.
 pub(super) const RESERVED: &str = "PTYD_";
 
-pub(super) fn base_environment(wish: &Create) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let base: Vec<(Vec<u8>, Vec<u8>)> = match &wish.base_env {
+pub(super) fn base_environment(request: &Create) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let base: Vec<(Vec<u8>, Vec<u8>)> = match &request.base_env {
         Some(env) => env.as_ref().clone(),
         None => std::env::vars_os().map(|(n, v)| (n.into_vec(), v.into_vec())).collect(),
     };
@@ -328,12 +337,16 @@ mod tests {
     #[test]
     fn the_variable_for_the_directory_is_the_sessions_and_keeps_the_way_that_led_there() {
         let dir = tempfile::tempdir().expect("a directory");
-        let (real, link) = (dir.path().canonicalize().expect("it is there").join("real"), dir.path().join("link"));
+        let (real, connection) =
+            (dir.path().canonicalize().expect("it is there").join("real"), dir.path().join("link"));
         std::fs::create_dir(&real).expect("made");
-        std::os::unix::fs::symlink(&real, &link).expect("made");
-        for (told, cwd, expected) in
-            [(Some("/"), &link, &real), (None, &real, &real), (link.to_str(), &real, &link), (Some(""), &real, &real)]
-        {
+        std::os::unix::fs::symlink(&real, &connection).expect("made");
+        for (told, cwd, expected) in [
+            (Some("/"), &connection, &real),
+            (None, &real, &real),
+            (connection.to_str(), &real, &connection),
+            (Some(""), &real, &real),
+        ] {
             let mut env: Vec<_> = told.map(|told| (b"PWD".to_vec(), told.as_bytes().to_vec())).into_iter().collect();
             set_directory(&mut env, cwd);
             assert_eq!(env, [(b"PWD".to_vec(), expected.as_os_str().as_bytes().to_vec())], "{told:?}");
@@ -359,7 +372,7 @@ mod tests {
             "PTYD_TOKEN",
         ];
         let all = names.map(|n| (n.as_bytes().to_vec(), b"x".to_vec())).to_vec();
-        let wish = Create { base_env: Some(Arc::new(all)), ..Create::default() };
-        assert_eq!(base_environment(&wish), [(b"HOME".to_vec(), b"x".to_vec())]);
+        let request = Create { base_env: Some(Arc::new(all)), ..Create::default() };
+        assert_eq!(base_environment(&request), [(b"HOME".to_vec(), b"x".to_vec())]);
     }
 }

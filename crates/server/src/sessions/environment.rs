@@ -12,11 +12,11 @@ use sys::user::User;
 
 use super::adoption::start_error_of;
 use super::create::{RESERVED, base_environment, check_variable, from_home, get, set};
-use super::manager::{Found, Handle, Manager, locked};
-use super::{TAG, meta};
+use super::registry::{Found, Handle, Registry, locked};
+use super::{TAG, session_metadata};
 use crate::action::{ActionError, CommandStatus, Create, EnvironmentView, Execute, StartupFailure, Variables, Wait};
+use crate::auth::principal::Principal;
 use crate::config_file::ConfigFile;
-use crate::identity::Principal;
 use crate::ids::SessionId;
 use crate::limits;
 use crate::profile::{self, Profile, StartFiles};
@@ -34,15 +34,15 @@ pub(super) struct Setting {
     pub(super) user: Option<User>,
 }
 
-impl Manager {
+impl Registry {
     /// The profile that a wish names, else the one for all that name none.
-    pub(super) fn setting(&self, wish: &Create) -> Result<Setting, ActionError> {
+    pub(super) fn setting(&self, request: &Create) -> Result<Setting, ActionError> {
         let unreadable = |why: String| start_error_of(format!("the configuration file: {why}"));
         let file = self.config_file.as_deref().map(ConfigFile::read).transpose().map_err(unreadable)?;
         let mut profiles = file.unwrap_or_default().profiles;
-        let name = wish.profile.as_deref().unwrap_or(profile::DEFAULT);
+        let name = request.profile.as_deref().unwrap_or(profile::DEFAULT);
         let Some(profile) = profiles.remove(name) else {
-            if wish.profile.is_none() {
+            if request.profile.is_none() {
                 return Ok(Setting::default());
             }
             let there: Vec<_> = profiles.into_keys().collect();
@@ -55,16 +55,16 @@ impl Manager {
 
     /// The first prompt, and then the profile's own commands, before anybody else is told of the session. A client that goes
     /// away meanwhile does not keep the session from being made ready.
-    pub(super) async fn begin(self: &Arc<Self>, who: &Principal, handle: &Handle) {
+    pub(super) async fn begin(self: &Arc<Self>, principal: &Principal, handle: &Handle) {
         self.first_prompt(handle).await;
         if handle.shared.meta.startup.is_empty() {
             return;
         }
-        let (manager, who, handle) = (Arc::clone(self), who.clone(), handle.clone());
-        let _ = tokio::spawn(async move { manager.start_up(&who, &handle).await }).await;
+        let (manager, principal, handle) = (Arc::clone(self), principal.clone(), handle.clone());
+        let _ = tokio::spawn(async move { manager.start_up(&principal, &handle).await }).await;
     }
 
-    async fn start_up(self: &Arc<Self>, who: &Principal, handle: &Handle) {
+    async fn start_up(self: &Arc<Self>, principal: &Principal, handle: &Handle) {
         for command in &handle.shared.meta.startup {
             let execute = Execute {
                 session: handle.shared.id.clone(),
@@ -74,7 +74,7 @@ impl Manager {
                 key: None,
                 budget: 0,
             };
-            let (reason, may_go_on) = match self.execute(who, execute).await {
+            let (reason, may_go_on) = match self.execute(principal, execute).await {
                 Err(e) => (e.to_string(), false),
                 Ok(report) => match report.command {
                     Some(c) if c.status == CommandStatus::Running => {
@@ -99,19 +99,19 @@ impl Manager {
     /// What the shell of a session was started with.
     pub(super) async fn environment(
         &self,
-        who: &Principal,
+        principal: &Principal,
         session: &SessionId,
     ) -> Result<EnvironmentView, ActionError> {
-        let (shared, view) = match self.find_to_read(who, session).await? {
+        let (shared, view) = match self.find_to_read(principal, session).await? {
             Found::Live(handle) => (Arc::clone(&handle.shared), self.live_view(&handle).await),
             Found::Unreachable(unreachable) => return Err(unreachable.error()),
-            Found::Past(past) => (Arc::clone(&past.shared), Ok(past.view())),
+            Found::EndedSession(past) => (Arc::clone(&past.shared), Ok(past.view())),
         };
         let tools = view.map(|view| view.tools).unwrap_or_default();
         let variable = |entry: &Vec<u8>| {
             let at = entry.iter().position(|b| *b == b'=')?;
             let (name, value) = (entry.get(..at)?.to_vec(), entry.get(at + 1..)?);
-            let value = meta::shown_value(&String::from_utf8_lossy(&name), value);
+            let value = session_metadata::shown_value(&String::from_utf8_lossy(&name), value);
             // What only our scripts are told and take away again.
             let is_own = name.starts_with(RESERVED.as_bytes()) && name != TAG.as_bytes();
             (!is_own).then_some((name, value))
@@ -130,9 +130,9 @@ impl Manager {
 
 impl Setting {
     /// Every variable but those that the shell itself and the session's tag need.
-    pub(super) fn variables(&self, wish: &Create) -> Result<Variables, ActionError> {
+    pub(super) fn variables(&self, request: &Create) -> Result<Variables, ActionError> {
         let profile = &self.profile;
-        let mut env = base_environment(wish);
+        let mut env = base_environment(request);
         env.retain(|(name, _)| !profile.unset.iter().any(|unset| unset.as_bytes() == name));
         if let Some(user) = &self.user {
             env.retain(|(n, _)| !n.starts_with(b"XDG_") && !NOT_OF_ANOTHER_USER.contains(&n.as_slice()));
@@ -169,7 +169,7 @@ impl Setting {
             path.extend(get(&env, b"PATH").map(<[u8]>::to_vec));
             set(&mut env, b"PATH", &path.join(b":".as_slice()));
         }
-        for (name, value) in &wish.env {
+        for (name, value) in &request.env {
             check_variable(name, value)?;
             set(&mut env, name.as_bytes(), value.as_bytes());
         }
@@ -210,16 +210,16 @@ mod tests {
         Setting { name: Some("web".to_owned()), profile, user: None }
     }
 
-    fn wish(base: &[(&str, &str)], env: &[(&str, &str)]) -> Create {
+    fn request(base: &[(&str, &str)], env: &[(&str, &str)]) -> Create {
         let base = base.iter().map(|(n, v)| (n.as_bytes().to_vec(), v.as_bytes().to_vec())).collect();
         let env = env.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
         Create { base_env: Some(Arc::new(base)), env, ..Create::default() }
     }
 
-    fn shown(setting: &Setting, wish: &Create) -> Result<Vec<String>, String> {
+    fn shown(setting: &Setting, request: &Create) -> Result<Vec<String>, String> {
         let text =
             |(n, v): (Vec<u8>, Vec<u8>)| format!("{}={}", String::from_utf8_lossy(&n), String::from_utf8_lossy(&v));
-        let mut all: Vec<_> = setting.variables(wish).map_err(|e| e.to_string())?.into_iter().map(text).collect();
+        let mut all: Vec<_> = setting.variables(request).map_err(|e| e.to_string())?.into_iter().map(text).collect();
         all.sort();
         Ok(all)
     }
@@ -236,7 +236,7 @@ mod tests {
         let base =
             [("HOME", "/h"), ("PATH", "/bin"), ("A", "client"), ("GONE", "1"), ("LC_ALL", "de_DE"), ("LANG", "de_DE")];
         let expected = ["A=profile", "B=request", "HOME=/h", "LANG=C.UTF-8", "PATH=/h/bin:/opt/x:/bin"];
-        assert_eq!(shown(&setting, &wish(&base, &[("B", "request")])), Ok(expected.map(str::to_owned).into()));
+        assert_eq!(shown(&setting, &request(&base, &[("B", "request")])), Ok(expected.map(str::to_owned).into()));
     }
 
     #[test]
@@ -253,13 +253,13 @@ mod tests {
         let base =
             [("HOME", "/root"), ("USER", "root"), ("XDG_RUNTIME_DIR", "/run/user/0"), ("MAIL", "x"), ("KEPT", "1")];
         let expected = ["HOME=/home/ann", "KEPT=1", "LOGNAME=ann", "SHELL=/bin/sh", "USER=ann"];
-        assert_eq!(shown(&setting, &wish(&base, &[])), Ok(expected.map(str::to_owned).into()));
+        assert_eq!(shown(&setting, &request(&base, &[])), Ok(expected.map(str::to_owned).into()));
     }
 
     #[test]
     fn what_a_profile_cannot_mean_is_told_with_its_name() {
         let relative = of(Profile { path_prepend: vec!["bin".into()], ..Profile::default() });
-        let told = shown(&relative, &wish(&[], &[])).expect_err("relative");
+        let told = shown(&relative, &request(&[], &[])).expect_err("relative");
         assert_eq!(told, "profile: web: path_prepend: bin is not an absolute path, or cannot stand in PATH");
     }
 }

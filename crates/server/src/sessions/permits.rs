@@ -6,7 +6,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::action::ActionError;
 use crate::limits;
-use crate::shares::Shares;
+use crate::per_principal::PerPrincipal;
 
 /// What one session bears at once, for as long as each permit is held.
 #[derive(Debug, Clone)]
@@ -48,12 +48,12 @@ impl Permits {
 #[derive(Debug)]
 pub(super) struct WholeReads {
     all: Arc<Semaphore>,
-    own: Shares<Semaphore>,
+    own: PerPrincipal<Semaphore>,
 }
 
 impl Default for WholeReads {
     fn default() -> Self {
-        Self { all: Arc::new(Semaphore::new(limits::WHOLE_READS_MAX)), own: Shares::default() }
+        Self { all: Arc::new(Semaphore::new(limits::WHOLE_READS_MAX)), own: PerPrincipal::default() }
     }
 }
 
@@ -97,8 +97,8 @@ mod tests {
     fn a_ninth_whole_read_waits_for_one_of_eight_to_be_done() {
         let reads = WholeReads::default();
         let asks = &mut Context::from_waker(Waker::noop());
-        let who = ["ann", "bob", "carol", "dave", "eve"];
-        let mut all: Vec<_> = (0..9).map(|i| Box::pin(reads.place(who[i / 2]))).collect();
+        let principal = ["ann", "bob", "carol", "dave", "eve"];
+        let mut all: Vec<_> = (0..9).map(|i| Box::pin(reads.place(principal[i / 2]))).collect();
         let mut places: Vec<_> = all.iter_mut().map(|place| place.as_mut().poll(asks)).collect();
         assert_eq!(places.iter().map(Poll::is_ready).collect::<Vec<_>>(), [[true; 8].as_slice(), &[false]].concat());
         drop(places.remove(0));

@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime};
 
 use sys::process::Stat;
 
-use super::ledger::{micros, time};
+use super::timeline::{micros, time};
 use crate::action::{ProcessState, ProcessView, Usage};
 
 /// Linux counts CPU time for /proc in hundredths of a second on every architecture (USER_HZ).

@@ -6,38 +6,38 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::manager::{Found, Manager, locked, on_disk};
+use super::registry::{Found, Registry, locked, on_disk};
 use super::session::Request;
 use crate::action::{ActionError, SessionStatus, Terminate, TerminatedView};
-use crate::identity::Principal;
+use crate::auth::principal::Principal;
 use crate::ids::SessionId;
 
 /// What stat(2) counts blocks in, whatever the file system's own are.
 const BLOCK_BYTES: u64 = 512;
 
-impl Manager {
+impl Registry {
     /// Removes an ended session at once; one that lives is ended first where that is forced, and refused where it is not.
     pub(super) async fn purge(
         self: &Arc<Self>,
-        who: &Principal,
-        wish: &Terminate,
+        principal: &Principal,
+        request: &Terminate,
     ) -> Result<TerminatedView, ActionError> {
-        match self.find(who, &wish.session).await? {
+        match self.find(principal, &request.session).await? {
             // When the shell has gone and the holder still clears up, the session is no live one any more.
-            Found::Live(handle) if !wish.force => match handle.ask(Request::Look).await {
+            Found::Live(handle) if !request.force => match handle.ask(Request::Look).await {
                 Ok(snapshot) if snapshot.view.status != SessionStatus::Terminated => {
-                    return Err(ActionError::Alive { session: wish.session.clone() });
+                    return Err(ActionError::Alive { session: request.session.clone() });
                 }
                 Ok(_) | Err(ActionError::Ended { .. }) => handle.gone().await,
                 Err(other) => return Err(other),
             },
-            Found::Unreachable(_) if !wish.force => {
-                return Err(ActionError::Alive { session: wish.session.clone() });
+            Found::Unreachable(_) if !request.force => {
+                return Err(ActionError::Alive { session: request.session.clone() });
             }
-            Found::Live(_) | Found::Unreachable(_) | Found::Past(_) => {}
+            Found::Live(_) | Found::Unreachable(_) | Found::EndedSession(_) => {}
         }
-        let mut ended = self.terminate(who, wish).await?;
-        let (manager, id) = (Arc::clone(self), wish.session.clone());
+        let mut ended = self.terminate(principal, request).await?;
+        let (manager, id) = (Arc::clone(self), request.session.clone());
         let freed = on_disk(move || {
             let freed = manager.remove(&id).map_err(|e| {
                 let folder = manager.folder().join(id.as_str());
@@ -54,7 +54,7 @@ impl Manager {
             Ok(freed)
         });
         ended.freed_bytes = Some(freed.await?);
-        tracing::info!(session = %wish.session, by = %who.name, "purged");
+        tracing::info!(session = %request.session, by = %principal.name, "purged");
         Ok(ended)
     }
 
@@ -67,7 +67,7 @@ impl Manager {
             Ok(()) | Err(_) => {}
         }
         self.forget_past(id);
-        self.looks.forget(id);
+        self.read_cursors.forget(id);
         locked(&self.keys).retain(|_, session| session != id);
         self.store().forget(id.as_str());
         Ok(bytes)

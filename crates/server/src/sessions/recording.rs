@@ -11,11 +11,11 @@ use std::sync::Arc;
 use journal::{Event, Offset, Read, Record};
 use terminal::{Boundaries, Boundary, Found, MarkerKind, Nonce, Scanner};
 
-use super::past;
+use super::ended_session;
+use super::output_text;
+use super::replay_order::{ReplayOrder, Step};
 use super::session::Shared;
-use super::tape::{Step, Tape};
-use super::view;
-use crate::reading::{CastVersion, Pages};
+use crate::action::search::{CastVersion, Pages};
 
 /// Journal bytes that become one event of the recording at most.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -40,7 +40,7 @@ type Begins = (MarkerKind, u32);
 /// The recording as it is being read.
 pub(super) struct Recorder {
     shared: Arc<Shared>,
-    tape: Tape,
+    replay: ReplayOrder,
     version: CastVersion,
     extent: Extent,
     scanner: Scanner,
@@ -73,10 +73,10 @@ pub(super) struct Recorder {
 impl Recorder {
     pub(super) fn new(shared: Arc<Shared>, version: CastVersion, extent: Extent) -> io::Result<Self> {
         let first = shared.reader.first()?.0.min(extent.end);
-        let tape = Tape::new(past::events(&shared.folder)?);
+        let replay = ReplayOrder::new(ended_session::events(&shared.folder)?);
         let begun_us = shared.meta.created_us;
         let mut recorder = Self {
-            tape,
+            replay,
             version,
             extent,
             scanner: Scanner::new(first),
@@ -123,7 +123,7 @@ impl Recorder {
     }
 
     /// One line of the recording.
-    fn tell(&mut self, us: u64, code: &str, data: &str) {
+    fn notify(&mut self, us: u64, code: &str, data: &str) {
         let us = us.max(self.told_us);
         let time = match self.version {
             CastVersion::V2 => us - self.begun_us,
@@ -271,7 +271,7 @@ impl Recorder {
     fn hand_out(&mut self, us: u64) {
         let prompt = std::mem::take(&mut self.prompt);
         match self.handed.pop_front() {
-            Some((_, given)) => self.print(&view::prompt_as_given(&prompt, &given), us),
+            Some((_, given)) => self.print(&output_text::prompt_as_given(&prompt, &given), us),
             None => self.print(&prompt, us),
         }
     }
@@ -287,7 +287,7 @@ impl Recorder {
         });
         self.character = all.split_off(all.len() - unfinished);
         if !all.is_empty() {
-            self.tell(us, "o", &String::from_utf8_lossy(&all));
+            self.notify(us, "o", &String::from_utf8_lossy(&all));
         }
     }
 
@@ -298,7 +298,7 @@ impl Recorder {
             self.resizes.pop_front();
             let prompt = std::mem::take(&mut self.prompt);
             self.print(&prompt, us);
-            self.tell(us, "r", &format!("{cols}x{rows}"));
+            self.notify(us, "r", &format!("{cols}x{rows}"));
         }
     }
 
@@ -308,11 +308,11 @@ impl Recorder {
         self.hand_out(us);
         let rest = std::mem::take(&mut self.character);
         if !rest.is_empty() {
-            self.tell(us, "o", &String::from_utf8_lossy(&rest));
+            self.notify(us, "o", &String::from_utf8_lossy(&rest));
         }
         if let (CastVersion::V3, Some((us, status))) = (self.version, self.exit) {
             let code = if status & 0x7f == 0 { status >> 8 & 0xff } else { 128 + (status & 0x7f) };
-            self.tell(us, "x", &code.to_string());
+            self.notify(us, "x", &code.to_string());
         }
         self.is_over = true;
     }
@@ -322,7 +322,7 @@ impl Pages for Recorder {
     fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         while self.page.len() < PAGE_BYTES && !self.is_over {
             self.resize_due();
-            match self.tape.next(self.extent.events_end, self.at, self.extent.end)? {
+            match self.replay.next(self.extent.events_end, self.at, self.extent.end)? {
                 Step::Event(event) => self.event(&event),
                 Step::OutputTo(to) => {
                     if !self.output(to, self.witness.1)? {

@@ -6,17 +6,17 @@ use std::time::Duration;
 use holder::wire::Target;
 use journal::Reader;
 
-use super::manager::{Found, Handle, Manager, locked, reason};
-use super::outside::{self, Outside};
-use super::past::Past;
-use super::session::{Canvas, Finished, Request, Shared, Snapshot};
-use super::view::{self, Begins};
+use super::ended_session::EndedSession;
+use super::external_conditions::{self, ExternalConditions};
+use super::output_text::{self, Begins};
+use super::registry::{Found, Handle, Registry, locked, reason};
+use super::session::{Finished, Painted, Request, Shared, Snapshot};
 use crate::action::{
-    ActionError, CommandStatus, CommandView, EndedBy, Execute, Foreground, Input, InputBytes, Outcome, OutputView,
-    ProcessView, Reaction, ReadOutput, Report, ScreenView, SessionView, SignalTarget, SignalView, Since, TextView,
+    ActionError, CommandStatus, CommandView, EndedBy, Execute, Foreground, Input, InputBytes, NamedAction, Outcome,
+    OutputView, ProcessView, ReadOutput, Report, ScreenView, SessionView, SignalTarget, SignalView, Since, TextView,
     View, Wait,
 };
-use crate::identity::Principal;
+use crate::auth::principal::Principal;
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 
@@ -33,53 +33,62 @@ pub(super) struct Known {
     shown_to: u64,
 }
 
-impl Manager {
-    pub(super) async fn execute(&self, who: &Principal, wish: Execute) -> Result<Report, ActionError> {
-        match self.execute_once(who, wish.clone()).await {
-            Err(ended @ ActionError::Ended { .. }) => self.executed_before(who, &wish).await.unwrap_or(Err(ended)),
+impl Registry {
+    pub(super) async fn execute(&self, principal: &Principal, request: Execute) -> Result<Report, ActionError> {
+        match self.execute_once(principal, request.clone()).await {
+            Err(ended @ ActionError::Ended { .. }) => {
+                self.executed_before(principal, &request).await.unwrap_or(Err(ended))
+            }
             result => result,
         }
     }
 
-    async fn execute_once(&self, who: &Principal, wish: Execute) -> Result<Report, ActionError> {
-        check_command(&wish.command)?;
-        let handle = self.live(who, &wish.session).await?;
-        let _permit = wish.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
-        self.not_a_creates(who, wish.key.as_deref()).await?;
-        let key = self.key_of_command(&wish);
-        let patience = wish.wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, |w| w.timeout);
+    async fn execute_once(&self, principal: &Principal, request: Execute) -> Result<Report, ActionError> {
+        check_command(&request.command)?;
+        let handle = self.live(principal, &request.session).await?;
+        let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
+        self.not_a_creates(principal, request.key.as_deref()).await?;
+        let key = self.key_of_command(&request);
+        let patience = request.wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, |w| w.timeout);
         let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
-        let (text, wait, is_inside) = (wish.command.into_bytes(), wish.wait, wish.is_inside);
-        let outside = Outside::of(&handle, wait.as_ref(), false).await?;
+        let (text, wait, is_inside) = (request.command.into_bytes(), request.wait, request.is_inside);
+        let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
         let started = handle.ask(|started| Request::Run { text, key, patience_ms, wait, is_inside, started }).await?;
-        let started = started.map_err(|e| with_key(e, wish.key.as_deref()))?;
+        let started = started.map_err(|e| with_key(e, request.key.as_deref()))?;
         let report = match started.finished {
-            None if started.is_history => self.command(who, &wish.session, CommandId(started.id), wish.budget).await?,
+            None if started.is_history => {
+                self.command(principal, &request.session, CommandId(started.id), request.budget).await?
+            }
             Some(finished) => {
                 let finished = async { finished.await.map_err(|_| handle.why_gone()) };
-                let finished = outside::either(&handle, finished, outside, (Some(started.id), None)).await?;
-                self.report(who, &handle, finished, wish.budget).await?
+                let finished =
+                    external_conditions::either(&handle, finished, outside, (Some(started.id), None)).await?;
+                self.report(principal, &handle, finished, request.budget).await?
             }
             None => {
-                let (view, all) = self.after(who, &handle).await?;
+                let (view, all) = self.after(principal, &handle).await?;
                 let command = all.into_iter().find(|c| c.id.0 == started.id);
                 let at = command.as_ref().map_or(0, |c| c.start_offset);
                 let output = TextView { from: at, to: at, ..TextView::default() };
                 plain_report(view, command, EndedBy::Accepted, output)
             }
         };
-        self.has_read(who, &wish.session, report.output.to);
+        self.has_read(principal, &request.session, report.output.to);
         Ok(report)
     }
 
     /// How it stands after what was done. What has ended its session already is told from the records and is no refusal.
-    async fn after(&self, who: &Principal, handle: &Handle) -> Result<(SessionView, Vec<CommandView>), ActionError> {
+    async fn after(
+        &self,
+        principal: &Principal,
+        handle: &Handle,
+    ) -> Result<(SessionView, Vec<CommandView>), ActionError> {
         match handle.ask(Request::Commands).await {
             Ok((snapshot, all)) => Ok((snapshot.view, all)),
             Err(ended @ ActionError::Ended { .. }) => {
                 let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
-                match self.find(who, &handle.shared.id).await? {
-                    Found::Past(past) => Ok((past.view(), past.commands())),
+                match self.find(principal, &handle.shared.id).await? {
+                    Found::EndedSession(past) => Ok((past.view(), past.commands())),
                     Found::Live(_) | Found::Unreachable(_) => Err(ended),
                 }
             }
@@ -87,16 +96,18 @@ impl Manager {
         }
     }
 
-    pub(super) async fn input(&self, who: &Principal, wish: Input) -> Result<Report, ActionError> {
-        match self.input_once(who, wish.clone()).await {
-            Err(ended @ ActionError::Ended { .. }) => self.typed_before(who, &wish).await.unwrap_or(Err(ended)),
+    pub(super) async fn input(&self, principal: &Principal, request: Input) -> Result<Report, ActionError> {
+        match self.input_once(principal, request.clone()).await {
+            Err(ended @ ActionError::Ended { .. }) => {
+                self.typed_before(principal, &request).await.unwrap_or(Err(ended))
+            }
             result => result,
         }
     }
 
-    async fn input_once(&self, who: &Principal, wish: Input) -> Result<Report, ActionError> {
-        let handle = self.live(who, &wish.session).await?;
-        let size = match &wish.bytes {
+    async fn input_once(&self, principal: &Principal, request: Input) -> Result<Report, ActionError> {
+        let handle = self.live(principal, &request.session).await?;
+        let size = match &request.bytes {
             InputBytes::Raw(bytes) => bytes.len(),
             InputBytes::Paste { text, .. } => text.len(),
             InputBytes::Keys(_) => 0,
@@ -105,22 +116,23 @@ impl Manager {
             let problem = format!("{size} bytes; at most {} at once", limits::INPUT_BYTES_MAX);
             return Err(ActionError::Invalid { field: "input", problem });
         }
-        let _permit = wish.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
-        self.not_a_creates(who, wish.key.as_deref()).await?;
-        let key = self.key_of_input(&wish);
-        let Input { bytes, is_secret, wait, .. } = wish;
-        let outside = Outside::of(&handle, wait.as_ref(), false).await?;
+        let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
+        self.not_a_creates(principal, request.key.as_deref()).await?;
+        let key = self.key_of_input(&request);
+        let Input { bytes, is_secret, wait, .. } = request;
+        let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
         let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, wait, typed }).await?;
-        let typed = typed.map_err(|e| with_key(e, wish.key.as_deref()))?;
+        let typed = typed.map_err(|e| with_key(e, request.key.as_deref()))?;
         let report = match typed.finished {
             Some(finished) => {
                 let finished = async { finished.await.map_err(|_| handle.why_gone()) };
-                let mut finished = outside::either(&handle, finished, outside, (None, Some(typed.from))).await?;
+                let mut finished =
+                    external_conditions::either(&handle, finished, outside, (None, Some(typed.from))).await?;
                 finished.accepted_bytes = Some(typed.accepted);
-                self.report(who, &handle, finished, wish.budget).await?
+                self.report(principal, &handle, finished, request.budget).await?
             }
             None => {
-                let (view, all) = self.after(who, &handle).await?;
+                let (view, all) = self.after(principal, &handle).await?;
                 let running = all.into_iter().find(|c| view.current_command == Some(c.id));
                 let output = TextView { from: typed.from, to: typed.from, ..TextView::default() };
                 let mut report = plain_report(view, running, EndedBy::Accepted, output);
@@ -128,65 +140,65 @@ impl Manager {
                 report
             }
         };
-        self.has_read(who, &wish.session, report.output.to);
+        self.has_read(principal, &request.session, report.output.to);
         Ok(report)
     }
 
     pub(super) async fn wait(
         &self,
-        who: &Principal,
+        principal: &Principal,
         session: &SessionId,
         wait: Wait,
         command: Option<CommandId>,
         budget: usize,
     ) -> Result<Report, ActionError> {
-        let handle = match self.find(who, session).await? {
+        let handle = match self.find(principal, session).await? {
             Found::Live(handle) => handle,
             Found::Unreachable(unreachable) => return Err(unreachable.error()),
-            Found::Past(past) => return Ok(past_report(&past)),
+            Found::EndedSession(past) => return Ok(past_report(&past)),
         };
         let _permit = handle.permits.wait()?;
-        let from = self.waits_from(who, &handle, wait.pattern.is_some()).await?;
-        let outside = Outside::of(&handle, Some(&wait), true).await?;
+        let from = self.waits_from(principal, &handle, wait.pattern.is_some()).await?;
+        let outside = ExternalConditions::of(&handle, Some(&wait), true).await?;
         let command = command.map(|c| c.0);
         let has_pattern = wait.pattern.is_some();
         let finished = handle.ask(|reply| Request::Wait { wait, command, from: Some(from), reply });
-        let finished = outside::either(&handle, finished, outside, (command, Some(from))).await?;
-        let report = self.report(who, &handle, finished, budget).await?;
-        self.has_read(who, session, report.output.to);
+        let finished = external_conditions::either(&handle, finished, outside, (command, Some(from))).await?;
+        let report = self.report(principal, &handle, finished, budget).await?;
+        self.has_read(principal, session, report.output.to);
         if has_pattern {
             // What it matched must not match again.
-            self.keeps_looks().await;
+            self.keeps_read_cursors().await;
         }
         Ok(report)
     }
 
     /// Where the output begins that is new to who waits. For a pattern that is written down before it is waited for: a wait that
     /// is asked again, of the next server too, begins at the same place.
-    async fn waits_from(&self, who: &Principal, handle: &Handle, has_pattern: bool) -> Result<u64, ActionError> {
+    async fn waits_from(&self, principal: &Principal, handle: &Handle, has_pattern: bool) -> Result<u64, ActionError> {
         let id = &handle.shared.id;
-        let from = match self.read_to(who, id).await {
+        let from = match self.read_to(principal, id).await {
             Some(from) => from,
             None => {
-                let from = handle.ask(Request::Shown).await?.to;
-                self.has_read(who, id, from);
+                let from = handle.ask(Request::ViewerLimit).await?.to;
+                self.has_read(principal, id, from);
                 from
             }
         };
         if has_pattern {
-            self.keeps_looks().await;
+            self.keeps_read_cursors().await;
         }
         Ok(from)
     }
 
     pub(super) async fn signal(
         &self,
-        who: &Principal,
+        principal: &Principal,
         session: &SessionId,
         target: SignalTarget,
         signo: i32,
     ) -> Result<Outcome, ActionError> {
-        let handle = self.live(who, session).await?;
+        let handle = self.live(principal, session).await?;
         let target = match target {
             SignalTarget::Foreground => Target::Foreground,
             SignalTarget::Session => Target::Session,
@@ -194,7 +206,7 @@ impl Manager {
         };
         handle.ask(|reply| Request::Signal { target, signo, reply }).await??;
         let view = match self.live_view(&handle).await {
-            Err(ActionError::Ended { .. }) => self.after(who, &handle).await?.0,
+            Err(ActionError::Ended { .. }) => self.after(principal, &handle).await?.0,
             view => view?,
         };
         Ok(Outcome::Session(Box::new(view)))
@@ -203,27 +215,27 @@ impl Manager {
     /// Does what the session has under this name.
     pub(super) async fn react(
         &self,
-        who: &Principal,
+        principal: &Principal,
         session: SessionId,
         name: &str,
         key: Option<String>,
     ) -> Result<Report, ActionError> {
         let budget = limits::BUDGET_CHARS;
-        let handle = self.live(who, &session).await?;
+        let handle = self.live(principal, &session).await?;
         let known = &handle.shared.meta.reactions;
         match known.get(name).cloned() {
-            Some(Reaction::Command(command)) => {
-                self.execute(who, Execute { session, command, is_inside: false, wait: None, key, budget }).await
+            Some(NamedAction::Command(command)) => {
+                self.execute(principal, Execute { session, command, is_inside: false, wait: None, key, budget }).await
             }
-            Some(Reaction::Keys(names)) => {
+            Some(NamedAction::Keys(names)) => {
                 let keys = names.iter().map(|name| crate::keys::parse(name)).collect::<Result<Vec<_>, _>>();
                 let bytes = InputBytes::Keys(keys.map_err(|why| ActionError::Internal { why })?.concat());
-                self.input(who, Input { session, bytes, is_secret: false, wait: None, key, budget }).await
+                self.input(principal, Input { session, bytes, is_secret: false, wait: None, key, budget }).await
             }
-            Some(Reaction::Signal(signo)) => {
-                self.signal(who, &session, SignalTarget::Foreground, signo).await?;
+            Some(NamedAction::Signal(signo)) => {
+                self.signal(principal, &session, SignalTarget::Foreground, signo).await?;
                 let wait = Wait::at_most(Duration::ZERO);
-                self.wait(who, &session, wait, None, budget).await
+                self.wait(principal, &session, wait, None, budget).await
             }
             None => {
                 let all: Vec<&str> = known.keys().map(String::as_str).collect();
@@ -239,29 +251,35 @@ impl Manager {
     /// None are left of a session that has ended.
     pub(super) async fn processes(
         &self,
-        who: &Principal,
+        principal: &Principal,
         session: &SessionId,
     ) -> Result<Vec<ProcessView>, ActionError> {
-        match self.find(who, session).await? {
+        match self.find(principal, session).await? {
             Found::Live(handle) => handle.ask(Request::Processes).await,
             Found::Unreachable(unreachable) => Err(unreachable.error()),
-            Found::Past(_) => Ok(Vec::new()),
+            Found::EndedSession(_) => Ok(Vec::new()),
         }
     }
 
-    pub(super) async fn signals(&self, who: &Principal, session: &SessionId) -> Result<Vec<SignalView>, ActionError> {
-        match self.find(who, session).await? {
+    pub(super) async fn signals(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+    ) -> Result<Vec<SignalView>, ActionError> {
+        match self.find(principal, session).await? {
             Found::Live(handle) => handle.ask(Request::Signals).await,
             Found::Unreachable(unreachable) => Err(unreachable.error()),
-            Found::Past(past) => Ok(super::snapshot::signal_views(&past.ledger)),
+            Found::EndedSession(past) => Ok(super::views::signal_views(&past.timeline)),
         }
     }
 
     /// A key that has started a session is used up for everything else: that is another request.
-    async fn not_a_creates(&self, who: &Principal, key: Option<&str>) -> Result<(), ActionError> {
+    async fn not_a_creates(&self, principal: &Principal, key: Option<&str>) -> Result<(), ActionError> {
         let Some(key) = key else { return Ok(()) };
-        let Some(session) = locked(&self.keys).get(&(who.name.clone(), key.to_owned())).cloned() else { return Ok(()) };
-        match self.find(who, &session).await {
+        let Some(session) = locked(&self.keys).get(&(principal.name.clone(), key.to_owned())).cloned() else {
+            return Ok(());
+        };
+        match self.find(principal, &session).await {
             Ok(_) => Err(ActionError::KeyReused { key: key.to_owned() }),
             // Somebody else's keys are none of this caller's business.
             Err(_) => Ok(()),
@@ -271,7 +289,7 @@ impl Manager {
     /// A wait that is over, with the output that belongs to it.
     pub(super) async fn report(
         &self,
-        who: &Principal,
+        principal: &Principal,
         handle: &Handle,
         finished: Finished,
         budget: usize,
@@ -281,18 +299,18 @@ impl Manager {
         let to = command.as_ref().and_then(|c| c.end_offset).unwrap_or(shown_to);
         let (from, to) = (from.min(to), to);
         let is_fullscreen = view.foreground == Foreground::Fullscreen;
-        let screen = if is_fullscreen { self.screen(who, handle).await.ok() } else { None };
+        let screen = if is_fullscreen { self.screen(principal, handle).await.ok() } else { None };
         // What was painted since the last look is no text: the screen shows what came of it.
         let is_paint = screen.is_some() && paint.covers(from);
         let output = if is_paint {
             TextView { from, to, ..TextView::default() }
         } else {
             let was_on = paint.was_at(from);
-            let begins = Begins { in_paint: was_on == Some(Canvas::Alternate), ..Begins::default() };
+            let begins = Begins { in_paint: was_on == Some(Painted::Alternate), ..Begins::default() };
             // What is painted on the main screen would be told twice.
             let text_to = paint.main_from().filter(|_| screen.is_some()).map_or(to, |paint| paint.min(to));
             let mut text = self.text_with(&handle.shared, (from, text_to), view.cols, budget, begins).await?;
-            if matches!(was_on, Some(Canvas::Main { .. })) {
+            if matches!(was_on, Some(Painted::Main { .. })) {
                 // The way to the place where the cursor was left.
                 text.head.drain(..text.head.len() - text.head.trim_start_matches('\n').len());
             }
@@ -302,9 +320,9 @@ impl Manager {
     }
 
     /// The screen, with what of it is new to this caller.
-    pub(super) async fn screen(&self, who: &Principal, handle: &Handle) -> Result<ScreenView, ActionError> {
+    pub(super) async fn screen(&self, principal: &Principal, handle: &Handle) -> Result<ScreenView, ActionError> {
         let mut screen = handle.ask(Request::Picture).await?.screen;
-        self.looks.shows(&who.name, &handle.shared.id, &mut screen);
+        self.read_cursors.shows(&principal.name, &handle.shared.id, &mut screen);
         Ok(screen)
     }
 
@@ -333,10 +351,10 @@ impl Manager {
         const SMALL: u64 = 16 << 10;
         let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
         if to - from <= SMALL {
-            return view::text(&shared.reader, from, to, cols, budget, &begins).map_err(unreadable);
+            return output_text::text(&shared.reader, from, to, cols, budget, &begins).map_err(unreadable);
         }
         let shared = Arc::clone(shared);
-        tokio::task::spawn_blocking(move || view::text(&shared.reader, from, to, cols, budget, &begins))
+        tokio::task::spawn_blocking(move || output_text::text(&shared.reader, from, to, cols, budget, &begins))
             .await
             .map_err(|e| ActionError::Internal { why: e.to_string() })?
             .map_err(unreadable)
@@ -346,18 +364,18 @@ impl Manager {
 
     pub(super) async fn commands(
         &self,
-        who: &Principal,
+        principal: &Principal,
         session: &SessionId,
         limit: usize,
         offset: usize,
     ) -> Result<Outcome, ActionError> {
-        let (recent, view) = match self.find_to_read(who, session).await? {
+        let (recent, view) = match self.find_to_read(principal, session).await? {
             Found::Live(handle) => {
                 let (snapshot, recent) = handle.ask(Request::Commands).await?;
                 (recent, snapshot.view)
             }
             Found::Unreachable(unreachable) => return Err(unreachable.error()),
-            Found::Past(past) => (past.commands(), past.view()),
+            Found::EndedSession(past) => (past.commands(), past.view()),
         };
         // What has left the actor's memory is in the history; the newest are taken from the source.
         let newest: Vec<u32> = recent.iter().map(|c| c.id.0).collect();
@@ -377,12 +395,12 @@ impl Manager {
 
     pub(super) async fn command(
         &self,
-        who: &Principal,
+        principal: &Principal,
         session: &SessionId,
         id: CommandId,
         budget: usize,
     ) -> Result<Report, ActionError> {
-        let Known { session: view, shared, command, shown_to } = self.known(who, session, id).await?;
+        let Known { session: view, shared, command, shown_to } = self.known(principal, session, id).await?;
         let to = command.end_offset.unwrap_or(shown_to);
         let output = self.text(&shared, command.start_offset.min(to), to, view.cols, budget).await?;
         let ended_by = if command.status == CommandStatus::Running { EndedBy::Accepted } else { EndedBy::Ended };
@@ -392,20 +410,20 @@ impl Manager {
     /// A command, wherever it is still known.
     pub(super) async fn known(
         &self,
-        who: &Principal,
+        principal: &Principal,
         session: &SessionId,
         id: CommandId,
     ) -> Result<Known, ActionError> {
-        let (view, shared, command, shown_to) = match self.find_to_read(who, session).await? {
+        let (view, shared, command, shown_to) = match self.find_to_read(principal, session).await? {
             Found::Unreachable(unreachable) => return Err(unreachable.error()),
             Found::Live(handle) => {
                 let (snapshot, all) = handle.ask(Request::Commands).await?;
                 let command = all.into_iter().find(|c| c.id == id);
                 (snapshot.view, Arc::clone(&handle.shared), command, snapshot.shown_to)
             }
-            Found::Past(past) => {
+            Found::EndedSession(past) => {
                 let command = past.commands().into_iter().find(|c| c.id == id);
-                (past.view(), Arc::clone(&past.shared), command, past.ledger.scanner.position())
+                (past.view(), Arc::clone(&past.shared), command, past.timeline.scanner.position())
             }
         };
         if let Some(command) = command {
@@ -426,30 +444,30 @@ impl Manager {
 
     // ---- output ----
 
-    pub(super) async fn output(&self, who: &Principal, read: &ReadOutput) -> Result<OutputView, ActionError> {
-        let found = self.find_to_read(who, &read.session).await?;
+    pub(super) async fn output(&self, principal: &Principal, read: &ReadOutput) -> Result<OutputView, ActionError> {
+        let found = self.find_to_read(principal, &read.session).await?;
         let (shared, ledger_end) = match &found {
             Found::Live(handle) => (Arc::clone(&handle.shared), None),
             Found::Unreachable(unreachable) => return Err(unreachable.error()),
-            Found::Past(past) => (Arc::clone(&past.shared), Some(past.ledger.scanner.position())),
+            Found::EndedSession(past) => (Arc::clone(&past.shared), Some(past.timeline.scanner.position())),
         };
         // What it writes now is not seen, and comes all the same.
-        let is_unreachable = matches!(&found, Found::Past(past) if past.unreachable.is_some());
-        let (from, bound) = self.position(who, &found, read).await?;
+        let is_unreachable = matches!(&found, Found::EndedSession(past) if past.unreachable.is_some());
+        let (from, bound) = self.position(principal, &found, read).await?;
         let mut past_commands = match &found {
             Found::Live(_) | Found::Unreachable(_) => Vec::new(),
-            Found::Past(past) => past.commands(),
+            Found::EndedSession(past) => past.commands(),
         };
         let mut handle = match found {
             Found::Live(handle) => Some(handle),
-            Found::Past(_) | Found::Unreachable(_) => None,
+            Found::EndedSession(_) | Found::Unreachable(_) => None,
         };
         let deadline = tokio::time::Instant::now() + read.wait;
         let mut has_caught_up = false;
         let is_filtered = read.kind.is_some() || matches!(read.since, Since::Command(_));
         loop {
             let shown = match &handle {
-                Some(live) => match live.ask(Request::Shown).await {
+                Some(live) => match live.ask(Request::ViewerLimit).await {
                     Err(ActionError::Restarting) => return Err(ActionError::Restarting),
                     // The holder clears up and then everything is on disk; whoever asks now is told that it is all.
                     Ok(shown) if shown.has_exited && tokio::time::timeout(CLEARING_UP, live.gone()).await.is_ok() => {
@@ -466,10 +484,10 @@ impl Manager {
                 Some(shown) => (shown.to, shown.markers),
                 None => {
                     let end = ledger_end.unwrap_or(shared.reader.len().unwrap_or_default().0);
-                    let markers = match self.find(who, &read.session).await {
-                        Ok(Found::Past(past)) => {
+                    let markers = match self.find(principal, &read.session).await {
+                        Ok(Found::EndedSession(past)) => {
                             (handle, past_commands) = (None, past.commands());
-                            past.ledger.markers.iter().copied().collect()
+                            past.timeline.markers.iter().copied().collect()
                         }
                         Ok(Found::Live(_) | Found::Unreachable(_)) | Err(_) => Vec::new(),
                     };
@@ -513,13 +531,13 @@ impl Manager {
                 // A command's marker is a part of its stretch, and may come before what it prints.
                 let is_silent = read.kind.is_some() && read.view == View::Text && view.text.head.is_empty();
                 if is_over || !is_silent {
-                    self.has_read(who, &read.session, view.next);
+                    self.has_read(principal, &read.session, view.next);
                     return Ok(view);
                 }
             }
             if let Some(live) = &mut handle {
                 live.tail.mark_unchanged();
-                if live.ask(Request::Shown).await.is_ok_and(|now| now.to > shown.max(from)) {
+                if live.ask(Request::ViewerLimit).await.is_ok_and(|now| now.to > shown.max(from)) {
                     continue;
                 }
                 let _ = tokio::time::timeout_at(deadline, live.tail.changed()).await;
@@ -530,31 +548,31 @@ impl Manager {
     /// Where to read from, and where to stop if the request says.
     async fn position(
         &self,
-        who: &Principal,
+        principal: &Principal,
         found: &Found,
         read: &ReadOutput,
     ) -> Result<(u64, Option<u64>), ActionError> {
         let Since::Command(id) = &read.since else {
-            return Ok((self.since(who, found, &read.session, &read.since).await?, None));
+            return Ok((self.since(principal, found, &read.session, &read.since).await?, None));
         };
-        let command = self.known_command(who, &read.session, *id).await?;
+        let command = self.known_command(principal, &read.session, *id).await?;
         Ok((command.start_offset, command.end_offset))
     }
 
     async fn known_command(
         &self,
-        who: &Principal,
+        principal: &Principal,
         session: &SessionId,
         id: CommandId,
     ) -> Result<CommandView, ActionError> {
-        let report = Box::pin(self.command(who, session, id, 1)).await?;
+        let report = Box::pin(self.command(principal, session, id, 1)).await?;
         report.command.ok_or_else(|| ActionError::NoCommand { session: session.clone(), id: id.to_string() })
     }
 
     /// A position as an offset.
     pub(super) async fn since(
         &self,
-        who: &Principal,
+        principal: &Principal,
         found: &Found,
         session: &SessionId,
         since: &Since,
@@ -562,13 +580,13 @@ impl Manager {
         Ok(match since {
             Since::First => 0,
             Since::Offset(at) => *at,
-            Since::Last => self.read_to(who, session).await.unwrap_or(0),
+            Since::Last => self.read_to(principal, session).await.unwrap_or(0),
             Since::Time(when) => match found {
                 Found::Live(handle) => handle.ask(|reply| Request::At(*when, reply)).await?,
                 Found::Unreachable(unreachable) => return Err(unreachable.error()),
-                Found::Past(past) => past.ledger.offset_at(*when),
+                Found::EndedSession(past) => past.timeline.offset_at(*when),
             },
-            Since::Command(id) => self.known_command(who, session, *id).await?.start_offset,
+            Since::Command(id) => self.known_command(principal, session, *id).await?.start_offset,
         })
     }
 
@@ -578,7 +596,7 @@ impl Manager {
         read: &ReadOutput,
         (asked, end): (u64, u64),
         markers: &[(u64, u64)],
-        echoes: view::Echoes,
+        echoes: output_text::Echoes,
         is_final: bool,
     ) -> Result<OutputView, ActionError> {
         let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
@@ -602,14 +620,14 @@ impl Manager {
         };
         match read.view {
             View::Raw | View::Stream => {
-                let slice = view::read(&shared.reader, from, to).map_err(unreadable)?;
+                let slice = output_text::read(&shared.reader, from, to).map_err(unreadable)?;
                 view.next = slice.from + slice.bytes.len() as u64;
                 if slice.from > from {
                     // Retention was faster than the read.
                     (view.gap, view.from) = (Some((asked, slice.from)), slice.from);
                 }
                 view.bytes = match read.view {
-                    View::Stream => view::stream(&slice, |from, to| markers.contains(&(from, to)), &echoes),
+                    View::Stream => output_text::stream(&slice, |from, to| markers.contains(&(from, to)), &echoes),
                     View::Raw | View::Text => slice.bytes,
                 };
             }
@@ -622,7 +640,7 @@ impl Manager {
                 let begins = Begins { echoes, ..Begins::default() };
                 view.text = self.text_with(shared, (newest, to), shared.spec.cols, read.budget, begins).await?;
                 if newest > from {
-                    view::say_left_out(&shared.reader, &mut view.text, from, newest).map_err(unreadable)?;
+                    output_text::say_left_out(&shared.reader, &mut view.text, from, newest).map_err(unreadable)?;
                 }
                 view.next = to;
             }
@@ -636,7 +654,7 @@ impl Manager {
 pub(super) async fn catch_up(live: &Handle, to: u64) {
     let mut reached = None;
     while to <= live.tail.borrow().journal.0 {
-        match live.ask(Request::Shown).await {
+        match live.ask(Request::ViewerLimit).await {
             Ok(shown) if shown.to < to && reached != Some(shown.to) => reached = Some(shown.to),
             // What cannot be read is waited for by nobody.
             Ok(_) | Err(_) => return,
@@ -647,12 +665,13 @@ pub(super) async fn catch_up(live: &Handle, to: u64) {
 /// The last line end in a range, so that text is given in whole lines; its last whole character when there is none.
 fn line_end(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
     let back = to.saturating_sub(64 << 10).max(from);
-    let slice = view::read(reader, back, to)?;
-    let end = slice.bytes.iter().rposition(|b| *b == b'\n').map_or_else(|| view::whole_chars(&slice.bytes), |i| i + 1);
+    let slice = output_text::read(reader, back, to)?;
+    let end =
+        slice.bytes.iter().rposition(|b| *b == b'\n').map_or_else(|| output_text::whole_chars(&slice.bytes), |i| i + 1);
     Ok(slice.from + end as u64)
 }
 
-fn echoes(commands: Vec<CommandView>) -> view::Echoes {
+fn echoes(commands: Vec<CommandView>) -> output_text::Echoes {
     let mut before = 0;
     commands
         .into_iter()
@@ -670,7 +689,7 @@ fn newest_lines(reader: &Reader, from: u64, to: u64, lines: usize) -> std::io::R
     let (mut end, mut left) = (to, lines);
     while end > from {
         let start = end.saturating_sub(STEP).max(from);
-        let slice = view::read(reader, start, end)?;
+        let slice = output_text::read(reader, start, end)?;
         for (i, _) in slice.bytes.iter().enumerate().rev().filter(|(_, b)| **b == b'\n') {
             let at = slice.from + i as u64 + 1;
             // A line end at the very end closes the last line and begins none.
@@ -735,8 +754,8 @@ pub(super) fn plain_report(
     }
 }
 
-fn past_report(past: &Past) -> Report {
-    let at = past.ledger.scanner.position();
+fn past_report(past: &EndedSession) -> Report {
+    let at = past.timeline.scanner.position();
     plain_report(past.view(), None, EndedBy::Exited, TextView { from: at, to: at, ..TextView::default() })
 }
 
@@ -753,8 +772,8 @@ fn from_history(session: &SessionView, row: crate::store::HistoryRow) -> Command
         session: session.id.clone(),
         command: row.command,
         status,
-        started_at: super::ledger::time(row.started_us),
-        completed_at: row.ended_us.map(super::ledger::time),
+        started_at: super::timeline::time(row.started_us),
+        completed_at: row.ended_us.map(super::timeline::time),
         exit_code: row.exit,
         signal: row.exit.and_then(sys::signal::of_exit_code),
         pipestatus: Vec::new(),

@@ -6,9 +6,9 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
-use super::ledger::micros;
-use super::manager::Manager;
 use super::purge::occupied;
+use super::registry::Registry;
+use super::timeline::micros;
 use crate::ids::SessionId;
 use crate::limits;
 use crate::store::SessionRow;
@@ -25,17 +25,17 @@ pub(super) struct Retention {
     pub(super) free: u64,
 }
 
-impl Manager {
+impl Registry {
     /// Removes what is no longer to be kept, now and from now on.
     pub(crate) fn keep_tidy(self: &Arc<Self>) {
         let manager = Arc::downgrade(self);
         tokio::spawn(async move {
             while let Some(manager) = Weak::upgrade(&manager).filter(|m| !m.is_stopping()) {
                 let next = tokio::time::Instant::now() + limits::RETENTION_EVERY;
-                let bulletin = Arc::clone(&manager.bulletin);
+                let event_log = Arc::clone(&manager.event_log);
                 let _ = tokio::task::spawn_blocking(move || manager.tidy()).await;
                 // A session that waits for room does not wait for the next look.
-                let _ = tokio::time::timeout_at(next, bulletin.stalled.notified()).await;
+                let _ = tokio::time::timeout_at(next, event_log.stalled.notified()).await;
             }
         });
     }

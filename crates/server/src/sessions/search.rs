@@ -10,7 +10,7 @@ use journal::Reader;
 use regex::Regex;
 use terminal::{Scanner, Transcript};
 
-use super::view;
+use super::output_text;
 use crate::limits;
 
 /// Journal bytes that are rendered at once. Large enough that most of the time is spent in the text, small enough that a
@@ -91,7 +91,7 @@ fn search_segment(
     hits.next = at;
     let mut block_bytes = BLOCK_BYTES;
     while at < segment.to && !is_given_up() {
-        let mut slice = view::read(reader, at, segment.to.min(at + block_bytes))?;
+        let mut slice = output_text::read(reader, at, segment.to.min(at + block_bytes))?;
         if slice.bytes.is_empty() {
             break;
         }
@@ -105,7 +105,7 @@ fn search_segment(
                     continue;
                 }
                 // At least one byte: a journal that is shorter than its events say may end within a character.
-                None => slice.bytes.truncate(view::whole_chars(&slice.bytes).max(1)),
+                None => slice.bytes.truncate(output_text::whole_chars(&slice.bytes).max(1)),
             }
         }
         block_bytes = BLOCK_BYTES;
@@ -165,7 +165,7 @@ fn search_block(block: &Block<'_>, from: u64, segment: &Segment, is_end: bool, w
     for (index, line) in text.lines().enumerate() {
         hits.lines += 1;
         let shown = match &segment.given {
-            Some(given) => view::as_given(line, given),
+            Some(given) => output_text::as_given(line, given),
             None => line.into(),
         };
         if !wanted.pattern.is_match(&shown) {

@@ -10,16 +10,16 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::manager::{Manager, locked};
+use super::registry::{Registry, locked};
 use super::session::{Session, Shared};
 use crate::ids::SessionId;
 use crate::limits::{FAULT_PAUSE, FAULTS_FORGOTTEN, FAULTS_MAX};
 
 /// An actor's first field: it notes a panic before anybody who waits learns that the actor has gone.
 #[derive(Debug)]
-pub(crate) struct Alarm(pub(crate) Arc<Shared>);
+pub(crate) struct FaultAlarm(pub(crate) Arc<Shared>);
 
-impl Drop for Alarm {
+impl Drop for FaultAlarm {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.faulted.store(true, Ordering::Release);
@@ -30,7 +30,7 @@ impl Drop for Alarm {
 /// Runs the actor to its end, and takes its session up again where that was not the session's. It is boxed because that ends in
 /// here.
 pub(super) fn watch_over(
-    manager: Arc<Manager>,
+    manager: Arc<Registry>,
     session: Box<Session>,
     stopping: watch::Receiver<bool>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
@@ -68,7 +68,7 @@ pub(super) fn watch_over(
 }
 
 /// How long to wait before the session is taken up again; `None` when that was done often enough.
-fn count(manager: &Manager, id: &SessionId) -> Option<Duration> {
+fn count(manager: &Registry, id: &SessionId) -> Option<Duration> {
     let now = Instant::now();
     let mut faults = locked(&manager.faults);
     faults.retain(|_, (_, at)| now.duration_since(*at) < FAULTS_FORGOTTEN);

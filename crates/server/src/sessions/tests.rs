@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-use super::Manager;
+use super::Registry;
 use super::session::Request;
 use crate::action::{
     Action, ActionError, ClientContext, Create, Execute, Fresh, List, Outcome, Piece, SessionEvent, SessionStatus,
     TerminalCall, Terminate, Wait,
 };
+use crate::auth::principal::{Detach, Principal, Scope};
 use crate::config::Config;
-use crate::identity::{Detach, Principal, Scope};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::store::SessionRow;
@@ -22,7 +22,7 @@ fn config(dir: &Path) -> Config {
 }
 
 /// A session whose start-up files are nobody's.
-fn wish(home: &Path) -> Create {
+fn request(home: &Path) -> Create {
     let variables = [("HOME", home.as_os_str().to_owned()), ("PATH", std::env::var_os("PATH").unwrap_or_default())];
     let env = variables.map(|(n, v)| (n.into(), std::os::unix::ffi::OsStringExt::into_vec(v)));
     Create { base_env: Some(Arc::new(env.to_vec())), cwd: Some(home.to_owned()), ..Create::default() }
@@ -37,8 +37,8 @@ fn me() -> Principal {
 async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
     const BYTES: usize = 32 << 20;
     let dir = tempfile::tempdir().expect("a directory");
-    let manager = Manager::start(&config(dir.path())).await.expect("a manager");
-    let id = manager.create(&me(), &wish(dir.path())).await.expect("a session").id;
+    let manager = Registry::start(&config(dir.path())).await.expect("a manager");
+    let id = manager.create(&me(), &request(dir.path())).await.expect("a session").id;
     let handle = manager.live(&me(), &id).await.expect("alive");
     let shell = handle.ask(Request::Look).await.expect("alive").view.pid.expect("a shell");
     let begun = Execute {
@@ -67,13 +67,13 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
     let turns = turns.load(Ordering::Relaxed) - before;
     assert!(turns >= BYTES / limits::SCAN_CHUNK / 2, "others got {turns} turns");
     let past = manager.find(&me(), &handle.shared.id).await.expect("known");
-    let super::manager::Found::Past(past) = past else { panic!("it has ended") };
+    let super::registry::Found::EndedSession(past) = past else { panic!("it has ended") };
     let command = past.commands().pop().expect("on record");
     assert_eq!(command.output_size, BYTES as u64 + "exit\r\n".len() as u64);
 }
 
 /// Runs a command to its end.
-async fn run(manager: &Manager, session: &SessionId, command: &str) {
+async fn run(manager: &Registry, session: &SessionId, command: &str) {
     let wait = Wait::at_most(Duration::from_secs(30));
     let execute = Execute {
         session: session.clone(),
@@ -91,8 +91,8 @@ async fn run(manager: &Manager, session: &SessionId, command: &str) {
 async fn a_list_of_commands_is_paged_through_history_and_memory_as_one() {
     const COUNT: usize = limits::COMMANDS_IN_MEMORY + 6;
     let dir = tempfile::tempdir().expect("a directory");
-    let manager = Manager::start(&config(dir.path())).await.expect("a manager");
-    let session = manager.create(&me(), &wish(dir.path())).await.expect("a session").id;
+    let manager = Registry::start(&config(dir.path())).await.expect("a manager");
+    let session = manager.create(&me(), &request(dir.path())).await.expect("a session").id;
     for i in 1..=COUNT {
         run(&manager, &session, &format!("(exit {i})")).await;
     }
@@ -114,13 +114,13 @@ async fn a_list_of_commands_is_paged_through_history_and_memory_as_one() {
 async fn a_holder_that_does_not_greet_is_ended_with_its_session() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().expect("a directory");
-    let mut manager = Manager::start(&config(dir.path())).await.expect("a manager");
+    let mut manager = Registry::start(&config(dir.path())).await.expect("a manager");
     // Says who it is, closes its connection and lives on.
     let mute = dir.path().join("mute");
     std::fs::write(&mute, "#!/bin/sh\necho $$ > \"$1/../../pid\"; exec <&-; exec sleep 1000\n").expect("a write");
     std::fs::set_permissions(&mute, PermissionsExt::from_mode(0o700)).expect("ours");
     Arc::get_mut(&mut manager).expect("nobody else has it yet").image.path = mute;
-    let failed = manager.create(&me(), &wish(dir.path())).await;
+    let failed = manager.create(&me(), &request(dir.path())).await;
     assert!(matches!(failed, Err(ActionError::Start { .. })), "{failed:?}");
     let pid = std::fs::read_to_string(dir.path().join("pid")).expect("it ran").trim().parse().expect("a number");
     assert!(!sys::process::is_alive(pid));
@@ -133,13 +133,13 @@ async fn a_tilde_is_the_home_of_the_session() {
     for home in ["a", "b"] {
         std::fs::create_dir_all(dir.path().join(home).join("src")).expect("ours");
     }
-    let manager = Manager::start(&config(dir.path())).await.expect("a manager");
+    let manager = Registry::start(&config(dir.path())).await.expect("a manager");
     let b = vec![("HOME".to_owned(), dir.path().join("b").to_str().expect("UTF-8").to_owned())];
     for (home, env, cwd, expected) in
         [("a", vec![], "~", "a"), ("a", vec![], "~/src", "a/src"), ("a", b, "~/src", "b/src")]
     {
-        let wish = Create { cwd: Some(cwd.into()), env, ..wish(&dir.path().join(home)) };
-        let session = manager.create(&me(), &wish).await.expect("a session");
+        let request = Create { cwd: Some(cwd.into()), env, ..request(&dir.path().join(home)) };
+        let session = manager.create(&me(), &request).await.expect("a session");
         assert_eq!(session.cwd, dir.path().join(expected));
         let end = Terminate { session: session.id, force: true, signo: None, grace: None, purges: false };
         manager.terminate(&me(), &end).await.expect("it ends");
@@ -154,8 +154,8 @@ async fn a_viewer_is_told_what_is_no_longer_kept_output_and_events() {
     const LINES: usize = 500_000;
     let dir = tempfile::tempdir().expect("a directory");
     let few = Config { journal_bytes_max: 1 << 20, ..config(dir.path()) };
-    let manager = Manager::start(&few).await.expect("a manager");
-    let session = manager.create(&me(), &wish(dir.path())).await.expect("a session").id;
+    let manager = Registry::start(&few).await.expect("a manager");
+    let session = manager.create(&me(), &request(dir.path())).await.expect("a session").id;
     let watch = Action::Watch { session: session.clone(), since: Some(0) };
     let Outcome::Watching(watching) = manager.act(&me(), watch).await.expect("alive") else {
         panic!("another outcome")
@@ -205,7 +205,7 @@ fn processor_time() -> Duration {
 #[tokio::test]
 async fn a_page_of_ended_sessions_costs_no_more_than_a_look_at_each() {
     let dir = tempfile::tempdir().expect("a directory");
-    let manager = Manager::start(&config(dir.path())).await.expect("a manager");
+    let manager = Registry::start(&config(dir.path())).await.expect("a manager");
     let list = async |known: usize| {
         let begun = processor_time();
         let list = List { status: Some(SessionStatus::Terminated), limit: 100, ..List::default() };
@@ -238,7 +238,7 @@ async fn a_page_of_ended_sessions_costs_no_more_than_a_look_at_each() {
 }
 
 /// Puts sessions on record that ended at these times, each with a folder.
-fn put_ended(manager: &Manager, dir: &Path, ended: impl IntoIterator<Item = u64>) -> Vec<SessionId> {
+fn put_ended(manager: &Registry, dir: &Path, ended: impl IntoIterator<Item = u64>) -> Vec<SessionId> {
     let put = |ended_us: u64| {
         let id = SessionId::random(0);
         std::fs::create_dir(dir.join("sessions").join(id.as_str())).expect("made");
@@ -261,7 +261,7 @@ async fn what_ended_too_long_ago_goes_and_what_ended_since_stays() {
     let dir = tempfile::tempdir().expect("a directory");
     let age = Duration::from_secs(3600);
     let config = Config { retention_age: age, retention_free: 0, ..config(dir.path()) };
-    let manager = Manager::start(&config).await.expect("a manager");
+    let manager = Registry::start(&config).await.expect("a manager");
     let ago = |seconds: u64| {
         let now = SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
         u64::try_from((now - Duration::from_secs(seconds)).as_micros()).expect("not for long")
@@ -279,7 +279,7 @@ async fn beyond_a_number_of_ended_sessions_the_oldest_go() {
     const MORE: usize = 3;
     let dir = tempfile::tempdir().expect("a directory");
     let config = Config { retention_age: Duration::MAX, retention_free: 0, ..config(dir.path()) };
-    let manager = Manager::start(&config).await.expect("a manager");
+    let manager = Registry::start(&config).await.expect("a manager");
     let ids = put_ended(&manager, dir.path(), 1..=(super::retention::PASTS_MAX + MORE) as u64);
     manager.tidy();
     let rows = manager.store().sessions().expect("rows");
@@ -289,17 +289,17 @@ async fn beyond_a_number_of_ended_sessions_the_oldest_go() {
 #[tokio::test]
 async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_another_story() {
     let dir = tempfile::tempdir().expect("a directory");
-    let manager = Manager::start(&config(dir.path())).await.expect("a manager");
+    let manager = Registry::start(&config(dir.path())).await.expect("a manager");
     // A file's time is that of the kernel's last tick.
-    let begun_us = super::ledger::micros(SystemTime::now() - Duration::from_secs(1));
-    let id = manager.create(&me(), &wish(dir.path())).await.expect("a session").id;
+    let begun_us = super::timeline::micros(SystemTime::now() - Duration::from_secs(1));
+    let id = manager.create(&me(), &request(dir.path())).await.expect("a session").id;
     run(&manager, &id, "cd /; echo one; (exit 3)").await;
     run(&manager, &id, "false | true").await;
     let end = Terminate { session: id.clone(), force: false, signo: None, grace: None, purges: false };
     manager.terminate(&me(), &end).await.expect("it ends");
     let folder = manager.folder().join(id.as_str());
-    let load = || super::past::Past::load(&id, &folder, &manager.store());
-    let story = |past: &super::past::Past| format!("{:?} {:?}", past.view(), past.commands());
+    let load = || super::ended_session::EndedSession::load(&id, &folder, &manager.store());
+    let story = |past: &super::ended_session::EndedSession| format!("{:?} {:?}", past.view(), past.commands());
     let truth = story(&load().expect("whole"));
     let mut damaged = 0;
     for name in ["events", "spec"] {
@@ -325,8 +325,8 @@ async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_ano
 #[tokio::test]
 async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_known() {
     let dir = tempfile::tempdir().expect("a directory");
-    let manager = Manager::start(&config(dir.path())).await.expect("a manager");
-    let id = manager.create(&me(), &wish(dir.path())).await.expect("a session").id;
+    let manager = Registry::start(&config(dir.path())).await.expect("a manager");
+    let id = manager.create(&me(), &request(dir.path())).await.expect("a session").id;
     run(&manager, &id, "echo one").await;
     let end = Terminate { session: id.clone(), force: false, signo: None, grace: None, purges: false };
     manager.terminate(&me(), &end).await.expect("it ends");
@@ -346,7 +346,8 @@ async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_kn
     for is_killed in [false, true] {
         for to in cuts.clone() {
             std::fs::write(&events, &whole[..to]).expect("written");
-            let past = super::past::Past::load(&id, &folder, &manager.store()).expect("it can be shown");
+            let past =
+                super::ended_session::EndedSession::load(&id, &folder, &manager.store()).expect("it can be shown");
             let view = past.view();
             let exit = view.exit.expect("it has ended");
             assert_eq!((exit.code, exit.signal), (None, None), "cut at {to}");
@@ -367,13 +368,13 @@ async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_kn
     }
     std::fs::remove_file(&socket).expect("there");
     std::fs::write(&events, &whole).expect("written");
-    let past = super::past::Past::load(&id, &folder, &manager.store()).expect("it can be shown");
+    let past = super::ended_session::EndedSession::load(&id, &folder, &manager.store()).expect("it can be shown");
     assert!(past.view().trouble.is_none());
     assert_eq!(past.view().exit.expect("it has ended").reason, "terminated on request; the shell was killed by HUP");
 }
 
 /// A call of the one-tool shell, of a client that has sent it before.
-async fn resent(manager: &Arc<Manager>, command: &str, is_input: bool, key: &str) -> crate::action::TerminalView {
+async fn resent(manager: &Arc<Registry>, command: &str, is_input: bool, key: &str) -> crate::action::TerminalView {
     let client = ClientContext { client: Some("one".to_owned()), detach: Detach::Keep, ..ClientContext::default() };
     let call = TerminalCall {
         session: None,
@@ -396,7 +397,7 @@ async fn resent(manager: &Arc<Manager>, command: &str, is_input: bool, key: &str
 #[tokio::test]
 async fn a_call_that_ended_the_default_session_is_answered_and_not_done_again_in_a_fresh_shell() {
     let dir = tempfile::tempdir().expect("a directory");
-    let mut manager = Manager::start(&config(dir.path())).await.expect("a manager");
+    let mut manager = Registry::start(&config(dir.path())).await.expect("a manager");
     let first = resent(&manager, "echo last words; exit 5", false, "one").await;
     let told = |view: &crate::action::TerminalView| {
         let command = view.report.command.clone().map(|command| (command.id, command.status, command.exit_code));
@@ -412,7 +413,7 @@ async fn a_call_that_ended_the_default_session_is_answered_and_not_done_again_in
             if !has_store {
                 std::fs::remove_file(dir.path().join("store.db")).expect("there");
             }
-            manager = Manager::start(&config(dir.path())).await.expect("another manager");
+            manager = Registry::start(&config(dir.path())).await.expect("another manager");
         }
         let again = resent(&manager, "echo last words; exit 5", false, "one").await;
         assert_eq!((told(&again), again.fresh.is_none()), (told(&first), true), "{has_store:?}");

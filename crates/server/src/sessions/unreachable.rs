@@ -10,15 +10,15 @@ use holder::wire::{FromHolder, ToHolder};
 use journal::{EventsReader, Record};
 use tokio::time::Instant;
 
-use super::holders::{self, Dead, Liveness};
-use super::ledger::time;
-use super::link::Link;
-use super::manager::{Manager, locked, on_disk};
-use super::meta::Meta;
-use super::past::Past;
+use super::ended_session::EndedSession;
+use super::holder_connection::HolderConnection;
+use super::holder_liveness::{self, Dead, Liveness};
 use super::processes::{self, Identity};
+use super::registry::{Registry, locked, on_disk};
 use super::session::{Ended, Shared};
-use super::{bounds, launch, view};
+use super::session_metadata::SessionMetadata;
+use super::timeline::time;
+use super::{cgroup_plan, holder_process, output_text};
 use crate::action::{
     ActionError, Boundary, Foreground, SessionExit, SessionStatus, SessionView, Terminate, TerminatedView, Tools, Usage,
 };
@@ -42,9 +42,9 @@ pub(crate) enum Hindrance {
 pub(crate) struct Unreachable {
     pub(crate) id: SessionId,
     pub(crate) folder: PathBuf,
-    pub(crate) meta: Meta,
+    pub(crate) meta: SessionMetadata,
     spec: Spec,
-    pub(crate) hindrance: Hindrance,
+    pub(crate) unreachable_reason: Hindrance,
     /// In words.
     pub(crate) why: String,
     /// The process behind its socket, as far as somebody was connected.
@@ -58,13 +58,13 @@ impl Unreachable {
         id: &SessionId,
         folder: PathBuf,
         row: Option<&SessionRow>,
-        (hindrance, why): (Hindrance, String),
+        (unreachable_reason, why): (Hindrance, String),
         met: Option<Identity>,
     ) -> Self {
         let spec = Spec::load(&folder).unwrap_or_default();
-        let mut meta = Meta::decode(&spec.meta);
+        let mut meta = SessionMetadata::decode(&spec.meta);
         if let (true, Some(row)) = (spec.session.is_empty(), row) {
-            meta = Meta {
+            meta = SessionMetadata {
                 name: row.name.clone(),
                 owner: row.owner.clone(),
                 created_us: row.created_us,
@@ -77,7 +77,7 @@ impl Unreachable {
             Some(Record::Started { shell_pid, .. }) => Some(shell_pid),
             _ => None,
         });
-        Self { id: id.clone(), folder, meta, spec, hindrance, why, met, shell_pid }
+        Self { id: id.clone(), folder, meta, spec, unreachable_reason, why, met, shell_pid }
     }
 
     /// One whose actor has gone for a moment.
@@ -125,8 +125,8 @@ impl Unreachable {
             tools: Tools::default(),
             profile: self.meta.profile.clone(),
             startup_failed: Vec::new(),
-            log_file: view::log_file(&self.folder),
-            limits: bounds::kept(&self.spec, &self.meta.limits),
+            log_file: output_text::log_file(&self.folder),
+            limits: cgroup_plan::kept(&self.spec, &self.meta.limits),
             limits_hit: Vec::new(),
         }
     }
@@ -145,7 +145,7 @@ impl Unreachable {
     }
 }
 
-impl Manager {
+impl Registry {
     /// From now on this session is told to be unreachable; a handle whose actor has gone is forgotten.
     pub(super) fn mark(&self, unreachable: Unreachable) {
         let id = unreachable.id.clone();
@@ -167,10 +167,10 @@ impl Manager {
     }
 
     /// Its story as far as it is on disk, for whoever only reads.
-    pub(super) async fn story_of(&self, unreachable: &Arc<Unreachable>) -> Result<Arc<Past>, ActionError> {
+    pub(super) async fn story_of(&self, unreachable: &Arc<Unreachable>) -> Result<Arc<EndedSession>, ActionError> {
         let (unreachable, store) = (Arc::clone(unreachable), self.store());
         on_disk(move || {
-            let past = Past::of_unreachable(&unreachable, &store);
+            let past = EndedSession::of_unreachable(&unreachable, &store);
             past.map(Arc::new).map_err(|e| ActionError::Unreachable {
                 session: unreachable.id.clone(),
                 why: format!("{}, and its records cannot be read ({e})", unreachable.why),
@@ -183,15 +183,15 @@ impl Manager {
     pub(super) async fn end_unreachable(
         &self,
         unreachable: &Arc<Unreachable>,
-        wish: &Terminate,
+        request: &Terminate,
     ) -> Result<TerminatedView, ActionError> {
-        let signo = if wish.force { sys::signal::KILL } else { wish.signo.unwrap_or(sys::signal::HUP) };
-        let grace = wish.grace.unwrap_or(limits::TERMINATE_GRACE);
-        let asked = match unreachable.hindrance {
+        let signo = if request.force { sys::signal::KILL } else { request.signo.unwrap_or(sys::signal::HUP) };
+        let grace = request.grace.unwrap_or(limits::TERMINATE_GRACE);
+        let asked = match unreachable.unreachable_reason {
             Hindrance::Silent => None,
             Hindrance::Damaged | Hindrance::Faulty => ask_to_end(unreachable, signo, grace).await,
         };
-        let ended = match (asked, wish.force) {
+        let ended = match (asked, request.force) {
             (Some(ended), _) => ended,
             (None, true) => self.kill_holder(&unreachable.id, &unreachable.folder, unreachable.met).await?,
             (None, false) => return Err(unreachable.error()),
@@ -219,7 +219,7 @@ impl Manager {
         folder: &std::path::Path,
         met: Option<Identity>,
     ) -> Result<Ended, ActionError> {
-        let (pid, start_ticks) = match holders::look(folder, met) {
+        let (pid, start_ticks) = match holder_liveness::look(folder, met) {
             Liveness::Alive(holder) => holder,
             Liveness::Dead(_) | Liveness::NeverBegan => return Ok(Ended { killed: 0, left: 0 }),
             Liveness::Copy(_) => {
@@ -235,7 +235,7 @@ impl Manager {
         let held: Vec<Identity> = processes::tree(pid).iter().map(|s| (s.pid, s.start_ticks)).collect();
         tracing::warn!(session = %id, holder = pid, "killed by force, with its {} processes", held.len());
         sys::process::signal_exactly(pid, start_ticks, sys::signal::KILL);
-        if !holders::ends_within((pid, start_ticks), limits::KILL_PATIENCE).await {
+        if !holder_liveness::ends_within((pid, start_ticks), limits::KILL_PATIENCE).await {
             let why = format!(
                 "its holder (process {pid}) was sent KILL and has not ended: the kernel ends it when the disk or the control \
                  group that it waits for lets it go on"
@@ -246,12 +246,15 @@ impl Manager {
             sys::process::signal_exactly(*pid, *start_ticks, sys::signal::KILL);
         }
         let swept = id.clone();
-        let sweep = tokio::task::spawn_blocking(move || holders::sweep(&swept, Dead::known((pid, start_ticks))));
+        let sweep =
+            tokio::task::spawn_blocking(move || holder_liveness::sweep(&swept, Dead::known((pid, start_ticks))));
         let more = sweep.await.unwrap_or(0);
         let until = Instant::now() + limits::KILL_PATIENCE;
         let mut left = 0;
         for process in &held {
-            left += u64::from(!holders::ends_within(*process, until.saturating_duration_since(Instant::now())).await);
+            left += u64::from(
+                !holder_liveness::ends_within(*process, until.saturating_duration_since(Instant::now())).await,
+            );
         }
         Ok(Ended { killed: (held.len() + more) as u64, left })
     }
@@ -260,14 +263,14 @@ impl Manager {
 /// Asks the holder of a session that this server cannot read to end it: it needs no file for that. `None` when it does not.
 async fn ask_to_end(unreachable: &Unreachable, signo: i32, grace: Duration) -> Option<Ended> {
     const SEQ: u32 = 1;
-    let (stream, _) = launch::connect(&unreachable.folder).ok()?;
-    let mut link = Link::new(stream);
+    let (stream, _) = holder_process::connect(&unreachable.folder).ok()?;
+    let mut connection = HolderConnection::new(stream);
     let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
-    link.send(&ToHolder::Terminate { seq: SEQ, signo, grace_ms });
+    connection.send(&ToHolder::Terminate { seq: SEQ, signo, grace_ms });
     let done = async {
         let mut ended = Ended { killed: 0, left: 0 };
         // The end of the connection is the end of the holder.
-        while let Ok(frames) = link.receive().await {
+        while let Ok(frames) = connection.receive().await {
             for frame in frames {
                 if let FromHolder::Done { seq: SEQ, status, value } = frame {
                     let left = u64::from(status != holder::wire::Status::Ok);

@@ -188,7 +188,7 @@ impl Waiter {
     }
 
     /// Nothing was run or typed for this wait: what is not on the screen has gone already.
-    pub(crate) fn takes_things_as_they_are(&mut self) {
+    pub(crate) fn count_current_state(&mut self) {
         self.vanishing.iter_mut().for_each(|v| v.was_there = true);
     }
 
@@ -238,7 +238,7 @@ impl Waiter {
     }
 
     /// Something was run or typed for this wait.
-    pub(crate) fn looks_for_a_still_screen(&mut self) {
+    pub(crate) fn end_on_idle_screen(&mut self) {
         self.ends_with_stillness = self.input_wanted;
     }
 
@@ -248,12 +248,12 @@ impl Waiter {
     }
 
     /// What there is to say is not known yet, so the silence has not begun.
-    pub(crate) fn hears_more_soon(&mut self, now: Instant) {
+    pub(crate) fn defer_quiet_timer(&mut self, now: Instant) {
         self.last_output = now;
     }
 
     /// Whether it ends when the program wants input or is stopped.
-    pub(crate) fn heeds_pauses(&self) -> bool {
+    pub(crate) fn ends_on_input_wanted(&self) -> bool {
         self.input_wanted
     }
 

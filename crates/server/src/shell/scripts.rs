@@ -77,7 +77,7 @@ impl Integration {
         std::fs::create_dir_all(&folder)?;
         // Whoever is given a folder in it as a descriptor gets no further up.
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))?;
-        crate::premises::check_private(&folder).map_err(std::io::Error::other)?;
+        crate::state_dir::check_private(&folder).map_err(std::io::Error::other)?;
         let install = |script: Script| {
             let text = without_comments(script.text());
             let path = folder.join(script.file(crc(text.as_bytes())));

@@ -106,9 +106,9 @@ pub(super) fn nothing() -> Connection {
 
 /// Puts the file and what belongs to it aside, for somebody who wants to look at it; the one before is lost.
 pub(super) fn put_aside(path: &Path) -> std::io::Result<()> {
-    for (there, aside) in files(path).iter().zip(files(&aside(path))) {
-        match std::fs::rename(there, &aside) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => drop(std::fs::remove_file(&aside)),
+    for (there, block_in_place) in files(path).iter().zip(files(&block_in_place(path))) {
+        match std::fs::rename(there, &block_in_place) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => drop(std::fs::remove_file(&block_in_place)),
             other => other?,
         }
     }
@@ -117,7 +117,7 @@ pub(super) fn put_aside(path: &Path) -> std::io::Result<()> {
 
 /// Removes what was put aside: nobody knows what is in it.
 pub(super) fn remove_aside(path: &Path) {
-    for file in files(&aside(path)) {
+    for file in files(&block_in_place(path)) {
         let _ = std::fs::remove_file(file);
     }
 }
@@ -128,7 +128,7 @@ pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
     if found == "ok" { Ok(()) } else { Err(StoreError::Damaged(found)) }
 }
 
-fn aside(path: &Path) -> PathBuf {
+fn block_in_place(path: &Path) -> PathBuf {
     path.with_extension("damaged")
 }
 

@@ -189,10 +189,10 @@ impl Store {
     }
 
     /// How far this caller has read, also before this server.
-    pub(crate) fn look(&self, (session, who): &Look) -> Result<Option<u64>, StoreError> {
+    pub(crate) fn look(&self, (session, principal): &Look) -> Result<Option<u64>, StoreError> {
         self.read(|connection| {
             let mut query = connection.prepare_cached("SELECT read_to FROM looks WHERE session = ?1 AND who = ?2")?;
-            query.query_row(params![session, who], |r| r.get::<_, i64>(0)).map(i64::unsigned_abs).optional()
+            query.query_row(params![session, principal], |r| r.get::<_, i64>(0)).map(i64::unsigned_abs).optional()
         })
     }
 

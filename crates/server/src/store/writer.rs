@@ -173,9 +173,9 @@ impl Writer {
         }
         if !self.looks.is_empty() {
             let transaction = connection.transaction()?;
-            for ((session, who), read_to) in &self.looks {
+            for ((session, principal), read_to) in &self.looks {
                 let mut put = transaction.prepare_cached("INSERT OR REPLACE INTO looks VALUES (?1, ?2, ?3)")?;
-                put.execute(params![session, who, *read_to as i64])?;
+                put.execute(params![session, principal, *read_to as i64])?;
             }
             transaction.commit()?;
             self.looks.clear();

@@ -7,12 +7,12 @@
 //! [`Action`]: crate::action::Action
 
 mod close;
+mod connection;
 mod event;
 mod frame;
 mod heartbeat;
+mod input_task;
 mod query;
-mod typist;
-mod visit;
 
 use api::ErrorCode;
 use axum::Router;
@@ -20,30 +20,28 @@ use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Extension, Path, State};
 use axum::http::Uri;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::watch;
 
+use crate::auth::principal::{Grant, Principal, Scope};
 use crate::dispatch::Dispatcher;
-use crate::identity::{Grant, Principal, Scope};
+use crate::http::problem::ProblemResponse;
 use crate::ids::SessionId;
 use crate::limits;
+use connection::SocketConnection;
 use query::{Mode, Query};
-use visit::Visit;
 
 /// The route.
 pub const PATH: &str = "/terminals/{session}/socket";
 /// The sub-protocol.
 pub const PROTOCOL: &str = "ptyd.v1";
 
-/// How a request that does not become a socket is refused: a problem document, as at every other route.
-pub type Refuse = fn(ErrorCode, &str) -> Response;
-
 /// The sockets that are open, for a server that stops and lets them say why.
 #[derive(Debug, Clone)]
-pub struct Visits(watch::Sender<()>);
+pub struct SocketCount(watch::Sender<()>);
 
-impl Visits {
+impl SocketCount {
     /// None yet.
     pub fn new() -> Self {
         Self(watch::Sender::new(()))
@@ -60,41 +58,42 @@ impl Visits {
     }
 }
 
-impl Default for Visits {
+impl Default for SocketCount {
     fn default() -> Self {
         Self::new()
     }
 }
 
 #[derive(Debug, Clone)]
-struct Door {
+struct SocketState {
     dispatcher: Dispatcher,
-    refuse: Refuse,
     open: watch::Sender<()>,
 }
 
+/// A request that does not become a socket is refused with a problem document, as at every other route.
+fn refuse(code: ErrorCode, detail: &str) -> Response {
+    ProblemResponse::new(code, detail).into_response()
+}
+
 /// The route as a router.
-pub fn router(dispatcher: Dispatcher, visits: &Visits, refuse: Refuse) -> Router {
-    Router::new().route(PATH, get(enter)).with_state(Door { dispatcher, refuse, open: visits.0.clone() })
+pub fn router(dispatcher: Dispatcher, visits: &SocketCount) -> Router {
+    Router::new().route(PATH, get(enter)).with_state(SocketState { dispatcher, open: visits.0.clone() })
 }
 
 async fn enter(
-    State(door): State<Door>,
-    Extension(who): Extension<Principal>,
+    State(state): State<SocketState>,
+    Extension(principal): Extension<Principal>,
     grant: Option<Extension<Grant>>,
     Path(session): Path<String>,
     uri: Uri,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
     let Ok(upgrade) = upgrade else {
-        return (door.refuse)(
-            ErrorCode::UpgradeRequired,
-            "this path is a WebSocket; docs/websocket.md says how to speak",
-        );
+        return refuse(ErrorCode::UpgradeRequired, "this path is a WebSocket; docs/websocket.md says how to speak");
     };
     let query = match Query::parse(uri.query().unwrap_or_default()) {
         Ok(query) => query,
-        Err(problem) => return (door.refuse)(ErrorCode::InvalidField, &problem),
+        Err(problem) => return refuse(ErrorCode::InvalidField, &problem),
     };
     let upgrade = upgrade
         .read_buffer_size(limits::SOCKET_BUFFER_BYTES)
@@ -104,18 +103,21 @@ async fn enter(
         .protocols([PROTOCOL]);
     let speaks = upgrade.selected_protocol().is_some();
     if query.mode == Mode::Framed && !speaks {
-        return (door.refuse)(
-            ErrorCode::InvalidField,
-            "protocol: offer the sub-protocol ptyd.v1, or ask for ?mode=raw",
-        );
+        return refuse(ErrorCode::InvalidField, "protocol: offer the sub-protocol ptyd.v1, or ask for ?mode=raw");
     }
-    let may_write = who.scope >= Scope::Write && grant.is_none_or(|Extension(grant)| grant.may_write);
-    let open = door.open.subscribe();
-    let dispatcher = door.dispatcher;
+    let may_write = principal.scope >= Scope::Write && grant.is_none_or(|Extension(grant)| grant.may_write);
+    let open = state.open.subscribe();
+    let dispatcher = state.dispatcher;
     upgrade.on_upgrade(async move |socket| {
         // What is no id cannot be a session either, and a browser only sees a close code.
-        let visit = SessionId::parse(&session).ok().map(|session| Visit { dispatcher, who, session, query, may_write });
-        visit::receive(socket, visit).await;
+        let visit = SessionId::parse(&session).ok().map(|session| SocketConnection {
+            dispatcher,
+            principal,
+            session,
+            query,
+            may_write,
+        });
+        connection::receive(socket, visit).await;
         drop(open);
     })
 }

@@ -3,23 +3,23 @@
 //! The grammar is docs/text-format.md. Only the last line is ever ours: a program may print a line that looks like it,
 //! so nothing may follow the facts. What did not change since the last answer is not said again.
 
-mod economy;
-mod facts;
+mod condense;
 mod size;
+mod status_line;
 #[cfg(test)]
 pub(super) mod tests;
 
 use std::time::{Duration, SystemTime};
 
-pub(super) use economy::visible;
-pub(super) use facts::{Facts, metadata, path, plain, quoted, shell_words, startup};
+pub(super) use condense::visible;
 pub(super) use size::{counted, grouped, seconds};
+pub(super) use status_line::{Facts, metadata, path, plain, quoted, shell_words, startup};
 
 use super::host::Host;
-use super::shown::Shown;
+use super::reported_state::ReportedState;
 use crate::action::{
-    Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, Limit, Look, Missed, Omitted, OutputView, Report,
-    ScreenView, SessionStatus, SessionView, TerminalView, TextView, Unseen,
+    Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, HiddenText, Limit, Look, Missed, Omitted,
+    OutputView, Report, ScreenView, SessionStatus, SessionView, TerminalView, TextView,
 };
 use crate::ids::CommandId;
 
@@ -28,11 +28,11 @@ const INVERSE_MAX: usize = 3;
 
 /// How an answer is to be told.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Telling<'a> {
+pub(super) struct AnswerContext<'a> {
     /// Who and where.
     pub host: &'a Host,
     /// What this caller was told about the session before; `None` tells everything.
-    pub shown: Option<&'a Shown>,
+    pub shown: Option<&'a ReportedState>,
     /// The clock, for how long a program has run.
     pub now: SystemTime,
     /// How long without new output the caller wanted to wait, when that is worth saying.
@@ -44,20 +44,20 @@ pub(super) struct Telling<'a> {
 }
 
 /// Output or screen, then the facts, of a command, an input or a wait.
-pub(super) fn report(report: &Report, telling: &Telling<'_>) -> String {
+pub(super) fn report(report: &Report, context: &AnswerContext<'_>) -> String {
     let mut facts = Facts::default();
-    let (body, notes) = body(report, telling);
-    state(&mut facts, report, telling);
-    circumstances(&mut facts, report, notes, telling);
+    let (body, notes) = body(report, context);
+    state(&mut facts, report, context);
+    circumstances(&mut facts, report, notes, context);
     body + &facts.line()
 }
 
 /// The same for the one-tool shell, which may have had to start a fresh shell or to look instead of to run.
-pub(super) fn terminal(view: &TerminalView, telling: &Telling<'_>) -> String {
+pub(super) fn terminal(view: &TerminalView, context: &AnswerContext<'_>) -> String {
     let report = &view.report;
     let mut facts = Facts::default();
     match view.look {
-        None | Some(Look::Running) => state(&mut facts, report, telling),
+        None | Some(Look::Running) => state(&mut facts, report, context),
         Some(Look::Idle) => {
             facts.add("idle");
             last_result(&mut facts, report);
@@ -88,33 +88,38 @@ pub(super) fn terminal(view: &TerminalView, telling: &Telling<'_>) -> String {
     for missed in &view.missed {
         // A reset names what it killed itself.
         if !(matches!(view.fresh, Some(Fresh::Reset(_))) && missed.command.status == CommandStatus::Terminated) {
-            facts.add(missed_end(missed, telling));
+            facts.add(missed_end(missed, context));
         }
     }
-    let (body, notes) = body(report, telling);
-    circumstances(&mut facts, report, notes, telling);
+    let (body, notes) = body(report, context);
+    circumstances(&mut facts, report, notes, context);
     body + &facts.line()
 }
 
 /// How a command ended that this answer is not about, and how to read what was not read of it.
-fn missed_end(missed: &Missed, telling: &Telling<'_>) -> String {
+fn missed_end(missed: &Missed, context: &AnswerContext<'_>) -> String {
     let Missed { session, command, read_to } = missed;
     let mut end = Facts::default();
-    ended(&mut end, command, &Telling { names_command: false, ..*telling });
+    ended(&mut end, command, &AnswerContext { names_command: false, ..*context });
     limits_hit(&mut end, command, session);
     let to = command.end_offset.unwrap_or(command.start_offset);
     let from = command.start_offset.max(*read_to);
     let id = command.id;
     if from < to {
-        let how = way_to((from, to), Some(id), session, telling);
+        let how = way_to((from, to), Some(id), session, context);
         end.add(format!("{} not read: {how}", counted(to - from, "byte", "bytes")));
     }
     format!("command {id} {} has ended: {}", quoted(&command.command), end.within())
 }
 
 /// How to read this range.
-fn way_to((from, to): (u64, u64), command: Option<CommandId>, session: &SessionView, telling: &Telling<'_>) -> String {
-    if !telling.has_read_tool {
+fn way_to(
+    (from, to): (u64, u64),
+    command: Option<CommandId>,
+    session: &SessionView,
+    context: &AnswerContext<'_>,
+) -> String {
+    if !context.has_read_tool {
         // The offset in the journal is the offset in its file.
         return format!("bytes {from}–{to} of {}", shell_words(&session.log_file));
     }
@@ -129,10 +134,10 @@ pub(super) fn output(
     view: &OutputView,
     command: Option<CommandId>,
     over: &Over,
-    telling: &Telling<'_>,
+    context: &AnswerContext<'_>,
 ) -> String {
-    let (body, notes) = told(&view.text, session, command, telling);
-    paged(session, view, body, over, notes, telling)
+    let (body, notes) = told(&view.text, session, command, context);
+    paged(session, view, body, over, notes, context)
 }
 
 /// What a wait before a reading came to.
@@ -152,9 +157,9 @@ pub(super) fn raw(
     view: &OutputView,
     shown: String,
     over: &Over,
-    telling: &Telling<'_>,
+    context: &AnswerContext<'_>,
 ) -> String {
-    paged(session, view, shown, over, Vec::new(), telling)
+    paged(session, view, shown, over, Vec::new(), context)
 }
 
 fn paged(
@@ -163,15 +168,15 @@ fn paged(
     mut body: String,
     over: &Over,
     notes: Vec<String>,
-    telling: &Telling<'_>,
+    context: &AnswerContext<'_>,
 ) -> String {
     let mut facts = Facts::default();
-    state_of(&mut facts, session, over, telling);
+    state_of(&mut facts, session, over, context);
     if let Some((from, to)) = view.gap {
         facts.add(format!("bytes {from}–{to} are no longer kept"));
     }
     notes.into_iter().for_each(|note| facts.add(note));
-    metadata(&mut facts, session, telling);
+    metadata(&mut facts, session, context);
     let left = view.end.saturating_sub(view.next);
     if left > 0 {
         facts.add(counted(left, "more byte", "more bytes"));
@@ -182,28 +187,28 @@ fn paged(
 }
 
 /// The screen, with where the cursor is.
-pub(super) fn screen(session: &SessionView, screen: &ScreenView, over: &Over, telling: &Telling<'_>) -> String {
+pub(super) fn screen(session: &SessionView, screen: &ScreenView, over: &Over, context: &AnswerContext<'_>) -> String {
     let mut facts = Facts::default();
-    state_of(&mut facts, session, over, telling);
+    state_of(&mut facts, session, over, context);
     let (rows, notes) = rows(screen);
     cursor(&mut facts, screen);
     notes.into_iter().for_each(|note| facts.add(note));
-    metadata(&mut facts, session, telling);
+    metadata(&mut facts, session, context);
     facts.add(format!("next o:{}", screen.at));
     rows + &facts.line()
 }
 
 /// How it stands with the session, after the end of what was waited for.
-fn state_of(facts: &mut Facts, session: &SessionView, over: &Over, telling: &Telling<'_>) {
+fn state_of(facts: &mut Facts, session: &SessionView, over: &Over, context: &AnswerContext<'_>) {
     if let Some(command) = &over.ended {
-        ended(facts, command, telling);
+        ended(facts, command, context);
         limits_hit(facts, command, session);
         facts.add(format!("command {}", command.id));
     }
     facts.add(session_state(session));
     if let Some(command) = &over.last {
         let mut end = Facts::default();
-        ended(&mut end, command, telling);
+        ended(&mut end, command, context);
         limits_hit(&mut end, command, session);
         facts.add(format!("last {}", end.within()));
         facts.add(format!("command {}", command.id));
@@ -212,20 +217,20 @@ fn state_of(facts: &mut Facts, session: &SessionView, over: &Over, telling: &Tel
 }
 
 /// The first fact: how it stands with the command, or with the shell when there is none.
-fn state(facts: &mut Facts, report: &Report, telling: &Telling<'_>) {
+fn state(facts: &mut Facts, report: &Report, context: &AnswerContext<'_>) {
     if report.session.status == SessionStatus::Terminated {
         if let Some(command) = &report.command
             && command.status == CommandStatus::Completed
         {
-            ended(facts, command, telling);
+            ended(facts, command, context);
         }
         facts.add(session_end(&report.session));
         return;
     }
     match &report.command {
-        Some(command) if command.status == CommandStatus::Running => running(facts, report, command, telling),
+        Some(command) if command.status == CommandStatus::Running => running(facts, report, command, context),
         Some(command) => {
-            ended(facts, command, telling);
+            ended(facts, command, context);
             limits_hit(facts, command, &report.session);
             if report.session.foreground == Foreground::Stopped {
                 facts.add("stopped; fg resumes it");
@@ -233,7 +238,7 @@ fn state(facts: &mut Facts, report: &Report, telling: &Telling<'_>) {
         }
         None => facts.add(session_state(&report.session)),
     }
-    reason(report, telling.quiet).into_iter().for_each(|why| facts.add(why));
+    reason(report, context.quiet).into_iter().for_each(|why| facts.add(why));
 }
 
 /// Why a wait is over, where the state does not say it already.
@@ -255,15 +260,15 @@ pub(super) fn matched(what: &str) -> String {
     format!("matched {}", quoted(what))
 }
 
-fn running(facts: &mut Facts, report: &Report, command: &CommandView, telling: &Telling<'_>) {
+fn running(facts: &mut Facts, report: &Report, command: &CommandView, context: &AnswerContext<'_>) {
     let session = &report.session;
     facts.add("still running");
-    let elapsed = telling.now.duration_since(command.started_at).unwrap_or_default();
+    let elapsed = context.now.duration_since(command.started_at).unwrap_or_default();
     if elapsed >= Duration::from_secs(1) {
         facts.add(seconds(elapsed));
     }
     // The whole metadata names the session already.
-    if telling.shown.is_some() {
+    if context.shown.is_some() {
         facts.add(format!("session {}", session.id));
     }
     facts.add(format!("command {}", command.id));
@@ -278,7 +283,7 @@ fn running(facts: &mut Facts, report: &Report, command: &CommandView, telling: &
     }
 }
 
-fn ended(facts: &mut Facts, command: &CommandView, telling: &Telling<'_>) {
+fn ended(facts: &mut Facts, command: &CommandView, context: &AnswerContext<'_>) {
     match (command.status, command.exit_code) {
         (CommandStatus::Terminated, None) => facts.add("terminated with its session"),
         (CommandStatus::Failed, _) => {
@@ -301,7 +306,7 @@ fn ended(facts: &mut Facts, command: &CommandView, telling: &Telling<'_>) {
     if took >= Duration::from_secs(1) {
         facts.add(seconds(took));
     }
-    if telling.names_command {
+    if context.names_command {
         facts.add(format!("command {}", command.id));
     }
 }
@@ -322,7 +327,7 @@ fn last_result(facts: &mut Facts, report: &Report) {
 }
 
 /// What belongs to every answer but is only said when it is unusual or new.
-fn circumstances(facts: &mut Facts, report: &Report, notes: Vec<String>, telling: &Telling<'_>) {
+fn circumstances(facts: &mut Facts, report: &Report, notes: Vec<String>, context: &AnswerContext<'_>) {
     if let Some(bytes) = report.accepted_bytes {
         facts.add(format!("sent {}", counted(bytes as u64, "byte", "bytes")));
     }
@@ -339,7 +344,7 @@ fn circumstances(facts: &mut Facts, report: &Report, notes: Vec<String>, telling
     if let Some(trouble) = &report.session.trouble {
         facts.add(format!("trouble: {}", plain(trouble)));
     }
-    metadata(facts, &report.session, telling);
+    metadata(facts, &report.session, context);
 }
 
 /// Nothing runs there.
@@ -382,9 +387,9 @@ fn session_end(session: &SessionView) -> String {
 }
 
 /// Output and screen, and what is to be noted about them.
-fn body(report: &Report, telling: &Telling<'_>) -> (String, Vec<String>) {
+fn body(report: &Report, context: &AnswerContext<'_>) -> (String, Vec<String>) {
     let command = report.command.as_ref().map(|c| c.id);
-    let (mut body, mut notes) = told(&report.output, &report.session, command, telling);
+    let (mut body, mut notes) = told(&report.output, &report.session, command, context);
     end_line(&mut body);
     if let Some(screen) = &report.screen {
         let (rows, more) = rows(screen);
@@ -399,33 +404,33 @@ pub(super) fn told(
     text: &TextView,
     session: &SessionView,
     command: Option<CommandId>,
-    telling: &Telling<'_>,
+    context: &AnswerContext<'_>,
 ) -> (String, Vec<String>) {
     // A program may print what looks like such a byte; without any real one there is nothing to sum up.
-    let is_binary = |part: &str| text.escaped > 0 && economy::is_binary(part);
-    let is_all = |part: &str| part.trim().is_empty() || is_binary(part) && economy::around_binary(part) == ("", "");
+    let is_binary = |part: &str| text.escaped > 0 && condense::is_binary(part);
+    let is_all = |part: &str| part.trim().is_empty() || is_binary(part) && condense::around_binary(part) == ("", "");
     if is_binary(&text.head) && is_all(&text.head) && is_all(&text.tail) {
-        return (binary(&text.head, (text.from, text.to), true, session, telling), unseen(text.unseen, 0));
+        return (binary(&text.head, (text.from, text.to), true, session, context), unseen(text.unseen, 0));
     }
     let mut written_out = 0;
     let mut part = |part: &str, range: (u64, u64)| {
         let mut shown = |text: &str| {
-            let (shown, count) = economy::economical(text);
+            let (shown, count) = condense::economical(text);
             written_out += count;
             shown
         };
         if !is_binary(part) {
             return shown(part);
         }
-        let (before, after) = economy::around_binary(part);
-        let line = binary(part.get(before.len()..).unwrap_or_default(), range, false, session, telling);
+        let (before, after) = condense::around_binary(part);
+        let line = binary(part.get(before.len()..).unwrap_or_default(), range, false, session, context);
         shown(before) + &line + &shown(after)
     };
     let head_to = text.omitted.as_ref().map_or(text.to, |omitted| omitted.from);
     let mut body = part(&text.head, (text.from, head_to));
     if let Some(omitted) = &text.omitted {
         end_line(&mut body);
-        body += &omission(omitted, session, command, telling);
+        body += &omission(omitted, session, command, context);
         body += &part(&text.tail, (omitted.to, text.to));
     }
     let mut notes = unseen(text.unseen, written_out);
@@ -436,11 +441,17 @@ pub(super) fn told(
 }
 
 /// The line for what is no text, in this range of the journal: all of it, or among other things.
-fn binary(part: &str, (from, to): (u64, u64), is_all: bool, session: &SessionView, telling: &Telling<'_>) -> String {
+fn binary(
+    part: &str,
+    (from, to): (u64, u64),
+    is_all: bool,
+    session: &SessionView,
+    context: &AnswerContext<'_>,
+) -> String {
     /// Enough to know a format by.
     const BEGINNING_CHARS: usize = 40;
     let begins: String = part.chars().take(BEGINNING_CHARS).collect();
-    let how = if telling.has_read_tool {
+    let how = if context.has_read_tool {
         format!("get_terminal_output {{\"session_id\":\"{}\",\"since\":\"o:{from}\",\"view\":\"raw\"}}", session.id)
     } else {
         format!("bytes {from}–{to} of {}", shell_words(&session.log_file))
@@ -452,7 +463,7 @@ fn binary(part: &str, (from, to): (u64, u64), is_all: bool, session: &SessionVie
 }
 
 /// What of this a person would not have seen, and how many characters had to be written out.
-pub(super) fn unseen(unseen: Unseen, written_out: usize) -> Vec<String> {
+pub(super) fn unseen(unseen: HiddenText, written_out: usize) -> Vec<String> {
     let counts = [
         (written_out as u64, "invisible character shown as \\u{…}", "invisible characters shown as \\u{…}"),
         (unseen.concealed, "character was concealed from people", "characters were concealed from people"),
@@ -462,12 +473,17 @@ pub(super) fn unseen(unseen: Unseen, written_out: usize) -> Vec<String> {
     counts.into_iter().filter(|(count, ..)| *count > 0).map(|(count, one, many)| counted(count, one, many)).collect()
 }
 
-fn omission(omitted: &Omitted, session: &SessionView, command: Option<CommandId>, telling: &Telling<'_>) -> String {
+fn omission(
+    omitted: &Omitted,
+    session: &SessionView,
+    command: Option<CommandId>,
+    context: &AnswerContext<'_>,
+) -> String {
     let (bytes, kept) = (grouped(omitted.bytes()), omitted.kept());
     if kept.is_empty() {
         return format!("[… {bytes} bytes omitted: no longer kept]\n");
     }
-    let how = way_to((kept.start, kept.end), command, session, telling);
+    let how = way_to((kept.start, kept.end), command, session, context);
     if omitted.freed > 0 {
         return format!("[… {bytes} bytes omitted: the first {} are no longer kept; {how}]\n", grouped(omitted.freed));
     }
@@ -508,7 +524,7 @@ fn rows(screen: &ScreenView) -> (String, Vec<String>) {
     let used = screen.rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1);
     let mut written_out = 0;
     let shown = screen.rows[..used].iter().map(|row| visible(row, &mut written_out) + "\n").collect();
-    (shown, unseen(Unseen::default(), written_out))
+    (shown, unseen(HiddenText::default(), written_out))
 }
 
 fn escaped(bytes: u64) -> String {

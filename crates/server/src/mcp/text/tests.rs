@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::action::{Keeper, KeptLimit, Limit, Missed, SessionExit, Tools};
-use crate::mcp::rig::{command, report as done};
+use crate::mcp::test_support::{command, report as done};
 
 fn host() -> Host {
     Host { user: "alice".to_owned(), name: "box".to_owned() }
@@ -14,13 +14,13 @@ fn python(path: &str) -> Tools {
 
 /// Told to somebody who has heard of the session before, ten seconds after the epoch.
 fn told(what: &Report) -> String {
-    let (host, shown) = (host(), Shown { cwd: "/app".into(), tools: python("/usr/bin/python3") });
-    report(what, &telling(&host, Some(&shown)))
+    let (host, shown) = (host(), ReportedState { cwd: "/app".into(), tools: python("/usr/bin/python3") });
+    report(what, &context(&host, Some(&shown)))
 }
 
-fn telling<'a>(host: &'a Host, shown: Option<&'a Shown>) -> Telling<'a> {
+fn context<'a>(host: &'a Host, shown: Option<&'a ReportedState>) -> AnswerContext<'a> {
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(10);
-    Telling { host, shown, now, quiet: None, names_command: false, has_read_tool: true }
+    AnswerContext { host, shown, now, quiet: None, names_command: false, has_read_tool: true }
 }
 
 fn running(foreground: Foreground, ended_by: EndedBy, output: &str) -> Report {
@@ -63,7 +63,7 @@ fn what_changed_since_the_last_answer_is_said() {
 fn the_first_answer_of_a_session_has_the_whole_metadata() {
     let host = host();
     let whole = "session s0-k3v9q2m7xa · pid 4711 · user alice · host box · cwd /app · python /usr/bin/python3";
-    assert_eq!(report(&done("hi\n"), &telling(&host, None)), format!("hi\n[exit 0 · {whole}]"));
+    assert_eq!(report(&done("hi\n"), &context(&host, None)), format!("hi\n[exit 0 · {whole}]"));
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn a_command_that_runs_on_says_so_with_why_and_where() {
         told(&ready),
         "ready\n[still running · 10s · session s0-k3v9q2m7xa · command c7 · matched \"re\\\"ady\\n\"]"
     );
-    let (host, shown) = (host(), Shown { cwd: "/app".into(), tools: python("/usr/bin/python3") });
-    let soft = Telling { quiet: Some(Duration::from_secs(30)), ..telling(&host, Some(&shown)) };
+    let (host, shown) = (host(), ReportedState { cwd: "/app".into(), tools: python("/usr/bin/python3") });
+    let soft = AnswerContext { quiet: Some(Duration::from_secs(30)), ..context(&host, Some(&shown)) };
     assert_eq!(
         report(&running(Foreground::Running, EndedBy::Quiet, ""), &soft),
         "[still running · 10s · session s0-k3v9q2m7xa · command c7 · no new output for 30s]"
@@ -176,8 +176,8 @@ fn what_is_left_out_is_counted_and_named_with_the_call_that_reads_it() {
     );
     let all = with(&freed, |r| r.output.omitted.as_mut().expect("one").freed = 48_213);
     assert_eq!(told(&all), "[… 48,213 bytes omitted: no longer kept]\nlast\n[exit 0]");
-    let (host, shown) = (host(), Shown { cwd: "/app".into(), tools: python("/usr/bin/python3") });
-    let without = Telling { has_read_tool: false, ..telling(&host, Some(&shown)) };
+    let (host, shown) = (host(), ReportedState { cwd: "/app".into(), tools: python("/usr/bin/python3") });
+    let without = AnswerContext { has_read_tool: false, ..context(&host, Some(&shown)) };
     assert_eq!(
         report(&cut, &without),
         "first\n[… 48,213 bytes omitted: lines 121–1904; bytes 1234–49447 of /state/sessions/s0/journal]\nlast\n[exit 0]"
@@ -187,7 +187,7 @@ fn what_is_left_out_is_counted_and_named_with_the_call_that_reads_it() {
 #[test]
 fn what_a_person_would_not_have_seen_is_counted() {
     let odd = with(&done("a\u{202e}b\n"), |r| {
-        r.output.unseen = Unseen { concealed: 12, links: 1, clipboard: 2 };
+        r.output.unseen = HiddenText { concealed: 12, links: 1, clipboard: 2 };
     });
     assert_eq!(
         told(&odd),
@@ -259,7 +259,7 @@ fn a_full_screen_program_is_its_rows_and_its_cursor() {
 
 #[test]
 fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
-    let (host, shown) = (host(), Shown { cwd: "/app".into(), tools: python("/usr/bin/python3") });
+    let (host, shown) = (host(), ReportedState { cwd: "/app".into(), tools: python("/usr/bin/python3") });
     let tell = |look, fresh| {
         let view = TerminalView {
             report: done("late\n"),
@@ -268,7 +268,7 @@ fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
             missed: Vec::new(),
             soft_timeout: crate::limits::SOFT_TIMEOUT,
         };
-        terminal(&view, &telling(&host, Some(&shown)))
+        terminal(&view, &context(&host, Some(&shown)))
     };
     assert_eq!(tell(Look::Idle, None), "late\n[idle · last exit 0]");
     assert_eq!(tell(Look::NothingToInterrupt, None), "late\n[nothing runs; nothing was sent · last exit 0]");
@@ -290,7 +290,7 @@ fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
             missed: vec![missed],
             soft_timeout: crate::limits::SOFT_TIMEOUT,
         };
-        terminal(&view, &telling(&host, Some(&shown)))
+        terminal(&view, &context(&host, Some(&shown)))
     };
     assert_eq!(
         missed(1_000),
@@ -306,7 +306,7 @@ fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
         soft_timeout: crate::limits::SOFT_TIMEOUT,
     };
     assert_eq!(
-        terminal(&revived, &telling(&host, Some(&shown))),
+        terminal(&revived, &context(&host, Some(&shown))),
         "hi\n[exit 0 · fresh shell, all state is lost: the last one ended (exit 3)]"
     );
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use regex::Regex;
 use serde::Deserialize;
 
-use super::Refusal;
+use super::ToolError;
 use crate::action::{self, InputBytes, Wait};
 use crate::ids::SessionId;
 use crate::keys;
@@ -18,35 +18,35 @@ pub(super) struct Seconds(#[schemars(range(min = 0, max = 86_400))] pub f64);
 
 impl Seconds {
     /// As a duration.
-    pub fn duration(self) -> Result<Duration, Refusal> {
+    pub fn duration(self) -> Result<Duration, ToolError> {
         Duration::try_from_secs_f64(self.0).ok().filter(|d| *d <= TIMEOUT_MAX).ok_or_else(|| {
-            Refusal::Said(format!("timeout: {} is not between 0 and {} seconds", self.0, TIMEOUT_MAX.as_secs()))
+            ToolError::Said(format!("timeout: {} is not between 0 and {} seconds", self.0, TIMEOUT_MAX.as_secs()))
         })
     }
 }
 
 /// A session's id.
-pub(super) fn session(id: &str) -> Result<SessionId, Refusal> {
+pub(super) fn session(id: &str) -> Result<SessionId, ToolError> {
     Ok(SessionId::parse(id)?)
 }
 
 /// A regular expression; an empty one is none. `^` and `$` are at every line, as people who wait for a line mean it.
-pub(super) fn pattern(field: &'static str, text: &str) -> Result<Option<Regex>, Refusal> {
+pub(super) fn pattern(field: &'static str, text: &str) -> Result<Option<Regex>, ToolError> {
     if text.is_empty() {
         return Ok(None);
     }
     action::pattern(text)
         .map(Some)
-        .map_err(|error| Refusal::Said(format!("{field}: not a regular expression (Rust regex syntax): {error}")))
+        .map_err(|error| ToolError::Said(format!("{field}: not a regular expression (Rust regex syntax): {error}")))
 }
 
 /// What else ends a wait.
-pub(super) fn until(wait: Wait, words: &[String]) -> Result<Wait, Refusal> {
-    wait.until(words).map_err(|problem| Refusal::Said(format!("until: {problem}")))
+pub(super) fn until(wait: Wait, words: &[String]) -> Result<Wait, ToolError> {
+    wait.until(words).map_err(|problem| ToolError::Said(format!("until: {problem}")))
 }
 
 /// Either text or keys; `None` when there is neither.
-pub(super) fn typing(input: &str, names: &[String], end_with_newline: bool) -> Result<Option<InputBytes>, Refusal> {
+pub(super) fn typing(input: &str, names: &[String], end_with_newline: bool) -> Result<Option<InputBytes>, ToolError> {
     match (input.is_empty() && !end_with_newline, names) {
         (true, []) => Ok(None),
         (false, []) => {
@@ -60,12 +60,12 @@ pub(super) fn typing(input: &str, names: &[String], end_with_newline: bool) -> R
         (true, names) => {
             let mut keys = Vec::new();
             for name in names {
-                keys.extend(keys::parse(name).map_err(|why| Refusal::Said(format!("keys: {why}")))?);
+                keys.extend(keys::parse(name).map_err(|why| ToolError::Said(format!("keys: {why}")))?);
             }
             Ok(Some(InputBytes::Keys(keys)))
         }
         (false, _) => {
-            Err(Refusal::Said("input and keys: give one of them; use steps to send both in order".to_owned()))
+            Err(ToolError::Said("input and keys: give one of them; use steps to send both in order".to_owned()))
         }
     }
 }

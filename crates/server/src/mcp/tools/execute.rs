@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session, until};
-use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read};
+use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read};
 use crate::action::{Action, Execute, Outcome, Wait};
 use crate::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT};
 use crate::mcp::{schema, text};
@@ -63,7 +63,7 @@ pub(super) fn tool() -> Tool {
     }
 }
 
-async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<Answer, Refusal> {
+async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
     let pattern = pattern("wait_for", &arguments.wait_for)?;
     let timeout = arguments.timeout.map(Seconds::duration).transpose()?.unwrap_or(EXECUTE_TIMEOUT);
@@ -80,9 +80,9 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
     match call.act(action).await? {
         Outcome::Report(report) => {
             let before = call.note(&report.session);
-            let mut telling = call.telling(before.as_ref(), None);
-            telling.names_command = true;
-            Ok(text::report(&report, &telling).into())
+            let mut context = call.context(before.as_ref(), None);
+            context.names_command = true;
+            Ok(text::report(&report, &context).into())
         }
         other => Err(mismatch(other)),
     }

@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session, typing, until};
-use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read};
+use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read};
 use crate::action::{Action, Input, InputBytes, Outcome, Report, Wait};
 use crate::ids::SessionId;
 use crate::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT};
-use crate::mcp::dialogue::{self, Step};
+use crate::mcp::steps::{self, Step};
 use crate::mcp::{schema, text};
 
 const NAME: &str = "send_input_to_terminal";
@@ -89,7 +89,7 @@ pub(super) fn tool() -> Tool {
     }
 }
 
-async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<Answer, Refusal> {
+async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
     let id = session(&arguments.session_id)?;
     let bytes = match typing(&arguments.input, &arguments.keys, arguments.end_with_newline)? {
@@ -97,7 +97,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
             Some(InputBytes::Paste { text: arguments.input.clone(), enters: arguments.end_with_newline })
         }
         Some(InputBytes::Keys(_)) if arguments.paste => {
-            return Err(Refusal::Said("paste: is for text, which is given as input".to_owned()));
+            return Err(ToolError::Said("paste: is for text, which is given as input".to_owned()));
         }
         bytes => bytes,
     };
@@ -114,26 +114,26 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
         (Some(bytes), true) => {
             let report = type_at(call, &id, bytes, Some(wait), call.key.clone()).await?;
             let before = call.note(&report.session);
-            Ok(text::report(&report, &call.telling(before.as_ref(), None)).into())
+            Ok(text::report(&report, &call.context(before.as_ref(), None)).into())
         }
         (None, false) => {
             if arguments.steps.len() > STEPS_MAX {
-                return Err(Refusal::Said(format!("steps: {} are more than {STEPS_MAX}", arguments.steps.len())));
+                return Err(ToolError::Said(format!("steps: {} are more than {STEPS_MAX}", arguments.steps.len())));
             }
-            let steps = arguments.steps.into_iter().map(step).collect::<Result<Vec<Step>, Refusal>>()?;
+            let steps = arguments.steps.into_iter().map(step).collect::<Result<Vec<Step>, ToolError>>()?;
             let deadline = begun + timeout.unwrap_or(EXECUTE_TIMEOUT);
-            dialogue::run(call, &id, steps, wait, deadline).await
+            steps::run(call, &id, steps, wait, deadline).await
         }
         (Some(_), false) => {
-            Err(Refusal::Said("input and steps: give one of them; put the input into a step".to_owned()))
+            Err(ToolError::Said("input and steps: give one of them; put the input into a step".to_owned()))
         }
-        (None, true) => Err(Refusal::Said(
+        (None, true) => Err(ToolError::Said(
             "input: nothing to type; give input, keys or steps (Enter alone is keys [\"Enter\"])".to_owned(),
         )),
     }
 }
 
-fn step(step: StepArguments) -> Result<Step, Refusal> {
+fn step(step: StepArguments) -> Result<Step, ToolError> {
     Ok(Step { wait_for: pattern("steps.wait_for", &step.wait_for)?, bytes: typing(&step.input, &step.keys, false)? })
 }
 
@@ -144,7 +144,7 @@ pub(in crate::mcp) async fn type_at(
     bytes: InputBytes,
     wait: Option<Wait>,
     key: Option<String>,
-) -> Result<Report, Refusal> {
+) -> Result<Report, ToolError> {
     let action = Action::Input(Input { session: id.clone(), bytes, is_secret: false, wait, key, budget: BUDGET_CHARS });
     match call.act(action).await? {
         Outcome::Report(report) => Ok(*report),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read, session};
+use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read, session};
 use crate::action::{Action, List, Outcome, SessionStatus};
 use crate::mcp::schema;
 
@@ -71,10 +71,10 @@ pub(super) fn tool() -> Tool {
     }
 }
 
-async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<Answer, Refusal> {
+async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
     if !(1..=LIMIT_MAX).contains(&arguments.limit) {
-        return Err(Refusal::Said(format!("limit: {} is not between 1 and {LIMIT_MAX}", arguments.limit)));
+        return Err(ToolError::Said(format!("limit: {} is not between 1 and {LIMIT_MAX}", arguments.limit)));
     }
     let action = Action::List(List {
         owner: Some(arguments.filter.owner).filter(|o| !o.is_empty()),

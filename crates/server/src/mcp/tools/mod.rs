@@ -23,9 +23,9 @@ use rmcp::model::{JsonObject, ToolAnnotations};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::road::Boxed;
-use super::text::Telling;
-use super::{Door, schema};
+use super::dispatch_port::Boxed;
+use super::text::AnswerContext;
+use super::{Handler, schema};
 use crate::action::{Action, ActionError, Outcome, SessionView};
 
 /// Every tool, in the order of their names: prompts are cached by their text, so the order never changes.
@@ -55,7 +55,7 @@ pub(super) struct Tool {
     /// The arguments' schema.
     pub schema: JsonObject,
     /// Does it.
-    pub call: for<'a> fn(&'a Call<'a>, JsonObject) -> Boxed<'a, Result<Answer, Refusal>>,
+    pub call: for<'a> fn(&'a Call<'a>, JsonObject) -> Boxed<'a, Result<Answer, ToolError>>,
 }
 
 impl std::fmt::Debug for Tool {
@@ -81,14 +81,14 @@ impl From<String> for Answer {
 
 /// Why a call was not done; the model reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum ToolError {
     /// What to do instead, in words.
     Said(String),
     /// The server is about to stop; whoever can ask again by himself should.
     Restarting,
 }
 
-impl From<ActionError> for Refusal {
+impl From<ActionError> for ToolError {
     fn from(error: ActionError) -> Self {
         match error {
             ActionError::Restarting => Self::Restarting,
@@ -120,7 +120,7 @@ impl From<ActionError> for Refusal {
     }
 }
 
-impl From<String> for Refusal {
+impl From<String> for ToolError {
     fn from(why: String) -> Self {
         Self::Said(why)
     }
@@ -130,48 +130,52 @@ impl From<String> for Refusal {
 #[derive(Debug)]
 pub(super) struct Call<'a> {
     /// The door.
-    pub door: &'a Door,
+    pub handler: &'a Handler,
     /// The shim's number of this request, which stays the same when the request is sent again after a crash.
     pub key: Option<String>,
 }
 
 impl Call<'_> {
     /// Asks for one action.
-    pub async fn act(&self, action: Action) -> Result<Outcome, Refusal> {
-        Ok(self.door.road.dispatch(&self.door.who, action).await?)
+    pub async fn act(&self, action: Action) -> Result<Outcome, ToolError> {
+        Ok(self.handler.road.dispatch(&self.handler.principal, action).await?)
     }
 
     /// Tells an answer about a session; `shown` is what was said before, and all is said when there was nothing.
-    pub fn telling<'t>(&'t self, shown: Option<&'t super::shown::Shown>, quiet: Option<Duration>) -> Telling<'t> {
-        Telling {
-            host: &self.door.host,
+    pub fn context<'t>(
+        &'t self,
+        shown: Option<&'t super::reported_state::ReportedState>,
+        quiet: Option<Duration>,
+    ) -> AnswerContext<'t> {
+        AnswerContext {
+            host: &self.handler.host,
             shown,
             now: SystemTime::now(),
             quiet,
             names_command: false,
-            has_read_tool: self.door.offers(output::NAME),
+            has_read_tool: self.handler.offers(output::NAME),
         }
     }
 
     /// What was said about a session before; from now on it is what stands in `session`.
-    pub fn note(&self, session: &SessionView) -> Option<super::shown::Shown> {
-        self.door.memory.note(session)
+    pub fn note(&self, session: &SessionView) -> Option<super::reported_state::ReportedState> {
+        self.handler.memory.note(session)
     }
 }
 
 /// The arguments, or what is wrong with them and what is right.
-fn read<T: DeserializeOwned>(tool: &'static str, mut arguments: JsonObject) -> Result<T, Refusal> {
+fn read<T: DeserializeOwned>(tool: &'static str, mut arguments: JsonObject) -> Result<T, ToolError> {
     // Models write null for what they leave out.
     arguments.retain(|_, value| !value.is_null());
     serde_json::from_value(Value::Object(arguments)).map_err(|error| {
         let valid = TOOLS.iter().find(|t| t.name == tool).map(|t| schema::in_words(&t.schema)).unwrap_or_default();
-        Refusal::Said(format!("{tool}: {error}; valid arguments: {valid}"))
+        ToolError::Said(format!("{tool}: {error}; valid arguments: {valid}"))
     })
 }
 
 /// An outcome of another kind than the action promises.
-pub(super) fn mismatch(_: Outcome) -> Refusal {
-    Refusal::Said("internal error: the server answered something else than was asked; this is a bug".to_owned())
+pub(super) fn mismatch(_: Outcome) -> ToolError {
+    ToolError::Said("internal error: the server answered something else than was asked; this is a bug".to_owned())
 }
 
 /// All four annotations in one line: read-only, destructive, idempotent, open world. The title is the tool's own.

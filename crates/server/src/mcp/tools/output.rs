@@ -7,14 +7,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session, until};
-use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read};
+use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read};
 use crate::action::{
     Action, CommandStatus, CommandView, Outcome, OutputView, ReadOutput, Search, SessionView, Since, View, Wait,
 };
 use crate::ids::{CommandId, SessionId};
 use crate::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT, READ_BYTES_MAX, RENDER_BYTES_MAX, SEARCH_MATCHES_MAX};
 use crate::mcp::text::Over;
-use crate::mcp::{found, schema, text};
+use crate::mcp::{schema, search_results, text};
 
 pub(super) const NAME: &str = "get_terminal_output";
 
@@ -79,13 +79,14 @@ pub(super) fn tool() -> Tool {
     }
 }
 
-async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<Answer, Refusal> {
+async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
     let id = session(&arguments.session_id)?;
     let command = match arguments.command_id.as_str() {
         "" => None,
         text => Some(
-            CommandId::parse(text).ok_or_else(|| Refusal::Said(format!("command_id: {text:?} is not like \"c7\"")))?,
+            CommandId::parse(text)
+                .ok_or_else(|| ToolError::Said(format!("command_id: {text:?} is not like \"c7\"")))?,
         ),
     };
     let since = since(&arguments.since)?;
@@ -93,21 +94,23 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
     let ready = pattern("wait_for", &arguments.wait_for)?;
     let timeout = arguments.timeout.map(Seconds::duration).transpose()?;
     if arguments.view != Form::Text && search.is_some() {
-        return Err(Refusal::Said("search: only the text view can be searched; leave view out".to_owned()));
+        return Err(ToolError::Said("search: only the text view can be searched; leave view out".to_owned()));
     }
     if arguments.view == Form::Raw && arguments.max_lines > 0 {
-        return Err(Refusal::Said("max_lines: the raw view has bytes and no lines; leave one of them out".to_owned()));
+        return Err(ToolError::Said(
+            "max_lines: the raw view has bytes and no lines; leave one of them out".to_owned(),
+        ));
     }
     let mut waited = Waited::default();
     let mut running = None;
     if ready.is_some() || timeout.is_some() || !arguments.until.is_empty() {
-        let wish = Wait { input_wanted: true, pattern: ready, ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT)) };
-        let wish = until(wish, &arguments.until)?;
+        let request = Wait { input_wanted: true, pattern: ready, ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT)) };
+        let request = until(request, &arguments.until)?;
         running = show(call, &id).await?.current_command;
         waited = if arguments.view == Form::Screen {
-            wait_at_screen(call, &id, wish).await?
+            wait_at_screen(call, &id, request).await?
         } else {
-            wait(call, &id, wish, since.clone(), command).await?
+            wait(call, &id, request, since.clone(), command).await?
         };
     }
     let mut over = Over { why: waited.why, ..Over::default() };
@@ -131,11 +134,12 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
             (Some(since), _) => since,
             (None, _) => Since::First,
         };
-        let limit = if arguments.max_lines == 0 { found::MATCHES_DEFAULT } else { arguments.max_lines as usize };
+        let limit =
+            if arguments.max_lines == 0 { search_results::MATCHES_DEFAULT } else { arguments.max_lines as usize };
         let limit = limit.min(SEARCH_MATCHES_MAX);
-        let wish = Search { session: id, since, command, kind: None, pattern, limit };
-        return match call.act(Action::Search(wish)).await? {
-            Outcome::Found(view) => Ok(found::shown(call, &shown, &view)),
+        let request = Search { session: id, since, command, kind: None, pattern, limit };
+        return match call.act(Action::Search(request)).await? {
+            Outcome::Found(view) => Ok(search_results::shown(call, &shown, &view)),
             other => Err(mismatch(other)),
         };
     }
@@ -149,11 +153,11 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
     // What comes after the command is not more of it.
     output.end = range.end.map_or(output.end, |end| end.min(output.end));
     call.note(&shown);
-    let telling = call.telling(None, None);
+    let context = call.context(None, None);
     Ok(if view == View::Raw {
-        text::raw(&shown, &output, visible(&output.bytes), &over, &telling).into()
+        text::raw(&shown, &output, visible(&output.bytes), &over, &context).into()
     } else {
-        text::output(&shown, &output, command, &over, &telling).into()
+        text::output(&shown, &output, command, &over, &context).into()
     })
 }
 
@@ -172,7 +176,7 @@ async fn range(
     since: Option<Since>,
     command: Option<CommandId>,
     view: View,
-) -> Result<Range, Refusal> {
+) -> Result<Range, ToolError> {
     // A page whose text always fits the budget, so that reading on from `next` reads everything, once.
     let page = if view == View::Raw { BUDGET_CHARS / 4 } else { BUDGET_CHARS };
     let bounds = match command {
@@ -195,14 +199,19 @@ async fn range(
     })
 }
 
-async fn command_bounds(call: &Call<'_>, id: &SessionId, command: CommandId, now: u64) -> Result<(u64, u64), Refusal> {
+async fn command_bounds(
+    call: &Call<'_>,
+    id: &SessionId,
+    command: CommandId,
+    now: u64,
+) -> Result<(u64, u64), ToolError> {
     let view = command_now(call, id, command).await?;
     let CommandView { start_offset, end_offset, .. } =
-        view.ok_or_else(|| Refusal::Said(format!("no command {command}")))?;
+        view.ok_or_else(|| ToolError::Said(format!("no command {command}")))?;
     Ok((start_offset, end_offset.unwrap_or(now).max(start_offset)))
 }
 
-async fn command_now(call: &Call<'_>, id: &SessionId, command: CommandId) -> Result<Option<CommandView>, Refusal> {
+async fn command_now(call: &Call<'_>, id: &SessionId, command: CommandId) -> Result<Option<CommandView>, ToolError> {
     match call.act(Action::Command { session: id.clone(), command, budget: 0 }).await? {
         Outcome::Report(report) => Ok(report.command),
         other => Err(mismatch(other)),
@@ -215,7 +224,12 @@ async fn last_ended(call: &Call<'_>, shown: &SessionView) -> Option<CommandView>
 }
 
 /// The whole of one command, with how it ended.
-async fn whole_command(call: &Call<'_>, id: &SessionId, command: CommandId, max_lines: u32) -> Result<Answer, Refusal> {
+async fn whole_command(
+    call: &Call<'_>,
+    id: &SessionId,
+    command: CommandId,
+    max_lines: u32,
+) -> Result<Answer, ToolError> {
     match call.act(Action::Command { session: id.clone(), command, budget: BUDGET_CHARS }).await? {
         Outcome::Report(mut report) => {
             if let (true, Some(of)) = (max_lines > 0, &report.command) {
@@ -225,10 +239,10 @@ async fn whole_command(call: &Call<'_>, id: &SessionId, command: CommandId, max_
                 report.output = output(call, id, Since::Offset(from), View::Text, limit, lines).await?.text;
             }
             call.note(&report.session);
-            let mut telling = call.telling(None, None);
-            telling.names_command = true;
+            let mut context = call.context(None, None);
+            context.names_command = true;
             let next = report.output.to;
-            let text = text::report(&report, &telling);
+            let text = text::report(&report, &context);
             Ok(format!("{} · next o:{next}]", text.strip_suffix(']').unwrap_or(&text)).into())
         }
         other => Err(mismatch(other)),
@@ -255,12 +269,12 @@ impl Waited {
 async fn wait(
     call: &Call<'_>,
     id: &SessionId,
-    wish: Wait,
+    request: Wait,
     since: Option<Since>,
     command: Option<CommandId>,
-) -> Result<Waited, Refusal> {
-    let ready = wish.pattern.clone();
-    let mut waiting = pin!(call.act(Action::Wait { session: id.clone(), wait: wish, budget: 0 }));
+) -> Result<Waited, ToolError> {
+    let ready = request.pattern.clone();
+    let mut waiting = pin!(call.act(Action::Wait { session: id.clone(), wait: request, budget: 0 }));
     let Some(ready) = ready else { return waiting.await.map(|done| Waited::of(&done)) };
     // The wait is asked for first: what comes after it is the wait's to see, what came before is in the text.
     let looking = async {
@@ -289,9 +303,9 @@ async fn wait(
 }
 
 /// The same where the screen is asked for: what stands on it counts.
-async fn wait_at_screen(call: &Call<'_>, id: &SessionId, wish: Wait) -> Result<Waited, Refusal> {
-    let ready = wish.pattern.clone();
-    let mut waiting = pin!(call.act(Action::Wait { session: id.clone(), wait: wish, budget: 0 }));
+async fn wait_at_screen(call: &Call<'_>, id: &SessionId, request: Wait) -> Result<Waited, ToolError> {
+    let ready = request.pattern.clone();
+    let mut waiting = pin!(call.act(Action::Wait { session: id.clone(), wait: request, budget: 0 }));
     let Some(ready) = ready else { return waiting.await.map(|done| Waited::of(&done)) };
     let looked = tokio::select! {
         biased;
@@ -305,17 +319,17 @@ async fn wait_at_screen(call: &Call<'_>, id: &SessionId, wish: Wait) -> Result<W
     }
 }
 
-async fn screen(call: &Call<'_>, shown: &SessionView, over: &Over) -> Result<Answer, Refusal> {
+async fn screen(call: &Call<'_>, shown: &SessionView, over: &Over) -> Result<Answer, ToolError> {
     match call.act(Action::Screen(shown.id.clone())).await? {
         Outcome::Screen(screen) => {
             call.note(shown);
-            Ok(text::screen(shown, &screen, over, &call.telling(None, None)).into())
+            Ok(text::screen(shown, &screen, over, &call.context(None, None)).into())
         }
         other => Err(mismatch(other)),
     }
 }
 
-async fn show(call: &Call<'_>, id: &SessionId) -> Result<SessionView, Refusal> {
+async fn show(call: &Call<'_>, id: &SessionId) -> Result<SessionView, ToolError> {
     match call.act(Action::Show(id.clone())).await? {
         Outcome::Session(session) => Ok(*session),
         other => Err(mismatch(other)),
@@ -330,7 +344,7 @@ pub(in crate::mcp) async fn output(
     view: View,
     limit: usize,
     lines_max: Option<usize>,
-) -> Result<OutputView, Refusal> {
+) -> Result<OutputView, ToolError> {
     let read = ReadOutput {
         session: id.clone(),
         since,
@@ -347,7 +361,7 @@ pub(in crate::mcp) async fn output(
     }
 }
 
-fn since(text: &str) -> Result<Option<Since>, Refusal> {
+fn since(text: &str) -> Result<Option<Since>, ToolError> {
     match text {
         "" => Ok(None),
         "last" => Ok(Some(Since::Last)),
@@ -356,7 +370,7 @@ fn since(text: &str) -> Result<Option<Since>, Refusal> {
             let offset = text.strip_prefix("o:").and_then(|n| n.parse().ok()).map(Since::Offset);
             let time = || text.parse::<jiff::Timestamp>().ok().map(|t| Since::Time(SystemTime::from(t)));
             offset.or_else(time).map(Some).ok_or_else(|| {
-                Refusal::Said(format!(
+                ToolError::Said(format!(
                     "since: {text:?} is none of \"last\", \"o:<offset>\", an RFC 3339 time such as 2026-01-31T12:00:00Z"
                 ))
             })

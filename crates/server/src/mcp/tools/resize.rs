@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::session;
-use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read};
+use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read};
 use crate::action::{Action, Outcome};
 use crate::limits::{COLS_MAX, ROWS_MAX};
 use crate::mcp::schema;
@@ -41,7 +41,7 @@ pub(super) fn tool() -> Tool {
     }
 }
 
-async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<Answer, Refusal> {
+async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
     let (cols, rows) = (cells("cols", arguments.cols, COLS_MAX)?, cells("rows", arguments.rows, ROWS_MAX)?);
     let action = Action::Resize { session: session(&arguments.session_id)?, cols, rows };
@@ -57,9 +57,9 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
 }
 
 /// A number of cells within its bound.
-pub(super) fn cells(field: &str, number: u32, max: u16) -> Result<u16, Refusal> {
+pub(super) fn cells(field: &str, number: u32, max: u16) -> Result<u16, ToolError> {
     u16::try_from(number)
         .ok()
         .filter(|n| (1..=max).contains(n))
-        .ok_or_else(|| Refusal::Said(format!("{field}: {number} is not between 1 and {max}")))
+        .ok_or_else(|| ToolError::Said(format!("{field}: {number} is not between 1 and {max}")))
 }

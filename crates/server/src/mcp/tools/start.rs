@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::resize::cells;
-use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read, session};
+use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read, session};
 use crate::action::{Action, Create, Limit, Limits, Otherwise, Outcome};
 use crate::limits::{COLS_DEFAULT, COLS_MAX, ROWS_DEFAULT, ROWS_MAX};
 use crate::mcp::{schema, text};
@@ -82,7 +82,7 @@ struct Use {
 }
 
 impl Use {
-    fn limits(&self) -> Result<Limits, Refusal> {
+    fn limits(&self) -> Result<Limits, ToolError> {
         let figures = [
             (Limit::CpuSeconds, self.cpu_seconds),
             (Limit::MemoryMb, self.memory_mb),
@@ -94,7 +94,7 @@ impl Use {
         let mut limits = Limits::default();
         for (limit, value) in figures {
             let set = value.map_or(Ok(()), |value| limits.set(limit, value));
-            set.map_err(|why| Refusal::Said(format!("limits.{}: {why}", limit.name())))?;
+            set.map_err(|why| ToolError::Said(format!("limits.{}: {why}", limit.name())))?;
         }
         Ok(limits)
     }
@@ -140,10 +140,10 @@ pub(super) fn tool() -> Tool {
     }
 }
 
-async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<Answer, Refusal> {
+async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
     let given = |text: String| Some(text).filter(|t| !t.is_empty());
-    let client = &call.door.client;
+    let client = &call.handler.client;
     let cwd = match given(arguments.cwd) {
         // The session knows its home.
         Some(path) if Path::new(&path).starts_with("~") => Some(path.into()),
@@ -192,12 +192,12 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
             facts.add(session::status(view.status));
             facts.add(text::plain(&view.shell));
             facts.add(format!("{}×{}", view.cols, view.rows));
-            text::metadata(&mut facts, &view, &call.telling(None, None));
+            text::metadata(&mut facts, &view, &call.context(None, None));
             let mut structured = session::summary(&view);
             structured["sessionId"] = view.id.as_str().into();
             structured["dimensions"] = serde_json::json!({ "cols": view.cols, "rows": view.rows });
-            structured["user"] = call.door.host.user.as_str().into();
-            structured["host"] = call.door.host.name.as_str().into();
+            structured["user"] = call.handler.host.user.as_str().into();
+            structured["host"] = call.handler.host.name.as_str().into();
             for (name, path) in view.tools.named() {
                 if let Some(path) = path {
                     structured[name] = path.to_string_lossy().into();

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session};
-use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read};
+use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read};
 use crate::action::{Action, ClientContext, Outcome, TerminalCall};
 use crate::limits::BUDGET_CHARS;
 use crate::mcp::{schema, text};
@@ -58,20 +58,20 @@ pub(super) fn tool() -> Tool {
     }
 }
 
-async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<Answer, Refusal> {
+async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
     if arguments.reset && arguments.is_input {
-        return Err(Refusal::Said(
+        return Err(ToolError::Said(
             "reset and is_input: a fresh shell has no program to type at; give one of them".to_owned(),
         ));
     }
     if arguments.inside && (arguments.reset || arguments.is_input) {
         let why = "inside: is for a command, with neither reset nor is_input";
-        return Err(Refusal::Said(why.to_owned()));
+        return Err(ToolError::Said(why.to_owned()));
     }
     let session = if arguments.session_id.is_empty() { None } else { Some(session(&arguments.session_id)?) };
-    if session.is_none() && call.door.client.client.is_none() {
-        return Err(Refusal::Said(
+    if session.is_none() && call.handler.client.client.is_none() {
+        return Err(ToolError::Said(
             "session_id: this connection has no shell of its own; start one with start_terminal_session".to_owned(),
         ));
     }
@@ -83,14 +83,14 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<A
         timeout: arguments.timeout.map(Seconds::duration).transpose()?,
         reset: arguments.reset,
         pattern: pattern("wait_for", &arguments.wait_for)?,
-        client: ClientContext::clone(&call.door.client),
+        client: ClientContext::clone(&call.handler.client),
         key: call.key.clone(),
         budget: BUDGET_CHARS,
     });
     match call.act(action).await? {
         Outcome::Terminal(view) => {
             let before = call.note(&view.report.session).filter(|_| view.fresh.is_none());
-            Ok(text::terminal(&view, &call.telling(before.as_ref(), Some(view.soft_timeout))).into())
+            Ok(text::terminal(&view, &call.context(before.as_ref(), Some(view.soft_timeout))).into())
         }
         other => Err(mismatch(other)),
     }

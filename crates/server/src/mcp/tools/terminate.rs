@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::session;
-use super::{Answer, Call, Refusal, Tool, annotations, mismatch, read};
+use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read};
 use crate::action::{Action, Outcome, Terminate};
 use crate::mcp::{schema, text};
 
@@ -40,12 +40,12 @@ pub(super) fn tool() -> Tool {
     }
 }
 
-async fn run(call: &Call<'_>, arguments: Result<Arguments, Refusal>) -> Result<Answer, Refusal> {
+async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
     let signo = match arguments.signal.as_str() {
         "" => None,
         name => Some(sys::signal::parse(name).ok_or_else(|| {
-            Refusal::Said(format!(
+            ToolError::Said(format!(
                 "signal: no signal {name:?}; valid: SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGKILL, or a number"
             ))
         })?),

@@ -3,8 +3,8 @@
 //! OpenAPI 3.1 speaks JSON Schema 2020-12, as `schemars` does, so the types are their own documentation; nothing is written
 //! down a second time (docs/decisions/0016). What an answer never holds (null) is not in the schema of an answer.
 
-mod elsewhere;
 mod operation;
+mod other_routes;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::table::routes;
+use super::routes::routes;
 use operation::{Answer, Header};
 pub(super) use operation::{Content, Operation, Tag};
 
@@ -37,7 +37,7 @@ fn make() -> Value {
     let mut schemas = Schemas::new();
     let mut paths = Map::new();
     let table = routes().into_iter().map(|route| (route.method, route.path, route.operation));
-    for (method, path, operation) in table.chain(elsewhere::operations()) {
+    for (method, path, operation) in table.chain(other_routes::operations()) {
         // The names of a path's parts, as the contract has them.
         let path = path.replace("{session}", "{sessionId}").replace("{command}", "{commandId}");
         let item = paths.entry(path.as_str()).or_insert_with(|| json!({}));
@@ -336,7 +336,7 @@ mod tests {
             let path = route.path.replace("{session}", "{sessionId}").replace("{command}", "{commandId}");
             assert!(described.contains(&(route.method.to_string(), path.clone())), "{} {path}", route.method);
         }
-        assert_eq!(described.len(), routes().len() + elsewhere::operations().len());
+        assert_eq!(described.len(), routes().len() + other_routes::operations().len());
         let ids: BTreeSet<&str> = operations().iter().filter_map(|(.., o)| o["operationId"].as_str()).collect();
         assert_eq!(ids.len(), described.len(), "names are not used twice");
         let mut references = Vec::new();

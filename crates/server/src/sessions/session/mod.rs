@@ -6,18 +6,18 @@
 //! It follows its holder's published tail: events first, then bytes, then everybody who waits. Handlers are not async;
 //! frames for the holder go through the link's buffer, answers through oneshots.
 
-mod does;
-mod hears;
-mod inside;
-mod life;
-mod matching;
-mod minds;
-mod paint;
-mod shows;
-mod silence;
-mod stops;
-mod tells;
-mod typed;
+mod expiry;
+mod fullscreen;
+mod holder_events;
+mod holder_timeout;
+mod limit_enforcement;
+mod nested_command;
+mod pattern_matching;
+mod publish;
+mod requests;
+mod snapshot;
+mod timers;
+mod typed_commands;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -32,17 +32,17 @@ use terminal::Screen;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use super::bulletin::Bulletin;
-use super::feed::{Noted, Published};
-use super::holders::{self, Liveness};
-use super::ledger::{Ledger, News, micros, time};
-use super::link::Link;
-use super::loader;
-use super::meta::Meta;
+use super::event_log::EventLog;
+use super::handover_echo;
+use super::holder_connection::HolderConnection;
+use super::holder_liveness::{self, Liveness};
 use super::processes::{Identity, Meter};
-use super::snapshot;
-use super::supervision::Alarm;
-use super::tape::{Step, Tape};
+use super::replay_order::{ReplayOrder, Step};
+use super::session_metadata::SessionMetadata;
+use super::supervision::FaultAlarm;
+use super::timeline::{Change, Timeline, micros, time};
+use super::viewer_cursor::{Noted, Published};
+use super::views;
 use super::wait::Waiter;
 use crate::action::{
     ActionError, Boundary, CommandStatus, CommandView, EndedBy, Foreground, InputBytes, ProcessView, ScreenView,
@@ -51,7 +51,7 @@ use crate::action::{
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 use crate::store::Store;
-pub(crate) use paint::{Canvas, Paint};
+pub(crate) use fullscreen::{Fullscreen, Painted};
 
 /// What can be asked of a live session.
 #[derive(Debug)]
@@ -97,9 +97,9 @@ pub(crate) enum Request {
         reply: oneshot::Sender<Result<Ended, ActionError>>,
     },
     /// The screen, for a viewer that goes on from there or for a look; drawn in turns, so that nobody else waits for it.
-    Picture(oneshot::Sender<Pictured>),
+    Picture(oneshot::Sender<ScreenSnapshot>),
     /// How far viewers may see, and which markers in it are attested.
-    Shown(oneshot::Sender<Shown>),
+    ViewerLimit(oneshot::Sender<ViewerLimit>),
     /// Where the journal was at this time.
     At(SystemTime, oneshot::Sender<u64>),
     /// Offsets, and when the journal had come that far.
@@ -121,7 +121,7 @@ impl Request {
             | Self::Signal { .. }
             | Self::Terminate { .. }
             | Self::Picture(_)
-            | Self::Shown(_)
+            | Self::ViewerLimit(_)
             | Self::At(..)
             | Self::Times(_)
             | Self::Processes(_)
@@ -145,7 +145,7 @@ pub(crate) struct Started {
 
 /// What a viewer needs to know.
 #[derive(Debug, Default)]
-pub(crate) struct Shown {
+pub(crate) struct ViewerLimit {
     /// Up to where there are whole sequences.
     pub(crate) to: u64,
     /// Viewers may be given bytes up to here.
@@ -158,7 +158,7 @@ pub(crate) struct Shown {
 
 /// A screen, and what a viewer that goes on from there has seen with it.
 #[derive(Debug)]
-pub(crate) struct Pictured {
+pub(crate) struct ScreenSnapshot {
     pub(crate) screen: ScreenView,
     /// Cells.
     pub(crate) rows: u16,
@@ -207,7 +207,7 @@ pub(crate) struct Snapshot {
     pub(crate) view: SessionView,
     /// The command that was asked about.
     pub(crate) command: Option<CommandView>,
-    pub(crate) paint: Paint,
+    pub(crate) paint: Fullscreen,
     /// The newest command was refused by a shell that was not at its prompt.
     pub(crate) was_not_ready: bool,
     /// Where nobody's output begins while nothing runs.
@@ -273,7 +273,7 @@ enum Event {
 pub(crate) struct Shared {
     pub(crate) id: SessionId,
     pub(crate) folder: PathBuf,
-    pub(crate) meta: Meta,
+    pub(crate) meta: SessionMetadata,
     pub(crate) spec: Spec,
     pub(crate) reader: Reader,
     pub(crate) store: Arc<Store>,
@@ -294,19 +294,19 @@ impl Shared {
 
 pub(crate) struct Session {
     /// The first field: fields are dropped in their order.
-    _alarm: Alarm,
+    _alarm: FaultAlarm,
     pub(crate) shared: Arc<Shared>,
-    link: Link,
+    connection: HolderConnection,
     /// The process behind it.
     holder: Option<Identity>,
-    tape: Tape,
+    replay: ReplayOrder,
     /// Events up to the tail were not read yet, so the frames that came after it wait.
     has_events: bool,
     frames: VecDeque<FromHolder>,
     /// Events or output up to the tail were not read yet.
     is_behind: bool,
     /// What is left up to the tail cannot be read.
-    is_deaf: bool,
+    journal_unreadable: bool,
     /// What happened before this server is being read. Until then nobody is told anything: half a story would name the
     /// wrong command as the one that runs.
     is_replaying: bool,
@@ -314,7 +314,7 @@ pub(crate) struct Session {
     replays_to: u64,
     /// Questions of programs in there whose answers were not read yet.
     unanswered: VecDeque<(terminal::Query, u64)>,
-    pub(crate) ledger: Ledger,
+    pub(crate) timeline: Timeline,
     mailbox: mpsc::Receiver<Request>,
     /// How far the session may be read; the receivers follow it.
     tail: watch::Sender<Tail>,
@@ -323,15 +323,15 @@ pub(crate) struct Session {
     /// Events that are about to be published.
     notes: Vec<Noted>,
     /// Viewers that wait for the screen.
-    pictures: Vec<oneshot::Sender<Pictured>>,
+    pictures: Vec<oneshot::Sender<ScreenSnapshot>>,
     state: Option<State>,
     /// When a full-screen program last painted, left, or did something else than before.
     painted_at: Option<Instant>,
-    paint: Paint,
+    paint: Fullscreen,
     /// The newest command was refused by a shell that was not at its prompt.
     was_not_ready: bool,
     /// The waits have not been told of the state yet.
-    is_state_unheeded: bool,
+    state_pending: bool,
     /// When the editor was first seen to have the terminal although a command runs.
     editor_since: Option<Instant>,
     /// How far the output went when the kernel's word was heard last.
@@ -341,17 +341,17 @@ pub(crate) struct Session {
     /// Requests to type or to signal that have not been done: what the kernel said before says nothing about after.
     typing: usize,
     waiters: Vec<Waiter>,
-    matching: matching::Matching,
+    matching: pattern_matching::Matching,
     prompt_waiters: Vec<oneshot::Sender<()>>,
     pending: Vec<Pending>,
     /// The command in a shell inside.
-    inside: inside::Watched,
-    pending_inside: Vec<inside::PendingInside>,
+    inside: nested_command::NestedShell,
+    pending_inside: Vec<nested_command::PendingNested>,
     /// Callers that wait only until their command's output begins, and until when.
     start_waiters: Vec<(u32, Instant, StartReply)>,
     calls: HashMap<u32, Call>,
     /// Whether the holder answers them.
-    silence: silence::Silence,
+    holder_timeout: holder_timeout::HolderTimeout,
     enders: Vec<oneshot::Sender<Result<Ended, ActionError>>>,
     next_seq: u32,
     screen: Option<(Screen, u64)>,
@@ -361,10 +361,10 @@ pub(crate) struct Session {
     last_activity_us: u64,
     meter: Meter,
     /// What it may use, where that is limited.
-    stops: Option<Box<stops::Stops>>,
-    life: life::Life,
+    limit_enforcer: Option<Box<limit_enforcement::LimitEnforcer>>,
+    life: expiry::Expiry,
     /// Where those who follow all sessions look.
-    pub(crate) bulletin: Arc<Bulletin>,
+    pub(crate) event_log: Arc<EventLog>,
     /// The last command was stopped by `^Z` and its job is still there.
     has_stopped_job: bool,
     /// Something happened that stops programs (C-z, a signal), since the last command ended.
@@ -386,33 +386,33 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(
         shared: Arc<Shared>,
-        link: Link,
+        connection: HolderConnection,
         events: Option<EventsReader>,
         mailbox: mpsc::Receiver<Request>,
         (tail, feed): (watch::Sender<Tail>, watch::Sender<Published>),
         early: Vec<FromHolder>,
-        bulletin: Arc<Bulletin>,
+        event_log: Arc<EventLog>,
     ) -> Self {
         let first = shared.reader.first().map_or(0, |o| o.0);
-        let ledger = Ledger::new(first, shared.spec.cols, shared.spec.rows);
+        let timeline = Timeline::new(first, shared.spec.cols, shared.spec.rows);
         let is_heuristic = !shared.spec.attests;
-        let stops = stops::Stops::of(&shared);
-        let life = life::Life::of(&shared);
-        let matching = matching::Matching::of(&bulletin, &shared.meta.owner);
+        let limit_enforcer = limit_enforcement::LimitEnforcer::of(&shared);
+        let life = expiry::Expiry::of(&shared);
+        let matching = pattern_matching::Matching::of(&event_log, &shared.meta.owner);
         Self {
-            _alarm: Alarm(Arc::clone(&shared)),
+            _alarm: FaultAlarm(Arc::clone(&shared)),
             shared,
-            link,
+            connection,
             holder: None,
-            tape: Tape::new(events),
+            replay: ReplayOrder::new(events),
             has_events: false,
             frames: early.into(),
             is_behind: false,
-            is_deaf: false,
+            journal_unreadable: false,
             is_replaying: true,
             replays_to: 0,
             unanswered: VecDeque::new(),
-            ledger,
+            timeline,
             mailbox,
             tail,
             feed,
@@ -420,9 +420,9 @@ impl Session {
             pictures: Vec::new(),
             state: None,
             painted_at: None,
-            paint: Paint::default(),
+            paint: Fullscreen::default(),
             was_not_ready: false,
-            is_state_unheeded: false,
+            state_pending: false,
             editor_since: None,
             heard_at: 0,
             reported_at: None,
@@ -432,11 +432,11 @@ impl Session {
             matching,
             prompt_waiters: Vec::new(),
             pending: Vec::new(),
-            inside: inside::Watched::default(),
+            inside: nested_command::NestedShell::default(),
             pending_inside: Vec::new(),
             start_waiters: Vec::new(),
             calls: HashMap::new(),
-            silence: silence::Silence::default(),
+            holder_timeout: holder_timeout::HolderTimeout::default(),
             enders: Vec::new(),
             next_seq: 1,
             screen: None,
@@ -444,9 +444,9 @@ impl Session {
             image: None,
             last_activity_us: 0,
             meter: Meter::default(),
-            stops,
+            limit_enforcer,
             life,
-            bulletin,
+            event_log,
             has_stopped_job: false,
             may_have_stopped: false,
             stopped: Vec::new(),
@@ -465,18 +465,18 @@ impl Session {
             sys::fault::stumble("turn");
             // The wait for a command that was run before begins with what that has written.
             let begins = self.calls.values().map(|call| self.matching_work_of(call.wait())).max().unwrap_or(0);
-            self.matches(if self.frames.is_empty() { 0 } else { begins }, Self::hear_frames).await;
+            self.matches(if self.frames.is_empty() { 0 } else { begins }, Self::handle_frames).await;
             // One chunk a turn: a flood must not keep a request waiting, nor the other sessions of this thread.
             if self.is_behind {
                 self.matches(0, Self::follow_some).await;
             }
             if !self.is_behind {
-                self.heed_exit();
+                self.check_exit();
             }
             if self.is_behind || !self.pictures.is_empty() {
                 tokio::task::yield_now().await;
             }
-            self.heed_state();
+            self.check_foreground();
             self.publish();
             self.draw_some();
             match self.next_event(&mut everyone).await {
@@ -488,16 +488,16 @@ impl Session {
                 }
                 Event::Frames(frames) => {
                     self.frames.extend(frames);
-                    self.heard_holder();
+                    self.on_holder_answer();
                 }
                 Event::Everyone => break,
-                Event::HolderGone => match super::launch::connect(&self.shared.folder) {
+                Event::HolderGone => match super::holder_process::connect(&self.shared.folder) {
                     // Only the connection broke: the session is as alive as before.
                     Ok((stream, _)) => {
                         tracing::warn!(session = %self.shared.id, "the connection to the holder broke; connected again");
-                        self.link = Link::new(stream);
+                        self.connection = HolderConnection::new(stream);
                         self.give_up_calls(|| ActionError::Restarting);
-                        self.link.send(&ToHolder::Hello { protocol: wire::PROTOCOL, attaches: true });
+                        self.connection.send(&ToHolder::Hello { protocol: wire::PROTOCOL, attaches: true });
                     }
                     // A connection ends a moment before its process does.
                     Err(why) if !self.holder_ends().await => {
@@ -535,8 +535,8 @@ impl Session {
 
     /// Whether the holder has ended, or is about to.
     async fn holder_ends(&self) -> bool {
-        match holders::look(&self.shared.folder, self.holder) {
-            Liveness::Alive(holder) => holders::ends_within(holder, limits::HOLDER_ENDS).await,
+        match holder_liveness::look(&self.shared.folder, self.holder) {
+            Liveness::Alive(holder) => holder_liveness::ends_within(holder, limits::HOLDER_ENDS).await,
             Liveness::Dead(_) | Liveness::Copy(_) | Liveness::Unknown(_) | Liveness::NeverBegan => true,
         }
     }
@@ -547,7 +547,7 @@ impl Session {
         let has_work = self.is_behind || has_frames || !self.pictures.is_empty();
         tokio::select! {
             biased;
-            frames = self.link.receive(), if !has_frames => frames.map_or(Event::HolderGone, Event::Frames),
+            frames = self.connection.receive(), if !has_frames => frames.map_or(Event::HolderGone, Event::Frames),
             request = self.mailbox.recv(), if !is_replaying => request.map_or(Event::Everyone, Event::Asked),
             _ = everyone.changed() => Event::Everyone,
             () = sleep_until(wake) => Event::Time,
@@ -565,17 +565,17 @@ impl Session {
         let pending = self.pending.iter().map(|p| p.until).min();
         // A typed command is looked at again when it is old enough to have begun.
         let typed = self.typed_command_at();
-        let screen = self.screen_settles_at().filter(|_| self.is_state_unheeded && !self.has_unread());
+        let screen = self.screen_settles_at().filter(|_| self.state_pending && !self.has_unread());
         let painted = self.painted_at.filter(|_| self.paints());
         let still = painted.and_then(|at| self.waiters.iter().filter_map(|w| w.still_at(at)).min());
         let inside = self.inside_wakes_at();
-        let stops = self.stops.as_ref().and_then(|s| s.next_at());
+        let limit_enforcer = self.limit_enforcer.as_ref().and_then(|s| s.next_at());
         let now_us = micros(SystemTime::now());
-        let echo = self.ledger.echo_until_us().filter(|until| *until > now_us);
+        let echo = self.timeline.echo_until_us().filter(|until| *until > now_us);
         let echo = echo.map(|until| Instant::now() + std::time::Duration::from_micros(until - now_us));
-        let silence = self.silence.next_at();
+        let holder_timeout = self.holder_timeout.next_at();
         [
-            silence,
+            holder_timeout,
             inside,
             echo,
             still,
@@ -587,7 +587,7 @@ impl Session {
             pending,
             typed,
             screen,
-            stops,
+            limit_enforcer,
             self.life.next_at(),
         ]
         .into_iter()

@@ -1,0 +1,128 @@
+//! The person at this terminal: what is typed goes to a session as it is, and the session becomes as large as the terminal.
+//!
+//! Both outlive a restart of the server: the idempotency keys keep anything from being typed twice.
+
+use std::io::{self, Read};
+
+use api::{Dimensions, ErrorCode, InputRequest};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use client::{Client, ClientError};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::detach_key::{DetachScanner, Typed};
+use crate::exit::Failure;
+use crate::follow::Patience;
+use crate::tty;
+
+/// Reads of the keyboard that may wait to be sent: at a paste the terminal waits, not our memory grows.
+const KEYBOARD_READS_MAX: usize = 16;
+
+/// Why nothing more is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// By the keys.
+    Detached,
+    /// The terminal has gone.
+    Gone,
+}
+
+/// Types until the person leaves; whoever only looks on leaves by the same keys.
+pub async fn typing(
+    client: &Client,
+    session: &str,
+    mut keyboard: DetachScanner,
+    looks_on: bool,
+    mut patience: Patience,
+) -> Result<Left, Failure> {
+    let visit = format!("typed-{}-{}", std::process::id(), jiff::Timestamp::now().as_nanosecond());
+    let mut typed = read_keyboard();
+    let mut count = 0u64;
+    while let Some(mut bytes) = typed.recv().await {
+        // What was typed while the last request was on its way goes out in one.
+        while let Ok(more) = typed.try_recv() {
+            bytes.extend(more);
+        }
+        let (bytes, detaches) = match keyboard.take(&bytes) {
+            Typed::Bytes(bytes) => (bytes, false),
+            Typed::Detach(bytes) => (bytes, true),
+        };
+        if !bytes.is_empty() && !looks_on {
+            count += 1;
+            enter(client, session, &bytes, &format!("{visit}-{count}"), &mut patience).await?;
+        }
+        if detaches {
+            return Ok(Left::Detached);
+        }
+    }
+    Ok(Left::Gone)
+}
+
+/// The keyboard in a thread of its own, because a read of a terminal cannot be given up; it ends with the process.
+fn read_keyboard() -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel(KEYBOARD_READS_MAX);
+    std::thread::spawn(move || {
+        let mut buffer = [0u8; 4096];
+        while let Ok(read @ 1..) = io::stdin().lock().read(&mut buffer) {
+            if sender.blocking_send(buffer[..read].to_vec()).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+async fn enter(
+    client: &Client,
+    session: &str,
+    bytes: &[u8],
+    key: &str,
+    patience: &mut Patience,
+) -> Result<(), Failure> {
+    let request = InputRequest { input_base64: Some(STANDARD.encode(bytes)), ..InputRequest::default() };
+    loop {
+        match client.input(session, &request, Some(key)).await {
+            Ok(_) => break,
+            // A program that does not read loses what is typed, as on any terminal; the session's end is seen by the
+            // one who watches.
+            Err(e) if matches!(e.code(), Some(ErrorCode::InputStalled | ErrorCode::SessionEnded)) => break,
+            Err(e) => patience.after(e).await?,
+        }
+    }
+    patience.rewarded();
+    Ok(())
+}
+
+/// Makes the session as large as this terminal; tells how large that is.
+pub async fn fit(client: &Client, session: &str) -> Result<Option<Dimensions>, ClientError> {
+    match tty::size() {
+        Some(size) => client.resize(session, size).await.map(|_| Some(size)),
+        None => Ok(None),
+    }
+}
+
+/// The changes of this terminal's size from now on.
+pub fn size_changes() -> io::Result<Signal> {
+    signal(SignalKind::window_change())
+}
+
+/// Follows the size of this terminal; only ends when it cannot.
+pub async fn resizing(
+    mut changes: Signal,
+    mut patience: Patience,
+    mut fit: impl AsyncFnMut() -> Result<(), ClientError>,
+) -> Failure {
+    loop {
+        changes.recv().await;
+        while let Err(error) = fit().await {
+            if error.code() == Some(ErrorCode::SessionEnded) {
+                break;
+            }
+            if let Err(failure) = patience.after(error).await {
+                return failure;
+            }
+        }
+        patience.rewarded();
+    }
+}

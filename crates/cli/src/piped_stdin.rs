@@ -1,0 +1,113 @@
+//! Standard input, handed to a command as its own: a pipe with a name, which the shell opens for the command.
+//!
+//! It is the kernel's pipe from here to the program, so any bytes pass as they are, a program that does not read holds back
+//! whoever writes, and the end of the input is the end of the pipe. The program's output stays on the terminal.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::stdio::stdin;
+
+use crate::exit::Failure;
+use crate::serve::quoted;
+use crate::{shim, tty};
+
+/// The kinds of standard input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Input {
+    /// A terminal, with a person who types and sees.
+    Person,
+    /// Data: a pipe, a file, a socket.
+    Data,
+    /// Nothing that could be read: closed, `/dev/null`, a terminal that is not ours to read.
+    None,
+}
+
+/// The null device (Documentation/admin-guide/devices.txt).
+const NULL: (u32, u32) = (1, 3);
+
+impl Input {
+    /// Of this process.
+    pub fn find() -> Self {
+        if rustix::termios::isatty(stdin()) {
+            return if tty::is_interactive() && tty::is_in_foreground() { Self::Person } else { Self::None };
+        }
+        let Ok(about) = rustix::fs::fstat(stdin()) else { return Self::None };
+        let device = (rustix::fs::major(about.st_rdev), rustix::fs::minor(about.st_rdev));
+        let is_null = FileType::from_raw_mode(about.st_mode) == FileType::CharacterDevice && device == NULL;
+        if is_null { Self::None } else { Self::Data }
+    }
+}
+
+/// How a shell is told to take a command's input from a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Syntax {
+    /// `{ …; } <file`
+    Braces,
+    /// `begin; …; end <file`
+    Begin,
+}
+
+impl Syntax {
+    fn of(shell: &str) -> Option<Self> {
+        match shell.rsplit('/').next().unwrap_or(shell) {
+            "bash" | "rbash" | "zsh" | "zsh5" | "sh" | "dash" | "ash" | "busybox" | "mksh" | "lksh" => {
+                Some(Self::Braces)
+            }
+            "fish" => Some(Self::Begin),
+            _ => None,
+        }
+    }
+}
+
+/// The pipe. Its name goes once it was opened, or when this is dropped.
+#[derive(Debug)]
+pub struct StdinPipe {
+    path: PathBuf,
+    syntax: Syntax,
+}
+
+impl StdinPipe {
+    /// One for a command of this shell, beside the server's socket: both sides reach that place.
+    pub fn make(socket: &Path, shell: &str) -> Result<Self, Failure> {
+        let syntax = Syntax::of(shell).ok_or_else(|| {
+            Failure::usage(format!(
+                "a command of {shell} cannot be given what comes on standard input; run it with </dev/null, and type with \
+                 `ptyd send` or `ptyd attach`"
+            ))
+        })?;
+        let path = socket.with_file_name(format!("stdin-{}", shim::random_name()?));
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+        Ok(Self { path, syntax })
+    }
+
+    /// The command with this for its input.
+    pub fn given_to(&self, command: &str) -> String {
+        let path = quoted(&self.path.display().to_string());
+        match self.syntax {
+            Syntax::Braces => format!("{{ {command}\n}} <{path}"),
+            Syntax::Begin => format!("begin\n{command}\nend <{path}"),
+        }
+    }
+
+    /// Passes standard input on, in a thread of its own: it waits until the shell opens the pipe, and whenever the program
+    /// does not read. It ends with the process.
+    pub fn begin(&self) {
+        let path = self.path.clone();
+        std::thread::spawn(move || {
+            let Ok(mut pipe) = OpenOptions::new().write(true).open(&path) else { return };
+            let _ = std::fs::remove_file(&path);
+            // A program that reads no more has had what it wanted.
+            let _ = io::copy(&mut io::stdin().lock(), &mut pipe);
+        });
+    }
+}
+
+impl Drop for StdinPipe {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,284 @@
+//! The poll loop: host's lines to the server, server's lines to the host, and another server when one dies.
+//!
+//! Reading stops while the other side does not take what was read, so the memory is bounded in both directions.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::lines::{Line, Lines};
+use super::pending_requests::{Outgoing, PendingRequests};
+use super::upgrade::{NotUpgraded, upgrade};
+use super::write_buffer::WriteBuffer;
+
+/// Bytes of one read: a whole answer of the usual budget.
+const CHUNK: usize = 64 << 10;
+/// Above this much unsent, the side that it came from is not read.
+const UNSENT_MAX: usize = 1 << 20;
+/// What a pipe that is ready takes without blocking (PIPE_BUF); the host's pipes are not ours to make non-blocking.
+const PIPE_BYTES: usize = 4_096;
+/// How long the shim looks for a server.
+const RECONNECT_MAX: Duration = Duration::from_secs(30);
+/// The same before any server was ever reached: what does not start now will not start in a moment.
+const FIRST_CONTACT_MAX: Duration = Duration::from_secs(3);
+/// The pause after the first failure; it doubles.
+const PAUSE_FIRST: Duration = Duration::from_millis(20);
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// After the host closed stdin: time for the answers that are on their way (`printf … | ptyd mcp`), none for waits.
+const FAREWELL: Duration = Duration::from_millis(250);
+
+/// Why the shim ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// The host closed stdin or stdout.
+    HostClosed,
+}
+
+/// Carries until the host has gone; an error when no server can be reached.
+pub(super) fn carry(
+    connect: impl FnMut() -> io::Result<UnixStream>,
+    hello: &[u8],
+    stdin: impl AsFd,
+    stdout: impl AsFd,
+) -> io::Result<Ending> {
+    let mut shim = Shim {
+        connect,
+        hello,
+        stdin: stdin.as_fd(),
+        stdout: stdout.as_fd(),
+        server: None,
+        ledger: PendingRequests::default(),
+        from_host: Lines::default(),
+        from_server: Lines::default(),
+        to_host: WriteBuffer::default(),
+        to_server: WriteBuffer::default(),
+        was_reached: false,
+        trouble_since: None,
+        next_try: Instant::now(),
+        pause: PAUSE_FIRST,
+        leaves_at: None,
+    };
+    loop {
+        if let Some(ending) = shim.turn()? {
+            return Ok(ending);
+        }
+    }
+}
+
+struct Shim<'a, C> {
+    connect: C,
+    hello: &'a [u8],
+    stdin: BorrowedFd<'a>,
+    stdout: BorrowedFd<'a>,
+    server: Option<UnixStream>,
+    ledger: PendingRequests,
+    from_host: Lines,
+    from_server: Lines,
+    to_host: WriteBuffer,
+    to_server: WriteBuffer,
+    /// A server was there once.
+    was_reached: bool,
+    /// Since when no server has said anything.
+    trouble_since: Option<Instant>,
+    /// When to look for a server again.
+    next_try: Instant,
+    /// How long after that.
+    pause: Duration,
+    /// The host closed stdin: at this time the shim ends.
+    leaves_at: Option<Instant>,
+}
+
+impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
+    /// One look for a server; on success everything that is open has been asked for (again).
+    fn reach(&mut self) -> io::Result<()> {
+        let since = *self.trouble_since.get_or_insert_with(Instant::now);
+        let patience = if self.was_reached { RECONNECT_MAX } else { FIRST_CONTACT_MAX };
+        match (self.connect)().map_err(NotUpgraded::unreached).and_then(|stream| upgrade(stream, self.hello)) {
+            Ok(stream) => {
+                // Half a line from the dead server is not continued by the next one.
+                self.from_server.clear();
+                let (lines, refusals) = self.ledger.replay();
+                self.to_server.clear();
+                self.to_server.push(&lines);
+                self.to_host.push(&refusals);
+                self.server = Some(stream);
+                self.was_reached = true;
+                Ok(())
+            }
+            Err(NotUpgraded::Later(_)) if since.elapsed() < patience => {
+                self.next_try = Instant::now() + self.pause;
+                self.pause = (self.pause * 2).min(PAUSE_MAX);
+                Ok(())
+            }
+            Err(NotUpgraded::Later(error) | NotUpgraded::Never(error)) => {
+                // Whoever waits for an answer is told that none will come.
+                self.to_host.push(&self.ledger.give_up(&error.to_string()));
+                while !self.to_host.is_empty() && self.write_host().is_ok() {}
+                Err(error)
+            }
+        }
+    }
+
+    /// The server has gone. A server that ends at once each time is looked for with pauses, too.
+    fn lose_server(&mut self) {
+        self.server = None;
+        self.to_server.clear();
+        if self.trouble_since.is_none() {
+            self.pause = PAUSE_FIRST;
+            self.next_try = Instant::now();
+        } else {
+            self.next_try = Instant::now() + self.pause;
+            self.pause = (self.pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// One poll and what it found.
+    fn turn(&mut self) -> io::Result<Option<Ending>> {
+        let now = Instant::now();
+        let is_done = !self.ledger.awaits() && self.to_host.is_empty() && self.to_server.is_empty();
+        if self.leaves_at.is_some_and(|at| is_done || now >= at) {
+            return Ok(Some(Ending::HostClosed));
+        }
+        // Looking for a server may take a while, so what the host can have already goes out first.
+        if self.server.is_none() && now >= self.next_try && self.to_host.is_empty() {
+            self.reach()?;
+        }
+        let reads_host = self.leaves_at.is_none() && self.to_server.len() < UNSENT_MAX;
+        let found = self.poll(reads_host)?;
+        let ended = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+        if found.stdout.intersects(PollFlags::ERR | PollFlags::NVAL) {
+            return Ok(Some(Ending::HostClosed));
+        }
+        if found.server.intersects(PollFlags::IN | ended) && !self.read_server() {
+            self.lose_server();
+        }
+        if found.stdin.intersects(PollFlags::IN | ended) && !self.read_host()? {
+            self.leaves_at = Some(Instant::now() + FAREWELL);
+        }
+        // What was just read goes out in the same turn; a socket or pipe is almost always ready.
+        if !self.to_server.is_empty() && self.server.is_some() && !self.write_server() {
+            self.lose_server();
+        }
+        if !self.to_host.is_empty() && is_ready(self.stdout) && self.write_host().is_err() {
+            return Ok(Some(Ending::HostClosed));
+        }
+        Ok(None)
+    }
+
+    /// Waits until something can be done.
+    fn poll(&self, reads_host: bool) -> io::Result<Found> {
+        let wants = |is_wanted: bool, flag: PollFlags| if is_wanted { flag } else { PollFlags::empty() };
+        let mut fds = Vec::with_capacity(3);
+        fds.push(PollFd::from_borrowed_fd(self.stdout, wants(!self.to_host.is_empty(), PollFlags::OUT)));
+        // A descriptor that is not wanted is left out: a closed pipe would wake the loop again and again.
+        if reads_host {
+            fds.push(PollFd::from_borrowed_fd(self.stdin, PollFlags::IN));
+        }
+        let reads_server = self.to_host.len() < UNSENT_MAX;
+        let server_flags = wants(reads_server, PollFlags::IN) | wants(!self.to_server.is_empty(), PollFlags::OUT);
+        if let Some(server) = self.server.as_ref().filter(|_| !server_flags.is_empty()) {
+            fds.push(PollFd::new(server, server_flags));
+        }
+        let next_try = Some(self.next_try).filter(|_| self.server.is_none() && self.to_host.is_empty());
+        let wake = [self.leaves_at, next_try].into_iter().flatten().min();
+        let timeout = wake.and_then(|at| Timespec::try_from(at.saturating_duration_since(Instant::now())).ok());
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut found = fds.iter().map(PollFd::revents);
+        let stdout = found.next().unwrap_or(PollFlags::empty());
+        let stdin = found.by_ref().take(usize::from(reads_host)).next().unwrap_or(PollFlags::empty());
+        Ok(Found { stdout, stdin, server: found.next().unwrap_or(PollFlags::empty()) })
+    }
+
+    /// `false` when the server has gone.
+    fn read_server(&mut self) -> bool {
+        let Some(server) = &self.server else { return false };
+        let mut chunk = [0u8; CHUNK];
+        match rustix::io::read(server, &mut chunk) {
+            Ok(0) => return false,
+            Ok(n) => self.from_server.push(&chunk[..n]),
+            Err(Errno::INTR | Errno::AGAIN) => return true,
+            Err(_) => return false,
+        }
+        while let Some(line) = self.from_server.next() {
+            self.trouble_since = None;
+            // The server sends no line that is too long; if it did, nobody could use it.
+            let Line::Whole(line) = line else { continue };
+            if self.ledger.incoming(&line) {
+                self.to_host.line(&line);
+            }
+        }
+        true
+    }
+
+    /// `false` when the host has closed its end.
+    fn read_host(&mut self) -> io::Result<bool> {
+        let mut chunk = [0u8; CHUNK];
+        match rustix::io::read(self.stdin, &mut chunk) {
+            Ok(0) | Err(Errno::IO | Errno::BADF) => return Ok(false),
+            Ok(n) => self.from_host.push(&chunk[..n]),
+            Err(Errno::INTR | Errno::AGAIN) => return Ok(true),
+            Err(error) => return Err(error.into()),
+        }
+        while let Some(line) = self.from_host.next() {
+            let (side, line) = match line {
+                Line::Whole(line) => match self.ledger.outgoing(line) {
+                    Outgoing::Send(line) => (&mut self.to_server, line),
+                    Outgoing::Refuse(line) => (&mut self.to_host, line),
+                },
+                Line::TooLong => (&mut self.to_host, too_long()),
+            };
+            side.line(&line);
+        }
+        Ok(true)
+    }
+
+    /// `false` when the server has gone.
+    fn write_server(&mut self) -> bool {
+        let Some(server) = &self.server else { return false };
+        match rustix::io::write(server, self.to_server.rest()) {
+            Ok(n) => self.to_server.advance(n),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(_) => return false,
+        }
+        true
+    }
+
+    fn write_host(&mut self) -> io::Result<()> {
+        let rest = self.to_host.rest();
+        match rustix::io::write(self.stdout, &rest[..rest.len().min(PIPE_BYTES)]) {
+            Ok(n) => self.to_host.advance(n),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+}
+
+/// What a poll found.
+struct Found {
+    stdout: PollFlags,
+    stdin: PollFlags,
+    server: PollFlags,
+}
+
+/// Whether a write to it would not block.
+fn is_ready(fd: BorrowedFd<'_>) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::OUT)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    // An error or a hang-up is ready too: the write then says what it is.
+    poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
+fn too_long() -> Vec<u8> {
+    let limit = super::lines::LINE_BYTES_MAX;
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{{\"code\":-32600,\"message\":\"ptyd mcp: a line is longer than {limit} bytes\"}}}}")
+        .into_bytes()
+}

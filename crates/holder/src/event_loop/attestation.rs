@@ -1,0 +1,128 @@
+//! What the shell says of its commands: on the socket, where the kernel stamps who speaks, and by its prompts. Only this module
+//! takes a report for the shell's.
+
+use super::*;
+
+/// The status of what SIGINT has ended.
+const INTERRUPTED: i32 = 130;
+/// No status at all.
+const UNKNOWN: i32 = -1;
+
+impl Holder {
+    pub(super) fn drain_attestation(&mut self, now: u64) {
+        self.append_held();
+        // A record is at most a path and its numbers; PATH itself may come in several datagrams.
+        let mut buffer = [0u8; DATAGRAM_BYTES_MAX];
+        for _ in 0..DATAGRAMS_MAX {
+            if !self.held.is_empty() {
+                return;
+            }
+            let Ok(Some(datagram)) = socket::receive(self.attestation.as_fd(), &mut buffer) else {
+                return;
+            };
+            if datagram.len == 0 {
+                // An empty datagram of some child's, or the end of the socket: only a hang-up tells them apart.
+                if self.attestation_is_hung_up() {
+                    self.is_unattested = true;
+                    return;
+                }
+                continue;
+            }
+            if datagram.pid != self.shell_pid {
+                self.prompt.dropped += 1;
+                continue;
+            }
+            let bytes = buffer.get(..datagram.len).unwrap_or_default();
+            if let Some(report) = self.prompt.datagram(bytes) {
+                if self.prompt.shell == Phase::Ready && report.starts_with(b"D") {
+                    let marker = self.just_moved_marker_of(&report);
+                    self.prompt_at = marker.unwrap_or(self.journal.end());
+                    self.has_marker = marker.is_some();
+                    self.expects_marker = (!self.has_marker).then_some(self.prompt_at);
+                    if let Some(nonce) = marker_lookup::nonce_of(&report).filter(|_| marker.is_none()) {
+                        self.pace.await_marker(nonce, LAST_BYTES_MAX);
+                    }
+                    self.idle_until = 0;
+                }
+                if let Some((prompts, _)) = self.prompts.as_mut().filter(|_| report.starts_with(b"D")) {
+                    prompts.reported();
+                }
+                self.keep_report(report, now);
+            }
+        }
+    }
+
+    fn keep_report(&mut self, report: Vec<u8>, now: u64) {
+        if self.prompt.shell == Phase::Ready && report.starts_with(b"D") {
+            // What was seen before says nothing of what was typed ahead.
+            self.sampler.suspend();
+        }
+        self.held.push_back((time::wall_us(), report));
+        self.append_held();
+        self.announce_by.get_or_insert(now + MARKER_US);
+        self.schedule_look(now);
+    }
+
+    /// Finds the prompts of a shell that speaks by them. What a program prints while it has the terminal is none.
+    pub(super) fn on_prompt_marks(&mut self, now: u64) {
+        let end = self.journal.end();
+        let Some((prompts, seen)) = self.prompts.as_mut().filter(|(_, seen)| *seen < end) else { return };
+        let from = seen.0.saturating_sub(MARK_BYTES_MAX).max(end.0.saturating_sub(MARKER_SOUGHT_BYTES as u64));
+        *seen = end;
+        let mut newest = [0; MARKER_SOUGHT_BYTES];
+        let Some(newest) = newest.get_mut(..(end.0 - from) as usize) else { return };
+        let Ok(newest) = self.journal.newest(newest) else { return };
+        let begins = end.0 - newest.len() as u64;
+        for drawn in prompts.look(newest, begins) {
+            self.prompt_drawn(&drawn, now);
+        }
+    }
+
+    /// A mark of the shell's is none of the output, whatever it tells.
+    fn prompt_drawn(&mut self, drawn: &PromptMark, now: u64) {
+        // nushell draws its prompt before it takes the terminal back, and what prints in it is often itself.
+        let is_theirs = self.spec.speaks_in_band || pty::foreground_group(self.leader.as_fd()) == self.shell_pid;
+        let running = self.prompt.command();
+        let ended = match &drawn.command {
+            _ if !drawn.is_news || !is_theirs => None,
+            Some((id, flags)) if self.spec.speaks_in_band || *id == running => {
+                Some((*id, drawn.status, flags.as_str()))
+            }
+            // How the line of a person ended is nobody's answer, so where it is not known that is all that is wrong.
+            Some(_) if running == 0 => Some((0, UNKNOWN, "")),
+            None if running == 0 => Some((0, drawn.status, "")),
+            // Of a text that never got to its end only an interrupt leaves its own status: any other is that of what went
+            // wrong in our line, and what another text has left says nothing.
+            None if drawn.status == INTERRUPTED => Some((running, drawn.status, "n")),
+            Some(_) | None => None,
+        };
+        let Some((id, status, flags)) = ended else {
+            return if is_theirs {
+                self.keep_report(format!("M;;{}", drawn.nonce).into_bytes(), now)
+            };
+        };
+        let cwd = sys::process::working_directory(self.shell_pid).unwrap_or_default();
+        let nonce = &drawn.nonce;
+        let head = format!("D;;{nonce};{id};{status};{status};b{flags};");
+        let report = [head.as_bytes(), cwd.as_os_str().as_bytes()].concat();
+        self.prompt_at = Offset(drawn.at);
+        self.prompt.report(&report);
+        self.keep_report(report, now);
+    }
+
+    fn attestation_is_hung_up(&self) -> bool {
+        let mut fds = [PollFd::new(&self.attestation, PollFlags::empty())];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok()
+            && fds.iter().any(|fd| fd.revents().contains(PollFlags::HUP))
+    }
+
+    pub(super) fn append_held(&mut self) {
+        while let Some((at, report)) = self.held.front() {
+            if self.events.append(Kind::ATTESTED, *at, self.journal.end(), &[report]).is_err() {
+                self.retry_at.get_or_insert(time::monotonic_us() + FULL_RETRY_US);
+                return;
+            }
+            self.held.pop_front();
+        }
+    }
+}

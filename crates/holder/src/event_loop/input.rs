@@ -1,0 +1,203 @@
+//! What is to be typed: in the order in which it was asked for, once for each key, on record before it is typed, and a
+//! secret only while the terminal does not show it.
+//!
+//! ```text
+//! asked ──the terminal hides it, or it is no secret──► on record, at the keyboard ──read──► answered
+//!   └──it is still shown after SECRET_PATIENCE──► refused, nothing of it typed
+//! ```
+//! A request that comes again joins the first one, wherever that is, and gets its answer.
+
+use super::*;
+
+/// How long a secret waits for the program that asks for it to turn the echo off: it prints its question first.
+const SECRET_PATIENCE_US: u64 = 100_000;
+/// How often that is looked at; there is no event for it.
+const SECRET_RETRY_US: u64 = 1_000;
+/// How many requests may wait, and how many of one key for one answer; a server has no reason for more.
+const ASKED_MAX: usize = 1024;
+/// What all of them may hold.
+const ASKED_BYTES_MAX: usize = 2 << 20;
+
+/// A request to type something that was not taken yet.
+pub(super) struct InputRequest {
+    /// Clients and their sequence numbers: the first one, and those that asked for the same.
+    pub(super) from: Vec<(u64, u32)>,
+    pub(super) key: Key,
+    pub(super) is_secret: bool,
+    pub(super) patience_us: u64,
+    pub(super) bytes: Vec<u8>,
+    /// The command whose line it is.
+    pub(super) command: Option<Line>,
+    /// Until when a secret waits; from when on it is the first of those that wait.
+    pub(super) until: Option<u64>,
+}
+
+/// A command that runs by being typed, where no key of ours hands it over.
+pub(super) struct Line {
+    pub(super) id: u32,
+    pub(super) is_inside: bool,
+    pub(super) nonce: u64,
+    pub(super) text: Vec<u8>,
+}
+
+impl Holder {
+    pub(super) fn queue_input(&mut self, asked: InputRequest, now: u64) {
+        let Some(from) = asked.from.first().copied() else { return };
+        if let Some((status, value)) = self.prompt.earlier(&asked.key) {
+            return self.answer_untyped(&[from], status, value, now);
+        }
+        let has_room = |callers: &Vec<(u64, u32)>| callers.len() < ASKED_MAX;
+        let earlier = match self.keyboard.same(&asked.key) {
+            Some(typing) => Some((typing.key, &mut typing.from)),
+            None => self.asked.iter_mut().find(|a| is_same_name(&a.key, &asked.key)).map(|a| (a.key, &mut a.from)),
+        };
+        match earlier {
+            Some((key, _)) if key != asked.key => return self.answer_untyped(&[from], Status::KeyReused, 0, now),
+            Some((_, callers)) if has_room(callers) => return callers.push(from),
+            Some(_) => return self.answer_untyped(&[from], Status::Failed, again(), now),
+            None => {}
+        }
+        let waiting: usize = self.asked.iter().map(|a| a.bytes.len()).sum();
+        if self.asked.len() >= ASKED_MAX || waiting + asked.bytes.len() > ASKED_BYTES_MAX {
+            return self.answer_untyped(&[from], Status::Stalled, 0, now);
+        }
+        self.asked.push_back(asked);
+        self.start_input(now);
+    }
+
+    /// Takes what may be typed now, in its order.
+    pub(super) fn start_input(&mut self, now: u64) {
+        while let Some(first) = self.asked.front() {
+            if first.is_secret && self.exit.is_none() {
+                // The program may ask for the secret only after it has read what is still to be typed before it.
+                if !self.keyboard.is_empty() {
+                    return;
+                }
+                if self.shows_what_is_typed() {
+                    let until = first.until.unwrap_or(now + SECRET_PATIENCE_US);
+                    if now < until {
+                        if let Some(first) = self.asked.front_mut() {
+                            first.until = Some(until);
+                        }
+                        return;
+                    }
+                    if let Some(refused) = self.asked.pop_front() {
+                        self.answer_untyped(&refused.from, Status::WouldEcho, 0, now);
+                    }
+                    continue;
+                }
+            }
+            if let Some(asked) = self.asked.pop_front() {
+                self.take(asked, now);
+            }
+        }
+    }
+
+    /// When a secret that waits is to be looked at again.
+    pub(super) fn input_retry_at(&self, now: u64) -> Option<u64> {
+        self.asked.front().filter(|_| self.keyboard.is_empty()).map(|_| now + SECRET_RETRY_US)
+    }
+
+    /// Whether what is typed now is seen: the kernel echoes it, or the shell's own editor does.
+    fn shows_what_is_typed(&self) -> bool {
+        let modes = pty::modes(self.leader.as_fd());
+        modes.is_ok_and(|m| m.echo || self.shell_edits() && !m.canonical)
+    }
+
+    /// Whether the shell is at its prompt, where its line editor shows what is typed. While a line that was typed there has not
+    /// ended, the shell is not at its prompt: what runs may ask for a secret, also by the shell's own line editor.
+    fn shell_edits(&self) -> bool {
+        self.prompt.shell == Phase::Ready && pty::foreground_group(self.leader.as_fd()) == self.shell_pid
+    }
+
+    fn take(&mut self, asked: InputRequest, now: u64) {
+        let InputRequest { from, key, is_secret, patience_us, bytes, command, .. } = asked;
+        if self.exit.is_some() {
+            return self.answer_all(&from, Status::Ended, 0);
+        }
+        let modes = pty::modes(self.leader.as_fd()).ok();
+        if let Err((status, value)) = self.keyboard.takes(&bytes, modes) {
+            return self.answer_untyped(&from, status, value, now);
+        }
+        // Where the terminal does not echo, the input is taken for a secret, unless the shell's own line editor echoes it.
+        // Input that waits behind other input is taken for a secret too: which program reads it is not known yet.
+        let is_hidden = || modes.is_none_or(|m| !m.echo && (m.canonical || !self.shell_edits()));
+        let is_hidden = is_secret || !self.keyboard.is_empty() || is_hidden();
+        if let Err(e) = self.put_on_record(key, &bytes, is_hidden, command.as_ref()) {
+            let errno = e.raw_os_error().unwrap_or(0).unsigned_abs();
+            return self.answer_untyped(&from, Status::Failed, errno.into(), now);
+        }
+        self.prompt.typed(&bytes);
+        if bytes.last() == Some(&0x03) {
+            self.prompt.interrupted(now);
+        }
+        self.typed_at = now;
+        self.idle_until = 0;
+        let command = command.map_or(0, |line| line.id);
+        self.keyboard.push(from, key, bytes, (command, is_secret), patience_us, now);
+        self.write_input(now);
+    }
+
+    fn put_on_record(&mut self, key: Key, bytes: &[u8], is_secret: bool, command: Option<&Line>) -> io::Result<()> {
+        let end = self.journal.end();
+        // The key names the command, so its record has it; the record of the bytes that are typed for the command has none.
+        let key = match command {
+            Some(Line { id, is_inside, nonce, text }) => {
+                let line = Record::Typed { id: *id, is_inside: *is_inside, nonce: *nonce, key, text };
+                self.events.record(time::wall_us(), end, &line)?;
+                NO_KEY
+            }
+            None => key,
+        };
+        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let bytes = if is_secret { &[] } else { bytes };
+        self.events.record(time::wall_us(), end, &Record::Input { key, len, is_secret, bytes }).map(drop)
+    }
+
+    pub(super) fn write_input(&mut self, now: u64) {
+        if self.keyboard.is_empty() {
+            return;
+        }
+        for typed in self.keyboard.turn(self.leader.as_fd(), now) {
+            // A program that waited for input has some now, so an earlier look at the foreground is out of date.
+            self.sampler.typed(now, pty::modes(self.leader.as_fd()).is_ok_and(|m| m.echo));
+            self.is_typed(&typed, now);
+        }
+        self.schedule_look(now);
+    }
+
+    /// What waits to be typed is thrown away as what was typed and not read: whoever sent it is told how much had been taken.
+    pub(super) fn drop_queued_input(&mut self, now: u64) {
+        for typed in self.keyboard.give_up() {
+            self.is_typed(&typed, now);
+        }
+    }
+
+    fn is_typed(&mut self, typed: &InputDone, now: u64) {
+        self.prompt.remember(typed.key, typed.status, typed.value);
+        if typed.is_command {
+            // It is read before the answer that names it.
+            self.announce_by = Some(now);
+            self.publish(now);
+        }
+        self.answer_all(&typed.from, typed.status, typed.value);
+    }
+
+    /// Nothing was typed for this request. A server that has sent it believes no state of before, so it is told again.
+    fn answer_untyped(&mut self, from: &[(u64, u32)], status: Status, value: u64, now: u64) {
+        self.sampler.forget();
+        self.schedule_look(now);
+        self.answer_all(from, status, value);
+    }
+
+    pub(super) fn answer_all(&mut self, from: &[(u64, u32)], status: Status, value: u64) {
+        for from in from {
+            self.answer(*from, status, value);
+        }
+    }
+}
+
+/// Too many wait for the same.
+fn again() -> u64 {
+    rustix::io::Errno::AGAIN.raw_os_error().unsigned_abs().into()
+}

@@ -1,0 +1,146 @@
+//! What a shell without an editor of ours says by its prompt, in the output itself: that it is there again, and `$?`.
+//!
+//! `ESC ] 7337 ; D ; <number>.<status> BEL`, behind which a shell that knows may say `.<command>` and `.<flags>`. The numbers
+//! are a sequence whose beginning only the shell was told, so a program that prints such a thing must have worked it out of
+//! earlier ones: weaker than a report that the kernel stamps, and said so. It tells what no report does: the end of what a
+//! person typed, and of a command that was cut short.
+
+/// How many numbers a shell may be ahead: prompts that were drawn and not seen, as in a flood.
+const AHEAD_MAX: usize = 64;
+/// What stands before the number.
+const OPENING: &[u8] = b"\x1b]7337;D;";
+/// The longest such prompt mark: three numbers and what is around them.
+pub(crate) const MARK_BYTES_MAX: u64 = 64;
+
+/// The sequence as far as it was seen.
+#[derive(Debug)]
+pub(crate) struct PromptSequence {
+    last: u32,
+    /// Where that one ended.
+    last_end: u64,
+    /// A report told an end, and the prompt behind it has not come yet: that one is no news.
+    is_expected: bool,
+}
+
+/// A prompt that was drawn.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct PromptMark {
+    /// As it stands in the output.
+    pub(crate) nonce: String,
+    pub(crate) status: i32,
+    /// The command that has ended, 0 for what a person typed, and what was unusual; a shell may not know.
+    pub(crate) command: Option<(u32, String)>,
+    /// Where it begins.
+    pub(crate) at: u64,
+    /// It tells what nobody has told: no report came before it, and no prompt behind it.
+    pub(crate) is_news: bool,
+}
+
+impl PromptSequence {
+    /// As it is told to the shell, 31 bits: there are shells that count no further.
+    pub(crate) fn new(seed: u32) -> Self {
+        Self { last: seed, last_end: 0, is_expected: false }
+    }
+
+    /// The shell reported an end by itself; the prompt comes behind it.
+    pub(crate) fn reported(&mut self) {
+        self.is_expected = true;
+    }
+
+    /// The prompts in these bytes, of which the newest may be news; an editor may paint the same one again. `from` is where the
+    /// bytes begin, some of which may have been looked at before.
+    pub(crate) fn look(&mut self, bytes: &[u8], from: u64) -> Vec<PromptMark> {
+        let mut all: Vec<PromptMark> = Vec::new();
+        for at in bytes.windows(OPENING.len()).enumerate().filter(|(_, w)| *w == OPENING).map(|(at, _)| at) {
+            let rest = bytes.get(at + OPENING.len()..).unwrap_or_default();
+            let at = from + at as u64;
+            let Some((number, drawn)) = parse(rest, at).filter(|_| at >= self.last_end) else { continue };
+            let is_again = self.last_end > 0 && number == self.last;
+            if !is_again && !self.ahead(number) {
+                continue;
+            }
+            (self.last, self.last_end) = (number, at + OPENING.len() as u64);
+            if is_again {
+                all.push(PromptMark { is_news: false, ..drawn });
+            } else {
+                all.iter_mut().for_each(|earlier| earlier.is_news = false);
+                all.push(PromptMark { is_news: !std::mem::take(&mut self.is_expected), ..drawn });
+            }
+        }
+        all
+    }
+
+    fn ahead(&self, number: u32) -> bool {
+        std::iter::successors(Some(next(self.last)), |n| Some(next(*n))).take(AHEAD_MAX).any(|n| n == number)
+    }
+}
+
+/// The same that sh.sh computes.
+fn next(number: u32) -> u32 {
+    number.wrapping_mul(1_103_515_245).wrapping_add(12_345) & 0x7fff_ffff
+}
+
+fn parse(rest: &[u8], at: u64) -> Option<(u32, PromptMark)> {
+    let end = rest.iter().take(MARK_BYTES_MAX as usize).position(|b| *b == 0x07)?;
+    let nonce = std::str::from_utf8(rest.get(..end)?).ok()?;
+    let mut words = nonce.split('.');
+    let number = words.next()?.parse().ok()?;
+    let status = words.next()?.parse().ok()?;
+    let command = match (words.next(), words.next()) {
+        (Some(id), flags) => Some((id.parse().ok()?, flags.unwrap_or_default().to_owned())),
+        (None, _) => None,
+    };
+    Some((number, PromptMark { nonce: nonce.to_owned(), status, command, at, is_news: true }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(number: u32, status: i32) -> Vec<u8> {
+        format!("\x1b]7337;D;{number}.{status}\x07$ ").into_bytes()
+    }
+
+    fn drawn(number: u32, status: i32, at: usize, is_news: bool) -> PromptMark {
+        PromptMark { nonce: format!("{number}.{status}"), status, command: None, at: at as u64, is_news }
+    }
+
+    #[test]
+    fn a_prompt_of_the_sequence_is_told_once_and_any_other_is_not() {
+        let mut prompts = PromptSequence::new(5);
+        let (one, two, three) = (next(5), next(next(5)), next(next(next(5))));
+        assert_eq!(one, 1_222_621_274, "what dash, busybox and mksh compute");
+        assert_eq!(prompts.look(&mark(5, 0), 0), [], "what was told to the shell was in no prompt");
+        assert_eq!(prompts.look(&mark(4711, 0), 0), []);
+        assert_eq!(prompts.look(&mark(one, 3), 0), [drawn(one, 3, 0, true)]);
+        assert_eq!(prompts.look(&mark(one, 3), 0), [], "looked at again");
+        assert_eq!(prompts.look(&mark(one, 3), 100), [drawn(one, 3, 100, false)], "painted again");
+        let flood = [b"noise".to_vec(), mark(two, 130), mark(three, 0)].concat();
+        let second = 205 + mark(two, 130).len();
+        assert_eq!(prompts.look(&flood, 200), [drawn(two, 130, 205, false), drawn(three, 0, second, true)]);
+    }
+
+    #[test]
+    fn a_shell_that_knows_says_which_command_has_ended_and_what_was_unusual() {
+        let look = |words: &str| {
+            let mark = format!("\x1b]7337;D;{}.{words}\x07", next(5));
+            PromptSequence::new(5).look(mark.as_bytes(), 0).pop().map(|drawn| (drawn.status, drawn.command))
+        };
+        assert_eq!(look("1.12.in"), Some((1, Some((12, "in".to_owned())))));
+        assert_eq!(look("0.0"), Some((0, Some((0, String::new())))));
+        assert_eq!((look("0.x"), look("x.1")), (None, None));
+    }
+
+    #[test]
+    fn the_prompt_behind_a_reported_end_is_no_news() {
+        let mut prompts = PromptSequence::new(5);
+        prompts.reported();
+        assert_eq!(prompts.look(&mark(next(5), 0), 0), [drawn(next(5), 0, 0, false)]);
+        let later = next(next(next(5)));
+        assert_eq!(
+            prompts.look(&mark(later, 1), 100),
+            [drawn(later, 1, 100, true)],
+            "one that was missed does not end it"
+        );
+    }
+}

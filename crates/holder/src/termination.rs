@@ -1,0 +1,144 @@
+//! Ends a session: the shell and every descendant, daemons included.
+//!
+//! ```text
+//! asked:        CONT + first signal ── grace ──► TERM ── grace ──► KILL until nothing is left
+//! shell exited: CONT + HUP ── 100 ms ──► KILL until nothing is left   (or nothing at all when descendants are kept)
+//! ```
+//! The holder is the subreaper (prctl(2), PR_SET_CHILD_SUBREAPER), so a daemon that left its session is still found.
+
+use sys::{process, signal};
+
+/// What background processes get to put their affairs in order once their shell is gone.
+const AFTER_EXIT_US: u64 = 100_000;
+/// The pace of killing.
+const KILL_EVERY_US: u64 = 10_000;
+/// After this long of killing in vain (a process in uninterruptible sleep) the holder gives up and says so.
+const KILLING_MAX_US: u64 = 5_000_000;
+/// How many processes one sweep sees; the next sweep sees more.
+const SWEEP_MAX: usize = 4096;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Term,
+    Kill,
+}
+
+/// A session that is being ended.
+#[derive(Debug)]
+pub(crate) struct Termination {
+    step: Step,
+    next_at: u64,
+    grace_us: u64,
+    killing_since: Option<u64>,
+    /// How many processes there were at the beginning.
+    pub(crate) found: u64,
+    whom: Scope,
+}
+
+/// Whom an end is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Every descendant.
+    All,
+    /// The shell's own session (setsid(2)); what has left it is a daemon that is meant to stay.
+    Session(u32),
+}
+
+/// What is to be done next.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    WaitingCommand,
+    /// Nothing is left.
+    Over,
+    /// These resist; the holder leaves them.
+    GivenUp(u64),
+}
+
+impl Termination {
+    /// Somebody asked for it.
+    pub(crate) fn asked(signo: i32, grace_us: u64, whom: Scope, now: u64) -> Self {
+        let all = living_of(whom);
+        if signo != signal::KILL {
+            signal_all(&all, signal::CONT);
+            signal_all(&all, signo);
+        }
+        let (step, wait) = if signo == signal::KILL { (Step::Kill, 0) } else { (Step::Term, grace_us) };
+        Self { step, next_at: now + wait, grace_us, killing_since: None, found: all.len() as u64, whom }
+    }
+
+    /// The shell went by itself; what it left behind follows.
+    pub(crate) fn after_exit(now: u64) -> Self {
+        let all = living();
+        signal_all(&all, signal::CONT);
+        signal_all(&all, signal::HUP);
+        let (step, grace_us) = (Step::Kill, AFTER_EXIT_US);
+        Self { step, next_at: now + grace_us, grace_us, killing_since: None, found: all.len() as u64, whom: Scope::All }
+    }
+
+    /// Once the shell is gone there is no reason to wait out the long steps.
+    pub(crate) fn shell_is_gone(&mut self, now: u64) {
+        if self.killing_since.is_none() {
+            self.step = Step::Kill;
+            self.next_at = self.next_at.min(now + AFTER_EXIT_US);
+        }
+    }
+
+    /// Straight to KILL.
+    pub(crate) fn hurry(&mut self, now: u64) {
+        self.step = Step::Kill;
+        self.next_at = now;
+    }
+
+    pub(crate) fn next_at(&self) -> u64 {
+        self.next_at
+    }
+
+    /// Does what is due. Looks first whether anything is left, because most often nothing is.
+    pub(crate) fn turn(&mut self, now: u64) -> Progress {
+        let all = living_of(self.whom);
+        if all.is_empty() {
+            return Progress::Over;
+        }
+        if now < self.next_at {
+            return Progress::WaitingCommand;
+        }
+        match self.step {
+            Step::Term => {
+                signal_all(&all, signal::TERM);
+                self.step = Step::Kill;
+                self.next_at = now + self.grace_us;
+            }
+            Step::Kill => {
+                let since = *self.killing_since.get_or_insert(now);
+                if now - since > KILLING_MAX_US {
+                    return Progress::GivenUp(all.len() as u64);
+                }
+                signal_all(&all, signal::KILL);
+                self.next_at = now + KILL_EVERY_US;
+            }
+        }
+        Progress::WaitingCommand
+    }
+}
+
+/// Every descendant of this holder that is not a zombie.
+pub(crate) fn living() -> Vec<u32> {
+    process::descendants(std::process::id(), SWEEP_MAX).into_iter().filter(|pid| process::is_alive(*pid)).collect()
+}
+
+fn living_of(whom: Scope) -> Vec<u32> {
+    let mut all = living();
+    if let Scope::Session(session) = whom {
+        all.retain(|pid| process::stat(*pid).is_some_and(|s| s.session == session));
+    }
+    all
+}
+
+pub(crate) fn signal_all(pids: &[u32], signo: i32) {
+    for pid in pids {
+        if let Ok(pid) = i32::try_from(*pid) {
+            // Gone in the meantime is as good as signalled.
+            let _ = signal::send(pid, signo);
+        }
+    }
+}

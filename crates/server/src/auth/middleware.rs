@@ -1,0 +1,474 @@
+//! Who may come in: the one layer around every route of both listeners.
+//!
+//! Loopback TCP wants a loopback `Host` (a name that a web page rebound to this machine is refused), a loopback
+//! `Origin` where there is one, and the bearer token. The Unix socket wants a peer of the same user, or root, as the
+//! kernel tells. A handler that runs finds a [`Principal`], and there is no other way to get one.
+
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use api::ErrorCode;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use hyper::body::Body as _;
+
+use crate::action::ActionError;
+use crate::auth::named_tokens::Tokens;
+use crate::auth::principal::{Grant, Principal, Scope, TicketTarget};
+use crate::auth::rate_limit::{Buckets, Rate};
+use crate::auth::server_token::Token;
+use crate::auth::tickets::Tickets;
+use crate::config::Config;
+use crate::dispatch::Dispatcher;
+use crate::http::connections::Transport;
+use crate::http::problem::ProblemResponse;
+use crate::http::request_body::RequestBodies;
+use crate::http::revocable_body;
+use crate::limits;
+use crate::rest::DOCS;
+
+/// The routes that tell nothing but that the server lives.
+pub(crate) const OPEN: [&str; 2] = ["/livez", "/readyz"];
+
+/// Who came in, and what a ticket limits it to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Authenticated {
+    principal: Principal,
+    grant: Option<Grant>,
+}
+
+/// What the layer compares with.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    /// The bearer token of the user that runs the server.
+    pub(crate) token: Token,
+    /// The named ones.
+    pub(crate) tokens: Arc<Tokens>,
+    /// The tickets that stand for it, once each, at a socket or the docs.
+    pub(crate) tickets: Arc<Tickets>,
+    /// The user that the server runs as.
+    pub(crate) uid: u32,
+    /// How often each principal may ask.
+    pub(crate) asked: Buckets<String>,
+    /// How often one may come without a good token, by listener.
+    pub(crate) failed: Buckets<bool>,
+    /// What the log says of those who showed a wrong one.
+    pub(crate) refused: Mutex<Refused>,
+    /// What each principal has on its way.
+    pub(crate) bodies: RequestBodies,
+}
+
+/// Those who were refused for what they showed, as far as the log has not named them yet.
+#[derive(Debug, Default)]
+pub(crate) struct Refused {
+    silent_until: Option<Instant>,
+    unnamed: u64,
+}
+
+impl Refused {
+    /// One more; how many there were besides, where the log is to name this one.
+    fn count(&mut self, now: Instant) -> Option<u64> {
+        if self.silent_until.is_some_and(|until| now < until) {
+            self.unnamed += 1;
+            return None;
+        }
+        self.silent_until = Some(now + limits::REFUSED_LOGGED_EVERY);
+        Some(std::mem::take(&mut self.unnamed))
+    }
+}
+
+impl Guard {
+    /// With the server's own tokens and tickets, and rates as configured.
+    pub(crate) fn new(token: Token, dispatcher: &Dispatcher, uid: u32, config: &Config) -> Self {
+        let rate = |count: u32, seconds: u32| Rate::per_second(count, count.saturating_mul(seconds));
+        Self {
+            token,
+            tokens: dispatcher.tokens(),
+            tickets: dispatcher.tickets(),
+            uid,
+            asked: Buckets::new(rate(config.requests_per_second, limits::REQUESTS_BURST_SECONDS)),
+            failed: Buckets::new(rate(config.failures_per_second, limits::FAILURES_BURST_SECONDS)),
+            refused: Mutex::default(),
+            bodies: RequestBodies::default(),
+        }
+    }
+
+    /// Whoever tries tokens leaves a line in the log, and cannot fill it.
+    fn log_refused(&self, transport: Option<Transport>) {
+        let unnamed = self.refused.lock().unwrap_or_else(PoisonError::into_inner).count(Instant::now());
+        let Some(unnamed) = unnamed else { return };
+        match transport {
+            Some(Transport::Tcp { peer: Some(peer) }) => {
+                tracing::warn!(%peer, unnamed, "refused: the token that was shown is not valid here");
+            }
+            Some(Transport::Unix { peer: Some(uid) }) => {
+                tracing::warn!(uid, unnamed, "refused: the socket is for the user that runs the server");
+            }
+            Some(Transport::Tcp { peer: None } | Transport::Unix { peer: None }) | None => {
+                tracing::warn!(unnamed, "refused: whoever it was is not known");
+            }
+        }
+    }
+
+    /// Whoever comes too often is told when to come again.
+    fn paced(
+        &self,
+        transport: Option<Transport>,
+        admitted: Result<Option<Authenticated>, ProblemResponse>,
+    ) -> Result<Option<Authenticated>, (ProblemResponse, Option<u64>)> {
+        let (taken, why) = match &admitted {
+            Ok(Some(Authenticated { principal, .. })) => {
+                (self.asked.take(principal.name.clone(), Instant::now()), "requests")
+            }
+            // Open routes tell nothing, and cost no more than to say so.
+            Ok(None) => (Ok(()), ""),
+            Err(_) => {
+                let is_tcp = matches!(transport, Some(Transport::Tcp { .. }));
+                (self.failed.take(is_tcp, Instant::now()), "requests without a good token")
+            }
+        };
+        let Err(wait) = taken else { return admitted.map_err(|refusal| (refusal, None)) };
+        // At least the whole seconds that the header can say.
+        let seconds = wait.as_secs() + 1;
+        let help = format!("too many {why}; ask again in {seconds} s");
+        Err((ProblemResponse::new(ErrorCode::RateLimited, help), Some(seconds)))
+    }
+}
+
+/// The layer.
+pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
+    let transport = request.extensions().get::<ConnectInfo<Transport>>().map(|ConnectInfo(transport)| *transport);
+    let admitted = match transport {
+        Some(Transport::Tcp { .. }) => guard.over_tcp(request.headers(), request.uri()),
+        Some(Transport::Unix { peer }) => guard.over_unix(peer),
+        None => Err(ProblemResponse::new(ErrorCode::Internal, "the connection has no door")),
+    };
+    let has_shown =
+        matches!(transport, Some(Transport::Unix { .. })) || request.headers().contains_key(header::AUTHORIZATION);
+    if has_shown && admitted.is_err() {
+        guard.log_refused(transport);
+    }
+    let is_known = matches!(admitted, Ok(Some(_)));
+    let response = match guard.paced(transport, admitted) {
+        Ok(admitted) => {
+            let mut shut_out = None;
+            if let Some(Authenticated { principal, grant }) = admitted {
+                if !request.body().is_end_stream() {
+                    request.extensions_mut().insert(guard.bodies.of(&principal.name, principal.scope >= Scope::Write));
+                }
+                shut_out = principal.pass.is_some().then(|| principal.shut_out());
+                request.extensions_mut().insert(principal);
+                if let Some(grant) = grant {
+                    request.extensions_mut().insert(grant);
+                }
+            }
+            let response = next.run(request).await;
+            match shut_out {
+                // An answer that is there already is given whole, and may be the one that says so.
+                Some(shut_out) if response.body().size_hint().exact().is_none() => {
+                    response.map(|body| revocable_body::when(shut_out, body))
+                }
+                Some(_) | None => response,
+            }
+        }
+        Err((refusal, retry_after)) => {
+            let mut response = refusal.into_response();
+            response.headers_mut().extend(retry_after.map(|seconds| (header::RETRY_AFTER, seconds.into())));
+            response
+        }
+    };
+    if is_known { response } else { closing(response) }
+}
+
+/// An answer to nobody in particular, and the end of its connection: strangers hold no places.
+fn closing(mut response: Response) -> Response {
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+impl Guard {
+    /// `None` for the open routes, which need nobody.
+    fn over_tcp(&self, headers: &HeaderMap, uri: &Uri) -> Result<Option<Authenticated>, ProblemResponse> {
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let host = match hosts.next() {
+            // RFC 9112, 3.2: what stands before us may have believed the other one.
+            Some(_) if hosts.next().is_some() => {
+                return Err(ProblemResponse::new(ErrorCode::MalformedHead, "a request has one Host header"));
+            }
+            Some(value) => value.to_str().ok(),
+            None => uri.authority().map(|a| a.as_str()),
+        };
+        if !host.is_some_and(is_loopback_authority) {
+            return Err(ProblemResponse::new(
+                ErrorCode::HostRefused,
+                "use http://127.0.0.1 or http://localhost with the port",
+            ));
+        }
+        if let Some(origin) = headers.get(header::ORIGIN)
+            && !origin.to_str().is_ok_and(|o| o.strip_prefix("http://").is_some_and(is_loopback_authority))
+        {
+            return Err(ProblemResponse::new(
+                ErrorCode::OriginRefused,
+                "web pages of other origins may not use this server",
+            ));
+        }
+        if OPEN.contains(&uri.path()) {
+            return Ok(None);
+        }
+        let shown = headers.get(header::AUTHORIZATION).and_then(|v| v.to_str().ok()).and_then(bearer);
+        if let Some(shown) = shown {
+            if self.token.is(shown) {
+                return Ok(Some(Authenticated { principal: Principal::local(), grant: None }));
+            }
+            if let Some(principal) = self.tokens.find(shown) {
+                return Ok(Some(Authenticated { principal, grant: None }));
+            }
+        }
+        if let Some((entrance, shown)) = ticket(headers, uri) {
+            return self.by_ticket(entrance, shown);
+        }
+        let help = match shown {
+            // Which tokens there are is nobody's to learn.
+            Some(_) => "the bearer token is not valid here (unknown, revoked or expired)",
+            None => {
+                "send `Authorization: Bearer <token>`; the token is in the file `token` of the server's state directory"
+            }
+        };
+        Err(ProblemResponse::new(ErrorCode::Unauthorized, help))
+    }
+
+    /// A ticket is used up even where it does not fit.
+    fn by_ticket(&self, entrance: Entrance<'_>, shown: &str) -> Result<Option<Authenticated>, ProblemResponse> {
+        let Some(grant) = self.tickets.redeem(shown) else {
+            let help = "the ticket is unknown, used or too old; ask for a new one with POST /tickets";
+            return Err(ProblemResponse::new(ErrorCode::Unauthorized, help));
+        };
+        if grant.principal.is_shut_out() {
+            return Err(ProblemResponse::from(ActionError::ShutOut));
+        }
+        let fits = match (&grant.place, entrance) {
+            (TicketTarget::Socket(session), Entrance::Socket(named)) => session.as_str() == named,
+            (TicketTarget::Docs, Entrance::Docs) => true,
+            (TicketTarget::Socket(_), Entrance::Docs) | (TicketTarget::Docs, Entrance::Socket(_)) => false,
+        };
+        if !fits {
+            return Err(ProblemResponse::new(ErrorCode::Forbidden, "the ticket is for another session or page"));
+        }
+        Ok(Some(Authenticated { principal: grant.principal.clone(), grant: Some(grant) }))
+    }
+
+    fn over_unix(&self, peer: Option<u32>) -> Result<Option<Authenticated>, ProblemResponse> {
+        if peer.is_some_and(|uid| uid == self.uid || uid == 0) {
+            return Ok(Some(Authenticated { principal: Principal::local(), grant: None }));
+        }
+        Err(ProblemResponse::new(ErrorCode::Forbidden, "this socket is for the user that runs the server"))
+    }
+}
+
+/// Where a ticket is taken; a socket by its session as the address names it.
+#[derive(Debug, Clone, Copy)]
+enum Entrance<'a> {
+    Socket(&'a str),
+    Docs,
+}
+
+/// The place and the ticket of a request for a socket or the docs: browsers can set no header there, only the address and,
+/// at a socket, the names of sub-protocols.
+fn ticket<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<(Entrance<'a>, &'a str)> {
+    let socket = || uri.path().strip_prefix("/terminals/")?.strip_suffix("/socket").map(Entrance::Socket);
+    let entrance = if uri.path() == DOCS { Entrance::Docs } else { socket()? };
+    let in_query = || uri.query()?.split('&').find_map(|pair| pair.strip_prefix("ticket="));
+    let mut offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|v| v.to_str().ok());
+    let in_names = || offered.find_map(|v| v.split(',').find_map(|name| name.trim().strip_prefix("ptyd.ticket.")));
+    in_query().or_else(in_names).map(|shown| (entrance, shown))
+}
+
+/// The token of an `Authorization` value; the scheme is case-insensitive (RFC 9110 §11.1).
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Whether `host[:port]` names this machine by loopback.
+fn is_loopback_authority(text: &str) -> bool {
+    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((inside, rest)) => {
+            return inside == "::1" && (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port));
+        }
+        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+    };
+    let is_host = host.eq_ignore_ascii_case("localhost") || host.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback());
+    is_host && port.is_none_or(is_port)
+}
+
+fn is_port(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_digit()) && text.parse::<u16>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guard() -> Guard {
+        let tokens = Tokens::open("/nowhere/tokens.json".as_ref()).expect("none yet");
+        Guard {
+            token: Token::given("right").expect("valid"),
+            tokens: Arc::new(tokens),
+            tickets: Arc::default(),
+            uid: 1_000,
+            asked: Buckets::new(None),
+            failed: Buckets::new(None),
+            refused: Mutex::default(),
+            bodies: RequestBodies::default(),
+        }
+    }
+
+    fn over_tcp(path: &str, headers: &[(header::HeaderName, &str)]) -> Result<bool, ErrorCode> {
+        let map = headers.iter().map(|(n, v)| (n.clone(), HeaderValue::from_str(v).expect("a header"))).collect();
+        let admitted = guard().over_tcp(&map, &path.parse().expect("a path"));
+        admitted.map(|p| p.is_some()).map_err(|r| r.code)
+    }
+
+    #[test]
+    fn only_loopback_names_are_hosts_of_this_server() {
+        for good in ["localhost", "LOCALHOST:80", "127.0.0.1:7893", "127.1.2.3", "[::1]:7893", "[::1]"] {
+            assert!(is_loopback_authority(good), "{good}");
+        }
+        for bad in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "localhost:x",
+            "127.0.0.1:",
+            "[::1]x",
+            "[::2]",
+            "localhost:99999",
+            "user@localhost",
+            "2130706433",
+        ] {
+            assert!(!is_loopback_authority(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn over_tcp_a_token_a_loopback_host_and_no_foreign_origin_are_needed() {
+        let host = (header::HOST, "127.0.0.1:7893");
+        let token = (header::AUTHORIZATION, "Bearer right");
+        let of = |list: &[(header::HeaderName, &str)]| over_tcp("/terminals", list);
+        assert_eq!(of(&[host.clone(), token.clone()]), Ok(true));
+        assert_eq!(of(&[host.clone(), token.clone(), (header::ORIGIN, "http://localhost:5173")]), Ok(true));
+        assert_eq!(of(std::slice::from_ref(&host)), Err(ErrorCode::Unauthorized));
+        for wrong in ["Bearer wrong", "Basic right", "right", "Bearer "] {
+            assert_eq!(of(&[host.clone(), (header::AUTHORIZATION, wrong)]), Err(ErrorCode::Unauthorized), "{wrong}");
+        }
+        assert_eq!(of(std::slice::from_ref(&token)), Err(ErrorCode::HostRefused));
+        assert_eq!(of(&[(header::HOST, "evil.example"), token.clone()]), Err(ErrorCode::HostRefused));
+        for origin in
+            ["https://evil.example", "http://evil.example", "null", "file://", "http://localhost.evil.example"]
+        {
+            let refused = of(&[host.clone(), token.clone(), (header::ORIGIN, origin)]);
+            assert_eq!(refused, Err(ErrorCode::OriginRefused), "{origin}");
+        }
+    }
+
+    #[test]
+    fn a_second_host_is_refused_and_a_wrong_token_reads_differently_from_none() {
+        let host = (header::HOST, "127.0.0.1:7893");
+        let token = (header::AUTHORIZATION, "Bearer right");
+        let mut map = HeaderMap::new();
+        for (name, value) in [host.clone(), (header::HOST, "evil.example"), token] {
+            map.append(name, HeaderValue::from_str(value).expect("a header"));
+        }
+        let refused = guard().over_tcp(&map, &"/terminals".parse().expect("a path")).expect_err("two hosts");
+        assert_eq!((refused.code, refused.code.http_status()), (ErrorCode::MalformedHead, 400));
+        let detail = |headers: &[(header::HeaderName, &str)]| {
+            let map = headers.iter().map(|(n, v)| (n.clone(), HeaderValue::from_str(v).expect("a header"))).collect();
+            guard().over_tcp(&map, &"/terminals".parse().expect("a path")).expect_err("no good token").detail
+        };
+        assert!(detail(std::slice::from_ref(&host)).starts_with("send `Authorization"));
+        let wrong = detail(&[host, (header::AUTHORIZATION, "Bearer wrong")]);
+        assert_eq!(wrong, "the bearer token is not valid here (unknown, revoked or expired)");
+    }
+
+    #[test]
+    fn of_those_who_try_tokens_the_log_names_one_at_a_time_and_counts_the_others() {
+        let mut refused = Refused::default();
+        let start = Instant::now();
+        let at = |refused: &mut Refused, ms| refused.count(start + std::time::Duration::from_millis(ms));
+        assert_eq!([0, 1, 2].map(|ms| at(&mut refused, ms)), [Some(0), None, None]);
+        let later = u64::try_from(limits::REFUSED_LOGGED_EVERY.as_millis()).expect("a while");
+        assert_eq!([at(&mut refused, later), at(&mut refused, later + 1)], [Some(2), None]);
+    }
+
+    #[test]
+    fn a_ticket_opens_the_socket_of_its_session_once_and_nothing_else() {
+        let guard = guard();
+        let session = crate::ids::SessionId::parse("s0-aaaaaaaaaa").expect("an id");
+        let principal = Principal { name: "me".to_owned(), scope: Scope::Write, pass: None };
+        let grant = Grant { principal: principal.clone(), place: TicketTarget::Socket(session), may_write: false };
+        let fresh = || guard.tickets.issue(grant.clone()).expect("room");
+        let of = |path: String, names: &str, origin: &str| {
+            let mut map = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static("localhost"))]);
+            map.insert(header::SEC_WEBSOCKET_PROTOCOL, names.parse().expect("a header"));
+            map.insert(header::ORIGIN, origin.parse().expect("a header"));
+            guard.over_tcp(&map, &path.parse().expect("a path")).map_err(|r| r.code)
+        };
+        let (own, page) = ("/terminals/s0-aaaaaaaaaa/socket", "http://localhost:5173");
+        let expected = Ok(Some(Authenticated { principal, grant: Some(grant.clone()) }));
+        let ticket = fresh();
+        let by_query = || of(format!("{own}?since=0&ticket={ticket}"), "ptyd.v1", page);
+        assert_eq!([by_query(), by_query()], [expected.clone(), Err(ErrorCode::Unauthorized)]);
+        let ticket = format!("ptyd.v1, ptyd.ticket.{}", fresh());
+        let by_name = || of(own.to_owned(), &ticket, page);
+        assert_eq!([by_name(), by_name()], [expected, Err(ErrorCode::Unauthorized)]);
+        let ticket = fresh();
+        let foreign = of(format!("{own}?ticket={ticket}"), "ptyd.v1", "http://evil.example");
+        assert_eq!(foreign, Err(ErrorCode::OriginRefused));
+        let other = of(format!("/terminals/s0-bbbbbbbbbb/socket?ticket={ticket}"), "ptyd.v1", page);
+        assert_eq!(other, Err(ErrorCode::Forbidden));
+        assert_eq!(of(format!("{own}?ticket={ticket}"), "ptyd.v1", page), Err(ErrorCode::Unauthorized));
+        let rest = of(format!("/terminals?ticket={}", fresh()), "ptyd.v1", page);
+        assert_eq!(rest, Err(ErrorCode::Unauthorized));
+        let docs = of(format!("/docs?ticket={}", fresh()), "", page);
+        assert_eq!(docs, Err(ErrorCode::Forbidden));
+    }
+
+    #[test]
+    fn a_ticket_for_the_docs_opens_them_once_and_no_socket() {
+        let guard = guard();
+        let principal = Principal { name: "me".to_owned(), scope: Scope::Write, pass: None };
+        let grant = Grant { principal: principal.clone(), place: TicketTarget::Docs, may_write: true };
+        let fresh = || guard.tickets.issue(grant.clone()).expect("room");
+        let of = |path: String| {
+            let map = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static("localhost"))]);
+            guard.over_tcp(&map, &path.parse().expect("a path")).map_err(|r| r.code)
+        };
+        let docs = format!("/docs?ticket={}", fresh());
+        let admitted = Authenticated { principal, grant: Some(grant.clone()) };
+        assert_eq!([of(docs.clone()), of(docs)], [Ok(Some(admitted)), Err(ErrorCode::Unauthorized)]);
+        let socket = of(format!("/terminals/s0-aaaaaaaaaa/socket?ticket={}", fresh()));
+        assert_eq!(socket, Err(ErrorCode::Forbidden));
+        for other in ["/docs/", "/openapi.json", "/terminals"] {
+            assert_eq!(of(format!("{other}?ticket={}", fresh())), Err(ErrorCode::Unauthorized), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_open_routes_need_no_token_but_a_loopback_host() {
+        assert_eq!(over_tcp("/livez", &[(header::HOST, "localhost")]), Ok(false));
+        assert_eq!(over_tcp("/livez", &[(header::HOST, "evil.example")]), Err(ErrorCode::HostRefused));
+        assert_eq!(over_tcp("/livez/", &[(header::HOST, "localhost")]), Err(ErrorCode::Unauthorized));
+    }
+
+    #[test]
+    fn over_unix_the_same_user_and_root_come_in() {
+        let of = |peer| guard().over_unix(peer).map(|p| p.is_some()).map_err(|r| r.code);
+        assert_eq!([of(Some(1_000)), of(Some(0))], [Ok(true), Ok(true)]);
+        assert_eq!([of(Some(1_001)), of(None)], [Err(ErrorCode::Forbidden), Err(ErrorCode::Forbidden)]);
+    }
+}

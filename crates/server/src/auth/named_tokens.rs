@@ -1,0 +1,286 @@
+//! Named tokens: one for each agent or program, with a scope, taken back one by one.
+//!
+//! Only a token's hash is kept, in a file that its owner alone can read; the token itself is shown once. It has 256 random
+//! bits, so a plain hash cannot be turned back. Nothing in here puts one into a log or an error.
+
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+use tokio::sync::watch;
+
+use crate::action::{ActionError, FreshToken, TokenView};
+use crate::auth::principal::{Pass, Principal, Scope, local_name};
+use crate::limits::{TOKEN_NAME_CHARS_MAX, TOKENS_MAX};
+use crate::state_dir;
+
+/// As many as the unnamed token has.
+const RANDOM_BYTES: usize = 32;
+/// What tokens begin with, so that those who look for secrets in the wrong places find them.
+const PREFIX: &str = "ptyd_";
+
+/// A token as it is kept. Fields are added and never change their meaning.
+#[derive(Clone, Serialize, Deserialize)]
+struct StoredToken {
+    name: String,
+    scope: Scope,
+    /// Of the whole token, in base64.
+    sha256: String,
+    created: SystemTime,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires: Option<SystemTime>,
+}
+
+/// A token, and those who came in by it.
+struct Known {
+    kept: StoredToken,
+    hash: [u8; 32],
+    revoked: watch::Sender<bool>,
+}
+
+/// The named tokens of one server.
+pub(crate) struct Tokens {
+    path: PathBuf,
+    known: Mutex<Vec<Known>>,
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tokens(…)")
+    }
+}
+
+impl Known {
+    fn new(kept: StoredToken) -> Option<Self> {
+        let hash = URL_SAFE_NO_PAD.decode(&kept.sha256).ok()?.try_into().ok()?;
+        Some(Self { kept, hash, revoked: watch::Sender::new(false) })
+    }
+
+    fn view(&self) -> TokenView {
+        let StoredToken { name, scope, created, expires, .. } = self.kept.clone();
+        TokenView { name, scope, created_at: created, expires_at: expires }
+    }
+
+    fn has_expired(&self, now: SystemTime) -> bool {
+        self.kept.expires.is_some_and(|at| now >= at)
+    }
+}
+
+impl Tokens {
+    /// Reads the file. One that cannot be understood is an error: to go on without it would forget who was let in.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        // What a kill has left half written.
+        let _ = fs::remove_file(path.with_extension("new"));
+        let kept: Vec<StoredToken> = match state_dir::read(path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)?,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(e) => return Err(e),
+        };
+        let known: Option<Vec<Known>> = kept.into_iter().map(Known::new).collect();
+        let known = known.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a hash of a token is damaged"))?;
+        Ok(Self { path: path.to_owned(), known: Mutex::new(known) })
+    }
+
+    /// Who showed this, if it is one that is good. How long the look takes does not tell how much of it is right, nor
+    /// which token it is.
+    pub(crate) fn find(&self, shown: &str) -> Option<Principal> {
+        let hash: [u8; 32] = Sha256::digest(shown.as_bytes()).into();
+        let known = self.locked();
+        let mut found = u64::MAX;
+        for (i, token) in (0u64..).zip(known.iter()) {
+            let is_it: Choice = token.hash.ct_eq(&hash);
+            found.conditional_assign(&i, is_it);
+        }
+        let token = known.get(usize::try_from(found).ok()?)?;
+        if token.has_expired(SystemTime::now()) {
+            return None;
+        }
+        let pass = Some(Pass::new(token.revoked.subscribe(), token.kept.expires));
+        Some(Principal { name: token.kept.name.clone(), scope: token.kept.scope, pass })
+    }
+
+    /// Makes a token; this is the only time that it is shown.
+    pub(crate) fn make(&self, name: &str, scope: Scope, lifetime: Option<Duration>) -> Result<FreshToken, ActionError> {
+        check_name(name)?;
+        let mut bytes = [0u8; RANDOM_BYTES];
+        getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
+        let token = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
+        let now = SystemTime::now();
+        let kept = StoredToken {
+            name: name.to_owned(),
+            scope,
+            sha256: URL_SAFE_NO_PAD.encode(Sha256::digest(token.as_bytes())),
+            created: now,
+            expires: lifetime.and_then(|lifetime| now.checked_add(lifetime)),
+        };
+        let fresh = Known::new(kept).expect("invariant: what was encoded can be decoded");
+        let view = fresh.view();
+        let mut known = self.locked();
+        // An expired one lets nobody in, and its name is free again.
+        known.retain(|k| !k.has_expired(now));
+        if known.iter().any(|k| k.kept.name == name) {
+            let problem = format!("there is a token {name}; revoke it first, or choose another name");
+            return Err(ActionError::Invalid { field: "name", problem });
+        }
+        if known.len() >= TOKENS_MAX {
+            let hint = "revoke one that is not used";
+            return Err(ActionError::Limit { what: "the number of tokens", limit: TOKENS_MAX as u64, hint });
+        }
+        known.push(fresh);
+        if let Err(error) = self.write(&known) {
+            known.pop();
+            return Err(cannot_keep(&error));
+        }
+        Ok(FreshToken { token, view })
+    }
+
+    /// Takes a token back: nobody comes in by it any more, and those who have are told to go.
+    pub(crate) fn revoke(&self, name: &str) -> Result<TokenView, ActionError> {
+        let mut known = self.locked();
+        let Some(at) = known.iter().position(|k| k.kept.name == name) else {
+            return Err(ActionError::NoToken { name: name.to_owned() });
+        };
+        let revoked = known.remove(at);
+        // Even where the file cannot be written: who asked for this is told that it may not last, and it holds until then.
+        revoked.revoked.send_replace(true);
+        self.write(&known).map_err(|e| cannot_keep(&e))?;
+        Ok(revoked.view())
+    }
+
+    /// Every token, by name.
+    pub(crate) fn list(&self) -> Vec<TokenView> {
+        let mut views: Vec<TokenView> = self.locked().iter().map(Known::view).collect();
+        views.sort_by(|a, b| a.name.cmp(&b.name));
+        views
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Vec<Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A crash leaves the old file or the new one, because it gets its name last.
+    fn write(&self, known: &[Known]) -> io::Result<()> {
+        let kept: Vec<&StoredToken> = known.iter().map(|k| &k.kept).collect();
+        let draft = self.path.with_extension("new");
+        let _ = fs::remove_file(&draft);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        file.write_all(&serde_json::to_vec_pretty(&kept)?)?;
+        file.sync_all()?;
+        fs::rename(&draft, &self.path)?;
+        // The new file is the one that counts from here on, so what fails now must not be told as if the old one did.
+        let _ = fs::File::open(self.path.parent().unwrap_or(Path::new("/"))).and_then(|folder| folder.sync_all());
+        Ok(())
+    }
+}
+
+fn cannot_keep(error: &io::Error) -> ActionError {
+    ActionError::Internal { why: format!("the file of the tokens cannot be written: {error}") }
+}
+
+/// A token's name is its sessions' owner, and stands in paths and logs.
+fn check_name(name: &str) -> Result<(), ActionError> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let starts_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    let problem = if name == local_name() {
+        "is the name of the user that runs the server, whose sessions it would own; choose another".to_owned()
+    } else if !starts_well || name.len() > TOKEN_NAME_CHARS_MAX || !name.chars().all(is_plain) {
+        format!("must be 1 to {TOKEN_NAME_CHARS_MAX} letters, digits, `-`, `_` or `.`, a letter or digit first")
+    } else {
+        return Ok(());
+    };
+    Err(ActionError::Invalid { field: "name", problem })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn tokens(dir: &tempfile::TempDir) -> Tokens {
+        Tokens::open(&dir.path().join("tokens.json")).expect("opened")
+    }
+
+    fn principal(tokens: &Tokens, shown: &str) -> Option<(String, Scope)> {
+        tokens.find(shown).map(|p| (p.name, p.scope))
+    }
+
+    #[test]
+    fn a_named_token_is_kept_as_a_hash_that_only_its_owner_can_read() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let made = tokens(&dir).make("agent-1", Scope::Write, None).expect("made");
+        let path = dir.path().join("tokens.json");
+        let text = fs::read_to_string(&path).expect("kept");
+        assert!(text.contains("agent-1") && !text.contains(&made.token) && !text.contains(&made.token[5..]));
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        assert_eq!((made.token.len(), format!("{:?}", made).contains(&made.token)), (48, false));
+        // The next server knows it, and repairs a file that others can read.
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("loosened");
+        assert_eq!(principal(&tokens(&dir), &made.token), Some(("agent-1".to_owned(), Scope::Write)));
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        fs::write(&path, "[{").expect("damaged");
+        assert!(Tokens::open(&path).is_err());
+    }
+
+    #[test]
+    fn a_token_whose_hash_begins_like_another_one_s_is_another_one() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let tokens = tokens(&dir);
+        let good = tokens.make("a", Scope::Read, None).expect("made").token;
+        let hash = |text: &str| <[u8; 32]>::from(Sha256::digest(text.as_bytes()));
+        // One of 256 has the same first byte, and one of 256 the same last.
+        let all = || (0..).map(|n: u32| format!("{PREFIX}{n}"));
+        let like_first = all().find(|text| hash(text)[0] == hash(&good)[0]).expect("there is one");
+        let like_last = all().find(|text| hash(text)[31] == hash(&good)[31]).expect("there is one");
+        assert_eq!([good, like_first, like_last].map(|text| tokens.find(&text).is_some()), [true, false, false]);
+    }
+
+    #[tokio::test]
+    async fn a_revoked_token_lets_nobody_in_and_tells_those_who_are() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let tokens = tokens(&dir);
+        let [a, b] = ["a", "b"].map(|name| tokens.make(name, Scope::Read, None).expect("made").token);
+        let (visitor, other) = (tokens.find(&a).expect("good"), tokens.find(&b).expect("good"));
+        let out = visitor.shut_out();
+        assert_eq!(tokens.revoke("a").map(|t| t.name).ok(), Some("a".to_owned()));
+        out.await;
+        assert_eq!([visitor.is_shut_out(), other.is_shut_out()], [true, false]);
+        assert!(tokens.find(&a).is_none() && tokens.find(&b).is_some());
+        assert!(matches!(tokens.revoke("a"), Err(ActionError::NoToken { .. })));
+        // A new one of the same name is another token.
+        let again = tokens.make("a", Scope::Read, None).expect("made").token;
+        assert!(tokens.find(&again).is_some_and(|p| p != visitor) && tokens.find(&a).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_token_expires_for_those_who_are_in_too() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let tokens = tokens(&dir);
+        let short = tokens.make("short", Scope::Admin, Some(Duration::from_millis(100))).expect("made").token;
+        tokens.find(&short).expect("still good").shut_out().await;
+        assert_eq!(principal(&tokens, &short), None);
+        // Its name is free.
+        assert!(tokens.make("short", Scope::Read, None).is_ok());
+    }
+
+    #[test]
+    fn a_token_has_a_plain_name_of_its_own_that_is_not_the_users() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let tokens = tokens(&dir);
+        assert!(["a", "Agent_1.x-y"].iter().all(|name| tokens.make(name, Scope::Read, None).is_ok()));
+        let user = local_name();
+        for bad in ["", "a", "a b", "../x", ".a", "ä", "a/b", &"x".repeat(65), &user] {
+            let refused = tokens.make(bad, Scope::Read, None);
+            assert!(matches!(refused, Err(ActionError::Invalid { field: "name", .. })), "{bad}");
+        }
+        assert_eq!(tokens.list().into_iter().map(|t| t.name).collect::<Vec<_>>(), ["Agent_1.x-y", "a"]);
+    }
+}

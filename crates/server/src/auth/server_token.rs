@@ -1,0 +1,146 @@
+//! The bearer token: given, or made at the first start and kept in the state directory where only its owner can read it.
+//!
+//! Nothing in here puts it into a log or an error.
+
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::limits::TOKEN_CHARS_MIN;
+use crate::state_dir;
+
+/// 256 bits: not to be guessed by anybody, ever.
+const RANDOM_BYTES: usize = 32;
+
+/// A bearer token.
+#[derive(Clone)]
+pub(crate) struct Token(String);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+impl Token {
+    /// Takes a given one; `None` when it could not stand in a header.
+    pub(crate) fn given(text: &str) -> Option<Self> {
+        (!text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic())).then(|| Self(text.to_owned()))
+    }
+
+    /// Reads the token of this file, and makes it where there is none.
+    pub(crate) fn kept(path: &Path) -> io::Result<Self> {
+        match state_dir::read(path) {
+            Ok(bytes) if bytes.trim_ascii().is_empty() => Self::make(path),
+            Ok(bytes) => {
+                let wrong = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+                let text = std::str::from_utf8(bytes.trim_ascii()).ok();
+                let token =
+                    text.and_then(Self::given).ok_or_else(|| wrong("it holds more than visible ASCII characters"))?;
+                if token.0.len() < TOKEN_CHARS_MIN {
+                    return Err(wrong("it is so short that it can be guessed"));
+                }
+                Ok(token)
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Self::make(path),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// A full disk does not keep the server from its start: then the token is good until it stops, and nobody is told it.
+    fn make(path: &Path) -> io::Result<Self> {
+        let mut bytes = [0u8; RANDOM_BYTES];
+        getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
+        let token = Self(URL_SAFE_NO_PAD.encode(bytes));
+        match token.write(path) {
+            Err(e) if matches!(e.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+                tracing::warn!(file = %path.display(), error = %e, "not kept; the next server makes another one");
+            }
+            written => written?,
+        }
+        Ok(token)
+    }
+
+    /// A crash leaves either no token or a whole one, because the file gets its name last.
+    fn write(&self, path: &Path) -> io::Result<()> {
+        let draft = path.with_extension("new");
+        let _ = fs::remove_file(&draft);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        file.write_all(self.0.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&draft, path)
+    }
+
+    /// A name for these words, the same for ever, from which nobody who has not the token can guess them.
+    pub(crate) fn name_for(&self, words: &[&[u8]]) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        for part in [&[self.0.as_bytes()], words].concat() {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        hash.finalize().into()
+    }
+
+    /// Whether a client showed this token, in a time that does not tell how much of it is right.
+    pub(crate) fn is(&self, shown: &str) -> bool {
+        self.0.as_bytes().ct_eq(shown.as_bytes()).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_token_is_made_once_and_only_its_owner_can_read_it() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("token");
+        let first = Token::kept(&path).expect("made");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("loosened");
+        let again = Token::kept(&path).expect("read");
+        assert!(again.is(&first.0) && first.0.len() == 43);
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_file_that_holds_no_token_of_ours_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("token");
+        for odd in ["hi", "fifteen-letters", "two words that are long enough", "l\u{e4}nger-als-sechzehn-zeichen"] {
+            fs::write(&path, odd).expect("written");
+            assert!(Token::kept(&path).is_err(), "{odd}");
+        }
+        fs::write(&path, "sixteen-letters!\n").expect("written");
+        assert!(Token::kept(&path).expect("long enough").is("sixteen-letters!"));
+        fs::write(&path, "\n").expect("written");
+        assert_eq!(Token::kept(&path).expect("made").0.len(), 43);
+    }
+
+    #[test]
+    fn a_name_depends_on_every_part_and_on_the_token() {
+        let (one, other) = (Token::given("one").expect("valid"), Token::given("other").expect("valid"));
+        let name = one.name_for(&[b"a", b"bc"]);
+        assert_eq!(name, one.name_for(&[b"a", b"bc"]));
+        assert!(
+            [one.name_for(&[b"ab", b"c"]), one.name_for(&[b"abc"]), other.name_for(&[b"a", b"bc"])]
+                .iter()
+                .all(|others| *others != name)
+        );
+    }
+
+    #[test]
+    fn only_the_whole_token_is_the_token_and_it_is_never_shown() {
+        let token = Token::given("s3cret").expect("valid");
+        assert_eq!(["s3cret", "s3cre", "s3crets", ""].map(|t| token.is(t)), [true, false, false, false]);
+        assert_eq!(format!("{token:?}"), "Token(…)");
+        assert!(["", "a b", "a\n", "ä"].iter().all(|t| Token::given(t).is_none()));
+    }
+}

@@ -1,0 +1,100 @@
+//! One-time tickets: the way in for browsers, which can set no header on a WebSocket or for a page.
+//!
+//! A ticket is good once, for a short time and for one place. Nothing in here puts it into a log or an error.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use subtle::ConstantTimeEq;
+
+use crate::action::ActionError;
+use crate::auth::principal::Grant;
+use crate::limits::{TICKET_LIFETIME, TICKETS_MAX};
+
+/// 256 bits, as many as a token has.
+const RANDOM_BYTES: usize = 32;
+
+/// The tickets that were not used yet, oldest first.
+#[derive(Default)]
+pub(crate) struct Tickets(Mutex<VecDeque<(Instant, String, Grant)>>);
+
+impl fmt::Debug for Tickets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tickets(…)")
+    }
+}
+
+impl Tickets {
+    /// Makes one.
+    pub(crate) fn issue(&self, grant: Grant) -> Result<String, ActionError> {
+        let mut bytes = [0u8; RANDOM_BYTES];
+        getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
+        let text = URL_SAFE_NO_PAD.encode(bytes);
+        let now = Instant::now();
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        forget_old(&mut open, now);
+        if open.len() == TICKETS_MAX {
+            let hint = "use them, or wait until they are no longer good";
+            return Err(ActionError::Limit { what: "the number of open tickets", limit: TICKETS_MAX as u64, hint });
+        }
+        open.push_back((now + TICKET_LIFETIME, text.clone(), grant));
+        Ok(text)
+    }
+
+    /// Takes one back, and gives what it allows; it is good only once, whatever comes of it. How long the look takes does
+    /// not tell how much of a ticket is right.
+    pub(crate) fn redeem(&self, shown: &str) -> Option<Grant> {
+        self.redeem_at(shown, Instant::now())
+    }
+
+    fn redeem_at(&self, shown: &str, now: Instant) -> Option<Grant> {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        forget_old(&mut open, now);
+        let at = open.iter().position(|(_, text, _)| text.as_bytes().ct_eq(shown.as_bytes()).into())?;
+        open.remove(at).map(|(_, _, grant)| grant)
+    }
+}
+
+fn forget_old(open: &mut VecDeque<(Instant, String, Grant)>, now: Instant) {
+    while open.front().is_some_and(|(until, ..)| now >= *until) {
+        open.pop_front();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::principal::{Principal, Scope, TicketTarget};
+    use crate::ids::SessionId;
+
+    fn grant() -> Grant {
+        let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
+        Grant {
+            principal: Principal { name: "me".to_owned(), scope: Scope::Write, pass: None },
+            place: TicketTarget::Socket(session),
+            may_write: true,
+        }
+    }
+
+    #[test]
+    fn a_ticket_is_good_once_and_not_for_long() {
+        let tickets = Tickets::default();
+        let (used, old) = (tickets.issue(grant()).expect("room"), tickets.issue(grant()).expect("room"));
+        assert!(used != old && used.len() == 43);
+        assert_eq!([tickets.redeem(""), tickets.redeem(&used[1..])], [None, None]);
+        assert_eq!([tickets.redeem(&used), tickets.redeem(&used)], [Some(grant()), None]);
+        assert_eq!(tickets.redeem_at(&old, Instant::now() + TICKET_LIFETIME), None);
+    }
+
+    #[test]
+    fn open_tickets_are_bounded_and_never_shown() {
+        let tickets = Tickets::default();
+        (0..TICKETS_MAX).for_each(|_| drop(tickets.issue(grant()).expect("room")));
+        assert!(matches!(tickets.issue(grant()), Err(ActionError::Limit { .. })));
+        assert_eq!(format!("{tickets:?}"), "Tickets(…)");
+    }
+}

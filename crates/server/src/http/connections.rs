@@ -1,0 +1,245 @@
+//! The connections of one listener: how many may be open, and how long a request's head may take.
+//!
+//! Both bounds count before anybody is known: a stranger on loopback can hold connections up, but neither all of the
+//! process's descriptors nor those of the other listener.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, Request};
+use axum::serve::Listener;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tower::ServiceExt;
+
+use crate::limits;
+
+/// The listener over which a connection came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// Loopback TCP, and the other side's address where the kernel told.
+    Tcp {
+        /// Whose port names it to whoever looks at once (`ss -tnp`).
+        peer: Option<SocketAddr>,
+    },
+    /// The Unix socket, and the user behind it where the kernel told.
+    Unix {
+        /// Its id.
+        peer: Option<u32>,
+    },
+}
+
+/// What a listener bears.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Connections that are open at once, those that became another protocol's included.
+    pub(crate) connections: usize,
+    /// How long a head may take, and how long a connection may be idle before it.
+    pub(crate) head: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { connections: limits::CONNECTIONS_MAX, head: limits::HEAD_TIMEOUT }
+    }
+}
+
+/// Serves every connection until the server stops; then no new one is taken, and those that are open answer what they
+/// were asked.
+pub(crate) async fn serve<L: Listener>(
+    mut listener: L,
+    app: Router,
+    transport: impl Fn(&L::Io) -> Transport,
+    bounds: Bounds,
+    stopped: watch::Receiver<bool>,
+) {
+    let places = Arc::new(Semaphore::new(bounds.connections));
+    let mut open = JoinSet::new();
+    let mut refused: u64 = 0;
+    loop {
+        let stream = tokio::select! {
+            (stream, _) = listener.accept() => stream,
+            _ = open.join_next(), if !open.is_empty() => continue,
+            () = until(stopped.clone()) => break,
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            // Said once for each time that it is full, for whoever fills it must not fill the log, too.
+            if refused == 0 {
+                tracing::warn!(open = bounds.connections, "too many connections; further ones are closed at once");
+            }
+            refused += 1;
+            continue;
+        };
+        if refused > 0 {
+            tracing::warn!(refused, "connections are taken again");
+            refused = 0;
+        }
+        let from = transport(&stream);
+        let app = app.clone();
+        let stopped = stopped.clone();
+        open.spawn(one(Placed { stream, _place: place }, app, from, bounds.head, stopped));
+    }
+    drop(listener);
+    while open.join_next().await.is_some() {}
+}
+
+async fn one<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    app: Router,
+    from: Transport,
+    head: Duration,
+    stopped: watch::Receiver<bool>,
+) {
+    let app = app.map_request(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(from));
+        request
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(head)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app))
+        .with_upgrades();
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = &mut connection => ended,
+        () = until(stopped) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke off");
+    }
+}
+
+async fn until(mut stopped: watch::Receiver<bool>) {
+    let _ = stopped.wait_for(|is| *is).await;
+}
+
+/// A stream and its place among those that may be open: they go together, whoever holds the stream in the end.
+struct Placed<S> {
+    stream: S,
+    _place: OwnedSemaphorePermit,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Placed<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Placed<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    const ASK: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    /// For what comes at once; longer than any time-out in here.
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    struct Rig {
+        address: SocketAddr,
+        stop: watch::Sender<bool>,
+        served: tokio::task::JoinHandle<()>,
+    }
+
+    async fn listening(bounds: Bounds) -> Rig {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let (stop, stopped) = watch::channel(false);
+        let app = Router::new()
+            .route("/", get(async |ConnectInfo(transport): ConnectInfo<Transport>| format!("{transport:?}")));
+        let served = tokio::spawn(serve(listener, app, |_| Transport::Tcp { peer: None }, bounds, stopped));
+        Rig { address, stop, served }
+    }
+
+    impl Rig {
+        /// A connection that has sent this.
+        async fn sent(&self, bytes: &[u8]) -> TcpStream {
+            let mut stream = TcpStream::connect(self.address).await.expect("it listens");
+            // One that is closed already says so when it is read.
+            let _ = stream.write_all(bytes).await;
+            stream
+        }
+    }
+
+    /// What comes until the other side closes, or says something.
+    async fn heard(stream: &mut TcpStream) -> String {
+        let mut bytes = vec![0; 4096];
+        let n =
+            tokio::time::timeout(PATIENCE, stream.read(&mut bytes)).await.expect("an answer or an end").unwrap_or(0);
+        String::from_utf8_lossy(&bytes[..n]).into_owned()
+    }
+
+    #[tokio::test]
+    async fn a_head_that_does_not_come_and_an_idle_connection_are_given_up() {
+        let rig = listening(Bounds { head: Duration::from_millis(50), ..Bounds::default() }).await;
+        let mut slow = rig.sent(b"GET / HTTP/1.1\r\nHost: lo").await;
+        assert!(!heard(&mut slow).await.contains(" 200 "));
+        let mut idle = rig.sent(ASK).await;
+        let answer = heard(&mut idle).await;
+        assert!(answer.contains(" 200 ") && answer.ends_with("Tcp { peer: None }"), "{answer}");
+        assert_eq!(heard(&mut idle).await, "");
+    }
+
+    #[test]
+    fn a_listener_bears_what_is_promised() {
+        let promised = (2_048, Duration::from_secs(30));
+        assert_eq!((Bounds::default().connections, Bounds::default().head), promised);
+    }
+
+    #[tokio::test]
+    async fn a_connection_too_many_is_closed_and_its_place_is_free_again_after_an_end() {
+        let rig = listening(Bounds { connections: 2, ..Bounds::default() }).await;
+        let mut first = rig.sent(ASK).await;
+        let mut second = rig.sent(ASK).await;
+        for stream in [&mut first, &mut second] {
+            assert!(heard(stream).await.contains(" 200 "));
+        }
+        assert_eq!(heard(&mut rig.sent(ASK).await).await, "");
+        drop(first);
+        // Its end is noticed in a moment.
+        while !heard(&mut rig.sent(ASK).await).await.contains(" 200 ") {}
+        rig.stop.send_replace(true);
+        tokio::time::timeout(PATIENCE, rig.served).await.expect("it stops").expect("without a panic");
+        assert_eq!(heard(&mut second).await, "");
+    }
+}

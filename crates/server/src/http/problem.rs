@@ -1,0 +1,174 @@
+//! Errors of this door: one exhaustive mapping from [`ActionError`] to a code, one place that writes problem documents.
+//!
+//! Handlers and layers answer with a [`ProblemResponse`]; [`label`], the outermost layer, gives every request its id and turns
+//! the refusal into the document that carries it.
+
+use api::{ErrorCode, Problem};
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use tracing::Instrument;
+
+use crate::action::ActionError;
+use crate::http::request_body::NotTaken;
+
+/// The header that names a request, in both directions.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// A client's own id is echoed up to this length: longer ones only fill logs.
+const REQUEST_ID_CHARS_MAX: usize = 64;
+
+/// Why a request was not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProblemResponse {
+    pub(crate) code: ErrorCode,
+    pub(crate) detail: String,
+    pub(crate) field: Option<String>,
+}
+
+impl ProblemResponse {
+    pub(crate) fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into(), field: None }
+    }
+
+    /// A field that does not validate.
+    pub(crate) fn field(field: impl Into<String>, problem: impl std::fmt::Display) -> Self {
+        let field = field.into();
+        Self { code: ErrorCode::InvalidField, detail: format!("{field}: {problem}"), field: Some(field) }
+    }
+}
+
+impl From<ActionError> for ProblemResponse {
+    fn from(error: ActionError) -> Self {
+        let detail = error.to_string();
+        let (code, field) = match error {
+            ActionError::NoSession { .. } => (ErrorCode::SessionNotFound, None),
+            ActionError::NoCommand { .. } => (ErrorCode::CommandNotFound, None),
+            ActionError::Invalid { field, .. } => (ErrorCode::InvalidField, Some(field.to_owned())),
+            ActionError::Busy { .. } => (ErrorCode::SessionBusy, None),
+            ActionError::NotReady { .. } => (ErrorCode::SessionNotReady, None),
+            ActionError::NothingRuns { .. } => (ErrorCode::NothingRuns, None),
+            ActionError::Ended { .. } => (ErrorCode::SessionEnded, None),
+            ActionError::Alive { .. } => (ErrorCode::SessionAlive, None),
+            ActionError::Stalled { .. } => (ErrorCode::InputStalled, None),
+            ActionError::WouldEcho { .. } => (ErrorCode::WouldEcho, Some("secret".to_owned())),
+            ActionError::Denied { .. } => (ErrorCode::Forbidden, None),
+            ActionError::ShutOut => (ErrorCode::Unauthorized, None),
+            ActionError::NoToken { .. } => (ErrorCode::TokenNotFound, None),
+            ActionError::Limit { .. } => (ErrorCode::LimitReached, None),
+            ActionError::KeyReused { .. } => (ErrorCode::KeyReused, None),
+            ActionError::Start { .. } => (ErrorCode::StartFailed, None),
+            ActionError::Unreachable { .. } => (ErrorCode::SessionUnreachable, None),
+            ActionError::Exhausted { .. } => (ErrorCode::ResourcesExhausted, None),
+            ActionError::Restarting => (ErrorCode::ServerRestarting, None),
+            ActionError::Internal { .. } => (ErrorCode::Internal, None),
+        };
+        Self { code, detail, field }
+    }
+}
+
+impl From<NotTaken> for ProblemResponse {
+    fn from(why: NotTaken) -> Self {
+        let code = match why {
+            NotTaken::TooLong(_) | NotTaken::TooMany => ErrorCode::BodyTooLarge,
+            NotTaken::Late => ErrorCode::BodyLate,
+            NotTaken::Busy => ErrorCode::RateLimited,
+            NotTaken::Broken => ErrorCode::MalformedBody,
+        };
+        Self::new(code, why.to_string())
+    }
+}
+
+impl IntoResponse for ProblemResponse {
+    fn into_response(self) -> Response {
+        let mut response = StatusCode::from_u16(self.code.http_status())
+            .expect("invariant: every code has a valid status")
+            .into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// The outermost layer: every answer carries `x-request-id`, and every refusal becomes a problem document.
+pub(crate) async fn label(mut request: Request, next: Next) -> Response {
+    let id = request_id(request.headers());
+    // What does several things for one request names them after it.
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        request.headers_mut().insert(REQUEST_ID, value);
+    }
+    // What is logged on the way carries the id.
+    let span = tracing::info_span!("request", id = %id);
+    let mut response = next.run(request).instrument(span).await;
+    if let Some(refusal) = response.extensions_mut().remove::<ProblemResponse>() {
+        let code = refusal.code;
+        tracing::debug!(request = %id, code = code.as_str(), "refused");
+        let problem = Problem::new(code, refusal.detail, refusal.field, id.clone());
+        let body = serde_json::to_vec(&problem).expect("invariant: a problem is plain data");
+        let headers = response.headers_mut();
+        headers.remove(header::CONTENT_LENGTH);
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let (Some(seconds), false) = (code.retry_after(), headers.contains_key(header::RETRY_AFTER)) {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if code == ErrorCode::Unauthorized {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        *response.body_mut() = Body::from(body);
+    }
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    response
+}
+
+/// The client's own id if it is short and plain (it goes into logs), else a fresh one.
+fn request_id(headers: &HeaderMap) -> String {
+    let given = headers.get(REQUEST_ID).and_then(|v| v.to_str().ok()).filter(|id| {
+        (1..=REQUEST_ID_CHARS_MAX).contains(&id.len())
+            && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+    });
+    given.map_or_else(fresh_id, str::to_owned)
+}
+
+fn fresh_id() -> String {
+    let mut bytes = [0u8; 8];
+    getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
+    format!("r-{:016x}", u64::from_ne_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::SessionId;
+
+    #[test]
+    fn an_error_keeps_its_words_and_gets_its_code_and_field() {
+        let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
+        let busy = ActionError::Busy { session, with: "command c7 (sleep 60)".into(), may_be_a_shell: true };
+        let words = busy.to_string();
+        assert_eq!(
+            ProblemResponse::from(busy),
+            ProblemResponse { code: ErrorCode::SessionBusy, detail: words, field: None }
+        );
+        assert_eq!(
+            ProblemResponse::from(ActionError::Invalid { field: "cwd", problem: "no such directory".into() }),
+            ProblemResponse::field("cwd", "no such directory")
+        );
+    }
+
+    #[test]
+    fn a_plain_request_id_is_echoed_and_a_strange_one_is_replaced() {
+        let with = |id: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(REQUEST_ID, HeaderValue::from_str(id).expect("a header"));
+            request_id(&headers)
+        };
+        assert_eq!(with("build-17.a_b"), "build-17.a_b");
+        for strange in ["", "a b", "a\"b", &"x".repeat(65)] {
+            let id = with(strange);
+            assert!(id.starts_with("r-") && id.len() == 18, "{id}");
+        }
+    }
+}

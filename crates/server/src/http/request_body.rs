@@ -1,0 +1,343 @@
+//! Request bodies: how large, in what shape and for how long, before anything is made of one.
+//!
+//! A body costs its sender nothing and its reader memory and time, so what is on its way is counted by principal: one that
+//! fills its share is refused, and nobody else notices. A body is read here before its handler sees it; one that is large is
+//! looked through and parsed where the other requests do not wait for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::Body as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
+use tokio::time::timeout;
+
+use crate::block_in_place::{block_in_place, block_in_place_at_first};
+use crate::limits::{
+    BODIES_ARRIVING_MAX, BODIES_BYTES_MAX, BODY_BYTES_MAX, BODY_DEPTH_MAX, BODY_PLAIN_BYTES_MAX, BODY_TIMEOUT,
+    BODY_VALUES_MAX,
+};
+use crate::per_principal::PerPrincipal;
+
+/// A smaller body is looked through and parsed in less time than it takes to hand it to another thread.
+const ASIDE_BYTES_MIN: usize = 64 << 10;
+/// What is taken of a body that was refused, and for how long: over loopback the rest of one comes at once.
+const LINGER_BYTES: usize = 2 * BODY_BYTES_MAX;
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Why a body is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotTaken {
+    /// It has more bytes.
+    #[error("the body of this request has at most {0} bytes")]
+    TooLong(usize),
+    /// It would cost many times its bytes.
+    #[error(
+        "a body holds at most {BODY_VALUES_MAX} JSON values, and nests {BODY_DEPTH_MAX} deep at most; give long text as one string"
+    )]
+    TooMany,
+    /// It did not come.
+    #[error("the body did not come within {} s", BODY_TIMEOUT.as_secs())]
+    Late,
+    /// The principal has too many on their way.
+    #[error(
+        "too much is on its way: all bodies that one principal sends at once are at most {BODIES_ARRIVING_MAX}, and hold \
+         {BODIES_BYTES_MAX} bytes; ask again when one was answered"
+    )]
+    Busy,
+    /// Its sender has gone.
+    #[error("the body broke off")]
+    Broken,
+}
+
+/// The shares of all principals.
+#[derive(Debug, Default)]
+pub(crate) struct RequestBodies(PerPrincipal<Share>);
+
+/// What one principal may have on its way.
+#[derive(Debug)]
+struct Share {
+    arriving: Arc<Semaphore>,
+    bytes: Arc<Semaphore>,
+    /// Large bodies are worked on one after the other.
+    turn: Arc<Semaphore>,
+    /// One that was refused, and is still being sent.
+    lingering: Arc<Semaphore>,
+}
+
+/// Where a request's body is taken in, as its principal may.
+#[derive(Debug, Clone)]
+pub(crate) struct Inbox {
+    share: Arc<Share>,
+    most: usize,
+    patience: Duration,
+}
+
+impl RequestBodies {
+    /// The inbox of this principal; whoever may change nothing has no long text to send.
+    pub(crate) fn of(&self, name: &str, may_write: bool) -> Inbox {
+        let most = if may_write { BODY_BYTES_MAX } else { BODY_PLAIN_BYTES_MAX };
+        Inbox { share: self.0.of(name, Share::new), most, patience: BODY_TIMEOUT }
+    }
+}
+
+impl Share {
+    fn new() -> Self {
+        let of = |count| Arc::new(Semaphore::new(count));
+        Self { arriving: of(BODIES_ARRIVING_MAX), bytes: of(BODIES_BYTES_MAX), turn: of(1), lingering: of(1) }
+    }
+}
+
+impl Inbox {
+    /// One that shares with nobody, for a body that is in memory already.
+    pub(crate) fn alone() -> Self {
+        Self { share: Arc::new(Share::new()), most: BODY_BYTES_MAX, patience: BODY_TIMEOUT }
+    }
+
+    /// The whole body, of at most so many bytes. What it holds is in the principal's share for as long as anybody has it.
+    pub(crate) async fn take(&self, body: Body, most: usize) -> Result<Bytes, NotTaken> {
+        let most = self.most.min(most);
+        let mut body = body;
+        let read = timeout(self.patience, self.read(&mut body, most)).await.unwrap_or(Err(NotTaken::Late));
+        let held = read.inspect_err(|why| self.let_go(*why, body))?;
+        if held.bytes.len() < ASIDE_BYTES_MIN {
+            return Ok(Bytes::from_owner(held));
+        }
+        let turn = Arc::clone(&self.share.turn).acquire_owned().await;
+        Ok(Bytes::from_owner(Held { _turn: Some(turn.expect("invariant: it is never closed")), ..held }))
+    }
+
+    /// Whoever is still sending reads its answer afterwards, and not where the connection was reset meanwhile. So a little more is
+    /// taken, and thrown away; of one principal only one body at a time.
+    fn let_go(&self, why: NotTaken, mut body: Body) {
+        let place = Arc::clone(&self.share.lingering).try_acquire_owned();
+        let (Ok(place), NotTaken::TooLong(_) | NotTaken::TooMany | NotTaken::Busy) = (place, why) else { return };
+        tokio::spawn(async move {
+            let rest = async {
+                let mut taken = 0;
+                while let Some(Ok(frame)) = body.frame().await
+                    && taken < LINGER_BYTES
+                {
+                    taken += frame.data_ref().map_or(0, Bytes::len);
+                }
+            };
+            let _ = timeout(LINGER, rest).await;
+            drop(place);
+        });
+    }
+
+    async fn read(&self, body: &mut Body, most: usize) -> Result<Held, NotTaken> {
+        let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+        if declared > most {
+            return Err(NotTaken::TooLong(most));
+        }
+        let _place = permits(&self.share.arriving, 1)?;
+        let mut held =
+            Held { bytes: Vec::with_capacity(declared), room: permits(&self.share.bytes, declared)?, _turn: None };
+        let (mut reserved, mut shape) = (declared, Shape::default());
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.map_err(|_| NotTaken::Broken)?.into_data() else { continue };
+            let length = held.bytes.len() + data.len();
+            if length > most {
+                return Err(NotTaken::TooLong(most));
+            }
+            if length > reserved {
+                held.room.merge(permits(&self.share.bytes, length - reserved)?);
+                reserved = length;
+            }
+            if !shape.takes(&data) {
+                return Err(NotTaken::TooMany);
+            }
+            held.bytes.extend_from_slice(&data);
+        }
+        Ok(held)
+    }
+}
+
+fn permits(of: &Arc<Semaphore>, count: usize) -> Result<OwnedSemaphorePermit, NotTaken> {
+    let count = u32::try_from(count).map_err(|_| NotTaken::Busy)?;
+    Arc::clone(of).try_acquire_many_owned(count).map_err(|error| match error {
+        TryAcquireError::NoPermits | TryAcquireError::Closed => NotTaken::Busy,
+    })
+}
+
+/// Bytes, and what they take of their principal's share.
+struct Held {
+    bytes: Vec<u8>,
+    room: OwnedSemaphorePermit,
+    _turn: Option<OwnedSemaphorePermit>,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Works on so many bytes; where they are many, the other requests go on meanwhile.
+pub(crate) fn work<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes >= ASIDE_BYTES_MIN { block_in_place(work) } else { work() }
+}
+
+/// The same for a future that does its work when it is polled first, and only waits afterwards.
+pub(crate) async fn work_at_first<T>(bytes: usize, work: impl Future<Output = T>) -> T {
+    if bytes >= ASIDE_BYTES_MIN { block_in_place_at_first(work).await } else { work.await }
+}
+
+/// Counts the values of a JSON text and how deep they nest, before it is parsed: a parsed value takes some thirty times the
+/// two bytes that it may be written in. A text that is no JSON is refused later, by the parser.
+#[derive(Debug, Default)]
+struct Shape {
+    depth: usize,
+    values: usize,
+    in_string: bool,
+    is_escaped: bool,
+}
+
+impl Shape {
+    /// Counts in the next part of the text; false once it nests deeper, or has more values, than a request needs.
+    fn takes(&mut self, text: &[u8]) -> bool {
+        let mut at = 0;
+        while let Some(byte) = text.get(at) {
+            at += 1;
+            if std::mem::take(&mut self.is_escaped) {
+                continue;
+            }
+            if self.in_string {
+                match byte {
+                    b'"' => self.in_string = false,
+                    b'\\' => self.is_escaped = true,
+                    _ => at += memchr::memchr2(b'"', b'\\', &text[at..]).unwrap_or(text.len() - at),
+                }
+                continue;
+            }
+            match byte {
+                b'"' => self.in_string = true,
+                b'[' | b'{' => {
+                    self.depth += 1;
+                    self.values += 1;
+                }
+                b']' | b'}' => self.depth = self.depth.saturating_sub(1),
+                b',' | b':' => self.values += 1,
+                _ => {}
+            }
+            if self.depth > BODY_DEPTH_MAX || self.values > BODY_VALUES_MAX {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use hyper::body::Frame;
+    use tokio::sync::mpsc;
+
+    /// A body whose parts come when they are sent, and whose length nobody knows.
+    struct Parts(mpsc::Receiver<Vec<u8>>);
+
+    impl hyper::body::Body for Parts {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            self.0.poll_recv(cx).map(|part| part.map(|bytes| Ok(Frame::data(bytes.into()))))
+        }
+    }
+
+    fn open() -> (mpsc::Sender<Vec<u8>>, Body) {
+        let (sender, parts) = mpsc::channel(1);
+        (sender, Body::new(Parts(parts)))
+    }
+
+    #[test]
+    fn json_is_counted_before_it_is_made() {
+        // The same wherever it is cut.
+        let is_taken = |text: &[u8]| {
+            let whole = Shape::default().takes(text);
+            let mut shape = Shape::default();
+            assert_eq!(text.chunks(7).all(|part| shape.takes(part)), whole);
+            whole
+        };
+        let nested = |depth: usize| [b"[".repeat(depth), b"]".repeat(depth)].concat();
+        assert!(is_taken(&nested(BODY_DEPTH_MAX)) && !is_taken(&nested(BODY_DEPTH_MAX + 1)));
+        let list = |count: usize| [b"[0".to_vec(), b",0".repeat(count - 1), b"]".to_vec()].concat();
+        assert!(is_taken(&list(BODY_VALUES_MAX)) && !is_taken(&list(BODY_VALUES_MAX + 1)));
+        assert!(!is_taken(&[b"{".to_vec(), b"\"\":0,".repeat(BODY_VALUES_MAX), b"}".to_vec()].concat()));
+        // Text is text, whatever stands in it.
+        let text = serde_json::to_vec(&"[{\"\\,:".repeat(BODY_VALUES_MAX)).expect("plain");
+        assert!(is_taken(&text));
+        let after = [text, b",0".repeat(BODY_VALUES_MAX + 1)].concat();
+        assert!(!is_taken(&after));
+        for open in [&b"\""[..], b"\"\\", b"\"\\\"", b"\\"] {
+            assert!(is_taken(open), "{open:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_is_as_long_as_its_request_may_be_and_says_so_before_it_comes() {
+        let bodies = RequestBodies::default();
+        let long = || Body::from(vec![b' '; 11]);
+        assert_eq!(bodies.of("ann", true).take(long(), 11).await, Ok(Bytes::from(vec![b' '; 11])));
+        assert_eq!(bodies.of("ann", true).take(long(), 10).await, Err(NotTaken::TooLong(10)));
+        let most = BODY_PLAIN_BYTES_MAX;
+        let refused = bodies.of("eye", false).take(Body::from(vec![b' '; most + 1]), BODY_BYTES_MAX).await;
+        assert_eq!(refused, Err(NotTaken::TooLong(most)));
+        let (parts, body) = open();
+        parts.send(vec![b' '; 11]).await.expect("room");
+        assert_eq!(bodies.of("ann", true).take(body, 10).await, Err(NotTaken::TooLong(10)));
+        assert_eq!(bodies.of("ann", true).take(Body::from("[".repeat(100)), 100).await, Err(NotTaken::TooMany));
+    }
+
+    #[tokio::test]
+    async fn what_one_principal_has_on_its_way_is_bounded_and_is_nobody_elses() {
+        let bodies = RequestBodies::default();
+        let ann = bodies.of("ann", true);
+        let full = || Body::from(vec![b' '; BODY_BYTES_MAX]);
+        let mut held = Vec::new();
+        for _ in 0..BODIES_BYTES_MAX / BODY_BYTES_MAX {
+            let Ok(body) = ann.read(&mut full(), BODY_BYTES_MAX).await else { panic!("there is room") };
+            held.push(body);
+        }
+        assert_eq!(ann.take(Body::from("x"), 1).await, Err(NotTaken::Busy));
+        assert_eq!(bodies.of("bob", true).take(Body::from("x"), 1).await, Ok(Bytes::from("x")));
+        held.pop();
+        assert_eq!(ann.take(Body::from("x"), 1).await, Ok(Bytes::from("x")));
+
+        // The number of bodies that are on their way is bounded too, however few bytes have come of them.
+        let (parts, arriving): (Vec<_>, Vec<_>) = (0..BODIES_ARRIVING_MAX).map(|_| open()).unzip();
+        let carol = bodies.of("carol", true);
+        let taking = |body| {
+            let carol = carol.clone();
+            tokio::spawn(async move { carol.take(body, 1).await })
+        };
+        let taking: Vec<_> = arriving.into_iter().map(taking).collect();
+        while carol.share.arriving.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(carol.take(Body::from("x"), 1).await, Err(NotTaken::Busy));
+        drop(parts);
+        for taken in taking {
+            assert_eq!(taken.await.expect("no panic"), Ok(Bytes::new()));
+        }
+        assert_eq!(carol.take(Body::from("x"), 1).await, Ok(Bytes::from("x")));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_does_not_come_is_given_up() {
+        let (_parts, body) = open();
+        let inbox = Inbox { patience: Duration::from_millis(10), ..RequestBodies::default().of("ann", true) };
+        assert_eq!(inbox.take(body, 1).await, Err(NotTaken::Late));
+    }
+}

@@ -1,0 +1,60 @@
+//! A request that is answered before its body was read, such as a refused one, takes its connection with it: what is left of the
+//! body would be taken for the next request. HTTP/1.1 wants that said (RFC 9112, 9.6); a client that is not told sends its
+//! next request into a connection that closes.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use bytes::Bytes;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+
+/// Says that the connection closes, where it does.
+pub(crate) async fn say(request: Request, next: Next) -> Response {
+    if request.body().is_end_stream() {
+        return next.run(request).await;
+    }
+    let was_read = Arc::new(AtomicBool::new(false));
+    let watched = |inner| Body::new(UnreadBody { inner, was_read: Arc::clone(&was_read) });
+    let mut response = next.run(request.map(watched)).await;
+    if !was_read.load(Ordering::Relaxed) {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// A body that remembers whether somebody has read all of it.
+struct UnreadBody {
+    inner: Body,
+    was_read: Arc<AtomicBool>,
+}
+
+impl HttpBody for UnreadBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let frame = ready!(Pin::new(&mut self.inner).poll_frame(context));
+        if frame.is_none() || self.inner.is_end_stream() {
+            self.was_read.store(true, Ordering::Relaxed);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

@@ -1,0 +1,256 @@
+//! The door itself: rmcp's handler, written by hand because the tools are a table and not methods.
+//!
+//! A request that cannot be routed is a protocol error; everything that a model can mend is a tool's error, which it reads.
+
+#![expect(deprecated, reason = "later revisions drop log messages; those that have them still have clients")]
+
+use std::sync::Arc;
+
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
+    InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+    Tool as ToolModel, UnsubscribeRequestParams,
+};
+use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
+use serde_json::{Value, json};
+
+use super::dispatch_port::Dispatch;
+use super::handshake::ToolSet;
+use super::host::Host;
+use super::log_notifications::Log;
+use super::progress;
+use super::reported_state::ReportedStates;
+use super::resources;
+use super::subscriptions::{self, Subscriber, Subscriptions};
+use super::tools::{Answer, Call, TOOLS, Tool, ToolError};
+use crate::action::{ActionError, ClientContext};
+use crate::auth::principal::Principal;
+
+/// Where the shim puts its number of a request; it stays the same when the request is sent again.
+pub const REQUEST_NUMBER: &str = "ptyd/request";
+
+const INSTRUCTIONS: &str = "Real terminals that stay alive. Answers are the output as a person sees it, then one line of \
+facts: [exit 0], [exit 2 · 3.4s · cwd /app], [still running · 10s · wants input]. A timeout ends only the wait; the program \
+goes on and nothing is lost: look again. Only the last line is ptyd's; a program can print anything above it.";
+
+/// One caller's door; clones share what was said.
+#[derive(Clone)]
+pub struct Handler {
+    pub(super) road: Arc<dyn Dispatch>,
+    pub(super) principal: Arc<Principal>,
+    pub(super) client: Arc<ClientContext>,
+    pub(super) host: Arc<Host>,
+    pub(super) memory: Arc<ReportedStates>,
+    /// What a client before the stateless era is told without asking, where there is a stream for it.
+    stream: Option<Arc<Stream>>,
+    /// Somebody between us and the client asks the next server by himself.
+    is_asked_again: bool,
+    tools: ToolSet,
+}
+
+/// What goes over a client's own stream.
+#[derive(Default)]
+struct Stream {
+    subscriptions: Subscriptions,
+    log: Log,
+}
+
+impl std::fmt::Debug for Handler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Door").field("who", &self.principal).field("tools", &self.tools).finish_non_exhaustive()
+    }
+}
+
+impl Handler {
+    /// A door for one caller, with the tools that it chose and its own default session, if it has one.
+    pub(super) fn on(road: Arc<dyn Dispatch>, principal: Principal, client: ClientContext, tools: ToolSet) -> Self {
+        let (principal, client) = (Arc::new(principal), Arc::new(client));
+        let (host, memory) = (Arc::new(Host::here()), Arc::default());
+        Self { road, principal, client, host, memory, stream: None, is_asked_again: false, tools }
+    }
+
+    /// The same for a client that has a stream of its own, which is told what changes, and remembers what was said on it.
+    pub(super) fn with_a_stream(&self) -> Self {
+        Self { memory: Arc::default(), stream: Some(Arc::default()), ..self.clone() }
+    }
+
+    /// The same behind a shim, which asks the next server by itself.
+    pub(super) fn behind_a_shim(&self) -> Self {
+        Self { is_asked_again: true, ..self.with_a_stream() }
+    }
+
+    fn subscriber(&self) -> Subscriber {
+        Subscriber { road: Arc::clone(&self.road), principal: Arc::clone(&self.principal) }
+    }
+
+    /// Whether this caller sees a tool.
+    pub(super) fn offers(&self, name: &str) -> bool {
+        self.tools.has(name)
+    }
+
+    async fn answer(&self, tool: &Tool, request: CallToolRequestParams, number: Option<String>) -> CallToolResult {
+        let key = number.zip(self.client.client.as_deref()).map(|(n, client)| format!("{client}:{n}"));
+        let call = Call { handler: self, key };
+        match (tool.call)(&call, request.arguments.unwrap_or_default()).await {
+            Ok(Answer { text, structured }) => {
+                let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+                result.structured_content = structured;
+                result
+            }
+            Err(ToolError::Said(why)) => CallToolResult::error(vec![ContentBlock::text(why)]),
+            Err(ToolError::Restarting) => {
+                // The shim asks again by itself once this connection ends with the server, so its client need not hear of
+                // a restart.
+                if self.is_asked_again && call.key.is_some() && self.road.is_stopping() {
+                    std::future::pending::<()>().await;
+                }
+                CallToolResult::error(vec![ContentBlock::text(ActionError::Restarting.to_string())])
+            }
+        }
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_prompts()
+            .build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("ptyd", env!("CARGO_PKG_VERSION")).with_title("ptyd terminals"))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut agreed = self.negotiate_initialize(&request)?;
+        match (&self.stream, &mut agreed.capabilities.resources) {
+            (None, Some(resources)) => resources.subscribe = None,
+            (None, None) => {}
+            (Some(_), _) => agreed.capabilities.logging = Some(JsonObject::default()),
+        }
+        Ok(agreed)
+    }
+
+    async fn list_tools(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(TOOLS.iter().filter(|t| self.offers(t.name)).map(model).collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = TOOLS.iter().find(|t| t.name == request.name && self.offers(t.name)) else {
+            let names: Vec<&str> = TOOLS.iter().map(|t| t.name).filter(|n| self.offers(n)).collect();
+            return Err(ErrorData::invalid_params(
+                format!("unknown tool {}; there are {}", request.name, names.join(", ")),
+                None,
+            ));
+        };
+        let number = context.meta.get(REQUEST_NUMBER).map(Value::to_string);
+        let result = progress::while_waiting(&context, self.answer(tool, request, number)).await?;
+        Ok(result.into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        // Declared and empty: several clients ask without looking at the capabilities.
+        Ok(ListPromptsResult::default())
+    }
+
+    async fn list_resources(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        resources::list(self).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        resources::read(self, &request.uri).await.map(Into::into)
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let stream = self.stream.as_ref().ok_or_else(no_stream)?;
+        stream.subscriptions.begin(self.subscriber(), context.peer, request.uri).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.stream.as_ref().ok_or_else(no_stream)?.subscriptions.end(&request.uri);
+        Ok(())
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let stream = self.stream.as_ref().ok_or_else(no_stream)?;
+        stream.log.set(self.subscriber(), context.peer, request.level);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(subscriptions::accepted(requested))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        // The shim of a stdio client sends what is open to the next server.
+        subscriptions::listen(&self.subscriber(), context, self.is_asked_again).await;
+        Ok(())
+    }
+}
+
+fn no_stream() -> ErrorData {
+    let why = "over HTTP changes are told in a session of the protocol, which initialize begins; or, from 2026-07-28 on, by \
+subscriptions/listen";
+    ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, why, None)
+}
+
+fn model(tool: &Tool) -> ToolModel {
+    ToolModel::new(tool.name, tool.description, Arc::new(tool.schema.clone()))
+        .with_title(tool.title)
+        .with_annotations(tool.annotations.clone())
+}
+
+/// All tools as clients see them, the same text every time: for `ptyd schema` and the committed copy.
+pub fn tools_schema() -> Value {
+    json!({ "tools": TOOLS.iter().map(model).collect::<Vec<ToolModel>>() })
+}

@@ -1,0 +1,136 @@
+//! The first line of a stdio client's stream: who it is, where it is, and what it wants to see.
+//!
+//! The shim writes it and this reads it; new fields may come, so unknown ones are ignored.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+
+use crate::action::ClientContext;
+use crate::auth::principal::Detach;
+use crate::limits::TIMEOUT_MAX;
+
+/// The version that this server understands.
+const VERSION: u32 = 1;
+
+/// Which tools a model sees.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolSet {
+    /// All eight.
+    #[default]
+    All,
+    /// Only the one-tool shell.
+    Terminal,
+    /// All but the one-tool shell.
+    Sessions,
+}
+
+impl ToolSet {
+    pub(super) fn has(self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Terminal => name == "terminal",
+            Self::Sessions => name != "terminal",
+        }
+    }
+}
+
+/// What it says.
+#[derive(Debug, Clone)]
+pub(super) struct Handshake {
+    /// The client with its directory, environment and mask.
+    pub client: ClientContext,
+    /// Its tools.
+    pub tools: ToolSet,
+}
+
+#[derive(Deserialize)]
+struct Wire {
+    v: u32,
+    client: String,
+    cwd: String,
+    env: Vec<(String, String)>,
+    umask: u32,
+    #[serde(default)]
+    tools: ToolSet,
+    #[serde(default)]
+    detach: Option<WireDetach>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WireDetach {
+    Word(String),
+    Seconds(f64),
+}
+
+impl Handshake {
+    /// Reads the line; the error is for the log and the shim's stderr.
+    pub fn parse(line: &[u8]) -> Result<Self, String> {
+        let wire: Wire = serde_json::from_slice(line).map_err(|e| format!("the hello line is not understood: {e}"))?;
+        if wire.v != VERSION {
+            return Err(format!("the hello line has version {}, this server understands {VERSION}", wire.v));
+        }
+        if wire.client.is_empty() || wire.client.len() > 100 {
+            return Err("the hello line names no client".to_owned());
+        }
+        let bytes = |text: &str| STANDARD.decode(text).map_err(|e| format!("the hello line has bad base64: {e}"));
+        let mut env = Vec::with_capacity(wire.env.len());
+        for (name, value) in &wire.env {
+            env.push((bytes(name)?, bytes(value)?));
+        }
+        let detach = match wire.detach {
+            None => Detach::default(),
+            Some(WireDetach::Word(word)) if word == "keep" => Detach::Keep,
+            Some(WireDetach::Word(word)) => {
+                return Err(format!("detach: {word:?} is neither \"keep\" nor a number of seconds"));
+            }
+            Some(WireDetach::Seconds(seconds)) => {
+                Detach::After(Duration::try_from_secs_f64(seconds).unwrap_or(TIMEOUT_MAX).min(TIMEOUT_MAX))
+            }
+        };
+        let client = ClientContext {
+            client: Some(wire.client),
+            cwd: Some(PathBuf::from(OsString::from_vec(bytes(&wire.cwd)?))),
+            env: Some(Arc::new(env)),
+            umask: Some(wire.umask),
+            detach,
+        };
+        Ok(Self { client, tools: wire.tools })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hello_carries_bytes_that_are_not_utf8() {
+        let line = br#"{"v":1,"client":"c1","cwd":"L2H/","env":[["QQ==","/w=="]],"umask":18,"tools":"terminal","detach":"keep","new":1}"#;
+        let hello = Handshake::parse(line).expect("a good hello");
+        assert_eq!(hello.client.client.as_deref(), Some("c1"));
+        assert_eq!(hello.client.cwd, Some(PathBuf::from(OsString::from_vec(b"/a\xff".to_vec()))));
+        assert_eq!(hello.client.env, Some(Arc::new(vec![(b"A".to_vec(), b"\xff".to_vec())])));
+        assert_eq!((hello.client.umask, hello.tools, hello.client.detach), (Some(18), ToolSet::Terminal, Detach::Keep));
+    }
+
+    #[test]
+    fn a_hello_of_another_version_or_without_a_client_is_refused() {
+        for bad in [
+            r#"{"v":2,"client":"c","cwd":"","env":[],"umask":18}"#,
+            r#"{"v":1,"client":"","cwd":"","env":[],"umask":18}"#,
+            r#"{"v":1,"client":"c","cwd":"%","env":[],"umask":18}"#,
+            r#"{"v":1,"client":"c","cwd":"","env":[],"umask":18,"detach":"never"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#,
+        ] {
+            assert!(Handshake::parse(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! What a search found, in the words for a model: matching lines with their numbers, and where to search on.
+
+use super::text::{self, Facts, grouped};
+use super::tools::{Answer, Call};
+use crate::action::{FoundView, HiddenText, SessionView};
+use crate::limits::BUDGET_CHARS;
+
+/// Matches in one answer when the caller does not say.
+pub(super) const MATCHES_DEFAULT: usize = 100;
+
+/// The lines that fit an answer; where one does not, the next search begins with it.
+pub(super) fn shown(call: &Call<'_>, session: &SessionView, found: &FoundView) -> Answer {
+    call.note(session);
+    let (mut lines, mut chars, mut next, mut has_more) = (String::new(), 0, found.next, found.has_more);
+    let (mut count, mut written_out) = (0, 0);
+    for hit in &found.matches {
+        chars += hit.text.chars().count();
+        if chars > BUDGET_CHARS && count > 0 {
+            (next, has_more) = (hit.offset, true);
+            break;
+        }
+        lines += &format!("{}: {}\n", hit.line, text::visible(&hit.text, &mut written_out));
+        count += 1;
+    }
+    let mut facts = Facts::default();
+    let matching = text::counted(count, "matching line", "matching lines");
+    facts.add(format!("{matching} in {}", grouped(found.lines)));
+    text::unseen(HiddenText::default(), written_out).into_iter().for_each(|note| facts.add(note));
+    if has_more {
+        facts.add("more may follow: search again with since");
+    }
+    text::metadata(&mut facts, session, &call.context(None, None));
+    facts.add(format!("next o:{next}"));
+    (lines + &facts.line()).into()
+}

@@ -1,0 +1,108 @@
+//! `/terminals/{sessionId}/actions/{action}`: what a session does under a name that was given to it at its start.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::{Extension, State};
+
+use super::Rest;
+use super::extract::{self, ActionName, Key, Session};
+use super::input::{KEYS_MAX, report};
+use crate::action::{Action, NamedAction};
+use crate::auth::principal::Principal;
+use crate::http::problem::ProblemResponse;
+use crate::{keys, limits};
+
+pub(super) async fn react(
+    State(rest): State<Rest>,
+    Extension(principal): Extension<Principal>,
+    Key(key): Key,
+    Session(session): Session,
+    ActionName(name): ActionName,
+) -> Result<Json<api::WaitAnswer>, ProblemResponse> {
+    report(&rest, &principal, Action::NamedAction { session, name, key }).await
+}
+
+/// The actions of a new session, each checked now and not when it is needed.
+pub(super) fn reactions(
+    actions: BTreeMap<String, api::SessionAction>,
+) -> Result<BTreeMap<String, NamedAction>, ProblemResponse> {
+    let most = limits::ACTIONS_MAX;
+    if actions.len() > most {
+        return Err(ProblemResponse::field("actions", format!("more than {most}")));
+    }
+    let checked = |(name, action): (String, api::SessionAction)| {
+        let longest = limits::ACTION_NAME_CHARS_MAX;
+        let is_name =
+            (1..=longest).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        if !is_name {
+            let problem = format!("a name is 1 to {longest} letters, digits and any of -_. and not {name:?}");
+            return Err(ProblemResponse::field("actions", problem));
+        }
+        let reaction =
+            reaction(action).map_err(|problem| ProblemResponse::field("actions", format!("{name}: {problem}")))?;
+        Ok((name, reaction))
+    };
+    actions.into_iter().map(checked).collect()
+}
+
+fn reaction(action: api::SessionAction) -> Result<NamedAction, String> {
+    match (action.signal, action.keys, action.command) {
+        (Some(signal), None, None) => {
+            let text = match signal {
+                api::NumberOrName::Number(number) => number.to_string(),
+                api::NumberOrName::Name(name) => name,
+            };
+            extract::signal_number(&text).map(NamedAction::Signal)
+        }
+        (None, Some(names), None) => {
+            if names.is_empty() || names.len() > KEYS_MAX {
+                return Err(format!("1 to {KEYS_MAX} keys"));
+            }
+            names.iter().try_for_each(|name| keys::parse(name).map(drop))?;
+            Ok(NamedAction::Keys(names))
+        }
+        (None, None, Some(command)) if command.len() <= limits::COMMAND_BYTES_MAX && !command.contains('\0') => {
+            Ok(NamedAction::Command(command))
+        }
+        (None, None, Some(_)) => Err("the command is too long, or holds a NUL".to_owned()),
+        _ => Err("exactly one of signal, keys and command is needed".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(body: &str) -> Result<BTreeMap<String, NamedAction>, String> {
+        reactions(serde_json::from_str(body).expect("well-formed")).map_err(|refusal| refusal.detail)
+    }
+
+    #[test]
+    fn an_action_is_one_signal_some_keys_or_one_command() {
+        let all =
+            r#"{"reload":{"signal":"HUP"},"quit":{"keys":["Escape",":","q","Enter"]},"test":{"command":"make test"}}"#;
+        let keys = ["Escape", ":", "q", "Enter"].map(str::to_owned).to_vec();
+        let expected = [
+            ("quit".to_owned(), NamedAction::Keys(keys)),
+            ("reload".to_owned(), NamedAction::Signal(1)),
+            ("test".to_owned(), NamedAction::Command("make test".to_owned())),
+        ];
+        assert_eq!(parse(all), Ok(BTreeMap::from(expected)));
+    }
+
+    #[test]
+    fn an_action_that_could_not_be_done_is_refused_at_once() {
+        for (body, said) in [
+            (r#"{"a":{}}"#, "exactly one"),
+            (r#"{"a":{"signal":1,"command":"x"}}"#, "exactly one"),
+            (r#"{"a":{"signal":"NOPE"}}"#, "a: "),
+            (r#"{"a":{"keys":["NoSuchKey"]}}"#, "NoSuchKey"),
+            (r#"{"a":{"keys":[]}}"#, "1 to"),
+            (r#"{"a b":{"signal":1}}"#, "a name is"),
+        ] {
+            let problem = parse(body).expect_err(body);
+            assert!(problem.contains(said), "{body}: {problem}");
+        }
+    }
+}

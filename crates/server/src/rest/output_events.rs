@@ -1,0 +1,116 @@
+//! `…/output` as server-sent events: each event is an answer of the long poll, and its id is where to go on.
+//!
+//! Nothing is queued. The next event is read from the journal when the one before was taken, so a slow client costs one
+//! event, and a client that comes back with `Last-Event-ID` goes on with the next byte, at whichever server.
+
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::{Rest, body_stream, convert, unexpected};
+use crate::action::{Action, Outcome, OutputView, ReadOutput, Since};
+use crate::auth::principal::Principal;
+use crate::http::problem::ProblemResponse;
+use crate::limits;
+
+/// Where the client stopped.
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// How soon a client is to come back; a restart takes about that long.
+pub(super) const RETRY: &str = "retry: 500\n\n";
+
+/// Whether the client asks for events (RFC 9110 §12.5.1; nobody who prefers something else asks for them at all).
+pub(super) fn are_wanted(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|v| v.to_str().ok());
+    accepted
+        .flat_map(|v| v.split(','))
+        .any(|one| one.split(';').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("text/event-stream")))
+}
+
+/// Where the client says that it stopped.
+pub(super) fn resumed(headers: &HeaderMap) -> Result<Option<Since>, ProblemResponse> {
+    let Some(id) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
+    let offset = id.to_str().ok().and_then(|id| id.parse().ok()).map(Since::Offset);
+    offset.map(Some).ok_or_else(|| ProblemResponse::field("Last-Event-ID", "must be the id of an event of this stream"))
+}
+
+/// The stream as it goes on.
+struct Following {
+    rest: Rest,
+    principal: Principal,
+    read: ReadOutput,
+    /// The first answer, which was asked for before the stream began.
+    first: Option<OutputView>,
+    is_over: bool,
+}
+
+/// Follows the output. What is wrong with the request is said as ever, before the first event.
+pub(super) async fn follow(
+    rest: Rest,
+    principal: Principal,
+    mut read: ReadOutput,
+    is_resumed: bool,
+) -> Result<Response, ProblemResponse> {
+    read.limit = read.limit.min(limits::EVENT_BYTES_MAX);
+    read.budget = limits::BUDGET_CHARS_MAX;
+    let silence = if read.wait.is_zero() { limits::HEARTBEAT } else { read.wait.min(limits::HEARTBEAT) };
+    read.wait = Duration::ZERO;
+    let first = match rest.act(&principal, Action::Output(read.clone())).await? {
+        Outcome::Output(view) => view,
+        other => return Err(unexpected(&other)),
+    };
+    if is_resumed && first.is_final && first.next <= first.from {
+        // To a client that comes back by itself this says that there is nothing to come back for.
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    read.wait = silence;
+    let following = Following { rest, principal, read, first: Some(first), is_over: false };
+    let next = |mut it: Following| async move { Ok(it.next().await.map(|event| (event, it))) };
+    Ok(body_stream::of_events(following, next))
+}
+
+impl Following {
+    /// The next event, or a heartbeat; none at the end, or when the server stops.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.is_over {
+            return None;
+        }
+        let mut text = String::new();
+        let view = match self.first.take() {
+            Some(view) => {
+                text.push_str(RETRY);
+                view
+            }
+            None => match self.rest.act(&self.principal, Action::Output(self.read.clone())).await {
+                Ok(Outcome::Output(view)) => view,
+                // The client comes back and is told in the words of an answer.
+                Ok(_) | Err(_) => return None,
+            },
+        };
+        self.read.since = Since::Offset(view.next);
+        self.is_over = view.is_final;
+        if view.next > view.from || view.gap.is_some() || view.is_final {
+            let (next, kind) = (view.next, if view.is_final { "end" } else { "output" });
+            let data = serde_json::to_string(&convert::output(view)).expect("invariant: an output is plain data");
+            text.push_str(&format!("id: {next}\nevent: {kind}\ndata: {data}\n\n"));
+        } else {
+            text.push_str(":\n\n");
+        }
+        Some(text.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_for_whoever_names_them() {
+        let wanted = |accept: &'static str| {
+            are_wanted(&HeaderMap::from_iter([(header::ACCEPT, axum::http::HeaderValue::from_static(accept))]))
+        };
+        assert!(wanted("text/event-stream") && wanted("application/json, Text/Event-Stream;q=0.9"));
+        assert!(!wanted("application/json") && !wanted("*/*") && !wanted("") && !are_wanted(&HeaderMap::new()));
+    }
+}

@@ -1,0 +1,316 @@
+//! The table of routes: the method, the path, what answers, and what is said about it.
+
+use api::ErrorCode::{
+    CommandNotFound, InputStalled, NothingRuns, SessionAlive, SessionBusy, SessionEnded, SessionNotReady, StartFailed,
+    WouldEcho,
+};
+use axum::http::Method;
+use axum::routing::{MethodRouter, delete, get, post};
+use serde_json::json;
+
+use super::openapi::{Content, Operation, Tag};
+use super::{
+    Rest, batch, commands, docs, input, named_actions, output, processes, recording, search, server_events, sessions,
+    tickets, tokens,
+};
+
+/// One line of the table.
+pub(crate) struct Route {
+    pub(crate) method: Method,
+    pub(crate) path: &'static str,
+    pub(super) handler: MethodRouter<Rest>,
+    pub(super) operation: Operation,
+}
+
+fn on_get(path: &'static str, handler: MethodRouter<Rest>, operation: Operation) -> Route {
+    Route { method: Method::GET, path, handler, operation }
+}
+
+fn on_post(path: &'static str, handler: MethodRouter<Rest>, operation: Operation) -> Route {
+    Route { method: Method::POST, path, handler, operation }
+}
+
+fn on_delete(path: &'static str, handler: MethodRouter<Rest>, operation: Operation) -> Route {
+    Route { method: Method::DELETE, path, handler, operation }
+}
+
+/// Every route of this door. The documentation and the tests read it too, so a route cannot be there without them.
+pub(crate) fn routes() -> Vec<Route> {
+    [of_sessions(), of_commands(), of_input(), of_output(), of_the_server()].into_iter().flatten().collect()
+}
+
+fn of_sessions() -> Vec<Route> {
+    let say = |id, summary| Operation::new(id, Tag::Sessions, summary);
+    vec![
+        on_post(
+            "/terminals",
+            post(sessions::create),
+            say("createSession", "Start a session")
+                .details(
+                    "Answers at the first prompt, or after 1 s with the status `creating`. Everything has a default.",
+                )
+                .body::<api::CreateRequest>(json!({ "name": "build", "cwd": "/tmp" }))
+                .keyed()
+                .json::<api::TerminalSession>(201, "The session.")
+                .with("Location", "The session's path.")
+                .refuses(&[StartFailed]),
+        ),
+        on_get(
+            "/terminals",
+            get(sessions::list),
+            say("listSessions", "List sessions")
+                .details("Ended sessions are listed only where the status asks for them.")
+                .query::<api::SessionListQuery>()
+                .json::<api::SessionList>(200, "A page of sessions, and how many there are in all."),
+        ),
+        on_get(
+            "/terminals/{session}",
+            get(sessions::show),
+            say("getSession", "Look at a session")
+                .details("A session that has ended is shown, too, until its folder is gone.")
+                .json::<api::TerminalSession>(200, "The session with what its processes use."),
+        ),
+        on_get(
+            "/terminals/{session}/environment",
+            get(sessions::environment),
+            say("getEnvironment", "See what a session's shell was started with")
+                .details(
+                    "Of sessions that have ended, too. Wants a token of scope `write`, as running `env` there does.",
+                )
+                .json::<api::SessionEnvironment>(200, "Profile, shell, mask, variables and toolchains."),
+        ),
+        on_delete(
+            "/terminals/{session}",
+            delete(sessions::terminate),
+            say("terminateSession", "End a session")
+                .details(
+                    "HUP, then TERM, then KILL, each after a wait; answers when nothing of it is left. Every wait on \
+                     the session is answered. To end it again is no error. With `purge` nothing of it is kept: that is for \
+                     sessions that have ended, or with `force` for any. The parameters stand in the query or in a JSON body, \
+                     not in both.",
+                )
+                .query::<api::TerminateQuery>()
+                .body::<api::TerminateQuery>(json!({ "force": true }))
+                .json::<api::Terminated>(200, "The session as it ended, and what was ended with it.")
+                .refuses(&[SessionAlive]),
+        ),
+        on_post(
+            "/terminals/{session}/resize",
+            post(sessions::resize),
+            say("resizeSession", "Resize a terminal")
+                .body::<api::Dimensions>(json!({ "cols": 100, "rows": 30 }))
+                .json::<api::TerminalSession>(200, "The session with its new size.")
+                .refuses(&[SessionEnded]),
+        ),
+    ]
+}
+
+fn of_commands() -> Vec<Route> {
+    let say = |id, summary| Operation::new(id, Tag::Commands, summary);
+    vec![
+        on_post(
+            "/terminals/{session}/execute",
+            post(commands::execute),
+            say("executeCommand", "Run a command")
+                .details(
+                    "The text is data: nothing in it is typed. A time-out ends the wait and never the command; the \
+                     same object is given later by `getCommand`.",
+                )
+                .body::<api::ExecuteRequest>(json!({ "command": "uname -s", "timeout": 10 }))
+                .keyed()
+                .json::<api::CommandExecution>(200, "It ended within the wait.")
+                .json::<api::CommandExecution>(202, "It still runs.")
+                .refuses(&[SessionBusy, SessionNotReady, SessionEnded]),
+        ),
+        on_get(
+            "/terminals/{session}/commands",
+            get(commands::list),
+            say("listCommands", "List a session's commands")
+                .query::<api::CommandListQuery>()
+                .json::<api::CommandList>(200, "A page of commands without output, oldest first."),
+        ),
+        on_get(
+            "/terminals/{session}/commands/{command}",
+            get(commands::show),
+            say("getCommand", "Look at a command")
+                .query::<api::CommandQuery>()
+                .json::<api::CommandExecution>(200, "The command with its output."),
+        ),
+    ]
+}
+
+fn of_input() -> Vec<Route> {
+    let say = |id, summary| Operation::new(id, Tag::Input, summary);
+    vec![
+        on_post(
+            "/terminals/{session}/input",
+            post(input::input),
+            say("sendInput", "Type at a session")
+                .details("Exactly one of `input`, `inputBase64` and `keys` is given.")
+                .body::<api::InputRequest>(json!({ "keys": ["Enter"] }))
+                .needed()
+                .keyed()
+                .json::<api::WaitAnswer>(200, "What was taken, and what the wait found.")
+                .refuses(&[InputStalled, WouldEcho, SessionBusy, SessionEnded]),
+        ),
+        on_post(
+            "/terminals/{session}/signal",
+            post(input::signal),
+            say("sendSignal", "Send a signal")
+                .details("A process is signalled only when it belongs to the session.")
+                .body::<api::SignalRequest>(json!({ "signal": "INT", "target": "foreground" }))
+                .json::<api::TerminalSession>(200, "The session.")
+                .refuses(&[NothingRuns, SessionEnded]),
+        ),
+        on_get(
+            "/terminals/{session}/signals",
+            get(processes::signals),
+            say("listSignals", "List the signals that were sent")
+                .details("With who got them and what became of those; also of a session that has ended.")
+                .json::<api::SignalList>(200, "The newest signals, oldest first."),
+        ),
+        on_get(
+            "/terminals/{session}/processes",
+            get(processes::list),
+            say("listProcesses", "List a session's processes")
+                .details("Percentages are since the list was asked for last.")
+                .json::<api::ProcessList>(200, "The processes, parents before children."),
+        ),
+        on_post(
+            "/terminals/{session}/actions/{action}",
+            post(named_actions::react),
+            say("doAction", "Do what the session has under a name")
+                .details("A session is given its actions when it is started. Nothing is waited for.")
+                .keyed()
+                .json::<api::WaitAnswer>(200, "What came of it so far.")
+                .refuses(&[InputStalled, NothingRuns, SessionBusy, SessionNotReady, SessionEnded]),
+        ),
+        on_post(
+            "/terminals/{session}/wait",
+            post(input::wait),
+            say("wait", "Wait for something")
+                .details("The first of what is asked for ends the wait; so do the command's and the session's end.")
+                .body::<api::WaitRequest>(json!({ "quietMs": 200, "timeout": 10 }))
+                .json::<api::WaitAnswer>(200, "What ended the wait, and what was shown meanwhile."),
+        ),
+    ]
+}
+
+fn of_output() -> Vec<Route> {
+    let say = |id, summary| Operation::new(id, Tag::Output, summary);
+    vec![
+        on_get(
+            "/terminals/{session}/output",
+            get(output::output),
+            say("getOutput", "Read or follow output")
+                .details(
+                    "Ask again with `since=o:<nextOffset>` and `waitMs` to follow; or accept `text/event-stream`, where \
+                     each event is such an answer and its id the next offset. stdout and stderr are one stream.",
+                )
+                .query::<api::OutputQuery>()
+                .resumed()
+                .json::<api::Output>(200, "Output from a position on.")
+                .or_events::<api::Output>()
+                .refuses(&[CommandNotFound, SessionEnded])
+                .empty(204, "Server-sent events: the client has had everything, and need not come back."),
+        ),
+        on_get(
+            "/terminals/{session}/screen",
+            get(output::screen),
+            say("getScreen", "Look at the screen")
+                .details("The screen of a session that lives; the output of one that has ended stays readable.")
+                .query::<api::ScreenQuery>()
+                .json::<api::Screen>(200, "The screen, in the form that was asked for.")
+                .or("text/plain; charset=utf-8", Content::Text)
+                .or("application/octet-stream", Content::Bytes)
+                .with("X-Ptyd-Offset", "Up to where the output is in it, where it is not JSON.")
+                .refuses(&[SessionEnded]),
+        ),
+        on_get(
+            "/terminals/{session}/search",
+            get(search::search),
+            say("searchOutput", "Search output")
+                .query::<api::SearchQuery>()
+                .json::<api::SearchAnswer>(200, "The lines that match, with their places.")
+                .refuses(&[CommandNotFound]),
+        ),
+        on_get(
+            "/terminals/{session}/recording",
+            get(recording::recording),
+            say("getRecording", "Take a recording")
+                .query::<api::RecordingQuery>()
+                .text(200, "An asciicast of the session up to now.", "application/x-asciicast"),
+        ),
+    ]
+}
+
+fn of_the_server() -> Vec<Route> {
+    let say = |id, summary| Operation::new(id, Tag::Server, summary);
+    vec![
+        on_post(
+            batch::PATH,
+            post(batch::batch),
+            say("runBatch", "Do several operations")
+                .details("They are done in order, each with the status that it would have had on its own.")
+                .body::<api::BatchRequest>(json!({ "operations": [{ "method": "GET", "path": "/terminals?limit=1" }] }))
+                .json::<api::BatchAnswer>(200, "The answers, in the same order."),
+        ),
+        on_post(
+            "/tickets",
+            post(tickets::create),
+            say("createTicket", "Get a ticket for a browser")
+                .details(
+                    "It stands in the address for the token, which a browser cannot show at a socket or a page. Exactly one \
+                     of `session` and `page` is given.",
+                )
+                .body::<api::TicketRequest>(json!({ "page": "docs" }))
+                .needed()
+                .json::<api::Ticket>(201, "A ticket, good once and for 30 s.")
+                .refuses(&[api::ErrorCode::SessionNotFound]),
+        ),
+        on_post(
+            "/tokens",
+            post(tokens::create),
+            say("createToken", "Make a named token")
+                .details("Only an admin makes, lists and revokes tokens. The token is shown this once.")
+                .body::<api::TokenRequest>(json!({ "name": "agent-1", "scope": "write" }))
+                .needed()
+                .json::<api::NewToken>(201, "The token."),
+        ),
+        on_get(
+            "/tokens",
+            get(tokens::list),
+            say("listTokens", "List the named tokens").json::<api::TokenList>(200, "The tokens, by name."),
+        ),
+        on_delete(
+            "/tokens/{token}",
+            delete(tokens::revoke),
+            say("revokeToken", "Take a token back")
+                .details("What is open on it ends at once; the sessions that it started live on.")
+                .json::<api::TokenInfo>(200, "The token that was."),
+        ),
+        on_get(
+            server_events::PATH,
+            get(server_events::follow),
+            say("followEvents", "Follow what happens in all sessions")
+                .details(
+                    "Server-sent events of all sessions that the caller may see, from now on. The data of each is an \
+                     `Event`, its id the place behind it.",
+                )
+                .resumed_at_a_place()
+                .events::<api::Event>(200, "Events, for as long as the connection lasts."),
+        ),
+        on_get(
+            docs::DOCUMENT,
+            get(docs::document),
+            say("getOpenapi", "This document").text(200, "OpenAPI 3.1.", "application/json"),
+        ),
+        on_get(
+            docs::PAGE,
+            get(docs::page),
+            say("getDocs", "This document as a page")
+                .details("A browser enters with `?ticket=…` of a ticket for the page `docs`.")
+                .text(200, "A page that needs nothing from anywhere.", "text/html; charset=utf-8"),
+        ),
+    ]
+}

@@ -1,0 +1,142 @@
+//! `GET /events`: what happens in all sessions that the caller may see, as server-sent events.
+//!
+//! Nothing is queued: the next part is read from the ring when the one before was taken. An event's id is the place behind
+//! it, which `Last-Event-ID` gives back.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{Extension, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::output_events::{LAST_EVENT_ID, RETRY};
+use super::{Rest, body_stream, convert, unexpected};
+use crate::action::{Action, EventPlace, EventsView, Happened, Happening, Outcome, ReadEvents};
+use crate::auth::principal::Principal;
+use crate::http::problem::ProblemResponse;
+use crate::limits;
+
+/// The route.
+pub(super) const PATH: &str = "/events";
+
+/// The stream as it goes on.
+struct Following {
+    rest: Rest,
+    principal: Principal,
+    read: ReadEvents,
+    first: Option<EventsView>,
+    _follower: Option<Arc<OwnedSemaphorePermit>>,
+}
+
+pub(super) async fn follow(
+    State(rest): State<Rest>,
+    Extension(principal): Extension<Principal>,
+    headers: HeaderMap,
+) -> Result<Response, ProblemResponse> {
+    let since = headers.get(LAST_EVENT_ID).map(|id| id.to_str().ok().and_then(|id| id.parse::<EventPlace>().ok()));
+    if since == Some(None) {
+        return Err(ProblemResponse::field("Last-Event-ID", "must be the id of an event of this stream"));
+    }
+    let mut read = ReadEvents { since: since.flatten(), wait: std::time::Duration::ZERO, follows: true };
+    let first = match rest.act(&principal, Action::Events(read)).await? {
+        Outcome::Events(view) => view,
+        other => return Err(unexpected(&other)),
+    };
+    (read.wait, read.follows) = (limits::HEARTBEAT, false);
+    let follower = first.follower.clone();
+    let following = Following { rest, principal, read, first: Some(first), _follower: follower };
+    let next = |mut it: Following| async move { Ok(it.next().await.map(|part| (part, it))) };
+    Ok(body_stream::of_events(following, next))
+}
+
+impl Following {
+    /// The next events, or a heartbeat; none when the server stops, or the caller is shut out.
+    async fn next(&mut self) -> Option<Bytes> {
+        let mut text = String::new();
+        let view = match self.first.take() {
+            Some(view) => {
+                // The place from which it goes on, also for whoever breaks off before anything happens.
+                text.push_str(&format!("{RETRY}id: {}\n:\n\n", view.next));
+                view
+            }
+            None => match self.rest.act(&self.principal, Action::Events(self.read)).await {
+                Ok(Outcome::Events(view)) => view,
+                Ok(_) | Err(_) => return None,
+            },
+        };
+        self.read.since = Some(view.next);
+        if view.is_gap {
+            let gap = api::Event { event: api::EventKind::Gap, ..blank(std::time::SystemTime::now()) };
+            push(&mut text, None, &gap);
+        }
+        for happening in &view.events {
+            let place = EventPlace { number: happening.number, ..view.next };
+            push(&mut text, Some(place), &event(happening));
+        }
+        if text.is_empty() {
+            // Also the place behind what others did: who comes back need not be told of a gap in what it may not see.
+            text = format!("id: {}\n:\n\n", view.next);
+        }
+        Some(text.into())
+    }
+}
+
+fn push(text: &mut String, place: Option<EventPlace>, event: &api::Event) {
+    let data = serde_json::to_string(event).expect("invariant: an event is plain data");
+    let id = place.map(|place| format!("id: {place}\n")).unwrap_or_default();
+    text.push_str(&format!("{id}event: {}\ndata: {data}\n\n", event.event.name()));
+}
+
+fn blank(at: std::time::SystemTime) -> api::Event {
+    api::Event {
+        event: api::EventKind::Gap,
+        at: convert::time(at),
+        session_id: None,
+        owner: None,
+        name: None,
+        command_id: None,
+        status: None,
+        exit_code: None,
+        foreground: None,
+        limit: None,
+        exit: None,
+    }
+}
+
+fn event(happening: &Happening) -> api::Event {
+    let common = api::Event {
+        session_id: Some(happening.session.to_string()),
+        owner: Some(happening.owner.clone()),
+        name: happening.name.clone(),
+        ..blank(happening.at)
+    };
+    match &happening.what {
+        Happened::Created => api::Event { event: api::EventKind::SessionCreated, ..common },
+        Happened::Terminated(exit) => {
+            api::Event { event: api::EventKind::SessionTerminated, exit: exit.clone().map(convert::exit), ..common }
+        }
+        Happened::Started(command) => {
+            api::Event { event: api::EventKind::CommandStarted, command_id: Some(command.id.to_string()), ..common }
+        }
+        Happened::Completed(command) => api::Event {
+            event: api::EventKind::CommandCompleted,
+            command_id: Some(command.id.to_string()),
+            status: Some(convert::command_status(command.status)),
+            exit_code: command.exit_code,
+            ..common
+        },
+        Happened::Wanted(foreground) => api::Event {
+            event: api::EventKind::Attention,
+            foreground: Some(convert::foreground(*foreground)),
+            ..common
+        },
+        Happened::LimitHit(hit) => api::Event {
+            event: api::EventKind::Limit,
+            command_id: hit.command.map(|id| id.to_string()),
+            limit: Some(convert::limit(hit.limit)),
+            ..common
+        },
+    }
+}

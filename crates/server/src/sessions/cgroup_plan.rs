@@ -1,0 +1,94 @@
+//! How a session is kept within its limits: by a control group where one can be made, by resource limits otherwise.
+//!
+//! A limit that nobody here can keep is refused when the session is asked for, and never just left out.
+
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use holder::spec::Spec;
+use sys::cgroup::{Bounds, Controller, Group, Places};
+
+use super::session_metadata::SessionMetadata;
+use crate::action::{ActionError, Keeper, KeptLimit, Limit, Limits};
+use crate::ids::SessionId;
+
+/// Where this server can make groups; looked up when the first session wants one, for most servers never do.
+fn places() -> &'static Places {
+    static PLACES: OnceLock<Places> = OnceLock::new();
+    PLACES.get_or_init(Places::find)
+}
+
+/// Refuses what nobody here can keep.
+pub(super) fn can_be_kept(limits: &Limits) -> Result<(), ActionError> {
+    if limits.processes.is_none() || places().have(Controller::Pids) {
+        return Ok(());
+    }
+    let problem =
+        "cannot be kept here: it needs a control group that the server may make (docs/operations.md); leave it out";
+    Err(ActionError::Invalid { field: "limits.processes", problem: problem.to_owned() })
+}
+
+/// Refuses what is beyond what the operator allows.
+pub(super) fn within(limits: Limits, most: &Limits) -> Result<Limits, ActionError> {
+    limits.within(most).map_err(|(limit, most)| {
+        let problem = format!("must be {most} or less; this server's operator allows no more");
+        ActionError::Invalid { field: limit.field(), problem }
+    })
+}
+
+/// Writes into the spec what keeps the session within `limits`.
+pub(super) fn plan(spec: &mut Spec, id: &SessionId, limits: &Limits) -> Result<(), ActionError> {
+    (spec.groups, spec.address_space_max) = (Vec::new(), 0);
+    spec.open_files_max = limits.open_files.unwrap_or(0);
+    spec.output_rate = limits.output_rate.unwrap_or(0);
+    if limits.memory.is_none() && limits.processes.is_none() && limits.cpu.is_none() {
+        return Ok(());
+    }
+    can_be_kept(limits)?;
+    let places = places();
+    if !places.have(Controller::Memory) {
+        spec.address_space_max = limits.memory.unwrap_or(0);
+    }
+    let doors = places.group(id.as_str()).doors();
+    spec.groups = doors.into_iter().map(|door| door.into_os_string().into_vec()).collect();
+    Ok(())
+}
+
+/// Makes the group that the spec speaks of.
+pub(super) fn make(spec: &Spec, id: &SessionId) -> io::Result<()> {
+    if spec.groups.is_empty() {
+        return Ok(());
+    }
+    let limits = SessionMetadata::decode(&spec.meta).limits;
+    places().make(id.as_str(), Bounds { memory: limits.memory, processes: limits.processes }).map(drop)
+}
+
+/// The group of a session that runs, whichever server made it.
+pub(super) fn group(spec: &Spec) -> Option<Group> {
+    let doors: Vec<PathBuf> = spec.groups.iter().map(|door| PathBuf::from(std::ffi::OsStr::from_bytes(door))).collect();
+    (!doors.is_empty()).then(|| Group::behind(&doors))
+}
+
+/// Gives the group back; one in which something was meant to stay stays.
+pub(super) fn remove(spec: &Spec) {
+    if let Some(group) = group(spec) {
+        group.remove();
+    }
+}
+
+/// What is kept, and by whom.
+pub(super) fn kept(spec: &Spec, limits: &Limits) -> Vec<KeptLimit> {
+    let keeper = |limit| match limit {
+        Limit::Processes => Keeper::ControlGroup,
+        Limit::MemoryMb if spec.address_space_max == 0 => Keeper::ControlGroup,
+        Limit::MemoryMb | Limit::OpenFiles => Keeper::ResourceLimit,
+        Limit::OutputMbPerSecond => Keeper::Holder,
+        Limit::CpuSeconds | Limit::OutputMb | Limit::CommandSeconds | Limit::InactivityTimeout | Limit::MaxAge => {
+            Keeper::Server
+        }
+    };
+    let kept = |limit| limits.value(limit).map(|value| KeptLimit { limit, value, keeper: keeper(limit) });
+    Limit::ALL.into_iter().filter_map(kept).collect()
+}

@@ -1,0 +1,48 @@
+//! Room on the disk: which sessions wait for it, how much there is, and what an operator is told of it.
+
+use std::sync::atomic::Ordering;
+
+use super::registry::Registry;
+use super::session::Session;
+
+impl Session {
+    /// Says once that the session waits for room on the disk, and once that it goes on.
+    pub(super) fn note_room(&self) {
+        let (id, trouble) = (&self.shared.id, &self.timeline.trouble);
+        if self.shared.stalled.swap(trouble.is_some(), Ordering::AcqRel) == trouble.is_some() {
+            return;
+        }
+        match trouble {
+            Some(trouble) => {
+                tracing::warn!(session = %id, trouble, "the session waits for room on the disk");
+                self.event_log.stalled.notify_one();
+            }
+            None => tracing::warn!(session = %id, "the session waits for room on the disk no longer"),
+        }
+    }
+}
+
+impl Registry {
+    /// How many sessions wait for room on the disk.
+    pub(super) fn stalled(&self) -> usize {
+        self.handles().iter().filter(|handle| handle.shared.stalled.load(Ordering::Acquire)).count()
+    }
+
+    /// Why the server does less than it should, if that is so.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let stalled = match self.stalled() {
+            0 => None,
+            1 => Some("1 session waits for room on the disk".to_owned()),
+            count => Some(format!("{count} sessions wait for room on the disk")),
+        };
+        let damaged = self.store().is_damaged().then(|| "store.db is damaged and is made again".to_owned());
+        let all: Vec<String> = [stalled, damaged].into_iter().flatten().collect();
+        (!all.is_empty()).then(|| format!("{}; docs/operations.md says what helps", all.join("; ")))
+    }
+
+    /// The room on the disk for those who are not root, and all that the disk has. It waits for the disk.
+    pub(crate) fn room(&self) -> Option<(u64, u64)> {
+        let disk = rustix::fs::statvfs(self.folder()).ok()?;
+        Some((disk.f_bavail.saturating_mul(disk.f_frsize), disk.f_blocks.saturating_mul(disk.f_frsize)))
+    }
+}

@@ -1,0 +1,227 @@
+//! Sessions that have ended: read from their folders when somebody asks, the same story as when they lived.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use holder::spec::Spec;
+use journal::{EventsReader, Offset, Read, Reader};
+
+use super::holder_liveness;
+use super::replay_order::{ReplayOrder, Step};
+use super::session::Shared;
+use super::session_metadata::SessionMetadata;
+use super::timeline::{Change, Command, Timeline, micros, time};
+use super::unreachable::{Hindrance, Unreachable};
+use super::views;
+use crate::action::{Boundary, CommandStatus, CommandView, Foreground, SessionStatus, SessionView};
+use crate::ids::SessionId;
+use crate::limits::{COLS_DEFAULT, ROWS_DEFAULT, SCAN_CHUNK};
+use crate::store::Store;
+
+/// An ended session.
+#[derive(Debug)]
+pub(crate) struct EndedSession {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) timeline: Timeline,
+    /// It has not ended: this is what is on disk of a session with which this server has no word.
+    pub(crate) unreachable: Option<Arc<Unreachable>>,
+}
+
+impl EndedSession {
+    /// Replays a folder. Reads everything, so it is done on a thread that may block.
+    pub(crate) fn load(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io::Result<Self> {
+        Self::replay(id, folder, store, |_| {})
+    }
+
+    /// The same, and each command is shown when it has ended: only the newest stay in memory.
+    pub(crate) fn replay(
+        id: &SessionId,
+        folder: &Path,
+        store: &Arc<Store>,
+        ended: impl FnMut(&Command),
+    ) -> std::io::Result<Self> {
+        let has_left = holder_liveness::has_left(folder);
+        let mut past = Self::read(id, folder, store, ended)?;
+        let timeline = &mut past.timeline;
+        if timeline.exit.is_none() {
+            holder_liveness::notify_unrecorded_end(timeline, folder, has_left);
+        }
+        let reason = views::exit_of(timeline).map_or_else(String::new, |e| e.reason);
+        let at = timeline.exit.map_or(timeline.last_us, |(_, _, us)| us);
+        timeline.give_up_inside(CommandStatus::Terminated, &reason, Boundary::Heuristic, at);
+        timeline.end_current(CommandStatus::Terminated, &reason, Boundary::Attested, at);
+        Ok(past)
+    }
+
+    /// What is on disk of a session that lives. What this server fails to read is not read again: then only the bytes are there.
+    pub(crate) fn of_unreachable(unreachable: &Arc<Unreachable>, store: &Arc<Store>) -> std::io::Result<Self> {
+        let (id, folder) = (&unreachable.id, &unreachable.folder);
+        let past = match unreachable.unreachable_reason {
+            Hindrance::Silent => Self::read(id, folder, store, |_| {})?,
+            Hindrance::Damaged | Hindrance::Faulty => {
+                let (shared, damage) = open(id, folder, store)?;
+                let shared = Arc::new(shared);
+                let mut timeline =
+                    Timeline::new(shared.reader.len()?.0, shared.spec.cols.max(1), shared.spec.rows.max(1));
+                (timeline.prompt_seen, timeline.last_us) = (true, shared.meta.created_us);
+                timeline.damage = damage;
+                Self { shared, timeline, unreachable: None }
+            }
+        };
+        Ok(Self { unreachable: Some(Arc::clone(unreachable)), ..past })
+    }
+
+    /// The story as far as it is on disk, without an end that is not told there.
+    fn read(
+        id: &SessionId,
+        folder: &Path,
+        store: &Arc<Store>,
+        mut ended: impl FnMut(&Command),
+    ) -> std::io::Result<Self> {
+        let (shared, mut damage) = open(id, folder, store)?;
+        let shared = Arc::new(shared);
+        let first = shared.reader.first()?;
+        let mut timeline = Timeline::new(first.0, shared.spec.cols, shared.spec.rows);
+        let mut replay = ReplayOrder::new(events(folder)?);
+        let (events_end, end) = (replay.events_end()?, shared.reader.len()?);
+        let mut news = Vec::new();
+        let mut notify = |timeline: &Timeline, news: &mut Vec<Change>| {
+            for item in news.drain(..) {
+                if let Change::Ended(id) | Change::InsideEnded(id) = item {
+                    timeline.command(id).into_iter().for_each(&mut ended);
+                }
+            }
+        };
+        let mut buffer = vec![0; SCAN_CHUNK];
+        let mut at = first.0;
+        loop {
+            let to = match replay.next(events_end, at, end.0)? {
+                Step::Event(event) => {
+                    timeline.event(&event, &mut news);
+                    notify(&timeline, &mut news);
+                    continue;
+                }
+                Step::OutputTo(to) => Offset(to),
+                Step::AllOutput if at < end.0 => end,
+                Step::AllOutput => break,
+            };
+            match shared.reader.read(Offset(at), to, &mut buffer)? {
+                Read::Bytes(n) => timeline.bytes(&buffer[..n], &mut news),
+                Read::Gap { to, .. } => timeline.skip_to(to.0, &mut news),
+                // What is not there holds up no event.
+                Read::End => at = u64::MAX,
+            }
+            at = at.max(timeline.scanner.position());
+            notify(&timeline, &mut news);
+        }
+        damage = match damage {
+            None => replay.damage(events_end, false)?,
+            told => told,
+        };
+        let known_to = timeline.exit.map_or(timeline.reached, |(_, to, _)| to.max(timeline.reached));
+        if end.0 < known_to {
+            damage.get_or_insert_with(|| {
+                format!("damaged: the output ends at {}, and {known_to} bytes were printed", end.0)
+            });
+        }
+        timeline.damage = damage;
+        // Whoever lost its marker at the very end has ended all the same.
+        for id in timeline.ends_without_marker() {
+            timeline.expire(id, timeline.scanner.position(), &mut news);
+        }
+        notify(&timeline, &mut news);
+        Ok(Self { shared, timeline, unreachable: None })
+    }
+
+    pub(crate) fn view(&self) -> SessionView {
+        let first = self.shared.reader.first().unwrap_or_default().0;
+        let end = self.timeline.scanner.position();
+        let (status, foreground) = match &self.unreachable {
+            Some(unreachable) => (unreachable.view().status, Foreground::Running),
+            None => (SessionStatus::Terminated, Foreground::Idle),
+        };
+        let sure = Boundary::Attested;
+        let mut view = views::session_view(&self.shared, &self.timeline, status, foreground, sure, first, end);
+        view.last_activity = time(self.timeline.last_us);
+        if let Some(unreachable) = &self.unreachable {
+            (view.is_unreachable, view.trouble) = (true, Some(unreachable.why.clone()));
+        }
+        view
+    }
+
+    pub(crate) fn commands(&self) -> Vec<CommandView> {
+        views::command_views(&self.shared, &self.timeline)
+    }
+
+    /// When it ended. Where damaged records tell no time, no earlier than its output was written last: retention removes what
+    /// ended long ago.
+    pub(crate) fn ended_us(&self) -> u64 {
+        let written = std::fs::metadata(self.shared.folder.join(journal::JOURNAL_FILE)).and_then(|m| m.modified());
+        self.timeline.exit.map_or_else(|| self.timeline.last_us.max(written.map_or(0, micros)), |(_, _, us)| us)
+    }
+}
+
+/// What is said of a file of a session that is not what was written.
+fn damaged(file: &str, why: &std::io::Error) -> String {
+    format!("damaged: {file} cannot be read ({why}); what it holds is not known")
+}
+
+/// The file could be read and is not what was written, or is gone from the session's folder.
+fn is_damage(e: &std::io::Error) -> bool {
+    matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::NotFound)
+}
+
+/// The events of a session; none where their header is damaged, of which [`open`] tells.
+pub(crate) fn events(folder: &Path) -> std::io::Result<Option<EventsReader>> {
+    match EventsReader::open(folder) {
+        Err(e) if is_damage(&e) => Ok(None),
+        events => events.map(Some),
+    }
+}
+
+/// Opens what all that speak of a session share, and says what of it is damaged. What cannot be read of the spec is taken
+/// from the store: a session whose owner is not known is an admin's to see.
+pub(crate) fn open(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io::Result<(Shared, Option<String>)> {
+    let mut damage = None;
+    // First: what has no journal is no session, and nothing more is looked up for it.
+    let reader = match Reader::open(folder) {
+        Err(e) if is_damage(&e) => {
+            damage = Some(damaged("events", &e));
+            Reader::open_alone(folder)?
+        }
+        reader => reader?,
+    };
+    let (spec, meta) = match Spec::load(folder) {
+        Ok(spec) => {
+            let meta = SessionMetadata::decode(&spec.meta);
+            (spec, meta)
+        }
+        Err(e) if is_damage(&e) => {
+            damage = Some(damaged("spec", &e));
+            let row = store.session(id.as_str()).ok().flatten();
+            let meta = row.map_or_else(SessionMetadata::default, |row| SessionMetadata {
+                name: row.name,
+                owner: row.owner,
+                created_us: row.created_us,
+                key: row.key,
+                ..SessionMetadata::default()
+            });
+            (Spec { cols: COLS_DEFAULT, rows: ROWS_DEFAULT, ..Spec::default() }, meta)
+        }
+        Err(e) => return Err(e),
+    };
+    let shared = Shared {
+        id: id.clone(),
+        folder: folder.to_owned(),
+        meta,
+        spec,
+        reader,
+        store: Arc::clone(store),
+        startup_failed: Mutex::default(),
+        faulted: AtomicBool::default(),
+        stalled: AtomicBool::default(),
+    };
+    Ok((shared, damage))
+}

@@ -1,0 +1,190 @@
+//! What happens in all sessions, newest last: a bounded ring that those who look after many sessions follow.
+//!
+//! Nobody is waited for and nothing is queued for anybody: a reader has a place, and is told when what it should have
+//! read next is no longer there. Places are this server's; one of another server is such a gap, too.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+
+use super::registry::{Registry, locked};
+use super::session::Shared;
+use crate::action::{ActionError, EventPlace, EventsView, Happened, Happening, ReadEvents};
+use crate::auth::principal::Principal;
+use crate::ids::SessionId;
+use crate::limits::{EVENTS_OF_ALL_KEPT, EVENTS_READ_MAX, FOLLOWERS_PER_PRINCIPAL_MAX};
+use crate::metrics::Metrics;
+use crate::per_principal::PerPrincipal;
+
+/// The ring.
+#[derive(Debug)]
+pub(crate) struct EventLog {
+    /// Which server this is, so that a place in an earlier one's is known as such.
+    server: u32,
+    ring: Mutex<VecDeque<Arc<Happening>>>,
+    /// How many there have been.
+    count: watch::Sender<u64>,
+    /// Counts it all, and what else is to be counted in a session.
+    pub(crate) metrics: Arc<Metrics>,
+    /// The places of those who follow.
+    followers: PerPrincipal<Semaphore>,
+    /// Whose turn it is among the sessions of one owner that match costly patterns.
+    pub(crate) matching: PerPrincipal<Semaphore>,
+    /// Somebody is to make room on the disk.
+    pub(super) stalled: Notify,
+}
+
+impl Default for EventLog {
+    fn default() -> Self {
+        let mut bytes = [0u8; 4];
+        getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
+        Self {
+            server: u32::from_ne_bytes(bytes),
+            ring: Mutex::default(),
+            count: watch::Sender::new(0),
+            metrics: Arc::default(),
+            followers: PerPrincipal::default(),
+            matching: PerPrincipal::default(),
+            stalled: Notify::new(),
+        }
+    }
+}
+
+impl EventLog {
+    /// Something happened in a session.
+    pub(crate) fn notify(&self, shared: &Shared, what: Happened) {
+        self.metrics.happened(&what);
+        self.add(shared.id.clone(), shared.meta.owner.clone(), shared.meta.name.clone(), what);
+    }
+
+    fn add(&self, session: SessionId, owner: String, name: Option<String>, what: Happened) {
+        let mut ring = locked(&self.ring);
+        let number = *self.count.borrow() + 1;
+        if ring.len() == EVENTS_OF_ALL_KEPT {
+            ring.pop_front();
+        }
+        ring.push_back(Arc::new(Happening { number, at: SystemTime::now(), session, owner, name, what }));
+        self.count.send_replace(number);
+    }
+
+    /// What comes behind a place, as far as this caller may see it; without a place only where it would begin.
+    pub(crate) fn since(&self, principal: &Principal, place: Option<EventPlace>) -> EventsView {
+        let ring = locked(&self.ring);
+        let count = *self.count.borrow();
+        let first = ring.front().map_or(count + 1, |h| h.number);
+        let (from, is_gap) = match place {
+            None => (count, false),
+            // Behind what there is, it is no place that was ever given.
+            Some(place) if place.server != self.server || place.number > count => (first - 1, true),
+            Some(place) if place.number + 1 < first => (first - 1, true),
+            Some(place) => (place.number, false),
+        };
+        let visible = |h: &&Arc<Happening>| principal.is_admin() || h.owner == principal.name;
+        // Numbers have no gaps, so nobody looks for its place.
+        let read = usize::try_from((from + 1).saturating_sub(first)).unwrap_or(usize::MAX).min(ring.len());
+        let new = ring.range(read..);
+        let events: Vec<_> = new.filter(visible).take(EVENTS_READ_MAX).cloned().collect();
+        let number = if events.len() == EVENTS_READ_MAX { events.last().map_or(count, |h| h.number) } else { count };
+        EventsView { events, is_gap, next: EventPlace { server: self.server, number }, follower: None }
+    }
+
+    /// A place among those who follow, for as long as it is held.
+    fn follower(&self, principal: &Principal) -> Result<Arc<OwnedSemaphorePermit>, ActionError> {
+        let places = self.followers.of(&principal.name, || Semaphore::new(FOLLOWERS_PER_PRINCIPAL_MAX));
+        Ok(Arc::new(places.try_acquire_owned().map_err(|_| ActionError::Limit {
+            what: "the number of those who follow all sessions with this token",
+            limit: FOLLOWERS_PER_PRINCIPAL_MAX as u64,
+            hint: "follow once, and close the streams that nobody reads",
+        })?))
+    }
+
+    /// Waits until something has happened behind this place.
+    pub(crate) async fn moved(&self, place: EventPlace) {
+        let mut count = self.count.subscribe();
+        // The sender lives as long as this.
+        let _ = count.wait_for(|count| *count > place.number).await;
+    }
+}
+
+impl Registry {
+    /// Waits until the server stops: for those who tell of what happens, and have no request open that would hear of it.
+    pub(crate) fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut stopping = self.stopping.subscribe();
+        async move {
+            // Its manager goes with the server, too.
+            let _ = stopping.wait_for(|is| *is).await;
+        }
+    }
+
+    /// What happened behind a place; waits for something that the caller may see.
+    pub(super) async fn events(&self, principal: &Principal, read: ReadEvents) -> Result<EventsView, ActionError> {
+        let until = tokio::time::Instant::now() + read.wait;
+        let mut stopping = self.stopping.subscribe();
+        let mut view = self.event_log.since(principal, read.since);
+        if read.follows {
+            view.follower = Some(self.event_log.follower(principal)?);
+        }
+        loop {
+            if *stopping.borrow() {
+                return Err(ActionError::Restarting);
+            }
+            if !view.events.is_empty() || view.is_gap || read.wait.is_zero() {
+                return Ok(view);
+            }
+            tokio::select! {
+                () = self.event_log.moved(view.next) => view = self.event_log.since(principal, Some(view.next)),
+                () = tokio::time::sleep_until(until) => return Ok(view),
+                _ = stopping.changed() => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::principal::Scope;
+
+    fn numbers(view: &EventsView) -> Vec<u64> {
+        view.events.iter().map(|h| h.number).collect()
+    }
+
+    #[test]
+    fn one_principal_has_so_many_places_and_takes_nobody_elses() {
+        let event_log = EventLog::default();
+        let principal = |name: &str| Principal { name: name.to_owned(), scope: Scope::Read, pass: None };
+        let mut held: Vec<_> =
+            (0..FOLLOWERS_PER_PRINCIPAL_MAX).map(|_| event_log.follower(&principal("ann"))).collect();
+        assert!(held.iter().all(Result::is_ok));
+        assert!(matches!(event_log.follower(&principal("ann")), Err(ActionError::Limit { .. })));
+        assert!(event_log.follower(&principal("bob")).is_ok());
+        held.pop();
+        assert!(event_log.follower(&principal("ann")).is_ok());
+    }
+
+    #[test]
+    fn a_reader_gets_its_own_in_order_and_is_told_of_what_is_no_longer_kept() {
+        let event_log = EventLog::default();
+        let principal = |name: &str| Principal { name: name.to_owned(), scope: Scope::Read, pass: None };
+        let notify = |owner: &str| {
+            let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
+            event_log.add(session, owner.to_owned(), None, Happened::Created);
+        };
+        let begin = event_log.since(&principal("ann"), None).next;
+        ["ann", "bob", "ann"].into_iter().for_each(&notify);
+        let read = event_log.since(&principal("ann"), Some(begin));
+        assert_eq!((numbers(&read), read.is_gap, read.next.number), (vec![1, 3], false, 3));
+        assert_eq!(numbers(&event_log.since(&principal("ann"), Some(read.next))), [0u64; 0]);
+        // Another server's place, and one that was never given.
+        for strange in [EventPlace { server: !begin.server, number: 1 }, EventPlace { number: 99, ..begin }] {
+            assert!(event_log.since(&principal("ann"), Some(strange)).is_gap);
+        }
+        (0..EVENTS_OF_ALL_KEPT).for_each(|_| notify("ann"));
+        let late = event_log.since(&principal("ann"), Some(read.next));
+        assert_eq!((late.is_gap, late.events.len()), (false, EVENTS_READ_MAX));
+        notify("ann");
+        assert!(event_log.since(&principal("ann"), Some(read.next)).is_gap);
+    }
+}

@@ -1,0 +1,74 @@
+//! The connection to one holder: whole frames in, frames out, nothing lost between.
+
+use std::io;
+
+use holder::wire::{Frames, FromHolder, ToHolder};
+use tokio::net::UnixStream;
+
+/// How much is read at once.
+const READ_BYTES: usize = 16 << 10;
+
+/// A connected holder.
+#[derive(Debug)]
+pub(crate) struct HolderConnection {
+    stream: UnixStream,
+    frames: Frames,
+    unsent: Vec<u8>,
+}
+
+impl HolderConnection {
+    pub(crate) fn new(stream: UnixStream) -> Self {
+        Self { stream, frames: Frames::default(), unsent: Vec::new() }
+    }
+
+    /// Queues a frame and sends what the socket takes. An error shows up in [`Self::receive`].
+    pub(crate) fn send(&mut self, frame: &ToHolder) {
+        self.unsent.extend(frame.encode());
+        self.flush();
+    }
+
+    /// How much waits for the holder to read.
+    pub(crate) fn unsent_bytes(&self) -> usize {
+        self.unsent.len()
+    }
+
+    fn flush(&mut self) {
+        while !self.unsent.is_empty() {
+            match self.stream.try_write(&self.unsent) {
+                Ok(n) => drop(self.unsent.drain(..n)),
+                Err(_) => return,
+            }
+        }
+        if self.unsent.capacity() > READ_BYTES {
+            self.unsent = Vec::new();
+        }
+    }
+
+    /// Waits for frames; an empty list means that it is worth asking again, an error that the holder is gone.
+    /// Safe to drop at any await: nothing is taken before it is returned.
+    pub(crate) async fn receive(&mut self) -> io::Result<Vec<FromHolder>> {
+        if self.unsent.is_empty() {
+            self.stream.readable().await?;
+        } else {
+            let ready = self.stream.ready(tokio::io::Interest::READABLE | tokio::io::Interest::WRITABLE).await?;
+            if ready.is_writable() {
+                self.flush();
+            }
+        }
+        let mut buffer = [0u8; READ_BYTES];
+        match self.stream.try_read(&mut buffer) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => self.frames.push(&buffer[..n]),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(Vec::new()),
+            Err(e) => return Err(e),
+        }
+        let mut whole = Vec::new();
+        loop {
+            match self.frames.next_frame() {
+                Ok(Some(frame)) => whole.extend(FromHolder::decode(frame)),
+                Ok(None) => return Ok(whole),
+                Err(_) => return Err(io::ErrorKind::InvalidData.into()),
+            }
+        }
+    }
+}

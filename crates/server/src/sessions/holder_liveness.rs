@@ -1,0 +1,203 @@
+//! Whether the process that holds a session's folder lives, and what may be ended when it does not.
+//!
+//! A session's processes are known by a variable in their environment, which a copy of the session's folder knows as well.
+//! The rule this module keeps: nothing is ended for a folder unless the holder of this very folder is known to have ended.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use holder::claim::{Claim, Holding};
+use journal::{EventsReader, Record};
+use sys::process::{self, Stat};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use super::processes::Identity;
+use super::timeline::Timeline;
+use crate::ids::SessionId;
+
+/// The name under which holders run.
+const PROGRAM: &str = "ptyd-holder";
+/// A process may fork while it is looked for; the next round finds what the one before missed.
+const ROUNDS_MAX: usize = 10;
+
+/// What is known of a folder's holder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Liveness {
+    /// It lives and holds this folder.
+    Alive(Identity),
+    /// It held this folder and has ended.
+    Dead(Dead),
+    /// The folder is a copy; its original's holder lives.
+    Copy(Identity),
+    /// Nobody can tell from here, for this reason.
+    Unknown(&'static str),
+    /// No holder has begun in this folder.
+    NeverBegan,
+}
+
+/// Proof that a session's own holder has ended: only then what carries the session's tag was left behind by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Dead(Identity);
+
+impl Dead {
+    /// A holder whose end was waited for.
+    pub(crate) fn known(holder: Identity) -> Self {
+        Self(holder)
+    }
+}
+
+/// The name for ever of the process that has this pid now, also when it has ended and was not waited for.
+pub(crate) fn identity(pid: u32) -> Option<Identity> {
+    process::stat(pid).map(|stat| (stat.pid, stat.start_ticks))
+}
+
+/// Waits for the end of a holder; false when it still lives after `longest`, or nobody can tell.
+#[expect(
+    deprecated,
+    reason = "its successor is unsafe, for types whose descriptor may change; that of an `OwnedFd` does not"
+)]
+pub(crate) async fn ends_within(holder: Identity, longest: Duration) -> bool {
+    let (pid, start_ticks) = holder;
+    match process::open_exactly(pid, start_ticks) {
+        Ok(None) => true,
+        Ok(Some(fd)) => match AsyncFd::with_interest(fd, Interest::READABLE) {
+            // The kernel says so on the descriptor when the process has ended (pidfd_open(2)).
+            Ok(fd) => tokio::time::timeout(longest, fd.readable()).await.is_ok_and(|ended| ended.is_ok()),
+            Err(_) => !is_alive(holder),
+        },
+        Err(_) => !is_alive(holder),
+    }
+}
+
+fn alive(pid: u32) -> Option<Stat> {
+    process::stat(pid).filter(|stat| stat.state != b'Z')
+}
+
+fn is_alive((pid, start_ticks): Identity) -> bool {
+    alive(pid).is_some_and(|stat| stat.start_ticks == start_ticks)
+}
+
+/// Looks at the folder's holder. `met` is the process behind the socket of this folder, where somebody was connected to it: the
+/// holders of earlier versions say less about themselves.
+pub(crate) fn look(folder: &Path, met: Option<Identity>) -> Liveness {
+    match Claim::load(folder) {
+        Ok(Holding::By(claim)) => look_for(&claim, folder),
+        Ok(Holding::GivenUp) => Liveness::NeverBegan,
+        Ok(Holding::Nobody) => met.map_or_else(|| earlier_version(folder), |met| told(met, true)),
+        Err(_) => met.map_or(Liveness::Unknown("its file `holder` cannot be read"), |met| told(met, true)),
+    }
+}
+
+fn told(holder: Identity, is_own: bool) -> Liveness {
+    match (is_alive(holder), is_own) {
+        (true, true) => Liveness::Alive(holder),
+        (false, true) => Liveness::Dead(Dead(holder)),
+        (true, false) => Liveness::Copy(holder),
+        (false, false) => Liveness::Unknown("its folder is a copy of the one that its holder had"),
+    }
+}
+
+fn look_for(claim: &Claim, folder: &Path) -> Liveness {
+    let holder = (claim.pid, claim.start_ticks);
+    match (claim.is_known_here(), claim.is_of(folder)) {
+        (true, Ok(is_own)) => told(holder, is_own),
+        (true, Err(_)) => Liveness::Unknown("its folder cannot be looked at"),
+        (false, _) => Liveness::Unknown("its holder is of another boot or of another container"),
+    }
+}
+
+/// Holders of earlier versions left only their pid, which may be somebody else's by now.
+fn earlier_version(folder: &Path) -> Liveness {
+    let mut began = false;
+    let pid = EventsReader::open(folder).ok().and_then(|mut events| {
+        began = true;
+        match events.next(u64::MAX).ok()??.record() {
+            Some(Record::Started { holder_pid, .. }) => Some(holder_pid),
+            _ => None,
+        }
+    });
+    let Some(holder) = pid.and_then(alive).filter(|stat| stat.comm == PROGRAM) else {
+        let has_any =
+            began || folder.join(journal::EVENTS_FILE).exists() || folder.join(journal::JOURNAL_FILE).exists();
+        return if has_any { Liveness::Unknown("an earlier version of ptyd started it") } else { Liveness::NeverBegan };
+    };
+    let identity = (holder.pid, holder.start_ticks);
+    match folder_of(holder.pid) {
+        Some(held) if held.file_name() != folder.file_name() => {
+            Liveness::Unknown("an earlier version of ptyd started it")
+        }
+        Some(held) => told(identity, is_same(&held, folder).unwrap_or(false)),
+        None => Liveness::Unknown("its holder may not be looked at"),
+    }
+}
+
+/// The folder that a holder was started with, by its arguments; it may have been moved since.
+pub(crate) fn folder_of(holder: u32) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    let arguments = std::fs::read(format!("/proc/{holder}/cmdline")).ok()?;
+    let folder = arguments.split(|b| *b == 0).nth(1).filter(|folder| !folder.is_empty())?;
+    Some(PathBuf::from(std::ffi::OsString::from_vec(folder.to_vec())))
+}
+
+fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let which = |path: &Path| std::fs::metadata(path).map(|m| (m.dev(), m.ino()));
+    Ok(which(one)? == which(other)?)
+}
+
+/// Whether the holder of this folder removed its socket, which is the last that it does: it has recorded the session's exit by
+/// then. A holder that was killed leaves its socket.
+pub(crate) fn has_left(folder: &Path) -> bool {
+    std::fs::symlink_metadata(folder.join(holder::SOCKET_FILE)).is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
+}
+
+/// Tells in the ledger how a session has ended whose events name no exit: that its holder was killed, or that it is not known
+/// because the end of the events is missing. `has_left` has to be older than the events that were read.
+pub(crate) fn notify_unrecorded_end(timeline: &mut Timeline, folder: &Path, has_left: bool) {
+    let end = if let Liveness::Copy((pid, _)) = look(folder, None) {
+        let original = folder_of(pid).map_or_else(String::new, |path| format!(" in {:?}", path));
+        format!("this folder is a copy: the session lives with its holder (process {pid}){original}; nothing was ended")
+    } else {
+        if has_left {
+            let missing = "damaged: events end before the session's exit, and its holder's socket is gone; what happened \
+                           at the end is not known";
+            timeline.damage.get_or_insert_with(|| missing.to_owned());
+        }
+        let begun =
+            timeline.ending.as_ref().map_or_else(String::new, |why| format!(" while it ended the session ({why})"));
+        match &timeline.damage {
+            None => format!("the session's holder process was killed{begun}"),
+            Some(damage) if has_left => format!("how it ended is not known; {damage}"),
+            Some(damage) => format!("the session's holder process was killed{begun}; {damage}"),
+        }
+    };
+    timeline.unrecorded_end = Some(end);
+}
+
+/// Ends whatever carries the session's tag in its environment and is not older than its holder, which has ended; gives how
+/// many there were.
+pub(crate) fn sweep(id: &SessionId, Dead((holder, began)): Dead) -> usize {
+    let tag = format!("{}={id}", super::TAG);
+    let own = std::process::id();
+    let mut swept: HashSet<Identity> = HashSet::new();
+    for _ in 0..ROUNDS_MAX {
+        let found = process::with_environment(tag.as_bytes()).into_iter().filter(|pid| *pid != own);
+        let victims: Vec<Stat> = found.filter_map(alive).filter(|stat| stat.start_ticks >= began).collect();
+        if victims.is_empty() {
+            break;
+        }
+        for Stat { pid, start_ticks, comm, .. } in victims {
+            let is_killed = process::signal_exactly(pid, start_ticks, sys::signal::KILL);
+            if is_killed && swept.insert((pid, start_ticks)) {
+                tracing::warn!(
+                    session = %id, pid, program = ?comm, holder,
+                    "killed: the session's holder has ended and left this process behind"
+                );
+            }
+        }
+    }
+    swept.len()
+}

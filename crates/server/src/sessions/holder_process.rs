@@ -1,0 +1,143 @@
+//! Starts a holder for a session and connects to holders that are there already.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use holder::spec::Spec;
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+
+use super::holder_liveness;
+use super::processes::Identity;
+
+/// The holder's program, built into this one.
+static HOLDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ptyd-holder"));
+/// Its file where the kernel does not execute from memory.
+const HOLDER_FILE: &str = "ptyd-holder";
+
+/// Whether the holder is a static program: a dynamic one takes almost twice the memory, once for each session.
+#[must_use]
+pub fn holder_is_static() -> bool {
+    !names_an_interpreter(HOLDER)
+}
+
+/// Whether the kernel is to start a dynamic linker for this program (elf(5), `PT_INTERP`). Of a 64-bit program the header says at
+/// 32 where the table of its segments begins, at 54 how long an entry is, and at 56 how many there are.
+fn names_an_interpreter(program: &[u8]) -> bool {
+    const PT_INTERP: u32 = 3;
+    let short = |at: usize| usize::from(u16::from_le_bytes([program[at], program[at + 1]]));
+    let word = |at: usize| program[at..at + 4].try_into().map_or(0, u32::from_le_bytes);
+    let table = program[32..40].try_into().map_or(0, u64::from_le_bytes) as usize;
+    (0..short(56)).any(|number| word(table + number * short(54)) == PT_INTERP)
+}
+
+/// The holder's program where it can be executed.
+#[derive(Debug)]
+pub(crate) struct HolderBinary {
+    pub(super) path: PathBuf,
+    /// Keeps the memory file alive.
+    _file: Option<std::fs::File>,
+}
+
+impl HolderBinary {
+    /// In memory, so that replacing or deleting ptyd's own file never touches a running holder; in the state directory
+    /// where memory files may not be executed (sysctl vm.memfd_noexec).
+    pub(crate) fn prepare(state_dir: &Path) -> io::Result<Self> {
+        Self::in_memory().or_else(|_| Self::in_folder(state_dir))
+    }
+
+    fn in_memory() -> io::Result<Self> {
+        use std::io::Write;
+        let fd = rustix::fs::memfd_create("ptyd-holder", rustix::fs::MemfdFlags::CLOEXEC)?;
+        let mut file = std::fs::File::from(fd);
+        file.write_all(HOLDER)?;
+        // Opened anew for reading: a program that is open for writing cannot be executed (execve(2), ETXTBSY).
+        let writable = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let readable = std::fs::File::open(&writable)?;
+        drop(file);
+        let path = PathBuf::from(format!("/proc/self/fd/{}", readable.as_raw_fd()));
+        let answer = std::process::Command::new(&path).stdin(Stdio::null()).stderr(Stdio::null()).status()?;
+        if answer.code() != Some(2) {
+            return Err(io::Error::other("the holder does not start from memory"));
+        }
+        Ok(Self { path, _file: Some(readable) })
+    }
+
+    fn in_folder(state_dir: &Path) -> io::Result<Self> {
+        use std::io::Write;
+        let path = state_dir.join(HOLDER_FILE);
+        let draft = state_dir.join(format!(".{HOLDER_FILE}-{}", std::process::id()));
+        let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o700).open(&draft)?;
+        file.write_all(HOLDER)?;
+        drop(file);
+        std::fs::rename(&draft, &path)?;
+        Ok(Self { path, _file: None })
+    }
+}
+
+/// Makes the session's folder, stores the spec, and starts a holder on it. The stream is the holder's first client.
+pub(crate) fn start(image: &HolderBinary, folder: &Path, spec: &Spec) -> io::Result<(UnixStream, Child)> {
+    sys::fault::stall("create");
+    std::fs::DirBuilder::new().mode(0o700).create(folder)?;
+    spec.store(folder)?;
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    // Nothing may fail once the holder runs, for nobody would end it.
+    ours.set_nonblocking(true)?;
+    let stream = UnixStream::from_std(ours)?;
+    let log = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join("holder.log"))?;
+    // No pre-exec hook: the standard library then uses posix_spawn(3), which does not copy this process's page tables.
+    let child = Command::new(&image.path)
+        .arg0("ptyd-holder")
+        .arg(folder)
+        .env_clear()
+        .envs(sys::fault::passed_on())
+        .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()?;
+    Ok((stream, child))
+}
+
+/// Takes the holder's status when it ends; the session learns of the end from its connection.
+pub(crate) async fn reap(mut child: Child) {
+    let _ = child.wait().await;
+}
+
+/// Connects to the holder of this folder, and says which process that is. [`is_passing`] tells an error that says nothing
+/// about the holder from one that says that nobody listens.
+pub(crate) fn connect(folder: &Path) -> io::Result<(UnixStream, Option<Identity>)> {
+    let stream = sys::socket::connect_in(folder, holder::SOCKET_FILE)?;
+    let holder = sys::socket::peer(&stream).ok().and_then(|peer| holder_liveness::identity(peer.pid));
+    Ok((UnixStream::from_std(stream)?, holder))
+}
+
+/// Whether the machine, this process or the holder's queue is short of something, so that the same may work later.
+pub(crate) fn is_passing(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let passing = [
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::AGAIN,
+        Errno::NOMEM,
+        Errno::NOBUFS,
+        Errno::NOSPC,
+        Errno::DQUOT,
+        Errno::INTR,
+    ];
+    error.raw_os_error().is_some_and(|errno| passing.iter().any(|passing| passing.raw_os_error() == errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holder_in_this_program_is_static() {
+        let own = std::fs::read("/proc/self/exe").expect("we run");
+        assert_eq!(names_an_interpreter(&own), cfg!(not(target_feature = "crt-static")), "this program itself");
+        assert!(holder_is_static(), "a static C library is missing here (libc6-dev has it, or the musl target)");
+    }
+}

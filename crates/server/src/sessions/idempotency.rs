@@ -1,0 +1,267 @@
+//! Requests that come again: by what they are known, and what is told where their session has ended since.
+//!
+//! A request is named by the JSON of what its caller asked for, field by field in a fixed order, so that a later version
+//! names it the same. A field that is added is left out where it has its default.
+
+use holder::wire::{Key, NO_KEY, is_same_name};
+use serde::Serialize;
+
+use super::ended_session::EndedSession;
+use super::registry::{Found, Registry};
+use super::reports::{CLEARING_UP, plain_report};
+use crate::action::{
+    ActionError, CommandStatus, CommandView, Create, EndedBy, Execute, Input, InputBytes, Limits, NamedAction, Report,
+    TextView, Until, Wait,
+};
+use crate::auth::principal::Principal;
+use crate::ids::SessionId;
+
+#[derive(Serialize)]
+struct Executed<'a> {
+    command: &'a str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    inside: bool,
+    wait: Option<Waited<'a>>,
+    budget: usize,
+}
+
+#[derive(Serialize)]
+struct Typed<'a> {
+    #[serde(flatten)]
+    what: Bytes<'a>,
+    secret: bool,
+    wait: Option<Waited<'a>>,
+    budget: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Bytes<'a> {
+    Raw(&'a [u8]),
+    Keys(&'a [crate::keys::Key]),
+    Paste { text: &'a str, enters: bool },
+}
+
+/// What a caller asked to wait for in its own words; what the server adds to them (the silence of the one-tool shell) may be
+/// another in the next one.
+#[derive(Serialize)]
+struct Waited<'a> {
+    pattern: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    until: Vec<String>,
+    input: bool,
+    timeout_us: u128,
+}
+
+#[derive(Serialize)]
+struct Created<'a> {
+    shell: &'a Option<String>,
+    login: bool,
+    cwd: Option<&'a [u8]>,
+    env: &'a [(String, String)],
+    cols: Option<u16>,
+    rows: Option<u16>,
+    name: &'a Option<String>,
+    owner: &'a Option<String>,
+    keeps_descendants: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    limits: Limits,
+    #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    reactions: &'a std::collections::BTreeMap<String, NamedAction>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: &'a Option<String>,
+}
+
+fn is_default(limits: &Limits) -> bool {
+    *limits == Limits::default()
+}
+
+fn waited(wait: Option<&Wait>) -> Option<Waited<'_>> {
+    wait.map(|wait| Waited {
+        pattern: wait.pattern.as_ref().map(regex::Regex::as_str),
+        until: wait.until.iter().map(Until::to_string).collect(),
+        input: wait.input_wanted,
+        timeout_us: wait.timeout.as_micros(),
+    })
+}
+
+fn json(words: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(words).expect("invariant: strings, numbers and lists are JSON")
+}
+
+/// What a caller asked for who wants a session: its own words only, for what a connection adds may differ after a restart.
+pub(super) fn created(request: &Create) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt;
+    let otherwise = &request.otherwise;
+    let cwd = request.cwd.as_ref().or(otherwise.cwd.as_ref());
+    json(&Created {
+        shell: &request.shell,
+        login: request.login,
+        cwd: cwd.map(|cwd| cwd.as_os_str().as_bytes()),
+        env: &request.env,
+        cols: request.cols.or(otherwise.cols),
+        rows: request.rows.or(otherwise.rows),
+        name: &request.name,
+        owner: &request.owner,
+        keeps_descendants: request.keeps_descendants,
+        limits: request.limits,
+        reactions: &request.reactions,
+        profile: &request.profile,
+    })
+}
+
+fn executed(request: &Execute) -> Vec<u8> {
+    let (command, inside, budget) = (request.command.as_str(), request.is_inside, request.budget);
+    json(&Executed { command, inside, wait: waited(request.wait.as_ref()), budget })
+}
+
+fn typed(request: &Input) -> Vec<u8> {
+    let what = match &request.bytes {
+        InputBytes::Raw(bytes) => Bytes::Raw(bytes),
+        InputBytes::Keys(keys) => Bytes::Keys(keys),
+        InputBytes::Paste { text, enters } => Bytes::Paste { text, enters: *enters },
+    };
+    json(&Typed { what, secret: request.is_secret, wait: waited(request.wait.as_ref()), budget: request.budget })
+}
+
+impl Registry {
+    /// A caller's key as the holder's fixed-size one. The same key with another body must not be taken for the same request,
+    /// so half of it is the body's. It goes into the events, and what was typed may be a password.
+    pub(super) fn key_of(&self, key: &str, body: &[u8]) -> Key {
+        let key = key.as_bytes();
+        let mut bytes = NO_KEY;
+        bytes[..8].copy_from_slice(&self.secret.name_for(&[key])[..8]);
+        bytes[8..].copy_from_slice(&self.secret.name_for(&[key, body])[..8]);
+        bytes
+    }
+
+    pub(super) fn key_of_command(&self, request: &Execute) -> Key {
+        request.key.as_ref().map_or(NO_KEY, |key| self.key_of(key, &executed(request)))
+    }
+
+    pub(super) fn key_of_input(&self, request: &Input) -> Key {
+        request.key.as_ref().map_or(NO_KEY, |key| self.key_of(key, &typed(request)))
+    }
+
+    /// The records of a session that has just ended, once everything is in them.
+    async fn ended(&self, principal: &Principal, id: &SessionId) -> Option<std::sync::Arc<EndedSession>> {
+        if let Ok(Found::Live(handle)) = self.find(principal, id).await {
+            let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
+        }
+        match self.find(principal, id).await {
+            Ok(Found::EndedSession(past)) => Some(past),
+            Ok(Found::Live(_) | Found::Unreachable(_)) | Err(_) => None,
+        }
+    }
+
+    /// How the command of the same request ended, in a session that has ended; by the command, as a rule.
+    pub(super) async fn executed_before(
+        &self,
+        principal: &Principal,
+        request: &Execute,
+    ) -> Option<Result<Report, ActionError>> {
+        let key = request.key.as_ref().map(|_| self.key_of_command(request))?;
+        let past = self.ended(principal, &request.session).await?;
+        let earlier = past.timeline.commands.iter().rev().find(|c| is_same_name(&c.key, &key))?;
+        if earlier.key != key {
+            return Some(Err(ActionError::KeyReused { key: request.key.clone().unwrap_or_default() }));
+        }
+        let id = earlier.id;
+        let command = past.commands().into_iter().find(|c| c.id.0 == id)?;
+        let is_cut_short = command.status == CommandStatus::Terminated;
+        let ended_by = if is_cut_short { EndedBy::Exited } else { EndedBy::Ended };
+        let from = command.start_offset;
+        let range = (from, command.end_offset.map_or(from, |end| end.max(from)));
+        let waits = request.wait.is_some();
+        Some(self.retold(&past, Some(command), ended_by, range, (waits, request.budget)).await)
+    }
+
+    /// What came of the same input, in a session that has ended; by the input, as a rule.
+    pub(super) async fn typed_before(
+        &self,
+        principal: &Principal,
+        request: &Input,
+    ) -> Option<Result<Report, ActionError>> {
+        let key = request.key.as_ref().map(|_| self.key_of_input(request))?;
+        let past = self.ended(principal, &request.session).await?;
+        let (at, len) = match past.timeline.typed_with(&key)? {
+            Ok(typed) => typed,
+            Err(()) => return Some(Err(ActionError::KeyReused { key: request.key.clone().unwrap_or_default() })),
+        };
+        let end = past.timeline.scanner.position();
+        let (waits, accepted_bytes) = (request.wait.is_some(), usize::try_from(len).ok());
+        let report = self.retold(&past, None, EndedBy::Exited, (at.min(end), end), (waits, request.budget)).await;
+        Some(report.map(|report| Report { accepted_bytes, ..report }))
+    }
+
+    /// What is answered to a request that was done in a session that has ended: its output where its caller waits for that.
+    async fn retold(
+        &self,
+        past: &EndedSession,
+        command: Option<CommandView>,
+        ended_by: EndedBy,
+        (from, to): (u64, u64),
+        (waits, budget): (bool, usize),
+    ) -> Result<Report, ActionError> {
+        let view = past.view();
+        let (ended_by, output) = match waits {
+            true => (ended_by, self.text(&past.shared, from, to, view.cols, budget).await?),
+            false => (EndedBy::Accepted, TextView { from, to: from, ..TextView::default() }),
+        };
+        Ok(plain_report(view, command, ended_by, output))
+    }
+
+    /// How many bytes a viewer's input of the same number had, in a session that has ended.
+    pub(super) async fn visitor_typed_before(&self, principal: &Principal, id: &SessionId, key: &Key) -> Option<usize> {
+        let (_, len) = self.ended(principal, id).await?.timeline.typed_with(key)?.ok()?;
+        usize::try_from(len).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Requests that are known again by what a server of an earlier version has kept: these words may only grow.
+    #[test]
+    fn a_request_is_named_in_the_same_words_for_ever() {
+        let text = |words: Vec<u8>| String::from_utf8(words).expect("JSON is text");
+        let session = SessionId::parse("s0-abcdefghij").expect("an id");
+        let wait = Wait {
+            pattern: Some(regex::Regex::new("a|b").expect("a pattern")),
+            until: vec![Until::Bell, Until::Listening(Some(80))],
+            input_wanted: true,
+            quiet: Some(Duration::from_secs(9)),
+            timeout: Duration::from_millis(1500),
+        };
+        let (key, budget) = (None, 7);
+        let command = "echo \"x\"\n".to_owned();
+        let (is_inside, wait_none) = (false, None);
+        let plain = Execute { session: session.clone(), command, is_inside, wait: wait_none, key: key.clone(), budget };
+        assert_eq!(text(executed(&plain)), r#"{"command":"echo \"x\"\n","wait":null,"budget":7}"#);
+        let inside = Execute { is_inside: true, wait: Some(wait), ..plain };
+        assert_eq!(
+            text(executed(&inside)),
+            r#"{"command":"echo \"x\"\n","inside":true,"wait":{"pattern":"a|b","until":["bell","listening:80"],"input":true,"timeout_us":1500000},"budget":7}"#
+        );
+        let bytes = InputBytes::Raw(b"\xff1".to_vec());
+        let raw = Input { session, bytes, is_secret: true, wait: None, key, budget };
+        assert_eq!(text(typed(&raw)), r#"{"raw":[255,49],"secret":true,"wait":null,"budget":7}"#);
+        let bytes = InputBytes::Paste { text: "p".to_owned(), enters: true };
+        let paste = Input { bytes, ..raw };
+        assert_eq!(text(typed(&paste)), r#"{"paste":{"text":"p","enters":true},"secret":true,"wait":null,"budget":7}"#);
+        let bytes = InputBytes::Keys(crate::keys::parse("C-Up").expect("a key"));
+        let keys = Input { bytes, ..paste };
+        assert_eq!(
+            text(typed(&keys)),
+            r#"{"keys":[{"code":{"cursor":65},"ctrl":true,"meta":false,"shift":false}],"secret":true,"wait":null,"budget":7}"#
+        );
+        let create = Create { shell: Some("bash".to_owned()), cwd: Some("/é".into()), ..Create::default() };
+        assert_eq!(
+            text(created(&create)),
+            r#"{"shell":"bash","login":false,"cwd":[47,195,169],"env":[],"cols":null,"rows":null,"name":null,"owner":null,"keeps_descendants":false}"#
+        );
+    }
+}

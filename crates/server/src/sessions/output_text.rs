@@ -1,0 +1,313 @@
+//! From the journal to what is shown: text within a budget, raw bytes, the stream for a terminal.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use journal::{Offset, Read, Reader};
+
+use super::handover_echo::{self, HandoverEcho};
+use crate::action::{Omitted, TextView};
+use crate::limits::RENDER_BYTES_MAX;
+
+/// How much is read at once while lines are counted.
+const COUNT_CHUNK: usize = 256 << 10;
+
+/// A range of the journal; what retention took from its head is left out.
+pub(crate) struct Slice {
+    pub(crate) from: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Reads a range, never past `to`.
+pub(crate) fn read(reader: &Reader, from: u64, to: u64) -> std::io::Result<Slice> {
+    let mut at = from;
+    let mut slice = Slice { from, bytes: Vec::new() };
+    while at < to {
+        let want = usize::try_from(to - at).unwrap_or(usize::MAX).min(1 << 20);
+        let had = slice.bytes.len();
+        slice.bytes.resize(had + want, 0);
+        match reader.read(Offset(at), Offset(to), &mut slice.bytes[had..])? {
+            Read::Bytes(n) => {
+                slice.bytes.truncate(had + n);
+                at += n as u64;
+            }
+            Read::Gap { to: next, .. } => {
+                // Only what lies behind the gap is in one piece.
+                slice.bytes.clear();
+                at = next.0;
+                slice.from = at;
+            }
+            Read::End => {
+                slice.bytes.truncate(had);
+                break;
+            }
+        }
+    }
+    Ok(slice)
+}
+
+/// What has to be known of a range to render it, besides its bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Begins {
+    /// It has prompts in it, at which these commands were given.
+    pub(crate) echoes: Echoes,
+    /// A program had the whole screen when it began.
+    pub(crate) in_paint: bool,
+}
+
+/// Renders a range as a person would have seen it, cut to so many characters.
+pub(crate) fn text(
+    reader: &Reader,
+    from: u64,
+    to: u64,
+    cols: u16,
+    budget: usize,
+    begins: &Begins,
+) -> std::io::Result<TextView> {
+    let first = reader.first()?.0;
+    let lost = (from < first).then(|| (from, first.min(to)));
+    let from = from.max(first).min(to);
+    let mut view = if to - from <= RENDER_BYTES_MAX {
+        let mut slice = read(reader, from, to)?;
+        show_commands(&mut slice.bytes, slice.from, &begins.echoes);
+        if begins.in_paint {
+            slice.bytes.splice(0..0, *b"\x1b[?1049h");
+        }
+        let whole = terminal::render(&slice.bytes, cols);
+        if fits(&whole.text, budget) {
+            TextView {
+                head: without_slant(whole.text, &slice.bytes),
+                from: slice.from,
+                to,
+                escaped: whole.escaped,
+                unseen: terminal::unseen(&slice.bytes),
+                ..TextView::default()
+            }
+        } else {
+            head_and_tail(reader, (from, to), cols, budget, &begins.echoes)?
+        }
+    } else {
+        head_and_tail(reader, (from, to), cols, budget, &begins.echoes)?
+    };
+    if let Some((lost_from, lost_to)) = lost {
+        // Retention freed the front. The head goes too, so that one range is left out and not two; how many lines were freed
+        // is not known any more.
+        let head = std::mem::take(&mut view.head);
+        let to = match &view.omitted {
+            Some(omitted) => omitted.to,
+            None => {
+                view.tail = head;
+                lost_to
+            }
+        };
+        view.omitted = Some(Omitted { freed: lost_to - lost_from, from: lost_from, to, first_line: 0, last_line: 0 });
+        view.from = lost_from;
+    }
+    Ok(view)
+}
+
+/// With OPOST off (`stty raw`) a newline does not return to the left margin. Nothing was written on the line that it
+/// begins, so its indentation is not output.
+fn without_slant(mut text: String, bytes: &[u8]) -> String {
+    let line = text.rfind('\n').map_or(0, |i| i + 1);
+    if bytes.last() == Some(&b'\n') && text[line..].trim().is_empty() {
+        text.truncate(line);
+    }
+    text
+}
+
+fn fits(text: &str, budget: usize) -> bool {
+    text.len() <= budget || text.chars().count() <= budget
+}
+
+/// Splits in the bytes, at line ends, so that what is left out is an exact range that can be read later.
+fn head_and_tail(
+    reader: &Reader,
+    (from, to): (u64, u64),
+    cols: u16,
+    budget: usize,
+    echoes: &Echoes,
+) -> std::io::Result<TextView> {
+    let (share, half) = (budget / 2, (budget / 2).max(1) as u64);
+    let rendered = |bytes: &[u8], from| {
+        let mut bytes = bytes.to_vec();
+        show_commands(&mut bytes, from, echoes);
+        (terminal::render(&bytes, cols), terminal::unseen(&bytes))
+    };
+    let head = read(reader, from, (from + half).min(to))?;
+    let mut head_len = head.bytes.len();
+    let (head_text, mut unseen) = loop {
+        let bytes = &head.bytes[..head_len];
+        head_len = bytes.iter().rposition(|b| *b == b'\n').map_or_else(|| whole_chars(bytes), |i| i + 1);
+        let side = rendered(&bytes[..head_len], head.from);
+        match fewer(head_len, &side.0.text, share) {
+            Some(fewer) => head_len = fewer,
+            None => break side,
+        }
+    };
+    let head_end = head.from + head_len as u64;
+    let tail = read(reader, to.saturating_sub(half).max(head_end), to)?;
+    let mut tail_at = 0;
+    let (tail_text, tail_unseen) = loop {
+        let bytes = &tail.bytes[tail_at..];
+        tail_at += match bytes.iter().position(|b| *b == b'\n') {
+            Some(i) if tail.from + tail_at as u64 > head_end && i + 1 < bytes.len() => i + 1,
+            _ => bytes.iter().take(3).take_while(|b| **b & 0xc0 == 0x80).count(),
+        };
+        let side = rendered(&tail.bytes[tail_at..], tail.from + tail_at as u64);
+        match fewer(tail.bytes.len() - tail_at, &side.0.text, share) {
+            Some(fewer) => tail_at = tail.bytes.len() - fewer,
+            None => break side,
+        }
+    };
+    unseen += tail_unseen;
+    let tail_from = tail.from + tail_at as u64;
+    let lines_before = lines(reader, head.from, head_end)?;
+    let lines_omitted = lines(reader, head_end, tail_from)?;
+    Ok(TextView {
+        head: head_text.text,
+        tail: tail_text.text,
+        omitted: (tail_from > head_end).then(|| Omitted {
+            freed: 0,
+            first_line: lines_before + 1,
+            last_line: lines_before + lines_omitted.max(1),
+            from: head_end,
+            to: tail_from,
+        }),
+        from: head.from,
+        to,
+        escaped: head_text.escaped + tail_text.escaped,
+        unseen,
+    })
+}
+
+/// How many bytes of a side to try next, where the text of so many is longer than its share: a byte that is no text is shown as
+/// four characters.
+fn fewer(bytes: usize, text: &str, share: usize) -> Option<usize> {
+    let chars = text.chars().count();
+    (chars > share).then(|| (bytes * share / chars).min(bytes * 15 / 16))
+}
+
+/// The longest prefix that ends with a whole UTF-8 character.
+pub(super) fn whole_chars(bytes: &[u8]) -> usize {
+    let mut end = bytes.len();
+    for back in 1..=bytes.len().min(4) {
+        let b = bytes[bytes.len() - back];
+        if b & 0xc0 != 0x80 {
+            let needed = match b {
+                0xc0..=0xdf => 2,
+                0xe0..=0xef => 3,
+                0xf0..=0xff => 4,
+                _ => 1,
+            };
+            if needed > back {
+                end = bytes.len() - back;
+            }
+            break;
+        }
+    }
+    if end == 0 { bytes.len() } else { end }
+}
+
+/// How many line ends there are in a range.
+fn lines(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
+    let mut at = from;
+    let mut count = 0;
+    let mut buffer = vec![0; COUNT_CHUNK];
+    while at < to {
+        match reader.read(Offset(at), Offset(to), &mut buffer)? {
+            Read::Bytes(n) => {
+                count += memchr::memchr_iter(b'\n', &buffer[..n]).count() as u64;
+                at += n as u64;
+            }
+            Read::Gap { to: next, .. } => at = next.0,
+            Read::End => break,
+        }
+    }
+    Ok(count)
+}
+
+/// What a terminal should be fed: without our attested markers and without the queries that ptyd answers itself.
+/// The slice must begin and end between sequences ([`terminal::Scanner::held_from`] of the live scanner).
+pub(crate) fn stream(slice: &Slice, is_attested: impl Fn(u64, u64) -> bool, echoes: &Echoes) -> Vec<u8> {
+    let mut scanner = terminal::Scanner::new(slice.from);
+    let mut is_ours = |_: &terminal::Nonce, range: std::ops::Range<u64>| is_attested(range.start, range.end);
+    let parts = terminal::strip(&mut scanner, &slice.bytes, &mut is_ours);
+    let mut out = Vec::with_capacity(slice.bytes.len());
+    for part in parts {
+        // Where a line stands is counted with what is taken out.
+        let mut bytes = part.bytes.to_vec();
+        show_commands(&mut bytes, part.from, echoes);
+        out.extend(bytes);
+    }
+    out
+}
+
+/// Says that a range before the text was left out on request.
+pub(crate) fn say_left_out(reader: &Reader, text: &mut TextView, from: u64, to: u64) -> std::io::Result<()> {
+    let left_out = lines(reader, from, to)?;
+    let head = std::mem::take(&mut text.head);
+    let (to, last_line) = match &text.omitted {
+        // Head and tail of what was kept: the head goes too, so that one range is left out and not two.
+        Some(omitted) => (omitted.to, omitted.last_line + left_out),
+        None => {
+            text.tail = head;
+            (to, left_out.max(1))
+        }
+    };
+    let freed = reader.first()?.0.clamp(from, to) - from;
+    let (first_line, last_line) = if freed > 0 { (0, 0) } else { (1, last_line) };
+    text.omitted = Some(Omitted { freed, first_line, last_line, from, to });
+    text.from = from;
+    Ok(())
+}
+
+/// The stretches between one command's output and the next one's, with what is run there: only in them does the editor
+/// show the loader's line. The same words in a command's output are output.
+pub(crate) type Echoes = Vec<(std::ops::Range<u64>, String)>;
+
+/// Shows commands as they were given where the editor showed the loader's line; `from` is the offset of the first byte.
+fn show_commands(bytes: &mut Vec<u8>, from: u64, echoes: &Echoes) {
+    let mut at = 0;
+    let mut found = Vec::new();
+    while let Some(line) = echoes.first().and_then(|_| handover_echo::find(&bytes[at..])) {
+        let place = (from + (at + line.start) as u64, from + (at + line.end) as u64);
+        if let Some((_, given)) = echoes.iter().find(|(prompt, _)| prompt.contains(&place.0)) {
+            found.push(HandoverEcho { from: place.0, to: place.1, given: handover_echo::as_typed(given).into() });
+        }
+        at += line.end;
+    }
+    if let Cow::Owned(shown) = handover_echo::show(bytes, from, &found) {
+        *bytes = shown;
+    }
+}
+
+/// A line of text at a prompt, with the command as it was given where the editor showed the loader's line.
+pub(super) fn as_given<'a>(line: &'a str, given: &str) -> Cow<'a, str> {
+    match handover_echo::find(line.as_bytes()) {
+        Some(range) => {
+            let first = given.trim_end().lines().next().unwrap_or_default();
+            format!("{}{first}{}", &line[..range.start], &line[range.end..]).into()
+        }
+        None => line.into(),
+    }
+}
+
+/// A prompt's bytes, with the command as it was given where the editor showed the loader's line.
+pub(super) fn prompt_as_given(prompt: &[u8], given: &str) -> Vec<u8> {
+    let mut bytes = prompt.to_vec();
+    show_commands(&mut bytes, 0, &vec![(0..u64::MAX, given.to_owned())]);
+    bytes
+}
+
+/// Takes the prompt, which is the unfinished last line, from output that came while the shell was idle.
+pub(crate) fn without_prompt(text: &mut TextView) {
+    let last = if text.omitted.is_some() { &mut text.tail } else { &mut text.head };
+    let end = last.rfind('\n').map_or(0, |i| i + 1);
+    last.truncate(end);
+}
+
+/// The file that holds every byte.
+pub(crate) fn log_file(folder: &Path) -> std::path::PathBuf {
+    folder.join(journal::JOURNAL_FILE)
+}

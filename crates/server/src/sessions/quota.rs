@@ -1,0 +1,44 @@
+//! How many sessions may live, in all and of one owner: a place is taken before anything is started.
+
+use super::registry::{Registry, locked};
+use crate::action::ActionError;
+use crate::ids::SessionId;
+
+/// The place of a session that is being started, until it lives or does not.
+pub(super) struct Reservation<'a> {
+    manager: &'a Registry,
+    id: SessionId,
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        locked(&self.manager.starting).remove(&self.id);
+    }
+}
+
+impl Registry {
+    /// A place among the sessions that may live: several that are started at once do not share the last one.
+    pub(super) fn place(&self, id: &SessionId, owner: String) -> Result<Reservation<'_>, ActionError> {
+        let mut starting = locked(&self.starting);
+        let live = locked(&self.live);
+        // One that has just been started is in both.
+        let fresh = starting.iter().filter(|(id, _)| !live.contains_key(id)).map(|(_, owner)| owner.as_str());
+        let unreachable = locked(&self.unreachable);
+        let lost = unreachable.values().filter(|u| !live.contains_key(&u.id)).map(|u| u.meta.owner.as_str());
+        let owners = fresh.chain(live.values().map(|h| h.shared.meta.owner.as_str())).chain(lost);
+        let (all, owned) = owners.fold((0, 0), |(all, owned), o| (all + 1, owned + usize::from(o == owner)));
+        let (all_max, owned_max) = self.places;
+        for (what, count, limit) in
+            [("the number of live sessions", all, all_max), ("this owner's number of live sessions", owned, owned_max)]
+        {
+            if count >= limit {
+                let hint =
+                    "terminate one that is not needed (DELETE /terminals/{id}, ptyd kill), or start them with a maxAge";
+                return Err(ActionError::Limit { what, limit: limit as u64, hint });
+            }
+        }
+        starting.insert(id.clone(), owner);
+        drop((unreachable, live, starting));
+        Ok(Reservation { manager: self, id: id.clone() })
+    }
+}

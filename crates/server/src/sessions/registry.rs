@@ -1,0 +1,697 @@
+//! The handles of all live sessions: create, adopt, find, list, end. Holds its lock for one expression at a time.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use holder::spec::Spec;
+use holder::wire::Tail;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::ended_session::EndedSession;
+use super::event_log::EventLog;
+use super::holder_connection::HolderConnection;
+use super::holder_liveness::{self, Dead};
+use super::name_locks::NameLocks;
+use super::permits::{Permits, WholeReads};
+use super::processes::{self, Census};
+use super::read_cursors::ReadCursors;
+use super::retention::Retention;
+use super::session::{Ended, Request, Session, Shared, Snapshot};
+use super::session_metadata::SessionMetadata;
+use super::timeline::micros;
+use super::unreachable::Unreachable;
+use super::viewer_cursor::Published;
+use super::{adoption, cgroup_plan, create, holder_process, holder_process::HolderBinary};
+use crate::action::{
+    Action, ActionError, Happened, Limits, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
+};
+use crate::auth::named_tokens::Tokens;
+use crate::auth::principal::{Detach, Principal};
+use crate::auth::server_token::Token;
+use crate::auth::tickets::Tickets;
+use crate::config::Config;
+use crate::http::listeners::ServeError;
+use crate::ids::SessionId;
+use crate::limits;
+use crate::metrics::Metrics;
+use crate::shell::Integration;
+use crate::store::{SessionRow, Store, Wanted};
+
+/// This node: the only one until there is a cluster.
+pub(super) const NODE: u16 = 0;
+/// Ended sessions whose story is kept in memory, because they are often asked about again at once.
+const PASTS_KEPT: usize = 4;
+/// The reason of a session that ended while it was asked.
+const JUST_ENDED: &str = "it has just ended";
+
+/// A live session, from outside.
+#[derive(Debug, Clone)]
+pub(super) struct Handle {
+    pub(super) shared: Arc<Shared>,
+    pub(super) mailbox: mpsc::Sender<Request>,
+    pub(super) tail: watch::Receiver<Tail>,
+    pub(super) feed: watch::Receiver<Published>,
+    pub(super) stopping: watch::Receiver<bool>,
+    pub(super) permits: Permits,
+}
+
+impl Handle {
+    /// Asks the actor; its going means that the session has ended, or that the server stops.
+    pub(super) async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Request) -> Result<T, ActionError> {
+        let (reply, mut answer) = oneshot::channel();
+        self.mailbox.send(request(reply)).await.map_err(|_| self.why_gone())?;
+        let answer = tokio::select! {
+            biased;
+            answer = &mut answer => answer.ok(),
+            // What was sent in the moment in which the actor went lies in the mailbox for as long as we hold it.
+            () = self.mailbox.closed() => answer.try_recv().ok(),
+        };
+        answer.ok_or_else(|| self.why_gone())
+    }
+
+    /// What a caller is told when the actor has gone before it answered.
+    pub(super) fn why_gone(&self) -> ActionError {
+        if *self.stopping.borrow() || self.shared.has_faulted() {
+            return ActionError::Restarting;
+        }
+        ActionError::Ended { session: self.shared.id.clone(), reason: JUST_ENDED.to_owned() }
+    }
+
+    /// The session has ended, although its handle may be there for another moment.
+    fn is_gone(&self) -> bool {
+        self.mailbox.is_closed() && !*self.stopping.borrow() && !self.shared.has_faulted()
+    }
+
+    /// Waits until the actor has gone.
+    pub(super) async fn gone(&self) {
+        self.mailbox.closed().await;
+    }
+}
+
+/// A session that somebody may see.
+pub(super) enum Found {
+    Live(Handle),
+    /// It lives, and this server has no word with it.
+    Unreachable(Arc<Unreachable>),
+    EndedSession(Arc<EndedSession>),
+}
+
+impl Found {
+    pub(super) fn meta(&self) -> &SessionMetadata {
+        match self {
+            Self::Live(handle) => &handle.shared.meta,
+            Self::Unreachable(unreachable) => &unreachable.meta,
+            Self::EndedSession(past) => &past.shared.meta,
+        }
+    }
+}
+
+/// All sessions of this server.
+#[derive(Debug)]
+pub struct Registry {
+    folder: PathBuf,
+    pub(super) image: HolderBinary,
+    pub(super) integration: Integration,
+    pub(super) may_splice: bool,
+    /// Where profiles are.
+    pub(super) config_file: Option<PathBuf>,
+    pub(super) open_files: u64,
+    pub(super) umask: u32,
+    pub(super) journal_bytes_max: u64,
+    pub(super) soft_timeout: Duration,
+    /// What takes longer is logged.
+    pub(crate) slow_call: Duration,
+    /// What a session may use, and how long it may live, where it is not said.
+    pub(super) limits: Limits,
+    /// The same, at most.
+    pub(super) limits_max: Limits,
+    pub(super) retention: Retention,
+    /// How many sessions may live, in all and of one owner.
+    pub(super) places: (usize, usize),
+    /// The sessions that are being started, and their owners: they have their places already.
+    pub(super) starting: Mutex<HashMap<SessionId, String>>,
+    pub(super) live: Mutex<HashMap<SessionId, Handle>>,
+    pasts: Mutex<VecDeque<Arc<EndedSession>>>,
+    /// What each caller has seen of each session.
+    pub(super) read_cursors: ReadCursors,
+    /// Counts a stdio client's comings and goings, so that an old grace period ends nothing.
+    clients: Mutex<HashMap<String, u64>>,
+    /// The default session that each stdio client had last, and when that was created.
+    pub(super) defaults: Mutex<HashMap<String, (u64, SessionId)>>,
+    /// The session that each owner's idempotency key created, for as long as its folder is kept.
+    pub(super) keys: Mutex<HashMap<(String, String), SessionId>>,
+    /// One creation with the same idempotency key at a time, and one default session for each client.
+    pub(super) creating: NameLocks,
+    /// Sessions that live and with which this server has no word.
+    pub(super) unreachable: Mutex<HashMap<SessionId, Arc<Unreachable>>>,
+    /// Counts the changes of that.
+    pub(super) unreachable_changed: watch::Sender<u64>,
+    /// Whether it is known of each session that was there before this server how it stands.
+    pub(super) adoption: watch::Sender<bool>,
+    /// How often the actor of a session has panicked in a row, and when it did last.
+    pub(super) faults: Mutex<HashMap<SessionId, (u32, tokio::time::Instant)>>,
+    /// One permit for each thread that reads a whole journal.
+    pub(super) whole_reads: WholeReads,
+    store: Arc<Store>,
+    /// When the store was made again from the folders.
+    pub(super) mended: Mutex<Option<std::time::Instant>>,
+    /// Who may read from a disk that may not answer.
+    pub(super) disk_readers: Arc<tokio::sync::Semaphore>,
+    /// What sessions used when somebody asked last.
+    census: Mutex<Census>,
+    /// What names of requests are made with, so that nobody can guess from the events what was typed.
+    pub(super) secret: Token,
+    /// One-time tickets for browsers.
+    pub(crate) tickets: Arc<Tickets>,
+    /// What happens in all sessions.
+    pub(super) event_log: Arc<EventLog>,
+    /// Named tokens.
+    pub(crate) tokens: Arc<Tokens>,
+    /// Set when the server stops.
+    pub(super) stopping: watch::Sender<bool>,
+}
+
+/// A poisoned lock only means that another request failed half-way through one expression.
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Registry {
+    /// Opens the store, and begins to adopt every holder that is there and to put on record what ended meanwhile.
+    pub async fn start(config: &Config) -> Result<Arc<Self>, ServeError> {
+        // Else every session would be refused, and nobody would know why.
+        cgroup_plan::can_be_kept(&config.limits)?;
+        cgroup_plan::can_be_kept(&config.limits_max)?;
+        cgroup_plan::within(config.limits, &config.limits_max)?;
+        let folder = config.state_dir.join("sessions");
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(ServeError::at(&folder))?;
+        let place = |name: &str| config.state_dir.join(name);
+        let (path, remedy) = (place("secret"), "remove it; a request that is repeated over that is done again");
+        let secret = Token::kept(&path).map_err(|e| ServeError::unusable("the secret", &path, &e, remedy))?;
+        let (path, remedy) = (place("tokens.json"), "restore it, or remove it: then every named token is revoked");
+        let tokens = Tokens::open(&path).map_err(|e| ServeError::unusable("the named tokens", &path, &e, remedy))?;
+        let store = Store::open(&config.state_dir.join("store.db")).map_err(ServeError::at(&place("store.db")))?;
+        let manager = Arc::new(Self {
+            image: HolderBinary::prepare(&config.state_dir).map_err(ServeError::at(&config.state_dir))?,
+            integration: Integration::install(&config.state_dir)
+                .map_err(ServeError::at(&place("shell-integration")))?,
+            config_file: config.config_file.clone(),
+            may_splice: holder::splice_works(&folder),
+            open_files: raise_open_files(),
+            umask: current_umask(),
+            journal_bytes_max: config.journal_bytes_max,
+            soft_timeout: config.soft_timeout,
+            slow_call: config.slow_call,
+            limits: config.limits,
+            limits_max: config.limits_max,
+            retention: Retention {
+                age: config.retention_age,
+                bytes: config.retention_bytes,
+                free: config.retention_free,
+            },
+            places: (config.sessions_max, config.sessions_per_owner_max),
+            starting: Mutex::default(),
+            live: Mutex::default(),
+            pasts: Mutex::default(),
+            read_cursors: ReadCursors::default(),
+            clients: Mutex::default(),
+            defaults: Mutex::default(),
+            keys: Mutex::default(),
+            creating: NameLocks::default(),
+            unreachable: Mutex::default(),
+            unreachable_changed: watch::Sender::new(0),
+            adoption: watch::Sender::new(false),
+            faults: Mutex::default(),
+            whole_reads: WholeReads::default(),
+            store: Arc::new(store),
+            mended: Mutex::default(),
+            disk_readers: Arc::new(tokio::sync::Semaphore::new(limits::DISK_READERS_MAX)),
+            census: Mutex::default(),
+            secret,
+            tickets: Arc::default(),
+            event_log: Arc::default(),
+            tokens: Arc::new(tokens),
+            stopping: watch::Sender::new(false),
+            folder,
+        });
+        manager.adopt_all();
+        Ok(manager)
+    }
+
+    /// Lets every actor go; the sessions live on in their holders.
+    pub async fn stop(&self) {
+        self.stopping.send_replace(true);
+        locked(&self.live).clear();
+        let store = Arc::clone(&self.store);
+        let _ = tokio::task::spawn_blocking(move || store.flush()).await;
+    }
+
+    /// Whether [`Self::stop`] was called.
+    pub fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
+    /// Does one action. Only the dispatcher calls this.
+    pub(crate) async fn act(self: &Arc<Self>, principal: &Principal, action: Action) -> Result<Outcome, ActionError> {
+        let has_just_ended =
+            |error: &ActionError| matches!(error, ActionError::Ended { reason, .. } if reason == JUST_ENDED);
+        let result = match self.attempt(principal, action.clone()).await {
+            // The actor went before it took the request: now the session is a past one, and can be asked as such.
+            Err(error) if has_just_ended(&error) => self.attempt(principal, action).await,
+            result => result,
+        };
+        match result {
+            // A fresh default session whose start-up file exits has done the same: its records say how it ended.
+            Err(ActionError::Ended { session, reason }) if reason == JUST_ENDED => {
+                Err(self.live(principal, &session).await.map_or_else(|error| error, |handle| handle.why_gone()))
+            }
+            result => result,
+        }
+    }
+
+    async fn attempt(self: &Arc<Self>, principal: &Principal, action: Action) -> Result<Outcome, ActionError> {
+        match action {
+            Action::Create(request) => Ok(Outcome::Session(Box::new(self.create(principal, &request).await?))),
+            Action::List(list) => self.list(principal, &list).await,
+            Action::Show(id) => Ok(Outcome::Session(Box::new(self.show(principal, &id).await?))),
+            Action::Terminate(terminate) => {
+                let ended = if terminate.purges {
+                    self.purge(principal, &terminate).await
+                } else {
+                    self.terminate(principal, &terminate).await
+                };
+                ended.map(|ended| Outcome::Terminated(Box::new(ended)))
+            }
+            Action::Resize { session, cols, rows } => {
+                let handle = self.live(principal, &session).await?;
+                let (cols, rows) = create::checked_size(Some(cols), Some(rows))?;
+                handle.ask(|reply| Request::Resize { cols, rows, reply }).await??;
+                Ok(Outcome::Session(Box::new(self.live_view(&handle).await?)))
+            }
+            Action::Signal { session, target, signo } => self.signal(principal, &session, target, signo).await,
+            Action::NamedAction { session, name, key } => {
+                self.react(principal, session, &name, key).await.map(|r| Outcome::Report(Box::new(r)))
+            }
+            Action::Processes(session) => self.processes(principal, &session).await.map(Outcome::Processes),
+            Action::Environment(session) => {
+                self.environment(principal, &session).await.map(|e| Outcome::Environment(Box::new(e)))
+            }
+            Action::Signals(session) => self.signals(principal, &session).await.map(Outcome::Signals),
+            Action::Execute(execute) => self.execute(principal, execute).await.map(|r| Outcome::Report(Box::new(r))),
+            Action::Commands { session, limit, offset } => self.commands(principal, &session, limit, offset).await,
+            Action::Command { session, command, budget } => {
+                self.command(principal, &session, command, budget).await.map(|r| Outcome::Report(Box::new(r)))
+            }
+            Action::Type { session, bytes, key } => {
+                self.types(principal, &session, bytes, &key).await.map(Outcome::Typed)
+            }
+            Action::Watch { session, since } => self.watch(principal, &session, since).await,
+            Action::Ticket { place, may_write } => self.ticket(principal, place, may_write).await,
+            Action::Input(input) => self.input(principal, input).await.map(|r| Outcome::Report(Box::new(r))),
+            Action::Wait { session, wait, budget } => {
+                self.wait(principal, &session, wait, None, budget).await.map(|r| Outcome::Report(Box::new(r)))
+            }
+            Action::Output(read) => self.output(principal, &read).await.map(Outcome::Output),
+            Action::Search(search) => self.search(principal, search).await.map(Outcome::Found),
+            Action::Recording(session, version) => {
+                self.recording(principal, &session, version).await.map(Outcome::Recording)
+            }
+            Action::Screen(session) => {
+                let handle = self.live(principal, &session).await?;
+                self.screen(principal, &handle).await.map(Outcome::Screen)
+            }
+            Action::Terminal(call) => self.terminal(principal, call).await.map(|t| Outcome::Terminal(Box::new(t))),
+            Action::Events(read) => self.events(principal, read).await.map(Outcome::Events),
+            Action::Tokens => Ok(Outcome::Tokens(self.tokens.list())),
+            Action::MakeToken { name, scope, lifetime } => {
+                let tokens = Arc::clone(&self.tokens);
+                let made = on_disk(move || tokens.make(&name, scope, lifetime)).await?;
+                tracing::info!(by = %principal.name, token = %made.view.name, scope = scope.name(), "a token was made");
+                Ok(Outcome::FreshToken(made))
+            }
+            Action::RevokeToken { name } => {
+                let tokens = Arc::clone(&self.tokens);
+                let revoked = on_disk(move || tokens.revoke(&name)).await?;
+                tracing::info!(by = %principal.name, token = %revoked.name, "a token was revoked");
+                Ok(Outcome::Token(revoked))
+            }
+        }
+    }
+
+    // ---- beginning ----
+
+    /// The first prompt, or the moment after which a session is told to be `creating`.
+    pub(super) async fn first_prompt(&self, handle: &Handle) {
+        let _ = tokio::time::timeout(limits::CREATE_WAIT, handle.ask(Request::Prompt)).await;
+    }
+
+    /// Starts a session. Its caller may go meanwhile: what was begun is brought to its end all the same.
+    pub(super) async fn launch(self: &Arc<Self>, id: &SessionId, spec: &Spec) -> Result<Handle, ActionError> {
+        let (manager, id, spec) = (Arc::clone(self), id.clone(), Arc::new(spec.clone()));
+        let launched = tokio::spawn(async move { manager.launch_now(&id, &spec).await });
+        launched.await.unwrap_or_else(|e| Err(ActionError::Internal { why: e.to_string() }))
+    }
+
+    async fn launch_now(self: &Arc<Self>, id: &SessionId, spec: &Arc<Spec>) -> Result<Handle, ActionError> {
+        let _place = self.place(id, SessionMetadata::decode(&spec.meta).owner)?;
+        let folder = self.folder.join(id.as_str());
+        let started = {
+            let (manager, id, spec, folder) = (Arc::clone(self), id.clone(), Arc::clone(spec), folder.clone());
+            on_disk(move || {
+                cgroup_plan::make(&spec, &id).map_err(|e| adoption::start_error("its control group", &e))?;
+                holder_process::start(&manager.image, &folder, &spec)
+                    .map_err(|e| adoption::start_error("its holder", &e))
+            })
+        };
+        let result = match started.await {
+            Ok((stream, mut holder)) => {
+                let started = holder.id().and_then(holder_liveness::identity);
+                let taken = self.take_on(id, folder.clone(), HolderConnection::new(stream)).await;
+                if taken.is_err() {
+                    // One that does not greet may live on, and with it a shell that nobody would ever find again.
+                    let _ = holder.kill().await;
+                    let id = id.clone();
+                    let sweep = move || started.map(|started| holder_liveness::sweep(&id, Dead::known(started)));
+                    let _ = tokio::task::spawn_blocking(sweep).await;
+                } else {
+                    tokio::spawn(holder_process::reap(holder));
+                }
+                if let Ok(handle) = &taken {
+                    self.event_log.notify(&handle.shared, Happened::Created);
+                }
+                taken
+            }
+            Err(e) => Err(e),
+        };
+        if result.is_err() {
+            let (spec, folder) = (Arc::clone(spec), folder.clone());
+            let removed = move || {
+                cgroup_plan::remove(&spec);
+                let _ = std::fs::remove_dir_all(&folder);
+            };
+            let _ = tokio::task::spawn_blocking(removed).await;
+        }
+        result
+    }
+
+    pub(super) fn actor_ended(&self, session: &Session) {
+        if session.is_over() {
+            cgroup_plan::remove(&session.shared.spec);
+            let ended_us = session.timeline.exit.map_or_else(|| micros(SystemTime::now()), |(_, _, us)| us);
+            self.store.put_session(row(&session.shared, Some(ended_us)));
+        }
+        locked(&self.live).remove(&session.shared.id);
+        self.read_cursors.has_ended(&session.shared.id);
+    }
+
+    // ---- finding ----
+
+    pub(super) fn folder(&self) -> &std::path::Path {
+        &self.folder
+    }
+
+    /// How many sessions live, how many of them wait for the disk, and how many have ended and are kept; what is not known is
+    /// left out.
+    pub(crate) async fn counts(&self) -> Vec<(&'static str, usize)> {
+        let live = locked(&self.live).len();
+        let ended = self.history(|store| store.ended(&Wanted::default())).await;
+        [("live", Ok(live)), ("stalled", Ok(self.stalled())), ("ended", ended.map(|(_, total)| total))]
+            .into_iter()
+            .filter_map(|(state, count)| Some((state, count.ok()?)))
+            .collect()
+    }
+
+    /// What is counted.
+    pub(crate) fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.event_log.metrics)
+    }
+
+    pub(super) fn is_live(&self, id: &SessionId) -> bool {
+        locked(&self.live).contains_key(id) || locked(&self.unreachable).contains_key(id)
+    }
+
+    /// Its folder is gone.
+    pub(super) fn forget_past(&self, id: &SessionId) {
+        locked(&self.pasts).retain(|past| past.shared.id != *id);
+    }
+
+    pub(super) fn handles(&self) -> Vec<Handle> {
+        locked(&self.live).values().cloned().collect()
+    }
+
+    /// A session that this caller may see, living or past; a foreign one does not exist.
+    pub(super) async fn find(&self, principal: &Principal, id: &SessionId) -> Result<Found, ActionError> {
+        if self.is_stopping() {
+            return Err(ActionError::Restarting);
+        }
+        let mut found = self.present(id);
+        if found.is_none() && !*self.adoption.borrow() {
+            self.adopted().await;
+            found = self.present(id);
+        }
+        if let Some(found) = found {
+            return if may_see(principal, found.meta()) { Ok(found) } else { Err(self.unknown(principal, id)) };
+        }
+        match self.past(id).await? {
+            Some(past) if may_see(principal, &past.shared.meta) => Ok(Found::EndedSession(past)),
+            _ => Err(self.unknown(principal, id)),
+        }
+    }
+
+    /// A session that lives, as far as this server knows.
+    fn present(&self, id: &SessionId) -> Option<Found> {
+        let live = locked(&self.live).get(id).cloned();
+        let live = live.filter(|h| !h.is_gone()).map(Found::Live);
+        live.or_else(|| locked(&self.unreachable).get(id).cloned().map(Found::Unreachable))
+    }
+
+    /// The same for whoever only reads what is on disk.
+    pub(super) async fn find_to_read(&self, principal: &Principal, id: &SessionId) -> Result<Found, ActionError> {
+        match self.find(principal, id).await? {
+            Found::Unreachable(unreachable) => Ok(Found::EndedSession(self.story_of(&unreachable).await?)),
+            found => Ok(found),
+        }
+    }
+
+    pub(super) async fn live(&self, principal: &Principal, id: &SessionId) -> Result<Handle, ActionError> {
+        match self.find(principal, id).await? {
+            Found::Live(handle) => Ok(handle),
+            Found::Unreachable(unreachable) => Err(unreachable.error()),
+            Found::EndedSession(past) => Err(ActionError::Ended { session: id.clone(), reason: reason(&past.view()) }),
+        }
+    }
+
+    /// A session that has ended, if it is one. For want of descriptors nobody can tell, and that is an error.
+    pub(super) async fn past(&self, id: &SessionId) -> Result<Option<Arc<EndedSession>>, ActionError> {
+        if let Some(past) = locked(&self.pasts).iter().find(|p| p.shared.id == *id) {
+            return Ok(Some(Arc::clone(past)));
+        }
+        let folder = self.folder.join(id.as_str());
+        let (id, store) = (id.clone(), Arc::clone(&self.store));
+        let past = match tokio::task::spawn_blocking(move || EndedSession::load(&id, &folder, &store)).await {
+            Ok(Ok(past)) => Arc::new(past),
+            Ok(Err(e)) if holder_process::is_passing(&e) => {
+                return Err(ActionError::Exhausted { why: format!("the session's records: {e}") });
+            }
+            Ok(Err(_)) | Err(_) => return Ok(None),
+        };
+        let mut pasts = locked(&self.pasts);
+        // Whoever removes its folder forgets it afterwards, and waits for this lock.
+        if !past.shared.folder.exists() {
+            return Ok(None);
+        }
+        pasts.truncate(PASTS_KEPT - 1);
+        pasts.push_front(Arc::clone(&past));
+        Ok(Some(past))
+    }
+
+    fn unknown(&self, principal: &Principal, id: &SessionId) -> ActionError {
+        /// Enough to find the one that was meant.
+        const NAMED_MAX: usize = 8;
+        let mut live: Vec<String> =
+            self.handles()
+                .iter()
+                .filter(|h| may_see(principal, &h.shared.meta))
+                .map(|h| {
+                    h.shared.meta.name.as_ref().map_or_else(
+                        || h.shared.id.to_string(),
+                        |n| format!("{} ({})", h.shared.id, api::quote::line(n)),
+                    )
+                })
+                .collect();
+        live.sort();
+        live.truncate(NAMED_MAX);
+        ActionError::NoSession { id: id.to_string(), live: Some(live) }
+    }
+
+    pub(super) async fn live_view(&self, handle: &Handle) -> Result<SessionView, ActionError> {
+        let Snapshot { mut view, holder_pid, .. } = handle.ask(Request::Look).await?;
+        self.count_usage([(&mut view, holder_pid)].into_iter()).await;
+        Ok(view)
+    }
+
+    /// Looks up what the processes of these sessions use.
+    pub(super) async fn count_usage<'a>(&self, views: impl Iterator<Item = (&'a mut SessionView, u32)>) {
+        let (views, holders): (Vec<_>, Vec<_>) = views.filter(|(v, _)| v.status != SessionStatus::Terminated).unzip();
+        let looked = processes::look(holders.clone()).await;
+        let mut census = locked(&self.census);
+        for ((view, holder), all) in views.into_iter().zip(holders).zip(looked) {
+            view.usage = census.usage(holder, &all);
+        }
+    }
+
+    pub(super) async fn show(&self, principal: &Principal, id: &SessionId) -> Result<SessionView, ActionError> {
+        match self.find(principal, id).await? {
+            Found::EndedSession(past) => Ok(past.view()),
+            Found::Unreachable(unreachable) => Ok(unreachable.view()),
+            Found::Live(handle) => self.live_view(&handle).await,
+        }
+    }
+
+    /// The newest ended default session of a client.
+    pub(super) async fn last_default(&self, client: &str) -> Option<Arc<EndedSession>> {
+        let (_, id) = locked(&self.defaults).get(client).cloned()?;
+        self.past(&id).await.ok()?
+    }
+
+    pub(super) fn store(&self) -> Arc<Store> {
+        Arc::clone(&self.store)
+    }
+
+    // ---- ending ----
+
+    pub(super) async fn terminate(
+        &self,
+        principal: &Principal,
+        request: &Terminate,
+    ) -> Result<TerminatedView, ActionError> {
+        match self.find(principal, &request.session).await? {
+            Found::EndedSession(past) => {
+                Ok(TerminatedView { session: past.view(), killed: 0, left: 0, was_over: true, freed_bytes: None })
+            }
+            Found::Unreachable(unreachable) => self.end_unreachable(&unreachable, request).await,
+            Found::Live(handle) => {
+                let signo = if request.force { sys::signal::KILL } else { request.signo.unwrap_or(sys::signal::HUP) };
+                let ended = self.end(&handle, signo, request.grace.unwrap_or(limits::TERMINATE_GRACE)).await?;
+                let session = self.show(principal, &request.session).await?;
+                Ok(TerminatedView {
+                    session,
+                    killed: ended.killed,
+                    left: ended.left,
+                    was_over: false,
+                    freed_bytes: None,
+                })
+            }
+        }
+    }
+
+    /// Ends a session and waits until nothing of it is left and its actor has put it on record. By KILL it is ended for certain,
+    /// also where its holder does not answer.
+    pub(super) async fn end(&self, handle: &Handle, signo: i32, grace: Duration) -> Result<Ended, ActionError> {
+        let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
+        let asked = handle.ask(|reply| Request::Terminate { signo, grace_ms, reply }).await;
+        if self.is_stopping() {
+            return Err(ActionError::Restarting);
+        }
+        let ended = match asked {
+            Ok(Ok(ended)) => ended,
+            Ok(Err(ActionError::Unreachable { .. })) if signo == sys::signal::KILL => self.force(handle).await?,
+            Ok(Err(error)) => return Err(error),
+            Err(_) => Ended { killed: 0, left: 0 },
+        };
+        if tokio::time::timeout(limits::HOLDER_LEAVES, handle.mailbox.closed()).await.is_ok() {
+            return Ok(ended);
+        }
+        let why = "it was ended, and its holder has not left yet: it may wait for the disk".to_owned();
+        match signo == sys::signal::KILL {
+            true => self.force(handle).await,
+            false => Err(ActionError::Unreachable { session: handle.shared.id.clone(), why }),
+        }
+    }
+
+    async fn force(&self, handle: &Handle) -> Result<Ended, ActionError> {
+        let ended = self.kill_holder(&handle.shared.id, &handle.shared.folder, None).await?;
+        let _ = tokio::time::timeout(limits::HOLDER_LEAVES, handle.mailbox.closed()).await;
+        Ok(ended)
+    }
+
+    /// A stdio client has gone: its sessions end after their grace period.
+    pub fn client_gone(self: &Arc<Self>, client: &str, detach: Detach) {
+        let seen = {
+            let mut clients = locked(&self.clients);
+            let count = clients.entry(client.to_owned()).or_default();
+            *count += 1;
+            *count
+        };
+        let Detach::After(grace) = detach else { return };
+        let (manager, client) = (Arc::clone(self), client.to_owned());
+        tokio::spawn(async move {
+            tokio::time::sleep(grace).await;
+            if locked(&manager.clients).get(&client) != Some(&seen) {
+                return;
+            }
+            locked(&manager.clients).remove(&client);
+            locked(&manager.defaults).remove(&client);
+            for handle in manager.handles().into_iter().filter(|h| h.shared.meta.client.as_ref() == Some(&client)) {
+                tracing::info!(session = %handle.shared.id, "its client has gone");
+                let _ = manager.end(&handle, sys::signal::HUP, limits::TERMINATE_GRACE).await;
+            }
+        });
+    }
+
+    /// Whether this client was here since the server started.
+    pub(super) fn knows_client(&self, client: &str) -> bool {
+        locked(&self.clients).contains_key(client)
+    }
+
+    /// A stdio client is there (again): its sessions stay.
+    pub fn client_here(&self, client: &str) {
+        *locked(&self.clients).entry(client.to_owned()).or_default() += 1;
+    }
+}
+
+/// Does what waits for the disk where it holds nobody up, and to its end even when its caller goes.
+pub(super) async fn on_disk<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ActionError> + Send + 'static,
+) -> Result<T, ActionError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|e| Err(ActionError::Internal { why: e.to_string() }))
+}
+
+pub(super) fn may_see(principal: &Principal, meta: &SessionMetadata) -> bool {
+    principal.is_admin() || meta.owner == principal.name
+}
+
+pub(super) fn row(shared: &Shared, ended_us: Option<u64>) -> SessionRow {
+    SessionRow {
+        id: shared.id.to_string(),
+        owner: shared.meta.owner.clone(),
+        name: shared.meta.name.clone(),
+        created_us: shared.meta.created_us,
+        ended_us,
+        key: shared.meta.key.clone(),
+    }
+}
+
+/// How a session ended, in words.
+pub(super) fn reason(view: &SessionView) -> String {
+    view.exit.as_ref().map_or_else(|| "unknown".to_owned(), |e| e.reason.clone())
+}
+
+/// Every session costs the server a few descriptors; gives the soft limit as it was, for the shells.
+fn raise_open_files() -> u64 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    limit.current.unwrap_or(0)
+}
+
+/// Read from /proc, because umask(2) can only be read by setting it.
+fn current_umask() -> u32 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("Umask:"));
+    line.and_then(|v| u32::from_str_radix(v.trim(), 8).ok()).unwrap_or(0o022)
+}

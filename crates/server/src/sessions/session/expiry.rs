@@ -1,0 +1,90 @@
+//! When a session has lived long enough: nothing happened in it for its `inactivityTimeout`, or it has reached its `maxAge`.
+//!
+//! A command that runs is never inactive. A quiet session costs one deadline and no timer besides. The monotonic clock
+//! decides; the wall clock only tells a server that adopts a session how much of its time has passed.
+
+use std::time::Duration;
+
+use super::*;
+use crate::action::{Limit, Limits};
+
+/// When it is asked again to end, should its holder not have heard it.
+const ASK_AGAIN: Duration = Duration::from_secs(30);
+
+/// How long a session may live, and how far it is.
+#[derive(Debug)]
+pub(super) struct Expiry {
+    inactivity: Option<Duration>,
+    /// It has been quiet for long enough then.
+    quiet_at: Option<Instant>,
+    /// It is old enough then.
+    old_at: Option<Instant>,
+    /// Its end was asked for, and will be again then.
+    again_at: Option<Instant>,
+    /// Something ran when it was looked at last.
+    was_busy: bool,
+}
+
+impl Expiry {
+    pub(super) fn of(shared: &Shared) -> Self {
+        let Limits { inactivity, max_age, .. } = shared.meta.limits;
+        let old_at = max_age.map(|age| Instant::now() + age.saturating_sub(since(shared.meta.created_us)));
+        Self { inactivity, quiet_at: None, old_at, again_at: None, was_busy: false }
+    }
+
+    /// Something happened that counts.
+    pub(super) fn touch(&mut self) {
+        self.quiet_at = self.inactivity.map(|time| Instant::now() + time);
+    }
+
+    /// The session is as it was left at this time, by an earlier server too.
+    pub(super) fn quiet_since(&mut self, us: u64) {
+        self.quiet_at = self.inactivity.map(|time| Instant::now() + time.saturating_sub(since(us)));
+    }
+
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        let quiet_at = self.quiet_at.filter(|_| !self.was_busy);
+        self.again_at.or_else(|| [quiet_at, self.old_at].into_iter().flatten().min())
+    }
+}
+
+fn since(us: u64) -> Duration {
+    Duration::from_micros(micros(SystemTime::now()).saturating_sub(us))
+}
+
+impl Session {
+    /// Whether somebody may be waiting for what runs, a start-up file included.
+    fn is_busy(&self) -> bool {
+        self.timeline.current.is_some() || !matches!(self.foreground(), Foreground::Idle | Foreground::Stopped)
+    }
+
+    /// Ends the session when its time has come, as if somebody had asked for it, and says why.
+    pub(super) fn check_expiry(&mut self) {
+        if (self.life.inactivity, self.life.old_at, self.life.again_at) == (None, None, None) {
+            return;
+        }
+        if self.is_replaying || self.timeline.exit.is_some() {
+            self.life.again_at = None;
+            (self.life.quiet_at, self.life.old_at) = (None, self.life.old_at.filter(|_| self.is_replaying));
+            return;
+        }
+        let is_busy = self.is_busy();
+        if std::mem::replace(&mut self.life.was_busy, is_busy) && !is_busy {
+            self.life.touch();
+        }
+        let now = Instant::now();
+        if self.life.next_at().is_none_or(|at| now < at) {
+            return;
+        }
+        if self.life.again_at.is_none() {
+            let is_old = self.life.old_at.is_some_and(|at| now >= at);
+            let limit = if is_old { Limit::MaxAge } else { Limit::InactivityTimeout };
+            self.hit(limit, self.timeline.current, 1);
+        }
+        self.life.again_at = Some(now + ASK_AGAIN);
+        let (reply, _) = oneshot::channel();
+        let grace_ms = u32::try_from(limits::TERMINATE_GRACE.as_millis()).unwrap_or(u32::MAX);
+        let signo = sys::signal::HUP;
+        self.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
+    }
+}

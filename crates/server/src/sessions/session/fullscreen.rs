@@ -1,0 +1,75 @@
+//! Which output is the paint of a full-screen program, and no text.
+
+use std::ops::Range;
+
+/// What is painted on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Painted {
+    /// The alternate screen, which goes with its program.
+    Alternate,
+    /// The main one, where the paint stays.
+    Main {
+        /// The process group that paints.
+        painter: u32,
+    },
+}
+
+/// The stretches of paint in a session's output.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Fullscreen {
+    /// All output from this offset on.
+    now: Option<(u64, Painted)>,
+    /// The newest stretch that is over: every byte but the last ones.
+    last: Option<(Range<u64>, Painted)>,
+}
+
+impl Fullscreen {
+    /// Output up to `end` was read; `main_from` is where the main screen's paint began, if there is any.
+    pub(super) fn heard(
+        &mut self,
+        end: u64,
+        is_alternate: bool,
+        main_from: Option<u64>,
+        group: impl FnOnce() -> Option<u32>,
+    ) {
+        let canvas = match (main_from, self.now) {
+            (Some(_), Some((_, Painted::Main { painter }))) => Some(Painted::Main { painter }),
+            (Some(_), _) => Some(Painted::Main { painter: group().unwrap_or_default() }),
+            (None, _) => is_alternate.then_some(Painted::Alternate),
+        };
+        let Some(canvas) = canvas else {
+            if let Some((from, canvas)) = self.now.take() {
+                self.last = Some((from..end, canvas));
+            }
+            return;
+        };
+        let from = self.now.map(|(from, _)| from).or(main_from).unwrap_or(end);
+        self.now = Some((from, canvas));
+    }
+
+    /// Another group has the terminal: if it was the main screen that was painted, nobody does that any more.
+    pub(super) fn is_left_to(&mut self, group: u32) -> bool {
+        let is_left = matches!(self.now, Some((_, Painted::Main { painter })) if painter != group);
+        self.now = self.now.filter(|_| !is_left);
+        is_left
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.now.is_some()
+    }
+
+    /// Whether all output from this offset on is paint.
+    pub(crate) fn covers(&self, from: u64) -> bool {
+        self.now.is_some_and(|(begins, _)| from >= begins)
+    }
+
+    /// Where the main screen's paint begins.
+    pub(crate) fn main_from(&self) -> Option<u64> {
+        self.now.and_then(|(from, canvas)| matches!(canvas, Painted::Main { .. }).then_some(from))
+    }
+
+    /// What was painted on at this offset, if that is over.
+    pub(crate) fn was_at(&self, offset: u64) -> Option<Painted> {
+        self.last.as_ref().filter(|(range, _)| range.contains(&offset)).map(|(_, canvas)| *canvas)
+    }
+}

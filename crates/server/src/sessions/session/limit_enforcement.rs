@@ -1,0 +1,348 @@
+//! What the session does when it runs into one of its limits: it says so, and ends what went beyond.
+//!
+//! ```text
+//! time, CPU or output is used up: INT to the foreground, TERM to what is meant ── grace ──► INT, KILL ── grace ──► the session ends
+//! memory, processes:              the kernel has killed or refused already; it is counted and said
+//! the output's rate:              the holder lets the program wait, and says so
+//! ```
+//! What the limit of a command's time or output means is what that command started; CPU time is everybody's but the
+//! shell's.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use sys::process::Stat;
+
+use super::super::processes;
+use super::super::timeline::Hit;
+use super::*;
+use crate::action::{Limit, Limits};
+
+/// How often a session that may use only so much is looked at while a command runs.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// The interrupt goes by way of the holder. A child that a TERM ended before it would leave it to the shell at its next prompt,
+/// where it takes the next command's line.
+const INTERRUPT_ALONE: Duration = Duration::from_millis(50);
+/// Linux counts time for /proc in hundredths of a second on every architecture (USER_HZ).
+const US_PER_TICK: u64 = 10_000;
+/// And while none does: jobs in the background use something too.
+const LOOK_WHEN_IDLE: Duration = Duration::from_secs(5);
+
+/// A session's limits, and how far it is from them.
+#[derive(Debug)]
+pub(crate) struct LimitEnforcer {
+    limits: Limits,
+    group: Option<sys::cgroup::Group>,
+    /// What the group had counted when it was looked at last.
+    counts: sys::cgroup::Counts,
+    /// The command that is measured, since when, and where its output began.
+    command: Option<(u32, Instant, u64)>,
+    /// Microseconds that had been used when the newest command began.
+    cpu_from_us: u64,
+    /// How far the ending of what went beyond is, what it is for, and when it goes on.
+    ending: Option<(Step, Limit, Instant)>,
+    /// What got TERM, and when what is left of it gets KILL, even if its command has ended by then.
+    doomed: Option<(HashSet<Identity>, Instant)>,
+    /// What was there when the last command had ended, jobs in the background, and their process groups: they are not the
+    /// next command's.
+    earlier: HashSet<Identity>,
+    earlier_groups: HashSet<u32>,
+    /// What happened before this server came has not been looked at.
+    is_fresh: bool,
+    look_at: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Terminate,
+    Kill,
+    EndSession,
+}
+
+impl LimitEnforcer {
+    /// `None` for a session that nothing has to be looked after.
+    pub(crate) fn of(shared: &Shared) -> Option<Box<Self>> {
+        let limits = shared.meta.limits;
+        // What others keep, and what has a clock of its own.
+        let Limits { open_files, output_rate, inactivity, max_age, .. } = limits;
+        let is_watched = limits != Limits { open_files, output_rate, inactivity, max_age, ..Limits::default() };
+        let group = super::super::cgroup_plan::group(&shared.spec);
+        is_watched.then(|| {
+            let limit_enforcer = Self {
+                limits,
+                group,
+                counts: sys::cgroup::Counts::default(),
+                command: None,
+                cpu_from_us: 0,
+                ending: None,
+                doomed: None,
+                earlier: HashSet::new(),
+                earlier_groups: HashSet::new(),
+                is_fresh: true,
+                look_at: Some(Instant::now()),
+            };
+            Box::new(limit_enforcer)
+        })
+    }
+
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        let ending = self.ending.map(|(.., at)| at);
+        let doom = self.doomed.as_ref().map(|(_, at)| *at);
+        [self.look_at, self.deadline(), ending, doom].into_iter().flatten().min()
+    }
+
+    /// When the command that runs has run long enough.
+    fn deadline(&self) -> Option<Instant> {
+        let (_, since, _) = self.command?;
+        self.limits.command_time.filter(|_| self.ending.is_none()).map(|time| since + time)
+    }
+
+    /// What is there now, but for the shell, was there before the next command.
+    fn note_earlier<'a>(&mut self, all: impl Iterator<Item = &'a Stat>) {
+        (self.earlier, self.earlier_groups) = all.map(|s| ((s.pid, s.start_ticks), s.pgrp)).unzip();
+    }
+
+    /// Whether each of these, parents before children, was there before the command or comes of what was.
+    fn are_earlier(&self, all: &[Stat]) -> Vec<bool> {
+        let mut spared = HashSet::new();
+        let is_earlier = |s: &Stat| {
+            let is_earlier = self.earlier.contains(&(s.pid, s.start_ticks))
+                || self.earlier_groups.contains(&s.pgrp)
+                || spared.contains(&s.ppid);
+            if is_earlier {
+                spared.insert(s.pid);
+            }
+            is_earlier
+        };
+        all.iter().map(is_earlier).collect()
+    }
+}
+
+impl Session {
+    /// Looks whether a limit was reached, and goes on with ending what went beyond one.
+    pub(super) fn check_limits(&mut self) {
+        if self.is_replaying {
+            return;
+        }
+        let current = self.timeline.current;
+        if let (Some((id, ..)), None) = (self.limit_enforcer.as_ref().and_then(|s| s.command), current) {
+            // Its end was not attested.
+            self.end_limits(id);
+        }
+        let Some(mut limit_enforcer) = self.limit_enforcer.take() else { return };
+        let now = Instant::now();
+        if std::mem::take(&mut limit_enforcer.is_fresh) {
+            self.take_over_limits(&mut limit_enforcer);
+        }
+        if let Some(id) = current.filter(|id| limit_enforcer.command.is_none_or(|(known, ..)| known != *id)) {
+            self.count(&mut limit_enforcer);
+            // A job in the background may be about to be ended, and the new command has nothing to do with it.
+            limit_enforcer.ending = None;
+            limit_enforcer.command = Some((id, self.begun_at(id, now), self.timeline.scanner.position()));
+            limit_enforcer.look_at = Some(now);
+            limit_enforcer.cpu_from_us = self.cpu_used(&limit_enforcer);
+        }
+        if limit_enforcer.look_at.is_some_and(|at| now >= at) {
+            self.count(&mut limit_enforcer);
+            self.check_cpu(&mut limit_enforcer, now);
+            // Between two of its children only the shell itself can be interrupted. While it has the terminal itself it may
+            // be at its prompt already, where an interrupt would take the next command's line.
+            let shell = sys::process::stat(self.timeline.shell_pid);
+            if limit_enforcer.ending.is_some()
+                && shell.is_some_and(|s| s.foreground_group.is_some_and(|group| group != s.pgrp))
+            {
+                self.interrupt(Target::Process(self.timeline.shell_pid));
+            }
+            let is_sampled = limit_enforcer.group.is_some()
+                || limit_enforcer.limits.cpu.is_some()
+                || limit_enforcer.ending.is_some();
+            let pace = if current.is_some() || limit_enforcer.ending.is_some() { LOOK_EVERY } else { LOOK_WHEN_IDLE };
+            limit_enforcer.look_at = is_sampled.then(|| now + pace);
+        }
+        if limit_enforcer.deadline().is_some_and(|at| now >= at) {
+            self.exceeded(&mut limit_enforcer, Limit::CommandSeconds, now);
+        }
+        if let (Some((id, _, at)), Some(most)) = (limit_enforcer.command, limit_enforcer.limits.output) {
+            let from = self.timeline.command(id).and_then(|c| c.start).unwrap_or(at);
+            if self.timeline.scanner.position().saturating_sub(from) > most && limit_enforcer.ending.is_none() {
+                self.exceeded(&mut limit_enforcer, Limit::OutputMb, now);
+            }
+        }
+        self.go_on_stopping(&mut limit_enforcer, now);
+        if let Some((doomed, _)) = limit_enforcer.doomed.take_if(|(_, at)| now >= *at) {
+            self.kill_what_is_left(doomed);
+        }
+        self.limit_enforcer = Some(limit_enforcer);
+    }
+
+    /// A command has ended: what the kernel did to it belongs to its result, and what is left was there before the next.
+    pub(super) fn end_limits(&mut self, id: u32) {
+        if self.is_replaying {
+            return;
+        }
+        let Some(mut limit_enforcer) = self.limit_enforcer.take() else { return };
+        let (since, at) = limit_enforcer.command.map_or_else(|| (Instant::now(), 0), |(_, since, at)| (since, at));
+        limit_enforcer.command = Some((id, since, at));
+        self.count(&mut limit_enforcer);
+        limit_enforcer.command = None;
+        // What was used by a command that was ended for it must not be counted once more.
+        if limit_enforcer.ending.take().is_some() {
+            limit_enforcer.cpu_from_us = self.cpu_used(&limit_enforcer);
+        }
+        limit_enforcer.note_earlier(self.all_but_the_shell().iter());
+        self.limit_enforcer = Some(limit_enforcer);
+    }
+
+    /// What happened while no server looked. A group counts from its beginning, and what is on record was told.
+    fn take_over_limits(&mut self, limit_enforcer: &mut LimitEnforcer) {
+        let told = |limit| self.timeline.hits.iter().filter(|h| h.limit == limit).map(|h| h.count).sum();
+        (limit_enforcer.counts.oom_kills, limit_enforcer.counts.forks_refused) =
+            (told(Limit::MemoryMb), told(Limit::Processes));
+        let accepted_us = self.timeline.current.and_then(|id| self.timeline.command(id)).map(|c| c.accepted_us);
+        let boot_us = micros(SystemTime::now()).saturating_sub(sys::time::since_boot_us());
+        // What started before the command that runs was accepted is not of that command.
+        let before = accepted_us.map_or(u64::MAX, |us| us.saturating_sub(boot_us) / US_PER_TICK);
+        limit_enforcer.note_earlier(self.all_but_the_shell().iter().filter(|s| s.start_ticks < before));
+    }
+
+    fn all_but_the_shell(&self) -> Vec<Stat> {
+        let mut all = processes::tree(self.timeline.holder_pid);
+        all.retain(|s| s.pid != self.timeline.shell_pid && s.state != b'Z');
+        all
+    }
+
+    /// A command that runs on from the time of an earlier server began then.
+    fn begun_at(&self, id: u32, now: Instant) -> Instant {
+        let accepted_us = self.timeline.command(id).map_or(0, |c| c.accepted_us);
+        let age = Duration::from_micros(micros(SystemTime::now()).saturating_sub(accepted_us));
+        now.checked_sub(age).unwrap_or(now)
+    }
+
+    /// What the kernel did since it was looked at last.
+    fn count(&mut self, limit_enforcer: &mut LimitEnforcer) {
+        let Some(group) = &limit_enforcer.group else { return };
+        let counts = group.counts();
+        let killed = counts.oom_kills.saturating_sub(limit_enforcer.counts.oom_kills);
+        let refused = counts.forks_refused.saturating_sub(limit_enforcer.counts.forks_refused);
+        limit_enforcer.counts = counts;
+        let command = limit_enforcer.command.map(|(id, ..)| id);
+        self.hit(Limit::MemoryMb, command, killed);
+        self.hit(Limit::Processes, command, refused);
+    }
+
+    fn check_cpu(&mut self, limit_enforcer: &mut LimitEnforcer, now: Instant) {
+        let Some(most) = limit_enforcer.limits.cpu.filter(|_| limit_enforcer.ending.is_none()) else { return };
+        let used = self.cpu_used(limit_enforcer).saturating_sub(limit_enforcer.cpu_from_us);
+        if Duration::from_micros(used) > most {
+            self.exceeded(limit_enforcer, Limit::CpuSeconds, now);
+        }
+    }
+
+    /// Microseconds on processors, of all that ever ran in here.
+    fn cpu_used(&self, limit_enforcer: &LimitEnforcer) -> u64 {
+        let in_group = limit_enforcer.group.as_ref().and_then(|group| group.counts().cpu_us);
+        in_group.unwrap_or_else(|| processes::cpu_us(self.timeline.holder_pid))
+    }
+
+    fn exceeded(&mut self, limit_enforcer: &mut LimitEnforcer, limit: Limit, now: Instant) {
+        let command = limit_enforcer.command.map(|(id, ..)| id);
+        // An earlier server may have told of it and not come to its end.
+        let is_told =
+            command.is_some() && self.timeline.hits.iter().any(|h| (h.limit, Some(h.command)) == (limit, command));
+        if !is_told {
+            self.hit(limit, command, 1);
+        }
+        self.interrupt(Target::Foreground);
+        limit_enforcer.look_at = Some(now + LOOK_EVERY);
+        let at = now + INTERRUPT_ALONE;
+        limit_enforcer.doomed = Some((self.those_meant(limit_enforcer, limit), at + limits::TERMINATE_GRACE));
+        limit_enforcer.ending = Some((Step::Terminate, limit, at));
+    }
+
+    fn go_on_stopping(&mut self, limit_enforcer: &mut LimitEnforcer, now: Instant) {
+        let Some((step, limit, _)) = limit_enforcer.ending.filter(|(.., at)| now >= *at) else { return };
+        match step {
+            Step::Terminate => {
+                let at = now + limits::TERMINATE_GRACE;
+                let meant = self.those_meant(limit_enforcer, limit);
+                signal_all(&meant, sys::signal::TERM);
+                limit_enforcer.doomed = Some((meant, at));
+                limit_enforcer.ending = Some((Step::Kill, limit, at));
+            }
+            Step::Kill => {
+                signal_all(&self.those_meant(limit_enforcer, limit), sys::signal::KILL);
+                limit_enforcer.ending = Some((Step::EndSession, limit, now + limits::TERMINATE_GRACE));
+            }
+            Step::EndSession => {
+                limit_enforcer.ending = None;
+                if self.timeline.current.is_some() && self.timeline.exit.is_none() {
+                    let (reply, _) = oneshot::channel();
+                    let signo = sys::signal::KILL;
+                    self.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms: 0 });
+                } else if limit == Limit::CpuSeconds {
+                    // What was left of it counts from here.
+                    limit_enforcer.cpu_from_us = self.cpu_used(limit_enforcer);
+                }
+            }
+        }
+    }
+
+    fn interrupt(&mut self, target: Target) {
+        if self.timeline.current.is_some() {
+            let (reply, _) = oneshot::channel();
+            self.call(Call::Plain(reply), |seq| ToHolder::Signal { seq, target, signo: sys::signal::INT });
+        }
+    }
+
+    /// A command's own limit is for what it started, and not for what ran before it or comes of that.
+    fn those_meant(&self, limit_enforcer: &LimitEnforcer, limit: Limit) -> HashSet<Identity> {
+        let all = self.all_but_the_shell();
+        let spared = limit_enforcer.are_earlier(&all);
+        let is_meant = |(_, is_earlier): &(&Stat, bool)| !is_earlier || limit == Limit::CpuSeconds;
+        all.iter().zip(spared).filter(is_meant).map(|(s, _)| (s.pid, s.start_ticks)).collect()
+    }
+
+    /// Those who did not go when they were told to, and their children.
+    fn kill_what_is_left(&self, mut doomed: HashSet<Identity>) {
+        let mut pids: HashSet<u32> = HashSet::new();
+        for s in self.all_but_the_shell() {
+            if doomed.contains(&(s.pid, s.start_ticks)) || pids.contains(&s.ppid) {
+                pids.insert(s.pid);
+                doomed.insert((s.pid, s.start_ticks));
+            }
+        }
+        signal_all(&doomed, sys::signal::KILL);
+    }
+
+    /// A limit was hit: on record with the holder, who outlives this server, and told to those who look on.
+    pub(super) fn hit(&mut self, limit: Limit, command: Option<u32>, times: u64) {
+        if times == 0 {
+            return;
+        }
+        let command = command.unwrap_or(0);
+        let count = self.timeline.hits.iter().find(|h| (h.limit, h.command) == (limit, command)).map_or(0, |h| h.count);
+        let count = count.saturating_add(times);
+        // What the kernel does again and again to one command is told once, what this server ends is told each time.
+        let is_news = count == times || !matches!(limit, Limit::MemoryMb | Limit::Processes);
+        let hit = Hit { limit, command, at_us: micros(SystemTime::now()), count, is_recorded: false };
+        self.timeline.hit(hit);
+        self.connection.send(&ToHolder::Limited { limit: limit.code(), command, count });
+        if is_news {
+            self.notify_limit_hit(hit);
+        }
+    }
+
+    pub(super) fn notify_limit_hit(&mut self, hit: Hit) {
+        if self.is_replaying {
+            return;
+        }
+        tracing::info!(session = %self.shared.id, limit = hit.limit.name(), "the session ran into a limit");
+        self.note(self.timeline.scanner.held_from(), SessionEvent::LimitHit(views::limit_hit(&hit)));
+    }
+}
+
+fn signal_all(meant: &HashSet<Identity>, signo: i32) {
+    for (pid, start_ticks) in meant {
+        sys::process::signal_exactly(*pid, *start_ticks, signo);
+    }
+}

@@ -1,0 +1,275 @@
+//! Commands in a shell inside the session's own: typed when something reads there and the caller says that it is a shell.
+//!
+//! ```text
+//! typed ──mark──► begun ──mark──► completed, `boundary nonce`
+//!   │ 5 s           │ interrupted, and the same program reads again: failed, no exit code is told
+//!   └► failed: not known whether it ran        the shell inside ends: failed, it says with what
+//! ```
+//! While it runs, the command that has started the shell runs too, and is busy with it.
+
+use super::super::nested_shell::NestedCommand;
+use super::typed_commands::{Before, Line};
+use super::*;
+
+/// What is said of a command that was asked for again.
+pub(super) const TYPED_BEFORE: &str = "it was typed before the server was restarted; what became of it is not known";
+
+/// A command that was typed at a shell inside, as far as the actor has to watch it.
+#[derive(Debug, Default)]
+pub(super) struct NestedShell {
+    /// When it was typed; the mark of its beginning comes soon after, or never.
+    pub(super) typed_at: Option<Instant>,
+    /// Who read the terminal before, and whether by lines: a shell's editor does not, its `read` does. Of one that an
+    /// earlier server typed that is not known.
+    reader: Option<(u32, bool)>,
+    /// The foreground was interrupted or stopped since.
+    is_interrupted: bool,
+    /// Since when the same program reads again although it was.
+    reads_since: Option<Instant>,
+    /// When the newest one ended, or what has the terminal was interrupted: its shell may not be at its prompt yet.
+    stirred_at: Option<Instant>,
+}
+
+/// A command that waits for the shell inside to be at its prompt again.
+pub(super) struct PendingNested {
+    text: String,
+    key: Key,
+    until: Instant,
+    wait: Option<Wait>,
+    started: StartReply,
+}
+
+/// Why a command is not typed now.
+enum NestedRefusal {
+    /// What has the terminal may read in a moment.
+    Soon,
+    Never(ActionError),
+}
+
+impl Session {
+    /// Types the command at what reads, or says why not.
+    pub(super) fn ask_run_inside(
+        &mut self,
+        text: Vec<u8>,
+        key: Key,
+        patience_ms: u32,
+        wait: Option<Wait>,
+        started: StartReply,
+    ) {
+        match self.before(&key) {
+            Before::Command(earlier) => return self.hand_out(earlier, wait, started),
+            Before::Reused => return drop(started.send(Err(holder_events::key_reused()))),
+            Before::OnItsWay | Before::Nothing => {}
+        }
+        let text = String::from_utf8_lossy(&text).into_owned();
+        if self.timeline.typed_from(&key).is_some() {
+            return self.was_typed_before(key, &text, wait, started);
+        }
+        let patience = limits::INSIDE_SETTLES.min(std::time::Duration::from_millis(u64::from(patience_ms)));
+        let pending = PendingNested { text, key, until: Instant::now() + patience, wait, started };
+        self.pending_inside.push(pending);
+        self.run_pending_inside();
+    }
+
+    /// A server that is gone has typed it, over a holder that keeps no commands; it is not typed again, and nobody knows how
+    /// it ended.
+    fn was_typed_before(&mut self, key: Key, text: &str, wait: Option<Wait>, started: StartReply) {
+        let now_us = micros(SystemTime::now());
+        let lost = NestedCommand::new(self.timeline.next_typed_id(now_us));
+        let id = lost.id;
+        let running = self.timeline.inside.take();
+        self.timeline.line_typed((id, key, text), Some(lost), now_us, self.timeline.scanner.position());
+        self.timeline.give_up_inside(CommandStatus::Failed, TYPED_BEFORE, Boundary::Heuristic, now_us);
+        self.timeline.inside = running;
+        self.put_on_record(id);
+        self.hand_out(id, wait, started);
+    }
+
+    /// Types what waits for the shell inside, where that reads now.
+    pub(super) fn run_pending_inside(&mut self) {
+        for pending in std::mem::take(&mut self.pending_inside) {
+            match self.before(&pending.key) {
+                Before::Command(earlier) => {
+                    self.hand_out(earlier, pending.wait, pending.started);
+                    continue;
+                }
+                // The holder answers with the one that it has.
+                Before::OnItsWay => {
+                    self.type_inside(pending);
+                    continue;
+                }
+                Before::Reused | Before::Nothing => {}
+            }
+            match self.reads_inside() {
+                Ok(()) => self.type_inside(pending),
+                Err(NestedRefusal::Soon) if Instant::now() < pending.until => self.pending_inside.push(pending),
+                Err(NestedRefusal::Soon) => {
+                    let error = self.busy_inside_error();
+                    drop(pending.started.send(Err(error)));
+                }
+                Err(NestedRefusal::Never(error)) => drop(pending.started.send(Err(error))),
+            }
+        }
+    }
+
+    /// Whether something reads that may be a shell; the kernel tells that of other users' programs by their terminal only.
+    fn reads_inside(&self) -> Result<(), NestedRefusal> {
+        if self.timeline.exit.is_some() {
+            return Err(NestedRefusal::Never(self.ended_error()));
+        }
+        if let Some(inside) = &self.timeline.inside {
+            let is_being_thrown_away = self.inside.is_interrupted;
+            return Err(if is_being_thrown_away {
+                NestedRefusal::Soon
+            } else {
+                NestedRefusal::Never(self.busy_error(inside.id))
+            });
+        }
+        // At its prompt, in the middle of a line that somebody began, or in `read`: it is no shell inside.
+        let own_shell_reads = self.is_idle() || self.state.is_some_and(|s| s.group == self.timeline.shell_pid);
+        if own_shell_reads && !self.is_heuristic {
+            if self.timeline.current.is_some() {
+                return Err(NestedRefusal::Never(self.busy_inside_error()));
+            }
+            let problem =
+                "nothing runs in this session that could be a shell; without inside its own shell runs the command";
+            return Err(NestedRefusal::Never(ActionError::Invalid { field: "inside", problem: problem.to_owned() }));
+        }
+        if self.timeline.line_is_begun {
+            let why = "something was typed at what reads there, and the line has not ended; C-c clears it";
+            return Err(NestedRefusal::Never(self.not_ready(why)));
+        }
+        if self.may_be_a_shell() {
+            return Ok(());
+        }
+        let is_settling = self.inside.stirred_at.is_some_and(|at| at.elapsed() < limits::INSIDE_SETTLES);
+        let is_unknown = self.typing > 0 || self.state.is_none();
+        let is_quiet = matches!(self.foreground(), Foreground::Running | Foreground::Idle);
+        let may_read_soon = is_quiet && (is_settling || is_unknown);
+        Err(if may_read_soon { NestedRefusal::Soon } else { NestedRefusal::Never(self.busy_inside_error()) })
+    }
+
+    /// What has the terminal waits for a line, as a shell at its prompt does.
+    pub(super) fn may_be_a_shell(&self) -> bool {
+        let is_others = |s: State| s.foreground == wire::Foreground::Unknown && (s.echo || !s.canonical);
+        match self.foreground() {
+            _ if self.typing > 0 || self.timeline.inside.is_some() => false,
+            Foreground::InputWanted => true,
+            Foreground::Idle => self.is_heuristic && self.reads_commands(),
+            Foreground::Running => self.state.is_some_and(is_others) && self.timeline.scanner.line_is_open(),
+            Foreground::PasswordWanted | Foreground::Fullscreen | Foreground::Stopped => false,
+        }
+    }
+
+    fn busy_inside_error(&self) -> ActionError {
+        self.timeline.current.map_or_else(|| self.typed_busy_error(), |id| self.busy_error(id))
+    }
+
+    fn type_inside(&mut self, pending: PendingNested) {
+        let PendingNested { text, key, wait, started, .. } = pending;
+        let now_us = micros(SystemTime::now());
+        let inside = NestedCommand::new(self.timeline.next_typed_id(now_us));
+        let line = match inside.line(&text) {
+            Ok(line) => line,
+            Err(bytes) => {
+                let most = limits::INSIDE_LINE_BYTES_MAX;
+                let problem = format!(
+                    "for a shell inside it is typed as one line, which would have {bytes} bytes; at most {most}; \
+                     give it in parts, or write a file there and run that"
+                );
+                return drop(started.send(Err(ActionError::Invalid { field: "command", problem })));
+            }
+        };
+        let id = inside.id;
+        if self.timeline.inside.is_none() {
+            let reader = self.state.map(|s| (s.pid, s.canonical));
+            self.inside = NestedShell { reader, ..NestedShell::default() };
+        }
+        // A line editor takes a return for the end of a line, and who reads lines gets one from the kernel.
+        let end = if self.state.is_some_and(|s| s.canonical) { '\n' } else { '\r' };
+        let bytes = format!("{line}{end}").into_bytes();
+        self.type_line(Line { id, key, text, inside: Some(inside), bytes }, wait, started);
+    }
+
+    /// Something was typed or signalled that makes a shell throw the rest of its line away.
+    pub(super) fn check_interrupt(&mut self) {
+        self.inside.is_interrupted |= self.timeline.inside.is_some();
+        self.inside.stirred_at = Some(Instant::now());
+    }
+
+    /// The mark of its end has come.
+    pub(super) fn on_inside_end(&mut self, id: u32) {
+        let end = self.timeline.command(id).and_then(|c| c.end.as_ref());
+        let is_over = end.is_some_and(|end| end.status == CommandStatus::Terminated);
+        if self.heard_at < end.map_or(0, |end| end.at) {
+            // It was about the command.
+            self.state = None;
+        }
+        self.inside = NestedShell { stirred_at: Some(Instant::now()), ..NestedShell::default() };
+        self.notify_started(|waits_for| waits_for == id);
+        self.put_on_record(id);
+        self.finish_where(|w| w.command == Some(id), if is_over { EndedBy::Exited } else { EndedBy::Ended });
+    }
+
+    /// Ends it without a mark: its outcome is not known.
+    pub(super) fn give_up_inside(&mut self, status: CommandStatus, why: &str) {
+        if let Some(id) = self.timeline.give_up_inside(status, why, Boundary::Heuristic, micros(SystemTime::now())) {
+            self.judge(id);
+            self.on_inside_end(id);
+        }
+    }
+
+    /// When a command inside is to be looked at again.
+    pub(super) fn inside_wakes_at(&self) -> Option<Instant> {
+        let begins = self.timeline.inside.as_ref().filter(|inside| !inside.has_begun).and(self.inside.typed_at);
+        let thrown = self.inside.reads_since.filter(|_| self.timeline.inside.is_some());
+        let pending = self.pending_inside.iter().map(|p| p.until).min();
+        let times = [begins.map(|t| t + limits::INSIDE_BEGINS), thrown.map(|t| t + limits::INSIDE_THROWN), pending];
+        times.into_iter().flatten().min()
+    }
+
+    /// What time does to a command inside.
+    pub(super) fn check_nested_command(&mut self) {
+        let now = Instant::now();
+        if !self.pending_inside.is_empty() {
+            self.run_pending_inside();
+        }
+        let Some(has_begun) = self.timeline.inside.as_ref().map(|inside| inside.has_begun) else { return };
+        if !has_begun {
+            if self.inside.typed_at.is_some_and(|at| now >= at + limits::INSIDE_BEGINS) {
+                let why = "it was typed, but no shell has answered: whether it ran is not known; look at the output, \
+                           C-c clears a line that was not taken";
+                self.give_up_inside(CommandStatus::Failed, why);
+            }
+            return;
+        }
+        // The kernel names the same program for a whole connection, which may run what handles an interrupt: that gets time.
+        if !self.seems_thrown_away() {
+            self.inside.reads_since = None;
+        } else if *self.inside.reads_since.get_or_insert(now) + limits::INSIDE_THROWN <= now {
+            let why = "it was interrupted, and what read before it reads again: no exit code was told, and over a \
+                       connection it cannot be known whether it has ended";
+            self.give_up_inside(CommandStatus::Failed, why);
+        }
+    }
+
+    /// Whether what was interrupted is over is decided in a moment.
+    pub(super) fn is_undecided(&self) -> bool {
+        let is_unknown = self.timeline.inside.is_some() && self.inside.is_interrupted && self.state.is_none();
+        is_unknown || self.seems_thrown_away()
+    }
+
+    /// After an interrupt the same program reads in the same way as before the command: its shell, as a rule.
+    pub(super) fn seems_thrown_away(&self) -> bool {
+        self.timeline.inside.is_some()
+            && self.inside.is_interrupted
+            && !self.has_unread()
+            && self.state.is_some_and(|s| self.inside.reader.is_none_or(|reader| reader == (s.pid, s.canonical)))
+            && self.waits_for_a_line()
+    }
+
+    /// As a shell does at its prompt.
+    fn waits_for_a_line(&self) -> bool {
+        self.typing == 0 && self.foreground() == Foreground::InputWanted
+    }
+}

@@ -1,0 +1,73 @@
+//! Patterns of waits against what comes. One pattern may cost a millisecond for each line, and a session has hundreds of waits:
+//! what is long is done where no other task waits for it, and for one session of an owner at a time, so that all of an owner's
+//! patterns together take one processor at most. The session itself falls behind meanwhile, and loses nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::Session;
+use crate::action::{Until, Wait};
+use crate::block_in_place::block_in_place;
+use crate::limits;
+use crate::sessions::event_log::EventLog;
+
+/// What is known of what a session's patterns cost.
+#[derive(Debug)]
+pub(super) struct Matching {
+    /// The owner's turn.
+    turn: Arc<Semaphore>,
+    /// What the last turn with a pattern took.
+    took: Duration,
+}
+
+impl Matching {
+    pub(super) fn of(event_log: &EventLog, owner: &str) -> Self {
+        Self { turn: event_log.matching.of(owner, || Semaphore::new(1)), took: Duration::ZERO }
+    }
+}
+
+impl Session {
+    /// Does what holds patterns against text: those of the open waits, and `new` characters' worth of one that begins.
+    pub(super) async fn matches(&mut self, new: usize, work: impl FnOnce(&mut Self)) {
+        let characters = self.matching_work() + new;
+        if characters == 0 {
+            return work(self);
+        }
+        let is_costly = characters > limits::MATCHED_AT_ONCE || self.matching.took > limits::MATCHED_SOON;
+        let turn = if is_costly { Arc::clone(&self.matching.turn).acquire_owned().await.ok() } else { None };
+        let begun = Instant::now();
+        if is_costly {
+            block_in_place(|| work(self))
+        } else {
+            work(self)
+        }
+        self.matching.took = begun.elapsed();
+        drop(turn);
+    }
+
+    /// How many characters the open waits hold their patterns against in the next turn.
+    fn matching_work(&self) -> usize {
+        if self.waiters.is_empty() {
+            return 0;
+        }
+        let position = self.timeline.scanner.position();
+        let unread = usize::try_from(self.tail.borrow().journal.0.saturating_sub(position)).unwrap_or(usize::MAX);
+        let (unread, cells) = (unread.min(limits::SCAN_CHUNK), self.cells());
+        self.waiters.iter().map(|w| w.matching_work(unread, cells)).sum()
+    }
+
+    /// The same of one that begins: perhaps with everything that was written before.
+    pub(super) fn matching_work_of(&self, wait: Option<&Wait>) -> usize {
+        let Some(wait) = wait else { return 0 };
+        let gone = wait.until.iter().filter(|until| matches!(until, Until::Gone(_))).count();
+        let earlier = usize::try_from(self.timeline.scanner.position()).unwrap_or(usize::MAX);
+        gone * self.cells() + if wait.pattern.is_some() { earlier } else { 0 }
+    }
+
+    fn cells(&self) -> usize {
+        usize::from(self.timeline.cols) * usize::from(self.timeline.rows)
+    }
+}

@@ -1,0 +1,111 @@
+//! What the session tells its viewers: how far they may see, what happened, and the screen from which one goes on.
+//!
+//! Everything is published at the end of a turn; nobody is waited for.
+
+use super::*;
+use crate::action::Happened;
+
+/// Journal bytes that one turn draws while a viewer waits for the screen: more than one turn reads, so that it comes to
+/// an end, and little enough for the others to get their turns.
+const DRAW_CHUNK: u64 = 2 * limits::SCAN_CHUNK as u64;
+
+impl Session {
+    /// Something that viewers are told once they have the output up to `at`. What happened before this server is not.
+    pub(super) fn note(&mut self, at: u64, event: SessionEvent) {
+        if !self.is_replaying {
+            self.notes.push(Noted { at, event: Arc::new(event) });
+        }
+    }
+
+    /// A command has begun. It may have ended in the same turn; that is told where its output ends.
+    pub(super) fn note_start(&mut self, id: u32) {
+        if let Some(command) = self.timeline.command(id) {
+            let begun = super::super::timeline::Command { end: None, ..command.clone() };
+            let view = views::command_view(&self.shared, &begun, command.output_from());
+            self.note(view.start_offset, SessionEvent::Started(Box::new(view)));
+        }
+    }
+
+    /// A command has ended.
+    pub(super) fn note_end(&mut self, id: u32) {
+        if let Some(command) = self.timeline.command(id) {
+            let view = views::command_view(&self.shared, command, self.timeline.scanner.position());
+            self.note(view.end_offset.unwrap_or(view.start_offset), SessionEvent::Completed(Box::new(view)));
+        }
+    }
+
+    /// Tells the viewers how things stand. What the kernel said of the foreground before something was typed is not told.
+    pub(super) fn publish(&mut self) {
+        if self.is_replaying {
+            return;
+        }
+        let foreground = self.foreground();
+        let is_known = self.typing == 0 && (self.state.is_some() || self.timeline.current.is_none());
+        let held_from = self.shown_to();
+        let is_over = self.holder_gone;
+        let to = if is_over { self.timeline.scanner.position() } else { held_from };
+        let (timeline, notes, mut told) = (&self.timeline, &mut self.notes, Vec::new());
+        self.feed.send_if_modified(|now| {
+            let is_new = is_known && now.foreground != Some(foreground);
+            if is_new {
+                // What it is when the first viewer may come is no news.
+                if now.foreground.replace(foreground).is_some() {
+                    notes.push(Noted { at: held_from, event: Arc::new(SessionEvent::Foreground(foreground)) });
+                }
+            }
+            let has_markers = timeline.markers.back() != now.markers.last();
+            let changed = has_markers || !notes.is_empty() || (to, is_over) != (now.to, now.is_over);
+            if timeline.echoes().last() != now.echoes.last() {
+                now.echoes = timeline.echoes().cloned().collect();
+            }
+            if has_markers {
+                now.markers = timeline.markers.iter().copied().collect();
+            }
+            (now.to, now.is_over) = (to, is_over);
+            told.extend(notes.iter().map(|noted| Arc::clone(&noted.event)));
+            notes.drain(..).for_each(|noted| now.note(noted));
+            changed
+        });
+        for event in told {
+            self.notify_all(&event);
+        }
+    }
+
+    /// Tells those who follow all sessions what concerns them.
+    fn notify_all(&self, event: &SessionEvent) {
+        let what = match event {
+            SessionEvent::Started(command) => Happened::Started(command.clone()),
+            SessionEvent::Completed(command) => Happened::Completed(command.clone()),
+            SessionEvent::Foreground(now @ (Foreground::InputWanted | Foreground::PasswordWanted)) => {
+                Happened::Wanted(*now)
+            }
+            SessionEvent::Exited(exit) => {
+                self.event_log.metrics.dropped(self.timeline.dropped_records);
+                Happened::Terminated(exit.clone())
+            }
+            SessionEvent::LimitHit(hit) => Happened::LimitHit(*hit),
+            SessionEvent::Foreground(_) | SessionEvent::Resized { .. } | SessionEvent::Missed(_) => return,
+        };
+        self.event_log.notify(&self.shared, what);
+    }
+
+    /// Draws some of what came since the screen was looked at last, and gives it to those who wait for it.
+    pub(super) fn draw_some(&mut self) {
+        self.pictures.retain(|reply| !reply.is_closed());
+        if self.pictures.is_empty() {
+            return;
+        }
+        let to = self.shown_to();
+        let at = self.screen.as_ref().map_or_else(|| self.shared.reader.first().unwrap_or_default().0, |(_, at)| *at);
+        let next = to.min(at + DRAW_CHUNK);
+        self.screen_at(next);
+        if next < to {
+            return;
+        }
+        // Where the viewers are told to go on is what was published just now: no byte is in both, and none in neither.
+        for reply in std::mem::take(&mut self.pictures) {
+            let (rows, count) = (self.timeline.rows, self.feed.borrow().count);
+            let _ = reply.send(ScreenSnapshot { screen: self.screen_view(), rows, count });
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! What is asked of the session: run, type, wait, resize, signal, end.
+
+use super::super::timeline::Sent;
+use super::typed_commands::Before;
+use super::*;
+
+impl Session {
+    pub(super) fn on_request(&mut self, request: Request) {
+        if matches!(request, Request::Run { .. } | Request::Input { .. }) {
+            self.last_activity_us = micros(SystemTime::now());
+            self.life.touch();
+        }
+        match request {
+            Request::Look(reply) => drop(reply.send(self.snapshot(self.timeline.newest_running()))),
+            Request::Commands(reply) => {
+                let all = views::command_views(&self.shared, &self.timeline);
+                let _ = reply.send((self.snapshot(self.timeline.newest_running()), all));
+            }
+            Request::Run { text, key, patience_ms, wait, is_inside: true, started } => {
+                self.ask_run_inside(text, key, patience_ms, wait, started)
+            }
+            Request::Run { text, key, patience_ms, wait, is_inside: false, started } => {
+                self.ask_run(text, key, patience_ms, wait, started)
+            }
+            Request::Input { bytes, key, is_secret, wait, typed } => self.ask_input(bytes, key, is_secret, wait, typed),
+            Request::Wait { wait, command, from, reply } => {
+                let from = from.unwrap_or_else(|| self.timeline.scanner.position());
+                let command = command.or(self.timeline.newest_running());
+                let known = command.and_then(|id| self.timeline.command(id));
+                // Prompt and echo before a command's beginning are none of its output.
+                let from = known.map_or(from, |c| from.max(c.output_from()));
+                let is_about_to_begin = known.is_some_and(super::super::timeline::Command::is_about_to_begin);
+                let mut waiter = Waiter::new(wait, command, from, self.timeline.cols, None, reply);
+                waiter.count_current_state();
+                if is_about_to_begin {
+                    waiter.awaits_beginning();
+                }
+                let waiter = self.catch_up(waiter);
+                if let Some(waiter) = waiter {
+                    self.admit(waiter);
+                }
+            }
+            Request::Resize { cols, rows, reply } => {
+                self.call(Call::Plain(reply), |seq| ToHolder::Resize { seq, cols, rows });
+            }
+            Request::Signal { target, signo, reply } => {
+                self.may_have_stopped |= signo == sys::signal::TSTP;
+                let is_foreground = target == Target::Foreground;
+                if is_foreground {
+                    self.forget_state();
+                }
+                if [sys::signal::INT, sys::signal::QUIT, sys::signal::TSTP].contains(&signo) {
+                    self.check_interrupt();
+                }
+                self.timeline.signals_on_their_way.push_back(self.about_to_send(target, signo));
+                self.call(Call::Signal { is_foreground, reply }, |seq| ToHolder::Signal { seq, target, signo });
+            }
+            Request::Terminate { signo, grace_ms, reply } => {
+                self.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
+            }
+            Request::Picture(reply) => self.pictures.push(reply),
+            Request::ViewerLimit(reply) => {
+                let markers = self.timeline.markers.iter().copied().collect();
+                let has_exited = self.timeline.exit.is_some();
+                let _ = reply.send(ViewerLimit {
+                    to: self.timeline.scanner.held_from(),
+                    stream_to: self.shown_to(),
+                    markers,
+                    has_exited,
+                });
+            }
+            Request::At(when, reply) => drop(reply.send(self.timeline.offset_at(when))),
+            Request::Times(reply) => drop(reply.send(self.timeline.times.clone())),
+            Request::Processes(reply) => {
+                let _ = reply.send(self.meter.list(self.timeline.holder_pid, self.timeline.shell_pid));
+            }
+            Request::Signals(reply) => drop(reply.send(views::signal_views(&self.timeline))),
+            Request::Prompt(reply) => {
+                if self.timeline.prompt_seen || self.timeline.exit.is_some() || self.is_heuristic {
+                    let _ = reply.send(());
+                } else {
+                    self.prompt_waiters.push(reply);
+                }
+            }
+        }
+    }
+
+    /// A signal as it will be among the events, with who is about to get it.
+    fn about_to_send(&self, target: Target, signo: i32) -> Sent {
+        let all = super::super::processes::tree(self.timeline.holder_pid);
+        let foreground = all.iter().find(|s| s.pid == self.timeline.shell_pid).and_then(|s| s.foreground_group);
+        let gets = |stat: &sys::process::Stat| match target {
+            Target::Foreground => Some(stat.pgrp) == foreground,
+            Target::Session => true,
+            Target::Process(pid) => stat.pid == pid,
+        };
+        let receivers = all.into_iter().filter(gets).map(|s| ((s.pid, s.start_ticks), s.comm)).collect();
+        let target = match target {
+            Target::Foreground => 0,
+            Target::Session => -1,
+            Target::Process(pid) => pid.cast_signed(),
+        };
+        Sent { target, signo, errno: 0, at_us: 0, receivers }
+    }
+
+    /// A wait from an earlier position sees what came since; of a command that has ended, what it has written.
+    pub(super) fn catch_up(&mut self, mut waiter: Waiter) -> Option<Waiter> {
+        let end =
+            waiter.command.and_then(|id| self.timeline.command(id)).and_then(|c| c.end.as_ref()).map(|end| end.at);
+        let position = self.timeline.scanner.position();
+        let now = end.map_or(position, |end| end.min(position));
+        let mut at = waiter.from;
+        while waiter.wants_pattern() && !waiter.is_awaiting_beginning() && !waiter.is_abandoned() && at < now {
+            // In the same pieces as what is read while it comes: there may be much of it.
+            let slice =
+                super::super::output_text::read(&self.shared.reader, at, now.min(at + limits::SCAN_CHUNK as u64))
+                    .ok()?;
+            if let Some(text) = waiter.output(slice.from, &slice.bytes, Instant::now()) {
+                self.finish(waiter, EndedBy::Matched, Some(text));
+                return None;
+            }
+            at = (slice.from + slice.bytes.len() as u64).max(at + 1);
+        }
+        Some(waiter)
+    }
+
+    pub(super) fn ask_run(
+        &mut self,
+        text: Vec<u8>,
+        key: Key,
+        patience_ms: u32,
+        wait: Option<Wait>,
+        started: oneshot::Sender<Result<Started, ActionError>>,
+    ) {
+        match self.before(&key) {
+            Before::Command(earlier) => return self.hand_out(earlier, wait, started),
+            Before::Reused => return drop(started.send(Err(holder_events::key_reused()))),
+            // The holder answers with the one that it has.
+            Before::OnItsWay => return self.run_typed(&text, key, wait, started),
+            Before::Nothing => {}
+        }
+        if self.timeline.exit.is_some() {
+            return drop(started.send(Err(self.ended_error())));
+        }
+        if self.timeline.damage.is_some() {
+            // Whether it began, and how it ends, might be told where nothing can be read.
+            return drop(started.send(Err(self.not_ready(&self.why_not_ready()))));
+        }
+        if let Some(inside) = self.timeline.inside.as_ref().map(|inside| inside.id) {
+            return drop(started.send(Err(self.busy_error(inside))));
+        }
+        let is_unread = self.is_heuristic && self.timeline.current.is_none() && !self.reads_commands();
+        if self.is_heuristic && !is_unread {
+            return self.run_typed(&text, key, wait, started);
+        }
+        if !self.timeline.prompt_seen || is_unread {
+            let until = Instant::now() + std::time::Duration::from_millis(u64::from(patience_ms));
+            self.pending.push(Pending { text, key, until, wait, started });
+            return self.refuse_pending();
+        }
+        self.call(Call::Run { wait, started }, |seq| ToHolder::Run { seq, key, patience_ms, text });
+    }
+
+    /// The program itself has the terminal and waits for something: what is typed now is read by nobody else.
+    pub(super) fn reads_commands(&self) -> bool {
+        let is_its_turn = |s: State| {
+            let waits = matches!(s.foreground, wire::Foreground::Editor | wire::Foreground::ShellReads);
+            waits && s.group == self.timeline.shell_pid
+        };
+        self.typing == 0 && self.state.is_some_and(is_its_turn)
+    }
+
+    /// The first prompt is there: what waited for it is handed over, one at a time as always.
+    pub(super) fn run_pending(&mut self) {
+        /// The prompt is there; only its painting is not.
+        const PATIENCE_MS: u32 = 5_000;
+        for Pending { text, key, wait, started, .. } in std::mem::take(&mut self.pending) {
+            self.ask_run(text, key, PATIENCE_MS, wait, started);
+        }
+    }
+
+    /// A start-up file that asks something would keep a command waiting for ever; so would patience without an end.
+    pub(super) fn refuse_pending(&mut self) {
+        let asks = matches!(self.foreground(), Foreground::InputWanted | Foreground::PasswordWanted);
+        let now = Instant::now();
+        let is_hopeless = |p: &Pending| asks || now >= p.until;
+        if self.pending.iter().any(is_hopeless) {
+            let why = self.why_not_ready();
+            let (refused, waiting) = std::mem::take(&mut self.pending).into_iter().partition(is_hopeless);
+            self.pending = waiting;
+            for pending in refused {
+                let _ = pending.started.send(Err(self.not_ready(&why)));
+            }
+        }
+    }
+
+    /// Something is on its way to the program: what the kernel said before says nothing about after.
+    pub(super) fn forget_state(&mut self) {
+        self.typing += 1;
+        (self.state, self.editor_since, self.timeline.still_inside) = (None, None, false);
+    }
+
+    pub(super) fn ask_input(
+        &mut self,
+        bytes: InputBytes,
+        key: Key,
+        is_secret: bool,
+        wait: Option<Wait>,
+        typed: oneshot::Sender<Result<Typed, ActionError>>,
+    ) {
+        let bytes = match typed_bytes(bytes, self.timeline.scanner.modes()) {
+            Ok(bytes) => bytes,
+            Err((field, problem)) => return drop(typed.send(Err(ActionError::Invalid { field, problem }))),
+        };
+        self.may_have_stopped |= bytes.contains(&0x1a);
+        // A key that raises a signal does so even when the program does not read, and costs it no output.
+        let signo = match bytes.as_slice() {
+            [0x03] => Some(sys::signal::INT),
+            [0x1c] => Some(sys::signal::QUIT),
+            [0x1a] => Some(sys::signal::TSTP),
+            _ => None,
+        };
+        let (from, offered) = (self.timeline.scanner.position(), bytes.len());
+        let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
+        self.forget_state();
+        // C-c, C-\ and C-z, also where they are only bytes, for another machine's terminal.
+        if bytes.iter().any(|b| [0x03, 0x1c, 0x1a].contains(b)) {
+            self.check_interrupt();
+        }
+        if let Some(signo) = signo {
+            self.timeline.line_is_begun = false;
+            let call = Call::Input { key, wait, from, offered, is_signal: true, typed };
+            return self.call(call, |seq| ToHolder::Signal { seq, target: Target::Foreground, signo });
+        }
+        // Before it is on record: a wait that begins with it is not over at the prompt at which it is typed.
+        self.timeline.typed(&bytes);
+        self.call(Call::Input { key, wait, from, offered, is_signal: false, typed }, |seq| ToHolder::Input {
+            seq,
+            key,
+            is_secret,
+            patience_ms,
+            bytes,
+        });
+    }
+}
+
+/// What a terminal in these modes sends; an error names what asked for something else.
+fn typed_bytes(bytes: InputBytes, modes: terminal::Modes) -> Result<Vec<u8>, (&'static str, String)> {
+    const ENDS: &str = "\x1b[201~";
+    match bytes {
+        InputBytes::Raw(bytes) => Ok(bytes),
+        InputBytes::Keys(keys) => {
+            let all = keys.iter().map(|key| key.bytes(modes)).collect::<Result<Vec<_>, String>>();
+            all.map(|all| all.concat()).map_err(|problem| ("keys", problem))
+        }
+        InputBytes::Paste { text, .. } if text.contains(ENDS) => {
+            Err(("paste", "the text holds ESC [201~, which would end the paste and type the rest".to_owned()))
+        }
+        InputBytes::Paste { text, enters } => {
+            let (before, behind) = if modes.bracketed_paste { ("\x1b[200~", ENDS) } else { ("", "") };
+            // A terminal's own way: a line's end in a paste is Enter's byte.
+            let lines = text.replace("\r\n", "\r").replace('\n', "\r");
+            Ok([before, &lines, behind, if enters { "\r" } else { "" }].concat().into_bytes())
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Commands that run by being typed: at a program without our hooks, or at a shell inside. The holder puts each on record
+//! before it types it and types it once for its key, so a later server knows it and tells the same of it.
+
+use super::super::nested_shell::NestedCommand;
+use super::super::{TYPED_IDS_FROM, judged_end};
+use super::*;
+
+/// A command's line.
+pub(super) struct Line {
+    pub(super) id: u32,
+    pub(super) key: Key,
+    pub(super) text: String,
+    /// For a shell inside, which tells its end by the marks in the line.
+    pub(super) inside: Option<NestedCommand>,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// What is known of the request that came with a key.
+pub(super) enum Before {
+    Nothing,
+    /// It is this command.
+    Command(u32),
+    /// The holder has it, and has not said that it is typed.
+    OnItsWay,
+    /// The key was another request's.
+    Reused,
+}
+
+impl Session {
+    /// Whether the request with this key was here before, also before this server.
+    pub(super) fn before(&self, key: &Key) -> Before {
+        let is_same = |other: &Key| wire::is_same_name(key, other);
+        if let Some(command) = self.timeline.commands.iter().rev().find(|c| is_same(&c.key)) {
+            return if command.key == *key { Before::Command(command.id) } else { Before::Reused };
+        }
+        let is_on_its_way = |call: &Call| matches!(call, Call::Line { key, .. } if is_same(key));
+        if self.calls.values().any(is_on_its_way) { Before::OnItsWay } else { Before::Nothing }
+    }
+
+    /// Answers who asked for a command that was accepted, now or earlier.
+    pub(super) fn hand_out(&mut self, id: u32, wait: Option<Wait>, started: StartReply) {
+        if self.timeline.command(id).is_none() && id <= self.timeline.last_id {
+            let known = Started { id, is_history: true, finished: None };
+            return drop(started.send(Ok(known)));
+        }
+        let begins = self.timeline.command(id).is_some_and(super::super::timeline::Command::is_about_to_begin);
+        if wait.is_none() && begins {
+            // The answer names where the output begins, which the shell is about to say.
+            let until = Instant::now() + limits::START_WAIT;
+            return self.start_waiters.push((id, until, started));
+        }
+        let begun = self.begin_wait(id, wait);
+        let _ = started.send(Ok(begun));
+    }
+
+    /// A shell without our hooks: the line is typed, and its end is what the kernel says.
+    pub(super) fn run_typed(&mut self, text: &[u8], key: Key, wait: Option<Wait>, started: StartReply) {
+        if let Some(id) = self.timeline.current {
+            return drop(started.send(Err(self.busy_error(id))));
+        }
+        let text = String::from_utf8_lossy(text).into_owned();
+        if text.trim_end().contains('\n') {
+            let why = "it runs without ptyd's hooks, so commands are typed; give one line at a time";
+            return drop(started.send(Err(self.not_ready(why))));
+        }
+        // An editor takes a return for the end of a line, and a program that reads lines gets one from the kernel.
+        let end = if self.state.is_some_and(|s| !s.canonical) { '\r' } else { '\n' };
+        // A key of ours that the shell did not know may have left something in its editor.
+        let clear = if end == '\r' && self.shared.spec.attests { "\x15" } else { "" };
+        let bytes = format!("{clear}{}{end}", text.trim_end()).into_bytes();
+        let id = self.timeline.next_typed_id(micros(SystemTime::now()));
+        self.type_line(Line { id, key, text, inside: None, bytes }, wait, started);
+    }
+
+    /// Has the holder type a command's line.
+    pub(super) fn type_line(&mut self, line: Line, wait: Option<Wait>, started: StartReply) {
+        let Line { id, key, text, inside, bytes } = line;
+        let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
+        self.forget_state();
+        let call = Call::Line { id, key, wait, started };
+        if self.protocol >= wire::TYPES_LINES {
+            let (is_inside, nonce) = (inside.is_some(), inside.as_ref().map_or(0, |inside| inside.nonce));
+            let text = text.into_bytes();
+            let typed = |seq| ToHolder::Type { seq, key, patience_ms, id, is_inside, nonce, text, line: bytes };
+            return self.call(call, typed);
+        }
+        // An older holder puts on record only what it types.
+        let at = self.timeline.scanner.position();
+        self.timeline.line_typed((id, key, &text), inside, micros(SystemTime::now()), at);
+        self.put_row(id);
+        self.call(call, |seq| ToHolder::Input { seq, key, is_secret: false, patience_ms, bytes });
+    }
+
+    /// The holder has typed the line, or another one for the same key before, or none.
+    pub(super) fn on_line_typed(
+        &mut self,
+        (id, key): (u32, Key),
+        (status, value): (Status, u64),
+        wait: Option<Wait>,
+        started: StartReply,
+    ) {
+        self.typing = self.typing.saturating_sub(1);
+        self.state = None;
+        let names_command = self.protocol >= wire::TYPES_LINES;
+        let id = match (status, self.before(&key)) {
+            (Status::Ok | Status::Duplicate, _) if names_command => u32::try_from(value).unwrap_or(id),
+            (_, Before::Command(earlier)) => earlier,
+            (_, Before::Nothing | Before::OnItsWay | Before::Reused) => id,
+        };
+        let is_inside = self.timeline.inside.as_ref().is_some_and(|inside| inside.id == id);
+        let is_own = is_inside || self.timeline.current == Some(id);
+        let why = match status {
+            Status::Ok | Status::Duplicate if names_command || status == Status::Ok => {
+                if is_inside {
+                    self.inside.typed_at = Some(Instant::now());
+                }
+                return self.hand_out(id, wait, started);
+            }
+            Status::KeyReused if names_command => return drop(started.send(Err(holder_events::key_reused()))),
+            Status::Ended => return drop(started.send(Err(self.ended_error()))),
+            Status::Stalled if is_own => {
+                format!("what runs there does not read: {value} bytes of it were typed and no more; C-c clears them")
+            }
+            Status::Stalled => {
+                let why = "what runs there does not read: nothing of it was typed";
+                return drop(started.send(Err(self.not_ready(why))));
+            }
+            Status::LineTooLong => {
+                let problem = format!(
+                    "the program reads lines, and one of more than {value} bytes with control characters in it cannot be \
+                     handed over whole; it was not typed"
+                );
+                return drop(started.send(Err(ActionError::Invalid { field: "command", problem })));
+            }
+            // An older holder's.
+            Status::Duplicate => nested_command::TYPED_BEFORE.to_owned(),
+            Status::KeyReused => "its idempotency key was used for something else; it was not typed".to_owned(),
+            Status::Busy
+            | Status::NotReady
+            | Status::Typed
+            | Status::Failed
+            | Status::NoProcess
+            | Status::WouldEcho
+            | Status::Ok => {
+                let why = format!("the line could not be typed: {}", os_error(value));
+                return drop(started.send(Err(ActionError::Internal { why })));
+            }
+        };
+        if is_inside {
+            self.give_up_inside(CommandStatus::Failed, &why);
+        } else if is_own {
+            self.end_heuristically(&why);
+        }
+        self.hand_out(id, wait, started);
+    }
+
+    /// Keeps on record that a command has ended of which the shell said nothing.
+    pub(super) fn judge(&mut self, id: u32) {
+        let is_hookless = self.is_heuristic && self.shared.spec.attests;
+        if let Some(frame) = self.timeline.command(id).and_then(|c| judged_end::to_holder(c, is_hookless)) {
+            // A holder of an earlier version does not know what it means, and answers nobody.
+            self.connection.send(&frame);
+        }
+    }
+
+    /// What ran when this server began was typed by one before it.
+    pub(super) fn take_up_typed(&mut self) {
+        self.is_heuristic |= self.timeline.is_hookless;
+        if self.timeline.inside.as_ref().is_some_and(|inside| !inside.has_begun) {
+            self.inside.typed_at = Some(Instant::now());
+        }
+        debug_assert!(self.timeline.current.is_none_or(|id| id < TYPED_IDS_FROM || self.is_heuristic));
+    }
+}

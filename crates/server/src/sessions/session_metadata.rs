@@ -1,0 +1,155 @@
+//! What only the server knows about a session; kept in the session's own folder, inside the spec, so that the folder
+//! alone is enough to bring everything back.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::{Limits, NamedAction};
+use crate::auth::principal::Detach;
+
+/// The part of a spec that a holder does not read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct SessionMetadata {
+    pub(crate) name: Option<String>,
+    pub(crate) owner: String,
+    /// The shell's name.
+    pub(crate) shell: String,
+    pub(crate) login: bool,
+    pub(crate) created_us: u64,
+    /// The variables that were asked for.
+    pub(crate) env: Vec<(String, String)>,
+    /// The stdio client that it belongs to.
+    pub(crate) client: Option<String>,
+    /// What that client's going means.
+    pub(crate) detach: Detach,
+    /// It is that client's default session.
+    pub(crate) is_default: bool,
+    /// The idempotency key that created it.
+    pub(crate) key: Option<String>,
+    /// What was asked for with that key, as a name for it.
+    pub(crate) asked: Option<u64>,
+    /// What it may use.
+    pub(crate) limits: Limits,
+    /// What can be asked of it by a name.
+    pub(crate) reactions: BTreeMap<String, NamedAction>,
+    /// The profile that it was started with.
+    pub(crate) profile: Option<String>,
+    /// Another user whose shell it is.
+    pub(crate) user: Option<String>,
+    /// Commands that are run first.
+    pub(crate) startup: Vec<String>,
+}
+
+/// Whether the value of a variable of this name is not shown. docs/profiles.md has these rules.
+fn is_secret(name: &str) -> bool {
+    /// Anywhere in such names.
+    const PARTS: [&str; 10] =
+        ["TOKEN", "SECRET", "PASSW", "PASSPHRASE", "PASSCODE", "KEY", "CRED", "AUTH", "BEARER", "COOKIE"];
+    /// What a word of such a name ends with.
+    const ENDS: [&str; 2] = ["PASS", "PWD"];
+    let name = name.to_ascii_uppercase();
+    let is_secret_word = |word: &str| {
+        let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
+        word == "PAT" || ENDS.iter().any(|end| word.ends_with(end))
+    };
+    // The names of two directories.
+    !matches!(name.as_str(), "PWD" | "OLDPWD")
+        && (PARTS.iter().any(|part| name.contains(part)) || name.split('_').any(is_secret_word))
+}
+
+/// The value of a variable as it is shown: none of a secret, and no password in a URL.
+pub(crate) fn shown_value(name: &str, value: &[u8]) -> Vec<u8> {
+    const HIDDEN: &[u8] = b"***";
+    if is_secret(name) {
+        return HIDDEN.to_vec();
+    }
+    let (mut shown, mut rest) = (Vec::with_capacity(value.len()), value);
+    while let Some(scheme) = memchr::memmem::find(rest, b"://") {
+        let (before, behind) = rest.split_at(scheme + 3);
+        shown.extend(before);
+        // RFC 3986 3.2: who and where, up to the path. A password has what should be written otherwise, such as `?`.
+        let is_end = |b: &u8| matches!(b, b'/' | b'"') || b.is_ascii_whitespace();
+        let authority = behind.iter().position(is_end).map_or(behind, |end| &behind[..end]);
+        let principal = &authority[..memchr::memrchr(b'@', authority).unwrap_or(0)];
+        match memchr::memchr(b':', principal) {
+            Some(colon) if colon + 1 < principal.len() => {
+                shown.extend([&principal[..=colon], HIDDEN].concat());
+                rest = &behind[principal.len()..];
+            }
+            _ => rest = behind,
+        }
+    }
+    shown.extend(rest);
+    shown
+}
+
+impl SessionMetadata {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("invariant: strings and numbers are JSON")
+    }
+
+    /// An unreadable one must not lose the session: the output is still there.
+    pub(crate) fn decode(bytes: &[u8]) -> Self {
+        serde_json::from_slice(bytes).unwrap_or_default()
+    }
+
+    /// The variables without what looks like a secret.
+    pub(crate) fn shown_env(&self) -> Vec<(String, String)> {
+        let shown = |(name, value): &(String, String)| {
+            (name.clone(), String::from_utf8_lossy(&shown_value(name, value.as_bytes())).into_owned())
+        };
+        self.env.iter().map(shown).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_secrets_are_known_and_names_that_are_like_them_are_not() {
+        let secrets = "MYSQL_PWD PGPASSWORD GH_PAT BEARER COOKIE SESSION_COOKIE AWS_ACCESS_KEY_ID npm_config__auth SSHPASS \
+                       DB_PASS DB_PASS2 REDIS_PASSWD GPG_PASSPHRASE OPENAI_API_KEY GITHUB_TOKEN CLIENT_SECRET DB_CREDS";
+        let others = "PWD OLDPWD TOX_TESTENV_PASSENV PATH PATTERN PYTHONPATH BYPASSES LANG HOME PASSES";
+        let unknown: Vec<_> = secrets.split_whitespace().filter(|name| !is_secret(name)).collect();
+        let wrong: Vec<_> = others.split_whitespace().filter(|name| is_secret(name)).collect();
+        assert_eq!((unknown, wrong), (vec![], vec![]));
+    }
+
+    #[test]
+    fn passwords_in_urls_are_not_shown_and_nothing_else_of_them_is_changed() {
+        for (value, shown) in [
+            ("postgres://app:s3cr@t@db:5432/x?y=z#a", "postgres://app:***@db:5432/x?y=z#a"),
+            ("redis://:s@h", "redis://:***@h"),
+            ("a=http://u:p@h b=\"https://v:q@i\" c:d@e", "a=http://u:***@h b=\"https://v:***@i\" c:d@e"),
+            ("http://a:80,http://u:p@b", "http://a:80,http://u:***@b"),
+            ("mongodb+srv://u:p%40q@h1,h2/db", "mongodb+srv://u:***@h1,h2/db"),
+            ("http://host:80/a@b", "http://host:80/a@b"),
+            ("git@host:path ssh://git@host:22/x", "git@host:path ssh://git@host:22/x"),
+            ("http://u:@h", "http://u:@h"),
+            ("://", "://"),
+        ] {
+            assert_eq!(String::from_utf8_lossy(&shown_value("DATABASE_URL", value.as_bytes())), shown);
+        }
+        assert_eq!(shown_value("X", b"\xff://u:\xfe@h"), b"\xff://u:***@h");
+    }
+
+    #[test]
+    fn values_of_secret_looking_names_are_not_shown() {
+        let meta = SessionMetadata {
+            limits: Limits {
+                memory: Some(1 << 28),
+                cpu: Some(std::time::Duration::from_millis(1_500)),
+                ..Limits::default()
+            },
+            env: vec![("API_KEY".into(), "x".into()), ("github_token".into(), "y".into()), ("A".into(), "z".into())],
+            ..SessionMetadata::default()
+        };
+        let shown: Vec<String> = meta.shown_env().into_iter().map(|(_, v)| v).collect();
+        assert_eq!(shown, ["***", "***", "z"]);
+        assert_eq!(SessionMetadata::decode(&meta.encode()), meta);
+        assert_eq!(SessionMetadata::decode(b"garbage"), SessionMetadata::default());
+    }
+}

@@ -1,0 +1,115 @@
+//! The history, asked so that nothing is hidden: a store that is damaged is made again from the folders before anybody is
+//! answered, and one that does not answer is an error.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::holder_liveness;
+use super::registry::{Registry, locked, row};
+use crate::action::ActionError;
+use crate::ids::SessionId;
+use crate::limits;
+use crate::store::{Store, StoreError};
+
+impl Registry {
+    /// Asks the history, on a thread that may block; one that turns out to be damaged is waited for.
+    pub(super) async fn history<T: Send + 'static>(
+        &self,
+        ask: impl Fn(&Store) -> Result<T, StoreError> + Send + Sync + 'static,
+    ) -> Result<T, ActionError> {
+        let failed = |e: &dyn std::fmt::Display| ActionError::Internal { why: format!("the history: {e}") };
+        let (store, ask, mut is_first) = (self.store(), Arc::new(ask), true);
+        loop {
+            if tokio::time::timeout(limits::STORE_PATIENCE, store.whole()).await.is_err() {
+                return Err(failed(&"store.db is still being made again from the sessions' folders; ask again later"));
+            }
+            let (asked, ask) = (Arc::clone(&store), Arc::clone(&ask));
+            let read = async move { tokio::task::spawn_blocking(move || ask(&asked)).await };
+            match self.in_time(("store.db", limits::DISK_PATIENCE), read).await?.map_err(|e| failed(&e))? {
+                Err(StoreError::Damaged(_)) if is_first => is_first = false,
+                answer => return answer.map_err(|e| failed(&e)),
+            }
+        }
+    }
+
+    /// Reads what a frozen disk may hold up: whoever asked is answered in time, and few threads wait.
+    pub(super) async fn in_time<T: Send + 'static>(
+        &self,
+        (what, patience): (&str, Duration),
+        read: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, ActionError> {
+        let places = Arc::clone(&self.disk_readers);
+        let done = async {
+            let place = places.acquire_owned().await;
+            // A read that has begun keeps its place to its end, also when nobody waits for it any more.
+            tokio::spawn(async move {
+                let _place = place;
+                read.await
+            })
+            .await
+        };
+        match tokio::time::timeout(patience, done).await {
+            Ok(done) => done.map_err(|e| ActionError::Internal { why: e.to_string() }),
+            Err(_) => {
+                let disk = self.folder().display();
+                let why = format!("the disk of {disk} did not give {what} within {patience:?}; live sessions go on");
+                Err(ActionError::Exhausted { why })
+            }
+        }
+    }
+
+    /// Makes rows again whenever some are missing.
+    pub(crate) fn keep_whole(self: &Arc<Self>) {
+        let (manager, store) = (Arc::downgrade(self), self.store());
+        let stopping = self.stopping();
+        tokio::spawn(async move {
+            let mut stopping = std::pin::pin!(stopping);
+            loop {
+                tokio::select! {
+                    () = store.calls() => {}
+                    () = &mut stopping => return,
+                }
+                let Some(manager) = Weak::upgrade(&manager) else { return };
+                let _ = tokio::task::spawn_blocking(move || manager.mend()).await;
+            }
+        });
+    }
+
+    fn mend(&self) {
+        let store = self.store();
+        if store.is_damaged() {
+            // A disk that damages the fresh one at once must not keep a processor busy.
+            let now = std::time::Instant::now();
+            let before = locked(&self.mended).replace(now);
+            if before.is_some_and(|before| now - before < limits::STORE_ANEW_EVERY) {
+                *locked(&self.mended) = before;
+                return;
+            }
+            match store.begin_anew().and_then(|()| self.record_all(&store)) {
+                Ok(count) => tracing::info!(sessions = count, "the history was made again"),
+                Err(e) => tracing::error!(error = %e, "the history was not made again"),
+            }
+        }
+        for id in store.take_incomplete().iter().filter_map(|id| SessionId::parse(id).ok()) {
+            self.record(&id);
+        }
+    }
+
+    /// Puts every session and every command into the store, as the folders tell it.
+    fn record_all(&self, store: &Store) -> Result<usize, StoreError> {
+        let folders = self.folders().map_err(|e| StoreError::Unavailable(format!("the sessions' folder: {e}")))?;
+        for id in &folders {
+            let live = locked(&self.live).get(id).cloned();
+            match live {
+                Some(handle) => {
+                    self.record(id);
+                    store.put_session(row(&handle.shared, None));
+                }
+                None => self.bury(id, None, holder_liveness::look(&self.folder().join(id.as_str()), None)),
+            }
+        }
+        store.flush()?;
+        store.says_whole();
+        Ok(folders.len())
+    }
+}

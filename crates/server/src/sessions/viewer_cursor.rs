@@ -1,0 +1,274 @@
+//! What one viewer of a session is shown, piece by piece, from a cursor of its own.
+//!
+//! The actor publishes how far viewers may see ([`Published`]); the bytes come from the journal. There is no queue: a
+//! viewer that does not ask for the next piece is only a cursor that is behind, and slows down nobody.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use journal::{Offset, Read};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use super::handover_echo::{self, HandoverEcho};
+use super::registry::Handle;
+use super::session::{Request, ScreenSnapshot, Shared};
+use crate::action::{ActionError, Foreground, Piece, SessionEvent};
+use crate::limits::EVENTS_KEPT;
+
+/// What an actor tells all of its viewers: positions and the newest events, never bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Published {
+    /// Viewers may be given bytes up to here.
+    pub(crate) to: u64,
+    /// The ranges of attested markers up to there, oldest first.
+    pub(crate) markers: Arc<[(u64, u64)]>,
+    /// What is shown in the place of loaders' lines up to there.
+    pub(crate) echoes: Arc<[HandoverEcho]>,
+    /// The newest events.
+    events: VecDeque<Noted>,
+    /// How many there have been.
+    pub(crate) count: u64,
+    /// What was told of the foreground last.
+    pub(crate) foreground: Option<Foreground>,
+    /// There will be no more: the session has ended, and not only this server.
+    pub(crate) is_over: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Noted {
+    /// The output up to here comes before it.
+    pub(crate) at: u64,
+    pub(crate) event: Arc<SessionEvent>,
+}
+
+impl Published {
+    pub(crate) fn note(&mut self, noted: Noted) {
+        if self.events.len() == EVENTS_KEPT {
+            self.events.pop_front();
+        }
+        self.events.push_back(noted);
+        self.count += 1;
+    }
+
+    /// The number of the oldest event that is kept.
+    fn oldest(&self) -> u64 {
+        self.count - self.events.len() as u64
+    }
+
+    /// The number of the first event that belongs to the output from here on.
+    fn number_at(&self, offset: u64) -> u64 {
+        self.oldest() + self.events.iter().take_while(|n| n.at < offset).count() as u64
+    }
+
+    fn event(&self, number: u64) -> Option<&Noted> {
+        self.events.get(usize::try_from(number.checked_sub(self.oldest())?).ok()?)
+    }
+}
+
+/// One viewer's place in a session.
+#[derive(Debug, Clone)]
+pub struct ViewerCursor {
+    shared: Arc<Shared>,
+    /// `None` for a session that had ended before.
+    handle: Option<Handle>,
+    published: watch::Receiver<Published>,
+    /// The next byte that it has not been given.
+    cursor: u64,
+    /// The number of the next event that it has not been given.
+    seen: u64,
+    /// An event here waits for no more bytes: it stands within a sequence that is held back.
+    due: u64,
+    _place: Option<Arc<OwnedSemaphorePermit>>,
+}
+
+/// What viewers are not shown as it came.
+#[derive(Debug, Clone, Default)]
+struct Hidden {
+    markers: Arc<[(u64, u64)]>,
+    echoes: Arc<[HandoverEcho]>,
+}
+
+/// What there is to do next.
+enum Next {
+    Give(Piece),
+    Read { to: u64, most: usize, hidden: Hidden, is_last: bool, event_at: Option<u64> },
+    Wait,
+}
+
+impl ViewerCursor {
+    /// Follows a live session; without an offset from where its output ends now.
+    pub(super) fn live(handle: Handle, since: Option<u64>, place: OwnedSemaphorePermit) -> Self {
+        let mut published = handle.feed.clone();
+        let (cursor, seen) = {
+            let now = published.borrow_and_update();
+            since.map_or((now.to, now.count), |at| (at, now.number_at(at)))
+        };
+        let shared = Arc::clone(&handle.shared);
+        let place = Some(Arc::new(place));
+        Self { shared, handle: Some(handle), published, cursor, seen, due: 0, _place: place }
+    }
+
+    /// Reads what is left of a session that has ended: its output from an offset on, and how it ended.
+    pub(super) fn past(shared: Arc<Shared>, since: Option<u64>, end: u64, exit: SessionEvent) -> Self {
+        let mut published = Published { to: end, is_over: true, ..Published::default() };
+        published.note(Noted { at: 0, event: Arc::new(exit) });
+        let (_, published) = watch::channel(published);
+        let cursor = since.unwrap_or(end);
+        Self { shared, handle: None, published, cursor, seen: 0, due: 0, _place: None }
+    }
+
+    /// The next byte that comes.
+    pub fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
+    /// How many bytes of the journal it has not been given yet.
+    pub fn behind(&self) -> u64 {
+        self.published.borrow().to.saturating_sub(self.cursor)
+    }
+
+    /// The next piece, as soon as there is one; of bytes at most so many of the journal, and at least 8 KiB of them, so
+    /// that a whole sequence fits. Nothing is lost when the future is dropped.
+    pub async fn next(&mut self, most: usize) -> Result<Piece, ActionError> {
+        loop {
+            match self.look(most) {
+                Next::Give(piece) => return Ok(piece),
+                Next::Read { to, most, hidden, is_last, event_at } => {
+                    if let Some(piece) = self.read(to, most, &hidden, is_last)? {
+                        return Ok(piece);
+                    }
+                    // Nothing of it may be shown yet. An event comes all the same, everything else when there is more.
+                    match event_at {
+                        Some(at) => self.due = at,
+                        None if is_last => return Ok(Piece::Over),
+                        None => self.wait().await?,
+                    }
+                }
+                Next::Wait => self.wait().await?,
+            }
+        }
+    }
+
+    async fn wait(&mut self) -> Result<(), ActionError> {
+        match self.published.changed().await {
+            Ok(()) => Ok(()),
+            // The last word was seen, and it was not the session's.
+            Err(_) if !self.published.borrow().is_over => Err(ActionError::Restarting),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn look(&mut self, most: usize) -> Next {
+        let now = self.published.borrow_and_update();
+        if self.seen < now.oldest() {
+            let missed = now.oldest() - self.seen;
+            self.seen = now.oldest();
+            return Next::Give(Piece::Event(Arc::new(SessionEvent::Missed(missed))));
+        }
+        let event = now.event(self.seen);
+        if let Some(noted) = event.filter(|n| n.at <= self.cursor.max(self.due)) {
+            self.seen += 1;
+            return Next::Give(Piece::Event(Arc::clone(&noted.event)));
+        }
+        // Output up to an event comes before it, and the rest after it.
+        let event_at = event.map(|n| n.at).filter(|at| *at <= now.to);
+        let to = event_at.unwrap_or(now.to);
+        if self.cursor < to {
+            let hidden = Hidden { markers: Arc::clone(&now.markers), echoes: Arc::clone(&now.echoes) };
+            let is_last = now.is_over && event_at.is_none();
+            return Next::Read { to, most, hidden, is_last, event_at };
+        }
+        if now.is_over { Next::Give(Piece::Over) } else { Next::Wait }
+    }
+
+    /// Reads one stretch; `None` when all of it is held back.
+    fn read(&mut self, limit: u64, most: usize, hidden: &Hidden, is_last: bool) -> Result<Option<Piece>, ActionError> {
+        let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
+        let from = self.cursor;
+        let want = usize::try_from(limit - from).unwrap_or(usize::MAX).min(most);
+        let mut bytes = vec![0; want];
+        match self.shared.reader.read(Offset(from), Offset(limit), &mut bytes).map_err(unreadable)? {
+            Read::Bytes(n) => {
+                bytes.truncate(n);
+                let is_end = is_last && from + n as u64 == limit;
+                let (shown, to) = stripped(bytes, from, hidden, is_end);
+                self.cursor = to;
+                Ok((to > from).then_some(Piece::Data { from, to, bytes: shown }))
+            }
+            Read::Gap { to, .. } => {
+                self.cursor = to.0;
+                Ok(Some(Piece::Gap { from, to: to.0 }))
+            }
+            Read::End => Ok(None),
+        }
+    }
+
+    /// The screen as it is now, and the cursor behind what is in it: what was not given until there is left out.
+    ///
+    /// Both come from one turn of the actor, so no byte is in both or in neither. `None` when there is no live screen.
+    pub async fn snapshot(&mut self) -> Result<Option<Piece>, ActionError> {
+        let Some(handle) = &self.handle else { return Ok(None) };
+        let ScreenSnapshot { screen, rows, count } = match handle.ask(Request::Picture).await {
+            Ok(picture) => picture,
+            Err(ActionError::Ended { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        (self.cursor, self.seen) = (screen.at, count.max(self.seen));
+        Ok(Some(Piece::Snapshot { at: screen.at, cols: screen.cols, rows, bytes: screen.ansi }))
+    }
+}
+
+/// What a viewer may see of these bytes, and up to where that is: without attested markers and answered questions, and
+/// without what may yet become one unless these are the last bytes of all.
+fn stripped(bytes: Vec<u8>, from: u64, hidden: &Hidden, is_end: bool) -> (Vec<u8>, u64) {
+    let mut scanner = terminal::Scanner::new(from);
+    let mut is_ours =
+        |_: &terminal::Nonce, r: std::ops::Range<u64>| hidden.markers.binary_search(&(r.start, r.end)).is_ok();
+    let parts = terminal::strip(&mut scanner, &bytes, &mut is_ours);
+    let to = if is_end { scanner.position() } else { scanner.held_from() };
+    let has_echo = hidden.echoes.iter().rev().any(|echo| echo.to > from && echo.from < to);
+    let is_whole = parts.len() == 1 && parts[0].bytes.len() == bytes.len() && !has_echo;
+    if is_whole {
+        let mut bytes = bytes;
+        bytes.truncate(usize::try_from(to - from).unwrap_or(usize::MAX));
+        return (bytes, to);
+    }
+    let mut shown = Vec::with_capacity(bytes.len());
+    for part in parts {
+        let room = usize::try_from(to.saturating_sub(part.from)).unwrap_or(usize::MAX);
+        let part_shown = &part.bytes[..part.bytes.len().min(room)];
+        shown.extend_from_slice(&handover_echo::show(part_shown, part.from, &hidden.echoes));
+    }
+    (shown, to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_and_questions_are_left_out_and_an_unfinished_one_is_held_back() {
+        let marker = b"\x1b]7337;D;abc\x07";
+        let mut bytes = b"one".to_vec();
+        bytes.extend(marker);
+        bytes.extend(b"two\x1b[6nthree\x1b[3");
+        let markers = [(103, 103 + marker.len() as u64)];
+        let ours = Hidden { markers: markers.into(), ..Hidden::default() };
+        let end = 100 + bytes.len() as u64;
+        assert_eq!(stripped(bytes.clone(), 100, &ours, false), (b"onetwothree".to_vec(), end - 3));
+        assert_eq!(stripped(bytes.clone(), 100, &ours, true), (b"onetwothree\x1b[3".to_vec(), end));
+        // A forged one is output like any other.
+        let forged = [b"one".as_slice(), marker, b"twothree"].concat();
+        assert_eq!(stripped(bytes, 100, &Hidden::default(), false), (forged, end - 3));
+    }
+
+    #[test]
+    fn events_are_numbered_and_the_oldest_are_given_up() {
+        let mut published = Published::default();
+        for at in 0..EVENTS_KEPT as u64 + 5 {
+            published.note(Noted { at, event: Arc::new(SessionEvent::Foreground(Foreground::Idle)) });
+        }
+        assert_eq!((published.oldest(), published.number_at(0), published.number_at(8)), (5, 5, 8));
+        assert!(published.event(4).is_none() && published.event(5).is_some_and(|n| n.at == 5));
+    }
+}

@@ -1,0 +1,199 @@
+//! Views of a session and its commands as plain data, from a ledger: the same for live and past ones.
+
+use std::path::PathBuf;
+
+use super::processes;
+use super::session::Shared;
+use super::timeline::{Command, Hit, Sent, Timeline, time};
+use crate::action::{
+    Boundary, CommandStatus, CommandView, Foreground, Limit, LimitHit, Receiver, SessionExit, SessionStatus,
+    SessionView, SignalTarget, SignalView, Tools, Usage,
+};
+use crate::ids::{CommandId, SessionId};
+use crate::store::HistoryRow;
+
+pub(crate) fn session_view(
+    shared: &Shared,
+    timeline: &Timeline,
+    status: SessionStatus,
+    foreground: Foreground,
+    boundary: Boundary,
+    first: u64,
+    end: u64,
+) -> SessionView {
+    let is_over = status == SessionStatus::Terminated;
+    let cwd = timeline.cwd.clone().unwrap_or_else(|| bytes_to_path(&shared.spec.cwd));
+    SessionView {
+        id: shared.id.clone(),
+        name: shared.meta.name.clone(),
+        status,
+        shell: shared.meta.shell.clone(),
+        pid: (!is_over && timeline.shell_pid > 0).then_some(timeline.shell_pid),
+        cwd,
+        env: shared.meta.shown_env(),
+        created_at: time(shared.meta.created_us),
+        last_activity: time(timeline.last_us),
+        owner: shared.meta.owner.clone(),
+        cols: timeline.cols,
+        rows: timeline.rows,
+        usage: Usage::default(),
+        foreground,
+        boundary,
+        current_command: timeline.newest_running().map(CommandId),
+        last_ended: timeline.commands.iter().rev().find(|c| c.end.is_some()).map(|c| CommandId(c.id)),
+        first_offset: first,
+        end_offset: end,
+        exit: is_over.then(|| exit_of(timeline)).flatten(),
+        trouble: timeline.damage.clone().or_else(|| timeline.trouble.clone()),
+        is_unreachable: false,
+        tools: timeline.tools.clone(),
+        profile: shared.meta.profile.clone(),
+        startup_failed: super::registry::locked(&shared.startup_failed).clone(),
+        log_file: super::output_text::log_file(&shared.folder),
+        limits: super::cgroup_plan::kept(&shared.spec, &shared.meta.limits),
+        limits_hit: timeline.hits.iter().map(limit_hit).collect(),
+    }
+}
+
+pub(crate) fn command_views(shared: &Shared, timeline: &Timeline) -> Vec<CommandView> {
+    let at = timeline.scanner.position();
+    let mut views: Vec<CommandView> = timeline.commands.iter().map(|c| command_view(shared, c, at)).collect();
+    if let Some(damage) = &timeline.damage {
+        // Its output goes to where nothing can be read, or its marks would have been there.
+        let is_cut = |c: &Command| c.start.is_none() || c.end.as_ref().is_none_or(|e| e.at >= at);
+        for (view, _) in views.iter_mut().zip(&timeline.commands).filter(|(_, c)| is_cut(c)) {
+            view.error = Some(format!("output may be missing: {damage}"));
+        }
+    }
+    views
+}
+
+pub(crate) fn command_view(shared: &Shared, c: &Command, journal_end: u64) -> CommandView {
+    let end = c.end.as_ref();
+    let exit_code = end.and_then(|e| e.exit);
+    CommandView {
+        id: CommandId(c.id),
+        session: shared.id.clone(),
+        command: c.text.clone(),
+        status: end.map_or(CommandStatus::Running, |e| e.status),
+        started_at: time(c.accepted_us),
+        completed_at: end.map(|e| time(e.time_us)),
+        exit_code,
+        signal: exit_code.and_then(sys::signal::of_exit_code),
+        pipestatus: end.map(|e| e.pipestatus.clone()).unwrap_or_default(),
+        error: end.and_then(|e| e.error.clone()),
+        start_offset: c.output_from(),
+        end_offset: end.map(|e| e.at),
+        output_size: end.map_or(journal_end, |e| e.at).saturating_sub(c.output_from()),
+        cwd: end.and_then(|e| e.cwd.clone()),
+        boundary: end.map_or(open_boundary(shared, c), |e| e.boundary),
+        limits_hit: c.limits_hit.clone(),
+    }
+}
+
+/// The signals that were sent, oldest first, and what became of those who got them.
+pub(crate) fn signal_views(timeline: &Timeline) -> Vec<SignalView> {
+    let receiver = |(identity, name): &(processes::Identity, String)| Receiver {
+        pid: identity.0,
+        name: name.clone(),
+        state: processes::state_of(*identity),
+    };
+    let view = |sent: &Sent| SignalView {
+        signo: sent.signo,
+        target: match sent.target {
+            0 => SignalTarget::Foreground,
+            pid if pid > 0 => SignalTarget::Process(pid.unsigned_abs()),
+            _ => SignalTarget::Session,
+        },
+        at: time(sent.at_us),
+        error: (sent.errno != 0).then(|| std::io::Error::from_raw_os_error(sent.errno).to_string()),
+        receivers: sent.receivers.iter().map(receiver).collect(),
+    };
+    timeline.signals.iter().map(view).collect()
+}
+
+pub(super) fn limit_hit(hit: &Hit) -> LimitHit {
+    let command = (hit.command > 0).then_some(CommandId(hit.command));
+    LimitHit { limit: hit.limit, command, at: time(hit.at_us), count: hit.count }
+}
+
+/// The row of a command in the history.
+pub(crate) fn history_row(session: &SessionId, c: &Command) -> HistoryRow {
+    let status = match c.end.as_ref().map(|e| e.status) {
+        None | Some(CommandStatus::Running) => "running",
+        Some(CommandStatus::Completed) => "completed",
+        Some(CommandStatus::Failed) => "failed",
+        Some(CommandStatus::Terminated) => "terminated",
+    };
+    HistoryRow {
+        session: session.to_string(),
+        id: c.id,
+        started_us: c.accepted_us,
+        ended_us: c.end.as_ref().map(|e| e.time_us),
+        status: status.to_owned(),
+        exit: c.end.as_ref().and_then(|e| e.exit),
+        start_offset: c.output_from(),
+        end_offset: c.end.as_ref().map_or(c.output_from(), |e| e.at),
+        command: c.text.clone(),
+    }
+}
+
+/// How the session ended, in numbers and words.
+pub(crate) fn exit_of(timeline: &Timeline) -> Option<SessionExit> {
+    let Some((status, _, us)) = timeline.exit else {
+        let reason = timeline.unrecorded_end.clone()?;
+        return Some(SessionExit { code: None, signal: None, reason, at: time(timeline.last_us) });
+    };
+    let code = libc_exit_code(status);
+    let signal = libc_signal(status);
+    let how = match (code, signal) {
+        (Some(code), _) => format!("the shell exited with {code}"),
+        (None, Some(signo)) => format!("the shell was killed by {}", sys::signal::name(signo)),
+        (None, None) => "the shell ended".to_owned(),
+    };
+    let is_over = |limit: &Limit| matches!(limit, Limit::InactivityTimeout | Limit::MaxAge);
+    // A command that could not be ended took its session with it.
+    let last =
+        timeline.commands.back().filter(|c| c.end.as_ref().is_none_or(|e| e.status == CommandStatus::Terminated));
+    let ends = |limit: &&Limit| **limit != Limit::OutputMbPerSecond;
+    let unending = || last.and_then(|c| c.limits_hit.iter().rfind(ends).copied());
+    let reason = match (&timeline.ending, timeline.hits.iter().map(|h| h.limit).find(is_over).or_else(unending)) {
+        (Some(_), Some(limit)) => format!("it reached its {}; {how}", limit.name()),
+        (Some(_), None) => format!("terminated on request; {how}"),
+        (None, _) => how,
+    };
+    Some(SessionExit { code, signal, reason, at: time(us) })
+}
+
+/// WEXITSTATUS where WIFEXITED (wait(2)).
+fn libc_exit_code(status: i32) -> Option<i32> {
+    (status & 0x7f == 0).then_some(status >> 8 & 0xff)
+}
+
+/// WTERMSIG where WIFSIGNALED (wait(2)).
+fn libc_signal(status: i32) -> Option<i32> {
+    let signo = status & 0x7f;
+    (signo != 0 && signo != 0x7f).then_some(signo)
+}
+
+/// The toolchains on the shell's own PATH.
+pub(super) fn tools_on(path: &[u8]) -> Tools {
+    let find = |name| crate::shell::find(name, Some(path));
+    let python = find("python").or_else(|| find("python3"));
+    Tools { python, node: find("node"), rustc: find("rustc"), cargo: find("cargo") }
+}
+
+fn bytes_to_path(bytes: &[u8]) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    PathBuf::from(std::ffi::OsString::from_vec(bytes.to_vec()))
+}
+
+/// How sure the end of a command will be that runs.
+fn open_boundary(shared: &Shared, c: &Command) -> Boundary {
+    match c.id > super::TYPED_IDS_FROM {
+        true if c.is_inside => Boundary::Nonce,
+        true => Boundary::Heuristic,
+        false if shared.spec.speaks_in_band => Boundary::Nonce,
+        false => Boundary::Attested,
+    }
+}

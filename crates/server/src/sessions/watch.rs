@@ -1,0 +1,83 @@
+//! What a viewer asks for: a place in a session's output, keys typed at it, a ticket for a browser.
+
+use std::sync::Arc;
+
+use super::registry::{Found, Registry};
+use super::reports::with_key;
+use super::session::Request;
+use super::viewer_cursor::ViewerCursor;
+use crate::action::{ActionError, InputBytes, Outcome, SessionEvent, TicketView, Watching};
+use crate::auth::principal::{Grant, Principal, TicketTarget};
+use crate::ids::SessionId;
+use crate::limits;
+
+impl Registry {
+    /// A viewer's place, live or in what is left of a session that has ended.
+    pub(super) async fn watch(
+        &self,
+        principal: &Principal,
+        id: &SessionId,
+        since: Option<u64>,
+    ) -> Result<Outcome, ActionError> {
+        let (session, end, feed) = match self.find(principal, id).await? {
+            Found::Live(handle) => {
+                let place = handle.permits.viewer()?;
+                // The actor answers once it has read what happened before this server.
+                let snapshot = handle.ask(Request::Look).await?;
+                (snapshot.view, snapshot.shown_to, ViewerCursor::live(handle, since, place))
+            }
+            Found::Unreachable(unreachable) => return Err(unreachable.error()),
+            Found::EndedSession(past) => {
+                let (view, end) = (past.view(), past.timeline.scanner.position());
+                let exit = SessionEvent::Exited(view.exit.clone());
+                let feed = ViewerCursor::past(Arc::clone(&past.shared), since, end, exit);
+                (view, end, feed)
+            }
+        };
+        if let Some(at) = since.filter(|at| *at > end) {
+            let problem = format!("{at} is behind the end of the output, {end}");
+            return Err(ActionError::Invalid { field: "since", problem });
+        }
+        Ok(Outcome::Watching(Box::new(Watching { session, feed })))
+    }
+
+    /// Types for a viewer. Unlike an agent's input it waits for nothing and moves no cursor of its principal's.
+    pub(super) async fn types(
+        &self,
+        principal: &Principal,
+        id: &SessionId,
+        bytes: Vec<u8>,
+        name: &str,
+    ) -> Result<usize, ActionError> {
+        if bytes.len() > limits::INPUT_BYTES_MAX {
+            let problem = format!("{} bytes; at most {} at once", bytes.len(), limits::INPUT_BYTES_MAX);
+            return Err(ActionError::Invalid { field: "input", problem });
+        }
+        let key = self.key_of(name, &bytes);
+        let bytes = InputBytes::Raw(bytes);
+        let typed = async {
+            let handle = self.live(principal, id).await?;
+            handle.ask(|typed| Request::Input { bytes, key, is_secret: false, wait: None, typed }).await?
+        };
+        match typed.await {
+            Ok(typed) => Ok(typed.accepted),
+            Err(ended @ ActionError::Ended { .. }) => self.visitor_typed_before(principal, id, &key).await.ok_or(ended),
+            Err(other) => Err(with_key(other, Some(name))),
+        }
+    }
+
+    /// A ticket for the docs, or for a session that the caller may see.
+    pub(super) async fn ticket(
+        &self,
+        principal: &Principal,
+        place: TicketTarget,
+        may_write: bool,
+    ) -> Result<Outcome, ActionError> {
+        match &place {
+            TicketTarget::Socket(session) => drop(self.find(principal, session).await?),
+            TicketTarget::Docs => {}
+        }
+        let ticket = self.tickets.issue(Grant { principal: principal.clone(), place, may_write })?;
+        Ok(Outcome::Ticket(TicketView { ticket, lifetime: limits::TICKET_LIFETIME }))
+    }
+}

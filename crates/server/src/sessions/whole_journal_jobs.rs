@@ -1,0 +1,172 @@
+//! What reads a whole journal: finds the range of a search and whose output stands in it, and how far a recording goes.
+//! The reading itself is done on threads that may block.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use super::recording::{Extent, Recorder};
+use super::registry::{Found, Registry};
+use super::reports::catch_up;
+use super::search::{self, Wanted};
+use super::session::Request;
+use super::timeline::micros;
+use crate::action::{
+    ActionError, CastVersion, CommandView, FoundView, MatchView, OutputKind, Recording, Search, Since,
+};
+use crate::auth::principal::Principal;
+use crate::ids::{CommandId, SessionId};
+use crate::limits;
+use crate::store::Place;
+
+/// Tells the thread that nobody waits for it any more.
+#[derive(Debug, Default)]
+pub(super) struct GivenUp(Arc<AtomicBool>);
+
+impl GivenUp {
+    /// What the thread asks.
+    pub(super) fn asks(&self) -> impl Fn() -> bool + Send + 'static {
+        let flag = Arc::clone(&self.0);
+        move || flag.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Registry {
+    pub(super) async fn search(&self, principal: &Principal, request: Search) -> Result<FoundView, ActionError> {
+        let found = self.find_to_read(principal, &request.session).await?;
+        let (shared, end, recent, is_growing) = match &found {
+            Found::Live(handle) => {
+                let tail = handle.tail.borrow().journal.0;
+                catch_up(handle, tail).await;
+                let (snapshot, recent) = handle.ask(Request::Commands).await?;
+                (Arc::clone(&handle.shared), snapshot.shown_to, recent, true)
+            }
+            Found::Unreachable(unreachable) => return Err(unreachable.error()),
+            Found::EndedSession(past) => {
+                (Arc::clone(&past.shared), past.timeline.scanner.position(), past.commands(), false)
+            }
+        };
+        let asked = self.since(principal, &found, &request.session, &request.since).await?;
+        if asked > end && !matches!(request.since, Since::Last) {
+            let problem = format!("o:{asked} is behind the end of the output, o:{end}");
+            return Err(ActionError::Invalid { field: "since", problem });
+        }
+        let failed = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
+        let from = asked.max(shared.reader.first().map_err(failed)?.0).min(end);
+        let (commands, to) = self.places(&request.session, recent, (from, end)).await?;
+        if let Some(id) = request.command
+            && !commands.iter().any(|c| c.0 == id.0)
+        {
+            // It is an error to ask for one that is not there, and none that its output is not in the range.
+            Box::pin(self.command(principal, &request.session, id, 0)).await?;
+        }
+        let mut segments = search::segments(&commands, from, to);
+        segments.retain(|s| {
+            request.command.is_none_or(|id| s.command == Some(id.0))
+                && request.kind.is_none_or(|kind| (kind == OutputKind::Command) == s.command.is_some())
+        });
+        let permit = self.whole_reads.place(&principal.name).await;
+        let given_up = GivenUp::default();
+        let is_given_up = given_up.asks();
+        let cols = shared.spec.cols;
+        let reaches_end = segments.last().is_some_and(|s| s.to == end);
+        let hits = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let is_growing = is_growing && reaches_end;
+            let wanted = Wanted { pattern: &request.pattern, matches_max: request.limit, cols, is_growing };
+            search::search(&shared.reader, &segments, &wanted, &is_given_up)
+        });
+        let hits = hits.await.map_err(|e| ActionError::Internal { why: e.to_string() })?.map_err(failed)?;
+        drop(given_up);
+        let found = hits.hits.into_iter().map(|h| MatchView {
+            offset: h.offset,
+            line: h.line,
+            text: h.text,
+            command: h.command.map(CommandId),
+        });
+        Ok(FoundView {
+            matches: found.collect(),
+            lines: hits.lines,
+            // Behind what was searched there may be output of another kind, which need not be looked at again.
+            next: if hits.is_full || (is_growing && reaches_end) { hits.next } else { to },
+            end,
+            gap: (asked < from).then_some((asked, from)),
+            has_more: hits.is_full || to < end,
+        })
+    }
+
+    /// A recording up to now.
+    pub(super) async fn recording(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        version: CastVersion,
+    ) -> Result<Recording, ActionError> {
+        let (shared, extent) = match self.find_to_read(principal, session).await? {
+            Found::Unreachable(unreachable) => return Err(unreachable.error()),
+            Found::Live(handle) => {
+                let tail = handle.tail.borrow().journal.0;
+                catch_up(&handle, tail).await;
+                let marks = handle.ask(Request::Times).await?;
+                let shown = handle.ask(Request::ViewerLimit).await?;
+                let events_end = handle.tail.borrow().events;
+                let extent = Extent { events_end, end: shown.to, marks, end_us: micros(SystemTime::now()) };
+                (Arc::clone(&handle.shared), extent)
+            }
+            Found::EndedSession(past) => {
+                let (end, end_us) = (past.timeline.scanner.position(), past.ended_us());
+                let marks = past.timeline.times.clone();
+                (Arc::clone(&past.shared), Extent { events_end: u64::MAX, end, marks, end_us })
+            }
+        };
+        let recorder = tokio::task::spawn_blocking(move || Recorder::new(shared, version, extent));
+        let recorder = recorder.await.map_err(|e| ActionError::Internal { why: e.to_string() })?;
+        recorder.map(Recording::new).map_err(|e| ActionError::Internal { why: format!("the journal: {e}") })
+    }
+
+    /// The first stretch of output of a kind in a range; an empty one at its end where there is none.
+    pub(super) async fn stretch(
+        &self,
+        session: &SessionId,
+        kind: OutputKind,
+        recent: &[CommandView],
+        (from, end): (u64, u64),
+    ) -> Result<(u64, u64), ActionError> {
+        let (commands, known_to) = self.places(session, recent.to_vec(), (from, end)).await?;
+        let segments = search::segments(&commands, from, known_to);
+        let first = segments.into_iter().find(|s| (kind == OutputKind::Command) == s.command.is_some());
+        Ok(first.map_or((known_to, known_to), |s| (s.from, s.to)))
+    }
+
+    /// The commands with output in a range, and how far they are known: the rest is for the next search.
+    async fn places(
+        &self,
+        session: &SessionId,
+        recent: Vec<CommandView>,
+        (from, to): (u64, u64),
+    ) -> Result<(Vec<Place>, u64), ActionError> {
+        let newest: Vec<u32> = recent.iter().map(|c| c.id.0).collect();
+        let id = session.as_str().to_owned();
+        let mut places = self
+            .history(move |store| {
+                store.flush_as_far_as_possible()?;
+                store.places(&id, &newest, (from, to), limits::SEARCH_COMMANDS_MAX)
+            })
+            .await?;
+        if places.len() == limits::SEARCH_COMMANDS_MAX {
+            let known_to = places.last().and_then(|p| p.2).unwrap_or(to);
+            return Ok((places, known_to.min(to)));
+        }
+        let is_in_range = |c: &CommandView| c.start_offset < to && c.end_offset.is_none_or(|end| end >= from);
+        let recent = recent.into_iter().filter(is_in_range);
+        places.extend(recent.map(|c| (c.id.0, c.start_offset, c.end_offset, c.command)));
+        places.sort_by_key(|p| (p.1, p.0));
+        Ok((places, to))
+    }
+}

@@ -1,0 +1,213 @@
+//! What a server takes for itself alone: its state directory by a lock, its socket by its name.
+//!
+//! Only this module makes those directories, the lock and the socket, each so that nobody else can enter.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use tokio::net::UnixListener;
+
+use crate::http::listeners::{SOCKET_PATH_BYTES_MAX, ServeError};
+
+/// Makes a directory that only its owner can enter. One that is there must be ours, and nobody else may change what is in
+/// it: the scripts that our shells run, the token that lets people in, the socket that our commands talk to.
+pub(crate) fn private_dir(path: &Path) -> Result<(), ServeError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(ServeError::at(path))?;
+    check_private(path)
+}
+
+/// The same of a directory that is there, without making one.
+pub fn check_private(path: &Path) -> Result<(), ServeError> {
+    let there = fs::metadata(path).map_err(ServeError::at(path))?;
+    if there.uid() != own_uid() {
+        return Err(ServeError::Foreign { path: path.to_owned(), owner: there.uid() });
+    }
+    if there.mode() & 0o022 != 0 {
+        return Err(ServeError::Open { path: path.to_owned(), mode: there.mode() & 0o7777 });
+    }
+    Ok(())
+}
+
+/// A directory in which a socket may stand: a private one, or one such as /tmp, where nobody can take another's files away.
+fn check_sockets_folder(path: &Path) -> Result<(), ServeError> {
+    let there = fs::metadata(path).map_err(ServeError::at(path))?;
+    let is_shared = there.uid() == 0 && (there.mode() & 0o022 == 0 || there.mode() & 0o1000 != 0);
+    if is_shared { Ok(()) } else { check_private(path) }
+}
+
+fn own_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Reads a file of the server's own, and closes it to everybody else: one that was copied or restored may be open.
+pub(crate) fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let there = file.metadata()?;
+    if there.uid() != own_uid() {
+        let why = format!("it belongs to uid {}, and this server runs as uid {}", there.uid(), own_uid());
+        return Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, why));
+    }
+    if there.mode() & 0o777 != 0o600 {
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes a small file of the server's own. Where somebody has put a link in its place, nothing is written through it.
+pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).custom_flags(no_link()).open(path)?;
+    // An earlier version left it as the mask then was.
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())
+}
+
+/// For open(2): no link that somebody has put in a file's place is followed.
+fn no_link() -> i32 {
+    i32::try_from(OFlags::NOFOLLOW.bits()).expect("invariant: open(2) takes an int")
+}
+
+/// Takes the state directory for this process; the kernel gives it back when the process ends, however it does.
+pub(crate) fn lock(state_dir: &Path) -> Result<File, ServeError> {
+    let path = state_dir.join("lock");
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(no_link())
+        .open(&path)
+        .map_err(|e| ServeError::unusable("the lock", &path, &e, "remove it"))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            let _ = file.read_to_string(&mut pid);
+            let pid = if pid.trim().is_empty() { "unknown".to_owned() } else { pid.trim().to_owned() };
+            return Err(ServeError::Taken { pid, state_dir: state_dir.to_owned() });
+        }
+        Err(TryLockError::Error(error)) => return Err(ServeError::File { path, error }),
+    }
+    // The lock is what counts; the number is for whoever is refused, and a full disk has no room for it.
+    let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+    Ok(file)
+}
+
+/// Binds the socket, in place of one that a dead server left behind.
+pub(crate) fn unix_listener(path: &Path) -> Result<UnixListener, ServeError> {
+    if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
+        return Err(ServeError::SocketPath(path.to_owned()));
+    }
+    if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(ServeError::at(folder))?;
+        check_sockets_folder(folder)?;
+    }
+    match fs::symlink_metadata(path) {
+        // Only a socket is removed: a mistyped --socket must not cost anybody a file.
+        Ok(there) if there.file_type().is_socket() => {
+            if std::os::unix::net::UnixStream::connect(path).is_ok() {
+                return Err(ServeError::SocketTaken(path.to_owned()));
+            }
+            fs::remove_file(path).map_err(ServeError::at(path))?;
+        }
+        Ok(_) | Err(_) => {}
+    }
+    let listener = UnixListener::bind(path).map_err(ServeError::at(path))?;
+    // Whoever connects before this line is still checked by the kernel's word.
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(ServeError::at(path))?;
+    Ok(listener)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_directory_has_one_server() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let held = lock(dir.path()).expect("free");
+        let refused = lock(dir.path()).expect_err("taken").to_string();
+        assert!(refused.starts_with(&format!("another ptyd (pid {}) serves ", std::process::id())), "{refused}");
+        drop(held);
+        lock(dir.path()).expect("free again");
+    }
+
+    #[test]
+    fn a_file_that_is_written_is_its_owners_alone() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("listen");
+        fs::write(&path, "somebody's, and longer").expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).expect("its owner may");
+        write(&path, "mine").expect("written");
+        assert_eq!(fs::read_to_string(&path).expect("there"), "mine");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+    }
+
+    fn with_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
+    }
+
+    #[test]
+    fn a_directory_that_others_may_write_or_own_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("state");
+        private_dir(&path).expect("made");
+        assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o700);
+        for mode in [0o770, 0o702, 0o777, 0o1777] {
+            with_mode(&path, mode);
+            let refused = private_dir(&path).expect_err("open").to_string();
+            assert!(refused.contains(&format!("{mode:o}")) && refused.contains("chmod 700"), "{refused}");
+        }
+        with_mode(&path, 0o755);
+        private_dir(&path).expect("others may only look");
+        // Only root gives files away.
+        if std::os::unix::fs::chown(&path, Some(65_534), None).is_ok() {
+            let refused = private_dir(&path).expect_err("another's").to_string();
+            assert!(refused.contains("65534") && refused.contains("chown"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_closed_and_no_link_is_written_through() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (precious, link) = (dir.path().join("precious"), dir.path().join("listen"));
+        fs::write(&precious, "precious").expect("written");
+        std::os::unix::fs::symlink(&precious, &link).expect("linked");
+        assert!(write(&link, "127.0.0.1:1").is_err());
+        assert_eq!(fs::read_to_string(&precious).expect("there"), "precious");
+        with_mode(&precious, 0o666);
+        write(&precious, "mine").expect("a file");
+        assert_eq!(fs::metadata(&precious).expect("there").mode() & 0o777, 0o600);
+        with_mode(&precious, 0o666);
+        assert_eq!(read(&precious).expect("ours"), b"mine");
+        assert_eq!(fs::metadata(&precious).expect("there").mode() & 0o777, 0o600);
+        if std::os::unix::fs::chown(&precious, Some(65_534), None).is_ok() {
+            let refused = read(&precious).expect_err("another's").to_string();
+            assert!(refused.contains("65534"), "{refused}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stale_socket_is_replaced_and_nothing_else_is() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("run/ptyd.sock");
+        let first = unix_listener(&path).expect("bound");
+        assert!(matches!(unix_listener(&path), Err(ServeError::SocketTaken(p)) if p == path));
+        drop(first);
+        unix_listener(&path).expect("bound again");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(dir.path().join("run")).expect("there").permissions().mode() & 0o777, 0o700);
+        let file = dir.path().join("file");
+        fs::write(&file, "precious").expect("written");
+        assert!(matches!(unix_listener(&file), Err(ServeError::File { .. })));
+        assert_eq!(fs::read_to_string(&file).expect("there"), "precious");
+        let long = dir.path().join("x".repeat(SOCKET_PATH_BYTES_MAX));
+        assert!(matches!(unix_listener(&long), Err(ServeError::SocketPath(p)) if p == long));
+    }
+}

@@ -1,0 +1,401 @@
+//! One visit: pieces out, input in, until either side ends it. One task, no queue: what the visitor has not taken is in
+//! the journal.
+
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::ws::{Message, WebSocket};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::close::{self, Code, code_of};
+use super::event;
+use super::frame::{FromClient, FromServer};
+use super::heartbeat::{Due, Heartbeat};
+use super::input_task::{InputTask, Typed};
+use super::query::{Mode, Query};
+use crate::action::{Action, ActionError, Outcome, Piece, ViewerCursor, Watching};
+use crate::auth::principal::Principal;
+use crate::dispatch::Dispatcher;
+use crate::ids::SessionId;
+use crate::limits;
+
+/// Who visits what, and how.
+pub(super) struct SocketConnection {
+    pub(super) dispatcher: Dispatcher,
+    pub(super) principal: Principal,
+    pub(super) session: SessionId,
+    pub(super) query: Query,
+    pub(super) may_write: bool,
+}
+
+/// Why a visit is over.
+enum End {
+    /// We close, and say why.
+    Close(Code, String),
+    /// The other side has gone or does not take anything any more.
+    Gone,
+}
+
+impl From<ActionError> for End {
+    fn from(error: ActionError) -> Self {
+        Self::Close(code_of(&error).1, error.to_string())
+    }
+}
+
+/// A text message of a client.
+#[derive(Deserialize)]
+#[serde(tag = "event", rename_all = "lowercase", deny_unknown_fields)]
+enum Said {
+    /// Another size for the terminal.
+    Resize { dimensions: Size },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Size {
+    cols: u16,
+    rows: u16,
+}
+
+/// Receives a visitor, and sees it off.
+pub(super) async fn receive(mut socket: WebSocket, visit: Option<SocketConnection>) {
+    let end = match visit {
+        Some(visit) => visit.run(&mut socket).await,
+        None => End::Close(Code::NotFound, "no such session".to_owned()),
+    };
+    let End::Close(code, reason) = end else { return };
+    let goodbye = async {
+        socket.send(Message::Close(Some(close::frame(code, &reason)))).await?;
+        // A connection that is dropped with something unread takes back what was sent last.
+        while let Some(message) = socket.recv().await {
+            message?;
+        }
+        Ok::<(), axum::Error>(())
+    };
+    let _ = timeout(limits::CLOSE_PATIENCE, goodbye).await;
+}
+
+impl SocketConnection {
+    async fn run(self, socket: &mut WebSocket) -> End {
+        let action = Action::Watch { session: self.session.clone(), since: self.query.since };
+        // In a box of its own: what an action needs room for must not be kept for as long as the visit lasts.
+        let Watching { session, feed } = match Box::pin(self.dispatcher.dispatch(&self.principal, action)).await {
+            Ok(Outcome::Watching(watching)) => *watching,
+            Ok(other) => return End::Close(Code::Internal, format!("a visit was answered with {other:?}")),
+            Err(error) => return error.into(),
+        };
+        let client = self.query.client.clone().unwrap_or_else(fresh_name);
+        let hello = event::attached(&session, feed.cursor(), &client, self.may_write);
+        let acked = feed.cursor();
+        let shut_out = self.principal.shut_out();
+        let now = Instant::now();
+        let mut open = Open {
+            pulse: Heartbeat::new(now),
+            visit: self,
+            socket,
+            client,
+            feed,
+            typist: None,
+            count: 0,
+            acked,
+            was_stopped: false,
+            snapshot_at: now,
+        };
+        // Also in the middle of what a slow visitor takes its time for.
+        let ended = tokio::select! {
+            biased;
+            () = shut_out => return ActionError::ShutOut.into(),
+            ended = open.run(hello) => ended,
+        };
+        match ended {
+            Ok(never) => match never {},
+            Err(end) => end,
+        }
+    }
+}
+
+/// A name for a client that has none, so that it can number its input over the next connection, too.
+fn fresh_name() -> String {
+    let mut bytes = [0u8; 16];
+    getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
+    format!("{:032x}", u128::from_le_bytes(bytes))
+}
+
+/// An open visit.
+struct Open<'a> {
+    visit: SocketConnection,
+    socket: &'a mut WebSocket,
+    client: String,
+    feed: ViewerCursor,
+    /// Started with the first input: most viewers only look.
+    typist: Option<InputTask>,
+    /// Inputs of a raw visitor, who does not number them.
+    count: u64,
+    pulse: Heartbeat,
+    /// Everything up to here was parsed by the visitor.
+    acked: u64,
+    /// It did not keep up since it was at the end the last time.
+    was_stopped: bool,
+    /// When it may be brought to the present again.
+    snapshot_at: Instant,
+}
+
+/// What happens next.
+enum Next {
+    Message(Option<Result<Message, axum::Error>>),
+    Piece(Result<Piece, ActionError>),
+    Typed(Typed),
+    Time,
+}
+
+/// A visit never ends well: its end is the error.
+enum Never {}
+
+impl Open<'_> {
+    async fn run(&mut self, hello: Value) -> Result<Never, End> {
+        self.text(&hello).await?;
+        if self.visit.query.since.is_none() {
+            self.show_present(false).await?;
+        }
+        loop {
+            if self.is_left_behind() {
+                self.show_present(true).await?;
+            }
+            let may_send = self.has_window();
+            self.was_stopped |= !may_send;
+            let may_read = self.typist.as_ref().is_none_or(InputTask::has_room);
+            let next = {
+                let Self { socket, feed, typist, pulse, .. } = self;
+                let typed = async {
+                    match typist {
+                        Some(typist) => typist.done().await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    biased;
+                    message = socket.recv(), if may_read => Next::Message(message),
+                    typed = typed => Next::Typed(typed),
+                    piece = feed.next(limits::FRAME_BYTES), if may_send => Next::Piece(piece),
+                    () = sleep_until(pulse.next_at()) => Next::Time,
+                }
+            };
+            match next {
+                Next::Message(message) => self.on_message(message).await?,
+                Next::Piece(piece) => self.give(piece?).await?,
+                Next::Typed((seq, result)) => self.notify_typed(seq, result).await?,
+                Next::Time => match self.pulse.due(Instant::now()) {
+                    Due::Ping => self.send(Message::Ping(Bytes::new())).await?,
+                    // What it may have answered was not read while its input waits.
+                    Due::Dead if may_read => return Err(End::Gone),
+                    Due::Dead => self.pulse.alive(),
+                    Due::Nothing => {}
+                },
+            }
+        }
+    }
+
+    /// Whether more may be on its way to the visitor.
+    fn has_window(&self) -> bool {
+        let is_raw = self.visit.query.mode == Mode::Raw;
+        is_raw || self.feed.cursor().saturating_sub(self.acked) < limits::WINDOW_BYTES
+    }
+
+    /// Whether the visitor is better served with the present.
+    fn is_left_behind(&mut self) -> bool {
+        if !self.was_stopped || self.visit.query.wants_all || !self.has_window() {
+            return false;
+        }
+        let behind = self.feed.behind();
+        self.was_stopped = behind > 0;
+        behind > limits::BEHIND_BYTES_MAX && Instant::now() >= self.snapshot_at
+    }
+
+    /// Sends the screen as it is now, and goes on behind it.
+    async fn show_present(&mut self, says_gap: bool) -> Result<(), End> {
+        let from = self.feed.cursor();
+        let Some(Piece::Snapshot { at, cols, rows, bytes }) = self.feed.snapshot().await? else { return Ok(()) };
+        self.was_stopped = false;
+        self.snapshot_at = Instant::now() + limits::SNAPSHOT_EVERY;
+        if self.visit.query.mode == Mode::Raw {
+            return self.send(Message::Binary(bytes.into())).await;
+        }
+        if says_gap {
+            self.frame(&FromServer::Gap { from, to: at }).await?;
+        }
+        // What was skipped is on nobody's screen and waits for nobody's word.
+        self.acked = self.acked.max(at);
+        self.frame(&FromServer::Snapshot { at, cols, rows, bytes: &bytes }).await
+    }
+
+    async fn give(&mut self, piece: Piece) -> Result<(), End> {
+        if self.visit.query.mode == Mode::Raw {
+            return match piece {
+                Piece::Data { bytes, .. } if bytes.is_empty() => Ok(()),
+                Piece::Data { bytes, .. } | Piece::Snapshot { bytes, .. } => {
+                    let begun = Instant::now();
+                    self.send(Message::Binary(bytes.into())).await?;
+                    // Its connection was full.
+                    self.was_stopped |= begun.elapsed() > Duration::from_millis(20);
+                    Ok(())
+                }
+                // Nothing can be said in between, but the screen can be put right.
+                Piece::Gap { .. } => self.show_present(false).await,
+                Piece::Event(_) => Ok(()),
+                Piece::Over => Err(ended()),
+            };
+        }
+        match piece {
+            Piece::Data { from, to, bytes } => self.frame(&FromServer::Data { from, to, bytes: &bytes }).await,
+            Piece::Gap { from, to } => self.frame(&FromServer::Gap { from, to }).await,
+            Piece::Snapshot { at, cols, rows, bytes } => {
+                self.frame(&FromServer::Snapshot { at, cols, rows, bytes: &bytes }).await
+            }
+            Piece::Event(event) => self.text(&event::render(&event)).await,
+            Piece::Over => Err(ended()),
+        }
+    }
+
+    async fn on_message(&mut self, message: Option<Result<Message, axum::Error>>) -> Result<(), End> {
+        let message = match message {
+            Some(Ok(message)) => message,
+            Some(Err(error)) => return Err(broken(error)),
+            None => return Err(End::Gone),
+        };
+        self.pulse.alive();
+        match (message, self.visit.query.mode) {
+            // The library would queue an answer to each, however many were not taken: nothing more is read before this one is.
+            (Message::Ping(bytes), _) => self.send(Message::Pong(bytes)).await,
+            (Message::Pong(_), _) => Ok(()),
+            (Message::Close(_), _) => Err(End::Gone),
+            (Message::Binary(bytes), Mode::Raw) => self.take_raw(bytes.into()),
+            (Message::Text(text), Mode::Raw) => self.take_raw(Bytes::from(text).into()),
+            (Message::Binary(bytes), Mode::Framed) => match FromClient::decode(&bytes) {
+                Some(FromClient::Input { seq, bytes }) => self.take_input(seq, bytes.to_vec()),
+                Some(FromClient::Parsed { to }) if to <= self.feed.cursor() => {
+                    self.acked = self.acked.max(to);
+                    Ok(())
+                }
+                Some(FromClient::Parsed { to }) => {
+                    let why = format!("offset {to} was not sent yet, so it cannot have been parsed");
+                    Err(End::Close(Code::Conflict, why))
+                }
+                None => Err(End::Close(Code::Protocol, "not a frame of ptyd.v1".to_owned())),
+            },
+            (Message::Text(text), Mode::Framed) => match serde_json::from_str(&text) {
+                Ok(Said::Resize { dimensions }) => self.resize(dimensions).await,
+                Err(_) => Err(End::Close(Code::Unsupported, "the only text is a resize event".to_owned())),
+            },
+        }
+    }
+
+    fn take_raw(&mut self, bytes: Vec<u8>) -> Result<(), End> {
+        self.count += 1;
+        self.take_input(self.count, bytes)
+    }
+
+    fn take_input(&mut self, seq: u64, bytes: Vec<u8>) -> Result<(), End> {
+        self.may_write()?;
+        let SocketConnection { dispatcher, principal, session, .. } = &self.visit;
+        let typist = self.typist.get_or_insert_with(|| {
+            InputTask::start(dispatcher.clone(), principal.clone(), session.clone(), &self.client)
+        });
+        typist.take(seq, bytes).map_err(End::from)
+    }
+
+    fn may_write(&self) -> Result<(), End> {
+        if self.visit.may_write {
+            return Ok(());
+        }
+        Err(End::Close(Code::Forbidden, "this ticket or token is for looking only".to_owned()))
+    }
+
+    async fn resize(&mut self, size: Size) -> Result<(), End> {
+        self.may_write()?;
+        let (session, Size { cols, rows }) = (self.visit.session.clone(), size);
+        let action = Action::Resize { session, cols, rows };
+        match Box::pin(self.visit.dispatcher.dispatch(&self.visit.principal, action)).await {
+            Ok(_) => Ok(()),
+            Err(error) => self.not_done(error, None).await,
+        }
+    }
+
+    async fn notify_typed(&mut self, seq: u64, result: Result<(), ActionError>) -> Result<(), End> {
+        match result {
+            Ok(()) if self.visit.query.mode == Mode::Raw => Ok(()),
+            Ok(()) => self.frame(&FromServer::Typed { seq }).await,
+            Err(error) => self.not_done(error, Some(seq)).await,
+        }
+    }
+
+    /// What the visitor asked for was not done. What it can go on after is told, the rest ends the visit.
+    async fn not_done(&mut self, error: ActionError, seq: Option<u64>) -> Result<(), End> {
+        let (code, close) = code_of(&error);
+        let goes_on = match error {
+            ActionError::Stalled { .. }
+            | ActionError::WouldEcho { .. }
+            | ActionError::Invalid { .. }
+            | ActionError::Ended { .. }
+            | ActionError::Unreachable { .. } => true,
+            ActionError::NoSession { .. }
+            | ActionError::NoCommand { .. }
+            | ActionError::Busy { .. }
+            | ActionError::NotReady { .. }
+            | ActionError::NothingRuns { .. }
+            | ActionError::Alive { .. }
+            | ActionError::Denied { .. }
+            | ActionError::ShutOut
+            | ActionError::NoToken { .. }
+            | ActionError::Limit { .. }
+            | ActionError::KeyReused { .. }
+            | ActionError::Start { .. }
+            | ActionError::Exhausted { .. }
+            | ActionError::Restarting
+            | ActionError::Internal { .. } => false,
+        };
+        if !goes_on {
+            return Err(End::Close(close, error.to_string()));
+        }
+        // A raw visitor sees it by what does not happen, as at any terminal.
+        if self.visit.query.mode == Mode::Raw {
+            return Ok(());
+        }
+        self.text(&event::error(code, &error.to_string(), seq)).await
+    }
+
+    async fn frame(&mut self, frame: &FromServer<'_>) -> Result<(), End> {
+        self.send(Message::Binary(frame.encode().into())).await
+    }
+
+    async fn text(&mut self, value: &Value) -> Result<(), End> {
+        if self.visit.query.mode == Mode::Raw {
+            return Ok(());
+        }
+        self.send(Message::Text(value.to_string().into())).await
+    }
+
+    /// Sends one message. Whoever takes nothing for as long as it may be silent is gone.
+    async fn send(&mut self, message: Message) -> Result<(), End> {
+        match timeout(limits::PING_EVERY + limits::PONG_PATIENCE, self.socket.send(message)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) | Err(_) => Err(End::Gone),
+        }
+    }
+}
+
+fn ended() -> End {
+    End::Close(Code::Ended, "the session has ended; its output can still be read".to_owned())
+}
+
+/// What came is no WebSocket frame, or too long a one.
+fn broken(error: axum::Error) -> End {
+    let text = error.to_string();
+    if text.contains("too long") || text.contains("too big") {
+        let why = format!("a message has at most {} bytes; send several", limits::MESSAGE_BYTES_MAX);
+        End::Close(Code::TooLong, why)
+    } else {
+        End::Close(Code::Protocol, text)
+    }
+}
