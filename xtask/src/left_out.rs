@@ -55,7 +55,7 @@ const EXCUSES: [Excuse; 8] = [
         because: "the kernel may give an ordinary user no mounts of its own",
     },
     Excuse {
-        test: "ordinary::",
+        test: "non_root::",
         why: "no program changes its user in",
         is_users: false,
         because: "the folder for temporary files may be mounted so",
@@ -116,7 +116,7 @@ mod tests {
         assert!(is_excused("disk::a_full_disk", "only root can mount a small disk", false));
         assert!(!is_excused("disk::a_full_disk", "only root can mount a small disk", true));
         assert!(!is_excused("nushell::a_code", "there is no nu on PATH", false));
-        assert!(!is_excused("life::a_name", "no control group can be made here", true));
+        assert!(!is_excused("session_lifetime::a_name", "no control group can be made here", true));
     }
 
     #[test]

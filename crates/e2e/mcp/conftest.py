@@ -1,6 +1,6 @@
 """The fixtures: for each test a machine of its own with an agent at it, and nothing left of it afterwards.
 
-Only here a desk is made and cleared; a process that is left behind fails the test that left it.
+Only here a workspace is made and cleared; a process that is left behind fails the test that left it.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from desk import PTYD, Desk, Lines, within
+from mcp_client import PTYD, Workspace, Lines, within
 
 
 def pytest_configure():
@@ -27,7 +27,7 @@ def anyio_backend():
 @pytest.fixture
 async def machine():
     """A machine without an agent, for tests that start theirs in their own way."""
-    machine = Desk()
+    machine = Workspace()
     try:
         yield machine
         await machine.close()
@@ -37,7 +37,7 @@ async def machine():
 
 
 @pytest.fixture
-async def desk(machine):
+async def workspace(machine):
     """A machine with an agent that has said hello and run nothing."""
     async with machine.another_agent() as agent:
         machine.agent = agent

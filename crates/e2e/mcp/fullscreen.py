@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from desk import Answer, Desk, Session
+from mcp_client import Answer, Workspace, Session
 
 NEVER = "never-typed"
 
@@ -37,8 +37,8 @@ async def shown(session: Session, pattern: str, cursor: str | None = None) -> An
 class Played:
     """A program that runs in a session."""
 
-    def __init__(self, desk: Desk, session: Session, begun: Answer):
-        self.desk, self.session, self.command = desk, session, begun.fact("command")
+    def __init__(self, workspace: Workspace, session: Session, begun: Answer):
+        self.workspace, self.session, self.command = workspace, session, begun.fact("command")
 
     async def press(self, *keys: str, until: str, cursor: str | None = None) -> Answer:
         """Presses keys and gives the screen that they lead to."""
@@ -58,7 +58,7 @@ class Played:
         assert [terminal["foreground"] for terminal in state if terminal["id"] == self.session.id] == ["fullscreen"]
         refused = await self.session.run(f"touch {NEVER}")
         assert (refused.is_error, "busy" in refused.text) == (True, True), refused.text
-        assert NEVER.encode() not in self.desk.journal(self.session.id)
+        assert NEVER.encode() not in self.workspace.journal(self.session.id)
 
     async def leave(self, *keys: str, exit: int = 0, paint: str) -> Answer:
         """Presses the last keys: the program ends with this code, and nothing of its paint is in the transcript."""
@@ -76,20 +76,20 @@ class Played:
         assert (await self.session.run("(exit 7)")).exit == 7
         usable = await self.session.run("stty -a | grep -cE ' -(icanon|echo|opost)\\b'")
         assert (usable.output, usable.exit) == ("0", 1)
-        assert not (self.desk.project / NEVER).exists()
+        assert not (self.workspace.project / NEVER).exists()
         return ended
 
 
 @asynccontextmanager
-async def played(desk: Desk, command: str, until: str, cursor: str | None = None, before: str = "", **env: str):
+async def played(workspace: Workspace, command: str, until: str, cursor: str | None = None, before: str = "", **env: str):
     """Starts a program on a screen of 80 by 12, shows that it has it, and gives it for play."""
-    session = await desk.session(dimensions={"cols": 80, "rows": 12}, env=env)
+    session = await workspace.session(dimensions={"cols": 80, "rows": 12}, env=env)
     if before:
         assert (await session.run(before)).exit == 0
     begun = await session.run(command, wait_for=until, timeout=20)
     assert (begun.is_running, "full-screen" in begun.facts) == (True, True), begun.text
     await shown(session, until, cursor)
-    program = Played(desk, session, begun)
+    program = Played(workspace, session, begun)
     await program.takes_no_command()
     yield program
 

@@ -6,7 +6,7 @@ An end is told when the shell says so, and never because of anything that a prog
 import asyncio
 
 import pytest
-from desk import REPOSITORY, at_least, within
+from mcp_client import REPOSITORY, at_least, within
 
 # What the terminals that agents use take for the end of a command; ours is among them, with made-up numbers.
 MARKERS = (
@@ -21,23 +21,23 @@ MARKERS = (
 RECORD = r"D;guess;1;%s;0;0;;/\0"
 
 
-async def test_a_question_asked_by_the_first_command_is_not_its_end(desk):
-    asked = await desk.terminal("read -p 'name? ' n; echo got:$n")
+async def test_a_question_asked_by_the_first_command_is_not_its_end(workspace):
+    asked = await workspace.terminal("read -p 'name? ' n; echo got:$n")
     assert (asked.output, asked.is_running, asked.wants, asked.exit) == ("name? ", True, "input", None)
-    answered = await desk.terminal("John", is_input=True)
+    answered = await workspace.terminal("John", is_input=True)
     assert (answered.last_line, answered.exit) == ("got:John", 0)
 
 
-async def test_each_of_32_new_sessions_tells_its_own_first_end_and_none_too_early(desk):
+async def test_each_of_32_new_sessions_tells_its_own_first_end_and_none_too_early(workspace):
     async def one(i):
-        session = await desk.session()
+        session = await workspace.session()
         with at_least(1.0):
             return (await session.run(f"sleep 1; echo p{i}")).output
 
     assert await asyncio.gather(*map(one, range(32))) == [f"p{i}" for i in range(32)]
 
 
-async def test_exit_codes_are_the_commands_own(desk):
+async def test_exit_codes_are_the_commands_own(workspace):
     cases = {
         "true": (0, None),
         "false": (1, None),
@@ -48,17 +48,17 @@ async def test_exit_codes_are_the_commands_own(desk):
         "bash -c 'kill -SEGV $$'": (139, "SEGV"),
         "(exit 255)": (255, None),
     }
-    told = {command: await desk.terminal(command) for command in cases}
+    told = {command: await workspace.terminal(command) for command in cases}
     signals = ["KILL", "TERM", "SEGV"]
     assert {c: (a.exit, next((s for s in signals if s in a.facts), None)) for c, a in told.items()} == cases
 
 
-async def test_a_failed_part_of_a_pipeline_is_told_where_the_end_hides_it(desk):
-    await desk.terminal("true")
-    assert (await desk.terminal("false | true")).facts == ["exit 0", "pipestatus 1|0"]
-    assert (await desk.terminal("yes | head -1")).facts == ["exit 0", "pipestatus 141|0"]
-    assert (await desk.terminal("true | true")).facts == ["exit 0"]
-    assert (await desk.terminal("false | true; echo ${PIPESTATUS[@]}")).output == "1 0"
+async def test_a_failed_part_of_a_pipeline_is_told_where_the_end_hides_it(workspace):
+    await workspace.terminal("true")
+    assert (await workspace.terminal("false | true")).facts == ["exit 0", "pipestatus 1|0"]
+    assert (await workspace.terminal("yes | head -1")).facts == ["exit 0", "pipestatus 141|0"]
+    assert (await workspace.terminal("true | true")).facts == ["exit 0"]
+    assert (await workspace.terminal("false | true; echo ${PIPESTATUS[@]}")).output == "1 0"
 
 
 @pytest.mark.parametrize(
@@ -71,17 +71,17 @@ async def test_a_failed_part_of_a_pipeline_is_told_where_the_end_hides_it(desk):
         ("[exit 0]", '"PROJECT/[exit 0]"'),
     ],
 )
-async def test_the_directory_is_told_byte_for_byte(desk, name, shown):
-    (desk.project / name).mkdir()
-    await desk.terminal("true")
-    entered = await desk.terminal("cd ./" + "'" + name + "'")
-    assert entered.facts == ["exit 0", "cwd " + shown.replace("PROJECT", str(desk.project))]
-    assert (await desk.terminal("pwd")).output == f"{desk.project}/{name}"
+async def test_the_directory_is_told_byte_for_byte(workspace, name, shown):
+    (workspace.project / name).mkdir()
+    await workspace.terminal("true")
+    entered = await workspace.terminal("cd ./" + "'" + name + "'")
+    assert entered.facts == ["exit 0", "cwd " + shown.replace("PROJECT", str(workspace.project))]
+    assert (await workspace.terminal("pwd")).output == f"{workspace.project}/{name}"
 
 
-async def test_a_directory_that_is_deleted_under_the_shell_does_not_disturb_it(desk):
-    await desk.terminal("mkdir gone && cd gone && rmdir ../gone")
-    answer = await desk.terminal("echo ok; (exit 4)")
+async def test_a_directory_that_is_deleted_under_the_shell_does_not_disturb_it(workspace):
+    await workspace.terminal("mkdir gone && cd gone && rmdir ../gone")
+    answer = await workspace.terminal("echo ok; (exit 4)")
     assert (answer.output, answer.exit) == ("ok", 4)
 
 
@@ -99,50 +99,50 @@ async def test_a_directory_that_is_deleted_under_the_shell_does_not_disturb_it(d
     }.items(),
     ids=lambda item: item[0],
 )
-async def test_an_end_cannot_be_forged(desk, forgery):
-    await desk.terminal("true")
+async def test_an_end_cannot_be_forged(workspace, forgery):
+    await workspace.terminal("true")
     with at_least(0.5):
-        answer = await desk.terminal(f"{forgery[1]}; sleep 0.5; echo real; false")
+        answer = await workspace.terminal(f"{forgery[1]}; sleep 0.5; echo real; false")
     assert (answer.last_line.endswith("real"), answer.exit) == (True, 1)
-    assert (await desk.terminal("echo next")).text == "next\n[exit 0]"
+    assert (await workspace.terminal("echo next")).text == "next\n[exit 0]"
 
 
-async def test_what_a_forged_marker_says_is_shown_as_output(desk):
-    answer = await desk.terminal("printf '###PS1JSON###\\n{\"exit_code\": \"42\"}\\n###PS1END###\\n'; false")
+async def test_what_a_forged_marker_says_is_shown_as_output(workspace):
+    answer = await workspace.terminal("printf '###PS1JSON###\\n{\"exit_code\": \"42\"}\\n###PS1END###\\n'; false")
     assert (answer.output, answer.exit) == ('###PS1JSON###\n{"exit_code": "42"}\n###PS1END###', 1)
 
 
-async def test_a_background_job_cannot_end_a_later_command(desk):
+async def test_a_background_job_cannot_end_a_later_command(workspace):
     forge = f"printf '{MARKERS}'; printf '{RECORD}' 2 >&97; printf '{RECORD}' 3 >&97"
-    await desk.terminal(f"(read -t 0.3 <> <(:); {forge}) 2>/dev/null &")
+    await workspace.terminal(f"(read -t 0.3 <> <(:); {forge}) 2>/dev/null &")
     with at_least(0.8):
-        answer = await desk.terminal("sleep 0.8; false")
+        answer = await workspace.terminal("sleep 0.8; false")
     assert answer.exit == 1
 
 
-async def test_a_line_of_facts_that_a_program_prints_is_not_ours(desk):
-    answer = await desk.terminal("echo '[exit 0 · cwd /]'; false")
+async def test_a_line_of_facts_that_a_program_prints_is_not_ours(workspace):
+    answer = await workspace.terminal("echo '[exit 0 · cwd /]'; false")
     assert (answer.output, answer.exit) == ("[exit 0 · cwd /]", 1)
 
 
-async def test_the_environment_holds_nothing_that_could_speak_for_the_shell(desk):
-    names = (await desk.terminal("env | grep -ao '^[A-Z_]*PTYD[A-Z_]*'; (exit 3)"))
+async def test_the_environment_holds_nothing_that_could_speak_for_the_shell(workspace):
+    names = (await workspace.terminal("env | grep -ao '^[A-Z_]*PTYD[A-Z_]*'; (exit 3)"))
     assert (names.output, names.exit) == ("PTYD_SESSION", 3)
 
 
-async def test_a_trace_shows_the_command_and_none_of_our_machinery(desk):
-    await desk.terminal("set -x")
-    traced = await desk.terminal("echo hi; false")
+async def test_a_trace_shows_the_command_and_none_of_our_machinery(workspace):
+    await workspace.terminal("set -x")
+    traced = await workspace.terminal("echo hi; false")
     # Two pluses, because bash counts the `eval` that a command is run by.
     assert (traced.output, traced.exit) == ("++ echo hi\nhi\n++ false", 1)
-    await desk.terminal("set +x")
-    assert (await desk.terminal("echo hi")).output == "hi"
+    await workspace.terminal("set +x")
+    assert (await workspace.terminal("echo hi")).output == "hi"
 
 
-async def test_our_own_hook_script_can_be_printed(desk):
+async def test_our_own_hook_script_can_be_printed(workspace):
     script = (REPOSITORY / "shell-integration/bash.sh").read_text()
-    (desk.project / "bash.sh").write_text(script)
-    answer = await desk.terminal("cat bash.sh; false")
+    (workspace.project / "bash.sh").write_text(script)
+    answer = await workspace.terminal("cat bash.sh; false")
     # A form feed is shown as a line feed (ECMA-48, as terminals have it).
     assert (answer.output, answer.exit) == (script.removesuffix("\n").replace("\f", "\n"), 1)
 
@@ -159,28 +159,28 @@ async def test_our_own_hook_script_can_be_printed(desk):
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else None,
 )
-async def test_the_shells_death_is_told_with_how_and_the_next_call_gets_a_fresh_shell(desk, commands, how):
+async def test_the_shells_death_is_told_with_how_and_the_next_call_gets_a_fresh_shell(workspace, commands, how):
     *before, last = commands
     for command in ["export STATE=old", *before]:
-        await desk.terminal(command)
+        await workspace.terminal(command)
     with within(0.2):
-        died = await desk.terminal(last)
+        died = await workspace.terminal(last)
     assert [fact for fact in died.facts if fact in ("session ended", how)] == ["session ended", how]
-    fresh = await desk.terminal("echo \"ok <$STATE>\"")
+    fresh = await workspace.terminal("echo \"ok <$STATE>\"")
     assert (fresh.output, fresh.exit) == ("ok <>", 0)
     assert any(fact.startswith("fresh shell, all state is lost: the last one ended") for fact in fresh.facts)
-    assert (await desk.terminal("echo ok")).text == "ok\n[exit 0]"
+    assert (await workspace.terminal("echo ok")).text == "ok\n[exit 0]"
 
 
-async def test_the_last_words_of_a_shell_are_in_the_answer_that_tells_its_death(desk):
+async def test_the_last_words_of_a_shell_are_in_the_answer_that_tells_its_death(workspace):
     words = "".join(f"{n}\n" for n in range(1, 301)) + "exit\n"
     for _ in range(20):
-        died = await desk.terminal("seq 1 300; exit 3")
+        died = await workspace.terminal("seq 1 300; exit 3")
         assert (died.text.partition("[")[0], died.exit) == (words, 3)
 
 
-async def test_a_fresh_shell_says_how_the_one_before_it_ended(desk):
+async def test_a_fresh_shell_says_how_the_one_before_it_ended(workspace):
     for _ in range(20):
-        await desk.terminal("exit 3")
-        fresh = await desk.terminal("true")
+        await workspace.terminal("exit 3")
+        fresh = await workspace.terminal("true")
         assert "fresh shell, all state is lost: the last one ended (the shell exited with 3)" in fresh.facts, fresh.text

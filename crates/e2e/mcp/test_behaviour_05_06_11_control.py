@@ -9,75 +9,75 @@ import re
 import signal
 
 import pytest
-from desk import IS_FULL, NOISE, watched, within
+from mcp_client import IS_FULL, NOISE, watched, within
 
 PYTHON_SLEEPS = "python3 -c 'import signal; signal.pause()'"
 
 
-async def test_a_new_command_while_one_runs_is_refused_and_never_typed(desk):
-    running = await desk.terminal("sleep 60", timeout=0.2)
-    refused = await desk.terminal("echo NEXT")
+async def test_a_new_command_while_one_runs_is_refused_and_never_typed(workspace):
+    running = await workspace.terminal("sleep 60", timeout=0.2)
+    refused = await workspace.terminal("echo NEXT")
     assert (refused.is_error, "busy" in refused.text, "sleep 60" in refused.text) == (True, True, True)
     with within(0.2):
-        interrupted = await desk.terminal("C-c")
+        interrupted = await workspace.terminal("C-c")
     assert interrupted.exit == 130
-    assert (await desk.terminal("echo alive")).text == "alive\n[exit 0]"
-    assert b"NEXT" not in desk.journal(running.session_id)
+    assert (await workspace.terminal("echo alive")).text == "alive\n[exit 0]"
+    assert b"NEXT" not in workspace.journal(running.session_id)
 
 
-async def test_a_program_that_reads_is_never_fed_a_command(desk):
-    reading = await desk.terminal("cat > taken")
+async def test_a_program_that_reads_is_never_fed_a_command(workspace):
+    reading = await workspace.terminal("cat > taken")
     assert (reading.is_running, reading.wants) == (True, "input")
-    assert (await desk.terminal("echo NEXT")).is_error
-    assert (await desk.terminal("mine", is_input=True)).is_running
-    assert (await desk.terminal("C-d")).exit == 0
-    assert (desk.project / "taken").read_text() == "mine\n"
+    assert (await workspace.terminal("echo NEXT")).is_error
+    assert (await workspace.terminal("mine", is_input=True)).is_running
+    assert (await workspace.terminal("C-d")).exit == 0
+    assert (workspace.project / "taken").read_text() == "mine\n"
 
 
-async def test_a_named_session_refuses_a_second_command_too(desk):
-    session = await desk.session()
+async def test_a_named_session_refuses_a_second_command_too(workspace):
+    session = await workspace.session()
     started = await session.run("cat > taken", wait_for_completion=False)
     assert started.is_running
     refused = await session.run("echo NEXT")
     assert (refused.is_error, "busy" in refused.text) == (True, True)
     assert (await session.press("C-d", timeout=5)).exit == 0
-    assert (desk.project / "taken").read_text() == ""
+    assert (workspace.project / "taken").read_text() == ""
 
 
-async def test_execute_runs_a_command_whatever_it_is_called(desk):
-    session = await desk.session()
+async def test_execute_runs_a_command_whatever_it_is_called(workspace):
+    session = await workspace.session()
     assert [(await session.run(name)).exit for name in ("C-c", "C-d", "C-z", "up", "tab", "end")] == [127] * 6
 
 
-async def test_every_interrupt_tells_the_end_of_its_command(desk):
-    await desk.terminal("true")
+async def test_every_interrupt_tells_the_end_of_its_command(workspace):
+    await workspace.terminal("true")
     told = []
     for _ in range(300 if IS_FULL else 60):
-        await desk.terminal("sleep 60", timeout=0.02)
-        told.append((await desk.terminal("C-c")).facts)
+        await workspace.terminal("sleep 60", timeout=0.02)
+        told.append((await workspace.terminal("C-c")).facts)
     assert [facts for facts in told if facts != ["exit 130", "INT"]] == []
 
 
-async def test_an_interrupt_ends_a_pipeline_whole(desk):
+async def test_an_interrupt_ends_a_pipeline_whole(workspace):
     # It says so when all of them are there: tee has read what came through the others.
     says = PYTHON_SLEEPS.replace("signal.pause()", "print(0, flush=True); signal.pause()")
-    running = await desk.terminal(f"{says} | cat | tee /dev/null", wait_for="^0", timeout=10)
-    programs = {p: c for p, c in desk.processes(running.session_id).items() if c.startswith(("python3", "cat", "tee"))}
+    running = await workspace.terminal(f"{says} | cat | tee /dev/null", wait_for="^0", timeout=10)
+    programs = {p: c for p, c in workspace.processes(running.session_id).items() if c.startswith(("python3", "cat", "tee"))}
     assert len(programs) == 3, programs
     with watched(programs) as ends:
-        assert (await desk.terminal("C-c")).exit == 130
+        assert (await workspace.terminal("C-c")).exit == 130
         await ends(0.2 * NOISE)
 
 
-async def test_an_interrupt_does_not_cost_output_that_was_printed(desk):
-    session = await desk.session()
+async def test_an_interrupt_does_not_cost_output_that_was_printed(workspace):
+    session = await workspace.session()
     await session.run(f"bash -c \"trap 'seq 1 900; exit 5' INT; seq 1 900; {PYTHON_SLEEPS}; :\"", wait_for="^900$")
     await session.press("C-c", timeout=10)
-    assert re.findall(r"(\d+)\r\n", desk.journal(session.id).decode()) == [str(n) for n in range(1, 901)] * 2
+    assert re.findall(r"(\d+)\r\n", workspace.journal(session.id).decode()) == [str(n) for n in range(1, 901)] * 2
 
 
-async def test_a_stopped_program_is_a_job_that_can_be_resumed_in_a_named_session(desk):
-    session = await desk.session()
+async def test_a_stopped_program_is_a_job_that_can_be_resumed_in_a_named_session(workspace):
+    session = await workspace.session()
     await session.run("sleep 60", timeout=0.2)
     stopped = await session.press("C-z", timeout=5)
     assert stopped.facts[:2] == ["exit 148", "TSTP"]
@@ -87,11 +87,11 @@ async def test_a_stopped_program_is_a_job_that_can_be_resumed_in_a_named_session
     assert (await session.press("C-c", timeout=5)).exit == 130
 
 
-async def test_terminate_kills_what_ignores_every_polite_signal(desk):
-    session = await desk.session()
+async def test_terminate_kills_what_ignores_every_polite_signal(workspace):
+    session = await workspace.session()
     stubborn = "trap '' INT TERM HUP QUIT; echo ready; while :; do sleep 60; done"
     await session.run(f'bash -c "{stubborn}"', wait_for="ready")
-    processes = desk.processes(session.id)
+    processes = workspace.processes(session.id)
     with watched(processes) as ends, within(5):
         ended = await session.terminate()
         await ends(5 * NOISE)
@@ -126,8 +126,8 @@ def everything():
 
 
 @pytest.mark.parametrize("force", [False, True])
-async def test_terminate_leaves_no_orphan(desk, force):
-    session = await desk.session()
+async def test_terminate_leaves_no_orphan(workspace, force):
+    session = await workspace.session()
     orphans = await start_orphans(session)
     with watched(orphans) as ends:
         ended = await session.terminate(force=force)
@@ -135,19 +135,19 @@ async def test_terminate_leaves_no_orphan(desk, force):
     assert ended.structured["left"] == 0
 
 
-async def test_a_killed_holder_takes_its_session_and_its_orphans_and_nobody_else(desk):
-    session, neighbour = await desk.session(), await desk.session()
+async def test_a_killed_holder_takes_its_session_and_its_orphans_and_nobody_else(workspace):
+    session, neighbour = await workspace.session(), await workspace.session()
     await session.run("sleep 7771 & setsid sleep 7772 & (nohup sleep 7773 >/dev/null 2>&1 &) ; true")
 
     def orphans():
-        return {p: c for p, c in desk.processes(session.id).items() if c.startswith("sleep 777")}
+        return {p: c for p, c in workspace.processes(session.id).items() if c.startswith("sleep 777")}
 
     await session.until(lambda _: len(orphans()) == 3)
     left = orphans()
     waiting = asyncio.create_task(session.run("echo before; read never", timeout=30, wait_for="never printed"))
     await session.read(wait_for="before", timeout=10)
     with watched(left) as ends:
-        os.kill(desk.holder(session.id), signal.SIGKILL)
+        os.kill(workspace.holder(session.id), signal.SIGKILL)
         await ends(2 * NOISE)
     ended = await waiting
     assert "session ended" in ended.facts
@@ -157,8 +157,8 @@ async def test_a_killed_holder_takes_its_session_and_its_orphans_and_nobody_else
     assert (await neighbour.run("echo here")).output == "here"
 
 
-async def test_terminating_twice_is_no_error_and_the_output_stays_readable(desk):
-    session = await desk.session()
+async def test_terminating_twice_is_no_error_and_the_output_stays_readable(workspace):
+    session = await workspace.session()
     done = await session.run("echo kept")
     assert not (await session.terminate()).is_error
     again = await session.terminate()

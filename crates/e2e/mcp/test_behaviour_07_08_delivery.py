@@ -7,7 +7,7 @@ import hashlib
 import random
 
 import pytest
-from desk import within
+from mcp_client import within
 
 COMMAND_BYTES_MAX = 1 << 20
 
@@ -44,22 +44,22 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-async def test_a_heredoc_arrives_byte_for_byte(desk, name):
-    written = await desk.terminal(heredoc(TEXTS[name]))
+async def test_a_heredoc_arrives_byte_for_byte(workspace, name):
+    written = await workspace.terminal(heredoc(TEXTS[name]))
     assert (written.output, written.exit) == ("", 0)
-    assert (desk.project / "f").read_bytes() == TEXTS[name].encode()
+    assert (workspace.project / "f").read_bytes() == TEXTS[name].encode()
 
 
-async def test_a_command_of_one_mebibyte_arrives_and_one_byte_more_is_refused(desk):
+async def test_a_command_of_one_mebibyte_arrives_and_one_byte_more_is_refused(workspace):
     room = COMMAND_BYTES_MAX - len(heredoc(""))
     text = lines(room, 2)
     assert len(heredoc(text).encode()) == COMMAND_BYTES_MAX
     with within(3):
-        assert (await desk.terminal(heredoc(text))).exit == 0
-    assert (desk.project / "f").read_bytes() == text.encode()
-    refused = await desk.terminal(heredoc("x" + text))
+        assert (await workspace.terminal(heredoc(text))).exit == 0
+    assert (workspace.project / "f").read_bytes() == text.encode()
+    refused = await workspace.terminal(heredoc("x" + text))
     assert (refused.is_error, "1048576" in refused.text.replace(",", "")) == (True, True)
-    assert (await desk.terminal("echo ok")).output == "ok"
+    assert (await workspace.terminal("echo ok")).output == "ok"
 
 
 @pytest.mark.parametrize(
@@ -78,45 +78,45 @@ async def test_a_command_of_one_mebibyte_arrives_and_one_byte_more_is_refused(de
         ("echo -n no newline", "no newline"),
     ],
 )
-async def test_a_command_means_what_it_means_in_a_script(desk, command, output):
-    answer = await desk.terminal(command)
+async def test_a_command_means_what_it_means_in_a_script(workspace, command, output):
+    answer = await workspace.terminal(command)
     assert (answer.output, answer.exit) == (output, 0)
 
 
-async def test_a_command_with_crlf_line_ends_arrives_as_it_is(desk):
-    await desk.terminal("printf '%s' 'a\r\nb' > f")
-    assert (desk.project / "f").read_bytes() == b"a\r\nb"
+async def test_a_command_with_crlf_line_ends_arrives_as_it_is(workspace):
+    await workspace.terminal("printf '%s' 'a\r\nb' > f")
+    assert (workspace.project / "f").read_bytes() == b"a\r\nb"
 
 
-async def test_a_command_with_a_nul_is_refused(desk):
-    refused = await desk.terminal("echo a\0b")
+async def test_a_command_with_a_nul_is_refused(workspace):
+    refused = await workspace.terminal("echo a\0b")
     assert refused.is_error
-    assert (await desk.terminal("echo ok")).output == "ok"
+    assert (await workspace.terminal("echo ok")).output == "ok"
 
 
-async def test_5000_bytes_without_a_newline_reach_a_program_that_reads_lines_whole(desk):
-    session = await desk.session()
+async def test_5000_bytes_without_a_newline_reach_a_program_that_reads_lines_whole(workspace):
+    session = await workspace.session()
     await session.run("cat > f")
     sent = await session.type("x" * 5000, timeout=0.3)
     assert (sent.is_error, sent.fact("sent")) == (False, "5,000 bytes")
     await session.press("Enter", timeout=0.1)
     assert (await session.press("C-d", timeout=10)).exit == 0
-    assert (desk.project / "f").read_text() == "x" * 5000 + "\n"
+    assert (workspace.project / "f").read_text() == "x" * 5000 + "\n"
 
 
 @pytest.mark.parametrize("width", [99, 4095, 4096, 4097, 20_000])
-async def test_200000_bytes_of_input_arrive_whatever_the_length_of_their_lines(desk, width):
+async def test_200000_bytes_of_input_arrive_whatever_the_length_of_their_lines(workspace, width):
     text = (("z" * width + "\n") * (200_000 // (width + 1) + 1))[:200_000]
     digest = hashlib.sha256((text + "\n").encode()).hexdigest()
-    await desk.terminal("cat > f")
-    sent = await desk.terminal(text + "\n", is_input=True, timeout=1)
+    await workspace.terminal("cat > f")
+    sent = await workspace.terminal(text + "\n", is_input=True, timeout=1)
     assert (sent.is_error, sent.fact("sent")) == (False, "200,001 bytes")
-    assert (await desk.terminal("C-d", timeout=30)).exit == 0
-    assert hashlib.sha256((desk.project / "f").read_bytes()).hexdigest() == digest
+    assert (await workspace.terminal("C-d", timeout=30)).exit == 0
+    assert hashlib.sha256((workspace.project / "f").read_bytes()).hexdigest() == digest
 
 
-async def test_a_program_that_does_not_read_takes_little_and_the_answer_says_how_much(desk):
-    session = await desk.session()
+async def test_a_program_that_does_not_read_takes_little_and_the_answer_says_how_much(workspace):
+    session = await workspace.session()
     await session.run("sleep 60", wait_for_completion=False)
     with within(3):
         stalled = await session.type("y" * 99 + "\n" + "0123456789" * 100_000)
@@ -149,15 +149,15 @@ async def test_a_program_that_does_not_read_takes_little_and_the_answer_says_how
         ("true && ! false", ""),
     ],
 )
-async def test_every_shape_of_a_command_runs(desk, command, output):
-    answer = await desk.terminal(command)
+async def test_every_shape_of_a_command_runs(workspace, command, output):
+    answer = await workspace.terminal(command)
     assert (answer.output, answer.exit) == (output, 0)
-    assert (await desk.terminal("echo ok")).text == "ok\n[exit 0]"
+    assert (await workspace.terminal("echo ok")).text == "ok\n[exit 0]"
 
 
-async def test_a_command_in_the_background_answers_at_once(desk):
+async def test_a_command_in_the_background_answers_at_once(workspace):
     with within(0.2):
-        answer = await desk.terminal("sleep 60 &")
+        answer = await workspace.terminal("sleep 60 &")
     assert answer.exit == 0
 
 
@@ -165,21 +165,21 @@ async def test_a_command_in_the_background_answers_at_once(desk):
     "incomplete",
     ["if true; then", "cat <<EOF\nabc", "echo 'open", 'echo "open', "echo $(", "{ echo a", "for i in 1 2; do", "echo a |", "echo a &&"],
 )
-async def test_an_incomplete_command_is_said_and_eats_nothing(desk, incomplete):
-    answer = await desk.terminal(incomplete)
+async def test_an_incomplete_command_is_said_and_eats_nothing(workspace, incomplete):
+    answer = await workspace.terminal(incomplete)
     assert "incomplete" in answer.text and answer.exit in (None, 2), answer.text
-    assert (await desk.terminal("echo ok")).text == "ok\n[exit 0]"
+    assert (await workspace.terminal("echo ok")).text == "ok\n[exit 0]"
 
 
-async def test_a_syntax_error_is_an_end_with_bashs_own_words(desk):
-    answer = await desk.terminal("echo a; )")
+async def test_a_syntax_error_is_an_end_with_bashs_own_words(workspace):
+    answer = await workspace.terminal("echo a; )")
     assert ("syntax error near unexpected token `)'" in answer.output, answer.exit) == (True, 2)
-    assert (await desk.terminal("echo ok")).output == "ok"
+    assert (await workspace.terminal("echo ok")).output == "ok"
 
 
-async def test_what_a_program_left_unread_is_in_no_later_commands_output(desk):
+async def test_what_a_program_left_unread_is_in_no_later_commands_output(workspace):
     # It takes one key in raw mode and leaves; the rest of what is typed is a line for the shell.
-    (desk.project / "one.py").write_text(
+    (workspace.project / "one.py").write_text(
         "import os, termios, tty\n"
         "before = termios.tcgetattr(0)\n"
         "tty.setraw(0)\n"
@@ -187,7 +187,7 @@ async def test_what_a_program_left_unread_is_in_no_later_commands_output(desk):
         "os.read(0, 1)\n"
         "termios.tcsetattr(0, termios.TCSADRAIN, before)\n"
     )
-    session = await desk.session()
+    session = await workspace.session()
     # Whether the shell has run that line when the next command is handed over is chance.
     for _ in range(20):
         assert (await session.run("python3 one.py", wait_for="ready", timeout=20)).fact("matched") == '"ready"'

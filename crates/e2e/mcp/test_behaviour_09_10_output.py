@@ -9,7 +9,7 @@ import re
 import time
 from pathlib import Path
 
-from desk import IS_FULL, NOISE, within
+from mcp_client import IS_FULL, NOISE, within
 
 LINES = 5_000_000 if IS_FULL else 300_000
 FLOOD_SECONDS = 10 if IS_FULL else 1
@@ -20,10 +20,10 @@ def peak_memory_kib(pid):
     return int(re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text()).group(1))
 
 
-async def test_a_flood_is_cut_exactly_costs_no_memory_and_disturbs_no_neighbour(desk):
-    session, neighbour = await desk.session(), await desk.session()
+async def test_a_flood_is_cut_exactly_costs_no_memory_and_disturbs_no_neighbour(workspace):
+    session, neighbour = await workspace.session(), await workspace.session()
     await neighbour.run("true")
-    before = peak_memory_kib(desk.server())
+    before = peak_memory_kib(workspace.server())
     flood = asyncio.create_task(session.run(f"seq 1 {LINES}", timeout=70))
     latencies = []
     while not flood.done():
@@ -34,7 +34,7 @@ async def test_a_flood_is_cut_exactly_costs_no_memory_and_disturbs_no_neighbour(
     assert answer.exit == 0
     latencies.sort()
     assert latencies[int(len(latencies) * 0.99)] < 0.1 * NOISE, latencies[-5:]
-    assert peak_memory_kib(desk.server()) - before < 64 * 1024
+    assert peak_memory_kib(workspace.server()) - before < 64 * 1024
 
     whole = "".join(f"{n}\n" for n in range(1, LINES + 1))
     head, omitted, tail = re.split(r"(\[… [\d,]+ bytes omitted: .*\]\n)", answer.output + "\n")
@@ -50,83 +50,83 @@ async def test_a_flood_is_cut_exactly_costs_no_memory_and_disturbs_no_neighbour(
     assert hashlib.sha256((head + read).encode()).hexdigest() == hashlib.sha256(whole.encode()).hexdigest()
 
 
-async def test_an_endless_flood_ends_with_its_interrupt(desk):
-    flooding = await desk.terminal("yes", timeout=FLOOD_SECONDS)
+async def test_an_endless_flood_ends_with_its_interrupt(workspace):
+    flooding = await workspace.terminal("yes", timeout=FLOOD_SECONDS)
     assert flooding.is_running
     with within(0.2):
-        interrupted = await desk.terminal("C-c")
+        interrupted = await workspace.terminal("C-c")
     assert interrupted.exit == 130
     with within(0.2):
-        assert (await desk.terminal("echo alive")).text == "alive\n[exit 0]"
+        assert (await workspace.terminal("echo alive")).text == "alive\n[exit 0]"
 
 
-async def test_the_omitted_lines_can_be_searched_with_their_numbers(desk):
-    session = await desk.session()
+async def test_the_omitted_lines_can_be_searched_with_their_numbers(workspace):
+    session = await workspace.session()
     done = await session.run("seq 1 30000")
     found = await session.read(command_id=done.fact("command"), search="^1?7777$")
     assert found.output == "7777: 7777\n17777: 17777"
     assert found.facts[0] == "2 matching lines in 30,000"
 
 
-async def test_what_a_grandchild_prints_later_is_nobodys_output(desk):
-    desk.gate()
+async def test_what_a_grandchild_prints_later_is_nobodys_output(workspace):
+    workspace.gate()
     with within(0.2):
-        answer = await desk.terminal("(cat gate; echo late) & echo hi")
+        answer = await workspace.terminal("(cat gate; echo late) & echo hi")
     assert (answer.last_line, answer.exit) == ("hi", 0)
-    await desk.open_gate()
+    await workspace.open_gate()
     looked = ""
     async with asyncio.timeout(10):
         while "late" not in looked:
-            look = await desk.terminal("")
+            look = await workspace.terminal("")
             assert look.facts[:2] == ["idle", "last exit 0"]
             looked += look.output + "\n"
     # It began to print where the cursor was, behind the prompt.
     assert re.fullmatch(r"\n*(.*[#$] )?opened\n+late\n", looked), looked
-    assert "late" not in (await desk.terminal("echo next")).output
-    assert (await desk.terminal("echo next")).text == "next\n[exit 0]"
+    assert "late" not in (await workspace.terminal("echo next")).output
+    assert (await workspace.terminal("echo next")).text == "next\n[exit 0]"
 
 
-async def test_a_background_job_that_keeps_the_terminal_open_holds_no_answer(desk):
+async def test_a_background_job_that_keeps_the_terminal_open_holds_no_answer(workspace):
     with within(0.2):
-        answer = await desk.terminal("nohup sleep 300 >/dev/null 2>&1 & sleep 301 & disown -a; echo x")
+        answer = await workspace.terminal("nohup sleep 300 >/dev/null 2>&1 & sleep 301 & disown -a; echo x")
     assert (answer.last_line, answer.exit) == ("x", 0)
 
 
-async def test_output_through_a_process_substitution_comes_once_and_ends_stay_exact(desk):
-    answer = await desk.terminal("exec > >(tee -a log); echo said-$((1))")
+async def test_output_through_a_process_substitution_comes_once_and_ends_stay_exact(workspace):
+    answer = await workspace.terminal("exec > >(tee -a log); echo said-$((1))")
     assert answer.exit == 0
-    later = await desk.terminal("echo said-$((2)); (exit 3)")
+    later = await workspace.terminal("echo said-$((2)); (exit 3)")
     assert later.exit == 3
-    session = desk.agent.at(answer.session_id)
+    session = workspace.agent.at(answer.session_id)
     await session.read(since="o:0", wait_for="said-2", timeout=10)
     # It comes when tee has passed it on, with its command or behind it.
     assert re.findall(r"said-\d", await session.pages("o:0")) == ["said-1", "said-2"]
-    assert (desk.project / "log").read_text().splitlines() == ["said-1", "said-2"]
+    assert (workspace.project / "log").read_text().splitlines() == ["said-1", "said-2"]
 
 
-async def test_since_last_gives_each_line_once(desk):
-    session = await desk.session()
-    desk.gate()
+async def test_since_last_gives_each_line_once(workspace):
+    session = await workspace.session()
+    workspace.gate()
     # Open for writing too, so that a line which is written between two reads is there for the next one.
     await session.run("for i in 1 2 3; do read -r line; echo $line; done <>gate", wait_for_completion=False)
     seen = []
     for i in range(3):
         waiting = asyncio.create_task(session.read(since="last", wait_for=f"line {i}", timeout=10))
-        await desk.open_gate(f"line {i}\n")
+        await workspace.open_gate(f"line {i}\n")
         seen += re.findall(r"line \d", (await waiting).output)
     assert seen == ["line 0", "line 1", "line 2"]
 
 
-async def test_only_the_newest_lines_are_given_when_asked(desk):
-    session = await desk.session()
+async def test_only_the_newest_lines_are_given_when_asked(workspace):
+    session = await workspace.session()
     done = await session.run("seq 1 100")
     newest = await session.read(command_id=done.fact("command"), max_lines=3)
     omission, *lines = newest.output.splitlines()
     assert (lines, "lines 1–97;" in omission) == (["98", "99", "100"], True), newest.text
 
 
-async def test_what_is_read_of_a_session_shows_nothing_of_our_machinery(desk):
-    session = await desk.session()
+async def test_what_is_read_of_a_session_shows_nothing_of_our_machinery(workspace):
+    session = await workspace.session()
     await session.run("echo one two")
     shown = (await session.read()).output
     assert ("one two" in shown.splitlines(), "__ptyd" in shown) == (True, False), shown

@@ -7,80 +7,80 @@ import asyncio
 import shutil
 
 import pytest
-from desk import at_least, within
+from mcp_client import at_least, within
 
 needs_vim = pytest.mark.skipif(shutil.which("vim") is None, reason="vim is not installed: apt-get install vim")
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed: apt-get install nodejs")
 needs_less = pytest.mark.skipif(shutil.which("less") is None, reason="less is not installed: apt-get install less")
 
 
-async def test_a_function_is_defined_and_called_in_a_python_dialogue(desk):
+async def test_a_function_is_defined_and_called_in_a_python_dialogue(workspace):
     with within(1):
-        started = await desk.terminal("python3 -q")
+        started = await workspace.terminal("python3 -q")
     assert (started.is_running, started.wants, started.output) == (True, "input", ">>> ")
     block = "def f():\n    if True:\n        return 42\n\n"
-    defined = await desk.terminal(block, is_input=True)
+    defined = await workspace.terminal(block, is_input=True)
     assert (defined.is_running, defined.wants) == (True, "input")
-    called = await desk.terminal("f()", is_input=True)
+    called = await workspace.terminal("f()", is_input=True)
     assert called.output.splitlines()[-2:] == ["42", ">>> "]
-    assert (await desk.terminal("C-d")).exit == 0
+    assert (await workspace.terminal("C-d")).exit == 0
 
 
-async def test_an_interrupted_dialogue_answers_when_it_asks_again(desk):
-    await desk.terminal("python3 -q")
+async def test_an_interrupted_dialogue_answers_when_it_asks_again(workspace):
+    await workspace.terminal("python3 -q")
     # The first time-out is at 5 s.
     with within(0.4):
-        interrupted = await desk.terminal("C-c")
+        interrupted = await workspace.terminal("C-c")
     assert (interrupted.wants, interrupted.output.splitlines()[-2:]) == ("input", ["KeyboardInterrupt", ">>> "])
-    assert (await desk.terminal("C-d")).exit == 0
+    assert (await workspace.terminal("C-d")).exit == 0
 
 
-async def test_an_interrupt_that_is_being_handled_is_no_question_yet(desk):
-    (desk.project / "busy.py").write_text(
+async def test_an_interrupt_that_is_being_handled_is_no_question_yet(workspace):
+    (workspace.project / "busy.py").write_text(
         "import select, signal\n"
         "def caught(*_):\n    select.select([], [], [], 0.4)\n    raise KeyboardInterrupt\n"
         "signal.signal(signal.SIGINT, caught)\n"
         "try:\n    input('first? ')\nexcept KeyboardInterrupt:\n    input('again? ')\n"
     )
-    asked = await desk.terminal("python3 busy.py")
+    asked = await workspace.terminal("python3 busy.py")
     assert (asked.wants, asked.output) == ("input", "first? ")
     with at_least(0.3), within(0.4):
-        interrupted = await desk.terminal("C-c")
+        interrupted = await workspace.terminal("C-c")
     assert (interrupted.wants, interrupted.last_line) == ("input", "again? ")
 
 
-async def test_a_program_that_ends_on_an_interrupt_has_ended_although_a_thread_of_it_reads(desk):
-    (desk.project / "reader.py").write_text(
+async def test_a_program_that_ends_on_an_interrupt_has_ended_although_a_thread_of_it_reads(workspace):
+    (workspace.project / "reader.py").write_text(
         "import os, select, signal, sys, threading\n"
         "signal.signal(signal.SIGINT, lambda *_: (select.select([], [], [], 0.1), os._exit(7)))\n"
         "threading.Thread(target=sys.stdin.readline).start()\n"
         "while True:\n    signal.pause()\n"
     )
-    assert (await desk.terminal("python3 reader.py")).wants == "input"
-    assert (await desk.terminal("C-c")).exit == 7
+    assert (await workspace.terminal("python3 reader.py")).wants == "input"
+    assert (await workspace.terminal("C-c")).exit == 7
 
 
-async def test_a_program_that_is_deaf_to_interrupts_still_wants_input(desk):
-    assert (await desk.terminal("sh -c 'trap \"\" INT; exec cat'")).wants == "input"
+async def test_a_program_that_is_deaf_to_interrupts_still_wants_input(workspace):
+    assert (await workspace.terminal("sh -c 'trap \"\" INT; exec cat'")).wants == "input"
     with within(0.4):
-        assert (await desk.terminal("C-c")).wants == "input"
+        assert (await workspace.terminal("C-c")).wants == "input"
 
 
 @needs_vim
-async def test_an_interrupt_in_vim_shows_the_screen_and_no_paint(desk):
-    running = await desk.terminal("vim -u NONE -N f")
+async def test_an_interrupt_in_vim_shows_the_screen_and_no_paint(workspace):
+    running = await workspace.terminal("vim -u NONE -N f")
     assert running.is_running
     with within(0.4):
-        interrupted = await desk.terminal("C-c")
+        interrupted = await workspace.terminal("C-c")
     assert "full-screen" in interrupted.facts
-    shown = await desk.agent.at(running.session_id).read(view="screen")
+    shown = await workspace.agent.at(running.session_id).read(view="screen")
     assert interrupted.output == shown.output
     # A look shows no paint either.
-    assert (await desk.terminal("")).output == shown.output
+    assert (await workspace.terminal("")).output == shown.output
 
 
-async def test_the_same_in_the_plain_line_mode_of_python(desk):
-    session = await desk.session(env={"PYTHON_BASIC_REPL": "1", "TERM": "dumb"})
+async def test_the_same_in_the_plain_line_mode_of_python(workspace):
+    session = await workspace.session(env={"PYTHON_BASIC_REPL": "1", "TERM": "dumb"})
     assert (await session.run("python3 -q -i -S")).wants == "input"
     await session.type("for i in range(2):\n    print('line', i)\n\n", timeout=5, wait_for="line 1")
     ended = await session.type("raise SystemExit(6)", end_with_newline=True, timeout=5)
@@ -88,35 +88,35 @@ async def test_the_same_in_the_plain_line_mode_of_python(desk):
 
 
 @pytest.mark.parametrize("name", ["up", "tab", "end", "Enter", "F1", "exit_now"])
-async def test_a_command_with_a_keys_name_is_a_command(desk, name):
-    answer = await desk.terminal(name)
+async def test_a_command_with_a_keys_name_is_a_command(workspace, name):
+    answer = await workspace.terminal(name)
     assert (answer.exit, answer.output) == (127, f"bash: {name}: command not found")
 
 
-async def test_a_password_is_asked_for_and_stands_nowhere_afterwards(desk):
+async def test_a_password_is_asked_for_and_stands_nowhere_afterwards(workspace):
     secret = "hunter2-correct-horse"
     with within(0.5):
-        asked = await desk.terminal("read -s -p 'Password: ' p; echo; echo ${#p}")
+        asked = await workspace.terminal("read -s -p 'Password: ' p; echo; echo ${#p}")
     assert (asked.output, asked.wants) == ("Password: ", "a password")
-    answered = await desk.terminal(secret, is_input=True)
+    answered = await workspace.terminal(secret, is_input=True)
     assert (answered.last_line, answered.exit) == (str(len(secret)), 0)
-    session = desk.agent.at(asked.session_id)
+    session = workspace.agent.at(asked.session_id)
     for view in ("text", "raw", "screen"):
         assert secret not in (await session.read(view=view)).text
     await session.terminate()
-    assert desk.files_holding(secret.encode()) == []
+    assert workspace.files_holding(secret.encode()) == []
 
 
-async def test_a_password_for_a_program_of_its_own_is_seen_too(desk):
-    asked = await desk.terminal("python3 -c 'import getpass; print(len(getpass.getpass()))'")
+async def test_a_password_for_a_program_of_its_own_is_seen_too(workspace):
+    asked = await workspace.terminal("python3 -c 'import getpass; print(len(getpass.getpass()))'")
     assert (asked.output, asked.wants) == ("Password: ", "a password")
-    answered = await desk.terminal("sésame", is_input=True)
+    answered = await workspace.terminal("sésame", is_input=True)
     assert (answered.last_line, answered.exit) == ("6", 0)
-    assert desk.files_holding("sésame".encode()) == []
+    assert workspace.files_holding("sésame".encode()) == []
 
 
-async def test_a_dialogue_with_several_questions_is_one_call(desk):
-    session = await desk.session()
+async def test_a_dialogue_with_several_questions_is_one_call(workspace):
+    session = await workspace.session()
     await session.run("read -p 'name? ' n; read -s -p 'word? ' w; echo; echo \"$n ${#w}\"")
     steps = [{"wait_for": "name\\? $", "input": "Jo\r"}, {"wait_for": "word\\? $", "input": "abc\r"}]
     done = await session.agent.call("send_input_to_terminal", session_id=session.id, steps=steps, timeout=10)
@@ -124,31 +124,31 @@ async def test_a_dialogue_with_several_questions_is_one_call(desk):
 
 
 @needs_vim
-async def test_vim_is_a_screen_takes_no_command_and_edits_by_keys(desk):
-    running = await desk.terminal("vim -u NONE -N f", wait_for="^~\\n~\\n(?s:.*)\\[New\\]", timeout=10)
+async def test_vim_is_a_screen_takes_no_command_and_edits_by_keys(workspace):
+    running = await workspace.terminal("vim -u NONE -N f", wait_for="^~\\n~\\n(?s:.*)\\[New\\]", timeout=10)
     assert (running.is_running, "full-screen" in running.facts) == (True, True)
     assert running.output.splitlines()[1] == "~"
-    session = desk.agent.at(running.session_id)
+    session = workspace.agent.at(running.session_id)
     # The words are painted before the cursor goes home.
     shown = running
     async with asyncio.timeout(20):
         while shown.fact("cursor") != "row 1 column 1":
             shown = await session.read(view="screen", timeout=0.1)
-    refused = await desk.terminal("echo NEXT")
+    refused = await workspace.terminal("echo NEXT")
     assert (refused.is_error, "busy" in refused.text) == (True, True)
     typed = await session.press("i", "h", "i", "<Enter>there<Esc>", wait_for="there")
     assert typed.output.splitlines()[:2] == ["hi", "there"]
     ended = await session.press(":wq<Enter>", timeout=10)
     assert ended.exit == 0
-    assert (desk.project / "f").read_text() == "hi\nthere\n"
+    assert (workspace.project / "f").read_text() == "hi\nthere\n"
     transcript = await session.read(command_id="c1")
     assert ("~" in transcript.output, "\x1b" in transcript.text) == (False, False)
-    assert (await desk.terminal("echo ok")).output == "ok"
+    assert (await workspace.terminal("echo ok")).output == "ok"
 
 
 @needs_vim
-async def test_vim_follows_a_resize_and_arrow_keys(desk):
-    session = await desk.session(dimensions={"cols": 100, "rows": 30})
+async def test_vim_follows_a_resize_and_arrow_keys(workspace):
+    session = await workspace.session(dimensions={"cols": 100, "rows": 30})
     await session.run("printf 'one\\ntwo\\nthree\\n' > f; vim -u NONE -N f", wait_for="three", timeout=10)
     resized = await session.agent.call("resize_terminal", session_id=session.id, cols=60, rows=12)
     assert resized.structured["dimensions"] == {"cols": 60, "rows": 12}
@@ -159,8 +159,8 @@ async def test_vim_follows_a_resize_and_arrow_keys(desk):
 
 
 @needs_less
-async def test_less_is_a_screen_that_is_left_by_a_key(desk):
-    session = await desk.session(dimensions={"cols": 80, "rows": 10})
+async def test_less_is_a_screen_that_is_left_by_a_key(workspace):
+    session = await workspace.session(dimensions={"cols": 80, "rows": 10})
     shown = await session.run("seq 1 500 | less", wait_for="^9$", timeout=10)
     assert ("full-screen" in shown.facts, shown.output.splitlines()[:3]) == (True, ["1", "2", "3"])
     paged = await session.press("Space", wait_for="^18$")
@@ -170,23 +170,23 @@ async def test_less_is_a_screen_that_is_left_by_a_key(desk):
     assert "18" not in (await session.run("echo ok")).text
 
 
-async def test_a_program_that_dies_in_the_alternate_screen_leaves_the_shell_usable(desk):
-    died = await desk.terminal("printf '\\e[?1049h\\e[31mpaint'; sh -c 'kill -9 $$'")
+async def test_a_program_that_dies_in_the_alternate_screen_leaves_the_shell_usable(workspace):
+    died = await workspace.terminal("printf '\\e[?1049h\\e[31mpaint'; sh -c 'kill -9 $$'")
     assert died.exit == 137
-    assert (await desk.terminal("echo ok")).text == "ok\n[exit 0]"
+    assert (await workspace.terminal("echo ok")).text == "ok\n[exit 0]"
 
 
-async def test_a_command_in_a_shell_inside_has_its_output_and_its_code(desk):
-    entered = await desk.terminal("bash --norc")
+async def test_a_command_in_a_shell_inside_has_its_output_and_its_code(workspace):
+    entered = await workspace.terminal("bash --norc")
     assert "wants input" in entered.text
-    told = await desk.terminal("cd /\npwd; (exit 3)", inside=True)
+    told = await workspace.terminal("cd /\npwd; (exit 3)", inside=True)
     assert (told.output, told.exit, told.facts[-1]) == ("/", 3, "boundary nonce")
-    refused = await desk.terminal("echo no", inside=True, is_input=True)
+    refused = await workspace.terminal("echo no", inside=True, is_input=True)
     assert refused.is_error and "inside" in refused.text
-    left = await desk.terminal("exit 4", inside=True)
+    left = await workspace.terminal("exit 4", inside=True)
     assert "the shell inside has ended: command c1 exited with 4" in left.text
-    assert (await desk.terminal("echo out")).text == "out\n[exit 0]"
-    idle = await desk.terminal("echo no", inside=True)
+    assert (await workspace.terminal("echo out")).text == "out\n[exit 0]"
+    idle = await workspace.terminal("echo no", inside=True)
     assert idle.is_error and "nothing runs in this session that could be a shell" in idle.text
 
 
@@ -204,22 +204,22 @@ require("crypto").pbkdf2("a", "b", 2e6, 64, "sha512", () => process.exit(5))
 
 
 @needs_node
-async def test_an_event_loop_asks_when_nothing_else_can_wake_it_and_not_while_it_turns_a_wheel(desk):
-    (desk.project / "asks.js").write_text(NODE_ASKS)
-    (desk.project / "works.js").write_text(NODE_WORKS)
+async def test_an_event_loop_asks_when_nothing_else_can_wake_it_and_not_while_it_turns_a_wheel(workspace):
+    (workspace.project / "asks.js").write_text(NODE_ASKS)
+    (workspace.project / "works.js").write_text(NODE_WORKS)
     with within(1):
-        asked = await desk.terminal("node asks.js")
+        asked = await workspace.terminal("node asks.js")
     assert (asked.wants, asked.output) == ("input", "name:"), asked.text
-    assert (await desk.terminal("x", is_input=True)).exit == 3
+    assert (await workspace.terminal("x", is_input=True)).exit == 3
     for pause in (50, 300):
-        assert (await desk.terminal(f"node works.js {pause}")).exit == 4
+        assert (await workspace.terminal(f"node works.js {pause}")).exit == 4
     # A thread of its own is at work, and will wake it.
-    (desk.project / "thinks.js").write_text(NODE_THINKS)
-    assert (await desk.terminal("node thinks.js")).exit == 5
+    (workspace.project / "thinks.js").write_text(NODE_THINKS)
+    assert (await workspace.terminal("node thinks.js")).exit == 5
 
 
-async def test_a_password_behind_a_terminal_of_its_own_is_told_as_one(desk):
+async def test_a_password_behind_a_terminal_of_its_own_is_told_as_one(workspace):
     for source in ("", "< /dev/tty"):
-        asked = await desk.terminal(f"""script -qec 'bash -c "read -s -p pass? x {source}; echo got \\$x"' /dev/null""")
+        asked = await workspace.terminal(f"""script -qec 'bash -c "read -s -p pass? x {source}; echo got \\$x"' /dev/null""")
         assert (asked.wants, asked.output) == ("a password", "pass?"), asked.text
-        assert (await desk.terminal("joe", is_input=True)).last_line == "got joe"
+        assert (await workspace.terminal("joe", is_input=True)).last_line == "got joe"

@@ -10,7 +10,7 @@ import signal
 import time
 
 import pytest
-from desk import IS_FULL, NOISE, at_least, watched, within
+from mcp_client import IS_FULL, NOISE, at_least, watched, within
 
 SERVER = """
 import select, socket, sys, time
@@ -25,169 +25,169 @@ while True:
 
 
 @pytest.mark.parametrize("seconds, timeout", [(45, 48)] if IS_FULL else [(6, 20)])
-async def test_a_long_silent_command_is_one_call_with_signs_of_life(desk, seconds, timeout):
+async def test_a_long_silent_command_is_one_call_with_signs_of_life(workspace, seconds, timeout):
     told = []
 
     async def hear(progress, total, message):
         told.append((progress, message))
 
     with at_least(seconds):
-        answer = await desk.agent.call("terminal", command=f"sleep {seconds}; echo done", timeout=timeout, on_progress=hear)
+        answer = await workspace.agent.call("terminal", command=f"sleep {seconds}; echo done", timeout=timeout, on_progress=hear)
     assert (answer.output, answer.exit) == ("done", 0)
     assert told[0] == (0, "started")
     times = [progress for progress, _ in told]
     assert times == sorted(times) and len(times) >= 1 + seconds // 10
 
 
-async def test_a_pattern_ends_the_wait_when_its_line_comes_and_a_server_that_reads_keys_is_running(desk):
-    (desk.project / "server.py").write_text(SERVER)
-    started = await desk.terminal("python3 server.py", wait_for=r"listening on \d+ [\d.]+\n", timeout=30)
+async def test_a_pattern_ends_the_wait_when_its_line_comes_and_a_server_that_reads_keys_is_running(workspace):
+    (workspace.project / "server.py").write_text(SERVER)
+    started = await workspace.terminal("python3 server.py", wait_for=r"listening on \d+ [\d.]+\n", timeout=30)
     late = time.time() - float(started.output.split()[3])
     assert started.is_running
     assert late < 0.05 * NOISE
-    running = await desk.terminal("", timeout=0.7)
+    running = await workspace.terminal("", timeout=0.7)
     assert (running.is_running, running.wants, "timeout" in running.facts) == (True, None, True)
-    keyed = await desk.terminal("h", is_input=True, wait_for="key 'h", timeout=10)
+    keyed = await workspace.terminal("h", is_input=True, wait_for="key 'h", timeout=10)
     assert keyed.is_running
-    assert (await desk.terminal("C-c")).exit == 130
+    assert (await workspace.terminal("C-c")).exit == 130
 
 
-async def test_a_pattern_that_never_comes_ends_with_the_command(desk):
+async def test_a_pattern_that_never_comes_ends_with_the_command(workspace):
     with within(0.2):
-        answer = await desk.terminal("echo other", wait_for="never", timeout=30)
+        answer = await workspace.terminal("echo other", wait_for="never", timeout=30)
     assert (answer.exit, answer.output, answer.fact("matched")) == (0, "other", None)
 
 
-async def test_a_pattern_is_not_found_in_an_earlier_commands_output(desk):
-    await desk.terminal("echo ready")
+async def test_a_pattern_is_not_found_in_an_earlier_commands_output(workspace):
+    await workspace.terminal("echo ready")
     with at_least(0.5):
-        answer = await desk.terminal("sleep 0.5; echo done", wait_for="ready")
+        answer = await workspace.terminal("sleep 0.5; echo done", wait_for="ready")
     assert (answer.exit, answer.output) == (0, "done")
 
 
-async def test_two_waits_on_one_session_both_end(desk):
-    session = await desk.session()
-    desk.gate()
+async def test_two_waits_on_one_session_both_end(workspace):
+    session = await workspace.session()
+    workspace.gate()
     await session.run("cat gate; echo over", wait_for_completion=False)
     waits = [asyncio.create_task(session.read(command_id="c1", timeout=30)) for _ in range(2)]
     waits.append(asyncio.create_task(session.read(since="o:0", wait_for="^over", timeout=30)))
     await session.agent.call("list_terminal_sessions")
-    await desk.open_gate()
+    await workspace.open_gate()
     first, second, third = await asyncio.gather(*waits)
     assert [first.output, second.output] == ["opened\nover"] * 2
     assert "opened\nover" in third.output
 
 
-async def test_what_is_typed_ahead_is_read_before_the_program_counts_as_waiting(desk):
+async def test_what_is_typed_ahead_is_read_before_the_program_counts_as_waiting(workspace):
     for _ in range(5):
-        await desk.terminal("sh -c 'sleep 0.3; read a; echo got:$a'", timeout=0.1)
-        answer = await desk.terminal("early", is_input=True, timeout=10)
+        await workspace.terminal("sh -c 'sleep 0.3; read a; echo got:$a'", timeout=0.1)
+        answer = await workspace.terminal("early", is_input=True, timeout=10)
         assert (answer.last_line, answer.exit) == ("got:early", 0)
 
 
 @pytest.mark.parametrize("ask", ["read -n 1 -t 1 -s a", "read -t 1 -s -d R a", "read -n 1 -t 1 -p 'any key? ' a", "read -e -t 1 a"])
-async def test_a_shell_that_asks_with_a_time_limit_is_never_typed_at_by_us(desk, ask):
+async def test_a_shell_that_asks_with_a_time_limit_is_never_typed_at_by_us(workspace, ask):
     # Longer than the moment after which the shell would be asked for its hooks.
-    asked = await desk.terminal(f"{ask}; printf '<%q>\\n' $? \"$a\"", wait_for="<.*>\\n<.*>", timeout=10)
+    asked = await workspace.terminal(f"{ask}; printf '<%q>\\n' $? \"$a\"", wait_for="<.*>\\n<.*>", timeout=10)
     assert asked.output.endswith("<142>\n<''>"), asked.text
 
 
-async def test_a_client_that_is_killed_loses_nothing_and_another_reads_on_from_its_offset(desk):
+async def test_a_client_that_is_killed_loses_nothing_and_another_reads_on_from_its_offset(workspace):
     # Half-way the program waits for a tick, so that the client surely dies in the middle.
-    async with desk.another_agent("--detach", "keep") as watcher:
+    async with workspace.another_agent("--detach", "keep") as watcher:
         mine = await watcher.session()
-        desk.gate()
+        workspace.gate()
         await mine.run("seq -f 'L%g' 1 30000; cat gate; seq -f 'L%g' 30001 60000", wait_for="L20000")
         seen = await mine.read(since="o:0")
         with watched([watcher.shim]) as ends:
             os.kill(watcher.shim, signal.SIGKILL)
             await ends(5)
-    await desk.open_gate()
-    session = desk.agent.at(mine.id)
+    await workspace.open_gate()
+    session = workspace.agent.at(mine.id)
     await session.until(lambda summary: summary["foreground"] == "idle", 30)
     text = seen.text[: seen.text.rindex("[")] + await session.pages(seen.next)
     assert re.findall(r"(?m)^L(\d+)$", text) == [str(n) for n in range(1, 60_001)]
 
 
-async def test_the_same_idempotency_key_runs_once_and_another_text_with_it_is_refused(desk):
-    session = await desk.session()
+async def test_the_same_idempotency_key_runs_once_and_another_text_with_it_is_refused(workspace):
+    session = await workspace.session()
     first = await session.run("echo x >> runs; echo ran", idempotency_key="k1")
     again = await session.run("echo x >> runs; echo ran", idempotency_key="k1")
     assert (again.exit, again.output, again.fact("command")) == (0, "ran", first.fact("command"))
-    assert (desk.project / "runs").read_text() == "x\n"
+    assert (workspace.project / "runs").read_text() == "x\n"
     other = await session.run("echo y >> runs", idempotency_key="k1")
     assert (other.is_error, "idempotency key" in other.text) == (True, True)
     assert (await session.run("cat runs", idempotency_key="k2")).output == "x"
 
 
-async def test_of_two_commands_at_once_one_is_refused(desk):
-    session = await desk.session()
+async def test_of_two_commands_at_once_one_is_refused(workspace):
+    session = await workspace.session()
     answers = await asyncio.gather(*(session.run(f"sleep 0.5; echo {n} >> ran; echo {n}") for n in (1, 2)))
     [refused] = [a for a in answers if a.is_error]
     [done] = [a for a in answers if not a.is_error]
     assert "busy" in refused.text
-    assert (done.exit, (desk.project / "ran").read_text().strip()) == (0, done.output)
+    assert (done.exit, (workspace.project / "ran").read_text().strip()) == (0, done.output)
 
 
-async def test_64_sessions_sleep_at_the_same_time(desk):
-    sessions = await asyncio.gather(*(desk.session() for _ in range(64)))
+async def test_64_sessions_sleep_at_the_same_time(workspace):
+    sessions = await asyncio.gather(*(workspace.session() for _ in range(64)))
     with within(3):
         answers = await asyncio.gather(*(s.run(f"sleep 2; echo {i}") for i, s in enumerate(sessions)))
     assert [(a.output, a.exit) for a in answers] == [(str(i), 0) for i in range(64)]
 
 
-async def test_directory_and_variables_never_move_to_another_session(desk):
-    one, two = await desk.session(), await desk.session()
+async def test_directory_and_variables_never_move_to_another_session(workspace):
+    one, two = await workspace.session(), await workspace.session()
     await asyncio.gather(one.run("cd /; export WHO=one"), two.run("cd /tmp; export WHO=two"))
     told = await asyncio.gather(*(s.run("echo $WHO $PWD") for s in (one, two)))
     assert [a.output for a in told] == ["one /", "two /tmp"]
 
 
-async def test_two_agents_have_two_shells(desk):
-    async with desk.another_agent() as other:
-        assert (await desk.terminal("export MINE=1; echo $$")).output != (await other.terminal("echo $$")).output
+async def test_two_agents_have_two_shells(workspace):
+    async with workspace.another_agent() as other:
+        assert (await workspace.terminal("export MINE=1; echo $$")).output != (await other.terminal("echo $$")).output
         assert (await other.terminal("echo \"<$MINE>\"")).output == "<>"
 
 
-async def test_a_killed_server_loses_no_call_no_shell_and_no_byte(desk):
-    desk.gate()
-    first = await desk.terminal("export STATE=kept; echo $$")
+async def test_a_killed_server_loses_no_call_no_shell_and_no_byte(workspace):
+    workspace.gate()
+    first = await workspace.terminal("export STATE=kept; echo $$")
     session = first.session_id
     for life in range(10 if IS_FULL else 2):
-        waiting = asyncio.create_task(desk.terminal(f"echo begun {life}; cat gate; echo $STATE; (exit 7)", timeout=60))
+        waiting = asyncio.create_task(workspace.terminal(f"echo begun {life}; cat gate; echo $STATE; (exit 7)", timeout=60))
         async with asyncio.timeout(10):
-            while f"begun {life}\r\n".encode() not in desk.journal(session):
-                await desk.agent.call("list_terminal_sessions")
-        old = desk.server()
-        await desk.kill_server()
-        await desk.open_gate()
+            while f"begun {life}\r\n".encode() not in workspace.journal(session):
+                await workspace.agent.call("list_terminal_sessions")
+        old = workspace.server()
+        await workspace.kill_server()
+        await workspace.open_gate()
         answer = await waiting
         assert (answer.output, answer.exit) == (f"begun {life}\nopened\nkept", 7)
-        assert desk.server() not in (None, old)
-    assert (await desk.terminal("echo $$ $STATE")).output == f"{first.output} kept"
+        assert workspace.server() not in (None, old)
+    assert (await workspace.terminal("echo $$ $STATE")).output == f"{first.output} kept"
 
 
-async def test_a_command_that_ends_while_no_server_lives_has_its_true_end(desk):
-    session = await desk.session()
-    desk.gate()
+async def test_a_command_that_ends_while_no_server_lives_has_its_true_end(workspace):
+    session = await workspace.session()
+    workspace.gate()
     await session.run("cat gate; seq 1 20000; (exit 9)", wait_for_completion=False)
-    await desk.kill_server()
-    await desk.open_gate()
+    await workspace.kill_server()
+    await workspace.open_gate()
     ended = await session.read(command_id="c1", timeout=30)
     assert (ended.exit, ended.output.startswith("opened\n1\n2\n"), ended.last_line) == (9, True, "20000")
 
 
-async def test_a_server_that_is_told_to_stop_leaves_the_sessions_to_the_next(desk):
-    before = await desk.terminal("export STATE=kept; echo $$")
-    await desk.kill_server(signal.SIGTERM)
-    after = await desk.terminal("echo $$ $STATE")
+async def test_a_server_that_is_told_to_stop_leaves_the_sessions_to_the_next(workspace):
+    before = await workspace.terminal("export STATE=kept; echo $$")
+    await workspace.kill_server(signal.SIGTERM)
+    after = await workspace.terminal("echo $$ $STATE")
     assert (after.output, after.exit) == (f"{before.output} kept", 0)
 
 
-async def test_a_client_that_goes_takes_its_session_when_asked_to(desk):
-    async with desk.another_agent("--detach", "0") as other:
+async def test_a_client_that_goes_takes_its_session_when_asked_to(workspace):
+    async with workspace.another_agent("--detach", "0") as other:
         gone = await other.terminal("sleep 4321 & echo hi")
-        left = desk.processes(gone.session_id)
+        left = workspace.processes(gone.session_id)
     assert left != {}
     with watched(left) as ends:
         await ends(2 * NOISE)
@@ -204,18 +204,18 @@ async def test_a_client_that_goes_takes_its_session_when_asked_to(desk):
         ("sqlite3", None, False, ".shell echo ran >>ran; cat gate"),
     ],
 )
-async def test_a_call_that_is_sent_again_to_the_next_server_runs_its_command_once(desk, shell, enter, inside, command):
-    session = await desk.session(shell=shell)
+async def test_a_call_that_is_sent_again_to_the_next_server_runs_its_command_once(workspace, shell, enter, inside, command):
+    session = await workspace.session(shell=shell)
     if enter:
         await session.run(enter, timeout=20)
-    desk.gate()
+    workspace.gate()
     call = asyncio.create_task(session.run(command, inside=inside, timeout=20))
-    ran = desk.project / "ran"
+    ran = workspace.project / "ran"
     async with asyncio.timeout(10):
         while not ran.exists():
-            await desk.agent.call("list_terminal_sessions")
-    await desk.kill_server()
-    await desk.open_gate()
+            await workspace.agent.call("list_terminal_sessions")
+    await workspace.kill_server()
+    await workspace.open_gate()
     answer = await call
     assert not answer.is_error, answer
     assert not answer.is_running, answer

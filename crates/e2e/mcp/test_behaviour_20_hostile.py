@@ -8,7 +8,7 @@ import shutil
 
 import far
 import pytest
-from desk import within
+from mcp_client import within
 
 # After each of these the next commands must be right, to the byte and to the code.
 HARMLESS = {
@@ -65,50 +65,50 @@ BEYOND_REPAIR = {
 
 
 @pytest.mark.parametrize("name", HARMLESS)
-async def test_the_ends_stay_right_with(desk, name):
+async def test_the_ends_stay_right_with(workspace, name):
     with within(1):
-        await desk.terminal(HARMLESS[name], timeout=10)
-        answer = await desk.terminal("echo ok; (exit 3)", timeout=10)
+        await workspace.terminal(HARMLESS[name], timeout=10)
+        answer = await workspace.terminal("echo ok; (exit 3)", timeout=10)
     assert (answer.output, answer.exit) == ("ok", 3), answer.text
-    # A trap on leaving prints when the desk is cleared, which is nobody's output.
+    # A trap on leaving prints when the workspace is cleared, which is nobody's output.
     assert "boundary heuristic" not in answer.facts
-    assert (await desk.terminal("true", timeout=10)).exit == 0
+    assert (await workspace.terminal("true", timeout=10)).exit == 0
 
 
-async def test_a_shell_that_stops_at_errors_stops_at_the_first_and_is_replaced(desk):
-    await desk.terminal("set -e")
-    assert (await desk.terminal("echo fine")).exit == 0
-    ended = await desk.terminal("false; echo not reached")
+async def test_a_shell_that_stops_at_errors_stops_at_the_first_and_is_replaced(workspace):
+    await workspace.terminal("set -e")
+    assert (await workspace.terminal("echo fine")).exit == 0
+    ended = await workspace.terminal("false; echo not reached")
     assert ("session ended" in ended.facts, ended.exit, ended.output) == (True, 1, "")
-    assert (await desk.terminal("echo ok")).output == "ok"
+    assert (await workspace.terminal("echo ok")).output == "ok"
 
 
-async def test_a_shell_without_stdout_still_ends_its_commands(desk):
+async def test_a_shell_without_stdout_still_ends_its_commands(workspace):
     with within(1):
-        await desk.terminal("exec 1>&-", timeout=10)
-        answer = await desk.terminal("echo lost; (exit 3)", timeout=10)
+        await workspace.terminal("exec 1>&-", timeout=10)
+        answer = await workspace.terminal("echo lost; (exit 3)", timeout=10)
     assert answer.exit == 3
-    back = await desk.terminal("exec 1>/dev/tty; echo back", timeout=10)
+    back = await workspace.terminal("exec 1>/dev/tty; echo back", timeout=10)
     assert (back.output, back.exit) == ("back", 0)
 
 
 @pytest.mark.xfail(strict=True, reason="bash expands the alias in the line that captures a command's status")
-async def test_an_alias_for_a_keyword_does_not_change_a_commands_status(desk):
-    await desk.terminal("alias if=false")
-    answer = await desk.terminal("echo ok; (exit 3)")
+async def test_an_alias_for_a_keyword_does_not_change_a_commands_status(workspace):
+    await workspace.terminal("alias if=false")
+    answer = await workspace.terminal("echo ok; (exit 3)")
     assert (answer.output, answer.exit) == ("ok", 3), answer.text
 
 
 @pytest.mark.parametrize("name", BEYOND_REPAIR)
-async def test_the_ends_are_right_or_said_to_be_a_guess_and_a_reset_helps_with(desk, name):
+async def test_the_ends_are_right_or_said_to_be_a_guess_and_a_reset_helps_with(workspace, name):
     with within(1):
-        await desk.terminal(BEYOND_REPAIR[name], timeout=10)
-        answer = await desk.terminal("echo o''k; (exit 3)", timeout=10)
+        await workspace.terminal(BEYOND_REPAIR[name], timeout=10)
+        answer = await workspace.terminal("echo o''k; (exit 3)", timeout=10)
     is_right = not answer.is_error and (answer.output, answer.exit) == ("ok", 3)
     is_guess = "boundary heuristic" in answer.facts and answer.exit is None and "ok" in answer.output.splitlines()
     is_refused = answer.is_error or answer.text.rpartition("\n")[2].startswith("[failed: not run")
     assert is_right or is_guess or is_refused, answer.text
-    reset = await desk.terminal("echo ok; (exit 3)", reset=True)
+    reset = await workspace.terminal("echo ok; (exit 3)", reset=True)
     assert (reset.output, reset.exit) == ("ok", 3)
 
 
@@ -116,141 +116,141 @@ async def test_the_ends_are_right_or_said_to_be_a_guess_and_a_reset_helps_with(d
 @pytest.mark.parametrize(
     "inner", ["bash", "bash --norc", "sh", "su -p", "env -i HOME=$HOME bash --norc -i", "python3 -q"]
 )
-async def test_a_shell_in_the_shell_waits_for_input_takes_it_and_gives_the_outer_one_back(desk, inner):
+async def test_a_shell_in_the_shell_waits_for_input_takes_it_and_gives_the_outer_one_back(workspace, inner):
     with within(1):
-        started = await desk.terminal(inner, timeout=10)
+        started = await workspace.terminal(inner, timeout=10)
     assert (started.is_running, started.wants) == (True, "input"), started.text
-    assert (await desk.terminal("echo outer")).is_error
-    said = await desk.terminal("print('in' + 'ner')" if "python" in inner else "echo in''ner", is_input=True, timeout=10)
+    assert (await workspace.terminal("echo outer")).is_error
+    said = await workspace.terminal("print('in' + 'ner')" if "python" in inner else "echo in''ner", is_input=True, timeout=10)
     assert "inner" in said.output.splitlines(), said.text
-    ended = await desk.terminal("exit(5)" if "python" in inner else "exit 5", is_input=True, timeout=10)
+    ended = await workspace.terminal("exit(5)" if "python" in inner else "exit 5", is_input=True, timeout=10)
     assert ended.exit == 5
-    assert (await desk.terminal("echo outer")).text == "outer\n[exit 0]"
+    assert (await workspace.terminal("echo outer")).text == "outer\n[exit 0]"
 
 
-async def test_a_virtual_environment_changes_the_prompt_and_not_the_ends(desk):
-    await desk.terminal("python3 -m venv --without-pip v && . v/bin/activate", timeout=60)
-    answer = await desk.terminal("echo ok; (exit 3)")
+async def test_a_virtual_environment_changes_the_prompt_and_not_the_ends(workspace):
+    await workspace.terminal("python3 -m venv --without-pip v && . v/bin/activate", timeout=60)
+    answer = await workspace.terminal("echo ok; (exit 3)")
     assert (answer.text, answer.exit) == ("ok\n[exit 3]", 3)
-    assert (await desk.terminal("deactivate")).exit == 0
+    assert (await workspace.terminal("deactivate")).exit == 0
 
 
-async def test_a_start_up_file_that_asks_is_said_and_can_be_answered(desk):
-    (desk.home / ".bashrc").write_text("read -p 'who? ' WHO\n")
+async def test_a_start_up_file_that_asks_is_said_and_can_be_answered(workspace):
+    (workspace.home / ".bashrc").write_text("read -p 'who? ' WHO\n")
     with within(1):
-        refused = await desk.terminal("echo ok", timeout=12)
+        refused = await workspace.terminal("echo ok", timeout=12)
     assert (refused.is_error, "start-up file waits for input" in refused.text) == (True, True), refused.text
-    listed = await desk.agent.call("list_terminal_sessions")
-    [session] = [desk.agent.at(t["id"]) for t in listed.structured["terminals"]]
+    listed = await workspace.agent.call("list_terminal_sessions")
+    [session] = [workspace.agent.at(t["id"]) for t in listed.structured["terminals"]]
     await session.type("me", end_with_newline=True, timeout=10)
-    answer = await desk.terminal("echo $WHO")
+    answer = await workspace.terminal("echo $WHO")
     assert (answer.output, answer.exit) == ("me", 0)
 
 
 @pytest.mark.parametrize("shell", ["sh", "zsh", "fish"])
-async def test_a_start_up_file_that_becomes_another_shell_is_served_as_a_guess_that_says_so(desk, shell):
+async def test_a_start_up_file_that_becomes_another_shell_is_served_as_a_guess_that_says_so(workspace, shell):
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed: apt-get install {shell}")
-    (desk.home / ".bashrc").write_text(f"exec {shell}\n")
+    (workspace.home / ".bashrc").write_text(f"exec {shell}\n")
     with within(1):
-        answer = await desk.terminal("echo o''k", timeout=10)
+        answer = await workspace.terminal("echo o''k", timeout=10)
     assert "ok" in answer.output.splitlines(), answer.text
     assert "boundary heuristic" in answer.facts, answer.text
-    assert "ok" in (await desk.terminal("echo o''k", timeout=10)).output.splitlines()
+    assert "ok" in (await workspace.terminal("echo o''k", timeout=10)).output.splitlines()
 
 
-async def test_a_start_up_file_with_a_syntax_error_is_survived(desk):
-    (desk.home / ".bashrc").write_text("if then fi (\nexport AFTER=1\n")
-    answer = await desk.terminal("echo ok", timeout=10)
+async def test_a_start_up_file_with_a_syntax_error_is_survived(workspace):
+    (workspace.home / ".bashrc").write_text("if then fi (\nexport AFTER=1\n")
+    answer = await workspace.terminal("echo ok", timeout=10)
     assert (answer.output, answer.exit) == ("ok", 0)
 
 
-async def test_a_start_up_file_that_exits_is_told(desk):
-    (desk.home / ".bashrc").write_text("exit 4\n")
+async def test_a_start_up_file_that_exits_is_told(workspace):
+    (workspace.home / ".bashrc").write_text("exit 4\n")
     with within(1):
-        answer = await desk.terminal("echo ok", timeout=5)
+        answer = await workspace.terminal("echo ok", timeout=5)
     assert (answer.is_error, "the shell exited with 4" in answer.text) == (True, True), answer.text
-    (desk.home / ".bashrc").unlink()
-    assert (await desk.terminal("echo ok", timeout=5)).output == "ok"
+    (workspace.home / ".bashrc").unlink()
+    assert (await workspace.terminal("echo ok", timeout=5)).output == "ok"
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user without a password")
-async def test_another_user_is_served_as_input(desk):
+async def test_another_user_is_served_as_input(workspace):
     with within(1):
-        started = await desk.terminal("su nobody -s /bin/bash", timeout=10)
+        started = await workspace.terminal("su nobody -s /bin/bash", timeout=10)
     assert started.is_running, started.text
-    said = await desk.terminal("id -un", is_input=True, wait_for="^nobody\n.*\\$ ", timeout=10)
+    said = await workspace.terminal("id -un", is_input=True, wait_for="^nobody\n.*\\$ ", timeout=10)
     assert "nobody" in said.output.splitlines()
-    assert (await desk.terminal("exit 6", is_input=True, timeout=10)).exit == 6
+    assert (await workspace.terminal("exit 6", is_input=True, timeout=10)).exit == 6
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user without a password")
-async def test_what_another_user_is_asked_is_told(desk):
+async def test_what_another_user_is_asked_is_told(workspace):
     # It runs in a session of its own, so that it is in no group of this terminal, and reads it all the same (su(1)).
     with within(1):
-        asked = await desk.terminal("su -s /bin/sh nobody -c 'read n; echo got $n; sleep 60'", timeout=15)
+        asked = await workspace.terminal("su -s /bin/sh nobody -c 'read n; echo got $n; sleep 60'", timeout=15)
     assert (asked.is_running, asked.wants) == (True, "input"), asked.text
-    answered = await desk.terminal("Jo", is_input=True, wait_for="got Jo")
+    answered = await workspace.terminal("Jo", is_input=True, wait_for="got Jo")
     assert (answered.is_running, answered.wants) == (True, None), answered.text
     with within(0.5):
-        interrupted = await desk.terminal("C-c", timeout=15)
+        interrupted = await workspace.terminal("C-c", timeout=15)
     assert not interrupted.is_running
-    assert (await desk.terminal("echo ok")).text == "ok\n[exit 0]"
+    assert (await workspace.terminal("echo ok")).text == "ok\n[exit 0]"
 
 
 @far.needs_sshd
-async def test_a_shell_far_away_says_what_can_be_known_and_gives_back(desk):
-    with far.machine(desk.root) as ssh:
+async def test_a_shell_far_away_says_what_can_be_known_and_gives_back(workspace):
+    with far.machine(workspace.root) as ssh:
         with within(1):
-            started = await desk.terminal(f"{ssh} -t \"PS1='far> ' bash --norc --noprofile\"", timeout=15)
+            started = await workspace.terminal(f"{ssh} -t \"PS1='far> ' bash --norc --noprofile\"", timeout=15)
         assert (started.wants, started.output) == ("input", "far> "), started.text
-        assert (await desk.terminal("echo near")).is_error
-        asked = await desk.terminal("read -p 'name? ' n; echo got $n", is_input=True, timeout=15)
+        assert (await workspace.terminal("echo near")).is_error
+        asked = await workspace.terminal("read -p 'name? ' n; echo got $n", is_input=True, timeout=15)
         assert (asked.wants, asked.last_line) == ("input", "name? ")
-        assert (await desk.terminal("Jo", is_input=True, timeout=15)).output.splitlines() == ["Jo", "got Jo", "far> "]
-        sleeps = await desk.terminal("sleep 60", is_input=True, timeout=0.3)
+        assert (await workspace.terminal("Jo", is_input=True, timeout=15)).output.splitlines() == ["Jo", "got Jo", "far> "]
+        sleeps = await workspace.terminal("sleep 60", is_input=True, timeout=0.3)
         assert (sleeps.is_running, sleeps.wants) == (True, None)
         with within(0.4):
-            interrupted = await desk.terminal("C-c")
+            interrupted = await workspace.terminal("C-c")
         assert (interrupted.wants, interrupted.last_line) == ("input", "far> ")
-        ended = await desk.terminal("exit 6", is_input=True, timeout=15)
-        assert (ended.exit, (await desk.terminal("echo near")).text) == (6, "near\n[exit 0]")
+        ended = await workspace.terminal("exit 6", is_input=True, timeout=15)
+        assert (ended.exit, (await workspace.terminal("echo near")).text) == (6, "near\n[exit 0]")
 
 
 @far.needs_sshd
-async def test_a_password_for_a_machine_far_away_is_asked_for_and_can_be_refused(desk):
-    with far.machine(desk.root) as ssh:
+async def test_a_password_for_a_machine_far_away_is_asked_for_and_can_be_refused(workspace):
+    with far.machine(workspace.root) as ssh:
         with within(1):
-            asked = await desk.terminal(f"{ssh} -o PubkeyAuthentication=no -o PreferredAuthentications=password true")
+            asked = await workspace.terminal(f"{ssh} -o PubkeyAuthentication=no -o PreferredAuthentications=password true")
         assert asked.wants == "a password", asked.text
-        assert (await desk.terminal("C-c")).exit == 130
+        assert (await workspace.terminal("C-c")).exit == 130
 
 
 @pytest.mark.parametrize("ahead", ["if true", '"unclosed'])
-async def test_an_unfinished_line_that_was_typed_ahead_is_cleared_as_advised(desk, ahead):
-    assert (await desk.terminal("sleep 0.5", timeout=0.1)).is_running
-    await desk.terminal(ahead, is_input=True, timeout=5)
-    refused = await desk.terminal("touch lost", timeout=2)
+async def test_an_unfinished_line_that_was_typed_ahead_is_cleared_as_advised(workspace, ahead):
+    assert (await workspace.terminal("sleep 0.5", timeout=0.1)).is_running
+    await workspace.terminal(ahead, is_input=True, timeout=5)
+    refused = await workspace.terminal("touch lost", timeout=2)
     # Within quotes the shell cannot say that it did not take it.
     assert ("not run: " in refused.text and "C-c clears it" in refused.text) != refused.is_running, refused.text
     assert refused.is_running == (ahead == '"unclosed'), refused.text
-    assert not (desk.project / "lost").exists()
-    await desk.terminal("C-c", timeout=5)
-    assert [(await desk.terminal(f"echo {i}")).text for i in range(2)] == ["0\n[exit 0]", "1\n[exit 0]"]
+    assert not (workspace.project / "lost").exists()
+    await workspace.terminal("C-c", timeout=5)
+    assert [(await workspace.terminal(f"echo {i}")).text for i in range(2)] == ["0\n[exit 0]", "1\n[exit 0]"]
 
 
-async def test_a_command_without_a_pipeline_tells_nothing_of_an_earlier_one(desk):
+async def test_a_command_without_a_pipeline_tells_nothing_of_an_earlier_one(workspace):
     for text in ("sleep 0.1 &", "f() { :; }", "for i in; do :; done", "case a in b) ;; esac"):
-        assert (await desk.terminal("false")).exit == 1
-        assert (await desk.terminal(text)).fact("pipestatus") is None, text
-    assert (await desk.terminal("false | true")).fact("pipestatus") == "1|0"
+        assert (await workspace.terminal("false")).exit == 1
+        assert (await workspace.terminal(text)).fact("pipestatus") is None, text
+    assert (await workspace.terminal("false | true")).fact("pipestatus") == "1|0"
 
 
-async def test_the_key_that_a_refusal_names_is_sent(desk):
-    await desk.terminal("set +o emacs; set +o vi")
-    refused = await desk.terminal("echo 1", timeout=1)
+async def test_the_key_that_a_refusal_names_is_sent(workspace):
+    await workspace.terminal("set +o emacs; set +o vi")
+    refused = await workspace.terminal("echo 1", timeout=1)
     assert refused.is_error and "send C-c" in refused.text, refused.text
     with within(1):
-        assert "nothing was sent" not in (await desk.terminal("C-c")).text
-    assert (await desk.terminal("echo 2")).text == "2\n[exit 0]"
-    assert "nothing was sent" in (await desk.terminal("C-c")).text
+        assert "nothing was sent" not in (await workspace.terminal("C-c")).text
+    assert (await workspace.terminal("echo 2")).text == "2\n[exit 0]"
+    assert "nothing was sent" in (await workspace.terminal("C-c")).text

@@ -11,7 +11,7 @@ from collections import defaultdict
 
 import pytest
 
-from desk import REPOSITORY
+from mcp_client import REPOSITORY
 from test_other_clients import CLIENTS, NODE, NPM
 
 SUITE = NPM / "@modelcontextprotocol/conformance/dist/index.js"

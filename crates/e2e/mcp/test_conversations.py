@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 import httpx2
 
-from desk import CALL_SECONDS, PTYD
+from mcp_client import CALL_SECONDS, PTYD
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
 

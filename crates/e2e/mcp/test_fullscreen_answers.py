@@ -1,7 +1,7 @@
 """What an answer says of a program that paints: no paint as text, and why its wait is over."""
 
 import pytest
-from desk import within
+from mcp_client import within
 from fullscreen import needs, played
 
 MENU = "--menu pick 10 30 3 a one b two c three"
@@ -16,28 +16,28 @@ QUIET = "printf '\\e[?1049h\\e[Hpainted'; sleep 60"
         pytest.param(f"whiptail {MENU} 2> picked", "c three", ["Down", "Enter"], marks=needs("whiptail")),
     ],
 )
-async def test_the_answer_in_which_a_program_ends_has_none_of_its_paint(desk, command, until, keys):
-    async with played(desk, command, until) as program:
+async def test_the_answer_in_which_a_program_ends_has_none_of_its_paint(workspace, command, until, keys):
+    async with played(workspace, command, until) as program:
         ended = await program.session.press(*keys, timeout=20)
         assert (ended.exit, ended.output) == (0, "")
 
 
-async def test_a_look_at_the_screen_answers_at_once_when_the_pattern_stands_there(desk):
-    session = await desk.session()
+async def test_a_look_at_the_screen_answers_at_once_when_the_pattern_stands_there(workspace):
+    session = await workspace.session()
     begun = await session.run(QUIET, wait_for="painted", timeout=20)
     assert "full-screen" in begun.facts
     with within(0.1):
         await session.read(view="screen", wait_for="painted", timeout=2)
 
 
-async def test_a_reading_says_why_its_wait_is_over(desk):
-    session = await desk.session()
+async def test_a_reading_says_why_its_wait_is_over(workspace):
+    session = await workspace.session()
     await session.run("echo one; sleep 60", wait_for="one", timeout=20)
     late = await session.read(wait_for="two", timeout=0.1)
     assert "timeout" in late.facts, late.text
 
 
-async def test_a_quiet_screen_whose_keys_another_process_reads_is_answered(desk):
-    session = await desk.session()
+async def test_a_quiet_screen_whose_keys_another_process_reads_is_answered(workspace):
+    session = await workspace.session()
     shown = await session.run(QUIET, timeout=2)
     assert ("full-screen" in shown.facts, "timeout" in shown.facts) == (True, False), shown.text

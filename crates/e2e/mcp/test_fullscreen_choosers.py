@@ -7,7 +7,7 @@ import os
 import subprocess
 
 import pytest
-from desk import PTYD, REPOSITORY
+from mcp_client import PTYD, REPOSITORY
 from fullscreen import lines_of, needs, played
 from test_real_job import toolchain
 
@@ -33,8 +33,8 @@ sys.exit(curses.wrapper(menu))
 
 
 @needs("fzf")
-async def test_fzf_filters_picks_and_prints_the_pick(desk):
-    async with played(desk, "fzf < colours", "^  4/4", before=COLOURS) as fzf:
+async def test_fzf_filters_picks_and_prints_the_pick(workspace):
+    async with played(workspace, "fzf < colours", "^  4/4", before=COLOURS) as fzf:
         await fzf.type("gr", until="^> grey$(.|\\n)*^  2/4", cursor="row 12 column 5")
         await fzf.press("Up", until="^> green$(.|\\n)*^  2/4")
         picked = await fzf.leave("Enter", paint="2/4")
@@ -42,50 +42,50 @@ async def test_fzf_filters_picks_and_prints_the_pick(desk):
 
 
 @needs("fzf")
-async def test_fzf_is_left_without_a_pick(desk):
-    async with played(desk, "fzf --multi < colours", "^  4/4", before=COLOURS) as fzf:
+async def test_fzf_is_left_without_a_pick(workspace):
+    async with played(workspace, "fzf --multi < colours", "^  4/4", before=COLOURS) as fzf:
         await fzf.press("Tab", until=r"\(1\)")
         await fzf.leave("C-c", exit=130, paint="4/4")
 
 
 @needs("whiptail")
-async def test_whiptail_gives_the_item_that_arrows_go_to(desk):
-    async with played(desk, f"whiptail {MENU} 2> picked", "c three", "hidden row 4 column 37") as whiptail:
+async def test_whiptail_gives_the_item_that_arrows_go_to(workspace):
+    async with played(workspace, f"whiptail {MENU} 2> picked", "c three", "hidden row 4 column 37") as whiptail:
         # The cursor is on the item although it is hidden.
         await whiptail.press("Down", until="b two", cursor="hidden row 5 column 37")
         await whiptail.press("Down", until="b two", cursor="hidden row 6 column 37")
         await whiptail.press("Up", until="b two", cursor="hidden row 5 column 37")
         await whiptail.leave("Enter", paint="<Cancel>")
-    assert lines_of(desk.project / "picked") == ["b"]
+    assert lines_of(workspace.project / "picked") == ["b"]
 
 
 @needs("whiptail")
-async def test_an_entry_that_is_chosen_by_colour_is_a_change_of_its_row(desk):
-    async with played(desk, f"whiptail {MENU} 2> picked", "c three") as whiptail:
+async def test_an_entry_that_is_chosen_by_colour_is_a_change_of_its_row(workspace):
+    async with played(workspace, f"whiptail {MENU} 2> picked", "c three") as whiptail:
         before = await whiptail.session.read(view="screen")
         moved = await whiptail.session.press("Down", wait_for="c three", timeout=20)
         assert (before.output, moved.fact("changed")) == (moved.output, "rows 4–5")
 
 
 @needs("dialog")
-async def test_dialog_gives_the_item_that_arrows_go_to(desk):
-    async with played(desk, f"dialog --keep-tite {MENU} 2> picked", "c  three", "row 9 column 32") as dialog:
+async def test_dialog_gives_the_item_that_arrows_go_to(workspace):
+    async with played(workspace, f"dialog --keep-tite {MENU} 2> picked", "c  three", "row 9 column 32") as dialog:
         await dialog.session.press("Down")
         await dialog.leave("Enter", paint="<Cancel>")
-    assert lines_of(desk.project / "picked") == ["b"]
+    assert lines_of(workspace.project / "picked") == ["b"]
 
 
 @needs("dialog")
-async def test_dialog_is_cancelled_by_its_button(desk):
-    async with played(desk, f"dialog --keep-tite {MENU} 2> picked", "c  three") as dialog:
+async def test_dialog_is_cancelled_by_its_button(workspace):
+    async with played(workspace, f"dialog --keep-tite {MENU} 2> picked", "c  three") as dialog:
         await dialog.press("Tab", until="<Cancel>", cursor="row 9 column 40")
         await dialog.leave("Enter", exit=1, paint="<Cancel>")
-    assert lines_of(desk.project / "picked") == []
+    assert lines_of(workspace.project / "picked") == []
 
 
 @needs("git")
-async def test_git_stages_the_hunks_that_are_said_yes_to(desk):
-    session = await desk.session()
+async def test_git_stages_the_hunks_that_are_said_yes_to(workspace):
+    session = await workspace.session()
     made = await session.run(
         "git init -q . && git config user.email a@b && git config user.name n && seq 1 30 > f && git add f"
         " && git commit -qm one && sed -i -e 's/^2$/two/' -e 's/^15$/fifteen/' -e 's/^29$/twentynine/' f"
@@ -105,9 +105,9 @@ async def test_git_stages_the_hunks_that_are_said_yes_to(desk):
     assert (left.output.splitlines(), left.exit) == (["-15", "+fifteen"], 7)
 
 
-async def test_a_menu_of_curses_takes_arrows_and_ends_with_the_choice(desk):
-    (desk.project / "menu.py").write_text(CURSES)
-    async with played(desk, "python3 menu.py", "^  blue$", "row 2 column 3") as menu:
+async def test_a_menu_of_curses_takes_arrows_and_ends_with_the_choice(workspace):
+    (workspace.project / "menu.py").write_text(CURSES)
+    async with played(workspace, "python3 menu.py", "^  blue$", "row 2 column 3") as menu:
         await menu.press("Down", "Down", until="^  blue$", cursor="row 4 column 3")
         chosen = await menu.press("Up", until="^  blue$", cursor="row 3 column 3")
         assert chosen.fact("inverse") == 'row 3 "green"'
@@ -115,20 +115,20 @@ async def test_a_menu_of_curses_takes_arrows_and_ends_with_the_choice(desk):
 
 
 @pytest.fixture
-def picker(desk):
+def picker(workspace):
     """A program with ratatui, built once into the folder of everything that is built."""
     folder = PTYD.parents[1] / "ratatui"
     manifest = REPOSITORY / "crates/e2e/mcp/ratatui/Cargo.toml"
     build = ["cargo", "build", "--quiet", "--locked", "--manifest-path", manifest]
-    rust = toolchain(desk) | {"CARGO_TARGET_DIR": str(folder), "CARGO_NET_OFFLINE": "false"}
+    rust = toolchain(workspace) | {"CARGO_TARGET_DIR": str(folder), "CARGO_NET_OFFLINE": "false"}
     subprocess.run(build, env=os.environ | rust, check=True)
     return folder / "debug/picker"
 
 
 @needs("cargo")
-async def test_a_list_of_ratatui_takes_arrows_while_it_has_mouse_and_paste_modes(desk, picker):
-    async with played(desk, str(picker), "^  blue$") as program:
-        journal = desk.journal(program.session.id)
+async def test_a_list_of_ratatui_takes_arrows_while_it_has_mouse_and_paste_modes(workspace, picker):
+    async with played(workspace, str(picker), "^  blue$") as program:
+        journal = workspace.journal(program.session.id)
         # Bracketed paste and the mouse, as the terminal was asked for them.
         assert (b"\x1b[?2004h" in journal, b"\x1b[?1006h" in journal) == (True, True)
         await program.press("Down", "S-Down", until="^> green$")

@@ -11,8 +11,8 @@ MENU = "--menu pick 10 30 3 a one b two c three"
 
 
 @needs("top")
-async def test_top_on_the_main_screen_is_a_screen_while_it_runs_and_text_when_it_has_ended(desk):
-    async with played(desk, "echo before; top -d 99", "COMMAND") as top:
+async def test_top_on_the_main_screen_is_a_screen_while_it_runs_and_text_when_it_has_ended(workspace):
+    async with played(workspace, "echo before; top -d 99", "COMMAND") as top:
         # What it painted is told once, as the screen; what stood there before it is text.
         fields = await top.session.press("f", wait_for="Fields Management", timeout=20)
         assert (len(fields.output.splitlines()) <= 12, "full-screen" in fields.facts) == (True, True), fields.text
@@ -31,12 +31,12 @@ async def test_top_on_the_main_screen_is_a_screen_while_it_runs_and_text_when_it
 
 
 @needs("top")
-async def test_a_painter_that_was_killed_in_a_shell_inside_leaves_a_shell_and_no_screen(desk):
-    session = await desk.session(dimensions={"cols": 80, "rows": 12})
+async def test_a_painter_that_was_killed_in_a_shell_inside_leaves_a_shell_and_no_screen(workspace):
+    session = await workspace.session(dimensions={"cols": 80, "rows": 12})
     await session.run("bash --norc", timeout=10)
     shown = await session.type("top -d 99 & fg\n", wait_for="COMMAND", timeout=20)
     assert "full-screen" in shown.facts, shown.text
-    top = next(p for p in desk.processes() if Path(f"/proc/{p}/comm").read_text() == "top\n")
+    top = next(p for p in workspace.processes() if Path(f"/proc/{p}/comm").read_text() == "top\n")
     os.kill(top, signal.SIGKILL)
     await session.until(lambda summary: summary["foreground"] == "input_wanted")
     # What is printed there is text again, to its last line, and a wait is no look at a still screen.
@@ -46,19 +46,19 @@ async def test_a_painter_that_was_killed_in_a_shell_inside_leaves_a_shell_and_no
 
 
 @needs("dialog")
-async def test_dialog_on_the_main_screen_gives_the_item_that_arrows_go_to(desk):
-    async with played(desk, f"dialog {MENU} 2> picked", "<Cancel>") as dialog:
+async def test_dialog_on_the_main_screen_gives_the_item_that_arrows_go_to(workspace):
+    async with played(workspace, f"dialog {MENU} 2> picked", "<Cancel>") as dialog:
         moved = await dialog.session.press("Down", wait_for="<Cancel>", timeout=20)
         assert moved.output.count("<Cancel>") == 1, moved.text
         ended = await dialog.session.press("Enter", timeout=20)
         assert ended.exit == 0, ended.text
         assert (await dialog.session.run("(exit 7)")).exit == 7
-    assert lines_of(desk.project / "picked") == ["b"]
+    assert lines_of(workspace.project / "picked") == ["b"]
 
 
 @pytest.mark.parametrize("command", ["clear", "printf '\\033[H\\033[2Jhello'", "seq 3 | less -XF", "tput cup 3 3"])
-async def test_what_only_clears_or_places_is_no_full_screen_program(desk, command):
-    session = await desk.session()
+async def test_what_only_clears_or_places_is_no_full_screen_program(workspace, command):
+    session = await workspace.session()
     done = await session.run(f"{command}; read -r line", timeout=20)
     assert ("wants input" in done.facts, "full-screen" in done.facts) == (True, False), done.text
     await session.type("x\n")

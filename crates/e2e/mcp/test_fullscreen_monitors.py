@@ -10,9 +10,9 @@ NEEDLE = "exec -a ptyd-needle sleep 600 & pid=$!"
 
 
 @needs("htop")
-async def test_htop_filters_and_kills_what_is_left(desk):
+async def test_htop_filters_and_kills_what_is_left(workspace):
     # It looks at processes every 10 s, and at keys at once.
-    async with played(desk, "htop -d 100 -p $pid,$$", "^F1Help .*F10Quit", before=NEEDLE) as htop:
+    async with played(workspace, "htop -d 100 -p $pid,$$", "^F1Help .*F10Quit", before=NEEDLE) as htop:
         await htop.press("F4", until="Filter:")
         await htop.type("ptyd-nee", until="Filter: ptyd-nee$")
         # Nothing stands between the head of the table and the foot but the one.
@@ -24,8 +24,8 @@ async def test_htop_filters_and_kills_what_is_left(desk):
 
 
 @needs("htop")
-async def test_htop_sorts_by_the_column_that_is_picked_and_survives_a_stop(desk):
-    async with played(desk, "htop -d 100", "^F1Help .*F10Quit") as htop:
+async def test_htop_sorts_by_the_column_that_is_picked_and_survives_a_stop(workspace):
+    async with played(workspace, "htop -d 100", "^F1Help .*F10Quit") as htop:
         await htop.press("F6", until="^Sort by(.|\\n)*^PERCENT_CPU")
         await htop.press("Home", until="^Sort by.*\\nPID +")
         # The arrow stands at the column, and the process with the first number is on top.
@@ -40,8 +40,8 @@ async def test_htop_sorts_by_the_column_that_is_picked_and_survives_a_stop(desk)
 
 
 @needs("top")
-async def test_top_kills_the_process_that_it_is_told(desk):
-    session = await desk.session(dimensions={"cols": 80, "rows": 12})
+async def test_top_kills_the_process_that_it_is_told(workspace):
+    session = await workspace.session(dimensions={"cols": 80, "rows": 12})
     assert (await session.run(NEEDLE)).exit == 0
     shown = await session.run("top -c -d 99 -p $pid", wait_for="ptyd-need", timeout=20)
     assert shown.fact("matched") is not None, shown.text
@@ -56,14 +56,14 @@ async def test_top_kills_the_process_that_it_is_told(desk):
     assert killed.is_running, killed.text
     assert (await session.press("q", timeout=20)).exit == 0
     assert (await session.run("wait $pid")).exit == 143
-    assert NEVER.encode() not in desk.journal(session.id)
+    assert NEVER.encode() not in workspace.journal(session.id)
 
 
 @needs("tmux")
-async def test_tmux_splits_runs_a_command_in_a_pane_and_is_left(desk):
-    own = {"TMUX_TMPDIR": str(desk.root / "run"), "PS1": "pane> "}
+async def test_tmux_splits_runs_a_command_in_a_pane_and_is_left(workspace):
+    own = {"TMUX_TMPDIR": str(workspace.root / "run"), "PS1": "pane> "}
     start = "tmux -f /dev/null new 'exec sh'"
-    async with played(desk, start, r"^\[0\] 0:\w+\*", "row 1 column 3", **own) as tmux:
+    async with played(workspace, start, r"^\[0\] 0:\w+\*", "row 1 column 3", **own) as tmux:
         await tmux.press("C-b", "%", until="│")
         await tmux.type("echo in-pane-$((6*7))\r", until="│in-pane-42 *$")
         await tmux.press("C-b", "Left", until="│", cursor="row 1 column 3")

@@ -9,14 +9,14 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from desk import PTYD, Agent
+from mcp_client import PTYD, Agent
 
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
 
 
 @asynccontextmanager
 async def agent_of(machine, mode="auto", token=None):
-    """A client of the server at this desk."""
+    """A client of the server at this workspace."""
     headers = {"Authorization": f"Bearer {token or machine.token}"}
     async with httpx2.AsyncClient(headers=headers, timeout=90) as http:
         async with Client(streamable_http_client(machine.url, http_client=http), mode=mode) as client:

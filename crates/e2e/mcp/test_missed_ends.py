@@ -2,17 +2,17 @@
 
 import json
 
-from desk import within
+from mcp_client import within
 
 
-def gated(desk, then: str) -> str:
+def gated(workspace, then: str) -> str:
     """A command that says `begun`, and goes on when its gate is opened."""
     return f"mkfifo gate; echo begun; cat gate; {then}"
 
 
-def open_gate(desk):
+def open_gate(workspace):
     """Lets it go on."""
-    (desk.project / "gate").write_text("opened\n")
+    (workspace.project / "gate").write_text("opened\n")
 
 
 def call_in(fact: str) -> dict:
@@ -20,31 +20,31 @@ def call_in(fact: str) -> dict:
     return json.loads(fact.rpartition("get_terminal_output ")[2])
 
 
-async def next_one(desk, command: str):
+async def next_one(workspace, command: str):
     """Runs a command as soon as the one before it has ended."""
     with within(2):
-        while (answer := await desk.terminal(command)).is_error:
+        while (answer := await workspace.terminal(command)).is_error:
             assert "busy" in answer.text, answer.text
     return answer
 
 
-async def test_the_next_command_tells_how_the_one_before_it_ended(desk):
-    running = await desk.terminal(gated(desk, "seq 1 50; (exit 3)"), timeout=1)
+async def test_the_next_command_tells_how_the_one_before_it_ended(workspace):
+    running = await workspace.terminal(gated(workspace, "seq 1 50; (exit 3)"), timeout=1)
     assert running.is_running and running.output == "begun", running.text
-    open_gate(desk)
-    after = await next_one(desk, "echo next")
+    open_gate(workspace)
+    after = await next_one(workspace, "echo next")
     assert (after.output, after.exit) == ("next", 0), after.text
     [missed] = [fact for fact in after.facts if "has ended" in fact]
     assert missed.startswith(f'command {running.fact("command")} "mkfifo gate; echo begun; cat gate;'), missed
     # 41 numbers of two digits and 9 of one, each with CR and LF, behind the gate's own word.
     assert '" has ended: exit 3, ' in missed and ", 199 bytes not read: get_terminal_output {" in missed, missed
-    unread = await desk.agent.call("get_terminal_output", **call_in(missed))
+    unread = await workspace.agent.call("get_terminal_output", **call_in(missed))
     assert unread.output.split() == ["opened", *map(str, range(1, 51))], unread.text
-    assert (await desk.terminal("echo again")).text == "again\n[exit 0]"
+    assert (await workspace.terminal("echo again")).text == "again\n[exit 0]"
 
 
-async def test_reading_an_idle_session_tells_how_its_newest_command_ended(desk):
-    session = await desk.session()
+async def test_reading_an_idle_session_tells_how_its_newest_command_ended(workspace):
+    session = await workspace.session()
     assert "last" not in (await session.read()).text
     for command, told in [
         ("true", "last exit 0"),
@@ -61,37 +61,37 @@ async def test_reading_an_idle_session_tells_how_its_newest_command_ended(desk):
     assert running.is_running and "last" not in (await session.read()).text
 
 
-async def test_a_silent_end_is_told_as_well_and_without_a_call(desk):
-    running = await desk.terminal("mkfifo gate; read -r _ <gate", timeout=1)
-    open_gate(desk)
-    after = await next_one(desk, "true")
+async def test_a_silent_end_is_told_as_well_and_without_a_call(workspace):
+    running = await workspace.terminal("mkfifo gate; read -r _ <gate", timeout=1)
+    open_gate(workspace)
+    after = await next_one(workspace, "true")
     [missed] = [fact for fact in after.facts if "has ended" in fact]
     assert missed.startswith(f'command {running.fact("command")} "mkfifo gate; read -r _ <gate" has ended: exit 0'), missed
     assert "not read" not in missed, missed
 
 
-async def test_a_look_that_shows_the_end_is_enough(desk):
-    running = await desk.terminal(gated(desk, "(exit 4)"), timeout=1)
+async def test_a_look_that_shows_the_end_is_enough(workspace):
+    running = await workspace.terminal(gated(workspace, "(exit 4)"), timeout=1)
     assert running.is_running
-    open_gate(desk)
-    ended = await desk.terminal(timeout=20)
+    open_gate(workspace)
+    ended = await workspace.terminal(timeout=20)
     assert ended.output.endswith("opened") and "4" in ended.text, ended.text
-    assert "has ended" not in (await desk.terminal("true")).text
+    assert "has ended" not in (await workspace.terminal("true")).text
 
 
-async def test_the_end_of_a_command_that_took_its_shell_with_it_is_told_by_the_fresh_one(desk):
-    running = await desk.terminal(gated(desk, "echo last words; exit 7"), timeout=1)
+async def test_the_end_of_a_command_that_took_its_shell_with_it_is_told_by_the_fresh_one(workspace):
+    running = await workspace.terminal(gated(workspace, "echo last words; exit 7"), timeout=1)
     old = running.session_id
-    open_gate(desk)
-    after = await next_one(desk, "echo fresh")
+    open_gate(workspace)
+    after = await next_one(workspace, "echo fresh")
     assert after.output == "fresh" and after.session_id != old, after.text
     [missed] = [fact for fact in after.facts if "has ended" in fact]
-    unread = await desk.agent.call("get_terminal_output", **call_in(missed))
+    unread = await workspace.agent.call("get_terminal_output", **call_in(missed))
     assert (old in missed, "exit 7" in missed) == (True, True), missed
     assert unread.output.splitlines()[:2] == ["opened", "last words"], unread.text
 
 
-async def test_a_reset_names_what_it_killed_once(desk):
-    await desk.terminal("sleep 600", timeout=0.3)
-    reset = await desk.terminal("", reset=True)
+async def test_a_reset_names_what_it_killed_once(workspace):
+    await workspace.terminal("sleep 600", timeout=0.3)
+    reset = await workspace.terminal("", reset=True)
     assert 'killed "sleep 600"' in reset.facts and "has ended" not in reset.text, reset.text

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from desk import PTYD, REPOSITORY, within
+from mcp_client import PTYD, REPOSITORY, within
 from test_protocol import TOOLS
 
 CLIENTS = REPOSITORY / "crates/e2e/clients"

@@ -6,7 +6,7 @@ What the SDK speaks is spoken with the SDK; revisions that it no longer offers a
 import asyncio
 
 import pytest
-from desk import CALL_SECONDS, NOISE, PTYD, Lines, within
+from mcp_client import CALL_SECONDS, NOISE, PTYD, Lines, within
 from mcp import MCPError
 
 TOOLS = [
@@ -68,8 +68,8 @@ async def test_an_unknown_method_is_a_protocol_error_and_the_connection_goes_on(
     assert len((await lines.ask("tools/list", {}, id=2))["result"]["tools"]) == 8
 
 
-async def test_the_tools_are_the_requirements_with_all_annotations(desk):
-    tools = {tool.name: tool for tool in (await desk.agent.client.list_tools()).tools}
+async def test_the_tools_are_the_requirements_with_all_annotations(workspace):
+    tools = {tool.name: tool for tool in (await workspace.agent.client.list_tools()).tools}
     assert list(tools) == TOOLS
     assert {name: sorted(tool.input_schema["properties"]) for name, tool in tools.items()} == PARAMETERS
     hints = ("read_only_hint", "destructive_hint", "idempotent_hint", "open_world_hint")
@@ -79,8 +79,8 @@ async def test_the_tools_are_the_requirements_with_all_annotations(desk):
     assert {n for n, t in tools.items() if t.annotations.read_only_hint} == {"get_terminal_output", "list_terminal_sessions"}
 
 
-async def test_the_descriptions_are_for_a_model_and_fit_every_host(desk):
-    for tool in (await desk.agent.client.list_tools()).tools:
+async def test_the_descriptions_are_for_a_model_and_fit_every_host(workspace):
+    for tool in (await workspace.agent.client.list_tools()).tools:
         assert 100 <= len(tool.description) <= 1000, tool.name
         assert "Example" in tool.description, tool.name
         for name, parameter in tool.input_schema["properties"].items():
@@ -98,8 +98,8 @@ def schemas(node):
             yield from schemas(child)
 
 
-async def test_the_schemas_hold_nothing_that_a_provider_refuses(desk):
-    for tool in (await desk.agent.client.list_tools()).tools:
+async def test_the_schemas_hold_nothing_that_a_provider_refuses(workspace):
+    for tool in (await workspace.agent.client.list_tools()).tools:
         assert (tool.input_schema["type"], tool.output_schema) == ("object", None), tool.name
         for schema in schemas(tool.input_schema):
             assert not {"$schema", "$ref", "$defs", "format", "anyOf", "oneOf", "allOf", "nullable"} & schema.keys(), tool.name
@@ -107,38 +107,38 @@ async def test_the_schemas_hold_nothing_that_a_provider_refuses(desk):
             assert None not in schema.get("enum", []) and schema.get("default", "") is not None, tool.name
 
 
-async def test_a_tool_that_bears_output_answers_text_only_and_a_list_both(desk):
-    ran = await desk.terminal("echo hi")
+async def test_a_tool_that_bears_output_answers_text_only_and_a_list_both(workspace):
+    ran = await workspace.terminal("echo hi")
     assert ran.structured is None
-    listed = await desk.agent.call("list_terminal_sessions")
+    listed = await workspace.agent.call("list_terminal_sessions")
     [summary] = listed.structured["terminals"]
     assert (summary["id"], summary["status"], summary["foreground"], summary["shell"]) == (ran.session_id, "running", "idle", "bash")
-    assert summary["cwd"] == str(desk.project)
+    assert summary["cwd"] == str(workspace.project)
     assert ran.session_id in listed.output
 
 
-async def test_sessions_are_listed_by_status_in_pages(desk):
-    ids = [(await desk.session(name=f"n{i}")).id for i in range(3)]
-    await desk.agent.at(ids[1]).terminate()
+async def test_sessions_are_listed_by_status_in_pages(workspace):
+    ids = [(await workspace.session(name=f"n{i}")).id for i in range(3)]
+    await workspace.agent.at(ids[1]).terminate()
 
     async def listed(**arguments):
-        answer = await desk.agent.call("list_terminal_sessions", **arguments)
+        answer = await workspace.agent.call("list_terminal_sessions", **arguments)
         return [t["id"] for t in answer.structured["terminals"]], answer.structured["total"]
 
     assert await listed() == ([ids[0], ids[2]], 2)
     assert await listed(limit=1, offset=1) == ([ids[2]], 2)
     assert await listed(filter={"status": "terminated"}) == ([ids[1]], 1)
-    refused = await desk.agent.call("list_terminal_sessions", limit=0)
+    refused = await workspace.agent.call("list_terminal_sessions", limit=0)
     assert (refused.is_error, "limit" in refused.text) == (True, True)
 
 
-async def test_progress_comes_at_once(desk):
+async def test_progress_comes_at_once(workspace):
     first = asyncio.Event()
 
     async def hear(progress, total, message):
         first.set()
 
-    call = asyncio.create_task(desk.agent.call("terminal", command="sleep 60", timeout=30, on_progress=hear))
+    call = asyncio.create_task(workspace.agent.call("terminal", command="sleep 60", timeout=30, on_progress=hear))
     with within(0.2):
         async with asyncio.timeout(10):
             await first.wait()
@@ -146,20 +146,20 @@ async def test_progress_comes_at_once(desk):
     terminals = []
     async with asyncio.timeout(10):
         while not any("currentCommand" in t for t in terminals):
-            terminals = (await desk.agent.call("list_terminal_sessions")).structured["terminals"]
-    await desk.agent.at(terminals[0]["id"]).terminate(force=True)
+            terminals = (await workspace.agent.call("list_terminal_sessions")).structured["terminals"]
+    await workspace.agent.at(terminals[0]["id"]).terminate(force=True)
     assert "session ended" in (await call).facts
 
 
-async def test_a_cancelled_call_gives_up_the_wait_and_the_program_runs_on(desk):
+async def test_a_cancelled_call_gives_up_the_wait_and_the_program_runs_on(workspace):
     begun = asyncio.Event()
 
     async def hear(progress, total, message):
         begun.set()
 
-    session = await desk.session()
+    session = await workspace.session()
     call = asyncio.create_task(
-        desk.agent.call(
+        workspace.agent.call(
             "execute_in_terminal", session_id=session.id, command="echo begun; read x; echo got:$x", wait_for="never",
             timeout=60, on_progress=hear,
         )
@@ -204,22 +204,22 @@ async def test_an_unknown_tool_is_a_protocol_error_that_names_the_tools(machine,
         ("terminate_terminal_session", {"session_id": "THERE", "signal": "SIGNOTHING"}, ["signal", "SIGTERM"]),
     ],
 )
-async def test_wrong_arguments_are_a_result_that_says_what_is_right(desk, tool, arguments, words):
-    session = await desk.session()
-    refused = await desk.agent.call(tool, **{k: session.id if v == "THERE" else v for k, v in arguments.items()})
+async def test_wrong_arguments_are_a_result_that_says_what_is_right(workspace, tool, arguments, words):
+    session = await workspace.session()
+    refused = await workspace.agent.call(tool, **{k: session.id if v == "THERE" else v for k, v in arguments.items()})
     assert refused.is_error
     assert [word for word in words if word not in refused.text] == [], refused.text
 
 
-async def test_null_is_as_good_as_left_out(desk):
-    answer = await desk.terminal("echo hi", timeout=None, wait_for=None, is_input=None)
+async def test_null_is_as_good_as_left_out(workspace):
+    answer = await workspace.terminal("echo hi", timeout=None, wait_for=None, is_input=None)
     assert (answer.output, answer.exit) == ("hi", 0)
 
 
-async def test_transcript_and_screen_are_resources(desk):
-    session = await desk.session(name="build")
+async def test_transcript_and_screen_are_resources(workspace):
+    session = await workspace.session(name="build")
     await session.run("echo hello from the transcript")
-    client = desk.agent.client
+    client = workspace.agent.client
     resources = {str(r.uri): r for r in (await client.list_resources()).resources}
     assert list(resources) == [f"ptyd://sessions/{session.id}/output", f"ptyd://sessions/{session.id}/screen"]
     for uri in resources:
@@ -258,8 +258,8 @@ async def test_a_line_that_is_no_json_does_not_end_the_connection(lines):
     assert (answer["id"], answer["result"]) == (7, {})
 
 
-async def test_many_calls_at_once_are_answered_each_with_its_own(desk):
-    sessions = await asyncio.gather(*(desk.session() for _ in range(8)))
+async def test_many_calls_at_once_are_answered_each_with_its_own(workspace):
+    sessions = await asyncio.gather(*(workspace.session() for _ in range(8)))
     for i, session in enumerate(sessions):
         await session.run(f"echo first of {i}")
     # Of each session one command and three reads of what was there before, all in flight together.

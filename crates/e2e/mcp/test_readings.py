@@ -3,8 +3,8 @@
 import re
 
 
-async def test_the_newest_lines_of_a_command_say_what_is_left_out(desk):
-    session = await desk.session()
+async def test_the_newest_lines_of_a_command_say_what_is_left_out(workspace):
+    session = await workspace.session()
     done = await session.run("seq 1 20")
     newest = await session.read(command_id=done.fact("command") or "c1", max_lines=3)
     omission, *lines = newest.output.splitlines()
@@ -17,8 +17,8 @@ async def test_the_newest_lines_of_a_command_say_what_is_left_out(desk):
     assert (lines, "lines 1–19997;" in omission) == (["19998", "19999", "20000"], True), newest.text
 
 
-async def test_reading_on_through_a_command_comes_to_its_end_and_stops_there(desk):
-    session = await desk.session()
+async def test_reading_on_through_a_command_comes_to_its_end_and_stops_there(workspace):
+    session = await workspace.session()
     await session.run("seq 1 9000")
     await session.run("echo after")
     whole, since = "", "o:0"
@@ -32,24 +32,24 @@ async def test_reading_on_through_a_command_comes_to_its_end_and_stops_there(des
     assert (await session.read(command_id="c1", since=since)).output == ""
 
 
-async def test_whoever_waits_by_reading_is_told_how_the_command_ended(desk):
-    session = await desk.session()
+async def test_whoever_waits_by_reading_is_told_how_the_command_ended(workspace):
+    session = await workspace.session()
     begun = await session.run("sleep 0.5; (exit 3)", wait_for_completion=False)
     assert begun.is_running, begun.text
     ended = await session.read(timeout=20)
     assert (ended.exit, ended.fact("command")) == (3, "c1"), ended.text
 
 
-async def test_a_screen_that_stands_still_is_no_silence_of_thirty_seconds(desk):
-    watching = await desk.agent.terminal("less +F /etc/hostname", timeout=5)
+async def test_a_screen_that_stands_still_is_no_silence_of_thirty_seconds(workspace):
+    watching = await workspace.agent.terminal("less +F /etc/hostname", timeout=5)
     assert "full-screen" in " ".join(watching.facts), watching.text
     assert "no new output" not in watching.text
-    await desk.agent.terminal("C-c", is_input=True)
-    await desk.agent.terminal("q", is_input=True)
+    await workspace.agent.terminal("C-c", is_input=True)
+    await workspace.agent.terminal("q", is_input=True)
 
 
-async def test_a_look_at_much_shows_commands_as_they_were_given(desk):
-    session = await desk.session()
+async def test_a_look_at_much_shows_commands_as_they_were_given(workspace):
+    session = await workspace.session()
     await session.run("echo p1")
     await session.run("seq 1 20000")
     look = await session.read()
@@ -57,14 +57,14 @@ async def test_a_look_at_much_shows_commands_as_they_were_given(desk):
     assert "seq 1 20000" in look.text
 
 
-async def test_zeros_are_binary_output(desk):
-    session = await desk.session()
+async def test_zeros_are_binary_output(workspace):
+    session = await workspace.session()
     done = await session.run("head -c 2000 /dev/zero; echo END")
     assert re.match(r"\[… binary output among [\d,]+ bytes, beginning .*\]\nEND$", done.output), done.text
 
 
-async def test_a_line_that_is_typed_at_the_prompt_is_waited_for(desk):
-    session = await desk.session()
+async def test_a_line_that_is_typed_at_the_prompt_is_waited_for(workspace):
+    session = await workspace.session()
     typed = await session.type("echo ty''ped\n", timeout=20)
     assert "typed" in typed.output, typed.text
     slow = await session.type("sleep 1; echo sl''ow\n", timeout=20)
@@ -74,15 +74,15 @@ async def test_a_line_that_is_typed_at_the_prompt_is_waited_for(desk):
     await session.press("C-d")
 
 
-async def test_lines_of_the_raw_view_are_refused_and_not_forgotten(desk):
-    session = await desk.session()
+async def test_lines_of_the_raw_view_are_refused_and_not_forgotten(workspace):
+    session = await workspace.session()
     await session.run("seq 1 20")
     refused = await session.read(view="raw", max_lines=3)
     assert (refused.is_error, "leave one of them out" in refused.text) == (True, True), refused.text
 
 
-async def test_a_page_within_a_long_line_ends_between_two_characters(desk):
-    session = await desk.session()
+async def test_a_page_within_a_long_line_ends_between_two_characters(workspace):
+    session = await workspace.session()
     await session.run("python3 -c \"print('x' + 'é' * 40000)\"")
     page, told, is_within = await session.read(since="o:0"), "", False
     while page.output:

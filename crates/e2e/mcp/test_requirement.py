@@ -9,71 +9,71 @@ import re
 import socket
 
 import pytest
-from desk import IS_FULL, within
+from mcp_client import IS_FULL, within
 
 
-async def test_a_directory_change_stays(desk):
-    await desk.terminal("cd /tmp")
-    assert (await desk.terminal("pwd")).output == "/tmp"
+async def test_a_directory_change_stays(workspace):
+    await workspace.terminal("cd /tmp")
+    assert (await workspace.terminal("pwd")).output == "/tmp"
 
 
-async def test_every_shell_of_an_agent_is_started_by_a_profile(desk):
-    folder = desk.home / ".config/ptyd"
+async def test_every_shell_of_an_agent_is_started_by_a_profile(workspace):
+    folder = workspace.home / ".config/ptyd"
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text(
         "[profiles.default]\nenv = { FROM = 'default' }\nstartup = ['false']\n[profiles.web]\nenv = { FROM = 'web' }\ncwd = '/usr'\n"
     )
-    first = await desk.terminal("echo $FROM")
-    assert (first.output, first.fact("cwd")) == ("default", str(desk.project))
+    first = await workspace.terminal("echo $FROM")
+    assert (first.output, first.fact("cwd")) == ("default", str(workspace.project))
     assert 'startup failed: "false": it exited with 1' in first.facts
-    again = await desk.terminal("", reset=True)
+    again = await workspace.terminal("", reset=True)
     assert 'startup failed: "false": it exited with 1' in again.facts
-    web = await desk.session(profile="web")
+    web = await workspace.session(profile="web")
     assert (await web.run("echo $FROM; pwd")).output == "web\n/usr"
 
 
-async def test_an_exported_variable_stays(desk):
-    await desk.terminal("export TEST_VAR=hello")
-    assert (await desk.terminal("echo $TEST_VAR")).output == "hello"
+async def test_an_exported_variable_stays(workspace):
+    await workspace.terminal("export TEST_VAR=hello")
+    assert (await workspace.terminal("echo $TEST_VAR")).output == "hello"
 
 
-async def test_a_virtual_environment_stays_and_its_python_is_told(desk):
-    await desk.terminal("python3 -m venv --without-pip .venv", timeout=60)
-    entered = await desk.terminal("source .venv/bin/activate")
-    python = str(desk.project / ".venv/bin/python")
+async def test_a_virtual_environment_stays_and_its_python_is_told(workspace):
+    await workspace.terminal("python3 -m venv --without-pip .venv", timeout=60)
+    entered = await workspace.terminal("source .venv/bin/activate")
+    python = str(workspace.project / ".venv/bin/python")
     assert (entered.exit, entered.fact("python")) == (0, python)
-    assert (await desk.terminal("which python")).output == python
+    assert (await workspace.terminal("which python")).output == python
 
 
-async def test_a_timeout_ends_the_wait_and_says_still_running(desk):
+async def test_a_timeout_ends_the_wait_and_says_still_running(workspace):
     with within(1):
-        late = await desk.terminal("sleep 60", timeout=1)
+        late = await workspace.terminal("sleep 60", timeout=1)
     assert (late.is_running, late.exit, "timeout" in late.facts) == (True, None, True)
 
 
-async def test_a_reset_forgets_everything_and_names_the_new_session(desk):
-    first = await desk.terminal("export TEST_VAR=hello; cd /tmp")
-    reset = await desk.terminal("", reset=True)
+async def test_a_reset_forgets_everything_and_names_the_new_session(workspace):
+    first = await workspace.terminal("export TEST_VAR=hello; cd /tmp")
+    reset = await workspace.terminal("", reset=True)
     assert reset.facts[0] == "terminal reset: all previous state is lost"
     assert reset.session_id not in (None, first.session_id)
-    assert (await desk.terminal("echo \"<$TEST_VAR>\"; pwd")).output == f"<>\n{desk.project}"
+    assert (await workspace.terminal("echo \"<$TEST_VAR>\"; pwd")).output == f"<>\n{workspace.project}"
 
 
-async def test_a_silent_command_is_waited_for_again_interrupted_or_given_more_time(desk):
-    desk.gate()
-    begun = await desk.terminal("echo begun; cat gate; echo over", wait_for="begun", timeout=30)
+async def test_a_silent_command_is_waited_for_again_interrupted_or_given_more_time(workspace):
+    workspace.gate()
+    begun = await workspace.terminal("echo begun; cat gate; echo over", wait_for="begun", timeout=30)
     assert (begun.is_running, begun.fact("matched")) == (True, '"begun"')
-    looked = await desk.terminal("", timeout=0.2)
+    looked = await workspace.terminal("", timeout=0.2)
     assert (looked.is_running, "timeout" in looked.facts) == (True, True)
-    await desk.open_gate()
-    await desk.agent.at(begun.session_id).idle()
-    over = await desk.terminal("", timeout=30)
+    await workspace.open_gate()
+    await workspace.agent.at(begun.session_id).idle()
+    over = await workspace.terminal("", timeout=30)
     assert (over.output, over.facts[:2]) == ("opened\nover", ["idle", "last exit 0"])
 
 
 @pytest.mark.skipif(not IS_FULL, reason="the soft time-out is 30 s: PTYD_TEST_FULL=1")
-async def test_thirty_silent_seconds_end_the_wait_and_say_so(desk):
-    quiet = await desk.terminal("sleep 60")
+async def test_thirty_silent_seconds_end_the_wait_and_say_so(workspace):
+    quiet = await workspace.terminal("sleep 60")
     assert (quiet.is_running, "no new output for 30s" in quiet.facts) == (True, True)
 
 
@@ -85,52 +85,52 @@ async def test_the_silence_that_ends_a_wait_can_be_chosen(machine):
         await machine.end_sessions()
 
 
-async def test_an_interrupt_ends_the_program_with_the_shells_own_code(desk):
-    await desk.terminal("sleep 60", timeout=0.2)
+async def test_an_interrupt_ends_the_program_with_the_shells_own_code(workspace):
+    await workspace.terminal("sleep 60", timeout=0.2)
     with within(0.2):
-        interrupted = await desk.terminal("C-c")
+        interrupted = await workspace.terminal("C-c")
     assert interrupted.facts[:2] == ["exit 130", "INT"]
 
 
-async def test_a_stop_leaves_a_job_that_goes_on_later(desk):
-    await desk.terminal("sleep 60", timeout=0.2)
-    stopped = await desk.terminal("C-z")
+async def test_a_stop_leaves_a_job_that_goes_on_later(workspace):
+    await workspace.terminal("sleep 60", timeout=0.2)
+    stopped = await workspace.terminal("C-z")
     assert stopped.facts[:2] == ["exit 148", "TSTP"]
-    assert re.search(r"\[1\]\+\s+Stopped\s+sleep 60", (await desk.terminal("jobs")).output)
-    assert (await desk.terminal("fg", timeout=0.2)).is_running
-    assert (await desk.terminal("C-c")).exit == 130
+    assert re.search(r"\[1\]\+\s+Stopped\s+sleep 60", (await workspace.terminal("jobs")).output)
+    assert (await workspace.terminal("fg", timeout=0.2)).is_running
+    assert (await workspace.terminal("C-c")).exit == 130
 
 
-async def test_an_end_of_file_ends_a_reader_with_its_own_code(desk):
-    await desk.terminal("cat", timeout=5)
-    assert (await desk.terminal("C-d")).exit == 0
+async def test_an_end_of_file_ends_a_reader_with_its_own_code(workspace):
+    await workspace.terminal("cat", timeout=5)
+    assert (await workspace.terminal("C-d")).exit == 0
 
 
 @pytest.mark.parametrize("key", ["C-c", "C-z", "C-d"])
-async def test_a_key_for_an_idle_shell_is_not_sent_and_the_shell_lives(desk, key):
-    first = await desk.terminal("true")
-    answer = await desk.terminal(key)
+async def test_a_key_for_an_idle_shell_is_not_sent_and_the_shell_lives(workspace, key):
+    first = await workspace.terminal("true")
+    answer = await workspace.terminal(key)
     assert (answer.is_error, answer.facts[0]) == (False, "nothing runs; nothing was sent")
-    assert (await desk.terminal("echo $$")).output == first.fact("pid")
+    assert (await workspace.terminal("echo $$")).output == first.fact("pid")
 
 
-async def test_reset_cannot_be_combined_with_is_input(desk):
-    await desk.terminal("export KEPT=yes")
-    refused = await desk.terminal("x", reset=True, is_input=True)
+async def test_reset_cannot_be_combined_with_is_input(workspace):
+    await workspace.terminal("export KEPT=yes")
+    refused = await workspace.terminal("x", reset=True, is_input=True)
     assert (refused.is_error, "reset and is_input" in refused.text) == (True, True)
-    assert (await desk.terminal("echo $KEPT")).output == "yes"
+    assert (await workspace.terminal("echo $KEPT")).output == "yes"
 
 
-async def test_a_reset_kills_what_runs_says_what_and_runs_the_command_afresh(desk):
-    old = await desk.terminal("sleep 4321", timeout=0.2)
-    reset = await desk.terminal("echo fresh", reset=True)
+async def test_a_reset_kills_what_runs_says_what_and_runs_the_command_afresh(workspace):
+    old = await workspace.terminal("sleep 4321", timeout=0.2)
+    reset = await workspace.terminal("echo fresh", reset=True)
     assert (reset.output, reset.exit, reset.fact("killed")) == ("fresh", 0, '"sleep 4321"')
     assert "terminal reset: all previous state is lost" in reset.facts
-    assert desk.processes(old.session_id) == {}
+    assert workspace.processes(old.session_id) == {}
 
 
-async def test_input_without_a_program_is_an_error(desk):
-    refused = await desk.terminal("yes", is_input=True)
+async def test_input_without_a_program_is_an_error(workspace):
+    refused = await workspace.terminal("yes", is_input=True)
     assert (refused.is_error, "nothing runs" in refused.text) == (True, True)
 
 
@@ -148,30 +148,30 @@ async def test_the_shell_starts_where_its_client_is_with_its_environment_and_mas
         os.umask(before)
 
 
-async def test_the_metadata_comes_whole_at_first_and_later_only_what_changed(desk):
-    first = await desk.terminal("true")
+async def test_the_metadata_comes_whole_at_first_and_later_only_what_changed(workspace):
+    first = await workspace.terminal("true")
     names = ["session", "pid", "user", "host", "cwd", "python"]
     told = {name: first.fact(name) for name in names}
-    python = (await desk.terminal("command -v python || command -v python3")).output
+    python = (await workspace.terminal("command -v python || command -v python3")).output
     assert told | {"session": "", "pid": ""} == {
         "session": "",
         "pid": "",
         "user": "root" if os.getuid() == 0 else told["user"],
         "host": socket.gethostname(),
-        "cwd": str(desk.project),
+        "cwd": str(workspace.project),
         "python": python,
     }
-    assert (await desk.terminal("echo $$")).output == told["pid"]
-    assert (await desk.terminal("true")).facts == ["exit 0"]
-    assert (await desk.terminal("cd /")).facts == ["exit 0", "cwd /"]
-    again = await desk.agent.at(told["session"]).read()
+    assert (await workspace.terminal("echo $$")).output == told["pid"]
+    assert (await workspace.terminal("true")).facts == ["exit 0"]
+    assert (await workspace.terminal("cd /")).facts == ["exit 0", "cwd /"]
+    again = await workspace.agent.at(told["session"]).read()
     assert {name: again.fact(name) for name in names} == told | {"cwd": "/"}
 
 
-async def test_more_than_30000_characters_are_cut_with_an_exact_count_and_read_in_full(desk):
+async def test_more_than_30000_characters_are_cut_with_an_exact_count_and_read_in_full(workspace):
     made = "".join(f"{n} {'é' if n % 3 == 0 else 'x' * (n % 90)}\n" for n in range(5000))
-    (desk.project / "made").write_text(made)
-    cut = await desk.terminal("cat made")
+    (workspace.project / "made").write_text(made)
+    cut = await workspace.terminal("cat made")
     head, omitted, tail = re.split(r"(\[… [\d,]+ bytes omitted: .*\]\n)", cut.output + "\n")
     told = re.fullmatch(
         r'\[… ([\d,]+) bytes omitted: lines (\d+)–(\d+); get_terminal_output '
@@ -184,17 +184,17 @@ async def test_more_than_30000_characters_are_cut_with_an_exact_count_and_read_i
     missing = "".join(lines[first - 1 : last])
     # On a terminal each line ends in CR LF.
     assert size == len(missing.replace("\n", "\r\n").encode())
-    session = desk.agent.at(session_id)
+    session = workspace.agent.at(session_id)
     assert await session.pages(f"o:{since}", command_id=command) == missing + tail
-    journal = desk.journal(session_id)
+    journal = workspace.journal(session_id)
     assert journal[since : since + size] == missing.replace("\n", "\r\n").encode()
 
 
-async def test_every_byte_is_in_the_sessions_log_file(desk):
+async def test_every_byte_is_in_the_sessions_log_file(workspace):
     made = os.urandom(2000).hex() + "\n"
-    (desk.project / "made").write_text(made)
-    answer = await desk.terminal("cat made")
-    assert made.replace("\n", "\r\n").encode() in desk.journal(answer.session_id)
+    (workspace.project / "made").write_text(made)
+    answer = await workspace.terminal("cat made")
+    assert made.replace("\n", "\r\n").encode() in workspace.journal(answer.session_id)
     assert answer.output == made.strip()
 
 

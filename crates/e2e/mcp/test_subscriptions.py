@@ -10,7 +10,7 @@ import signal
 import httpx2
 import pytest
 
-from desk import CALL_SECONDS, PTYD, Lines
+from mcp_client import CALL_SECONDS, PTYD, Lines
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 META = {

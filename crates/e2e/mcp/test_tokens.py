@@ -10,7 +10,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from desk import REPOSITORY
+from mcp_client import REPOSITORY
 from test_other_clients import CLIENTS, NODE, NPM
 
 FIXTURES = REPOSITORY / "crates/terminal/fixtures"
@@ -39,14 +39,14 @@ def recorded(name: str) -> str:
     return "".join(data for _, kind, data in events if kind == "o")
 
 
-async def test_recorded_programs_cost_no_more_than_the_text_that_a_person_would_have_read(desk):
-    shell = await desk.session(dimensions={"cols": 80, "rows": 24})
+async def test_recorded_programs_cost_no_more_than_the_text_that_a_person_would_have_read(workspace):
+    shell = await workspace.session(dimensions={"cols": 80, "rows": 24})
     await shell.run("true")
     page = (REPOSITORY / "docs/text-format.md").read_text()
     rows = []
     for name in PROGRAMS:
         raw = recorded(name)
-        Path(desk.project / name).write_bytes(raw.encode())
+        Path(workspace.project / name).write_bytes(raw.encode())
         answer = await shell.run(f"cat {name}")
         assert answer.exit == 0, answer.text
         rendered = (FIXTURES / f"{name}.text").read_text()
@@ -59,16 +59,16 @@ async def test_recorded_programs_cost_no_more_than_the_text_that_a_person_would_
     assert not missing, "docs/text-format.md tells other figures than these:\n" + "\n".join(missing)
 
 
-async def test_the_envelope_of_a_small_answer_is_small(desk):
-    await desk.terminal("true")
-    answer = await desk.terminal("echo hello")
+async def test_the_envelope_of_a_small_answer_is_small(workspace):
+    await workspace.terminal("true")
+    answer = await workspace.terminal("echo hello")
     hello, whole = tokens("hello\n", answer.text)
     assert answer.text == "hello\n[exit 0]"
     assert whole - hello <= 8
 
 
-async def test_the_tools_that_a_model_is_shown_fit_their_budget(desk):
-    tools = (await desk.agent.client.list_tools()).tools
+async def test_the_tools_that_a_model_is_shown_fit_their_budget(workspace):
+    tools = (await workspace.agent.client.list_tools()).tools
     # Hosts give a model the name, the description and the parameters; hints and titles are for the host.
     shown = [{"name": t.name, "description": t.description, "parameters": t.input_schema} for t in tools]
     compact = {"ensure_ascii": False, "separators": (",", ":")}

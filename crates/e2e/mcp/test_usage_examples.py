@@ -14,21 +14,21 @@ from fullscreen import needs
 from test_other_clients import NODE, NPM
 
 
-def with_npm(desk) -> dict[str, str]:
+def with_npm(workspace) -> dict[str, str]:
     """An environment in which `npm` is npm and `node` the one that came with the packages."""
     folders = [str(Path(NODE).parent)] if "/" in NODE else []
     return {
-        "PATH": ":".join([*folders, str(Path(shutil.which("npm")).parent), desk.env["PATH"]]),
+        "PATH": ":".join([*folders, str(Path(shutil.which("npm")).parent), workspace.env["PATH"]]),
         "npm_config_update_notifier": "false",
     }
 
 
 @needs("npm")
-async def test_npm_init_is_answered_in_two_calls(desk):
-    env = with_npm(desk)
-    session = await desk.session(env=env)
+async def test_npm_init_is_answered_in_two_calls(workspace):
+    env = with_npm(workspace)
+    session = await workspace.session(env=env)
     # From version 11 on it asks for the kind of modules, too.
-    version = subprocess.run(["npm", "--version"], env=desk.env | env, check=True, capture_output=True, text=True)
+    version = subprocess.run(["npm", "--version"], env=workspace.env | env, check=True, capture_output=True, text=True)
     dialogue = [
         ("package name:", "my-project"),
         ("version:", "1.2.3"),
@@ -47,7 +47,7 @@ async def test_npm_init_is_answered_in_two_calls(desk):
     steps = [{"wait_for": f"^{question}.* $", "input": f"{answer}\r"} for question, answer in dialogue]
     done = await session.agent.call("send_input_to_terminal", session_id=session.id, steps=steps, timeout=60)
     assert done.exit == 0, done.text
-    made = json.loads((desk.project / "package.json").read_text())
+    made = json.loads((workspace.project / "package.json").read_text())
     told = {name: made[name] for name in ("name", "version", "main", "scripts", "keywords", "license")}
     assert told == {
         "name": "my-project",
@@ -60,17 +60,17 @@ async def test_npm_init_is_answered_in_two_calls(desk):
 
 
 @needs("npm")
-async def test_a_development_server_is_there_when_its_one_call_answers(desk):
+async def test_a_development_server_is_there_when_its_one_call_answers(workspace):
     # Links to what is installed, in a folder of the project's own: vite also writes there.
-    installed = desk.project / "node_modules"
+    installed = workspace.project / "node_modules"
     (installed / ".bin").mkdir(parents=True)
     (installed / "vite").symlink_to(NPM / "vite")
     (installed / ".bin/vite").symlink_to("../vite/bin/vite.js")
     scripts = {"dev": "vite --host 127.0.0.1 --port 0"}
-    (desk.project / "package.json").write_text(json.dumps({"name": "shop", "type": "module", "scripts": scripts}))
-    (desk.project / "index.html").write_text('<!doctype html><script type="module" src="/main.ts"></script>\n')
-    (desk.project / "main.ts").write_text("export const answer: number = 6 * 7\n")
-    session = await desk.session(env=with_npm(desk))
+    (workspace.project / "package.json").write_text(json.dumps({"name": "shop", "type": "module", "scripts": scripts}))
+    (workspace.project / "index.html").write_text('<!doctype html><script type="module" src="/main.ts"></script>\n')
+    (workspace.project / "main.ts").write_text("export const answer: number = 6 * 7\n")
+    session = await workspace.session(env=with_npm(workspace))
 
     started = await session.run("npm run dev", wait_for=r"http://127\.0\.0\.1:\d+/", timeout=60)
 
@@ -79,7 +79,7 @@ async def test_a_development_server_is_there_when_its_one_call_answers(desk):
     with urllib.request.urlopen(f"{url}main.ts", timeout=20) as reply:
         assert (reply.status, reply.readline()) == (200, b"export const answer = 6 * 7;\n")
     # It goes on: it is read further from where it was, and its own keys are answered.
-    (desk.project / "index.html").write_text("<!doctype html><p>changed</p>\n")
+    (workspace.project / "index.html").write_text("<!doctype html><p>changed</p>\n")
     told = await session.read(since="last", wait_for="page reload index.html", timeout=20)
     assert "page reload index.html" in told.output
     ended = await session.type("q", end_with_newline=True, timeout=20)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use api::{Boundary, CommandExecution, CommandStatus, EndedBy, ErrorCode, ExecuteRequest, Foreground, WaitRequest};
 use e2e::{Server, Session, eventually};
 
-use crate::dialects::{ALL, Dialect};
+use crate::shell_matrix::{ALL, Dialect};
 
 fn ask(command: &str) -> ExecuteRequest {
     ExecuteRequest { command: command.to_owned(), inside: true, timeout: Some(20.0), ..ExecuteRequest::default() }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use api::{CommandStatus, EndedBy, ErrorCode, Foreground, SessionStatus};
 use e2e::{eventually, marked};
 
-use crate::dialects::{Dialect, Trial, each};
+use crate::shell_matrix::{Dialect, Trial, each};
 
 #[tokio::test]
 async fn a_question_is_not_an_end() {

@@ -8,7 +8,7 @@ use api::{Boundary, CommandStatus, ExecuteRequest};
 use e2e::{Random, Server, count};
 
 use crate::boundaries::join_all;
-use crate::dialects::{ALL, Dialect};
+use crate::shell_matrix::{ALL, Dialect};
 
 /// No command may take longer, on the busiest machine.
 const BOUND: Duration = Duration::from_secs(15);

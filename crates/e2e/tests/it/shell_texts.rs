@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use api::{Boundary, CommandStatus, EndedBy, ErrorCode, Foreground, InputRequest, WaitRequest};
 use e2e::{count, eventually};
 
-use crate::dialects::{Dialect, Trial, each};
+use crate::shell_matrix::{Dialect, Trial, each};
 
 #[tokio::test]
 async fn every_byte_of_a_text_arrives() {

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use api::{CommandStatus, EndedBy, ErrorCode, Foreground, InputRequest};
 use e2e::{Pid, Server, Session, eventually};
 
-use crate::dialects::{ALL, Dialect, each};
 use crate::inside::{enters, runs_beside, runs_in};
+use crate::shell_matrix::{ALL, Dialect, each};
 
 /// Enters a shell inside, and looks that it is told as a program that asks, takes input and no command, and gives back.
 pub async fn is_a_program(shell: &Session, enter: &str) {

@@ -6,7 +6,7 @@ use api::{
 };
 use e2e::{Server, count, eventually};
 
-use crate::dialects::{Trial, each};
+use crate::shell_matrix::{Trial, each};
 
 /// Waits until the session says this of its foreground.
 async fn becomes(t: &Trial<'_>, what: Foreground) {
@@ -92,7 +92,8 @@ async fn an_interrupt_throws_away_what_was_typed_and_not_read() {
             assert_eq!(whole.output.as_deref(), Some("whole\n"), "round {round} in {:?}: {whole:?}", t.dialect);
         }
         // The shell itself is at work.
-        let turns = if t.dialect == crate::dialects::Dialect::Fish { "while true; end" } else { "while :; do :; done" };
+        let turns =
+            if t.dialect == crate::shell_matrix::Dialect::Fish { "while true; end" } else { "while :; do :; done" };
         let turns =
             t.shell.run_as(ExecuteRequest { timeout: Some(0.5), command: turns.into(), ..Default::default() }).await;
         t.shell.sends(b"echo leaked >>leaked\r").await;

@@ -15,7 +15,7 @@ use rustix::process::geteuid;
 
 use crate::boundaries::join_all;
 use crate::descendants::{sleepers, spawned};
-use crate::dialects::ALL;
+use crate::shell_matrix::ALL;
 
 /// Who runs the server; most machines call it nobody.
 const USER: &str = "65534";

@@ -207,7 +207,7 @@ class Lines:
         return answer
 
 
-class Desk:
+class Workspace:
     """A user's machine with one agent at work: its own home, state, runtime folder and server."""
 
     def __init__(self):
@@ -235,11 +235,11 @@ class Desk:
         }
 
     async def terminal(self, command: str = "", /, **arguments) -> Answer:
-        """The one-tool shell of the agent at this desk."""
+        """The one-tool shell of the agent at this workspace."""
         return await self.agent.terminal(command, **arguments)
 
     async def session(self, **arguments) -> Session:
-        """A further session of the agent at this desk."""
+        """A further session of the agent at this workspace."""
         return await self.agent.session(**arguments)
 
     @asynccontextmanager
@@ -262,7 +262,7 @@ class Desk:
     # ---- processes ----
 
     def processes(self, needle: str | None = None) -> dict[int, str]:
-        """Processes that belong to this desk: its folder (or the needle) is in their command line or environment."""
+        """Processes that belong to this workspace: its folder (or the needle) is in their command line or environment."""
         needle = (needle or str(self.root)).encode()
         found = {}
         for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
@@ -277,7 +277,7 @@ class Desk:
         return found
 
     def shims(self) -> list[int]:
-        """The `ptyd mcp` of this desk."""
+        """The `ptyd mcp` of this workspace."""
         return [pid for pid, command in self.processes().items() if command.startswith(f"{PTYD} mcp")]
 
     def holder(self, session_id: str) -> int:
@@ -317,7 +317,7 @@ class Desk:
         return (self.state / "sessions" / session_id / "journal").read_bytes()
 
     def files_holding(self, secret: bytes) -> list[str]:
-        """The files of this desk in which these bytes stand."""
+        """The files of this workspace in which these bytes stand."""
         files = [p for p in self.root.rglob("*") if stat.S_ISREG(p.lstat().st_mode)]
         return sorted(str(p.relative_to(self.root)) for p in files if secret in p.read_bytes())
 
@@ -329,14 +329,14 @@ class Desk:
             await ends(2 * NOISE)
 
     async def end_sessions(self) -> None:
-        """Ends every session, with the agent at the desk."""
+        """Ends every session, with the agent at the workspace."""
         listed = await self.agent.call("list_terminal_sessions", limit=200)
         for terminal in listed.structured["terminals"]:
             ended = await self.agent.at(terminal["id"]).terminate(force=True)
             assert not ended.is_error, ended.text
 
     async def close(self) -> None:
-        """Ends the server, and fails if any process of this desk is left."""
+        """Ends the server, and fails if any process of this workspace is left."""
         if self.server() is not None:
             await self.kill_server(signal.SIGTERM)
         left = self.processes()
