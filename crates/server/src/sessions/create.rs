@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use holder::spec::Spec;
 
 use super::registry::{Found, Handle, NODE, Registry, locked, on_disk};
-use super::reports::fnv;
+use super::report::fnv;
 use super::session_metadata::SessionMetadata;
 use super::timeline::micros;
 use super::{TAG, cgroup_plan};

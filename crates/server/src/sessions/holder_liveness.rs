@@ -154,7 +154,7 @@ pub(crate) fn has_left(folder: &Path) -> bool {
     std::fs::symlink_metadata(folder.join(holder::SOCKET_FILE)).is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
 }
 
-/// Tells in the ledger how a session has ended whose events name no exit: that its holder was killed, or that it is not known
+/// Tells in the timeline how a session has ended whose events name no exit: that its holder was killed, or that it is not known
 /// because the end of the events is missing. `has_left` has to be older than the events that were read.
 pub(crate) fn notify_unrecorded_end(timeline: &mut Timeline, folder: &Path, has_left: bool) {
     let end = if let Liveness::Copy((pid, _)) = look(folder, None) {

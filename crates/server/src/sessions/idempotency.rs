@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::ended_session::EndedSession;
 use super::registry::{Found, Registry};
-use super::reports::{CLEARING_UP, plain_report};
+use super::report::{CLEARING_UP, plain_report};
 use crate::action::{
     ActionError, CommandStatus, CommandView, Create, EndedBy, Execute, Input, InputBytes, Limits, NamedAction, Report,
     TextView, Until, Wait,

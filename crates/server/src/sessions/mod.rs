@@ -1,26 +1,29 @@
-//! Sessions: their manager, the actor of each, and how the past ones are read.
+//! Sessions: those that live and their actors, those that have ended, and what is done with them for a caller.
 //!
-//! `adoption.rs` takes on the sessions that are there; `session.rs` owns one live session's state; `timeline.rs` replays the ground state; `launch.rs` starts and finds
-//! holders, `holders.rs` knows whether one lives; `manager.rs` keeps the handles; `reports.rs` turns what an actor says into what a caller sees; `feed.rs` is what
-//! a viewer is shown; `terminal_tool.rs` is the one-tool shell; `seek.rs` asks `search.rs` for lines of the text.
+//! `registry.rs` knows all sessions and does an action; `execute.rs`, `input.rs`, `waits.rs`, `output.rs`, `search.rs`, `recording.rs` and `terminal_tool.rs`
+//! are the actions. `session/` is the actor of one live session, `ended_session.rs` reads one that has ended; both read `timeline.rs`.
 
 mod adoption;
 mod cgroup_plan;
+mod commands;
 mod create;
 mod disk_space;
 mod ended_session;
 mod environment;
 mod event_log;
+mod execute;
 mod external_conditions;
 mod handover_echo;
 mod holder_connection;
 mod holder_liveness;
 mod holder_process;
 mod idempotency;
+mod input;
 mod judged_end;
 mod listing;
 mod name_locks;
 mod nested_shell;
+mod output;
 mod output_text;
 mod permits;
 mod processes;
@@ -30,7 +33,7 @@ mod read_cursors;
 mod recording;
 mod registry;
 mod replay_order;
-mod reports;
+mod report;
 mod retention;
 mod search;
 mod session;
@@ -45,6 +48,7 @@ mod unreachable;
 mod viewer_cursor;
 mod views;
 mod wait;
+mod waits;
 mod watch;
 mod whole_journal_jobs;
 

@@ -3,6 +3,11 @@
 //! Looked up in `/proc` when somebody asks, and at no other time; percentages are means since the look before, or since the
 //! process started where there was none.
 
+use super::registry::{Found, Registry};
+use super::session::Request;
+use crate::action::{ActionError, SignalView};
+use crate::auth::principal::Principal;
+use crate::ids::SessionId;
 use std::collections::HashMap;
 use std::time::{Instant, SystemTime};
 
@@ -178,5 +183,32 @@ fn state(letter: u8) -> ProcessState {
         b'D' => ProcessState::Blocked,
         b'Z' | b'X' => ProcessState::Ended,
         _ => ProcessState::Sleeping,
+    }
+}
+
+impl Registry {
+    /// None are left of a session that has ended.
+    pub(super) async fn processes(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+    ) -> Result<Vec<ProcessView>, ActionError> {
+        match self.find(principal, session).await? {
+            Found::Live(handle) => handle.ask(Request::Processes).await,
+            Found::Unreachable(unreachable) => Err(unreachable.error()),
+            Found::EndedSession(_) => Ok(Vec::new()),
+        }
+    }
+
+    pub(super) async fn signals(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+    ) -> Result<Vec<SignalView>, ActionError> {
+        match self.find(principal, session).await? {
+            Found::Live(handle) => handle.ask(Request::Signals).await,
+            Found::Unreachable(unreachable) => Err(unreachable.error()),
+            Found::EndedSession(past) => Ok(super::views::signal_views(&past.timeline)),
+        }
     }
 }

@@ -9,7 +9,7 @@ use holder::spec::Spec;
 
 use super::read_cursors::ReadCursors;
 use super::registry::{Found, Handle, NODE, Registry, locked, reason};
-use super::reports::{CLEARING_UP, plain_report};
+use super::report::{CLEARING_UP, plain_report};
 use super::session::Request;
 use super::session_metadata::SessionMetadata;
 use super::unreachable::Unreachable;
@@ -170,7 +170,7 @@ impl Registry {
             return match self.find(principal, id).await? {
                 Found::Live(handle) => Ok(TerminalTool::At(handle, None)),
                 Found::Unreachable(unreachable) => Err(unreachable.error()),
-                Found::EndedSession(past) => Err(super::reports::ended(&past.view())),
+                Found::EndedSession(past) => Err(super::report::ended(&past.view())),
             };
         }
         let Some(client) = call.client.client.clone() else {

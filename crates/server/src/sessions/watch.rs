@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::registry::{Found, Registry};
-use super::reports::with_key;
+use super::report::with_key;
 use super::session::Request;
 use super::viewer_cursor::ViewerCursor;
 use crate::action::{ActionError, InputBytes, Outcome, SessionEvent, TicketView, Watching};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
+use super::output::catch_up;
 use super::recording::{Extent, Recorder};
 use super::registry::{Found, Registry};
-use super::reports::catch_up;
 use super::search::{self, Wanted};
 use super::session::Request;
 use super::timeline::micros;

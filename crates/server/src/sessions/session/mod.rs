@@ -268,7 +268,7 @@ enum Event {
     Time,
 }
 
-/// What the manager and the readers share with the actor: positions, never bytes.
+/// What the registry and the readers share with the actor: positions, never bytes.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) id: SessionId,
@@ -459,7 +459,7 @@ impl Session {
         }
     }
 
-    /// Runs until the session is over; gives itself back so that the manager can put it on record.
+    /// Runs until the session is over; gives itself back so that the registry can put it on record.
     pub(crate) async fn run(mut self: Box<Self>, mut everyone: watch::Receiver<bool>) -> Box<Self> {
         loop {
             sys::fault::stumble("turn");

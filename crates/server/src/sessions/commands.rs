@@ -1,0 +1,143 @@
+//! The commands of a session, live or ended, and the text of one.
+
+use std::sync::Arc;
+
+use super::ended_session::EndedSession;
+use super::registry::{Found, Registry};
+use super::report::plain_report;
+use super::session::{Request, Shared};
+use crate::action::{ActionError, CommandStatus, CommandView, EndedBy, Outcome, Report, SessionView, TextView};
+use crate::auth::principal::Principal;
+use crate::ids::{CommandId, SessionId};
+
+/// A command of a session, and where what is shown of it ends while it runs.
+pub(super) struct Known {
+    pub(super) session: SessionView,
+    shared: Arc<Shared>,
+    pub(super) command: CommandView,
+    shown_to: u64,
+}
+
+impl Registry {
+    // ---- commands ----
+
+    pub(super) async fn commands(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        limit: usize,
+        offset: usize,
+    ) -> Result<Outcome, ActionError> {
+        let (recent, view) = match self.find_to_read(principal, session).await? {
+            Found::Live(handle) => {
+                let (snapshot, recent) = handle.ask(Request::Commands).await?;
+                (recent, snapshot.view)
+            }
+            Found::Unreachable(unreachable) => return Err(unreachable.error()),
+            Found::EndedSession(past) => (past.commands(), past.view()),
+        };
+        // What has left the actor's memory is in the history; the newest are taken from the source.
+        let newest: Vec<u32> = recent.iter().map(|c| c.id.0).collect();
+        let id = session.as_str().to_owned();
+        let (rows, older) = self
+            .history(move |store| {
+                store.flush_as_far_as_possible()?;
+                store.commands(&id, &newest, limit, offset)
+            })
+            .await?;
+        let total = older + recent.len();
+        let mut page: Vec<CommandView> = rows.into_iter().map(|r| from_history(&view, r)).collect();
+        let left = limit.saturating_sub(page.len());
+        page.extend(recent.into_iter().skip(offset.saturating_sub(older)).take(left));
+        Ok(Outcome::Commands(page, total))
+    }
+
+    pub(super) async fn command(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        id: CommandId,
+        budget: usize,
+    ) -> Result<Report, ActionError> {
+        let Known { session: view, shared, command, shown_to } = self.known(principal, session, id).await?;
+        let to = command.end_offset.unwrap_or(shown_to);
+        let output = self.text(&shared, command.start_offset.min(to), to, view.cols, budget).await?;
+        let ended_by = if command.status == CommandStatus::Running { EndedBy::Accepted } else { EndedBy::Ended };
+        Ok(plain_report(view, Some(command), ended_by, output))
+    }
+
+    /// A command, wherever it is still known.
+    pub(super) async fn known(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        id: CommandId,
+    ) -> Result<Known, ActionError> {
+        let (view, shared, command, shown_to) = match self.find_to_read(principal, session).await? {
+            Found::Unreachable(unreachable) => return Err(unreachable.error()),
+            Found::Live(handle) => {
+                let (snapshot, all) = handle.ask(Request::Commands).await?;
+                let command = all.into_iter().find(|c| c.id == id);
+                (snapshot.view, Arc::clone(&handle.shared), command, snapshot.shown_to)
+            }
+            Found::EndedSession(past) => {
+                let command = past.commands().into_iter().find(|c| c.id == id);
+                (past.view(), Arc::clone(&past.shared), command, past.timeline.scanner.position())
+            }
+        };
+        if let Some(command) = command {
+            return Ok(Known { session: view, shared, command, shown_to });
+        }
+        let name = session.as_str().to_owned();
+        let row = self
+            .history(move |store| {
+                store.flush_as_far_as_possible()?;
+                store.command(&name, id.0)
+            })
+            .await?;
+        let row = row.ok_or_else(|| ActionError::NoCommand { session: session.clone(), id: id.to_string() })?;
+        let command = from_history(&view, row);
+        let shown_to = command.start_offset;
+        Ok(Known { session: view, shared, command, shown_to })
+    }
+}
+
+pub(super) fn past_report(past: &EndedSession) -> Report {
+    let at = past.timeline.scanner.position();
+    plain_report(past.view(), None, EndedBy::Exited, TextView { from: at, to: at, ..TextView::default() })
+}
+
+/// A command that only the history knows any more: its output's place is not in there.
+fn from_history(session: &SessionView, row: crate::store::HistoryRow) -> CommandView {
+    use crate::action::{Boundary, CommandStatus};
+    let status = match row.status.as_str() {
+        "completed" => CommandStatus::Completed,
+        "terminated" => CommandStatus::Terminated,
+        _ => CommandStatus::Failed,
+    };
+    CommandView {
+        id: CommandId(row.id),
+        session: session.id.clone(),
+        command: row.command,
+        status,
+        started_at: super::timeline::time(row.started_us),
+        completed_at: row.ended_us.map(super::timeline::time),
+        exit_code: row.exit,
+        signal: row.exit.and_then(sys::signal::of_exit_code),
+        pipestatus: Vec::new(),
+        limits_hit: Vec::new(),
+        // Nobody but the server that typed it could have told its end.
+        error: (row.status == "running")
+            .then(|| "the server was restarted while it ran: its end is not known".to_owned()),
+        start_offset: row.start_offset,
+        end_offset: Some(row.end_offset),
+        output_size: row.end_offset.saturating_sub(row.start_offset),
+        cwd: None,
+        // A code of a typed one was told by a mark.
+        boundary: match (row.id > super::TYPED_IDS_FROM, row.exit) {
+            (false, _) => Boundary::Attested,
+            (true, Some(_)) => Boundary::Nonce,
+            (true, None) => Boundary::Heuristic,
+        },
+    }
+}

@@ -1,0 +1,110 @@
+//! Runs a command for a caller: hands it to the session and waits for what ends the wait.
+
+use std::time::Duration;
+
+use super::external_conditions::{self, ExternalConditions};
+use super::registry::{Found, Handle, Registry, locked};
+use super::report::{CLEARING_UP, plain_report, with_key};
+use super::session::Request;
+use crate::action::{ActionError, CommandView, EndedBy, Execute, Report, SessionView, TextView};
+use crate::auth::principal::Principal;
+use crate::ids::CommandId;
+use crate::limits;
+
+/// How long a command waits for the prompt when its caller waits for nothing.
+const PATIENCE_WITHOUT_WAIT: Duration = Duration::from_secs(5);
+
+impl Registry {
+    pub(super) async fn execute(&self, principal: &Principal, request: Execute) -> Result<Report, ActionError> {
+        match self.execute_once(principal, request.clone()).await {
+            Err(ended @ ActionError::Ended { .. }) => {
+                self.executed_before(principal, &request).await.unwrap_or(Err(ended))
+            }
+            result => result,
+        }
+    }
+
+    async fn execute_once(&self, principal: &Principal, request: Execute) -> Result<Report, ActionError> {
+        check_command(&request.command)?;
+        let handle = self.live(principal, &request.session).await?;
+        let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
+        self.not_a_creates(principal, request.key.as_deref()).await?;
+        let key = self.key_of_command(&request);
+        let patience = request.wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, |w| w.timeout);
+        let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
+        let (text, wait, is_inside) = (request.command.into_bytes(), request.wait, request.is_inside);
+        let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
+        let started = handle.ask(|started| Request::Run { text, key, patience_ms, wait, is_inside, started }).await?;
+        let started = started.map_err(|e| with_key(e, request.key.as_deref()))?;
+        let report = match started.finished {
+            None if started.is_history => {
+                self.command(principal, &request.session, CommandId(started.id), request.budget).await?
+            }
+            Some(finished) => {
+                let finished = async { finished.await.map_err(|_| handle.why_gone()) };
+                let finished =
+                    external_conditions::either(&handle, finished, outside, (Some(started.id), None)).await?;
+                self.report(principal, &handle, finished, request.budget).await?
+            }
+            None => {
+                let (view, all) = self.after(principal, &handle).await?;
+                let command = all.into_iter().find(|c| c.id.0 == started.id);
+                let at = command.as_ref().map_or(0, |c| c.start_offset);
+                let output = TextView { from: at, to: at, ..TextView::default() };
+                plain_report(view, command, EndedBy::Accepted, output)
+            }
+        };
+        self.has_read(principal, &request.session, report.output.to);
+        Ok(report)
+    }
+
+    /// How it stands after what was done. What has ended its session already is told from the records and is no refusal.
+    pub(super) async fn after(
+        &self,
+        principal: &Principal,
+        handle: &Handle,
+    ) -> Result<(SessionView, Vec<CommandView>), ActionError> {
+        match handle.ask(Request::Commands).await {
+            Ok((snapshot, all)) => Ok((snapshot.view, all)),
+            Err(ended @ ActionError::Ended { .. }) => {
+                let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
+                match self.find(principal, &handle.shared.id).await? {
+                    Found::EndedSession(past) => Ok((past.view(), past.commands())),
+                    Found::Live(_) | Found::Unreachable(_) => Err(ended),
+                }
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// A key that has started a session is used up for everything else: that is another request.
+    pub(super) async fn not_a_creates(&self, principal: &Principal, key: Option<&str>) -> Result<(), ActionError> {
+        let Some(key) = key else { return Ok(()) };
+        let Some(session) = locked(&self.keys).get(&(principal.name.clone(), key.to_owned())).cloned() else {
+            return Ok(());
+        };
+        match self.find(principal, &session).await {
+            Ok(_) => Err(ActionError::KeyReused { key: key.to_owned() }),
+            // Somebody else's keys are none of this caller's business.
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+fn check_command(text: &str) -> Result<(), ActionError> {
+    if text.len() > limits::COMMAND_BYTES_MAX {
+        let problem = format!(
+            "{} bytes; at most {}; write a file with several commands instead",
+            text.len(),
+            limits::COMMAND_BYTES_MAX
+        );
+        return Err(ActionError::Invalid { field: "command", problem });
+    }
+    if text.contains('\0') {
+        return Err(ActionError::Invalid {
+            field: "command",
+            problem: "holds a NUL byte, which no shell takes".to_owned(),
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,123 @@
+//! Types input, sends signals and does named actions for a caller.
+
+use std::time::Duration;
+
+use holder::wire::Target;
+
+use super::external_conditions::{self, ExternalConditions};
+use super::registry::Registry;
+use super::report::{plain_report, with_key};
+use super::session::Request;
+use crate::action::{
+    ActionError, EndedBy, Execute, Input, InputBytes, NamedAction, Outcome, Report, SignalTarget, TextView, Wait,
+};
+use crate::auth::principal::Principal;
+use crate::ids::SessionId;
+use crate::limits;
+
+impl Registry {
+    pub(super) async fn input(&self, principal: &Principal, request: Input) -> Result<Report, ActionError> {
+        match self.input_once(principal, request.clone()).await {
+            Err(ended @ ActionError::Ended { .. }) => {
+                self.typed_before(principal, &request).await.unwrap_or(Err(ended))
+            }
+            result => result,
+        }
+    }
+
+    async fn input_once(&self, principal: &Principal, request: Input) -> Result<Report, ActionError> {
+        let handle = self.live(principal, &request.session).await?;
+        let size = match &request.bytes {
+            InputBytes::Raw(bytes) => bytes.len(),
+            InputBytes::Paste { text, .. } => text.len(),
+            InputBytes::Keys(_) => 0,
+        };
+        if size > limits::INPUT_BYTES_MAX {
+            let problem = format!("{size} bytes; at most {} at once", limits::INPUT_BYTES_MAX);
+            return Err(ActionError::Invalid { field: "input", problem });
+        }
+        let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
+        self.not_a_creates(principal, request.key.as_deref()).await?;
+        let key = self.key_of_input(&request);
+        let Input { bytes, is_secret, wait, .. } = request;
+        let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
+        let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, wait, typed }).await?;
+        let typed = typed.map_err(|e| with_key(e, request.key.as_deref()))?;
+        let report = match typed.finished {
+            Some(finished) => {
+                let finished = async { finished.await.map_err(|_| handle.why_gone()) };
+                let mut finished =
+                    external_conditions::either(&handle, finished, outside, (None, Some(typed.from))).await?;
+                finished.accepted_bytes = Some(typed.accepted);
+                self.report(principal, &handle, finished, request.budget).await?
+            }
+            None => {
+                let (view, all) = self.after(principal, &handle).await?;
+                let running = all.into_iter().find(|c| view.current_command == Some(c.id));
+                let output = TextView { from: typed.from, to: typed.from, ..TextView::default() };
+                let mut report = plain_report(view, running, EndedBy::Accepted, output);
+                report.accepted_bytes = Some(typed.accepted);
+                report
+            }
+        };
+        self.has_read(principal, &request.session, report.output.to);
+        Ok(report)
+    }
+
+    pub(super) async fn signal(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        target: SignalTarget,
+        signo: i32,
+    ) -> Result<Outcome, ActionError> {
+        let handle = self.live(principal, session).await?;
+        let target = match target {
+            SignalTarget::Foreground => Target::Foreground,
+            SignalTarget::Session => Target::Session,
+            SignalTarget::Process(pid) => Target::Process(pid),
+        };
+        handle.ask(|reply| Request::Signal { target, signo, reply }).await??;
+        let view = match self.live_view(&handle).await {
+            Err(ActionError::Ended { .. }) => self.after(principal, &handle).await?.0,
+            view => view?,
+        };
+        Ok(Outcome::Session(Box::new(view)))
+    }
+
+    /// Does what the session has under this name.
+    pub(super) async fn react(
+        &self,
+        principal: &Principal,
+        session: SessionId,
+        name: &str,
+        key: Option<String>,
+    ) -> Result<Report, ActionError> {
+        let budget = limits::BUDGET_CHARS;
+        let handle = self.live(principal, &session).await?;
+        let known = &handle.shared.meta.reactions;
+        match known.get(name).cloned() {
+            Some(NamedAction::Command(command)) => {
+                self.execute(principal, Execute { session, command, is_inside: false, wait: None, key, budget }).await
+            }
+            Some(NamedAction::Keys(names)) => {
+                let keys = names.iter().map(|name| crate::keys::parse(name)).collect::<Result<Vec<_>, _>>();
+                let bytes = InputBytes::Keys(keys.map_err(|why| ActionError::Internal { why })?.concat());
+                self.input(principal, Input { session, bytes, is_secret: false, wait: None, key, budget }).await
+            }
+            Some(NamedAction::Signal(signo)) => {
+                self.signal(principal, &session, SignalTarget::Foreground, signo).await?;
+                let wait = Wait::at_most(Duration::ZERO);
+                self.wait(principal, &session, wait, None, budget).await
+            }
+            None => {
+                let all: Vec<&str> = known.keys().map(String::as_str).collect();
+                let problem = match all.as_slice() {
+                    [] => "this session has none; they are given when it is started".to_owned(),
+                    all => format!("this session has {}", all.join(", ")),
+                };
+                Err(ActionError::Invalid { field: "action", problem })
+            }
+        }
+    }
+}

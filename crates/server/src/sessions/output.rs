@@ -1,0 +1,320 @@
+//! Reads the output of a session for a caller: text, bytes or the stream for a terminal, from any place, also as it comes.
+
+use std::sync::Arc;
+
+use journal::Reader;
+
+use super::output_text::{self, Begins};
+use super::registry::{Found, Handle, Registry};
+use super::report::CLEARING_UP;
+use super::session::{Request, Shared};
+use crate::action::{ActionError, CommandView, OutputView, ReadOutput, ScreenView, Since, TextView, View};
+use crate::auth::principal::Principal;
+use crate::ids::{CommandId, SessionId};
+use crate::limits;
+
+impl Registry {
+    // ---- output ----
+
+    pub(super) async fn output(&self, principal: &Principal, read: &ReadOutput) -> Result<OutputView, ActionError> {
+        let found = self.find_to_read(principal, &read.session).await?;
+        let (shared, ledger_end) = match &found {
+            Found::Live(handle) => (Arc::clone(&handle.shared), None),
+            Found::Unreachable(unreachable) => return Err(unreachable.error()),
+            Found::EndedSession(past) => (Arc::clone(&past.shared), Some(past.timeline.scanner.position())),
+        };
+        // What it writes now is not seen, and comes all the same.
+        let is_unreachable = matches!(&found, Found::EndedSession(past) if past.unreachable.is_some());
+        let (from, bound) = self.position(principal, &found, read).await?;
+        let mut past_commands = match &found {
+            Found::Live(_) | Found::Unreachable(_) => Vec::new(),
+            Found::EndedSession(past) => past.commands(),
+        };
+        let mut handle = match found {
+            Found::Live(handle) => Some(handle),
+            Found::EndedSession(_) | Found::Unreachable(_) => None,
+        };
+        let deadline = tokio::time::Instant::now() + read.wait;
+        let mut has_caught_up = false;
+        let is_filtered = read.kind.is_some() || matches!(read.since, Since::Command(_));
+        loop {
+            let shown = match &handle {
+                Some(live) => match live.ask(Request::ViewerLimit).await {
+                    Err(ActionError::Restarting) => return Err(ActionError::Restarting),
+                    // The holder clears up and then everything is on disk; whoever asks now is told that it is all.
+                    Ok(shown) if shown.has_exited && tokio::time::timeout(CLEARING_UP, live.gone()).await.is_ok() => {
+                        None
+                    }
+                    shown => shown.ok(),
+                },
+                None => None,
+            };
+            // The actor has gone: the session ended while we waited, and everything is on disk.
+            let is_final = shown.is_none();
+            let (end, markers) = match shown {
+                Some(shown) if read.view == View::Stream => (shown.stream_to, shown.markers),
+                Some(shown) => (shown.to, shown.markers),
+                None => {
+                    let end = ledger_end.unwrap_or(shared.reader.len().unwrap_or_default().0);
+                    let markers = match self.find(principal, &read.session).await {
+                        Ok(Found::EndedSession(past)) => {
+                            (handle, past_commands) = (None, past.commands());
+                            past.timeline.markers.iter().copied().collect()
+                        }
+                        Ok(Found::Live(_) | Found::Unreachable(_)) | Err(_) => Vec::new(),
+                    };
+                    (end, markers)
+                }
+            };
+            if let (true, false, Some(live)) = (from > end, std::mem::replace(&mut has_caught_up, true), &handle) {
+                catch_up(live, from).await;
+                continue;
+            }
+            let commands = match &handle {
+                Some(live) if read.view != View::Raw || is_filtered => match live.ask(Request::Commands).await {
+                    Ok((_, commands)) => commands,
+                    // Whose output it is must be known; the actor has gone, and the next turn finds it in the records.
+                    Err(_) if is_filtered && !is_final => continue,
+                    Err(error) if is_filtered => return Err(error),
+                    Err(_) => Vec::new(),
+                },
+                Some(_) => Vec::new(),
+                None => past_commands.clone(),
+            };
+            // A command that ran when it was asked for may have ended meanwhile, and what follows is not its output.
+            let bound = bound.or_else(|| match &read.since {
+                Since::Command(id) => commands.iter().find(|c| c.id == *id).and_then(|c| c.end_offset),
+                Since::First | Since::Offset(_) | Since::Time(_) | Since::Last => None,
+            });
+            let (shown, end) = (end, bound.map_or(end, |b| b.min(end)));
+            let is_all = is_final || bound.is_some_and(|b| from >= b);
+            let (start, stop) = match read.kind {
+                Some(kind) if from <= end => self.stretch(&read.session, kind, &commands, (from, end)).await?,
+                Some(_) | None => (from, end),
+            };
+            let is_over = is_all || read.wait.is_zero() || tokio::time::Instant::now() >= deadline;
+            if stop > start || is_over {
+                let ends = is_final && stop == end && !is_unreachable;
+                let mut view = self.output_view(&shared, read, (start, stop), &markers, echoes(commands), ends).await?;
+                if start > from && view.first > from {
+                    view.gap = Some((from, view.from.min(view.first)));
+                }
+                view.end = end;
+                // A command's marker is a part of its stretch, and may come before what it prints.
+                let is_silent = read.kind.is_some() && read.view == View::Text && view.text.head.is_empty();
+                if is_over || !is_silent {
+                    self.has_read(principal, &read.session, view.next);
+                    return Ok(view);
+                }
+            }
+            if let Some(live) = &mut handle {
+                live.tail.mark_unchanged();
+                if live.ask(Request::ViewerLimit).await.is_ok_and(|now| now.to > shown.max(from)) {
+                    continue;
+                }
+                let _ = tokio::time::timeout_at(deadline, live.tail.changed()).await;
+            }
+        }
+    }
+
+    /// Where to read from, and where to stop if the request says.
+    pub(super) async fn position(
+        &self,
+        principal: &Principal,
+        found: &Found,
+        read: &ReadOutput,
+    ) -> Result<(u64, Option<u64>), ActionError> {
+        let Since::Command(id) = &read.since else {
+            return Ok((self.since(principal, found, &read.session, &read.since).await?, None));
+        };
+        let command = self.known_command(principal, &read.session, *id).await?;
+        Ok((command.start_offset, command.end_offset))
+    }
+
+    async fn known_command(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        id: CommandId,
+    ) -> Result<CommandView, ActionError> {
+        let report = Box::pin(self.command(principal, session, id, 1)).await?;
+        report.command.ok_or_else(|| ActionError::NoCommand { session: session.clone(), id: id.to_string() })
+    }
+
+    /// A position as an offset.
+    pub(super) async fn since(
+        &self,
+        principal: &Principal,
+        found: &Found,
+        session: &SessionId,
+        since: &Since,
+    ) -> Result<u64, ActionError> {
+        Ok(match since {
+            Since::First => 0,
+            Since::Offset(at) => *at,
+            Since::Last => self.read_to(principal, session).await.unwrap_or(0),
+            Since::Time(when) => match found {
+                Found::Live(handle) => handle.ask(|reply| Request::At(*when, reply)).await?,
+                Found::Unreachable(unreachable) => return Err(unreachable.error()),
+                Found::EndedSession(past) => past.timeline.offset_at(*when),
+            },
+            Since::Command(id) => self.known_command(principal, session, *id).await?.start_offset,
+        })
+    }
+
+    async fn output_view(
+        &self,
+        shared: &Arc<Shared>,
+        read: &ReadOutput,
+        (asked, end): (u64, u64),
+        markers: &[(u64, u64)],
+        echoes: output_text::Echoes,
+        is_final: bool,
+    ) -> Result<OutputView, ActionError> {
+        let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
+        if asked > end && !matches!(read.since, Since::Last) {
+            let problem = format!("o:{asked} is behind the end of the output, o:{end}");
+            return Err(ActionError::Invalid { field: "since", problem });
+        }
+        let first = shared.reader.first().map_err(unreadable)?.0;
+        let from = asked.max(first).min(end);
+        let to = end.min(from.saturating_add(read.limit.min(limits::READ_BYTES_MAX) as u64));
+        let mut view = OutputView {
+            view: read.view,
+            bytes: Vec::new(),
+            text: TextView { from, to: from, ..TextView::default() },
+            from,
+            next: from,
+            first,
+            end,
+            gap: (asked < from).then_some((asked, from)),
+            is_final: is_final && to == end,
+        };
+        match read.view {
+            View::Raw | View::Stream => {
+                let slice = output_text::read(&shared.reader, from, to).map_err(unreadable)?;
+                view.next = slice.from + slice.bytes.len() as u64;
+                if slice.from > from {
+                    // Retention was faster than the read.
+                    (view.gap, view.from) = (Some((asked, slice.from)), slice.from);
+                }
+                view.bytes = match read.view {
+                    View::Stream => output_text::stream(&slice, |from, to| markers.contains(&(from, to)), &echoes),
+                    View::Raw | View::Text => slice.bytes,
+                };
+            }
+            View::Text => {
+                let to = if to < end { line_end(&shared.reader, from, to).map_err(unreadable)? } else { to };
+                let newest = match read.lines_max {
+                    Some(lines) => newest_lines(&shared.reader, from, to, lines).map_err(unreadable)?,
+                    None => from,
+                };
+                let begins = Begins { echoes, ..Begins::default() };
+                view.text = self.text_with(shared, (newest, to), shared.spec.cols, read.budget, begins).await?;
+                if newest > from {
+                    output_text::say_left_out(&shared.reader, &mut view.text, from, newest).map_err(unreadable)?;
+                }
+                view.next = to;
+            }
+        }
+        Ok(view)
+    }
+
+    /// Renders a range; a long one on a thread that may block.
+    pub(super) async fn text(
+        &self,
+        shared: &Arc<Shared>,
+        from: u64,
+        to: u64,
+        cols: u16,
+        budget: usize,
+    ) -> Result<TextView, ActionError> {
+        self.text_with(shared, (from, to), cols, budget, Begins::default()).await
+    }
+
+    /// The same for a range that begins otherwise than with a command's output.
+    pub(super) async fn text_with(
+        &self,
+        shared: &Arc<Shared>,
+        (from, to): (u64, u64),
+        cols: u16,
+        budget: usize,
+        begins: Begins,
+    ) -> Result<TextView, ActionError> {
+        /// What is rendered where it is asked for: a fraction of a millisecond.
+        const SMALL: u64 = 16 << 10;
+        let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
+        if to - from <= SMALL {
+            return output_text::text(&shared.reader, from, to, cols, budget, &begins).map_err(unreadable);
+        }
+        let shared = Arc::clone(shared);
+        tokio::task::spawn_blocking(move || output_text::text(&shared.reader, from, to, cols, budget, &begins))
+            .await
+            .map_err(|e| ActionError::Internal { why: e.to_string() })?
+            .map_err(unreadable)
+    }
+
+    /// The screen, with what of it is new to this caller.
+    pub(super) async fn screen(&self, principal: &Principal, handle: &Handle) -> Result<ScreenView, ActionError> {
+        let mut screen = handle.ask(Request::Picture).await?.screen;
+        self.read_cursors.shows(&principal.name, &handle.shared.id, &mut screen);
+        Ok(screen)
+    }
+}
+
+/// A server that has just begun has not read all that the one before had shown; waits until this one has come so far,
+/// if there is so much. Each question costs a turn, in which some output is read.
+pub(super) async fn catch_up(live: &Handle, to: u64) {
+    let mut reached = None;
+    while to <= live.tail.borrow().journal.0 {
+        match live.ask(Request::ViewerLimit).await {
+            Ok(shown) if shown.to < to && reached != Some(shown.to) => reached = Some(shown.to),
+            // What cannot be read is waited for by nobody.
+            Ok(_) | Err(_) => return,
+        }
+    }
+}
+
+/// The last line end in a range, so that text is given in whole lines; its last whole character when there is none.
+fn line_end(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
+    let back = to.saturating_sub(64 << 10).max(from);
+    let slice = output_text::read(reader, back, to)?;
+    let end =
+        slice.bytes.iter().rposition(|b| *b == b'\n').map_or_else(|| output_text::whole_chars(&slice.bytes), |i| i + 1);
+    Ok(slice.from + end as u64)
+}
+
+pub(super) fn echoes(commands: Vec<CommandView>) -> output_text::Echoes {
+    let mut before = 0;
+    commands
+        .into_iter()
+        .map(|c| {
+            let prompt = before..c.start_offset;
+            before = c.end_offset.unwrap_or(u64::MAX);
+            (prompt, c.command)
+        })
+        .collect()
+}
+
+/// Where the newest so many lines of a range begin; the last one may be unfinished.
+fn newest_lines(reader: &Reader, from: u64, to: u64, lines: usize) -> std::io::Result<u64> {
+    const STEP: u64 = 64 << 10;
+    let (mut end, mut left) = (to, lines);
+    while end > from {
+        let start = end.saturating_sub(STEP).max(from);
+        let slice = output_text::read(reader, start, end)?;
+        for (i, _) in slice.bytes.iter().enumerate().rev().filter(|(_, b)| **b == b'\n') {
+            let at = slice.from + i as u64 + 1;
+            // A line end at the very end closes the last line and begins none.
+            if at == to {
+                continue;
+            }
+            left = left.saturating_sub(1);
+            if left == 0 {
+                return Ok(at);
+            }
+        }
+        end = start;
+    }
+    Ok(from)
+}

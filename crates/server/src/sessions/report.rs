@@ -1,0 +1,82 @@
+//! The answer to a command, an input or a wait: the session, the command, and the output since.
+
+use std::time::Duration;
+
+use super::output_text::Begins;
+use super::registry::{Handle, Registry, reason};
+use super::session::{Finished, Painted, Snapshot};
+use crate::action::{ActionError, CommandView, EndedBy, Foreground, Report, SessionView, TextView};
+use crate::auth::principal::Principal;
+
+/// How long the holder of a shell that has gone may take to end what it left behind.
+pub(super) const CLEARING_UP: Duration = Duration::from_secs(1);
+
+impl Registry {
+    /// A wait that is over, with the output that belongs to it.
+    pub(super) async fn report(
+        &self,
+        principal: &Principal,
+        handle: &Handle,
+        finished: Finished,
+        budget: usize,
+    ) -> Result<Report, ActionError> {
+        let Finished { ended_by, from, waited, matched, accepted_bytes, snapshot } = finished;
+        let Snapshot { view, command, shown_to, paint, .. } = snapshot;
+        let to = command.as_ref().and_then(|c| c.end_offset).unwrap_or(shown_to);
+        let (from, to) = (from.min(to), to);
+        let is_fullscreen = view.foreground == Foreground::Fullscreen;
+        let screen = if is_fullscreen { self.screen(principal, handle).await.ok() } else { None };
+        // What was painted since the last look is no text: the screen shows what came of it.
+        let is_paint = screen.is_some() && paint.covers(from);
+        let output = if is_paint {
+            TextView { from, to, ..TextView::default() }
+        } else {
+            let was_on = paint.was_at(from);
+            let begins = Begins { in_paint: was_on == Some(Painted::Alternate), ..Begins::default() };
+            // What is painted on the main screen would be told twice.
+            let text_to = paint.main_from().filter(|_| screen.is_some()).map_or(to, |paint| paint.min(to));
+            let mut text = self.text_with(&handle.shared, (from, text_to), view.cols, budget, begins).await?;
+            if matches!(was_on, Some(Painted::Main { .. })) {
+                // The way to the place where the cursor was left.
+                text.head.drain(..text.head.len() - text.head.trim_start_matches('\n').len());
+            }
+            TextView { to, ..text }
+        };
+        Ok(Report { session: view, command, ended_by, waited, output, screen, accepted_bytes, matched })
+    }
+}
+
+pub(super) fn with_key(error: ActionError, key: Option<&str>) -> ActionError {
+    match (error, key) {
+        (ActionError::KeyReused { .. }, Some(key)) => ActionError::KeyReused { key: key.to_owned() },
+        (error, _) => error,
+    }
+}
+
+/// FNV-1a: only a name for text, never a defence.
+pub(super) fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+pub(super) fn plain_report(
+    session: SessionView,
+    command: Option<CommandView>,
+    ended_by: EndedBy,
+    output: TextView,
+) -> Report {
+    Report {
+        session,
+        command,
+        ended_by,
+        waited: Duration::ZERO,
+        output,
+        screen: None,
+        accepted_bytes: None,
+        matched: None,
+    }
+}
+
+/// The session's last words for callers whose session has just ended.
+pub(super) fn ended(view: &SessionView) -> ActionError {
+    ActionError::Ended { session: view.id.clone(), reason: reason(view) }
+}

@@ -1,0 +1,58 @@
+//! Waits for a caller: for the end of a command, a pattern, silence, or something outside the terminal.
+
+use super::commands::past_report;
+use super::external_conditions::{self, ExternalConditions};
+use super::registry::{Found, Handle, Registry};
+use super::session::Request;
+use crate::action::{ActionError, Report, Wait};
+use crate::auth::principal::Principal;
+use crate::ids::{CommandId, SessionId};
+
+impl Registry {
+    pub(super) async fn wait(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        wait: Wait,
+        command: Option<CommandId>,
+        budget: usize,
+    ) -> Result<Report, ActionError> {
+        let handle = match self.find(principal, session).await? {
+            Found::Live(handle) => handle,
+            Found::Unreachable(unreachable) => return Err(unreachable.error()),
+            Found::EndedSession(past) => return Ok(past_report(&past)),
+        };
+        let _permit = handle.permits.wait()?;
+        let from = self.waits_from(principal, &handle, wait.pattern.is_some()).await?;
+        let outside = ExternalConditions::of(&handle, Some(&wait), true).await?;
+        let command = command.map(|c| c.0);
+        let has_pattern = wait.pattern.is_some();
+        let finished = handle.ask(|reply| Request::Wait { wait, command, from: Some(from), reply });
+        let finished = external_conditions::either(&handle, finished, outside, (command, Some(from))).await?;
+        let report = self.report(principal, &handle, finished, budget).await?;
+        self.has_read(principal, session, report.output.to);
+        if has_pattern {
+            // What it matched must not match again.
+            self.keeps_read_cursors().await;
+        }
+        Ok(report)
+    }
+
+    /// Where the output begins that is new to who waits. For a pattern that is written down before it is waited for: a wait that
+    /// is asked again, of the next server too, begins at the same place.
+    async fn waits_from(&self, principal: &Principal, handle: &Handle, has_pattern: bool) -> Result<u64, ActionError> {
+        let id = &handle.shared.id;
+        let from = match self.read_to(principal, id).await {
+            Some(from) => from,
+            None => {
+                let from = handle.ask(Request::ViewerLimit).await?.to;
+                self.has_read(principal, id, from);
+                from
+            }
+        };
+        if has_pattern {
+            self.keeps_read_cursors().await;
+        }
+        Ok(from)
+    }
+}
