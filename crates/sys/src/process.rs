@@ -349,11 +349,25 @@ fn is_endless_epoll(pid: u32, tid: u32) -> Option<u64> {
 }
 
 fn blocked_task(pid: u32, tid: u32, tty: &Path) -> Blocked {
-    let (number, [a, b, c, d, e]) = match call_of(pid, tid) {
-        Ok(Some(call)) => call,
-        Ok(None) => return Blocked::Elsewhere,
-        Err(_) => return Blocked::Unknown,
-    };
+    match call_of(pid, tid) {
+        Ok(Some(call)) => match blocked_in(pid, call, tty) {
+            Blocked::Elsewhere => Blocked::Elsewhere,
+            // The kernel tells the call of a thread that it has woken on another processor until that one runs it.
+            _ if !is_asleep(pid, tid) => Blocked::Elsewhere,
+            blocked => blocked,
+        },
+        Ok(None) => Blocked::Elsewhere,
+        Err(_) => Blocked::Unknown,
+    }
+}
+
+/// Whether a thread sleeps until something happens: the state `S` of proc_pid_stat(5), which a woken thread no longer has.
+fn is_asleep(pid: u32, tid: u32) -> bool {
+    let raw = fs::read(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+    raw.iter().rposition(|b| *b == b')').and_then(|close| raw.get(close + 2)) == Some(&b'S')
+}
+
+fn blocked_in(pid: u32, (number, [a, b, c, d, e]): (i64, [u64; 5]), tty: &Path) -> Blocked {
     let (fds, limit) = match Call::of(number) {
         Call::Read if is_tty(pid, a, tty) => return Blocked::Reads,
         Call::Poll => (polled(pid, a, b), c),
