@@ -12,7 +12,7 @@ const STATIC: [&str; 4] = ["-C", "target-feature=+crt-static", "-C", "relocation
 
 fn main() {
     let root = Path::new(&var("CARGO_MANIFEST_DIR")).join("../..");
-    for watched in ["crates/holder", "crates/journal", "crates/sys", "Cargo.lock"] {
+    for watched in ["crates/holder", "crates/journal", "crates/sys", "crates/wire", "Cargo.lock"] {
         println!("cargo::rerun-if-changed={}", root.join(watched).display());
     }
     let host = var("TARGET");

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-use crate::wire::{Frames, FromHolder, ToHolder};
+use wire::{Frames, FromHolder, ToHolder};
 
 /// A connection that does not read what it asked for is closed at this many unsent bytes.
 const UNSENT_BYTES_MAX: usize = 256 << 10;

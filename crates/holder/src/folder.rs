@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, statat, unlinkat};
 use rustix::io::Errno;
 use sys::signal;
 
-use crate::SOCKET_FILE;
+use wire::SOCKET_FILE;
 
 /// How often it is looked at where the kernel does not tell.
 const LOOK_US: u64 = 60_000_000;

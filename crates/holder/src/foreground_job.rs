@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use sys::process::{self, Blocked, Stat};
 use sys::pty::Modes;
 
-use crate::wire::Foreground;
+use wire::Foreground;
 
 /// How many processes of a job are looked at.
 const MEMBERS_MAX: usize = 256;

@@ -12,7 +12,7 @@ use sys::process::{self, AtLine, Blocked};
 use sys::pty::Modes;
 
 use crate::foreground_job;
-use crate::wire::{Foreground, State};
+use wire::{Foreground, State};
 
 /// The first look after a sign of life.
 const FIRST_US: u64 = 1_000;

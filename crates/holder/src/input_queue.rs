@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 use rustix::io::Errno;
 use sys::pty::Modes;
 
-use crate::wire::{Key, Status, is_same_name};
+use wire::{Key, Status, is_same_name};
 
 /// How much of one line is handed over at once; the kernel's own limit is 4,095 and a newline.
 const PIECE_BYTES: usize = 3_500;

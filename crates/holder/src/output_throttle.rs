@@ -16,9 +16,6 @@ const BYTE: i128 = 1_000_000;
 /// What passes in one turn on the way to a marker; the marker is looked for in the newest bytes of each.
 pub(crate) const STRIDE_BYTES: u64 = 2048;
 
-/// The limit of a session's output rate. The one limit that a holder keeps by itself: its number in a session's events.
-pub const OUTPUT_RATE: u8 = 9;
-
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     /// Bytes a second.

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use crate::wire::{ENDS_LINE, Key, NO_KEY, Status, is_same_name};
+use wire::{ENDS_LINE, Key, NO_KEY, Status, is_same_name};
 
 /// How many idempotency keys a session remembers.
 const KEYS_MAX: usize = 256;

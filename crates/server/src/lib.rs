@@ -25,7 +25,6 @@ mod store;
 pub mod ws;
 
 pub use config::Config;
-pub use holder::splice_works;
 pub use http::listeners::serve;
-pub use sessions::holder_is_static;
+pub use sessions::{holder_is_static, splice_works};
 pub use state_dir::check_private;

@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::SPEC_FILE;
-use crate::wire::{Decoder, Encoder};
+use crate::frames::{Decoder, Encoder};
 
 /// Stands at the end of a spec, behind the checksum of its fields. Earlier versions wrote neither, and read no further than the fields.
 const SUMMED: [u8; 8] = *b"spec-crc";

@@ -4,7 +4,6 @@
 use journal::{Offset, Record};
 
 use super::{Holder, MARKER_SOUGHT_BYTES};
-use crate::output_throttle;
 
 /// The nonce of a report's marker. A PATH may hold anything, a record of another kind has no marker.
 pub(super) fn nonce_of(report: &[u8]) -> Option<&[u8]> {
@@ -16,7 +15,7 @@ impl Holder {
     pub(super) fn count_throttled(&mut self, bytes: u64, now: u64) {
         let command = self.passing_of;
         if self.pace.passed(bytes, now) && self.paced.replace(command) != Some(command) {
-            self.note(&Record::Limited { limit: output_throttle::OUTPUT_RATE, command, count: 1 });
+            self.note(&Record::Limited { limit: wire::OUTPUT_RATE, command, count: 1 });
         }
         if self.pace.awaited().is_some_and(|nonce| self.newest_place_of(nonce, MARKER_SOUGHT_BYTES as u64).is_some()) {
             self.pace.arrived();

@@ -28,7 +28,6 @@ use rustix::process::{WaitOptions, wait};
 use sys::{pty, signal, socket, spawn, time};
 use wait::Ready;
 
-use crate::claim::Claim;
 use crate::connection::Connection;
 use crate::folder::Folder;
 use crate::foreground_sampler::Sampler;
@@ -37,12 +36,11 @@ use crate::output_pump::{Pump, Turn};
 use crate::output_throttle::Throttle;
 use crate::prompt_marks::{MARK_BYTES_MAX, PromptMark, PromptSequence};
 use crate::shell_state::{Phase, ShellState};
-use crate::spec::Spec;
 use crate::termination::{self, Progress, Scope, Termination};
-use crate::wire::{
-    Foreground, FromHolder, Hello, Key, NO_KEY, PROTOCOL, State, Status, Tail, Target, ToHolder, is_same_name,
-};
-use crate::{ATTESTATION_FD, COMMAND_FD, SCRIPT_FD, SOCKET_FILE};
+use wire::Claim;
+use wire::Spec;
+use wire::{ATTESTATION_FD, COMMAND_FD, SCRIPT_FD, SOCKET_FILE};
+use wire::{Foreground, FromHolder, Hello, Key, NO_KEY, PROTOCOL, State, Status, Tail, Target, ToHolder, is_same_name};
 
 /// The private keys, bound in every keymap by the scripts in shell-integration/: load the staged command and accept it.
 const KEY_RUN: &[u8] = b"\x1b\x1f\x1b\x1e";

@@ -1,7 +1,7 @@
 //! Answers to what programs ask the terminal: typed once, whoever gives them, and cheap to remember.
 
-use holder::wire::{FromHolder, ToHolder};
 use journal::{EventsReader, Offset, Record};
+use wire::{FromHolder, ToHolder};
 
 use crate::rig::{Held, PATIENCE};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use holder::wire::{FromHolder, ToHolder};
 use journal::{EndReason, EventsReader, Record};
+use wire::{FromHolder, ToHolder};
 
 use crate::rig::{Held, PATIENCE, ends_within};
 
@@ -32,13 +32,13 @@ fn a_holder_whose_folder_was_moved_goes_on_and_takes_its_socket_away_from_there(
     std::fs::write(there.join("note"), "").unwrap();
     std::fs::remove_file(there.join("note")).unwrap();
     std::fs::create_dir(&here).unwrap();
-    std::fs::write(here.join(holder::SOCKET_FILE), "another one's").unwrap();
+    std::fs::write(here.join(wire::SOCKET_FILE), "another one's").unwrap();
     held.server.sends(&ToHolder::Ping { seq: 7 });
     let answered = std::iter::from_fn(|| held.server.hears(PATIENCE)).flatten();
     assert!(answered.into_iter().any(|frame| matches!(frame, FromHolder::Done { seq: 7, .. })));
     held.server.sends(&ToHolder::Kill);
     assert!(held.ends_within(PATIENCE));
-    assert!(here.join(holder::SOCKET_FILE).exists() && !there.join(holder::SOCKET_FILE).exists());
+    assert!(here.join(wire::SOCKET_FILE).exists() && !there.join(wire::SOCKET_FILE).exists());
 }
 
 #[test]

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use holder::spec::Spec;
-use holder::wire::{Frames, FromHolder, Hello, PROTOCOL, ToHolder};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tempfile::TempDir;
+use wire::Spec;
+use wire::{Frames, FromHolder, Hello, PROTOCOL, ToHolder};
 
 /// The longest that anything may take, on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -78,7 +78,7 @@ impl Held {
     pub fn behind(behind: &[&str], script: &str) -> Self {
         Self::of(behind, |spec, folder| {
             let script = format!("set -m\n{script}");
-            let socket = folder.join(holder::SOCKET_FILE).into_os_string().into_encoded_bytes();
+            let socket = folder.join(wire::SOCKET_FILE).into_os_string().into_encoded_bytes();
             spec.argv = vec![b"sh".to_vec(), b"-c".to_vec(), script.into_bytes(), socket];
         })
     }
@@ -124,7 +124,7 @@ impl Held {
 
     /// Another connection.
     pub fn call(&self) -> Caller {
-        Caller::new(UnixStream::connect(self.folder().join(holder::SOCKET_FILE)).unwrap())
+        Caller::new(UnixStream::connect(self.folder().join(wire::SOCKET_FILE)).unwrap())
     }
 
     pub fn journal(&self) -> String {

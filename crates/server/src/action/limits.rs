@@ -76,7 +76,7 @@ impl Limit {
             Self::CommandSeconds => 6,
             Self::InactivityTimeout => 7,
             Self::MaxAge => 8,
-            Self::OutputMbPerSecond => holder::OUTPUT_RATE,
+            Self::OutputMbPerSecond => wire::OUTPUT_RATE,
         }
     }
 

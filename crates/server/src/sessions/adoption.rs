@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use holder::claim::{Claim, Holding};
-use holder::spec::Spec;
-use holder::wire::{FromHolder, PROTOCOL, Status, Tail, ToHolder};
 use journal::EventsReader;
 use sys::spawn::Step;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
+use wire::Spec;
+use wire::{Claim, Holding};
+use wire::{FromHolder, PROTOCOL, Status, Tail, ToHolder};
 
 use super::ended_session::{self, EndedSession};
 use super::holder_connection::HolderConnection;
@@ -394,7 +394,7 @@ impl Registry {
         }
     }
 
-    /// Removes the folders in which a server tried splice(2) on a terminal (`holder::splice_works`) and was killed.
+    /// Removes the folders in which a server tried splice(2) on a terminal (the self-test of a holder) and was killed.
     fn remove_trials(&self) {
         let entries = std::fs::read_dir(self.folder()).into_iter().flatten().flatten();
         for trial in entries.filter(|e| e.file_name().as_encoded_bytes().starts_with(b".splice-")) {

@@ -7,8 +7,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use holder::spec::Spec;
 use sys::cgroup::{Bounds, Controller, Group, Places};
+use wire::Spec;
 
 use super::session_metadata::SessionMetadata;
 use crate::action::{ActionError, Keeper, KeptLimit, Limit, Limits};

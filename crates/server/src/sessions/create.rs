@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use holder::spec::Spec;
+use wire::Spec;
 
 use super::registry::{Found, Handle, NODE, Registry, locked, on_disk};
 use super::report::fnv;
@@ -177,7 +177,7 @@ impl Registry {
             rows,
             attests: shell.attests,
             journal_bytes_max: self.journal_bytes_max,
-            may_splice: self.may_splice,
+            may_splice: self.image.may_splice,
             keeps_descendants: request.keeps_descendants,
             meta: meta.encode(),
             open_files: self.open_files,

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use holder::spec::Spec;
 use journal::{EventsReader, Offset, Read, Reader};
+use wire::Spec;
 
 use super::holder_liveness;
 use super::replay_order::{ReplayOrder, Step};

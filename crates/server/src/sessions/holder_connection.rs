@@ -2,8 +2,8 @@
 
 use std::io;
 
-use holder::wire::{Frames, FromHolder, ToHolder};
 use tokio::net::UnixStream;
+use wire::{Frames, FromHolder, ToHolder};
 
 /// How much is read at once.
 const READ_BYTES: usize = 16 << 10;

@@ -8,11 +8,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use holder::claim::{Claim, Holding};
 use journal::{EventsReader, Record};
 use sys::process::{self, Stat};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use wire::{Claim, Holding};
 
 use super::processes::Identity;
 use super::timeline::Timeline;
@@ -151,7 +151,7 @@ fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
 /// Whether the holder of this folder removed its socket, which is the last that it does: it has recorded the session's exit by
 /// then. A holder that was killed leaves its socket.
 pub(crate) fn has_left(folder: &Path) -> bool {
-    std::fs::symlink_metadata(folder.join(holder::SOCKET_FILE)).is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
+    std::fs::symlink_metadata(folder.join(wire::SOCKET_FILE)).is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
 }
 
 /// Tells in the timeline how a session has ended whose events name no exit: that its holder was killed, or that it is not known

@@ -6,9 +6,9 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use holder::spec::Spec;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
+use wire::Spec;
 
 use super::holder_liveness;
 use super::processes::Identity;
@@ -38,18 +38,37 @@ fn names_an_interpreter(program: &[u8]) -> bool {
 #[derive(Debug)]
 pub(crate) struct HolderBinary {
     pub(super) path: PathBuf,
+    /// Whether splice(2) carries a terminal's output into the sessions' folder, as the holder itself has tried.
+    pub(super) may_splice: bool,
     /// Keeps the memory file alive.
     _file: Option<std::fs::File>,
+}
+
+/// Whether splice(2) carries a terminal's output into a file of this folder, for `ptyd doctor`.
+#[must_use]
+pub fn splice_works(folder: &Path) -> bool {
+    HolderBinary::in_memory(folder).is_ok_and(|binary| binary.may_splice)
+}
+
+/// Runs the holder's self-test in this folder; an error means that it cannot be executed.
+fn self_test(program: &Path, folder: &Path) -> io::Result<bool> {
+    let mut holder = std::process::Command::new(program);
+    let holder = holder.arg(wire::SELF_TEST).arg(folder).stdin(Stdio::null()).stderr(Stdio::null());
+    match holder.status()?.code() {
+        Some(wire::SPLICE_WORKS) => Ok(true),
+        Some(wire::SPLICE_FAILS) => Ok(false),
+        _ => Err(io::Error::other("the holder does not start")),
+    }
 }
 
 impl HolderBinary {
     /// In memory, so that replacing or deleting ptyd's own file never touches a running holder; in the state directory
     /// where memory files may not be executed (sysctl vm.memfd_noexec).
-    pub(crate) fn prepare(state_dir: &Path) -> io::Result<Self> {
-        Self::in_memory().or_else(|_| Self::in_folder(state_dir))
+    pub(crate) fn prepare(state_dir: &Path, sessions: &Path) -> io::Result<Self> {
+        Self::in_memory(sessions).or_else(|_| Self::in_folder(state_dir, sessions))
     }
 
-    fn in_memory() -> io::Result<Self> {
+    fn in_memory(sessions: &Path) -> io::Result<Self> {
         use std::io::Write;
         let fd = rustix::fs::memfd_create("ptyd-holder", rustix::fs::MemfdFlags::CLOEXEC)?;
         let mut file = std::fs::File::from(fd);
@@ -59,14 +78,11 @@ impl HolderBinary {
         let readable = std::fs::File::open(&writable)?;
         drop(file);
         let path = PathBuf::from(format!("/proc/self/fd/{}", readable.as_raw_fd()));
-        let answer = std::process::Command::new(&path).stdin(Stdio::null()).stderr(Stdio::null()).status()?;
-        if answer.code() != Some(2) {
-            return Err(io::Error::other("the holder does not start from memory"));
-        }
-        Ok(Self { path, _file: Some(readable) })
+        let may_splice = self_test(&path, sessions)?;
+        Ok(Self { path, may_splice, _file: Some(readable) })
     }
 
-    fn in_folder(state_dir: &Path) -> io::Result<Self> {
+    fn in_folder(state_dir: &Path, sessions: &Path) -> io::Result<Self> {
         use std::io::Write;
         let path = state_dir.join(HOLDER_FILE);
         let draft = state_dir.join(format!(".{HOLDER_FILE}-{}", std::process::id()));
@@ -74,7 +90,8 @@ impl HolderBinary {
         file.write_all(HOLDER)?;
         drop(file);
         std::fs::rename(&draft, &path)?;
-        Ok(Self { path, _file: None })
+        let may_splice = self_test(&path, sessions)?;
+        Ok(Self { path, may_splice, _file: None })
     }
 }
 
@@ -109,7 +126,7 @@ pub(crate) async fn reap(mut child: Child) {
 /// Connects to the holder of this folder, and says which process that is. [`is_passing`] tells an error that says nothing
 /// about the holder from one that says that nobody listens.
 pub(crate) fn connect(folder: &Path) -> io::Result<(UnixStream, Option<Identity>)> {
-    let stream = sys::socket::connect_in(folder, holder::SOCKET_FILE)?;
+    let stream = sys::socket::connect_in(folder, wire::SOCKET_FILE)?;
     let holder = sys::socket::peer(&stream).ok().and_then(|peer| holder_liveness::identity(peer.pid));
     Ok((UnixStream::from_std(stream)?, holder))
 }

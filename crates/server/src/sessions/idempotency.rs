@@ -3,8 +3,8 @@
 //! A request is named by the JSON of what its caller asked for, field by field in a fixed order, so that a later version
 //! names it the same. A field that is added is left out where it has its default.
 
-use holder::wire::{Key, NO_KEY, is_same_name};
 use serde::Serialize;
+use wire::{Key, NO_KEY, is_same_name};
 
 use super::ended_session::EndedSession;
 use super::registry::{Found, Registry};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use holder::wire::Target;
+use wire::Target;
 
 use super::external_conditions::{self, ExternalConditions};
 use super::registry::Registry;

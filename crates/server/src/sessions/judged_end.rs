@@ -3,8 +3,8 @@
 //!
 //! The numbers are in the events of sessions, so they keep their meaning; one that is not known is read as the least sure.
 
-use holder::wire::ToHolder;
 use journal::Offset;
+use wire::ToHolder;
 
 use super::timeline::{Command, End};
 use crate::action::{Boundary, CommandStatus};

@@ -52,7 +52,7 @@ mod waits;
 mod watch;
 mod whole_journal_jobs;
 
-pub use holder_process::holder_is_static;
+pub use holder_process::{holder_is_static, splice_works};
 pub use registry::Registry;
 pub use viewer_cursor::ViewerCursor;
 

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use holder::spec::Spec;
-use holder::wire::Tail;
 use tokio::sync::{mpsc, oneshot, watch};
+use wire::Spec;
+use wire::Tail;
 
 use super::ended_session::EndedSession;
 use super::event_log::EventLog;
@@ -115,7 +115,6 @@ pub struct Registry {
     folder: PathBuf,
     pub(super) image: HolderBinary,
     pub(super) integration: Integration,
-    pub(super) may_splice: bool,
     /// Where profiles are.
     pub(super) config_file: Option<PathBuf>,
     pub(super) open_files: u64,
@@ -195,11 +194,10 @@ impl Registry {
         let tokens = Tokens::open(&path).map_err(|e| ServeError::unusable("the named tokens", &path, &e, remedy))?;
         let store = Store::open(&config.state_dir.join("store.db")).map_err(ServeError::at(&place("store.db")))?;
         let manager = Arc::new(Self {
-            image: HolderBinary::prepare(&config.state_dir).map_err(ServeError::at(&config.state_dir))?,
+            image: HolderBinary::prepare(&config.state_dir, &folder).map_err(ServeError::at(&config.state_dir))?,
             integration: Integration::install(&config.state_dir)
                 .map_err(ServeError::at(&place("shell-integration")))?,
             config_file: config.config_file.clone(),
-            may_splice: holder::splice_works(&folder),
             open_files: raise_open_files(),
             umask: current_umask(),
             journal_bytes_max: config.journal_bytes_max,

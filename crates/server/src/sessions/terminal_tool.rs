@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use holder::spec::Spec;
+use wire::Spec;
 
 use super::read_cursors::ReadCursors;
 use super::registry::{Found, Handle, NODE, Registry, locked, reason};

@@ -342,7 +342,7 @@ async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_kn
     assert!(last == journal::Kind::EXITED && begins[begins.len() - 2].1 == journal::Kind::ENDING, "{begins:?}");
     let cuts = begins[begins.len() - 3].0..whole.len();
     // Its holder leaves nothing behind; one that is killed leaves its socket.
-    let socket = folder.join(holder::SOCKET_FILE);
+    let socket = folder.join(wire::SOCKET_FILE);
     for is_killed in [false, true] {
         for to in cuts.clone() {
             std::fs::write(&events, &whole[..to]).expect("written");

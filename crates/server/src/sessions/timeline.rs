@@ -8,9 +8,9 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use holder::wire::Key;
 use journal::{Event, Record};
 use terminal::{Boundaries, Boundary as Found, Query, Scanner};
+use wire::Key;
 
 use super::handover_echo::{self, HandoverEcho};
 use super::nested_shell::{NestedCommand, NestedMark};
@@ -295,7 +295,7 @@ impl Timeline {
                 news.extend(self.judged(command, super::judged_end::end((status, boundary), end.0, time_us, why)));
             }
             Some(Record::Input { key, len, bytes, .. }) => {
-                if key != holder::wire::NO_KEY {
+                if key != wire::NO_KEY {
                     if self.typed_keys.len() == KEYS_KEPT {
                         self.typed_keys.pop_front();
                     }
@@ -311,9 +311,9 @@ impl Timeline {
     pub(crate) fn typed(&mut self, bytes: &[u8]) {
         // What is typed for a program may be left to the prompt; then the shell tells that line's end, too.
         let is_at_prompt = self.prompt_seen && self.current.is_none();
-        self.has_typed_line |= is_at_prompt && bytes.iter().any(|b| holder::wire::ENDS_LINE.contains(b));
+        self.has_typed_line |= is_at_prompt && bytes.iter().any(|b| wire::ENDS_LINE.contains(b));
         // C-u, C-z and C-\ leave nothing of a line either.
-        let ends = |b: &u8| holder::wire::ENDS_LINE.contains(b) || [0x15, 0x1a, 0x1c].contains(b);
+        let ends = |b: &u8| wire::ENDS_LINE.contains(b) || [0x15, 0x1a, 0x1c].contains(b);
         self.line_is_begun = bytes.last().map_or(self.line_is_begun, |last| !ends(last));
     }
 
@@ -417,7 +417,7 @@ impl Timeline {
     /// Where the output ended when what has this key was typed, and how many bytes that was; or that the key was another
     /// request's.
     pub(crate) fn typed_with(&self, key: &Key) -> Option<Result<(u64, u32), ()>> {
-        let (known, at, len) = self.typed_keys.iter().rev().find(|(of, ..)| holder::wire::is_same_name(of, key))?;
+        let (known, at, len) = self.typed_keys.iter().rev().find(|(of, ..)| wire::is_same_name(of, key))?;
         Some(if known == key { Ok((*at, *len)) } else { Err(()) })
     }
 

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use holder::spec::Spec;
-use holder::wire::{FromHolder, ToHolder};
 use journal::{EventsReader, Record};
 use tokio::time::Instant;
+use wire::Spec;
+use wire::{FromHolder, ToHolder};
 
 use super::ended_session::EndedSession;
 use super::holder_connection::HolderConnection;
@@ -273,7 +273,7 @@ async fn ask_to_end(unreachable: &Unreachable, signo: i32, grace: Duration) -> O
         while let Ok(frames) = connection.receive().await {
             for frame in frames {
                 if let FromHolder::Done { seq: SEQ, status, value } = frame {
-                    let left = u64::from(status != holder::wire::Status::Ok);
+                    let left = u64::from(status != wire::Status::Ok);
                     ended = Ended { killed: value, left };
                 }
             }

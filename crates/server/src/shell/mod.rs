@@ -74,7 +74,7 @@ impl Start<'_> {
     /// Under which name the shell finds its script, or its folder.
     fn script(&self, kind: Script) -> Vec<u8> {
         if self.wanted.is_anothers {
-            return format!("/proc/self/fd/{}", holder::SCRIPT_FD).into_bytes();
+            return format!("/proc/self/fd/{}", wire::SCRIPT_FD).into_bytes();
         }
         self.scripts.place(kind)
     }

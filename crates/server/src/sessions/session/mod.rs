@@ -25,12 +25,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use holder::spec::Spec;
-use holder::wire::{self, FromHolder, Hello, Key, State, Status, Tail, Target, ToHolder};
 use journal::{EventsReader, Offset, Read, Reader};
 use terminal::Screen;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
+use wire::Spec;
+use wire::{FromHolder, Hello, Key, State, Status, Tail, Target, ToHolder};
 
 use super::event_log::EventLog;
 use super::handover_echo;

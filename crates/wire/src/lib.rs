@@ -1,0 +1,39 @@
+//! What a server and a holder share: the frames between them, the spec of a session, the claim to its folder, and the names
+//! in that folder.
+//!
+//! Holders live longer than the server that started them, so everything here is only ever added to. The holder links this
+//! crate: no async runtime, no JSON, no terminal emulation.
+
+#![deny(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod claim;
+mod frames;
+mod spec;
+
+pub use claim::{Claim, Holding};
+pub use frames::{
+    ENDS_LINE, FRAME_BYTES_MAX, Foreground, FrameTooLarge, Frames, FromHolder, Hello, Key, NO_KEY, PROTOCOL, State,
+    Status, TYPES_LINES, Tail, Target, ToHolder, is_same_name,
+};
+pub use spec::Spec;
+
+/// The socket in a session's folder on which its holder listens.
+pub const SOCKET_FILE: &str = "control";
+/// The file in a session's folder that says how the session was started.
+pub const SPEC_FILE: &str = "spec";
+/// The file in a session's folder that says which process holds it.
+pub const CLAIM_FILE: &str = "holder";
+/// The descriptor on which the shell finds its end of the attestation socket.
+pub const ATTESTATION_FD: i32 = 97;
+/// Where a shell that may not look for them finds the staged command and its script (for zsh the folder of it).
+pub const COMMAND_FD: i32 = 96;
+/// See [`COMMAND_FD`].
+pub const SCRIPT_FD: i32 = 95;
+/// The number of the limit of a session's output rate in its events: the one limit that a holder keeps by itself.
+pub const OUTPUT_RATE: u8 = 9;
+/// The argument with which the holder's binary tries splice(2) in a folder instead of holding a session.
+pub const SELF_TEST: &str = "--self-test";
+/// What the self-test answers as its exit code.
+pub const SPLICE_WORKS: i32 = 0;
+/// The same where output has to be copied.
+pub const SPLICE_FAILS: i32 = 3;
