@@ -1,4 +1,4 @@
-//! The connections of servers: frames in, frames out, and which one of them the session belongs to.
+//! A connection of a server to the holder: received frames, unsent frames, and whether the session is attached to it.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -7,26 +7,26 @@ use std::os::unix::net::UnixStream;
 
 use wire::{Frames, FromHolder, ToHolder};
 
-/// A connection that does not read what it asked for is closed at this many unsent bytes.
+/// A connection that does not read its answers is closed at this many unsent bytes.
 const UNSENT_BYTES_MAX: usize = 256 << 10;
-/// How much is read from one connection at once; it lies on the stack, and a page that was touched is a page that stays.
+/// How much is read from one connection at once. The buffer is on the stack, and a stack page that was touched stays
+/// resident.
 const READ_BYTES: usize = 2 << 10;
 
-/// One connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// Never used again, unlike its place in a list.
+    /// Never reused, unlike its index in the list.
     pub(crate) id: u64,
     stream: UnixStream,
     frames: Frames,
     unsent: VecDeque<u8>,
     pub(crate) is_attached: bool,
-    /// When it came, or said something last.
+    /// When it was accepted or last sent a frame.
     pub(crate) heard_at: u64,
-    /// Closed once everything is sent.
+    /// To be closed once everything is sent.
     pub(crate) is_leaving: bool,
     is_broken: bool,
-    /// What is unsent may wait for what comes next.
+    /// The unsent frames may wait for the next one.
     is_held: bool,
 }
 
@@ -58,12 +58,12 @@ impl Connection {
         self.is_held
     }
 
-    /// Whether the connection is of no more use.
+    /// Whether the connection can be closed.
     pub(crate) fn is_over(&self) -> bool {
         self.is_broken || (self.is_leaving && self.unsent.is_empty())
     }
 
-    /// Reads what is there; gives the whole frames in it. Kinds that are not known are skipped.
+    /// Reads what has arrived; returns the complete frames. Unknown kinds are skipped.
     pub(crate) fn receive(&mut self, now: u64) -> Vec<ToHolder> {
         let mut buffer = [0; READ_BYTES];
         match self.stream.read(&mut buffer) {
@@ -89,13 +89,13 @@ impl Connection {
         whole
     }
 
-    /// Keeps a frame, to be sent together with the next one: one wake-up of the other end instead of two.
+    /// Queues a frame to be sent together with the next one: one wake-up of the peer instead of two.
     pub(crate) fn hold(&mut self, frame: &FromHolder) {
         self.is_held |= self.unsent.is_empty();
         self.unsent.extend(frame.encode());
     }
 
-    /// Sends a frame, or keeps it until the other end reads.
+    /// Sends a frame, or queues it until the peer reads.
     pub(crate) fn send(&mut self, frame: &FromHolder) {
         let bytes = frame.encode();
         let sent = if self.unsent.is_empty() { self.write(&bytes) } else { 0 };
@@ -108,7 +108,7 @@ impl Connection {
         }
     }
 
-    /// Sends what was kept.
+    /// Sends the queued frames.
     pub(crate) fn flush(&mut self) {
         self.is_held = false;
         while !self.unsent.is_empty() && !self.is_broken {

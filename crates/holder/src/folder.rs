@@ -1,5 +1,5 @@
-//! The folder of a session, and whether it is still there. The kernel tells of removals by a signal (fcntl(2), F_NOTIFY),
-//! because of inotify(7)'s watchers a user has 128, which are fewer than sessions.
+//! A session's folder, and whether it still exists. The kernel signals removals (fcntl(2), F_NOTIFY); inotify(7) allows
+//! only 128 instances per user, fewer than there are sessions.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,18 +11,18 @@ use sys::signal;
 
 use wire::SOCKET_FILE;
 
-/// How often it is looked at where the kernel does not tell.
+/// Poll interval if the kernel cannot signal removals.
 const LOOK_US: u64 = 60_000_000;
 
 #[derive(Debug)]
 pub(crate) struct Folder {
     fd: OwnedFd,
-    /// The next look, where the kernel does not tell of removals.
+    /// The next check, if the kernel cannot signal removals.
     look_at: Option<u64>,
 }
 
 impl Folder {
-    /// Signals [`signal::IO`], which must be blocked, when something was removed from it.
+    /// Opens the folder; the kernel sends [`signal::IO`], which must be blocked, when something is removed from it.
     pub(crate) fn watched(path: &Path, now: u64) -> io::Result<Self> {
         let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let look_at = signal::on_removals(fd.as_fd()).is_err().then_some(now + LOOK_US);
@@ -37,13 +37,13 @@ impl Folder {
         self.look_at.is_some_and(|at| at <= now)
     }
 
-    /// Whether the journal is gone from it, and with it all that the session is for. Where the folder is now does not matter.
+    /// Whether the journal was removed from it, and with it the session's output. Moving the folder does not matter.
     pub(crate) fn is_gone(&mut self, now: u64) -> bool {
         self.look_at = self.look_at.map(|_| now + LOOK_US);
         matches!(statat(&self.fd, journal::JOURNAL_FILE, AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT | Errno::STALE))
     }
 
-    /// Removes our socket, wherever the folder is now.
+    /// Removes the holder's socket, wherever the folder is now.
     pub(crate) fn remove_socket(&self) {
         let _ = unlinkat(&self.fd, SOCKET_FILE, AtFlags::empty());
     }

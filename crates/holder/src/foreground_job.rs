@@ -1,5 +1,5 @@
-//! What a job does that has a terminal: a pipeline is looked at whole, and so is what runs behind a program that has given it
-//! a terminal of its own and passes the keys on (script(1), sudo(8), `su --pty`).
+//! Classifies a foreground job: all processes of a pipeline, and also the job behind a program that runs it on a
+//! terminal of its own and passes the keys on (script(1), sudo(8), `su --pty`).
 
 use std::path::{Path, PathBuf};
 
@@ -8,20 +8,20 @@ use sys::pty::Modes;
 
 use wire::Foreground;
 
-/// How many processes of a job are looked at.
+/// How many processes of a job are sampled.
 const MEMBERS_MAX: usize = 256;
-/// How many terminals may be behind one another.
+/// How many nested terminals are followed.
 const BEHIND_MAX: usize = 4;
 /// Major number of the followers' devices (devices.txt of the kernel's documentation).
 const FOLLOWERS_MAJOR: u32 = 136;
 
-/// What a look saw.
+/// The result of a sample.
 #[derive(Debug)]
 pub(crate) struct JobState {
     pub(crate) foreground: Foreground,
-    /// Whose doing it is.
+    /// The process that is in this state.
     pub(crate) pid: u32,
-    /// The modes of the terminal behind this one, where that is what is read.
+    /// The modes of the nested terminal, if the job reads that one.
     pub(crate) modes: Option<Modes>,
 }
 
@@ -31,34 +31,34 @@ impl JobState {
     }
 }
 
-/// What the job `group` does that has the terminal `tty` of this shell.
+/// Classifies the job `group` on the shell's terminal `tty`.
 pub(crate) fn look(tty: &Path, group: u32, shell: u32) -> JobState {
-    // The leader decides most often, and alone.
+    // Most often the group leader alone decides.
     if blocked(group, tty) == Blocked::Reads {
         return JobState::of(Foreground::Reads, group);
     }
     let mut members: Vec<Stat> = Vec::new();
     let all = process::descendants(std::process::id(), MEMBERS_MAX).into_iter().filter_map(process::stat);
     for s in all.filter(|s| s.state != b'Z') {
-        // A child in a session of its own (`su -c`, `setsid -w`) is subject to no job control and reads all the
-        // same. Parents come before their children.
+        // A child in a session of its own (`su -c`, `setsid -w`) is outside of job control and reads the terminal all
+        // the same. Parents come before their children in the list.
         if s.pgrp == group || s.session != shell && members.iter().any(|parent| parent.pid == s.ppid) {
             members.push(s);
         }
     }
-    // A parent that waits for a stopped child goes on no more than the child does.
+    // A parent that waits for a stopped child is stopped with it.
     let mut works = members.iter().filter(|s| !members.iter().any(|child| child.ppid == s.pid));
     let is_stopped = if members.is_empty() { process::is_stopped(shell) } else { works.all(|s| s.state == b'T') };
     if is_stopped {
         return JobState::of(Foreground::Stopped, members.first().map_or(shell, |s| s.pid));
     }
-    // Who has another terminal reads that one, also by the name /dev/tty.
+    // A process with another controlling terminal reads that one, also by the name /dev/tty.
     let ours = process::stat(shell).map_or(0, |s| s.tty);
     let here: Vec<Stat> = members.iter().filter(|s| s.tty == ours || s.tty == 0).cloned().collect();
     seen(tty, &here, &members, BEHIND_MAX)
 }
 
-/// What these do at their terminal, of all that may be behind it.
+/// Classifies these processes at their terminal, and those behind it.
 fn seen(tty: &Path, members: &[Stat], all: &[Stat], behind: usize) -> JobState {
     let looked = members.iter().map(|s| (blocked(s.pid, tty), s));
     let Some((blocked, who)) = looked.max_by_key(|(blocked, _)| *blocked) else {
@@ -82,8 +82,8 @@ fn seen(tty: &Path, members: &[Stat], all: &[Stat], behind: usize) -> JobState {
     JobState::of(foreground, who.pid)
 }
 
-/// What has the terminal that this program has given to one of its descendants; `None` where there is none, or it cannot be
-/// looked at.
+/// Classifies the job on the terminal that this program has given to one of its descendants; `None` if there is no such
+/// terminal or it cannot be read.
 fn seen_behind(who: &Stat, all: &[Stat], behind: usize) -> Option<JobState> {
     let behind = behind.checked_sub(1)?;
     let mut family = vec![who.pid];
@@ -97,10 +97,10 @@ fn seen_behind(who: &Stat, all: &[Stat], behind: usize) -> Option<JobState> {
     }
     let inner = inner?;
     let tty = follower(inner.tty)?;
-    // It may have a /dev of its own, in which that is another terminal than here.
+    // The process may have a /dev of its own, in which this path is another terminal than here.
     let there = PathBuf::from(format!("/proc/{}/root{}", inner.pid, tty.display()));
     let modes = sys::pty::modes_at(&there).ok()?;
-    // What was passed on to it has woken its reader then.
+    // After this call, input that was passed on has woken its reader.
     sys::pty::unread(&there);
     let group = inner.foreground_group?;
     let members: Vec<Stat> = all.iter().filter(|s| s.tty == inner.tty && s.pgrp == group).cloned().collect();
@@ -108,7 +108,7 @@ fn seen_behind(who: &Stat, all: &[Stat], behind: usize) -> Option<JobState> {
     (seen.foreground != Foreground::Unknown).then(|| JobState { modes: seen.modes.or(Some(modes)), ..seen })
 }
 
-/// Who passes keys on to a connection reads them all the time, and what is at the other end may be at work.
+/// A program that relays keys to a connection always reads them, while the other end may be busy.
 fn blocked(pid: u32, tty: &Path) -> Blocked {
     match process::blocked(pid, tty) {
         Blocked::Reads if process::may_relay(pid) => Blocked::Polls,

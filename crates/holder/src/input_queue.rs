@@ -1,8 +1,8 @@
-//! Types bytes at the terminal so that all of them arrive, or says how many did.
+//! Writes input to the terminal so that all of it arrives, or reports how many bytes did.
 //!
-//! In canonical mode the kernel keeps at most 4,096 bytes of a line and throws the rest away in silence (termios(3),
-//! n_tty.c). A longer line is therefore handed over in pieces, each pushed to the reader with the end-of-file
-//! character, which behind other characters ends nothing.
+//! In canonical mode the kernel keeps at most 4,096 bytes of a line and silently drops the rest (termios(3), n_tty.c).
+//! A longer line is therefore written in pieces, and each piece is pushed to the reader with the end-of-file character,
+//! which after other characters does not end the input.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -12,18 +12,18 @@ use sys::pty::Modes;
 
 use wire::{Key, Status, is_same_name};
 
-/// How much of one line is handed over at once; the kernel's own limit is 4,095 and a newline.
+/// How much of one line is written at once; the kernel's own limit is 4,095 bytes and a newline.
 const PIECE_BYTES: usize = 3_500;
 /// How many bytes may wait for a program to read.
 const WAITING_BYTES_MAX: usize = 2 << 20;
 
-/// One request to type something.
+/// One queued request.
 #[derive(Debug)]
 pub(crate) struct QueuedInput {
-    /// Who asked: clients and their sequence numbers.
+    /// Clients and sequence numbers of the requests.
     pub(crate) from: Vec<(u64, u32)>,
     pub(crate) key: Key,
-    /// The command whose line it is, 0 for none.
+    /// The command that this line hands over, 0 for none.
     command: u32,
     is_secret: bool,
     bytes: Vec<u8>,
@@ -32,7 +32,7 @@ pub(crate) struct QueuedInput {
     gives_up_at: u64,
 }
 
-/// Everything that waits to be typed, in order.
+/// All queued input, in order.
 #[derive(Debug, Default)]
 pub(crate) struct InputQueue {
     queue: VecDeque<QueuedInput>,
@@ -43,13 +43,13 @@ pub(crate) struct InputQueue {
     push_pending: bool,
 }
 
-/// A request that is over.
+/// A finished request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct InputDone {
     pub(crate) from: Vec<(u64, u32)>,
     pub(crate) key: Key,
     pub(crate) status: Status,
-    /// The command's number where its line was typed, else how many bytes were.
+    /// The command's number if its line was written in full, else the number of bytes written.
     pub(crate) value: u64,
     pub(crate) is_command: bool,
 }
@@ -64,7 +64,7 @@ impl QueuedInput {
 }
 
 impl InputQueue {
-    /// Whether these bytes can be taken; if not, why not.
+    /// Whether the queue has room and the terminal can take these bytes.
     pub(crate) fn takes(&self, bytes: &[u8], modes: Option<Modes>) -> Result<(), (Status, u64)> {
         if self.waiting + bytes.len() > WAITING_BYTES_MAX {
             return Err((Status::Stalled, 0));
@@ -75,7 +75,6 @@ impl InputQueue {
         Ok(())
     }
 
-    /// Takes a request.
     pub(crate) fn push(
         &mut self,
         from: Vec<(u64, u32)>,
@@ -99,7 +98,7 @@ impl InputQueue {
         });
     }
 
-    /// The request of this caller's key, if it is being typed.
+    /// The queued request with the same caller's key.
     pub(crate) fn same(&mut self, key: &Key) -> Option<&mut QueuedInput> {
         self.queue.iter_mut().find(|typing| is_same_name(&typing.key, key))
     }
@@ -108,22 +107,22 @@ impl InputQueue {
         self.queue.is_empty()
     }
 
-    /// When the first request loses its patience.
+    /// When the first request times out.
     pub(crate) fn next_at(&self) -> Option<u64> {
         self.queue.front().map(|t| t.gives_up_at)
     }
 
-    /// Types no more of anything, and the line that the kernel held is gone.
+    /// Drops all queued input; the line that the kernel held is gone, too.
     pub(crate) fn give_up(&mut self) -> Vec<InputDone> {
         (self.waiting, self.line, self.push_pending) = (0, 0, false);
         self.queue.drain(..).map(|typing| typing.over(Status::Stalled)).collect()
     }
 
-    /// Writes what the terminal takes now; gives the requests that are over.
+    /// Writes as much as the terminal takes now; returns the finished requests.
     pub(crate) fn turn(&mut self, leader: BorrowedFd<'_>, now: u64) -> Vec<InputDone> {
         let mut over = Vec::new();
         while let Some(typing) = self.queue.front_mut() {
-            // A program that has not read all of it may have gone, and the next one shows what is typed.
+            // The program that had read a part of the secret may be gone, and the next one may echo the rest.
             let is_left = typing.written < typing.bytes.len();
             let is_shown = typing.is_secret && is_left && sys::pty::modes(leader).is_ok_and(|m| m.echo);
             let result = match is_shown {
@@ -188,7 +187,8 @@ fn write_some(
     Ok(n)
 }
 
-/// A long line that holds editing characters could be empty when it is pushed, and an empty push means end of file.
+/// A long line with editing characters could be empty when a piece of it is pushed, and an empty push means end of
+/// file.
 fn cannot_be_split(bytes: &[u8], modes: &Modes) -> bool {
     bytes.split(|b| *b == b'\n' || *b == b'\r').any(|line| {
         line.len() > PIECE_BYTES

@@ -1,7 +1,7 @@
-//! Moves the terminal's output into the journal, without ever holding a byte that a kill could take.
+//! Moves the terminal's output into the journal without keeping bytes in memory that a kill could lose.
 //!
-//! splice(2) moves pages inside the kernel: leader → pipe → file. Where it is refused, read and write do the same
-//! with one buffer; the holder is not the process that gets killed, so that is as safe, only slower.
+//! splice(2) moves pages inside the kernel: leader → pipe → file. If it is refused, read(2) and write(2) do the same
+//! with one buffer; the holder is not the process that is killed, so that is as safe, only slower.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -9,33 +9,33 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 use sys::fault::{self, ReadSizes};
 
-/// A pipe when nothing happens: one page. Large pipes exhaust a per-user kernel budget (pipe(7)).
+/// Pipe size while the session is quiet: one page. Large pipes exhaust a per-user kernel budget (pipe(7)).
 const PIPE_IDLE_BYTES: usize = 4 << 10;
-/// A pipe under a flood.
+/// Pipe size under a flood of output.
 const PIPE_FLOOD_BYTES: usize = 256 << 10;
-/// How much one loop turn moves at most, so that a flood never starves control.
+/// How much one turn moves at most, so that a flood never starves the control connections.
 const TURN_BYTES_MAX: usize = 256 << 10;
-/// The buffer of the fallback.
+/// Size of the fallback's buffer.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// What one turn came to.
+/// The result of one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// Everything there was is in the journal.
+    /// All output is in the journal.
     Drained,
     /// There is more.
     More,
-    /// The journal does not take it now; what was taken from the terminal waits in the pipe.
+    /// The journal cannot take more now; bytes already taken from the terminal wait in the pipe.
     Full(Errno),
-    /// The terminal was hung up and everything is in the journal.
+    /// The terminal was hung up and all output is in the journal.
     HungUp,
 }
 
 #[derive(Debug)]
 enum Way {
-    /// Through this pipe; how many bytes are in it and how large it is.
+    /// Through this pipe: how many bytes are in it, and its size.
     Splice { read: OwnedFd, write: OwnedFd, inside: usize, size: usize },
-    /// Through this buffer; what of it is not written yet.
+    /// Through this buffer: `from` is the first byte not written yet.
     Copy { buffer: Vec<u8>, from: usize },
 }
 
@@ -43,7 +43,7 @@ enum Way {
 pub(crate) struct Pump {
     way: Way,
     sizes: ReadSizes,
-    /// Set when splice was refused on the way, so that the holder can record it.
+    /// Set when splice(2) was refused at run time, so that the holder can record it.
     pub(crate) refused: Option<Errno>,
 }
 
@@ -60,7 +60,7 @@ impl Pump {
         Self { way, sizes: ReadSizes::of_environment(), refused: None }
     }
 
-    /// Moves up to a turn's worth of bytes, and no more than `most`.
+    /// Moves at most one turn's bytes, and no more than `most`.
     pub(crate) fn turn(&mut self, leader: BorrowedFd<'_>, journal: &mut journal::Writer, most: usize) -> Turn {
         let most = most.min(TURN_BYTES_MAX);
         let mut moved = 0;
@@ -81,10 +81,10 @@ impl Pump {
                     fault::point("read");
                 }
                 Err(Errno::AGAIN | Errno::INTR) => return Turn::Drained,
-                // The follower was closed by everyone: end of file on a terminal is EIO (Linux, tty_io.c).
+                // Every descriptor of the follower is closed: read(2) on the leader fails with EIO (Linux, tty_io.c).
                 Err(Errno::IO) => return Turn::HungUp,
                 Err(e) if self.is_splice() => {
-                    // Nothing was moved by the call that was refused; go on with copying.
+                    // The refused call moved nothing, so continue by copying.
                     self.refused = Some(e);
                     self.way = Way::Copy { buffer: Vec::new(), from: 0 };
                 }
@@ -93,7 +93,7 @@ impl Pump {
         }
     }
 
-    /// Gives the memory of a flood back; called when the session has been quiet.
+    /// Frees the memory that a flood used; called when the session has been quiet.
     pub(crate) fn rest(&mut self) {
         match &mut self.way {
             Way::Splice { write, inside: 0, size, .. } if *size > PIPE_IDLE_BYTES => {
@@ -108,7 +108,7 @@ impl Pump {
         matches!(self.way, Way::Splice { .. })
     }
 
-    /// Up to `most` bytes from the terminal into the pipe or buffer, which is empty.
+    /// Moves up to `most` bytes from the terminal into the empty pipe or buffer.
     fn fill_from(&mut self, leader: BorrowedFd<'_>, most: usize) -> Result<usize, Errno> {
         match &mut self.way {
             Way::Splice { write, inside, size, .. } => {
@@ -123,7 +123,7 @@ impl Pump {
             Way::Copy { buffer, from } => {
                 buffer.resize(self.sizes.next(BUFFER_BYTES).min(most), 0);
                 let read = rustix::io::read(leader, &mut buffer[..]);
-                // Nothing was read into the rest, or into all of it after an error: it is not output.
+                // The rest of the buffer (all of it after an error) holds no output.
                 buffer.truncate(read.unwrap_or(0));
                 *from = 0;
                 read
@@ -131,7 +131,7 @@ impl Pump {
         }
     }
 
-    /// From the pipe or buffer into the journal, to the last byte.
+    /// Moves the whole pipe or buffer into the journal.
     fn empty_into(&mut self, journal: &mut journal::Writer) -> Result<(), Errno> {
         match &mut self.way {
             Way::Splice { read, inside, .. } => {
@@ -165,7 +165,7 @@ impl Pump {
     }
 }
 
-/// Whether splice(2) carries bytes from a terminal into a file of this folder unharmed: tried for real, once per server.
+/// Whether splice(2) carries bytes unchanged from a terminal into a file of this folder; tested once per server.
 pub fn splice_works(folder: &std::path::Path) -> bool {
     try_splice(folder).unwrap_or(false)
 }

@@ -1,36 +1,37 @@
-//! Keeps the output within so many bytes a second. What goes beyond it stays in the terminal, where the kernel makes
-//! whoever writes more wait: nothing is lost, and nothing is ended.
+//! Limits the output to a number of bytes per second. The rest stays in the terminal, where the kernel blocks the
+//! writer: nothing is lost and nothing is ended.
 //!
-//! An end must not be told long before what it ends, nor a question before its words. So what stands before a marker
-//! that was announced passes at once, and is counted against the time after it; but for no longer than a second, or a
-//! job that floods would keep everything else away from whoever waits.
+//! A command's end must not be published long before its output, nor a question before its text. So output before an
+//! announced marker passes at once and is counted against the time after it, but at most a second's worth: otherwise a
+//! flooding background job would delay everything else that a client waits for.
 
 use std::num::NonZeroU64;
 
-/// As much as this time brings may come at once after a pause.
+/// After a pause, as much output as this time allows may pass at once.
 const BURST_US: u64 = 1_000_000;
-/// Output goes on when there is room for as much as this time brings: a turn for each byte would cost more than the bytes.
+/// Output resumes when there is room for as much as this time allows: a turn per byte would cost more than the bytes.
 const BREATH_US: u64 = 50_000;
-/// A byte is counted as so much: the rate brings itself, in this unit, in each microsecond.
+/// The credit for one byte: in this unit, each microsecond adds `rate`.
 const BYTE: i128 = 1_000_000;
-/// What passes in one turn on the way to a marker; the marker is looked for in the newest bytes of each.
+/// How much passes per turn on the way to a marker; the newest bytes of each turn are searched for it.
 pub(crate) const STRIDE_BYTES: u64 = 2048;
 
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
-    /// Bytes a second.
+    /// Bytes per second.
     rate: Option<NonZeroU64>,
-    /// What may pass, in millionths of a byte, so that no time is lost; below zero, what has passed before its time.
+    /// How much may pass, in millionths of a byte, so that no time is lost to rounding; negative if output passed in
+    /// advance.
     credit: i128,
     counted_at: u64,
-    /// Nothing passes until then.
+    /// No output passes until then.
     held_until: Option<u64>,
-    /// The nonce of a marker that is on its way, and how many bytes pass at most because of it.
+    /// The nonce of an expected marker, and how many bytes may pass at most because of it.
     awaits: Option<(Vec<u8>, u64)>,
 }
 
 impl Throttle {
-    /// At most `rate` bytes a second; 0 is any number.
+    /// At most `rate` bytes per second; 0 means unlimited.
     pub(crate) fn new(rate: u64, now: u64) -> Self {
         let rate = NonZeroU64::new(rate);
         let credit = rate.map_or(0, |rate| i128::from(rate.get()) * i128::from(BURST_US));
@@ -53,7 +54,7 @@ impl Throttle {
         usize::try_from(self.credit / BYTE).unwrap_or(0)
     }
 
-    /// So many bytes have passed; whether they were held back before that.
+    /// Counts passed bytes; returns whether they were held back before.
     pub(crate) fn passed(&mut self, bytes: u64, now: u64) -> bool {
         let Some(rate) = self.rate else { return false };
         let were_held = self.held_until.is_some() && bytes > 0;
@@ -61,34 +62,34 @@ impl Throttle {
         self.credit = (self.credit - i128::from(bytes) * BYTE).max(least);
         self.awaits = self.awaits.take().map(|(nonce, left)| (nonce, left.saturating_sub(bytes))).filter(|a| a.1 > 0);
         let rate = i128::from(rate.get());
-        // Less than a byte is none.
+        // Less than one byte counts as none.
         let missing = (rate * i128::from(BREATH_US)).max(BYTE) - self.credit;
         let wait = u64::try_from((missing + rate - 1) / rate).unwrap_or(0);
         self.held_until = (self.credit < BYTE).then_some(now + wait);
         were_held
     }
 
-    /// When output goes on; `None` while it does.
+    /// When output resumes; `None` if it is not held back.
     pub(crate) fn held_until(&self) -> Option<u64> {
         self.held_until.filter(|_| self.awaits.is_none())
     }
 
-    /// When what has passed before its time is made up for; `None` if nothing has.
+    /// When output that passed in advance is made up for; `None` if there is none.
     pub(crate) fn blocked_until(&self) -> Option<u64> {
         self.held_until().filter(|_| self.credit < 0)
     }
 
-    /// A marker is on its way: what stands before it passes, but no more than `bytes`.
+    /// A marker is expected: output before it passes, up to `bytes`.
     pub(crate) fn await_marker(&mut self, nonce: &[u8], bytes: u64) {
         self.awaits = self.rate.map(|_| (nonce.to_vec(), bytes));
     }
 
-    /// The marker that is on its way.
+    /// The nonce of the expected marker.
     pub(crate) fn awaited(&self) -> Option<&[u8]> {
         self.awaits.as_ref().map(|(nonce, _)| nonce.as_slice())
     }
 
-    /// It is there.
+    /// The expected marker arrived.
     pub(crate) fn arrived(&mut self) {
         self.awaits = None;
     }

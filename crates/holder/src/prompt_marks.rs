@@ -1,54 +1,54 @@
-//! What a shell without an editor of ours says by its prompt, in the output itself: that it is there again, and `$?`.
+//! Prompt marks: a shell without our line editor reports its prompt and `$?` in the output itself.
 //!
-//! `ESC ] 7337 ; D ; <number>.<status> BEL`, behind which a shell that knows may say `.<command>` and `.<flags>`. The numbers
-//! are a sequence whose beginning only the shell was told, so a program that prints such a thing must have worked it out of
-//! earlier ones: weaker than a report that the kernel stamps, and said so. It tells what no report does: the end of what a
-//! person typed, and of a command that was cut short.
+//! `ESC ] 7337 ; D ; <number>.<status> BEL`; a shell that knows more appends `.<command>` and `.<flags>`. The numbers
+//! follow a sequence whose start only the shell was given, so a program that forges a mark must have computed it from
+//! earlier ones. That is weaker than a report stamped by the kernel, and is reported as weaker. A mark also shows ends
+//! that no report shows: of a line that a person typed, and of a command that was cut short.
 
-/// How many numbers a shell may be ahead: prompts that were drawn and not seen, as in a flood.
+/// How many numbers the shell may be ahead: marks that were written and not found, as in a flood of output.
 const AHEAD_MAX: usize = 64;
-/// What stands before the number.
+/// The bytes before the number.
 const OPENING: &[u8] = b"\x1b]7337;D;";
-/// The longest such prompt mark: three numbers and what is around them.
+/// The longest prompt mark: its numbers and the bytes around them.
 pub(crate) const MARK_BYTES_MAX: u64 = 64;
 
-/// The sequence as far as it was seen.
+/// The sequence up to the newest mark.
 #[derive(Debug)]
 pub(crate) struct PromptSequence {
     last: u32,
-    /// Where that one ended.
+    /// The offset of the newest mark.
     last_end: u64,
-    /// A report told an end, and the prompt behind it has not come yet: that one is no news.
+    /// A report announced an end, and its prompt mark has not come yet: that mark is no news.
     is_expected: bool,
 }
 
-/// A prompt that was drawn.
+/// A prompt mark in the output.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PromptMark {
-    /// As it stands in the output.
+    /// The mark's text as it is in the output.
     pub(crate) nonce: String,
     pub(crate) status: i32,
-    /// The command that has ended, 0 for what a person typed, and what was unusual; a shell may not know.
+    /// The ended command (0 for a typed line) and its flags; `None` from a shell that does not know them.
     pub(crate) command: Option<(u32, String)>,
-    /// Where it begins.
+    /// The offset where it begins.
     pub(crate) at: u64,
-    /// It tells what nobody has told: no report came before it, and no prompt behind it.
+    /// True if this mark is the only evidence of the end: no report preceded it and no newer mark follows.
     pub(crate) is_news: bool,
 }
 
 impl PromptSequence {
-    /// As it is told to the shell, 31 bits: there are shells that count no further.
+    /// Starts with the number that the shell was given: 31 bits, because some shells count no further.
     pub(crate) fn new(seed: u32) -> Self {
         Self { last: seed, last_end: 0, is_expected: false }
     }
 
-    /// The shell reported an end by itself; the prompt comes behind it.
+    /// The shell reported an end on the attestation socket; its prompt mark follows.
     pub(crate) fn reported(&mut self) {
         self.is_expected = true;
     }
 
-    /// The prompts in these bytes, of which the newest may be news; an editor may paint the same one again. `from` is where the
-    /// bytes begin, some of which may have been looked at before.
+    /// The marks in these bytes, of which only the newest may be news; an editor may paint the same mark again. `from`
+    /// is the offset of the bytes, which may overlap those of an earlier call.
     pub(crate) fn look(&mut self, bytes: &[u8], from: u64) -> Vec<PromptMark> {
         let mut all: Vec<PromptMark> = Vec::new();
         for at in bytes.windows(OPENING.len()).enumerate().filter(|(_, w)| *w == OPENING).map(|(at, _)| at) {
@@ -75,7 +75,7 @@ impl PromptSequence {
     }
 }
 
-/// The same that sh.sh computes.
+/// The same step that sh.sh computes.
 fn next(number: u32) -> u32 {
     number.wrapping_mul(1_103_515_245).wrapping_add(12_345) & 0x7fff_ffff
 }

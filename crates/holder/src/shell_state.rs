@@ -1,4 +1,4 @@
-//! What the shell is doing, as far as it takes to know whether a command may be handed to it.
+//! The shell's state, as far as the holder needs it to decide whether a command may be handed over.
 //!
 //! ```text
 //! Starting ──D──► Ready ──RUN──► Running ──D of it──► Ready
@@ -6,7 +6,7 @@
 //!                  ▼ │ D
 //!                 Typed
 //! ```
-//! Only reports that the kernel stamped with the shell's pid and that carry the secret move it.
+//! Only reports that the kernel stamped with the shell's pid and that carry the secret change the state.
 
 use std::collections::VecDeque;
 
@@ -14,12 +14,12 @@ use wire::{ENDS_LINE, Key, NO_KEY, Status, is_same_name};
 
 /// How many idempotency keys a session remembers.
 const KEYS_MAX: usize = 256;
-/// The longest report: a working directory of PATH_MAX (limits.h) and what stands before it; PATH may be longer.
+/// The longest report: a working directory of PATH_MAX (limits.h) and the fields before it; a PATH may be longer.
 const REPORT_BYTES_MAX: usize = 64 << 10;
 
-/// After this a shell has seen an interrupt. If it has not, it does so before it reads what is typed next.
+/// After this time a shell has handled an interrupt; if not, it does so before it reads the next input.
 const CLEARED_US: u64 = 50_000;
-/// After this a shell has read the keys that hand a command over; if it has not, it is asked and says so.
+/// After this time a shell has read the keys that hand a command over. If it has not, the report key makes it say so.
 const KEYS_READ_US: u64 = 200_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) enum Phase {
     Starting,
     /// At the prompt, nothing accepted.
     Ready,
-    /// A person ended a line at the prompt; the next report makes it ready again.
+    /// A line was typed at the prompt; the next report makes the shell ready again.
     Typed,
     /// This command was handed over and has not ended.
     Running(u32),
@@ -39,24 +39,24 @@ pub(crate) enum Phase {
 pub(crate) struct ShellState {
     pub(crate) shell: Phase,
     secret: Vec<u8>,
-    /// A report of which the NUL has not come yet: the shell's stdio may split it at newlines.
+    /// A report without its final NUL yet: the shell's stdio may split it at newlines.
     partial: Vec<u8>,
-    /// Datagrams of other processes or without the secret.
+    /// How many datagrams came from other processes or without the secret.
     pub(crate) dropped: u64,
     last_id: u32,
-    /// The report key was pressed for the running command: an R of the shell's is about that.
+    /// The report key was pressed for the running command: an `R` report of the shell is about that command.
     is_asked: bool,
-    /// A prompt came that was not the running command's: a refusal that comes behind it leaves the shell at that prompt.
+    /// A prompt came that did not end the running command: if the shell then refuses the command, it is at that prompt.
     has_prompted: bool,
     keys: VecDeque<(Key, Status, u64)>,
-    /// Something was typed since the last command was handed over: by a person at the prompt, or for a program that may
-    /// have left it to the prompt.
+    /// Input was typed since the last command was handed over: by a person at the prompt, or for a program that may
+    /// have left it unread.
     input_since_handover: bool,
-    /// The shell was seen at its prompt and has not reported it.
+    /// The shell was sampled at its prompt but has not reported it.
     is_only_seen: bool,
     /// When the newest command was handed over.
     begun_at: u64,
-    /// When the foreground was interrupted, with nothing typed and no prompt since.
+    /// When the foreground was interrupted; `None` after later input or a prompt.
     interrupted_at: Option<u64>,
 }
 
@@ -78,7 +78,7 @@ impl ShellState {
         }
     }
 
-    /// The command that runs, 0 for none.
+    /// The running command, 0 for none.
     pub(crate) fn command(&self) -> u32 {
         match self.shell {
             Phase::Running(id) => id,
@@ -86,7 +86,7 @@ impl ShellState {
         }
     }
 
-    /// Takes a datagram of the shell's; gives the whole report, its secret left out, once it is there.
+    /// Takes a datagram of the shell; returns the report without its secret once it is complete.
     pub(crate) fn datagram(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         self.partial.extend_from_slice(bytes);
         if self.partial.len() > REPORT_BYTES_MAX {
@@ -113,15 +113,15 @@ impl ShellState {
         (kind[1] == b';' && rest.first() == Some(&b';')).then(|| [kind, rest].concat())
     }
 
-    /// `D;;<nonce>;<id>;<exit>;<pipestatus>;<flags>;<cwd>` and `R;;<nonce>;<id>` move the state; the rest is for the
-    /// server.
+    /// Applies a report: `D;;<nonce>;<id>;<exit>;<pipestatus>;<flags>;<cwd>` and `R;;<nonce>;<id>` change the state,
+    /// the other kinds are only for the server.
     pub(crate) fn report(&mut self, report: &[u8]) {
         let mut fields = report.splitn(8, |b| *b == b';');
         let kind = fields.next();
         let id = fields.nth(2).and_then(|f| std::str::from_utf8(f).ok()).and_then(|f| f.parse::<u32>().ok());
         match (kind, self.shell) {
-            // Key and continuation line crossed: the shell refused the command, and a person's line is unfinished.
-            // The same when it was asked and knows of no such command.
+            // The keys arrived at a continuation line: the shell refused the command, and a person's line is
+            // unfinished. The same holds if the shell was asked by the report key and knows no such command.
             (Some(b"R"), Phase::Running(run)) if id != Some(run) || !self.is_asked => {
                 self.shell = if self.has_prompted { Phase::Ready } else { Phase::Typed };
             }
@@ -129,7 +129,7 @@ impl ShellState {
                 self.interrupted_at = None;
                 let is_answer_to_report_key = fields.nth(2).is_some_and(|flags| flags.contains(&b'l'));
                 match shell {
-                    // Lines that were typed ahead end before our keys are read.
+                    // Lines that were typed ahead end before the shell reads our keys.
                     Phase::Running(run) if id != Some(run) && !is_answer_to_report_key => self.has_prompted = true,
                     Phase::Starting | Phase::Ready | Phase::Typed | Phase::Running(_) => {
                         (self.shell, self.is_only_seen) = (Phase::Ready, false);
@@ -140,38 +140,38 @@ impl ShellState {
         }
     }
 
-    /// The shell was seen at its prompt.
+    /// The shell was sampled at its prompt.
     pub(crate) fn seen(&mut self) {
         (self.shell, self.is_only_seen) = (Phase::Ready, true);
     }
 
-    /// Whether the shell was seen at its prompt and has not reported it. Its server may take it for one without hooks, which
-    /// runs a command only where the foreground is known.
+    /// Whether the shell was sampled at its prompt without a report of its own. Its server may treat it as a shell
+    /// without hooks, which runs a command only where the foreground is known.
     pub(crate) fn is_only_seen(&self) -> bool {
         self.shell == Phase::Ready && self.is_only_seen
     }
 
-    /// The foreground was interrupted: a shell that has the terminal throws away what a person has begun.
+    /// The foreground was interrupted: a shell that has the terminal discards its unfinished line.
     pub(crate) fn interrupted(&mut self, now: u64) {
         self.interrupted_at = Some(now);
     }
 
-    /// Whether what a person had typed was thrown away, so that a shell which waits for a line is at its prompt.
+    /// Whether the interrupt has discarded the typed line, so that a shell which waits for a line is at its prompt.
     pub(crate) fn is_cleared(&self, now: u64) -> bool {
         self.shell == Phase::Typed && self.interrupted_at.is_some_and(|at| now >= at + CLEARED_US)
     }
 
-    /// Whether an interrupt may still be on its way to the shell: with it goes what it has read of the next keys.
+    /// Whether the shell may still have to handle an interrupt, with which it discards the keys it has read so far.
     pub(crate) fn is_unsettled(&self, now: u64) -> bool {
         self.interrupted_at.is_some_and(|at| now < at + CLEARED_US)
     }
 
-    /// Whether somebody has interrupted what a person had begun, and typed nothing since.
+    /// Whether the foreground was interrupted and nothing was typed since.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupted_at.is_some()
     }
 
-    /// Whether the editor may be in a search, a count or a half key.
+    /// Whether input since the hand-over may have left the editor in a search, a count or a half-typed key.
     pub(crate) fn input_since_handover(&self) -> bool {
         self.input_since_handover
     }
@@ -181,12 +181,12 @@ impl ShellState {
         self.is_asked = true;
     }
 
-    /// Notes what was typed by nobody: an answer to a program's query.
+    /// Records input that no client typed: a reply to a program's query.
     pub(crate) fn touch(&mut self) {
         self.input_since_handover = true;
     }
 
-    /// Notes what was typed by hand: a line that was ended may run anything.
+    /// Records typed input: at the prompt, a line that it ends may run anything.
     pub(crate) fn typed(&mut self, bytes: &[u8]) {
         self.input_since_handover = true;
         self.interrupted_at = None;
@@ -200,7 +200,7 @@ impl ShellState {
         self.last_id + 1
     }
 
-    /// A command was handed over so lately that the shell may not have read its keys yet.
+    /// Whether a command was handed over so recently that the shell may not have read its keys yet.
     pub(crate) fn may_have_keys_to_read(&self, now: u64) -> bool {
         self.command() != 0 && now < self.begun_at + KEYS_READ_US
     }
@@ -213,13 +213,14 @@ impl ShellState {
         self.shell = Phase::Running(id);
     }
 
-    /// What this key got before. Its first half names the caller's key and its second half the request's body.
+    /// The earlier result of this idempotency key. The first half of a key names the caller's key, the second half is
+    /// the hash of the request's body.
     pub(crate) fn earlier(&self, key: &Key) -> Option<(Status, u64)> {
         let (known, status, value) = self.keys.iter().find(|(k, ..)| is_same_name(k, key))?;
         Some(match (known == key, status) {
             (false, _) => (Status::KeyReused, *value),
             (true, Status::Ok) => (Status::Duplicate, *value),
-            // What was not done in full is told as it was.
+            // A request that was not done in full gets its earlier result.
             (true, status) => (*status, *value),
         })
     }

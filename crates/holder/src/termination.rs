@@ -8,13 +8,13 @@
 
 use sys::{process, signal};
 
-/// What background processes get to put their affairs in order once their shell is gone.
+/// How long background processes have to exit after their shell is gone.
 const AFTER_EXIT_US: u64 = 100_000;
-/// The pace of killing.
+/// Interval between SIGKILLs.
 const KILL_EVERY_US: u64 = 10_000;
-/// After this long of killing in vain (a process in uninterruptible sleep) the holder gives up and says so.
+/// After this long of SIGKILL without effect (a process in uninterruptible sleep) the holder gives up and reports it.
 const KILLING_MAX_US: u64 = 5_000_000;
-/// How many processes one sweep sees; the next sweep sees more.
+/// How many processes one sweep finds; the next sweep finds the others.
 const SWEEP_MAX: usize = 4096;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,32 +30,32 @@ pub(crate) struct Termination {
     next_at: u64,
     grace_us: u64,
     killing_since: Option<u64>,
-    /// How many processes there were at the beginning.
+    /// How many processes there were when the termination began.
     pub(crate) found: u64,
     whom: Scope,
 }
 
-/// Whom an end is for.
+/// The processes that a termination covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Every descendant.
     All,
-    /// The shell's own session (setsid(2)); what has left it is a daemon that is meant to stay.
+    /// The shell's own session (setsid(2)); a process that has left it is a daemon that is meant to stay.
     Session(u32),
 }
 
-/// What is to be done next.
+/// The result of one step.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     WaitingCommand,
     /// Nothing is left.
     Over,
-    /// These resist; the holder leaves them.
+    /// So many processes could not be killed; the holder leaves them.
     GivenUp(u64),
 }
 
 impl Termination {
-    /// Somebody asked for it.
+    /// A client asked for termination.
     pub(crate) fn asked(signo: i32, grace_us: u64, whom: Scope, now: u64) -> Self {
         let all = living_of(whom);
         if signo != signal::KILL {
@@ -66,7 +66,7 @@ impl Termination {
         Self { step, next_at: now + wait, grace_us, killing_since: None, found: all.len() as u64, whom }
     }
 
-    /// The shell went by itself; what it left behind follows.
+    /// The shell exited by itself; its remaining descendants are ended.
     pub(crate) fn after_exit(now: u64) -> Self {
         let all = living();
         signal_all(&all, signal::CONT);
@@ -75,7 +75,7 @@ impl Termination {
         Self { step, next_at: now + grace_us, grace_us, killing_since: None, found: all.len() as u64, whom: Scope::All }
     }
 
-    /// Once the shell is gone there is no reason to wait out the long steps.
+    /// The shell is gone: skip the long grace periods.
     pub(crate) fn shell_is_gone(&mut self, now: u64) {
         if self.killing_since.is_none() {
             self.step = Step::Kill;
@@ -93,7 +93,7 @@ impl Termination {
         self.next_at
     }
 
-    /// Does what is due. Looks first whether anything is left, because most often nothing is.
+    /// Performs the step that is due. Checks first whether any process is left, because most often none is.
     pub(crate) fn turn(&mut self, now: u64) -> Progress {
         let all = living_of(self.whom);
         if all.is_empty() {
@@ -137,7 +137,7 @@ fn living_of(whom: Scope) -> Vec<u32> {
 pub(crate) fn signal_all(pids: &[u32], signo: i32) {
     for pid in pids {
         if let Ok(pid) = i32::try_from(*pid) {
-            // Gone in the meantime is as good as signalled.
+            // A process that is gone in the meantime counts as signalled.
             let _ = signal::send(pid, signo);
         }
     }

@@ -1,17 +1,17 @@
-//! What the shell says of its commands: on the socket, where the kernel stamps who speaks, and by its prompts. Only this module
-//! takes a report for the shell's.
+//! The shell's reports: datagrams on the attestation socket, which the kernel stamps with the sender, and prompt marks
+//! in the output. Only this module accepts a report as the shell's.
 
 use super::*;
 
-/// The status of what SIGINT has ended.
+/// The exit status of a command that SIGINT ended.
 const INTERRUPTED: i32 = 130;
-/// No status at all.
+/// An unknown exit status.
 const UNKNOWN: i32 = -1;
 
 impl Holder {
     pub(super) fn drain_attestation(&mut self, now: u64) {
         self.append_held();
-        // A record is at most a path and its numbers; PATH itself may come in several datagrams.
+        // A report is at most a path and its numbers; one with PATH may come in several datagrams.
         let mut buffer = [0u8; DATAGRAM_BYTES_MAX];
         for _ in 0..DATAGRAMS_MAX {
             if !self.held.is_empty() {
@@ -21,7 +21,7 @@ impl Holder {
                 return;
             };
             if datagram.len == 0 {
-                // An empty datagram of some child's, or the end of the socket: only a hang-up tells them apart.
+                // An empty datagram from a child, or the end of the socket: only POLLHUP tells them apart.
                 if self.attestation_is_hung_up() {
                     self.is_unattested = true;
                     return;
@@ -54,7 +54,7 @@ impl Holder {
 
     fn keep_report(&mut self, report: Vec<u8>, now: u64) {
         if self.prompt.shell == Phase::Ready && report.starts_with(b"D") {
-            // What was seen before says nothing of what was typed ahead.
+            // Earlier samples do not cover input that was typed ahead.
             self.sampler.suspend();
         }
         self.held.push_back((time::wall_us(), report));
@@ -63,7 +63,7 @@ impl Holder {
         self.schedule_look(now);
     }
 
-    /// Finds the prompts of a shell that speaks by them. What a program prints while it has the terminal is none.
+    /// Finds prompt marks in new output. A mark that a program prints while it has the terminal does not count.
     pub(super) fn on_prompt_marks(&mut self, now: u64) {
         let end = self.journal.end();
         let Some((prompts, seen)) = self.prompts.as_mut().filter(|(_, seen)| *seen < end) else { return };
@@ -78,9 +78,9 @@ impl Holder {
         }
     }
 
-    /// A mark of the shell's is none of the output, whatever it tells.
+    /// Handles one prompt mark. Marks of the shell are recorded even without news, so that viewers can cut them out.
     fn prompt_drawn(&mut self, drawn: &PromptMark, now: u64) {
-        // nushell draws its prompt before it takes the terminal back, and what prints in it is often itself.
+        // nushell draws its prompt before it takes the terminal back, and often prints such a sequence itself.
         let is_theirs = self.spec.speaks_in_band || pty::foreground_group(self.leader.as_fd()) == self.shell_pid;
         let running = self.prompt.command();
         let ended = match &drawn.command {
@@ -88,11 +88,11 @@ impl Holder {
             Some((id, flags)) if self.spec.speaks_in_band || *id == running => {
                 Some((*id, drawn.status, flags.as_str()))
             }
-            // How the line of a person ended is nobody's answer, so where it is not known that is all that is wrong.
+            // No caller waits for a line typed by a person, so an unknown exit status is recorded as unknown.
             Some(_) if running == 0 => Some((0, UNKNOWN, "")),
             None if running == 0 => Some((0, drawn.status, "")),
-            // Of a text that never got to its end only an interrupt leaves its own status: any other is that of what went
-            // wrong in our line, and what another text has left says nothing.
+            // If the text never got to its end, only an interrupt leaves its own status. Any other status comes from a
+            // failure of our line, and a status left by another text proves nothing.
             None if drawn.status == INTERRUPTED => Some((running, drawn.status, "n")),
             Some(_) | None => None,
         };

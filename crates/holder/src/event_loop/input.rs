@@ -1,38 +1,38 @@
-//! What is to be typed: in the order in which it was asked for, once for each key, on record before it is typed, and a
-//! secret only while the terminal does not show it.
+//! Input requests: typed in the order of arrival, once per idempotency key, recorded before they are written, and a
+//! secret only while the terminal does not echo.
 //!
 //! ```text
 //! asked ──the terminal hides it, or it is no secret──► on record, at the keyboard ──read──► answered
 //!   └──it is still shown after SECRET_PATIENCE──► refused, nothing of it typed
 //! ```
-//! A request that comes again joins the first one, wherever that is, and gets its answer.
+//! A repeated request joins the first one, wherever that is, and gets the same answer.
 
 use super::*;
 
-/// How long a secret waits for the program that asks for it to turn the echo off: it prints its question first.
+/// How long a secret waits for the program to turn echo off: programs print their question first.
 const SECRET_PATIENCE_US: u64 = 100_000;
-/// How often that is looked at; there is no event for it.
+/// Poll interval for the echo flag; no event reports it.
 const SECRET_RETRY_US: u64 = 1_000;
-/// How many requests may wait, and how many of one key for one answer; a server has no reason for more.
+/// How many requests may wait, and how many of one key may wait for one answer; a server has no reason for more.
 const ASKED_MAX: usize = 1024;
-/// What all of them may hold.
+/// The bytes that all waiting requests may hold.
 const ASKED_BYTES_MAX: usize = 2 << 20;
 
-/// A request to type something that was not taken yet.
+/// An input request that is not in the input queue yet.
 pub(super) struct InputRequest {
-    /// Clients and their sequence numbers: the first one, and those that asked for the same.
+    /// Clients and sequence numbers: of the first request, and of later ones with the same idempotency key.
     pub(super) from: Vec<(u64, u32)>,
     pub(super) key: Key,
     pub(super) is_secret: bool,
     pub(super) patience_us: u64,
     pub(super) bytes: Vec<u8>,
-    /// The command whose line it is.
+    /// The command that this line hands over.
     pub(super) command: Option<Line>,
-    /// Until when a secret waits; from when on it is the first of those that wait.
+    /// The deadline of a secret's wait; set when it becomes the first in the queue.
     pub(super) until: Option<u64>,
 }
 
-/// A command that runs by being typed, where no key of ours hands it over.
+/// A command that is typed as a line, where no private key hands it over.
 pub(super) struct Line {
     pub(super) id: u32,
     pub(super) is_inside: bool,
@@ -65,11 +65,11 @@ impl Holder {
         self.start_input(now);
     }
 
-    /// Takes what may be typed now, in its order.
+    /// Moves every request that may be typed now into the input queue, in order.
     pub(super) fn start_input(&mut self, now: u64) {
         while let Some(first) = self.asked.front() {
             if first.is_secret && self.exit.is_none() {
-                // The program may ask for the secret only after it has read what is still to be typed before it.
+                // The program can ask for the secret only after it has read the input queued before it.
                 if !self.keyboard.is_empty() {
                     return;
                 }
@@ -93,19 +93,20 @@ impl Holder {
         }
     }
 
-    /// When a secret that waits is to be looked at again.
+    /// When to check again whether a waiting secret may be typed.
     pub(super) fn input_retry_at(&self, now: u64) -> Option<u64> {
         self.asked.front().filter(|_| self.keyboard.is_empty()).map(|_| now + SECRET_RETRY_US)
     }
 
-    /// Whether what is typed now is seen: the kernel echoes it, or the shell's own editor does.
+    /// Whether typed bytes become visible: the kernel echoes them, or the shell's line editor does.
     fn shows_what_is_typed(&self) -> bool {
         let modes = pty::modes(self.leader.as_fd());
         modes.is_ok_and(|m| m.echo || self.shell_edits() && !m.canonical)
     }
 
-    /// Whether the shell is at its prompt, where its line editor shows what is typed. While a line that was typed there has not
-    /// ended, the shell is not at its prompt: what runs may ask for a secret, also by the shell's own line editor.
+    /// Whether the shell is at its prompt, where its line editor echoes input. While a line typed there has not ended,
+    /// the shell is not at its prompt: the program it runs may ask for a secret, also through the shell's own line
+    /// editor.
     fn shell_edits(&self) -> bool {
         self.prompt.shell == Phase::Ready && pty::foreground_group(self.leader.as_fd()) == self.shell_pid
     }
@@ -119,8 +120,8 @@ impl Holder {
         if let Err((status, value)) = self.keyboard.takes(&bytes, modes) {
             return self.answer_untyped(&from, status, value, now);
         }
-        // Where the terminal does not echo, the input is taken for a secret, unless the shell's own line editor echoes it.
-        // Input that waits behind other input is taken for a secret too: which program reads it is not known yet.
+        // Without echo the input counts as a secret, unless the shell's own line editor echoes it. Input queued behind
+        // other input counts as a secret too: which program will read it is not known yet.
         let is_hidden = || modes.is_none_or(|m| !m.echo && (m.canonical || !self.shell_edits()));
         let is_hidden = is_secret || !self.keyboard.is_empty() || is_hidden();
         if let Err(e) = self.put_on_record(key, &bytes, is_hidden, command.as_ref()) {
@@ -140,7 +141,7 @@ impl Holder {
 
     fn put_on_record(&mut self, key: Key, bytes: &[u8], is_secret: bool, command: Option<&Line>) -> io::Result<()> {
         let end = self.journal.end();
-        // The key names the command, so its record has it; the record of the bytes that are typed for the command has none.
+        // The key belongs to the command's record; the record of the bytes that hand it over has none.
         let key = match command {
             Some(Line { id, is_inside, nonce, text }) => {
                 let line = Record::Typed { id: *id, is_inside: *is_inside, nonce: *nonce, key, text };
@@ -159,14 +160,14 @@ impl Holder {
             return;
         }
         for typed in self.keyboard.turn(self.leader.as_fd(), now) {
-            // A program that waited for input has some now, so an earlier look at the foreground is out of date.
+            // The program that waited has input now, so an earlier foreground sample is out of date.
             self.sampler.typed(now, pty::modes(self.leader.as_fd()).is_ok_and(|m| m.echo));
             self.is_typed(&typed, now);
         }
         self.schedule_look(now);
     }
 
-    /// What waits to be typed is thrown away as what was typed and not read: whoever sent it is told how much had been taken.
+    /// Drops the queued input together with unread terminal input; tells each sender how many bytes were written.
     pub(super) fn drop_queued_input(&mut self, now: u64) {
         for typed in self.keyboard.give_up() {
             self.is_typed(&typed, now);
@@ -176,14 +177,15 @@ impl Holder {
     fn is_typed(&mut self, typed: &InputDone, now: u64) {
         self.prompt.remember(typed.key, typed.status, typed.value);
         if typed.is_command {
-            // It is read before the answer that names it.
+            // The command's record is published before the answer that names it.
             self.announce_by = Some(now);
             self.publish(now);
         }
         self.answer_all(&typed.from, typed.status, typed.value);
     }
 
-    /// Nothing was typed for this request. A server that has sent it believes no state of before, so it is told again.
+    /// Answers a request of which nothing was typed. A server that sent input discards the foreground state it knew, so
+    /// the state is sent again.
     fn answer_untyped(&mut self, from: &[(u64, u32)], status: Status, value: u64, now: u64) {
         self.sampler.forget();
         self.schedule_look(now);
@@ -197,7 +199,7 @@ impl Holder {
     }
 }
 
-/// Too many wait for the same.
+/// EAGAIN: too many requests wait for the same answer.
 fn again() -> u64 {
     rustix::io::Errno::AGAIN.raw_os_error().unsigned_abs().into()
 }

@@ -1,17 +1,17 @@
-//! What has just passed into the journal: whether it had to wait for the session's output rate, and whether the marker is
-//! in it that an end waits for.
+//! Inspects bytes that were just moved into the journal: whether the output throttle delayed them, and whether they
+//! contain the marker of an expected end.
 
 use journal::{Offset, Record};
 
 use super::{Holder, MARKER_SOUGHT_BYTES};
 
-/// The nonce of a report's marker. A PATH may hold anything, a record of another kind has no marker.
+/// The nonce of a report's marker. Only a `D` record has one; a PATH record may contain anything.
 pub(super) fn nonce_of(report: &[u8]) -> Option<&[u8]> {
     report.strip_prefix(b"D;;")?.split(|b| *b == b';').next().filter(|nonce| !nonce.is_empty())
 }
 
 impl Holder {
-    /// So many bytes have passed. That they had to wait is said once for each command, and once between two of them.
+    /// Counts moved bytes. A delay is recorded once per command, and once between two commands.
     pub(super) fn count_throttled(&mut self, bytes: u64, now: u64) {
         let command = self.passing_of;
         if self.pace.passed(bytes, now) && self.paced.replace(command) != Some(command) {
@@ -22,12 +22,12 @@ impl Holder {
         }
     }
 
-    /// Where the marker is, if it came faster than its report was drained: the bytes of this turn were moved before.
+    /// The offset of the marker, if it arrived before its report was drained: this turn's bytes were moved first.
     pub(super) fn just_moved_marker_of(&self, report: &[u8]) -> Option<Offset> {
         self.newest_place_of(nonce_of(report)?, self.journal.end().since(self.turn_from))
     }
 
-    /// Where these bytes stand among the newest, of which so many are looked at.
+    /// The offset of this nonce within the newest `bytes` bytes of the journal.
     pub(super) fn newest_place_of(&self, nonce: &[u8], bytes: u64) -> Option<Offset> {
         let bytes = bytes.min(MARKER_SOUGHT_BYTES as u64);
         let mut newest = [0; MARKER_SOUGHT_BYTES];

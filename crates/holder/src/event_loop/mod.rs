@@ -1,10 +1,10 @@
-//! The holder itself: one thread, one poll, and in every turn the same order.
+//! The holder's event loop: one thread, one poll(2), and the same order of steps in every turn.
 //!
 //! ```text
 //! bytes into the journal → attestation drained → records appended → children reaped → requests → tail published
 //! ```
-//! The tail is published last, so whoever reads up to it finds every marker's record already there. Control is looked
-//! at in every turn and a turn is bounded, so no flood of output can starve it.
+//! The tail is published last, so a reader that reads up to it finds every marker's record already there. Every turn
+//! serves the control connections and a turn is bounded, so no flood of output can starve them.
 
 mod attestation;
 mod input;
@@ -46,58 +46,60 @@ use wire::{Foreground, FromHolder, Hello, Key, NO_KEY, PROTOCOL, State, Status, 
 const KEY_RUN: &[u8] = b"\x1b\x1f\x1b\x1e";
 /// The private key that makes the shell report.
 const KEY_REPORT: &[u8] = b"\x1b[7338~";
-/// How many datagrams one turn drains; more than the socket can queue, so a turn always reaches the end of the queue
-/// as it was when the turn began.
+/// Datagrams drained per turn: more than the socket can queue, so a turn always reaches the end of the queue as it was
+/// when the turn began.
 const DATAGRAMS_MAX: usize = 4096;
 /// The longest datagram: bash flushes its output when its buffer is full, which is BUFSIZ at most (stdio.h).
 const DATAGRAM_BYTES_MAX: usize = 8192;
-/// How often a full disk is tried again.
+/// Retry interval while the disk is full.
 const FULL_RETRY_US: u64 = 200_000;
-/// More than a terminal holds (tty_buffer.c, n_tty.c): what comes after it is the flood of somebody who was left behind.
+/// Output read after the shell's exit: more than a terminal holds (tty_buffer.c, n_tty.c). Anything beyond it is
+/// written by a process that outlived the shell.
 const LAST_BYTES_MAX: u64 = 1 << 20;
-/// What a pseudoterminal holds before who writes has to wait (pty.c, n_tty.c), with some to spare.
+/// The most that a PTY buffers before its writer blocks (pty.c, n_tty.c), with a margin.
 const HELD_BYTES_MAX: usize = 16 << 10;
-/// How often a hung-up terminal is looked at again: a daemon may open it once more.
+/// Retry interval for a hung-up terminal: a daemon may open it again.
 const HUNG_UP_RETRY_US: u64 = 200_000;
-/// A prompt that is not told in this time after its shell began to wait is none that tells.
+/// A shell that waits for a line and sends no prompt mark for this long is at a prompt without a mark.
 const UNFINISHED_US: u64 = 300_000;
-/// How often a waiting command looks whether the line editor has the terminal yet; there is no event for that.
+/// How often a waiting command polls whether the line editor has the terminal; no event reports that.
 const READY_RETRY_US: u64 = 50;
-/// The same for a shell that is looked at in /proc.
+/// The same for a shell whose state is read from /proc.
 const LINE_RETRY_US: u64 = 200;
-/// Output of a command that was just started is announced together with its end, if that comes within this time.
+/// Output of a command that was just started is announced together with the command's end, if that comes within this
+/// time.
 const COALESCE_US: u64 = 1_500;
-/// A report is announced together with its marker, which is on its way through the terminal.
+/// A report waits this long for its marker, which is on its way through the terminal, to be announced together with it.
 const MARKER_US: u64 = 500;
-/// So many of the newest bytes are looked at for a marker that came together with its report: what follows it is a prompt.
+/// How many of the newest bytes are searched for a marker that came together with its report: only a prompt follows it.
 const MARKER_SOUGHT_BYTES: usize = 4096;
-/// For so long an answer to a query waits for the one who asked to read without echo; no longer, for not all do.
+/// If the tty would echo a query reply, the reply waits this long for the program to disable echo. Not all programs do.
 const ANSWER_PATIENCE_US: u64 = 100_000;
-/// How often it is looked whether the one who asked is ready; there is no event for that.
+/// How often the tty's echo flag is polled for that; no event reports it.
 const ANSWER_RETRY_US: u64 = 1_000;
-/// So many answers wait.
+/// Query replies that may be queued.
 const ANSWERS_MAX: usize = 256;
-/// How long a command waits for the end of what somebody typed: most of it is over in a moment, and what is not is as busy
-/// as a command is.
+/// How long a command waits for a line that was typed at the prompt to end. Most lines end within a moment; one that
+/// does not counts as a running program, and the command is refused.
 const TYPED_PATIENCE_US: u64 = 500_000;
-/// For this long after a key everything that the shell shows is announced at once.
+/// For this long after a key, output is announced at once.
 const TYPING_US: u64 = 100_000;
-/// After this long without output the pump gives its memory back.
+/// After this long without output the pump shrinks its pipe or buffer.
 const QUIET_US: u64 = 2_000_000;
-/// What the programs of a session get to put their affairs in order when their holder has to end it.
+/// The grace period of the session's programs when the holder itself ends the session.
 const GRACE_US: u64 = 1_000_000;
-/// How long the last frames may take to leave.
+/// How long shutdown waits for the last frames to be sent.
 const FAREWELL_US: u64 = 300_000;
 
-/// A command that waits for the prompt.
+/// A command that waits for the shell's prompt.
 struct WaitingCommand {
-    /// Clients and their sequence numbers: the first one, and those that asked for the same.
+    /// Clients and sequence numbers: of the first request, and of later ones with the same idempotency key.
     from: Vec<(u64, u32)>,
     key: Key,
     text: Vec<u8>,
     since: u64,
     until: u64,
-    /// Since when the shell waits for a line, and no prompt has told so.
+    /// Since when the shell has waited for a line without a prompt mark.
     seen_at_line: Option<u64>,
 }
 
@@ -105,9 +107,9 @@ struct Holder {
     spec: Spec,
     leader: OwnedFd,
     attestation: OwnedFd,
-    /// Nobody holds the other end any more (`exec 97>&-`), so it would always be "ready".
+    /// The other end is closed everywhere (`exec 97>&-`), so poll(2) would always report the socket as ready.
     is_unattested: bool,
-    /// What the shell still has to be told: the secret and where commands are staged.
+    /// Bytes still to be sent to the shell: the secret and the path of the staged command.
     greeting: VecDeque<u8>,
     signals: OwnedFd,
     listener: UnixListener,
@@ -120,39 +122,41 @@ struct Holder {
     held: VecDeque<(u64, Vec<u8>)>,
     pump: Pump,
     pace: Throttle,
-    /// The command of which it was told that its output was held back.
+    /// The command for which throttled output was last recorded.
     paced: Option<u32>,
-    /// The command whose output passes now. What passes because its end was reported is its own still.
+    /// The command whose output is being moved. Output that is moved on the way to an end marker still belongs to the
+    /// ended command.
     passing_of: u32,
     prompt: ShellState,
-    /// For a shell whose prompt speaks in the output, and how far that was looked at.
+    /// For a shell that reports by prompt marks in its output: the sequence, and the offset up to which output was
+    /// searched.
     prompts: Option<(PromptSequence, Offset)>,
-    /// What waits before the keyboard.
+    /// Input requests that are not in the input queue yet.
     asked: VecDeque<input::InputRequest>,
     keyboard: InputQueue,
     sampler: Sampler,
     command_file: std::fs::File,
-    /// The command's text, for a shell that takes it from a file which has a name.
+    /// The command's text, for a shell that reads it from a named file.
     text_file: Option<std::fs::File>,
     waiting: Option<WaitingCommand>,
     shell_pid: u32,
-    /// The shell's wait status, and whether it is recorded.
+    /// The shell's wait status, and whether the exit is recorded.
     exit: Option<(i32, bool)>,
     ending: Option<Termination>,
-    /// Who asked for the end and is told when it is there.
+    /// The requests that asked for termination and are answered when it is complete.
     termination_callers: Vec<(u64, u32)>,
-    /// Somebody asked for the end of the session: from then on it waits for no disk.
+    /// Termination was requested: from then on the exit no longer waits for disk space.
     is_end_asked: bool,
-    /// It was told that the exit waits for room on the disk.
+    /// It is recorded that the exit waits for disk space.
     is_exit_delayed: bool,
     is_over: bool,
     published: Tail,
     answered: Offset,
-    /// The same as it is on record.
+    /// The value of `answered` in the newest record.
     answered_on_record: Offset,
-    /// Answers to queries, where each query ended, and until when the one who asked may get ready.
+    /// Query replies that wait: the offset where the query ended, the deadline of the wait, and the reply.
     answers: VecDeque<(Offset, u64, Vec<u8>)>,
-    /// What was written before this was written before the newest prompt.
+    /// Output before this offset was written before the newest prompt.
     prompt_at: Offset,
     /// Where the journal ended when this turn began.
     turn_from: Offset,
@@ -161,48 +165,48 @@ struct Holder {
     is_full: bool,
     has_more: bool,
     quiet_at: Option<u64>,
-    /// Nothing has come for a while, so the memory that the last turns have used is given back.
+    /// There was no output for a while: return the memory that the last turns used.
     gives_back: bool,
     announce_by: Option<u64>,
-    /// The marker of the newest end: it is on its way to behind this offset.
+    /// The marker of the newest end has not arrived; it will be behind this offset.
     expects_marker: Option<Offset>,
-    /// The marker of the newest end is in what is told next.
+    /// The next published tail includes the marker of the newest end.
     has_marker: bool,
     typed_at: u64,
-    /// Until then nobody waits for what the terminal shows: it is left there, to be taken in one piece.
+    /// Until then no client waits for output: it stays in the terminal and is moved in one piece.
     idle_until: u64,
 }
 
-/// Holds the session of this folder until it is over.
+/// Runs the holder of the session in this folder until the session is over.
 pub fn run(folder: &Path) -> io::Result<()> {
-    // First of all: without it a server that comes meanwhile takes the session for one that never began.
+    // The claim comes first: a server that finds the folder without one concludes that the session never began.
     sys::fault::stall("begin");
     Claim::take(folder)?;
     sys::fault::stall("claimed");
     prepare_process()?;
     let spec = Spec::load(folder)?;
     limit_open_files(spec.open_files);
-    // Before the shell is there, so that its end cannot be missed.
+    // Before the shell starts, so that its SIGCHLD cannot be missed.
     let signals = signal::descriptor(&[signal::TERM, signal::CHLD, signal::IO])?;
     let server = server_on_standard_input()?;
     let terminal = pty::Pty::open(spec.cols, spec.rows)?;
     let attestation = socket::Attestation::pair()?;
-    // In memory: a full disk must not keep a command from running, and truncating a file on a disk costs more than
-    // all else that a command needs here.
+    // A memfd: a full disk must not keep a command from running, and truncating a file on disk costs more than
+    // everything else that a command needs here.
     let command_file = std::fs::File::from(rustix::fs::memfd_create("command", rustix::fs::MemfdFlags::CLOEXEC)?);
-    // A shell takes longer to start than all that it needs from us, so it goes first.
+    // The shell takes longer to start than everything else here, so it is started first.
     let given = Inherited { command_file: &command_file, theirs: attestation.theirs };
     let (shell_pid, server) = start_shell(&spec, terminal.follower, given, server)?;
-    // The shell has them, and nobody reads them here again.
+    // The shell has its copies; the holder does not need these fields again.
     let spec = Spec { argv: Vec::new(), env: Vec::new(), meta: Vec::new(), ..spec };
     let parts = (spec, signals, server, terminal.leader, attestation.ours, command_file);
     let mut holder = Holder::of_shell(shell_pid, folder, &terminal.path, parts).inspect_err(|_| {
-        // It would have nobody to hold it.
+        // Without a holder the shell would be orphaned.
         let _ = signal::send(shell_pid.cast_signed(), signal::KILL);
     })?;
     while !holder.is_over {
         holder.turn()?;
-        // Behind the turn: what it has touched of the stack is of no more use.
+        // Outside of `turn`, so that the stack pages it used can be returned.
         if std::mem::take(&mut holder.gives_back) {
             sys::memory::give_back();
         }
@@ -211,16 +215,17 @@ pub fn run(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The server that started us is our first client; its connection must not stay open twice.
+/// The connection of the server that started this holder becomes the first client; the descriptor must not stay open
+/// twice.
 fn server_on_standard_input() -> io::Result<Connection> {
-    // Close-on-exec: a program that inherited it could speak to the server in our name.
+    // Close-on-exec: a program that inherited it could send frames to the server in the holder's name.
     let stream = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?);
     let null = std::fs::File::open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
     Connection::new(0, stream, true, time::monotonic_us())
 }
 
-/// Starts the shell, or tells the server why that is not possible.
+/// Starts the shell, or sends the server the error.
 fn start_shell(
     spec: &Spec,
     follower: OwnedFd,
@@ -236,13 +241,13 @@ fn start_shell(
         }
     };
     if let Some(uid) = spec.identity.first() {
-        // Programs open their terminal by name, too.
+        // The other user's programs also open their terminal by name.
         rustix::fs::fchown(&follower, Some(rustix::process::Uid::from_raw(*uid)), None)?;
     }
     let at = i32::try_from(spec.attestation_fd).ok().filter(|fd| *fd > 2).unwrap_or(ATTESTATION_FD);
     let readable = given.to_another_user(spec)?;
     let mut extra: Vec<_> = readable.iter().map(|(file, at)| (file.as_fd(), *at)).collect();
-    // Last, for one of those may have its number.
+    // Last, because one of the others may occupy this descriptor number.
     extra.extend(spec.attests.then(|| (given.theirs.as_fd(), at)));
     match spawn::on_terminal(&program, follower.as_fd(), &extra) {
         Ok(pid) => Ok((pid, server)),
@@ -253,29 +258,29 @@ fn start_shell(
     }
 }
 
-/// What a shell is given beside its terminal.
+/// Descriptors that the shell inherits besides its terminal.
 struct Inherited<'a> {
     command_file: &'a std::fs::File,
-    /// Its end of the attestation socket.
+    /// The shell's end of the attestation socket.
     theirs: OwnedFd,
 }
 
 impl Inherited<'_> {
-    /// What a shell reads that may not look for it by name: the folders above are closed to it, and so is what is ours in
-    /// /proc. It may only read, and nothing of it is secret.
+    /// Descriptors for a shell that runs as another user and cannot open these files by path: it has no access to the
+    /// session's folders nor to the holder's /proc entries. They are read-only, and nothing in them is secret.
     fn to_another_user(&self, spec: &Spec) -> io::Result<Vec<(std::fs::File, i32)>> {
         if spec.script.is_empty() {
             return Ok(Vec::new());
         }
         let script = std::fs::File::open(Path::new(std::ffi::OsStr::from_bytes(&spec.script)))?;
-        // It is opened by this user for every command.
+        // The other user opens it again for every command.
         rustix::fs::fchmod(self.command_file, rustix::fs::Mode::from_raw_mode(0o444))?;
         let command = std::fs::File::open(format!("/proc/self/fd/{}", self.command_file.as_raw_fd()))?;
         Ok(vec![(script, SCRIPT_FD), (command, COMMAND_FD)])
     }
 }
 
-/// The shell with everything that bounds it.
+/// The program of the shell with its limits, cgroups and identity.
 fn bounded(spec: &Spec) -> io::Result<spawn::Program> {
     let program = spawn::Program::new(&spec.program, &spec.argv, &spec.env, &spec.cwd, spec.umask)?;
     let join = |door: &Vec<u8>| std::fs::File::options().write(true).open(Path::new(std::ffi::OsStr::from_bytes(door)));
@@ -289,15 +294,16 @@ fn bounded(spec: &Spec) -> io::Result<spawn::Program> {
     })
 }
 
-/// The frame that says why there is no shell.
+/// The frame that reports why the shell could not be started.
 fn not_started(step: spawn::Step, errno: u32) -> FromHolder {
     FromHolder::Done { seq: 0, status: Status::Failed, value: u64::from(step as u8) << 32 | u64::from(errno) }
 }
 
-/// Its own session, so that no terminal's hang-up and no group's signal reaches it; the reaper of its descendants.
+/// Gives the holder a session of its own, so that no terminal hang-up and no group signal reaches it, and makes it the
+/// subreaper of its descendants.
 fn prepare_process() -> io::Result<()> {
     sys::process::keep_descriptors_to_ourselves();
-    // Refused only for a group leader, which already is what we want.
+    // Fails only for a group leader, for which nothing needs to change.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let _ = rustix::thread::set_name(c"ptyd-holder");
@@ -307,7 +313,7 @@ fn prepare_process() -> io::Result<()> {
     Ok(())
 }
 
-/// The server raised its own limit for its many sessions; the shell is to find the one that its user has.
+/// Restores the user's own limit for the shell: the server raised its limit for its many sessions.
 fn limit_open_files(soft: u64) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     if soft > 0 {
@@ -325,20 +331,20 @@ fn secret() -> io::Result<Vec<u8>> {
     Ok(bytes.iter().flat_map(|b| format!("{b:02x}").into_bytes()).collect())
 }
 
-/// Where the sequence of a shell's prompts begins.
+/// A random start of the prompt mark sequence.
 fn seed() -> io::Result<u32> {
     let mut bytes = [0; 4];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(u32::from_le_bytes(bytes) & 0x7fff_ffff)
 }
 
-/// Whether what its prompts say is listened to.
+/// Whether prompt marks in the output are evaluated.
 fn speaks_by_prompts(spec: &Spec) -> bool {
     spec.speaks_in_band || !spec.run_line.is_empty()
 }
 
-/// The secret, and where the shell finds its commands: our own descriptor, which it may open as the same user. For one
-/// whose prompt speaks, also where its sequence begins.
+/// The bytes sent to the shell at its start: the secret, the path of the staged command (the holder's own descriptor,
+/// which the same user may open) and, with prompt marks, the start of their sequence.
 fn greeting(secret: &[u8], command_file: &std::fs::File, spec: &Spec, seed: u32) -> VecDeque<u8> {
     if !spec.attests {
         return VecDeque::new();
@@ -365,7 +371,7 @@ impl Holder {
             std::fs::File,
         ),
     ) -> io::Result<Self> {
-        // First of all, so that no removal is missed.
+        // Watched first, so that no removal is missed.
         let home = Folder::watched(folder, time::monotonic_us())?;
         let events = EventsWriter::create(folder)?;
         let retention = match spec.journal_bytes_max {
@@ -440,7 +446,7 @@ impl Holder {
         Ok(holder)
     }
 
-    // Its frame is gone when the memory below it is given back.
+    // Not inlined, so that its stack frame is gone when the memory below it is returned.
     #[inline(never)]
     fn turn(&mut self) -> io::Result<()> {
         let ready = self.wait_for_something()?;
@@ -464,7 +470,8 @@ impl Holder {
         self.serve_clients(&ready, now);
         self.go_on_ending(now);
         self.publish(now);
-        // Waking the server for what it cannot use yet would take the processor that the marker's way needs.
+        // The server cannot use the held frames before the marker arrives; waking it now would take the CPU time that
+        // the marker's path needs.
         let may_wait = now < self.idle_until || self.expects_marker.is_some() && self.held.is_empty();
         for client in self.clients.iter_mut().filter(|c| !(may_wait && c.is_held())) {
             client.flush();
@@ -473,7 +480,7 @@ impl Holder {
         Ok(())
     }
 
-    /// One byte a datagram, because bash reads this socket one byte at a time and the kernel drops the rest of a
+    /// Sends one byte per datagram: bash reads this socket one byte at a time, and the kernel drops the rest of a
     /// datagram that was read in part.
     fn greet(&mut self) {
         while let Some(byte) = self.greeting.front() {
@@ -519,7 +526,7 @@ impl Holder {
         }
     }
 
-    /// One turn of the pump; a disk that is full, or has room again, is told.
+    /// One turn of the pump; records when the disk becomes full and when it has room again.
     fn pump_once(&mut self, now: u64, most: usize) -> Turn {
         let before = self.journal.end();
         let turn = self.pump.turn(self.leader.as_fd(), &mut self.journal, most);
@@ -546,16 +553,15 @@ impl Holder {
         turn
     }
 
-    /// Takes everything that the terminal holds; false when the journal does not take all of it now, and nobody has
-    /// asked for the session's end, so that the end must wait for room.
+    /// Reads everything that the terminal holds. False if the journal cannot take all of it now and no client asked for
+    /// termination, so that the exit must wait for room.
     fn takes_the_rest(&mut self, now: u64) -> bool {
         let enough = self.journal.end().plus(LAST_BYTES_MAX);
         while self.pump_once(now, usize::MAX) == Turn::More && self.journal.end() < enough {}
         !self.is_full || self.is_end_asked
     }
 
-    /// Something moved: unless the shell is at its prompt and reads nothing that somebody typed ahead, look at what the
-    /// foreground does.
+    /// Something changed: schedule a foreground sample, unless the shell is at its prompt and no input was typed ahead.
     fn schedule_look(&mut self, now: u64) {
         let has_told = self.prompt.shell == Phase::Ready && !self.prompt.is_only_seen();
         let is_at_rest = has_told && !self.prompt.input_since_handover();
@@ -566,19 +572,19 @@ impl Holder {
         }
     }
 
-    /// Whom the end of the session is for.
+    /// The processes that a termination covers.
     fn whom(&self) -> Scope {
         if self.spec.keeps_descendants { Scope::Session(self.shell_pid) } else { Scope::All }
     }
 
-    /// Without its folder nobody can come for the session any more, and nobody could end it.
+    /// Ends the session if its folder was removed: no client could reach or end it any more.
     fn check_folder(&mut self, now: u64) {
         if self.folder.is_gone(now) {
             self.end_by_itself(b"the session's folder was removed", now);
         }
     }
 
-    /// The session ends, and nobody has asked for it over a connection.
+    /// Ends the session without a client's request.
     fn end_by_itself(&mut self, why: &[u8], now: u64) {
         self.is_end_asked = true;
         if self.ending.is_none() {
@@ -588,7 +594,7 @@ impl Holder {
         }
     }
 
-    /// Takes every child's status; the shell's is the session's end.
+    /// Reaps every child; the shell's exit is the session's end.
     fn reap(&mut self, now: u64) {
         while let Some(signo) = signal::take(&self.signals) {
             match signo {
@@ -606,11 +612,12 @@ impl Holder {
         let Some((wait_status, false)) = self.exit else {
             return;
         };
-        // What the shell wrote before it went is in the terminal already; its last reports are in the socket.
+        // The shell's last output is in the terminal already, and its last reports are in the socket.
         let is_drained = self.takes_the_rest(now);
         self.drain_attestation(now);
         if !is_drained {
-            // What an exit names as the end must be in the journal. Holding it back is the same backpressure as before.
+            // The exit record names an end offset, so all output up to it must be in the journal. Until then the
+            // writers block as before.
             if !self.is_exit_delayed {
                 self.is_exit_delayed = true;
                 let words = b"the shell has exited; its last output waits for room on the disk";
@@ -643,7 +650,7 @@ impl Holder {
         }
         let Some(state) = self.sampler.look(now, self.leader.as_fd(), self.shell_pid) else { return };
         let state = State { answered: self.answered, ..state };
-        // At a prompt that the shell has reported only that is news what somebody typed ahead.
+        // At a reported prompt, only the foreground of input that was typed ahead is new to the server.
         let is_typed_ahead = state.group != self.shell_pid || state.foreground == Foreground::ShellReads;
         if self.prompt.shell == Phase::Ready && !is_typed_ahead {
             if state.foreground == Foreground::Editor {
@@ -656,29 +663,29 @@ impl Holder {
         if self.pace.held_until().is_some() && !matches!(state.foreground, Foreground::Busy | Foreground::Unknown) {
             self.pump_once(now, HELD_BYTES_MAX);
         }
-        // A question is told only together with everything that was written before it was asked.
+        // "Input wanted" is published only together with all output written before it.
         self.announce_by = Some(now);
         self.publish(now);
         self.each_attached(|c| c.send(&FromHolder::State(state)));
     }
 
-    /// Announces the tail: at once where somebody waits for it, a little later while a command has just begun.
+    /// Publishes the tail: at once if a client waits for it, a little later while a command has just begun.
     fn publish(&mut self, now: u64) {
         let tail = Tail { journal: self.journal.end(), events: self.events.end() };
         if tail == self.published || !self.held.is_empty() {
-            // A time that has passed and nothing to say would keep the loop turning.
+            // A deadline in the past with nothing to publish would keep the loop spinning.
             self.announce_by = None;
             return;
         }
-        // Bytes are told at once, but what stands before a marker that is on its way is told together with it.
+        // New bytes are published at once, except that bytes before an expected marker are published together with it.
         self.has_marker |= self.expects_marker.is_some_and(|from| tail.journal > from);
         let has_news = tail.journal > self.published.journal && (self.has_marker || self.expects_marker.is_none());
         if !self.is_over && !has_news && self.announce_by.is_none_or(|at| at > now) {
-            // Only events are new: they are told together with the bytes that come with them, or soon.
+            // Only events are new: publish them with the bytes that belong to them, or after MARKER_US.
             self.announce_by.get_or_insert(now + MARKER_US);
             return;
         }
-        // A prompt is painted in several pieces, and nobody waits for them; somebody who types does.
+        // A shell paints its prompt in several pieces. No client waits for these, except while a person types.
         if self.has_marker && self.prompt.shell == Phase::Ready && now > self.typed_at + TYPING_US {
             self.idle_until = now + COALESCE_US;
         }
@@ -688,7 +695,7 @@ impl Holder {
         self.each_attached(|c| c.send(&FromHolder::Tail(tail)));
     }
 
-    /// Answers requests together with the tail that they belong to, when there is more to say or the idle time is over.
+    /// Answers requests together with the tail they belong to: with the next frame, or when the idle time is over.
     fn answer_later(&mut self, from: &[(u64, u32)], value: u64, now: u64) {
         let tail = Tail { journal: self.journal.end(), events: self.events.end() };
         if self.held.is_empty() {
@@ -715,7 +722,7 @@ impl Holder {
         }
     }
 
-    /// Records what is good to know. When the disk is full this is what gives way; reports and the exit do not.
+    /// Appends a record whose loss is acceptable on a full disk; reports and the exit are retried instead.
     fn note(&mut self, record: &Record<'_>) {
         let _ = self.events.record(time::wall_us(), self.journal.end(), record);
     }
@@ -724,7 +731,7 @@ impl Holder {
         self.note(&Record::Trouble { what, errno, text });
     }
 
-    /// The last turn: everything to disk, every frame out, the socket away.
+    /// Shuts down: flushes every frame to the clients, removes the socket and syncs the event log to disk.
     fn shut_down(&mut self) {
         self.folder.remove_socket();
         let until = time::monotonic_us() + FAREWELL_US;

@@ -1,9 +1,9 @@
-//! What servers ask of the holder, and how each request is answered.
+//! Handles the servers' requests to the holder.
 
 use super::input::{InputRequest, Line};
 use super::*;
 
-/// How many requests of one key wait for one command to begin; a server has no reason for more.
+/// How many requests of one idempotency key may wait for one command to begin; a server has no reason for more.
 const WAITING_MAX: usize = 1024;
 
 impl Holder {
@@ -15,7 +15,8 @@ impl Holder {
         for (id, frame) in requests {
             self.handle(id, frame, now);
         }
-        // Behind those that were polled, and after what they said: who speaks keeps its place.
+        // After the polled connections and their requests: a client that has just sent something is not the longest
+        // silent one.
         if ready.newcomers {
             self.accept_connections(now);
         }
@@ -61,7 +62,7 @@ impl Holder {
         }
     }
 
-    /// Only a client that says so takes the session over; a look never does.
+    /// Only a client that sends `attaches` takes the session over; a mere status query never does.
     pub(super) fn on_hello(&mut self, id: u64, attaches: bool) {
         if attaches {
             for client in self.clients.iter_mut().filter(|c| c.is_attached && c.id != id) {
@@ -79,13 +80,13 @@ impl Holder {
             client.send(&hello);
         }
         if attaches {
-            // The newcomer knows no state yet: the next look must tell it even if nothing changed.
+            // The new server knows no foreground state yet: the next sample must be sent even if nothing changed.
             self.sampler.suspend();
             self.schedule_look(time::monotonic_us());
         }
     }
 
-    /// Whoever comes reads up to where queries were answered before it hears anything else.
+    /// Records the offset up to which queries were answered, so that a server that attaches reads it first.
     fn record_answered(&mut self) {
         let query = self.answered;
         if query <= self.answered_on_record {
@@ -126,7 +127,7 @@ impl Holder {
                 if waiting.key != key {
                     return self.answer(from, Status::KeyReused, 0);
                 }
-                // It is the same request, and gets the same answer.
+                // The same request again: it gets the same answer.
                 if waiting.from.len() < WAITING_MAX {
                     return waiting.from.push(from);
                 }
@@ -145,7 +146,8 @@ impl Holder {
         }
     }
 
-    /// The atomic step: the prompt is ready and the editor has the terminal, so record, stage, press.
+    /// The atomic step: if the prompt is ready and the editor has the terminal, record the command, stage it and press
+    /// the key.
     pub(super) fn start_waiting_command(&mut self, now: u64) {
         let Some(waiting) = &self.waiting else { return };
         if self.takes_lines() && self.prompt.is_cleared(now) && self.shell_reads_commands() {
@@ -173,15 +175,17 @@ impl Holder {
                 self.prompt.remember(key, Status::Ok, u64::from(id));
                 self.sampler.start_over(now);
                 self.idle_until = now + COALESCE_US;
-                // The acceptance is read before the answer that names it, and both may wait for what the command does.
+                // The server reads the acceptance record before the answer that names it; both may wait for the
+                // command's first output.
                 self.answer_later(&from, u64::from(id), now);
             }
             Err(e) => self.answer_all(&from, Status::Failed, e.raw_os_error().unwrap_or(0).unsigned_abs().into()),
         }
     }
 
-    /// A shell that is typed at waits for a line, and no prompt has told so: the line that somebody has begun goes on, or the
-    /// prompt was set by hand. Which of the two nobody can tell, and in the first case ours would become a part of theirs.
+    /// Whether a shell without private keys waits for a line without a prompt mark: a person's line is unfinished, or
+    /// the prompt was changed by hand. The two look the same, and in the first case our line would become part of
+    /// theirs.
     fn waits_at_unfinished_line(&mut self, now: u64) -> bool {
         let is_typed = self.takes_lines() && self.prompt.shell == Phase::Typed && self.keyboard.is_empty();
         let waits = is_typed && !self.prompt.is_interrupted() && self.shell_reads_commands();
@@ -190,12 +194,12 @@ impl Holder {
         waiting.seen_at_line.is_some_and(|since| now >= since + UNFINISHED_US)
     }
 
-    /// The shell has no keys of ours.
+    /// Whether commands are handed over as lines, because the shell has no private keys.
     fn takes_lines(&self) -> bool {
         !self.spec.run_line.is_empty()
     }
 
-    /// Whether what somebody typed at the prompt runs on while a command waits.
+    /// Whether a line typed at the prompt still runs while a command waits.
     fn foreign_program_runs(&self, now: u64) -> bool {
         let is_prompted = self.prompt.shell != Phase::Starting;
         let is_late = self.waiting.as_ref().is_some_and(|waiting| now >= waiting.since + TYPED_PATIENCE_US);
@@ -203,7 +207,7 @@ impl Holder {
         is_prompted && is_late && (self.prompt.shell == Phase::Typed || has_it())
     }
 
-    /// Whether what is typed now is read as a command: by the line editor, which has the terminal, or by a shell that
+    /// Whether typed bytes are read as a command now: by the line editor that has the terminal, or by a shell that
     /// waits for a line.
     fn shell_reads_commands(&self) -> bool {
         let leader = self.leader.as_fd();
@@ -211,7 +215,7 @@ impl Holder {
             return self.sampler.is_at_line(leader, self.shell_pid);
         }
         let is_editing = pty::modes(leader).is_ok_and(|m| !m.canonical);
-        // What was typed ahead may start a program that reads next.
+        // Input typed ahead may start a program that reads next.
         is_editing && (!self.prompt.input_since_handover() || self.sampler.waits_for_keys(leader, self.shell_pid))
     }
 
@@ -224,21 +228,21 @@ impl Holder {
                 stage(file, text)?;
                 format!("{id}\n{nonce}\n/proc/{}/fd/{}\n", std::process::id(), file.as_raw_fd())
             }
-            // A shell that is typed at has them in its line, and reads the file as it reads a script.
+            // A shell that takes lines finds id and nonce in its line, and reads the file like a script.
             None if self.takes_lines() => String::new(),
             None => format!("{id}\0{nonce}\0"),
         };
         let text_behind = if self.text_file.is_some() { b"" } else { text };
-        // mksh loses an alias that is the last word of a file without a newline, or goes with it. Behind a backslash a newline
-        // would take that away.
+        // mksh loses an alias that is the last word of a file without a newline, or exits with it. After a backslash, a
+        // newline would change the meaning.
         let end: &[u8] = if self.takes_lines() && !text.ends_with(b"\\") { b"\n" } else { b"" };
         stage(&self.command_file, &[head.as_bytes(), text_behind, end].concat())?;
         let accepted = Record::Accepted { id, nonce, key, text };
         self.events.record(time::wall_us(), self.journal.end(), &accepted)?;
-        // The editor has the terminal and nothing waits to be typed, so the few bytes fit.
+        // The editor has the terminal and the input queue is empty, so the few bytes fit.
         let keys = match (self.takes_lines(), self.prompt.input_since_handover()) {
             (false, false) => KEY_RUN.to_vec(),
-            // What a person has half typed may have the editor in a search or a count, which C-g ends.
+            // A half-typed key may have the editor in a search or a count; C-g ends that.
             (false, true) => [b"\x07", KEY_RUN].concat(),
             (true, input_since_handover) => self.line_for(id, nonce, input_since_handover),
         };
@@ -246,7 +250,7 @@ impl Holder {
         Ok(())
     }
 
-    /// What is typed to hand a command over; C-u takes away what a person has half typed.
+    /// The line that hands a command over; C-u first deletes a half-typed line.
     fn line_for(&self, id: u32, nonce: u64, input_since_handover: bool) -> Vec<u8> {
         let line = String::from_utf8_lossy(&self.spec.run_line).replace("{}", &format!("{id} {nonce}"));
         format!("{}{line}\n", if input_since_handover { "\x15" } else { "" }).into_bytes()
@@ -263,7 +267,7 @@ impl Holder {
             Ok(()) => {
                 (self.spec.cols, self.spec.rows) = (cols, rows);
                 self.note(&Record::Resized { cols, rows });
-                // The event is told before the answer: whoever got the answer sees the new size.
+                // The event is published before the answer, so a client that has the answer sees the new size.
                 let now = time::monotonic_us();
                 self.announce_by = Some(now);
                 self.publish(now);
@@ -303,7 +307,8 @@ impl Holder {
         }
     }
 
-    /// Through the terminal where it takes signals, as a key where the program wants keys, by kill(2) otherwise.
+    /// Sends it through the terminal where ISIG is set, as a key where the program reads raw keys, by kill(2)
+    /// otherwise.
     pub(super) fn signal_foreground(&mut self, signo: i32) -> io::Result<()> {
         let leader = self.leader.as_fd();
         let modes = pty::modes(leader)?;
@@ -317,7 +322,7 @@ impl Holder {
             Some(_) if modes.isig => {
                 if modes.flushes && !self.has_keys_of_ours_to_read() {
                     self.drop_queued_input(time::monotonic_us());
-                    // Whatever becomes of this, the signal is sent.
+                    // The signal is sent even if this fails.
                     let _ = pty::discard_typed(self.leader.as_fd(), self.sampler.tty());
                 }
                 pty::signal_foreground(self.leader.as_fd(), signo)
@@ -333,14 +338,14 @@ impl Holder {
         }
     }
 
-    /// A command was handed to the shell, which may not have read its keys yet.
+    /// Whether a command was handed over so recently that the shell may not have read its keys yet.
     fn has_keys_of_ours_to_read(&self) -> bool {
         let is_lately = self.prompt.may_have_keys_to_read(time::monotonic_us());
         is_lately && pty::foreground_group(self.leader.as_fd()) == self.shell_pid
     }
 
-    /// A query is answered once, whichever server answers it. A record of each would be longer than what asks, so only the next
-    /// server finds one, when it attaches.
+    /// Writes the reply of the first server that answers a query. A record of each reply would be longer than the
+    /// query, so `answered` is recorded only when the next server attaches.
     pub(super) fn answer_query(&mut self, query: Offset, bytes: Vec<u8>, now: u64) {
         if query <= self.answered || self.exit.is_some() {
             return;
@@ -350,9 +355,9 @@ impl Holder {
         self.send_query_replies(now);
     }
 
-    /// Types what programs wait to be told. What was asked before the newest prompt came was asked by a program that is
-    /// gone, and the line editor would take the answer for keys. So while the kernel itself would echo an answer, which
-    /// nobody wants who asks, it waits a little for the one who asked to be ready, or for that prompt.
+    /// Writes queued query replies to the terminal. A query before the newest prompt came from a program that is gone,
+    /// and the line editor would take the reply for keys, so that reply is dropped. If the tty would echo the reply,
+    /// wait up to 100 ms for the program to disable echo, or for the next prompt.
     pub(super) fn send_query_replies(&mut self, now: u64) {
         while let Some((query, until, bytes)) = self.answers.front() {
             let is_echoed = pty::modes(self.leader.as_fd()).is_ok_and(|m| m.canonical && m.echo);
@@ -360,12 +365,12 @@ impl Holder {
                 if is_echoed && now < *until && self.answers.len() < ANSWERS_MAX {
                     return;
                 }
-                // An answer that does not fit is lost, as it would be on a real terminal.
+                // A reply that does not fit is lost, as on a real terminal.
                 let _ = rustix::io::write(&self.leader, bytes);
                 self.prompt.touch();
             }
             self.answers.pop_front();
-            // Who waited for it was not told as waiting for a person.
+            // The program that waited for the reply was not reported as waiting for a person.
             self.sampler.typed(now, is_echoed);
             self.schedule_look(now);
         }
@@ -373,7 +378,7 @@ impl Holder {
 
     pub(super) fn press_report_key(&mut self, from: (u64, u32)) {
         if self.prompts.is_some() {
-            // Nothing can be asked of it, but the kernel says where it is.
+            // The shell has no report key; the kernel shows whether it waits at its prompt.
             let leader = self.leader.as_fd();
             let is_there = match self.takes_lines() {
                 true => self.sampler.is_at_line(leader, self.shell_pid),
@@ -421,7 +426,7 @@ impl Holder {
             Progress::Over => 0,
             Progress::GivenUp(left) => left,
         };
-        // The last words of those who were ended with the shell are in the terminal.
+        // The last output of the processes that were ended with the shell is still in the terminal.
         if !self.exit.is_some_and(|(_, is_recorded)| is_recorded) || !self.takes_the_rest(now) {
             return;
         }
@@ -433,7 +438,7 @@ impl Holder {
     }
 }
 
-/// Where a shell finds the text of a command that looks for the file's name before it reads it.
+/// The named file for a shell that opens a command's text by path.
 pub(super) fn text_file(folder: &Path) -> io::Result<std::fs::File> {
     use std::os::unix::fs::OpenOptionsExt;
     std::fs::OpenOptions::new()
@@ -445,7 +450,7 @@ pub(super) fn text_file(folder: &Path) -> io::Result<std::fs::File> {
         .open(folder.join("command"))
 }
 
-/// Puts these bytes in the place of what was staged before.
+/// Replaces the contents of the file.
 fn stage(file: &std::fs::File, bytes: &[u8]) -> io::Result<()> {
     file.set_len(0)?;
     file.write_all_at(bytes, 0)

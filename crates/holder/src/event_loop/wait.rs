@@ -1,13 +1,13 @@
-//! Waits for something to do: the only place where the holder sleeps.
+//! Waits for the next event: the only place where the holder sleeps.
 
 use rustix::io::Errno;
 
 use super::*;
 
-/// How long it pauses when the kernel refuses to wait for lack of memory.
+/// How long to pause when poll(2) fails for lack of memory.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
-/// Where there is something to take; the terminal and the attestation socket are looked at in every turn.
+/// Which descriptors are ready; the terminal and the attestation socket are read in every turn.
 pub(super) struct Ready {
     pub(super) signals: bool,
     pub(super) newcomers: bool,
@@ -15,7 +15,7 @@ pub(super) struct Ready {
 }
 
 impl Holder {
-    /// When there is something to do without an event.
+    /// The next deadline of any timer.
     fn next_at(&self, now: u64) -> Option<u64> {
         let timers = [
             self.sampler.next_at(),
@@ -24,7 +24,7 @@ impl Holder {
             self.waiting.as_ref().map(|_| now + if self.prompts.is_some() { LINE_RETRY_US } else { READY_RETRY_US }),
             self.answers.front().map(|_| now + ANSWER_RETRY_US),
             self.ending.as_ref().map(Termination::next_at),
-            // What is ending is looked at often: its end is waited for.
+            // While a termination runs, check often: a client waits for its end.
             self.ending.as_ref().map(|_| now + 5_000),
             self.retry_at,
             self.pace.held_until(),
@@ -33,7 +33,7 @@ impl Holder {
             self.has_more.then_some(now),
             self.is_idle(now).then_some(self.idle_until),
             self.folder.next_at(),
-            // Until then the listener is not looked at.
+            // Until then the listener is not polled.
             self.place_at().filter(|at| *at > now),
         ];
         timers.into_iter().flatten().min()
@@ -66,7 +66,7 @@ impl Holder {
             let unsent = if client.has_unsent() && !client.is_held() { PollFlags::OUT } else { PollFlags::empty() };
             fds.push(PollFd::from_borrowed_fd(client.fd(), PollFlags::IN | unsent));
         }
-        // Who cannot come in would keep it turning.
+        // A connection that cannot be accepted would keep the loop spinning.
         let listener = self.has_place(now).then_some(fds.len());
         if listener.is_some() {
             fds.push(PollFd::new(&self.listener, PollFlags::IN));
@@ -74,14 +74,14 @@ impl Holder {
         if self.held.is_empty() && !self.is_unattested {
             fds.push(PollFd::new(&self.attestation, attestation));
         }
-        // A hung-up terminal is always "ready"; it is left out until its retry.
+        // poll(2) always reports a hung-up terminal as ready; it is left out until its retry.
         if !leader.is_empty() && self.retry_at.is_none() {
             fds.push(PollFd::new(&self.leader, leader));
         }
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
-            // It says nothing of the descriptors, and passes (poll(2)): everything is tried, which harms nothing, because
-            // nothing of it blocks.
+            // The error says nothing about the descriptors and is temporary (poll(2)). Try all of them, which is
+            // harmless because none of them blocks.
             Err(Errno::NOMEM | Errno::AGAIN) => {
                 let _ = poll(&mut [], Some(&PAUSE));
                 return Ok(Ready { signals: true, newcomers: true, clients: vec![true; self.clients.len()] });
