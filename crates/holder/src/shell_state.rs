@@ -213,8 +213,8 @@ impl ShellState {
         self.shell = Phase::Running(id);
     }
 
-    /// The earlier result of this idempotency key. The first half of a key names the caller's key, the second half is
-    /// the hash of the request's body.
+    /// The earlier result of this idempotency key. The first half of a key is the hash of the caller's key, the second half
+    /// that of key and request.
     pub(crate) fn earlier(&self, key: &Key) -> Option<(Status, u64)> {
         let (known, status, value) = self.keys.iter().find(|(k, ..)| is_same_name(k, key))?;
         Some(match (known == key, status) {

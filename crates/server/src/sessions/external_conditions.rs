@@ -1,7 +1,7 @@
-//! What a wait looks for outside the terminal: ports that the session's processes listen on, and files.
+//! Wait conditions outside of the terminal: ports that the session's processes listen on, and files.
 //!
-//! Nothing tells of either by itself that works everywhere (inotify knows no other host's writes, sock_diag wants rights), so
-//! it is looked while somebody waits, often at first and then at leisure.
+//! No portable notification exists for either (inotify misses writes of other hosts, sock_diag needs privileges), so
+//! poll while a wait is open: often at first, then less often.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -18,23 +18,23 @@ use super::session::{Finished, Request};
 use crate::action::{ActionError, EndedBy, Until, Wait};
 use crate::limits::{OUTSIDE_EVERY_MAX, OUTSIDE_EVERY_MIN};
 
-/// Which file it is, and when it was written: device, inode, seconds, nanoseconds.
+/// The identity of a file and its modification time: device, inode, seconds, nanoseconds.
 type Version = (u64, u64, i64, i64);
 
-/// What is looked for.
+/// The conditions of one wait.
 #[derive(Debug, Default)]
 pub(super) struct ExternalConditions {
     holder_pid: u32,
     any_port: bool,
     ports: Vec<u16>,
-    /// Ports that count for "any" no more.
+    /// Ports that no longer count for "any".
     known: HashSet<u16>,
-    /// Where it is, as it was asked for, and which one does not count.
+    /// The file's full path, the path as requested, and the version that does not count.
     files: Vec<(PathBuf, PathBuf, Option<Version>)>,
 }
 
 impl ExternalConditions {
-    /// `None` when nothing outside is waited for. What is there already counts only where `counts_now`.
+    /// `None` if the wait has no such condition. A port or file that exists already counts only with `counts_now`.
     pub(super) async fn of(
         handle: &Handle,
         wait: Option<&Wait>,
@@ -64,12 +64,12 @@ impl ExternalConditions {
         Ok(Some(this))
     }
 
-    /// Looks until something is there, and says what.
+    /// Polls until a condition is met, and returns it.
     async fn seen(self) -> String {
         let mut pause = OUTSIDE_EVERY_MIN;
         let this = std::sync::Arc::new(self);
         loop {
-            // A large process tree takes milliseconds.
+            // Reading a large process tree takes milliseconds.
             let looking = std::sync::Arc::clone(&this);
             if let Ok(Some(found)) = tokio::task::spawn_blocking(move || looking.look()).await {
                 return found;
@@ -96,8 +96,8 @@ impl ExternalConditions {
     }
 }
 
-/// The end of a wait: the terminal's, or that of what is looked for outside it. `from` is where the caller's output begins;
-/// a command that was just run knows that better.
+/// The end of a wait, by the session or by a condition outside of it. `from` is where the caller's output begins; for a
+/// command that was just run, its own start offset is better.
 pub(super) async fn either(
     handle: &Handle,
     finished: impl Future<Output = Result<Finished, ActionError>>,
@@ -111,7 +111,7 @@ pub(super) async fn either(
         finished = finished => return finished,
         found = outside.seen() => found,
     };
-    // Nothing is waited for any more; this only asks how things stand.
+    // A wait of zero length returns the present state.
     let wait = Wait::at_most(Duration::ZERO);
     let now = handle.ask(|reply| Request::Wait { wait, command, from, reply }).await?;
     let begins = now.snapshot.command.as_ref().map_or(now.from, |c| c.start_offset);
@@ -124,7 +124,7 @@ pub(super) async fn either(
     })
 }
 
-/// The session's home, which may be another one than the server's.
+/// The session's home directory, which may differ from the server's.
 fn home(handle: &Handle) -> Option<&[u8]> {
     handle.shared.spec.env.iter().find_map(|entry| entry.strip_prefix(b"HOME="))
 }

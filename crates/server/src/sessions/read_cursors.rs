@@ -1,8 +1,8 @@
-//! What each caller has seen of each session: how far it has read, the screen that it was shown last, and the commands that
-//! its last words of were "still running".
+//! What each caller has seen of each session: its read cursor, the last screen shown to it, and the commands last
+//! reported to it as still running.
 //!
-//! How far it has read outlives the server: a wait that is asked again sees what came while none ran. It is written a moment
-//! later, and at once where somebody waits for it ([`Registry::keeps_read_cursors`]).
+//! The read cursor outlives the server, so a repeated wait sees output that came while no server ran. It is stored a
+//! moment later, and at once where a caller depends on it ([`Registry::keeps_read_cursors`]).
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ use crate::auth::principal::Principal;
 use crate::ids::{CommandId, SessionId};
 
 impl Registry {
-    /// How far this caller has read of the session, also before this server.
+    /// The read cursor of this caller in the session, also from before this server.
     pub(super) async fn read_to(&self, principal: &Principal, id: &SessionId) -> Option<u64> {
         if let Some(read_to) = self.read_cursors.read_to(&principal.name, id) {
             return Some(read_to);
@@ -31,41 +31,41 @@ impl Registry {
         }
     }
 
-    /// Waits until what was read is written down, for whoever must find it there after a crash.
+    /// Waits until the read cursors are stored, for a caller that must find its cursor after a crash.
     pub(super) async fn keeps_read_cursors(&self) {
-        // A store that cannot be written costs this and no answer.
+        // If the store cannot be written, only the cursor is lost; the request is still answered.
         let store = self.store();
         let _ = tokio::task::spawn_blocking(move || store.flush()).await;
     }
 }
 
-/// By the caller's name and the session.
+/// By caller name and session.
 #[derive(Debug, Default)]
 pub(super) struct ReadCursors(Mutex<HashMap<(String, SessionId), ReadCursor>>);
 
 #[derive(Debug, Default)]
 struct ReadCursor {
     read_to: Option<u64>,
-    /// What each row looked like.
+    /// A hash of each row.
     rows: Option<Vec<u64>>,
-    /// Commands whose end it waits to be told of; more than one where one was run inside another.
+    /// Commands that were reported to it as running; more than one if one was run inside another.
     running: Vec<CommandId>,
 }
 
 impl ReadCursors {
-    /// How far this caller has read, as far as this server knows.
+    /// The read cursor, as far as this server has it in memory.
     fn read_to(&self, principal: &str, id: &SessionId) -> Option<u64> {
         locked(&self.0).get(&(principal.to_owned(), id.clone()))?.read_to
     }
 
-    /// It has read so far; whether that is news.
+    /// Moves the read cursor; returns whether it changed.
     fn has_read(&self, principal: &str, id: &SessionId, to: u64) -> bool {
         let mut all = locked(&self.0);
         let seen = all.entry((principal.to_owned(), id.clone())).or_default();
         seen.read_to.replace(to) != Some(to)
     }
 
-    /// Notes in the screen which of its rows this caller has not been shown yet, and that it is shown them now.
+    /// Marks the rows of the screen that changed since this caller's last one, and records this one.
     pub(super) fn shows(&self, principal: &str, id: &SessionId, screen: &mut ScreenView) {
         let mut all = locked(&self.0);
         let before = all.entry((principal.to_owned(), id.clone())).or_default().rows.replace(screen.marks.clone());
@@ -75,7 +75,7 @@ impl ReadCursors {
         });
     }
 
-    /// It is told that the command still runs.
+    /// Records that the command was reported to the caller as running.
     pub(super) fn says_running(&self, principal: &str, id: &SessionId, command: CommandId) {
         let mut all = locked(&self.0);
         let running = &mut all.entry((principal.to_owned(), id.clone())).or_default().running;
@@ -84,24 +84,24 @@ impl ReadCursors {
         }
     }
 
-    /// It is told how the command ended.
+    /// Records that the end of the command was reported to the caller.
     pub(super) fn says_ended(&self, principal: &str, id: &SessionId, command: CommandId) {
         if let Some(seen) = locked(&self.0).get_mut(&(principal.to_owned(), id.clone())) {
             seen.running.retain(|running| *running != command);
         }
     }
 
-    /// The commands that it was last told were running.
+    /// The commands that were last reported to it as running.
     pub(super) fn running(&self, principal: &str, id: &SessionId) -> Vec<CommandId> {
         locked(&self.0).get(&(principal.to_owned(), id.clone())).map(|seen| seen.running.clone()).unwrap_or_default()
     }
 
-    /// The session has ended: what somebody has still to be told is kept.
+    /// The session has ended: keeps only cursors with ends that are still to be reported.
     pub(super) fn has_ended(&self, id: &SessionId) {
         locked(&self.0).retain(|(_, of), seen| of != id || !seen.running.is_empty());
     }
 
-    /// The session is no longer kept.
+    /// The session is no longer retained.
     pub(super) fn forget(&self, id: &SessionId) {
         locked(&self.0).retain(|(_, of), _| of != id);
     }

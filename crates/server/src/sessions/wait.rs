@@ -1,4 +1,4 @@
-//! One open wait: what ends it, decided the moment that it is decided.
+//! One open wait and the conditions that end it.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use super::session::Finished;
 use crate::action::{EndedBy, Until, Wait};
 use crate::limits::{GONE_SETTLES, PATTERN_TEXT_MAX, SCREEN_STILL};
 
-/// A caller that waits. Dropping its receiver ends the wait and nothing else.
+/// A waiting caller. Dropping its receiver ends the wait and nothing else.
 pub(crate) struct Waiter {
-    /// Whose end ends it; `None` waits on whatever runs.
+    /// The command whose end ends the wait; `None` for whatever runs.
     pub(crate) command: Option<u32>,
     /// The first byte that counts as new for this caller.
     pub(crate) from: u64,
@@ -24,33 +24,33 @@ pub(crate) struct Waiter {
     input_wanted: bool,
     matcher: Option<Matcher>,
     vanishing: Vec<Vanishing>,
-    /// What a fresh command has painted, where that is looked at: what it was typed as is no part of it.
+    /// The screen of a new command's own output, without its echo, if the wait needs it.
     painted: Option<Screen>,
-    /// A program that has the whole screen and is still has done what it was run or typed at for.
+    /// The wait ends when a full-screen program has left its screen unchanged for a while.
     ends_with_stillness: bool,
     hears_bell: bool,
-    /// Somebody else looks for what ends it.
+    /// Conditions outside of the terminal are polled by another task.
     looks_outside: bool,
-    /// How often the bell had rung when the wait began.
+    /// The bell count when the wait began.
     bells: u64,
-    /// What comes before the command's beginning is an echo of it.
+    /// Output before the command's beginning is its echo.
     awaits_beginning: bool,
     pub(crate) reply: oneshot::Sender<Finished>,
 }
 
-/// Text whose going is waited for.
+/// A pattern that ends the wait once the screen no longer has it.
 struct Vanishing {
     pattern: regex::Regex,
     was_there: bool,
     absent_since: Option<Instant>,
 }
 
-/// A pattern and the clean text that it is matched against.
+/// A pattern and the plain text that it is matched against.
 struct Matcher {
     pattern: regex::Regex,
     transcript: Transcript,
     cols: u16,
-    /// Finished lines, the newest part.
+    /// The newest part of the finished lines.
     text: String,
 }
 
@@ -59,7 +59,7 @@ impl Matcher {
         Self { pattern, transcript: Transcript::new(cols), cols, text: String::new() }
     }
 
-    /// The bytes of an echo and a prompt do not count: the command's own output begins here.
+    /// Discards echo and prompt: the command's own output begins here.
     fn restart(&mut self) {
         self.transcript = Transcript::new(self.cols);
         self.text.clear();
@@ -92,7 +92,7 @@ impl Waiter {
     ) -> Self {
         let now = Instant::now();
         let asks = |what: fn(&Until) -> bool| wait.until.iter().any(what);
-        // Who waits for something gets that, whatever the program asks meanwhile.
+        // A wait for a specific condition does not end because the program wants input.
         let input_wanted =
             wait.input_wanted && wait.pattern.is_none() && wait.until.is_empty() || asks(|u| matches!(u, Until::Input));
         let hears_bell = asks(|u| matches!(u, Until::Bell));
@@ -122,12 +122,12 @@ impl Waiter {
         }
     }
 
-    /// The caller has gone.
+    /// Whether the caller is gone.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.reply.is_closed()
     }
 
-    /// The output of the command begins here.
+    /// The command's output begins at this offset.
     pub(crate) fn output_begins(&mut self, command: u32, at: u64) {
         if self.command == Some(command) {
             (self.from, self.awaits_beginning) = (at, false);
@@ -141,7 +141,7 @@ impl Waiter {
         }
     }
 
-    /// What is printed before the command's beginning does not count.
+    /// Output before the command's beginning does not count.
     pub(crate) fn awaits_beginning(&mut self) {
         self.awaits_beginning = true;
     }
@@ -150,13 +150,13 @@ impl Waiter {
         self.awaits_beginning
     }
 
-    /// What came before this offset is lost, with the command's beginning where that was in it.
+    /// Output before this offset is lost, perhaps including the command's beginning.
     pub(crate) fn goes_on_from(&mut self, offset: u64) {
         self.awaits_beginning = false;
         self.from = self.from.max(offset);
     }
 
-    /// New output, standing at `offset`; gives what matched.
+    /// New output at `offset`; returns the match.
     pub(crate) fn output(&mut self, offset: u64, bytes: &[u8], now: Instant) -> Option<String> {
         self.last_output = now;
         if self.awaits_beginning {
@@ -172,27 +172,27 @@ impl Waiter {
         self.matcher.as_mut().and_then(|m| m.feed(&bytes[skip..]))
     }
 
-    /// The screen of a full-screen program; gives what matched.
+    /// The screen of a full-screen program; returns the match.
     pub(crate) fn screen(&mut self, rows: &str) -> Option<String> {
         self.matcher.as_ref().and_then(|m| m.pattern.find(rows).map(|f| f.as_str().to_owned()))
     }
 
-    /// How often the bell has rung by now; the first word of it is where the wait begins.
+    /// Sets the bell count at which the wait begins.
     pub(crate) fn begin_to_listen(&mut self, bells: u64) {
         self.bells = bells;
     }
 
-    /// Whether a bell that is waited for has rung.
+    /// Whether the awaited bell has rung.
     pub(crate) fn hears(&self, bells: u64) -> bool {
         self.hears_bell && bells > self.bells
     }
 
-    /// Nothing was run or typed for this wait: what is not on the screen has gone already.
+    /// Nothing was run or typed for this wait: text that is not on the screen counts as gone.
     pub(crate) fn count_current_state(&mut self) {
         self.vanishing.iter_mut().for_each(|v| v.was_there = true);
     }
 
-    /// Looks at what the command paints from now on, and not at the whole screen.
+    /// Watches only the output of the command from now on, and not the whole screen.
     pub(crate) fn looks_at_its_command(&mut self, cols: u16, rows: u16) {
         self.painted = (!self.vanishing.is_empty()).then(|| Screen::new(cols, rows));
     }
@@ -201,7 +201,7 @@ impl Waiter {
         !self.vanishing.is_empty() && self.painted.is_none()
     }
 
-    /// What comes and goes between two looks at the screen was there.
+    /// Text that comes and goes between two checks of the screen counts as seen.
     fn notice(&mut self, bytes: &[u8]) {
         if self.vanishing.iter().all(|v| v.was_there) {
             return;
@@ -210,7 +210,7 @@ impl Waiter {
         self.vanishing.iter_mut().for_each(|v| v.was_there |= v.pattern.is_match(&text));
     }
 
-    /// Looks whether the screen still has what is to go.
+    /// Checks whether the awaited text is still on the screen.
     pub(crate) fn look(&mut self, rows: &str, now: Instant) {
         for vanishing in &mut self.vanishing {
             if vanishing.pattern.is_match(rows) {
@@ -221,14 +221,14 @@ impl Waiter {
         }
     }
 
-    /// How many characters its patterns are held against when so many bytes come, or when the screen has so many cells.
+    /// How many characters its patterns match when this many bytes or cells are new.
     pub(crate) fn matching_work(&self, unread: usize, cells: usize) -> usize {
         let of_text = self.matcher.as_ref().map_or(0, |m| m.text.len() + unread);
         let of_screen = if self.matcher.is_some() || !self.vanishing.is_empty() { cells } else { 0 };
         of_text + of_screen + self.vanishing.len() * (unread + cells)
     }
 
-    /// Whether something is waited for at which no command has to run.
+    /// Whether it waits for a condition that needs no running command.
     pub(crate) fn wants_more(&self) -> bool {
         self.matcher.is_some() || self.hears_bell || self.looks_outside || !self.vanishing.is_empty()
     }
@@ -237,17 +237,17 @@ impl Waiter {
         self.matcher.is_some()
     }
 
-    /// Something was run or typed for this wait.
+    /// A command or input was sent for this wait.
     pub(crate) fn end_on_idle_screen(&mut self) {
         self.ends_with_stillness = self.input_wanted;
     }
 
-    /// Until when a screen that was painted last at this time has to stay as it is to end the wait.
+    /// When the wait ends if the screen, last painted at this time, stays unchanged.
     pub(crate) fn still_at(&self, painted_at: Instant) -> Option<Instant> {
         self.ends_with_stillness.then(|| painted_at.max(self.began) + SCREEN_STILL)
     }
 
-    /// What there is to say is not known yet, so the silence has not begun.
+    /// The state is not decided yet, so the quiet time has not begun.
     pub(crate) fn defer_quiet_timer(&mut self, now: Instant) {
         self.last_output = now;
     }
@@ -257,14 +257,14 @@ impl Waiter {
         self.input_wanted
     }
 
-    /// When it has to be looked at again at the latest.
+    /// The next deadline.
     pub(crate) fn next_at(&self) -> Instant {
         let quiet = self.quiet.map(|quiet| self.last_output + quiet);
         let gone = self.vanishing.iter().filter_map(|v| v.absent_since).min().map(|since| since + GONE_SETTLES);
         [quiet, gone].into_iter().flatten().fold(self.deadline, Instant::min)
     }
 
-    /// Whether time ends it, and what had gone by then.
+    /// The result, if a deadline ends it now.
     pub(crate) fn by_time(&self, now: Instant) -> Option<(EndedBy, Option<String>)> {
         let has_gone = |v: &&Vanishing| v.absent_since.is_some_and(|since| now >= since + GONE_SETTLES);
         if let Some(gone) = self.vanishing.iter().find(has_gone) {

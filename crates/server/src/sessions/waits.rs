@@ -1,4 +1,4 @@
-//! Waits for a caller: for the end of a command, a pattern, silence, or something outside the terminal.
+//! Waits for a caller: for the end of a command, a pattern, silence, or a condition outside of the terminal.
 
 use super::commands::past_report;
 use super::external_conditions::{self, ExternalConditions};
@@ -32,14 +32,14 @@ impl Registry {
         let report = self.report(principal, &handle, finished, budget).await?;
         self.has_read(principal, session, report.output.to);
         if has_pattern {
-            // What it matched must not match again.
+            // Output that matched must not match again.
             self.keeps_read_cursors().await;
         }
         Ok(report)
     }
 
-    /// Where the output begins that is new to who waits. For a pattern that is written down before it is waited for: a wait that
-    /// is asked again, of the next server too, begins at the same place.
+    /// The offset where unread output begins for this caller. For a pattern the read cursor is stored before the wait,
+    /// so that a repeated wait, also one at the next server, begins at the same offset.
     async fn waits_from(&self, principal: &Principal, handle: &Handle, has_pattern: bool) -> Result<u64, ActionError> {
         let id = &handle.shared.id;
         let from = match self.read_to(principal, id).await {

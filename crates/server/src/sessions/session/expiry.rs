@@ -1,27 +1,27 @@
-//! When a session has lived long enough: nothing happened in it for its `inactivityTimeout`, or it has reached its `maxAge`.
+//! Ends sessions by age: after `inactivityTimeout` without activity, or at `maxAge`.
 //!
-//! A command that runs is never inactive. A quiet session costs one deadline and no timer besides. The monotonic clock
-//! decides; the wall clock only tells a server that adopts a session how much of its time has passed.
+//! A running command counts as activity. A quiet session costs one deadline and no timer of its own. The monotonic
+//! clock decides; the wall clock only tells a server that adopts a session how much of its time has passed.
 
 use std::time::Duration;
 
 use super::*;
 use crate::action::{Limit, Limits};
 
-/// When it is asked again to end, should its holder not have heard it.
+/// The interval at which termination is requested again, in case the holder did not get the request.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
 
-/// How long a session may live, and how far it is.
+/// The session's time limits and their deadlines.
 #[derive(Debug)]
 pub(super) struct Expiry {
     inactivity: Option<Duration>,
-    /// It has been quiet for long enough then.
+    /// The deadline of the inactivity timeout.
     quiet_at: Option<Instant>,
-    /// It is old enough then.
+    /// The deadline of the maximum age.
     old_at: Option<Instant>,
-    /// Its end was asked for, and will be again then.
+    /// Termination was requested, and is requested again then.
     again_at: Option<Instant>,
-    /// Something ran when it was looked at last.
+    /// A command ran at the last check.
     was_busy: bool,
 }
 
@@ -32,12 +32,12 @@ impl Expiry {
         Self { inactivity, quiet_at: None, old_at, again_at: None, was_busy: false }
     }
 
-    /// Something happened that counts.
+    /// Records activity.
     pub(super) fn touch(&mut self) {
         self.quiet_at = self.inactivity.map(|time| Instant::now() + time);
     }
 
-    /// The session is as it was left at this time, by an earlier server too.
+    /// Sets the time of the last activity, possibly under an earlier server.
     pub(super) fn quiet_since(&mut self, us: u64) {
         self.quiet_at = self.inactivity.map(|time| Instant::now() + time.saturating_sub(since(us)));
     }
@@ -53,12 +53,12 @@ fn since(us: u64) -> Duration {
 }
 
 impl Session {
-    /// Whether somebody may be waiting for what runs, a start-up file included.
+    /// Whether a program runs that a client may wait for, including a start-up file.
     fn is_busy(&self) -> bool {
         self.timeline.current.is_some() || !matches!(self.foreground(), Foreground::Idle | Foreground::Stopped)
     }
 
-    /// Ends the session when its time has come, as if somebody had asked for it, and says why.
+    /// Requests the termination of a session whose deadline has passed, and records the limit.
     pub(super) fn check_expiry(&mut self) {
         if (self.life.inactivity, self.life.old_at, self.life.again_at) == (None, None, None) {
             return;

@@ -1,30 +1,30 @@
-//! Which output is the paint of a full-screen program, and no text.
+//! Tells the output that a full-screen program paints from text.
 
 use std::ops::Range;
 
-/// What is painted on.
+/// The screen that is painted on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Painted {
-    /// The alternate screen, which goes with its program.
+    /// The alternate screen, which disappears with its program.
     Alternate,
-    /// The main one, where the paint stays.
+    /// The main screen, where the paint remains.
     Main {
         /// The process group that paints.
         painter: u32,
     },
 }
 
-/// The stretches of paint in a session's output.
+/// The ranges of painted output in a session.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fullscreen {
-    /// All output from this offset on.
+    /// All output from this offset on is paint.
     now: Option<(u64, Painted)>,
-    /// The newest stretch that is over: every byte but the last ones.
+    /// The newest finished range; its last bytes may not be paint.
     last: Option<(Range<u64>, Painted)>,
 }
 
 impl Fullscreen {
-    /// Output up to `end` was read; `main_from` is where the main screen's paint began, if there is any.
+    /// Output up to `end` was read; `main_from` is where painting on the main screen began, if it did.
     pub(super) fn heard(
         &mut self,
         end: u64,
@@ -47,7 +47,7 @@ impl Fullscreen {
         self.now = Some((from, canvas));
     }
 
-    /// Another group has the terminal: if it was the main screen that was painted, nobody does that any more.
+    /// Another process group has the terminal: painting on the main screen has ended.
     pub(super) fn is_left_to(&mut self, group: u32) -> bool {
         let is_left = matches!(self.now, Some((_, Painted::Main { painter })) if painter != group);
         self.now = self.now.filter(|_| !is_left);
@@ -63,12 +63,12 @@ impl Fullscreen {
         self.now.is_some_and(|(begins, _)| from >= begins)
     }
 
-    /// Where the main screen's paint begins.
+    /// Where the painting on the main screen begins.
     pub(crate) fn main_from(&self) -> Option<u64> {
         self.now.and_then(|(from, canvas)| matches!(canvas, Painted::Main { .. }).then_some(from))
     }
 
-    /// What was painted on at this offset, if that is over.
+    /// The screen that was painted on at this offset, if that range is finished.
     pub(crate) fn was_at(&self, offset: u64) -> Option<Painted> {
         self.last.as_ref().filter(|(range, _)| range.contains(&offset)).map(|(_, canvas)| *canvas)
     }

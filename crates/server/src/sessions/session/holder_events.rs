@@ -1,8 +1,8 @@
-//! What the holder says: how far to read, what the kernel sees, how requests went.
+//! Handles the holder's frames: the tail, the foreground state, and the results of requests.
 
 use super::*;
 
-/// Of errno(3), as the holder says it.
+/// ESRCH of errno(3), as the holder sends it.
 const NO_SUCH_PROCESS: u64 = 3;
 
 impl Session {
@@ -37,7 +37,7 @@ impl Session {
         });
     }
 
-    /// Takes what the holder has said; a frame may speak of the events before it, so those come first.
+    /// Handles received frames; a frame may refer to events before it, so those are read first.
     pub(super) fn handle_frames(&mut self) {
         while !self.has_events
             && let Some(frame) = self.frames.pop_front()
@@ -49,8 +49,8 @@ impl Session {
         }
     }
 
-    /// Reads some of the events up to the tail. The story of before this server is told in the order in which it
-    /// happened, so its output is read between; from then on events are known at once.
+    /// Reads some of the events up to the tail. During replay, events and output are read in the order in which they
+    /// happened; afterwards events are read at once.
     fn read_events(&mut self) {
         let tail = *self.tail.borrow();
         let size = (self.timeline.cols, self.timeline.rows);
@@ -65,7 +65,7 @@ impl Session {
             match self.replay.next(tail.events, at, tail.journal.0) {
                 Ok(Step::Event(event)) => {
                     if is_end(&event) {
-                        // What the kernel said was about what has ended; what it says from now on comes behind this.
+                        // The kernel's state was about the ended command; newer states arrive after this event.
                         self.state = None;
                     }
                     self.timeline.event(&event, &mut news);
@@ -97,7 +97,7 @@ impl Session {
         }
     }
 
-    /// The story of before this server is told when its events and its output are read; until then requests wait.
+    /// Ends the replay once its events and output are read; until then requests wait.
     fn end_replay(&mut self) {
         let is_told =
             !self.has_events && (self.journal_unreadable || self.timeline.scanner.position() >= self.replays_to);
@@ -106,12 +106,13 @@ impl Session {
             for (query, to) in std::mem::take(&mut self.unanswered) {
                 self.on_query(&query, to);
             }
-            // Input and commands are among the events; output is not, but the journal's file knows when it was written.
+            // Input and commands are events with a time; output has none, but the journal file's modification time is
+            // known.
             let written = std::fs::metadata(self.shared.folder.join(journal::JOURNAL_FILE)).and_then(|m| m.modified());
             let written_us = written.map_or(0, micros).min(micros(SystemTime::now()));
             self.last_activity_us = self.timeline.last_us.max(written_us);
             self.life.quiet_since(self.last_activity_us);
-            // On a busy machine the first prompt is there before anybody has connected.
+            // On a busy machine the first prompt may come before the server has connected.
             if self.is_idle() {
                 self.check_shell_image();
             }
@@ -123,7 +124,7 @@ impl Session {
         self.has_events = false;
     }
 
-    /// Says once what cannot be read.
+    /// Records damage once.
     pub(crate) fn is_damaged(&mut self, what: String) {
         if self.timeline.damage.is_none() {
             tracing::error!(session = %self.shared.id, what, "the session's folder is damaged");
@@ -135,7 +136,7 @@ impl Session {
         self.timeline.scanner.position() < self.tail.borrow().journal.0
     }
 
-    /// Reads one chunk of what is there.
+    /// Reads one chunk of what is unread.
     pub(super) fn follow_some(&mut self) {
         if self.has_events {
             self.read_events();
@@ -150,7 +151,7 @@ impl Session {
         }
     }
 
-    /// Scans one chunk; false when nothing of it can be read.
+    /// Scans one chunk; false if it cannot be read.
     fn read_output(&mut self, limit: Offset) -> bool {
         let at = self.timeline.scanner.position();
         let want = usize::try_from(limit.0.saturating_sub(at)).unwrap_or(usize::MAX).min(limits::SCAN_CHUNK);
@@ -160,7 +161,7 @@ impl Session {
             Ok(Read::Bytes(n)) => {
                 let bytes = &buffer[..n];
                 let now_us = micros(SystemTime::now());
-                // The first of these bytes came no earlier, and the last no later.
+                // The first of these bytes came no earlier than the last read, the last no later than now.
                 self.timeline.note_time(at, now_us);
                 self.timeline.note_time(at + n as u64, now_us);
                 if !self.is_replaying {
@@ -176,13 +177,13 @@ impl Session {
             Ok(Read::Gap { to, .. }) => {
                 self.timeline.skip_to(to.0, &mut news);
                 self.screen = None;
-                // The beginnings that were awaited may have been in there.
+                // Command output that the waits expect may have begun in the gap.
                 self.waiters.iter_mut().for_each(|w| w.goes_on_from(to.0));
                 self.on_news(news);
             }
             Ok(Read::End) => {
                 if at < limit.0 {
-                    // The holder has told of what the file has not.
+                    // The holder published a tail beyond the end of the file.
                     self.is_damaged(format!("damaged: the output ends at {at}, and {} bytes were printed", limit.0));
                     self.timeline.skip_to(limit.0, &mut news);
                     self.on_news(news);
@@ -202,7 +203,7 @@ impl Session {
         if at + bytes.len() as u64 > self.heard_at {
             self.editor_since = None;
         }
-        // The kernel's word about the time before this output is out of date; it speaks again when things are quiet.
+        // The kernel's state from before this output is out of date; the holder sends another one when output pauses.
         let now = Instant::now();
         let paints = self.paints();
         if paints || self.paint.is_on() {
@@ -218,7 +219,7 @@ impl Session {
                 self.waiters.iter_mut().for_each(|w| w.output_begins(*id, start));
             }
         }
-        // What stands behind a command's end is a prompt and whatever else comes, and none of its output.
+        // Output after a command's end is a prompt or other text, and none of the command's.
         let end_of = |id: u32| self.timeline.command(id).and_then(|c| c.end.as_ref()).map(|end| end.at);
         let ends: Vec<Option<u64>> = self.waiters.iter().map(|w| w.command.and_then(end_of)).collect();
         let is_painted = paints;
@@ -270,7 +271,7 @@ impl Session {
     pub(super) fn on_prompt(&mut self) {
         (self.is_heuristic, self.was_not_ready) = (!self.shared.spec.attests, false);
         self.check_shell_image();
-        // The kernel's word may be newer than this prompt, which is read only now, and it does not say it again.
+        // The kernel's state may be newer than this prompt, which is read only now, and it is not sent again.
         let is_editing =
             self.timeline.current.is_some() && self.state.is_some_and(|s| s.foreground == wire::Foreground::Editor);
         (self.editor_since, self.reported_at) = (is_editing.then(Instant::now), None);
@@ -278,11 +279,11 @@ impl Session {
             let _ = waiter.send(());
         }
         self.run_pending();
-        // Whoever waits on no command in particular has waited for this.
+        // A wait without a command ends at the prompt.
         self.finish_where(|w| w.command.is_none(), EndedBy::Ended);
     }
 
-    /// Nothing runs, so the shell's process is still the shell that has reported.
+    /// Records the shell's executable: nothing runs, so the process is still the shell that has reported.
     fn check_shell_image(&mut self) {
         if self.image.is_none() && !self.is_replaying && self.shared.spec.attests {
             self.image = sys::process::image(self.timeline.shell_pid);
@@ -299,13 +300,14 @@ impl Session {
         self.finish_where(|w| w.command == Some(id), EndedBy::Ended);
     }
 
-    /// Whether what has ended with this code has left a stopped job: fish and mksh say 0 of it, but the kernel knows.
+    /// Whether a command that ended with this code left a stopped job: fish and mksh report 0 for it, but the kernel
+    /// shows it.
     fn has_stopped_one(&mut self, code: Option<i32>) -> bool {
         let may_have_stopped = std::mem::take(&mut self.may_have_stopped);
         code.is_some_and(is_stop) || may_have_stopped && self.has_stopped_another()
     }
 
-    /// Whether a child of the shell is stopped that was not when this was asked last.
+    /// Whether a child of the shell is stopped that was not at the last check.
     fn has_stopped_another(&mut self) -> bool {
         let all = super::super::processes::tree(self.timeline.holder_pid);
         let stopped = all.iter().filter(|s| s.ppid == self.timeline.shell_pid && s.state == b'T');
@@ -316,7 +318,7 @@ impl Session {
 
     pub(super) fn on_query(&mut self, query: &terminal::Query, to: u64) {
         if self.is_replaying {
-            // Whether it was answered is about to be read.
+            // A later event shows whether it was answered.
             let answered = self.timeline.answered;
             while self.unanswered.front().is_some_and(|(_, to)| *to <= answered) {
                 self.unanswered.pop_front();
@@ -335,26 +337,27 @@ impl Session {
         if !bytes.is_empty() {
             self.timeline.answered = to;
             self.connection.send(&ToHolder::Answer { query: Offset(to), bytes });
-            // Whoever reads waits for this and not for a person.
+            // The program that reads waits for this reply and not for a person.
             (self.state, self.state_pending) = (None, false);
         }
     }
 
     pub(super) fn on_state(&mut self, state: State) {
         self.timeline.answer_heard = self.timeline.answer_heard.max(state.answered.0);
-        // What was seen before it was typed says nothing about after; the holder looks again then.
+        // The holder sends another state after the input; one from before it is out of date.
         let is_answer_on_its_way = self.timeline.answered > self.timeline.answer_heard;
         if self.typing > 0 || is_answer_on_its_way {
             return;
         }
         if self.state.is_some_and(|before| before.group != state.group) {
-            // Whoever reads now was not typed at.
+            // The program that reads now has received no part of a line.
             self.timeline.line_is_begun = false;
         }
         self.state = Some(state);
         self.may_have_stopped |= state.foreground == wire::Foreground::Stopped;
         self.heard_at = self.tail.borrow().journal.0;
-        // Killed, or its connection broke: whoever has the terminal now has painted nothing.
+        // The painting program was killed or disconnected; the process group that has the terminal now has painted
+        // nothing.
         if self.paint.is_left_to(state.group) {
             self.timeline.scanner.end_main_paint();
         }
@@ -365,8 +368,8 @@ impl Session {
         if self.is_heuristic && self.reads_commands() {
             self.run_pending();
         }
-        // A shell whose prompt was never reported has not read our script, or asks something by its editor. One without our
-        // hooks has no key that makes it report: its command ends when it reads.
+        // A shell whose prompt was never reported has not read our script, or asks for input by its editor. A shell
+        // without our hooks has no report key: its command ends when the shell reads again.
         let is_odd = !self.is_heuristic && (self.timeline.current.is_some() || !self.timeline.prompt_seen);
         let editor_has_it = state.foreground == wire::Foreground::Editor && is_odd;
         match ((editor_has_it && !self.timeline.still_inside) || self.has_replaced_itself(state), self.editor_since) {
@@ -379,7 +382,8 @@ impl Session {
         self.state_pending = true;
     }
 
-    /// The shell's process reads the terminal in a way that it does not at its prompt, and is another program by now.
+    /// Whether the shell's process reads the terminal otherwise than at its prompt, because it runs another program by
+    /// now.
     fn has_replaced_itself(&self, state: State) -> bool {
         let is_odd = match state.foreground {
             wire::Foreground::Editor => self.timeline.has_typed_line,
@@ -389,7 +393,8 @@ impl Session {
         is_odd && self.timeline.prompt_seen && !self.is_heuristic && self.is_replaced()
     }
 
-    /// The shell's process reads the terminal, but it is another program by now (`exec` in a start-up file).
+    /// Switches to heuristics if the shell's process reads the terminal but runs another program (`exec` in a start-up
+    /// file).
     pub(super) fn check_foreign_shell(&mut self, state: State) {
         let waits = matches!(state.foreground, wire::Foreground::Editor | wire::Foreground::ShellReads);
         if !waits || self.is_heuristic || self.timeline.current.is_some() && self.timeline.prompt_seen {
@@ -402,7 +407,7 @@ impl Session {
         }
     }
 
-    /// It will never report: what is typed is told by the kernel's state from now on.
+    /// The shell will send no reports: from now on the kernel's state shows when typed commands end.
     pub(super) fn goes_without_hooks(&mut self) {
         self.is_heuristic = true;
         for waiter in self.prompt_waiters.drain(..) {
@@ -420,7 +425,7 @@ impl Session {
                 self.typing = self.typing.saturating_sub(1);
                 self.state = None;
                 if !is_signal && status != Status::Ok {
-                    // Not typed, or not now: nobody will tell a line's end.
+                    // The line was not typed in full, so no report of its end will come.
                     self.timeline.has_typed_line = false;
                 }
                 let value = if is_signal && status == Status::Ok { offered as u64 } else { value };
@@ -436,11 +441,12 @@ impl Session {
                     self.state = None;
                 }
                 if status == Status::NoProcess {
-                    // It will not be recorded.
+                    // The holder does not record this signal.
                     let gone = u32::try_from(value).unwrap_or(0).cast_signed();
                     self.timeline.signals_on_their_way.retain(|sent| sent.target != gone);
                 }
-                // The foreground can be a group of which nobody is left: it is on record, and no fault of ours.
+                // The foreground process group can be empty: the attempt is recorded, and the error is not the
+                // server's.
                 let is_nobody = is_foreground && status == Status::Failed && value == NO_SUCH_PROCESS;
                 let nothing = || Err(ActionError::NothingRuns { session: self.shared.id.clone() });
                 let _ = reply.send(if is_nobody { nothing() } else { self.plain_result(status, value) });
@@ -453,7 +459,7 @@ impl Session {
                 self.enders.push(reply);
                 self.notify_terminators(Ended { killed: value, left });
             }
-            // The editor had gone again, or keys of ours are not read yet: looked at once more if it stays.
+            // The editor lost the terminal again, or the shell has not read our keys yet: retry if the state stays.
             Some(Call::Report) if status != Status::Ok => {
                 self.reported_at = None;
                 self.editor_since = self.editor_since.map(|_| Instant::now());
@@ -514,7 +520,7 @@ impl Session {
         let _ = started.send(result);
     }
 
-    /// Answers those who wait for a command's beginning.
+    /// Answers callers that wait for the beginning of a command.
     pub(super) fn notify_started(&mut self, which: impl Fn(u32) -> bool) {
         for i in (0..self.start_waiters.len()).rev() {
             if which(self.start_waiters[i].0) {
@@ -535,7 +541,7 @@ impl Session {
                 waiter.awaits_beginning();
             }
             waiter.end_on_idle_screen();
-            // One that was asked for again has written something already.
+            // A repeated request may be for a command that has already written output.
             if let Some(waiter) = self.catch_up(waiter) {
                 self.admit(waiter);
             }
@@ -544,7 +550,7 @@ impl Session {
         Started { id, is_history: false, finished }
     }
 
-    /// Opens a wait, unless it is over already.
+    /// Registers a wait, unless it has ended already.
     pub(super) fn admit(&mut self, mut waiter: Waiter) {
         waiter.begin_to_listen(self.timeline.scanner.bells());
         if waiter.watches_screen() {
@@ -562,7 +568,7 @@ impl Session {
         } else if let Some(ended_by) = self.pause().filter(|_| waiter.ends_on_input_wanted()) {
             self.finish(waiter, ended_by, None);
         } else {
-            // What does not end it now may do so when the screen has settled.
+            // A state that does not end the wait now may do so when the screen has settled.
             self.state_pending = true;
             self.waiters.push(waiter);
         }
@@ -585,7 +591,7 @@ impl Session {
                     let (reply, finished) = oneshot::channel();
                     let mut waiter = Waiter::new(wait, command, from, self.timeline.cols, Some(accepted), reply);
                     waiter.end_on_idle_screen();
-                    // Input that was here before may have been answered already.
+                    // A repeated input may already have been answered by the program.
                     if let Some(waiter) = self.catch_up(waiter) {
                         self.admit(waiter);
                     }
@@ -612,22 +618,22 @@ impl Session {
     }
 }
 
-/// Where this offset lies in bytes that begin at another; their length where it is behind them.
+/// The index of this offset in bytes that begin at another offset; their length if it is beyond them.
 fn offset_in(bytes: &[u8], begins: u64, offset: u64) -> usize {
     usize::try_from(offset.saturating_sub(begins)).unwrap_or(usize::MAX).min(bytes.len())
 }
 
-/// The shell has told that something ended.
+/// Whether the shell reported the end of a command or line.
 fn is_end(event: &journal::Event) -> bool {
     matches!(event.record(), Some(journal::Record::Attested { report }) if report.starts_with(b"D"))
 }
 
-/// An exit code by which a shell says that what ran was stopped (`^Z`).
+/// Whether this exit code means that a program was stopped (`^Z`).
 fn is_stop(code: i32) -> bool {
     sys::signal::of_exit_code(code) == Some(sys::signal::TSTP)
 }
 
-/// The caller fills its key in, which is only known by its hash here.
+/// The caller fills in its key, of which only the hash is known here.
 pub(super) fn key_reused() -> ActionError {
     ActionError::KeyReused { key: String::new() }
 }

@@ -1,19 +1,19 @@
-//! A holder that does not answer: it is noticed, whoever asked it is told, and nothing more is sent until it says something.
+//! Detects a holder that does not answer, fails the requests to it, and sends nothing more until it answers again.
 //!
-//! A holder looks at its requests in every turn, also while a command waits for the prompt or a session is being ended. So one
-//! that leaves a question open is asked whether it is there, and is given up when it does not answer that either. What it was
-//! asked it may do later, when it goes on.
+//! A holder serves its requests in every turn, also while a command waits for the prompt or the session is being ended.
+//! A request that stays unanswered is therefore followed by a ping; if the ping stays unanswered too, the request
+//! fails. The holder may still perform the request later.
 
 use super::*;
 
-/// What was asked of the holder, and what it said.
+/// When the holder was last called, pinged and found silent.
 #[derive(Debug, Default)]
 pub(super) struct HolderTimeout {
-    /// Since when it was asked something and has said nothing.
+    /// Since when a call is open without any frame from the holder.
     since: Option<Instant>,
-    /// When it was asked whether it is there.
+    /// When the ping was sent.
     probed: Option<Instant>,
-    /// It does not answer, since then.
+    /// Since when the holder counts as silent.
     silent_since: Option<SystemTime>,
 }
 
@@ -26,7 +26,7 @@ impl HolderTimeout {
         self.since.get_or_insert_with(Instant::now);
     }
 
-    /// When it is to be looked at again.
+    /// When to check next.
     pub(super) fn next_at(&self) -> Option<Instant> {
         if self.is_silent() {
             return None;
@@ -39,7 +39,7 @@ impl HolderTimeout {
 }
 
 impl Session {
-    /// The holder has said something.
+    /// The holder sent a frame.
     pub(super) fn on_holder_answer(&mut self) {
         if self.holder_timeout.silent_since.take().is_some() {
             tracing::info!(session = %self.shared.id, "the holder answers again");
@@ -48,7 +48,7 @@ impl Session {
         self.holder_timeout = HolderTimeout { since, ..HolderTimeout::default() };
     }
 
-    /// Asks the holder whether it is there where it has left something open, and gives it up when it does not say.
+    /// Pings the holder if a call stays open, and fails the calls if the ping stays unanswered.
     pub(super) fn check_holder_timeout(&mut self) {
         if self.calls.is_empty() && self.holder_timeout.probed.is_none() {
             self.holder_timeout.since = None;
@@ -68,7 +68,7 @@ impl Session {
         self.give_up_calls(|| error.clone());
     }
 
-    /// Why nothing can be asked of the holder now.
+    /// The error if the holder cannot be called now.
     pub(super) fn unreachable_reason(&self) -> Option<ActionError> {
         let is_full = self.connection.unsent_bytes() > limits::HOLDER_UNSENT_BYTES_MAX
             || self.calls.len() >= limits::HOLDER_CALLS_MAX;
@@ -83,12 +83,12 @@ impl Session {
         super::super::adoption::does_not_answer(Some((self.timeline.holder_pid, 0)))
     }
 
-    /// What is said of the session while its holder does not answer.
+    /// The session's trouble message while its holder does not answer.
     pub(super) fn silent_trouble(&self) -> Option<String> {
         self.holder_timeout.is_silent().then(|| self.timeout_text())
     }
 
-    /// Puts a question to the holder, or tells at once that it is not one to ask.
+    /// Sends a call to the holder, or fails it at once if the holder cannot be called.
     pub(super) fn call(&mut self, call: Call, frame: impl FnOnce(u32) -> ToHolder) {
         if let Some(why) = self.unreachable_reason() {
             return give_up(call, why);
@@ -105,7 +105,7 @@ impl Session {
         seq
     }
 
-    /// Tells who asks for what only the holder can do that it does not answer.
+    /// Fails a request that needs the holder while the holder cannot be called.
     pub(super) fn refuse(&self, request: Request) -> Option<Request> {
         let Some(why) = self.unreachable_reason() else { return Some(request) };
         match request {
@@ -128,7 +128,7 @@ impl Session {
     }
 }
 
-/// Tells a caller that its question will not be answered.
+/// Fails one call.
 pub(super) fn give_up(call: Call, why: ActionError) {
     match call {
         Call::Run { started, .. } | Call::Line { started, .. } => drop(started.send(Err(why))),

@@ -1,12 +1,12 @@
-//! What the session does when it runs into one of its limits: it says so, and ends what went beyond.
+//! Enforces a session's limits: records each hit, and ends the processes that exceeded the limit.
 //!
 //! ```text
 //! time, CPU or output is used up: INT to the foreground, TERM to what is meant ── grace ──► INT, KILL ── grace ──► the session ends
 //! memory, processes:              the kernel has killed or refused already; it is counted and said
 //! the output's rate:              the holder lets the program wait, and says so
 //! ```
-//! What the limit of a command's time or output means is what that command started; CPU time is everybody's but the
-//! shell's.
+//! A command's time or output limit covers the processes that this command started; the CPU limit covers every process
+//! but the shell.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -18,36 +18,37 @@ use super::super::timeline::Hit;
 use super::*;
 use crate::action::{Limit, Limits};
 
-/// How often a session that may use only so much is looked at while a command runs.
+/// Interval between checks of a session with limits while a command runs.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// The interrupt goes by way of the holder. A child that a TERM ended before it would leave it to the shell at its next prompt,
-/// where it takes the next command's line.
+/// How long only SIGINT, which goes through the holder, is given. A child that SIGTERM ended before the interrupt
+/// arrives would leave it to the shell's next prompt, where it would clear the next command's line.
 const INTERRUPT_ALONE: Duration = Duration::from_millis(50);
 /// Linux counts time for /proc in hundredths of a second on every architecture (USER_HZ).
 const US_PER_TICK: u64 = 10_000;
-/// And while none does: jobs in the background use something too.
+/// The same while no command runs: background jobs use resources, too.
 const LOOK_WHEN_IDLE: Duration = Duration::from_secs(5);
 
-/// A session's limits, and how far it is from them.
+/// A session's limits and their use.
 #[derive(Debug)]
 pub(crate) struct LimitEnforcer {
     limits: Limits,
     group: Option<sys::cgroup::Group>,
-    /// What the group had counted when it was looked at last.
+    /// The cgroup's counters at the last check.
     counts: sys::cgroup::Counts,
-    /// The command that is measured, since when, and where its output began.
+    /// The running command, its start time, and the offset where its output begins.
     command: Option<(u32, Instant, u64)>,
-    /// Microseconds that had been used when the newest command began.
+    /// CPU time in microseconds that was used when the newest command began.
     cpu_from_us: u64,
-    /// How far the ending of what went beyond is, what it is for, and when it goes on.
+    /// The next step against the processes that exceeded a limit, the limit, and the time of the step.
     ending: Option<(Step, Limit, Instant)>,
-    /// What got TERM, and when what is left of it gets KILL, even if its command has ended by then.
+    /// The processes that got SIGTERM, and when the remaining ones get SIGKILL, even if their command has ended by
+    /// then.
     doomed: Option<(HashSet<Identity>, Instant)>,
-    /// What was there when the last command had ended, jobs in the background, and their process groups: they are not the
-    /// next command's.
+    /// Processes and process groups that existed when the last command ended (background jobs): the next command's
+    /// limits do not cover them.
     earlier: HashSet<Identity>,
     earlier_groups: HashSet<u32>,
-    /// What happened before this server came has not been looked at.
+    /// Events from before this server were not taken into account yet.
     is_fresh: bool,
     look_at: Option<Instant>,
 }
@@ -60,10 +61,10 @@ enum Step {
 }
 
 impl LimitEnforcer {
-    /// `None` for a session that nothing has to be looked after.
+    /// `None` for a session without a limit to check here.
     pub(crate) fn of(shared: &Shared) -> Option<Box<Self>> {
         let limits = shared.meta.limits;
-        // What others keep, and what has a clock of its own.
+        // These limits are enforced elsewhere.
         let Limits { open_files, output_rate, inactivity, max_age, .. } = limits;
         let is_watched = limits != Limits { open_files, output_rate, inactivity, max_age, ..Limits::default() };
         let group = super::super::cgroup_plan::group(&shared.spec);
@@ -91,18 +92,19 @@ impl LimitEnforcer {
         [self.look_at, self.deadline(), ending, doom].into_iter().flatten().min()
     }
 
-    /// When the command that runs has run long enough.
+    /// The deadline of the running command.
     fn deadline(&self) -> Option<Instant> {
         let (_, since, _) = self.command?;
         self.limits.command_time.filter(|_| self.ending.is_none()).map(|time| since + time)
     }
 
-    /// What is there now, but for the shell, was there before the next command.
+    /// Records the present processes other than the shell, which existed before the next command.
     fn note_earlier<'a>(&mut self, all: impl Iterator<Item = &'a Stat>) {
         (self.earlier, self.earlier_groups) = all.map(|s| ((s.pid, s.start_ticks), s.pgrp)).unzip();
     }
 
-    /// Whether each of these, parents before children, was there before the command or comes of what was.
+    /// For each process (parents before children): whether it existed before the command, or descends from such a
+    /// process.
     fn are_earlier(&self, all: &[Stat]) -> Vec<bool> {
         let mut spared = HashSet::new();
         let is_earlier = |s: &Stat| {
@@ -119,14 +121,14 @@ impl LimitEnforcer {
 }
 
 impl Session {
-    /// Looks whether a limit was reached, and goes on with ending what went beyond one.
+    /// Checks the limits, and takes the next step against processes that exceeded one.
     pub(super) fn check_limits(&mut self) {
         if self.is_replaying {
             return;
         }
         let current = self.timeline.current;
         if let (Some((id, ..)), None) = (self.limit_enforcer.as_ref().and_then(|s| s.command), current) {
-            // Its end was not attested.
+            // The command ended without an attested end.
             self.end_limits(id);
         }
         let Some(mut limit_enforcer) = self.limit_enforcer.take() else { return };
@@ -136,7 +138,7 @@ impl Session {
         }
         if let Some(id) = current.filter(|id| limit_enforcer.command.is_none_or(|(known, ..)| known != *id)) {
             self.count(&mut limit_enforcer);
-            // A job in the background may be about to be ended, and the new command has nothing to do with it.
+            // The processes being ended may be a background job, with which the new command has nothing to do.
             limit_enforcer.ending = None;
             limit_enforcer.command = Some((id, self.begun_at(id, now), self.timeline.scanner.position()));
             limit_enforcer.look_at = Some(now);
@@ -145,8 +147,8 @@ impl Session {
         if limit_enforcer.look_at.is_some_and(|at| now >= at) {
             self.count(&mut limit_enforcer);
             self.check_cpu(&mut limit_enforcer, now);
-            // Between two of its children only the shell itself can be interrupted. While it has the terminal itself it may
-            // be at its prompt already, where an interrupt would take the next command's line.
+            // Between two of its children, only the shell itself can be interrupted. If the shell has the terminal it
+            // may already be at its prompt, where an interrupt would clear the next command's line.
             let shell = sys::process::stat(self.timeline.shell_pid);
             if limit_enforcer.ending.is_some()
                 && shell.is_some_and(|s| s.foreground_group.is_some_and(|group| group != s.pgrp))
@@ -175,7 +177,8 @@ impl Session {
         self.limit_enforcer = Some(limit_enforcer);
     }
 
-    /// A command has ended: what the kernel did to it belongs to its result, and what is left was there before the next.
+    /// A command has ended: counts the kernel's kills and refusals for it, and records the remaining processes as
+    /// earlier ones.
     pub(super) fn end_limits(&mut self, id: u32) {
         if self.is_replaying {
             return;
@@ -185,7 +188,7 @@ impl Session {
         limit_enforcer.command = Some((id, since, at));
         self.count(&mut limit_enforcer);
         limit_enforcer.command = None;
-        // What was used by a command that was ended for it must not be counted once more.
+        // The CPU time of a command that was ended for it must not be counted again.
         if limit_enforcer.ending.take().is_some() {
             limit_enforcer.cpu_from_us = self.cpu_used(&limit_enforcer);
         }
@@ -193,14 +196,14 @@ impl Session {
         self.limit_enforcer = Some(limit_enforcer);
     }
 
-    /// What happened while no server looked. A group counts from its beginning, and what is on record was told.
+    /// Takes over from an earlier server. A cgroup counts from its creation; the hits on record were published already.
     fn take_over_limits(&mut self, limit_enforcer: &mut LimitEnforcer) {
         let told = |limit| self.timeline.hits.iter().filter(|h| h.limit == limit).map(|h| h.count).sum();
         (limit_enforcer.counts.oom_kills, limit_enforcer.counts.forks_refused) =
             (told(Limit::MemoryMb), told(Limit::Processes));
         let accepted_us = self.timeline.current.and_then(|id| self.timeline.command(id)).map(|c| c.accepted_us);
         let boot_us = micros(SystemTime::now()).saturating_sub(sys::time::since_boot_us());
-        // What started before the command that runs was accepted is not of that command.
+        // A process that started before the running command was accepted does not belong to it.
         let before = accepted_us.map_or(u64::MAX, |us| us.saturating_sub(boot_us) / US_PER_TICK);
         limit_enforcer.note_earlier(self.all_but_the_shell().iter().filter(|s| s.start_ticks < before));
     }
@@ -211,14 +214,14 @@ impl Session {
         all
     }
 
-    /// A command that runs on from the time of an earlier server began then.
+    /// The start time of the command, which may have begun under an earlier server.
     fn begun_at(&self, id: u32, now: Instant) -> Instant {
         let accepted_us = self.timeline.command(id).map_or(0, |c| c.accepted_us);
         let age = Duration::from_micros(micros(SystemTime::now()).saturating_sub(accepted_us));
         now.checked_sub(age).unwrap_or(now)
     }
 
-    /// What the kernel did since it was looked at last.
+    /// Records the kernel's kills and refusals since the last check.
     fn count(&mut self, limit_enforcer: &mut LimitEnforcer) {
         let Some(group) = &limit_enforcer.group else { return };
         let counts = group.counts();
@@ -238,7 +241,7 @@ impl Session {
         }
     }
 
-    /// Microseconds on processors, of all that ever ran in here.
+    /// CPU time in microseconds of all processes that ever ran in the session.
     fn cpu_used(&self, limit_enforcer: &LimitEnforcer) -> u64 {
         let in_group = limit_enforcer.group.as_ref().and_then(|group| group.counts().cpu_us);
         in_group.unwrap_or_else(|| processes::cpu_us(self.timeline.holder_pid))
@@ -246,7 +249,7 @@ impl Session {
 
     fn exceeded(&mut self, limit_enforcer: &mut LimitEnforcer, limit: Limit, now: Instant) {
         let command = limit_enforcer.command.map(|(id, ..)| id);
-        // An earlier server may have told of it and not come to its end.
+        // An earlier server may have recorded the hit without ending the processes.
         let is_told =
             command.is_some() && self.timeline.hits.iter().any(|h| (h.limit, Some(h.command)) == (limit, command));
         if !is_told {
@@ -280,7 +283,7 @@ impl Session {
                     let signo = sys::signal::KILL;
                     self.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms: 0 });
                 } else if limit == Limit::CpuSeconds {
-                    // What was left of it counts from here.
+                    // The remaining processes' CPU time counts from here.
                     limit_enforcer.cpu_from_us = self.cpu_used(limit_enforcer);
                 }
             }
@@ -294,7 +297,8 @@ impl Session {
         }
     }
 
-    /// A command's own limit is for what it started, and not for what ran before it or comes of that.
+    /// The processes that a limit covers: for a command's limit not those that ran before the command, nor their
+    /// children.
     fn those_meant(&self, limit_enforcer: &LimitEnforcer, limit: Limit) -> HashSet<Identity> {
         let all = self.all_but_the_shell();
         let spared = limit_enforcer.are_earlier(&all);
@@ -302,7 +306,7 @@ impl Session {
         all.iter().zip(spared).filter(is_meant).map(|(s, _)| (s.pid, s.start_ticks)).collect()
     }
 
-    /// Those who did not go when they were told to, and their children.
+    /// Kills the processes that survived SIGTERM, and their children.
     fn kill_what_is_left(&self, mut doomed: HashSet<Identity>) {
         let mut pids: HashSet<u32> = HashSet::new();
         for s in self.all_but_the_shell() {
@@ -314,7 +318,7 @@ impl Session {
         signal_all(&doomed, sys::signal::KILL);
     }
 
-    /// A limit was hit: on record with the holder, who outlives this server, and told to those who look on.
+    /// Records a hit with the holder, which outlives this server, and publishes it.
     pub(super) fn hit(&mut self, limit: Limit, command: Option<u32>, times: u64) {
         if times == 0 {
             return;
@@ -322,7 +326,8 @@ impl Session {
         let command = command.unwrap_or(0);
         let count = self.timeline.hits.iter().find(|h| (h.limit, h.command) == (limit, command)).map_or(0, |h| h.count);
         let count = count.saturating_add(times);
-        // What the kernel does again and again to one command is told once, what this server ends is told each time.
+        // Repeated kills and refusals by the kernel for one command are published once; each action of this server is
+        // published.
         let is_news = count == times || !matches!(limit, Limit::MemoryMb | Limit::Processes);
         let hit = Hit { limit, command, at_us: micros(SystemTime::now()), count, is_recorded: false };
         self.timeline.hit(hit);

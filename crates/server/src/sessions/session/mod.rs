@@ -3,8 +3,8 @@
 //! ```text
 //! Creating ──first prompt──► Running ──shell exits or holder gone──► Terminated
 //! ```
-//! It follows its holder's published tail: events first, then bytes, then everybody who waits. Handlers are not async;
-//! frames for the holder go through the link's buffer, answers through oneshots.
+//! It follows the tail that its holder publishes: first events, then bytes, then the waits. Handlers are not async;
+//! frames for the holder go through the connection's buffer, answers through oneshot channels.
 
 mod expiry;
 mod fullscreen;
@@ -53,7 +53,7 @@ use crate::limits;
 use crate::store::Store;
 pub(crate) use fullscreen::{Fullscreen, Painted};
 
-/// What can be asked of a live session.
+/// A request to a live session.
 #[derive(Debug)]
 pub(crate) enum Request {
     Look(oneshot::Sender<Snapshot>),
@@ -63,7 +63,7 @@ pub(crate) enum Request {
         key: Key,
         patience_ms: u32,
         wait: Option<Wait>,
-        /// In the shell that reads there now.
+        /// Whether the command is for the shell nested inside the running command.
         is_inside: bool,
         started: oneshot::Sender<Result<Started, ActionError>>,
     },
@@ -74,7 +74,7 @@ pub(crate) enum Request {
         wait: Option<Wait>,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     },
-    /// Waits for this command, or for the one that runs.
+    /// Waits for this command, or for the running one.
     Wait {
         wait: Wait,
         command: Option<u32>,
@@ -96,13 +96,14 @@ pub(crate) enum Request {
         grace_ms: u32,
         reply: oneshot::Sender<Result<Ended, ActionError>>,
     },
-    /// The screen, for a viewer that goes on from there or for a look; drawn in turns, so that nobody else waits for it.
+    /// The screen, for a viewer that follows from there or for a single snapshot; built in turns, so that no other
+    /// request waits for it.
     Picture(oneshot::Sender<ScreenSnapshot>),
-    /// How far viewers may see, and which markers in it are attested.
+    /// How far viewers may read, and which markers before that are attested.
     ViewerLimit(oneshot::Sender<ViewerLimit>),
-    /// Where the journal was at this time.
+    /// The journal's offset at this time.
     At(SystemTime, oneshot::Sender<u64>),
-    /// Offsets, and when the journal had come that far.
+    /// Offsets, each with the time when the journal had reached it.
     Times(oneshot::Sender<VecDeque<(u64, u64)>>),
     Processes(oneshot::Sender<Vec<ProcessView>>),
     Signals(oneshot::Sender<Vec<SignalView>>),
@@ -110,7 +111,7 @@ pub(crate) enum Request {
 }
 
 impl Request {
-    /// What it waits for, where it waits.
+    /// The wait that is part of the request.
     fn wait(&self) -> Option<&Wait> {
         match self {
             Self::Run { wait, .. } | Self::Input { wait, .. } => wait.as_ref(),
@@ -131,38 +132,38 @@ impl Request {
     }
 }
 
-/// Where a caller learns that its command was accepted.
+/// Tells a caller that its command was accepted.
 type StartReply = oneshot::Sender<Result<Started, ActionError>>;
 
-/// A command that was accepted, and where its wait will answer.
+/// An accepted command, and the channel on which its wait answers.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) id: u32,
-    /// It was accepted long ago, has ended, and only the history knows it.
+    /// It was accepted long ago and has ended; only the history has it.
     pub(crate) is_history: bool,
     pub(crate) finished: Option<oneshot::Receiver<Finished>>,
 }
 
-/// What a viewer needs to know.
+/// The state of a session that a viewer needs.
 #[derive(Debug, Default)]
 pub(crate) struct ViewerLimit {
-    /// Up to where there are whole sequences.
+    /// The end of the last complete control sequence.
     pub(crate) to: u64,
-    /// Viewers may be given bytes up to here.
+    /// Viewers may be sent bytes up to here.
     pub(crate) stream_to: u64,
     /// The ranges of attested markers.
     pub(crate) markers: Vec<(u64, u64)>,
-    /// The shell has gone, and its holder is clearing up.
+    /// The shell has exited, and the holder is ending its descendants.
     pub(crate) has_exited: bool,
 }
 
-/// A screen, and what a viewer that goes on from there has seen with it.
+/// A screen, and the position from which a viewer that shows it continues.
 #[derive(Debug)]
 pub(crate) struct ScreenSnapshot {
     pub(crate) screen: ScreenView,
-    /// Cells.
+    /// Height in cells.
     pub(crate) rows: u16,
-    /// How many events there were before it.
+    /// The number of events before it.
     pub(crate) count: u64,
 }
 
@@ -175,7 +176,7 @@ struct Pending {
     started: StartReply,
 }
 
-/// Input that was taken, and where its wait will answer.
+/// Accepted input, and the channel on which its wait answers.
 #[derive(Debug)]
 pub(crate) struct Typed {
     pub(crate) accepted: usize,
@@ -205,20 +206,20 @@ pub(crate) struct Ended {
 #[derive(Debug, Clone)]
 pub(crate) struct Snapshot {
     pub(crate) view: SessionView,
-    /// The command that was asked about.
+    /// The command that the request was about.
     pub(crate) command: Option<CommandView>,
     pub(crate) paint: Fullscreen,
-    /// The newest command was refused by a shell that was not at its prompt.
+    /// The newest command was refused because the shell was not at its prompt.
     pub(crate) was_not_ready: bool,
-    /// Where nobody's output begins while nothing runs.
+    /// Where background output begins while no command runs.
     pub(crate) background_from: u64,
-    /// Viewers may be given bytes up to here.
+    /// Viewers may be sent bytes up to here.
     pub(crate) shown_to: u64,
-    /// The parent of all its processes.
+    /// The parent of all processes of the session.
     pub(crate) holder_pid: u32,
 }
 
-/// What a holder's answer is for.
+/// A request that the holder has not answered yet.
 #[derive(Debug)]
 enum Call {
     Run {
@@ -233,7 +234,7 @@ enum Call {
         is_signal: bool,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     },
-    /// A command that runs by being typed.
+    /// A command that is typed as a line.
     Line {
         id: u32,
         key: Key,
@@ -250,7 +251,7 @@ enum Call {
 }
 
 impl Call {
-    /// What is waited for once it is answered.
+    /// The wait that begins once the holder has answered.
     fn wait(&self) -> Option<&Wait> {
         match self {
             Self::Run { wait, .. } | Self::Input { wait, .. } | Self::Line { wait, .. } => wait.as_ref(),
@@ -259,7 +260,7 @@ impl Call {
     }
 }
 
-/// Everything that can happen.
+/// Everything that wakes the actor.
 enum Event {
     Asked(Request),
     Everyone,
@@ -268,7 +269,7 @@ enum Event {
     Time,
 }
 
-/// What the registry and the readers share with the actor: positions, never bytes.
+/// The state that the registry and readers share with the actor: positions, never bytes.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) id: SessionId,
@@ -277,50 +278,50 @@ pub(crate) struct Shared {
     pub(crate) spec: Spec,
     pub(crate) reader: Reader,
     pub(crate) store: Arc<Store>,
-    /// What its profile wanted to be run first and that failed, until the next server.
+    /// Start-up commands of the profile that failed; forgotten at the server's restart.
     pub(crate) startup_failed: Mutex<Vec<StartupFailure>>,
-    /// Its actor has panicked, or has lost its holder.
+    /// The actor has panicked or lost its holder.
     pub(crate) faulted: AtomicBool,
-    /// It waits for room on the disk.
+    /// The session waits for disk space.
     pub(crate) stalled: AtomicBool,
 }
 
 impl Shared {
-    /// Its actor has gone before the session's end, and it is about to be taken up again.
+    /// Whether the actor ended before the session did, so that the registry starts another one.
     pub(crate) fn has_faulted(&self) -> bool {
         self.faulted.load(Ordering::Acquire)
     }
 }
 
 pub(crate) struct Session {
-    /// The first field: fields are dropped in their order.
+    /// The first field: fields are dropped in order.
     _alarm: FaultAlarm,
     pub(crate) shared: Arc<Shared>,
     connection: HolderConnection,
-    /// The process behind it.
+    /// The holder's process.
     holder: Option<Identity>,
     replay: ReplayOrder,
-    /// Events up to the tail were not read yet, so the frames that came after it wait.
+    /// Events up to the tail were not read yet, so later frames wait.
     has_events: bool,
     frames: VecDeque<FromHolder>,
     /// Events or output up to the tail were not read yet.
     is_behind: bool,
-    /// What is left up to the tail cannot be read.
+    /// The rest of the output up to the tail cannot be read.
     journal_unreadable: bool,
-    /// What happened before this server is being read. Until then nobody is told anything: half a story would name the
-    /// wrong command as the one that runs.
+    /// Events and output from before this server are being read. Until then no request is answered: a partial replay
+    /// would name the wrong command as the running one.
     is_replaying: bool,
-    /// The end of the output that was there when this server connected.
+    /// The end of the output that existed when this server connected.
     replays_to: u64,
-    /// Questions of programs in there whose answers were not read yet.
+    /// Queries in that output for which no reply was found yet.
     unanswered: VecDeque<(terminal::Query, u64)>,
     pub(crate) timeline: Timeline,
     mailbox: mpsc::Receiver<Request>,
-    /// How far the session may be read; the receivers follow it.
+    /// How far the session may be read; receivers follow it.
     tail: watch::Sender<Tail>,
-    /// What viewers follow.
+    /// The state that viewers follow.
     feed: watch::Sender<Published>,
-    /// Events that are about to be published.
+    /// Events that will be published next.
     notes: Vec<Noted>,
     /// Viewers that wait for the screen.
     pictures: Vec<oneshot::Sender<ScreenSnapshot>>,
@@ -328,58 +329,59 @@ pub(crate) struct Session {
     /// When a full-screen program last painted, left, or did something else than before.
     painted_at: Option<Instant>,
     paint: Fullscreen,
-    /// The newest command was refused by a shell that was not at its prompt.
+    /// The newest command was refused because the shell was not at its prompt.
     was_not_ready: bool,
-    /// The waits have not been told of the state yet.
+    /// The waits have not been checked against the new state yet.
     state_pending: bool,
     /// When the editor was first seen to have the terminal although a command runs.
     editor_since: Option<Instant>,
-    /// How far the output went when the kernel's word was heard last.
+    /// The end of the output when the kernel's state arrived last.
     heard_at: u64,
     reported_at: Option<Instant>,
     marker_missed_at: Option<Instant>,
-    /// Requests to type or to signal that have not been done: what the kernel said before says nothing about after.
+    /// Requests to type or to signal that are not answered: the kernel's state from before them is out of date after
+    /// them.
     typing: usize,
     waiters: Vec<Waiter>,
     matching: pattern_matching::Matching,
     prompt_waiters: Vec<oneshot::Sender<()>>,
     pending: Vec<Pending>,
-    /// The command in a shell inside.
+    /// The command in the nested shell.
     inside: nested_command::NestedShell,
     pending_inside: Vec<nested_command::PendingNested>,
-    /// Callers that wait only until their command's output begins, and until when.
+    /// Callers that wait only until their command's output begins, with their deadlines.
     start_waiters: Vec<(u32, Instant, StartReply)>,
     calls: HashMap<u32, Call>,
-    /// Whether the holder answers them.
+    /// Tracks whether the holder answers calls.
     holder_timeout: holder_timeout::HolderTimeout,
     enders: Vec<oneshot::Sender<Result<Ended, ActionError>>>,
     next_seq: u32,
     screen: Option<(Screen, u64)>,
     is_heuristic: bool,
-    /// The image of the shell that has reported.
+    /// The executable of the shell that has reported.
     image: Option<u64>,
     last_activity_us: u64,
     meter: Meter,
-    /// What it may use, where that is limited.
+    /// The session's limits, if it has any.
     limit_enforcer: Option<Box<limit_enforcement::LimitEnforcer>>,
     life: expiry::Expiry,
-    /// Where those who follow all sessions look.
+    /// The event log that followers of all sessions read.
     pub(crate) event_log: Arc<EventLog>,
-    /// The last command was stopped by `^Z` and its job is still there.
+    /// The last command was stopped by `^Z`, and its job still exists.
     has_stopped_job: bool,
-    /// Something happened that stops programs (C-z, a signal), since the last command ended.
+    /// A key or a signal that stops programs was sent since the last command ended.
     may_have_stopped: bool,
-    /// The shell's children that were stopped when it was looked last.
+    /// The shell's children that were stopped at the last check.
     stopped: Vec<Identity>,
     holder_gone: bool,
-    /// The tail is the size of the files, because the holder publishes none any more.
+    /// The tail is the size of the files, because the holder no longer publishes one.
     is_tail_last: bool,
-    /// Those who wait were told that the shell has gone.
+    /// Waits were ended because the shell has exited.
     exit_told: bool,
     displaced: bool,
-    /// Of the wire, that the holder speaks.
+    /// The version of the wire protocol that the holder speaks.
     protocol: u16,
-    /// The session lives on, and this actor has no word with its holder any more.
+    /// The session continues, but this actor has lost the connection to its holder.
     is_adrift: bool,
 }
 
@@ -459,14 +461,14 @@ impl Session {
         }
     }
 
-    /// Runs until the session is over; gives itself back so that the registry can put it on record.
+    /// Runs until the session is over; returns itself so that the registry can record the end.
     pub(crate) async fn run(mut self: Box<Self>, mut everyone: watch::Receiver<bool>) -> Box<Self> {
         loop {
             sys::fault::stumble("turn");
-            // The wait for a command that was run before begins with what that has written.
+            // A command that was handed over earlier begins its wait with the output it has already written.
             let begins = self.calls.values().map(|call| self.matching_work_of(call.wait())).max().unwrap_or(0);
             self.matches(if self.frames.is_empty() { 0 } else { begins }, Self::handle_frames).await;
-            // One chunk a turn: a flood must not keep a request waiting, nor the other sessions of this thread.
+            // One chunk per turn: a flood must delay neither requests nor the other sessions of this thread.
             if self.is_behind {
                 self.matches(0, Self::follow_some).await;
             }
@@ -492,7 +494,7 @@ impl Session {
                 }
                 Event::Everyone => break,
                 Event::HolderGone => match super::holder_process::connect(&self.shared.folder) {
-                    // Only the connection broke: the session is as alive as before.
+                    // Only the connection broke; the session continues.
                     Ok((stream, _)) => {
                         tracing::warn!(session = %self.shared.id, "the connection to the holder broke; connected again");
                         self.connection = HolderConnection::new(stream);
@@ -525,7 +527,7 @@ impl Session {
             }
         }
         if self.is_adrift {
-            // Whoever asks in this moment asks again; nobody is told that it has ended.
+            // Callers of this moment retry; none is told that the session has ended.
             self.shared.faulted.store(true, Ordering::Release);
             self.give_up_calls(|| ActionError::Restarting);
         }
@@ -533,7 +535,7 @@ impl Session {
         self
     }
 
-    /// Whether the holder has ended, or is about to.
+    /// Whether the holder has ended or is about to.
     async fn holder_ends(&self) -> bool {
         match holder_liveness::look(&self.shared.folder, self.holder) {
             Liveness::Alive(holder) => holder_liveness::ends_within(holder, limits::HOLDER_ENDS).await,
@@ -551,7 +553,7 @@ impl Session {
             request = self.mailbox.recv(), if !is_replaying => request.map_or(Event::Everyone, Event::Asked),
             _ = everyone.changed() => Event::Everyone,
             () = sleep_until(wake) => Event::Time,
-            // Unread output is the least urgent of all: what is asked and what the holder says comes first.
+            // Unread output comes last: requests and the holder's frames are more urgent.
             () = std::future::ready(()), if has_work => Event::Time,
         }
     }
@@ -563,7 +565,7 @@ impl Session {
         let marker = self.marker_missed_at.map(|t| t + limits::MARKER_PATIENCE);
         let start = self.start_waiters.iter().map(|(_, until, _)| *until).min();
         let pending = self.pending.iter().map(|p| p.until).min();
-        // A typed command is looked at again when it is old enough to have begun.
+        // Checked again when the typed command is old enough to have begun.
         let typed = self.typed_command_at();
         let screen = self.screen_settles_at().filter(|_| self.state_pending && !self.has_unread());
         let painted = self.painted_at.filter(|_| self.paints());

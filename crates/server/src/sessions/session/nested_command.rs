@@ -1,36 +1,36 @@
-//! Commands in a shell inside the session's own: typed when something reads there and the caller says that it is a shell.
+//! Commands in a nested shell: typed when a program inside reads a line and the caller says that it is a shell.
 //!
 //! ```text
 //! typed ──mark──► begun ──mark──► completed, `boundary nonce`
 //!   │ 5 s           │ interrupted, and the same program reads again: failed, no exit code is told
 //!   └► failed: not known whether it ran        the shell inside ends: failed, it says with what
 //! ```
-//! While it runs, the command that has started the shell runs too, and is busy with it.
+//! While such a command runs, the command that started the nested shell runs too and counts as busy.
 
 use super::super::nested_shell::NestedCommand;
 use super::typed_commands::{Before, Line};
 use super::*;
 
-/// What is said of a command that was asked for again.
+/// The error of a command that an earlier server typed.
 pub(super) const TYPED_BEFORE: &str = "it was typed before the server was restarted; what became of it is not known";
 
-/// A command that was typed at a shell inside, as far as the actor has to watch it.
+/// The actor's state of a command that was typed into a nested shell.
 #[derive(Debug, Default)]
 pub(super) struct NestedShell {
-    /// When it was typed; the mark of its beginning comes soon after, or never.
+    /// When it was typed; the marker of its beginning comes soon after, or never.
     pub(super) typed_at: Option<Instant>,
-    /// Who read the terminal before, and whether by lines: a shell's editor does not, its `read` does. Of one that an
-    /// earlier server typed that is not known.
+    /// The process that read the terminal before, and whether in canonical mode: a shell's editor does not use it, its
+    /// `read` does. Unknown for a command that an earlier server typed.
     reader: Option<(u32, bool)>,
     /// The foreground was interrupted or stopped since.
     is_interrupted: bool,
-    /// Since when the same program reads again although it was.
+    /// Since when, after an interrupt, the same program reads again.
     reads_since: Option<Instant>,
-    /// When the newest one ended, or what has the terminal was interrupted: its shell may not be at its prompt yet.
+    /// When the newest command ended or the foreground was interrupted: the nested shell may not be at its prompt yet.
     stirred_at: Option<Instant>,
 }
 
-/// A command that waits for the shell inside to be at its prompt again.
+/// A command that waits for the nested shell to be at its prompt again.
 pub(super) struct PendingNested {
     text: String,
     key: Key,
@@ -39,15 +39,15 @@ pub(super) struct PendingNested {
     started: StartReply,
 }
 
-/// Why a command is not typed now.
+/// The reason why a command cannot be typed now.
 enum NestedRefusal {
-    /// What has the terminal may read in a moment.
+    /// The foreground program may read in a moment.
     Soon,
     Never(ActionError),
 }
 
 impl Session {
-    /// Types the command at what reads, or says why not.
+    /// Types the command into the foreground program, or answers why not.
     pub(super) fn ask_run_inside(
         &mut self,
         text: Vec<u8>,
@@ -71,8 +71,8 @@ impl Session {
         self.run_pending_inside();
     }
 
-    /// A server that is gone has typed it, over a holder that keeps no commands; it is not typed again, and nobody knows how
-    /// it ended.
+    /// Records a command that an earlier server typed through a holder that records no commands. It is not typed again,
+    /// and its end is unknown.
     fn was_typed_before(&mut self, key: Key, text: &str, wait: Option<Wait>, started: StartReply) {
         let now_us = micros(SystemTime::now());
         let lost = NestedCommand::new(self.timeline.next_typed_id(now_us));
@@ -85,7 +85,7 @@ impl Session {
         self.hand_out(id, wait, started);
     }
 
-    /// Types what waits for the shell inside, where that reads now.
+    /// Types the waiting commands if the nested shell reads now.
     pub(super) fn run_pending_inside(&mut self) {
         for pending in std::mem::take(&mut self.pending_inside) {
             match self.before(&pending.key) {
@@ -93,7 +93,7 @@ impl Session {
                     self.hand_out(earlier, pending.wait, pending.started);
                     continue;
                 }
-                // The holder answers with the one that it has.
+                // The holder answers with the command that it has under this key.
                 Before::OnItsWay => {
                     self.type_inside(pending);
                     continue;
@@ -112,7 +112,8 @@ impl Session {
         }
     }
 
-    /// Whether something reads that may be a shell; the kernel tells that of other users' programs by their terminal only.
+    /// Whether a program reads that may be a shell; for another user's program the kernel shows only the terminal's
+    /// modes.
     fn reads_inside(&self) -> Result<(), NestedRefusal> {
         if self.timeline.exit.is_some() {
             return Err(NestedRefusal::Never(self.ended_error()));
@@ -125,7 +126,7 @@ impl Session {
                 NestedRefusal::Never(self.busy_error(inside.id))
             });
         }
-        // At its prompt, in the middle of a line that somebody began, or in `read`: it is no shell inside.
+        // The session's own shell reads: at its prompt, in an unfinished line, or in `read`.
         let own_shell_reads = self.is_idle() || self.state.is_some_and(|s| s.group == self.timeline.shell_pid);
         if own_shell_reads && !self.is_heuristic {
             if self.timeline.current.is_some() {
@@ -149,7 +150,7 @@ impl Session {
         Err(if may_read_soon { NestedRefusal::Soon } else { NestedRefusal::Never(self.busy_inside_error()) })
     }
 
-    /// What has the terminal waits for a line, as a shell at its prompt does.
+    /// Whether the foreground program waits for a line, as a shell does at its prompt.
     pub(super) fn may_be_a_shell(&self) -> bool {
         let is_others = |s: State| s.foreground == wire::Foreground::Unknown && (s.echo || !s.canonical);
         match self.foreground() {
@@ -185,24 +186,25 @@ impl Session {
             let reader = self.state.map(|s| (s.pid, s.canonical));
             self.inside = NestedShell { reader, ..NestedShell::default() };
         }
-        // A line editor takes a return for the end of a line, and who reads lines gets one from the kernel.
+        // A line editor takes a carriage return as the end of a line; a program in canonical mode gets a newline from
+        // the kernel.
         let end = if self.state.is_some_and(|s| s.canonical) { '\n' } else { '\r' };
         let bytes = format!("{line}{end}").into_bytes();
         self.type_line(Line { id, key, text, inside: Some(inside), bytes }, wait, started);
     }
 
-    /// Something was typed or signalled that makes a shell throw the rest of its line away.
+    /// Input or a signal was sent that makes a shell discard the rest of its line.
     pub(super) fn check_interrupt(&mut self) {
         self.inside.is_interrupted |= self.timeline.inside.is_some();
         self.inside.stirred_at = Some(Instant::now());
     }
 
-    /// The mark of its end has come.
+    /// The marker of the command's end came.
     pub(super) fn on_inside_end(&mut self, id: u32) {
         let end = self.timeline.command(id).and_then(|c| c.end.as_ref());
         let is_over = end.is_some_and(|end| end.status == CommandStatus::Terminated);
         if self.heard_at < end.map_or(0, |end| end.at) {
-            // It was about the command.
+            // The state was about the ended command.
             self.state = None;
         }
         self.inside = NestedShell { stirred_at: Some(Instant::now()), ..NestedShell::default() };
@@ -211,7 +213,7 @@ impl Session {
         self.finish_where(|w| w.command == Some(id), if is_over { EndedBy::Exited } else { EndedBy::Ended });
     }
 
-    /// Ends it without a mark: its outcome is not known.
+    /// Ends the command without a marker: its outcome is unknown.
     pub(super) fn give_up_inside(&mut self, status: CommandStatus, why: &str) {
         if let Some(id) = self.timeline.give_up_inside(status, why, Boundary::Heuristic, micros(SystemTime::now())) {
             self.judge(id);
@@ -219,7 +221,7 @@ impl Session {
         }
     }
 
-    /// When a command inside is to be looked at again.
+    /// When to check the nested command again.
     pub(super) fn inside_wakes_at(&self) -> Option<Instant> {
         let begins = self.timeline.inside.as_ref().filter(|inside| !inside.has_begun).and(self.inside.typed_at);
         let thrown = self.inside.reads_since.filter(|_| self.timeline.inside.is_some());
@@ -228,7 +230,7 @@ impl Session {
         times.into_iter().flatten().min()
     }
 
-    /// What time does to a command inside.
+    /// The timers of nested commands.
     pub(super) fn check_nested_command(&mut self) {
         let now = Instant::now();
         if !self.pending_inside.is_empty() {
@@ -243,7 +245,8 @@ impl Session {
             }
             return;
         }
-        // The kernel names the same program for a whole connection, which may run what handles an interrupt: that gets time.
+        // Over a connection, the kernel shows the same program all the time, while a handler of the interrupt may run
+        // at the other end: it is given time.
         if !self.seems_thrown_away() {
             self.inside.reads_since = None;
         } else if *self.inside.reads_since.get_or_insert(now) + limits::INSIDE_THROWN <= now {
@@ -253,13 +256,14 @@ impl Session {
         }
     }
 
-    /// Whether what was interrupted is over is decided in a moment.
+    /// Whether the interrupted command's end will be decided in a moment.
     pub(super) fn is_undecided(&self) -> bool {
         let is_unknown = self.timeline.inside.is_some() && self.inside.is_interrupted && self.state.is_none();
         is_unknown || self.seems_thrown_away()
     }
 
-    /// After an interrupt the same program reads in the same way as before the command: its shell, as a rule.
+    /// Whether, after an interrupt, the same program reads in the same mode as before the command: as a rule this is
+    /// the nested shell.
     pub(super) fn seems_thrown_away(&self) -> bool {
         self.timeline.inside.is_some()
             && self.inside.is_interrupted
@@ -268,7 +272,7 @@ impl Session {
             && self.waits_for_a_line()
     }
 
-    /// As a shell does at its prompt.
+    /// Whether the foreground waits for a line, as a shell does at its prompt.
     fn waits_for_a_line(&self) -> bool {
         self.typing == 0 && self.foreground() == Foreground::InputWanted
     }

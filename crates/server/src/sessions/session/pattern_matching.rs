@@ -1,6 +1,6 @@
-//! Patterns of waits against what comes. One pattern may cost a millisecond for each line, and a session has hundreds of waits:
-//! what is long is done where no other task waits for it, and for one session of an owner at a time, so that all of an owner's
-//! patterns together take one processor at most. The session itself falls behind meanwhile, and loses nothing.
+//! Matches the patterns of waits against new output. One pattern may cost a millisecond per line, and a session may
+//! have hundreds of waits. So long work runs off the async threads, for one session of an owner at a time: all patterns
+//! of an owner together use one CPU at most. Meanwhile the session falls behind, and loses nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::block_in_place::block_in_place;
 use crate::limits;
 use crate::sessions::event_log::EventLog;
 
-/// What is known of what a session's patterns cost.
+/// The measured cost of a session's patterns.
 #[derive(Debug)]
 pub(super) struct Matching {
-    /// The owner's turn.
+    /// The owner's permit for long work.
     turn: Arc<Semaphore>,
-    /// What the last turn with a pattern took.
+    /// The duration of the last turn with a pattern.
     took: Duration,
 }
 
@@ -30,7 +30,7 @@ impl Matching {
 }
 
 impl Session {
-    /// Does what holds patterns against text: those of the open waits, and `new` characters' worth of one that begins.
+    /// Runs work that matches patterns: those of the open waits, and `new` characters for a wait that begins.
     pub(super) async fn matches(&mut self, new: usize, work: impl FnOnce(&mut Self)) {
         let characters = self.matching_work() + new;
         if characters == 0 {
@@ -48,7 +48,7 @@ impl Session {
         drop(turn);
     }
 
-    /// How many characters the open waits hold their patterns against in the next turn.
+    /// How many characters the patterns of the open waits match in the next turn.
     fn matching_work(&self) -> usize {
         if self.waiters.is_empty() {
             return 0;
@@ -59,7 +59,7 @@ impl Session {
         self.waiters.iter().map(|w| w.matching_work(unread, cells)).sum()
     }
 
-    /// The same of one that begins: perhaps with everything that was written before.
+    /// The same for a wait that begins, perhaps over all earlier output.
     pub(super) fn matching_work_of(&self, wait: Option<&Wait>) -> usize {
         let Some(wait) = wait else { return 0 };
         let gone = wait.until.iter().filter(|until| matches!(until, Until::Gone(_))).count();

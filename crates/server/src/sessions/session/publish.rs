@@ -1,23 +1,25 @@
-//! What the session tells its viewers: how far they may see, what happened, and the screen from which one goes on.
+//! Publishes the session to its viewers: how far they may read, its events, and the screen from which a viewer
+//! continues.
 //!
-//! Everything is published at the end of a turn; nobody is waited for.
+//! Everything is published at the end of a turn, without waiting for any viewer.
 
 use super::*;
 use crate::action::Happened;
 
-/// Journal bytes that one turn draws while a viewer waits for the screen: more than one turn reads, so that it comes to
-/// an end, and little enough for the others to get their turns.
+/// Journal bytes that are fed to the screen per turn while a viewer waits for it: more than a turn reads, so that it
+/// catches up, and few enough for the other sessions to get their turns.
 const DRAW_CHUNK: u64 = 2 * limits::SCAN_CHUNK as u64;
 
 impl Session {
-    /// Something that viewers are told once they have the output up to `at`. What happened before this server is not.
+    /// Queues an event that viewers get once they have the output up to `at`. Events from before this server are not
+    /// published.
     pub(super) fn note(&mut self, at: u64, event: SessionEvent) {
         if !self.is_replaying {
             self.notes.push(Noted { at, event: Arc::new(event) });
         }
     }
 
-    /// A command has begun. It may have ended in the same turn; that is told where its output ends.
+    /// Publishes a command's beginning. If it ended in the same turn, its end is published at the end of its output.
     pub(super) fn note_start(&mut self, id: u32) {
         if let Some(command) = self.timeline.command(id) {
             let begun = super::super::timeline::Command { end: None, ..command.clone() };
@@ -26,7 +28,7 @@ impl Session {
         }
     }
 
-    /// A command has ended.
+    /// Publishes a command's end.
     pub(super) fn note_end(&mut self, id: u32) {
         if let Some(command) = self.timeline.command(id) {
             let view = views::command_view(&self.shared, command, self.timeline.scanner.position());
@@ -34,7 +36,7 @@ impl Session {
         }
     }
 
-    /// Tells the viewers how things stand. What the kernel said of the foreground before something was typed is not told.
+    /// Publishes the present state. A foreground state from before the newest input is not published.
     pub(super) fn publish(&mut self) {
         if self.is_replaying {
             return;
@@ -48,7 +50,7 @@ impl Session {
         self.feed.send_if_modified(|now| {
             let is_new = is_known && now.foreground != Some(foreground);
             if is_new {
-                // What it is when the first viewer may come is no news.
+                // The first state, before a viewer can connect, is no event.
                 if now.foreground.replace(foreground).is_some() {
                     notes.push(Noted { at: held_from, event: Arc::new(SessionEvent::Foreground(foreground)) });
                 }
@@ -71,7 +73,7 @@ impl Session {
         }
     }
 
-    /// Tells those who follow all sessions what concerns them.
+    /// Publishes the event to the event log of all sessions, if it belongs there.
     fn notify_all(&self, event: &SessionEvent) {
         let what = match event {
             SessionEvent::Started(command) => Happened::Started(command.clone()),
@@ -89,7 +91,7 @@ impl Session {
         self.event_log.notify(&self.shared, what);
     }
 
-    /// Draws some of what came since the screen was looked at last, and gives it to those who wait for it.
+    /// Feeds more output to the screen, and answers the viewers that wait for it once it is up to date.
     pub(super) fn draw_some(&mut self) {
         self.pictures.retain(|reply| !reply.is_closed());
         if self.pictures.is_empty() {
@@ -102,7 +104,7 @@ impl Session {
         if next < to {
             return;
         }
-        // Where the viewers are told to go on is what was published just now: no byte is in both, and none in neither.
+        // Viewers continue at the offset that was just published: no byte is in both, and none in neither.
         for reply in std::mem::take(&mut self.pictures) {
             let (rows, count) = (self.timeline.rows, self.feed.borrow().count);
             let _ = reply.send(ScreenSnapshot { screen: self.screen_view(), rows, count });

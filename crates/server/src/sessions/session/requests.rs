@@ -1,4 +1,4 @@
-//! What is asked of the session: run, type, wait, resize, signal, end.
+//! Handles requests to the session: run, type, wait, resize, signal, end.
 
 use super::super::timeline::Sent;
 use super::typed_commands::Before;
@@ -27,7 +27,7 @@ impl Session {
                 let from = from.unwrap_or_else(|| self.timeline.scanner.position());
                 let command = command.or(self.timeline.newest_running());
                 let known = command.and_then(|id| self.timeline.command(id));
-                // Prompt and echo before a command's beginning are none of its output.
+                // The prompt and the echo before a command's beginning are not part of its output.
                 let from = known.map_or(from, |c| from.max(c.output_from()));
                 let is_about_to_begin = known.is_some_and(super::super::timeline::Command::is_about_to_begin);
                 let mut waiter = Waiter::new(wait, command, from, self.timeline.cols, None, reply);
@@ -85,7 +85,7 @@ impl Session {
         }
     }
 
-    /// A signal as it will be among the events, with who is about to get it.
+    /// The signal as the event log will record it, with the processes that will receive it.
     fn about_to_send(&self, target: Target, signo: i32) -> Sent {
         let all = super::super::processes::tree(self.timeline.holder_pid);
         let foreground = all.iter().find(|s| s.pid == self.timeline.shell_pid).and_then(|s| s.foreground_group);
@@ -103,7 +103,7 @@ impl Session {
         Sent { target, signo, errno: 0, at_us: 0, receivers }
     }
 
-    /// A wait from an earlier position sees what came since; of a command that has ended, what it has written.
+    /// Feeds a wait from an earlier position with the output since then; for an ended command, only up to its end.
     pub(super) fn catch_up(&mut self, mut waiter: Waiter) -> Option<Waiter> {
         let end =
             waiter.command.and_then(|id| self.timeline.command(id)).and_then(|c| c.end.as_ref()).map(|end| end.at);
@@ -111,7 +111,7 @@ impl Session {
         let now = end.map_or(position, |end| end.min(position));
         let mut at = waiter.from;
         while waiter.wants_pattern() && !waiter.is_awaiting_beginning() && !waiter.is_abandoned() && at < now {
-            // In the same pieces as what is read while it comes: there may be much of it.
+            // In chunks, like live output: there may be much of it.
             let slice =
                 super::super::output_text::read(&self.shared.reader, at, now.min(at + limits::SCAN_CHUNK as u64))
                     .ok()?;
@@ -135,7 +135,7 @@ impl Session {
         match self.before(&key) {
             Before::Command(earlier) => return self.hand_out(earlier, wait, started),
             Before::Reused => return drop(started.send(Err(holder_events::key_reused()))),
-            // The holder answers with the one that it has.
+            // The holder answers with the command that it has under this key.
             Before::OnItsWay => return self.run_typed(&text, key, wait, started),
             Before::Nothing => {}
         }
@@ -143,7 +143,7 @@ impl Session {
             return drop(started.send(Err(self.ended_error())));
         }
         if self.timeline.damage.is_some() {
-            // Whether it began, and how it ends, might be told where nothing can be read.
+            // The command's beginning and end might be reported in a part of the journal that cannot be read.
             return drop(started.send(Err(self.not_ready(&self.why_not_ready()))));
         }
         if let Some(inside) = self.timeline.inside.as_ref().map(|inside| inside.id) {
@@ -161,7 +161,7 @@ impl Session {
         self.call(Call::Run { wait, started }, |seq| ToHolder::Run { seq, key, patience_ms, text });
     }
 
-    /// The program itself has the terminal and waits for something: what is typed now is read by nobody else.
+    /// Whether the shell itself has the terminal and waits for input, so that no other program reads what is typed now.
     pub(super) fn reads_commands(&self) -> bool {
         let is_its_turn = |s: State| {
             let waits = matches!(s.foreground, wire::Foreground::Editor | wire::Foreground::ShellReads);
@@ -170,16 +170,16 @@ impl Session {
         self.typing == 0 && self.state.is_some_and(is_its_turn)
     }
 
-    /// The first prompt is there: what waited for it is handed over, one at a time as always.
+    /// The first prompt came: hands over the commands that waited for it, one at a time.
     pub(super) fn run_pending(&mut self) {
-        /// The prompt is there; only its painting is not.
+        /// The shell is at its prompt; only its painting may be unfinished.
         const PATIENCE_MS: u32 = 5_000;
         for Pending { text, key, wait, started, .. } in std::mem::take(&mut self.pending) {
             self.ask_run(text, key, PATIENCE_MS, wait, started);
         }
     }
 
-    /// A start-up file that asks something would keep a command waiting for ever; so would patience without an end.
+    /// Refuses waiting commands if a start-up file asks for input, or after their deadline: they could wait for ever.
     pub(super) fn refuse_pending(&mut self) {
         let asks = matches!(self.foreground(), Foreground::InputWanted | Foreground::PasswordWanted);
         let now = Instant::now();
@@ -194,7 +194,7 @@ impl Session {
         }
     }
 
-    /// Something is on its way to the program: what the kernel said before says nothing about after.
+    /// Input or a signal is on its way: the kernel's state from before is out of date.
     pub(super) fn forget_state(&mut self) {
         self.typing += 1;
         (self.state, self.editor_since, self.timeline.still_inside) = (None, None, false);
@@ -213,7 +213,7 @@ impl Session {
             Err((field, problem)) => return drop(typed.send(Err(ActionError::Invalid { field, problem }))),
         };
         self.may_have_stopped |= bytes.contains(&0x1a);
-        // A key that raises a signal does so even when the program does not read, and costs it no output.
+        // A signal key works even when the program does not read, and costs it no output.
         let signo = match bytes.as_slice() {
             [0x03] => Some(sys::signal::INT),
             [0x1c] => Some(sys::signal::QUIT),
@@ -223,7 +223,7 @@ impl Session {
         let (from, offered) = (self.timeline.scanner.position(), bytes.len());
         let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
         self.forget_state();
-        // C-c, C-\ and C-z, also where they are only bytes, for another machine's terminal.
+        // C-c, C-\ and C-z, also where they are plain bytes for a terminal on another machine.
         if bytes.iter().any(|b| [0x03, 0x1c, 0x1a].contains(b)) {
             self.check_interrupt();
         }
@@ -232,7 +232,8 @@ impl Session {
             let call = Call::Input { key, wait, from, offered, is_signal: true, typed };
             return self.call(call, |seq| ToHolder::Signal { seq, target: Target::Foreground, signo });
         }
-        // Before it is on record: a wait that begins with it is not over at the prompt at which it is typed.
+        // Before the holder records it: a wait that begins with this input must not end at the prompt where it is
+        // typed.
         self.timeline.typed(&bytes);
         self.call(Call::Input { key, wait, from, offered, is_signal: false, typed }, |seq| ToHolder::Input {
             seq,
@@ -244,7 +245,7 @@ impl Session {
     }
 }
 
-/// What a terminal in these modes sends; an error names what asked for something else.
+/// The bytes that a terminal in these modes sends; an error names the field that cannot be sent.
 fn typed_bytes(bytes: InputBytes, modes: terminal::Modes) -> Result<Vec<u8>, (&'static str, String)> {
     const ENDS: &str = "\x1b[201~";
     match bytes {
@@ -258,7 +259,7 @@ fn typed_bytes(bytes: InputBytes, modes: terminal::Modes) -> Result<Vec<u8>, (&'
         }
         InputBytes::Paste { text, enters } => {
             let (before, behind) = if modes.bracketed_paste { ("\x1b[200~", ENDS) } else { ("", "") };
-            // A terminal's own way: a line's end in a paste is Enter's byte.
+            // As terminals do: a line end in a paste becomes Enter's byte.
             let lines = text.replace("\r\n", "\r").replace('\n', "\r");
             Ok([before, &lines, behind, if enters { "\r" } else { "" }].concat().into_bytes())
         }

@@ -1,4 +1,4 @@
-//! What others see of the session: foreground, snapshot, screen, and the words of its refusals.
+//! Views of the session: foreground, snapshot, screen, and the texts of its errors.
 
 use super::*;
 
@@ -29,13 +29,13 @@ impl Session {
         let _ = waiter.reply.send(finished);
     }
 
-    /// Nothing runs: no command of ours, and nothing that somebody typed at the prompt.
+    /// Whether nothing runs: no command of ours, and no line typed at the prompt.
     pub(super) fn is_idle(&self) -> bool {
         let typed_line = self.timeline.has_typed_line || self.foreign_program_runs();
         self.timeline.newest_running().is_none() && self.timeline.prompt_seen && !typed_line
     }
 
-    /// A program has the terminal, or the shell's own `read`, and nobody ran it as a command.
+    /// Whether a program, or the shell's own `read`, has the terminal although no command was handed over.
     pub(super) fn foreign_program_runs(&self) -> bool {
         let has_it = |s: State| {
             let somebody_reads = matches!(s.foreground, wire::Foreground::ShellReads | wire::Foreground::Reads);
@@ -47,7 +47,7 @@ impl Session {
             && self.state.is_some_and(has_it)
     }
 
-    /// The rules of when a question is a question.
+    /// The public foreground state, derived from the kernel's state and the screen.
     pub(crate) fn foreground(&self) -> Foreground {
         if self.is_idle() {
             return if self.has_stopped_job { Foreground::Stopped } else { Foreground::Idle };
@@ -70,42 +70,42 @@ impl Session {
         }
     }
 
-    /// A program paints the whole screen, be it the alternate one.
+    /// Whether a program paints the whole screen, alternate or main.
     pub(super) fn paints(&self) -> bool {
         let scanner = &self.timeline.scanner;
         scanner.modes().alt_screen || scanner.paints_main_from().is_some()
     }
 
-    /// Whether this state is a question.
+    /// Whether this state means that the program wants input.
     fn asks(&self, state: State) -> bool {
         match state.foreground {
             wire::Foreground::Reads | wire::Foreground::ShellReads => true,
-            // Before the first prompt it is not known yet whose the editor is.
+            // Before the first prompt it is not known whether the editor is the shell's prompt.
             wire::Foreground::Editor => {
                 let is_known = self.timeline.prompt_seen || self.is_heuristic;
                 self.timeline.still_inside || self.timeline.current.is_none() && is_known
             }
-            // Many programs watch the terminal without asking anything. One that asks has left its line open, and one
-            // that has taken the whole screen waits for a key.
+            // Many programs poll the terminal without wanting input. One that wants input has left its line unfinished,
+            // and one that has taken the whole screen waits for a key.
             wire::Foreground::Polls => self.timeline.scanner.line_is_open() || self.paints(),
-            // One that wakes up by itself has something else to do, such as to turn a wheel behind its line.
+            // A program that wakes up by a timeout has other work, such as a spinner behind its line.
             wire::Foreground::PollsForATime => self.paints(),
-            // Another user's program (su, sudo): only the terminal's modes are to be seen, and no echo means a secret.
+            // Another user's program (su, sudo): only the terminal's modes are visible, and no echo means a password.
             wire::Foreground::Unknown => state.canonical && !state.echo,
             wire::Foreground::PollsAndListens | wire::Foreground::Busy | wire::Foreground::Stopped => false,
         }
     }
 
-    /// When a program that has the whole screen, or has just left it, may be believed to wait for a key: it also looks
-    /// for keys between two strokes of paint and while it leaves.
+    /// When a full-screen program, or one that has just left full screen, counts as waiting for a key: it also reads
+    /// keys between two paints and while it leaves.
     pub(super) fn screen_settles_at(&self) -> Option<Instant> {
         self.painted_at.map(|at| at + limits::SCREEN_SETTLES)
     }
 
-    /// Why the waits end now that end when the program wants something.
+    /// The result of waits that end on wanted input, if they end now.
     pub(super) fn pause(&self) -> Option<EndedBy> {
         let is_unsettled = self.screen_settles_at().is_some_and(|at| Instant::now() < at);
-        // What reads is the shell inside, which has not read yet what was typed.
+        // The nested shell reads, but has not yet read the typed line.
         let is_unread = self.timeline.inside.as_ref().is_some_and(|inside| !inside.has_begun);
         let is_undecided = is_unread || self.is_undecided();
         if self.typing > 0 || self.editor_since.is_some() || is_unsettled || is_undecided {
@@ -116,7 +116,7 @@ impl Session {
             Foreground::InputWanted | Foreground::PasswordWanted => Some(EndedBy::InputWanted),
             Foreground::Stopped if !is_idle => Some(EndedBy::Stopped),
             Foreground::Fullscreen if self.state.is_some_and(|s| self.asks(s)) => Some(EndedBy::InputWanted),
-            // It reads again, and nobody reports that.
+            // The shell reads again without a report of it.
             Foreground::Idle if self.is_heuristic && !is_idle => Some(EndedBy::InputWanted),
             Foreground::Fullscreen | Foreground::Stopped | Foreground::Idle | Foreground::Running => None,
         }
@@ -155,7 +155,7 @@ impl Session {
         }
     }
 
-    /// Up to where viewers may see.
+    /// The offset up to which viewers may read.
     pub(super) fn shown_to(&self) -> u64 {
         self.timeline.shown_to(micros(SystemTime::now()))
     }
@@ -165,7 +165,7 @@ impl Session {
         self.screen_at(at)
     }
 
-    /// The screen as it was when the journal ended here: parsed when somebody looks, from where the last look ended.
+    /// The screen at this journal offset, fed only on demand, from where the last call ended.
     pub(super) fn screen_at(&mut self, to: u64) -> &mut Screen {
         let (cols, rows) = (self.timeline.cols, self.timeline.rows);
         let first = self.shared.reader.first().unwrap_or_default().0;
@@ -234,7 +234,7 @@ impl Session {
                 "its start-up file waits for input; send some with send_input_to_terminal".to_owned()
             }
             (false, _) => "it is still starting; ask again in a moment".to_owned(),
-            // A prompt of zsh without its editor reads on after an interrupt.
+            // A zsh prompt without its line editor goes on reading after an interrupt.
             (true, _) if self.shared.meta.shell == "zsh" => {
                 "its line editor does not have the terminal; if `unsetopt zle` took it away, type `setopt zle` with \
                  send_input_to_terminal; else send C-c, or reset the session"
@@ -245,7 +245,7 @@ impl Session {
     }
 
     pub(super) fn ended_error(&self) -> ActionError {
-        // The holder knows of the exit before it has recorded it: on a full disk for long.
+        // The holder may know of the exit long before it can record it, on a full disk.
         let unrecorded = if self.holder_gone { "its holder is gone" } else { "the shell has exited" };
         let reason = views::exit_of(&self.timeline).map_or_else(|| unrecorded.to_owned(), |e| e.reason);
         ActionError::Ended { session: self.shared.id.clone(), reason }

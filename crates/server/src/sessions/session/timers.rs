@@ -1,9 +1,9 @@
-//! What time does: waits that are over, a lost hook, a lost marker, the end of a typed command; and the session's end.
+//! Timers: wait deadlines, missing hooks and markers, heuristic command ends; and session exit.
 
 use super::super::timeline::WITHOUT_HOOKS;
 use super::*;
 
-/// What is said of the command that did it.
+/// The error of the command that called `exec`.
 const REPLACED: &str = "exec has put another program in the place of the shell, which is typed at from now on: what runs there has no \
                         exit code, but inside gives one where it is a shell";
 
@@ -33,7 +33,7 @@ impl Session {
             self.editor_since = None;
             self.goes_without_hooks();
         } else if is_suspicious && self.is_replaced() {
-            // No shell of ours any more: a key of ours would be typed into whatever it has become.
+            // The process is no longer our shell: our report key would be input for the program it has become.
             self.editor_since = None;
             let why = if self.is_heuristic { WITHOUT_HOOKS } else { REPLACED };
             self.goes_without_hooks();
@@ -41,7 +41,7 @@ impl Session {
         } else if is_suspicious && self.reported_at.is_none() && !self.keys_are_read() {
             self.editor_since = Some(now);
         } else if is_suspicious && self.shared.spec.speaks_in_band && !self.timeline.scanner.modes().bracketed_paste {
-            // It reads keys for a command of its own: at a prompt, its editor wants what is pasted in brackets.
+            // The shell reads keys for one of its commands: at its prompt, its editor would enable bracketed paste.
             (self.editor_since, self.timeline.still_inside, self.state_pending) = (None, true, true);
         } else if is_suspicious && self.reported_at.is_none() {
             self.reported_at = Some(now);
@@ -68,8 +68,8 @@ impl Session {
         self.check_expiry();
     }
 
-    /// Ends the waits that a new state ends. What a state means depends on what was written before it was told, so
-    /// that is read first.
+    /// Ends the waits that the new foreground state ends. Its meaning depends on the output before it, so that output
+    /// is read first.
     pub(super) fn check_foreground(&mut self) {
         let is_settled = self.screen_settles_at().is_none_or(|at| Instant::now() >= at);
         if self.state_pending && is_settled && !self.has_unread() {
@@ -80,25 +80,25 @@ impl Session {
         }
     }
 
-    /// The shell's process runs another program, or another shell, since `exec`: its command line is not what we started, or
-    /// it is not the program that has reported.
+    /// Whether the shell's process runs another program since `exec`: its command line is not the one we started, or
+    /// its executable is not the one that has reported.
     pub(super) fn is_replaced(&self) -> bool {
         if self.image.is_some_and(|ours| sys::process::image(self.timeline.shell_pid).is_some_and(|now| now != ours)) {
             return true;
         }
         let ours: Vec<_> = self.shared.spec.argv.iter().map(|a| String::from_utf8_lossy(a)).collect();
         let now = sys::process::command_line(self.timeline.shell_pid);
-        // One that has ended has none.
+        // A process that has ended has no command line.
         !now.is_empty() && now != ours.join(" ")
     }
 
-    /// A key that is pressed before the shell has read the ones that hand a command over would end up as that command's
-    /// input.
+    /// Whether the shell has read the keys that handed the command over; a report key pressed before that would become
+    /// the command's input.
     fn keys_are_read(&self) -> bool {
         let Some(command) = self.timeline.current.and_then(|id| self.timeline.command(id)) else {
             return !self.timeline.prompt_seen;
         };
-        // A shell that is typed at was seen to read again, with nothing left to be read.
+        // The kernel showed that a shell without private keys reads again and has nothing left to read.
         if self.takes_lines() {
             return true;
         }
@@ -106,22 +106,22 @@ impl Session {
         command.start.is_some() || std::time::Duration::from_micros(age) > limits::KEYS_READ
     }
 
-    /// The shell has no keys of ours.
+    /// Whether commands are handed over as lines, because the shell has no private keys.
     pub(super) fn takes_lines(&self) -> bool {
         !self.shared.spec.run_line.is_empty()
     }
 
-    /// The report key was pressed and the shell said nothing: its hooks are gone, and so is the exit code.
+    /// The shell did not answer the report key: its hooks are gone, and with them the exit code.
     pub(super) fn on_report_overdue(&mut self) {
         if self.timeline.still_inside {
-            // The shell reported that the command itself uses the line editor.
+            // The shell has reported that the command itself uses the line editor.
             (self.editor_since, self.state_pending) = (None, true);
             return;
         }
         self.editor_since = None;
         let has_begun =
             self.timeline.current.and_then(|id| self.timeline.command(id)).is_some_and(|c| c.start.is_some());
-        // Such a one has said where its output begins, so it can be spoken to; only this end is lost.
+        // Such a shell has reported the beginning of its output, so its hooks work; only this end is lost.
         if !((self.takes_lines() || self.shared.spec.speaks_in_band) && has_begun) {
             self.goes_without_hooks();
         }
@@ -133,7 +133,7 @@ impl Session {
         self.end_heuristically(lost);
     }
 
-    /// When a typed command that seems to have ended is old enough to be believed.
+    /// When a typed command that seems to have ended is old enough for its end to count.
     pub(super) fn typed_command_at(&self) -> Option<Instant> {
         let id = self.timeline.current.filter(|id| *id > super::super::TYPED_IDS_FROM)?;
         let reads_again = self.reads_commands();
@@ -142,7 +142,7 @@ impl Session {
         reads_again.then(|| Instant::now() + limits::TYPED_AGE_MIN.saturating_sub(age))
     }
 
-    /// A typed command ends when the shell reads the terminal again. What was written before that is read first.
+    /// Ends a typed command when the shell reads the terminal again; output from before that is read first.
     pub(super) fn check_typed_command(&mut self) {
         if self.is_heuristic
             && (self.journal_unreadable || !self.has_unread())
@@ -162,21 +162,21 @@ impl Session {
         }
     }
 
-    /// Into the history; what has ended there is found again after this actor has gone.
+    /// Publishes the end and stores the command in the history, which outlives this actor.
     pub(super) fn put_on_record(&mut self, id: u32) {
         self.note_end(id);
         self.put_row(id);
     }
 
-    /// The row alone, also of one that has not ended.
+    /// Stores only the history row, also of a command that has not ended.
     pub(super) fn put_row(&self, id: u32) {
         if let Some(command) = self.timeline.command(id) {
             self.shared.store.put_command(views::history_row(&self.shared.id, command));
         }
     }
 
-    /// The shell has gone; what it left behind is still being ended by the holder. Its last words belong to its last
-    /// command, so this is for when everything up to the tail was read.
+    /// Handles the shell's exit while the holder still ends its descendants. The last output belongs to the last
+    /// command, so this runs only after everything up to the tail is read.
     pub(super) fn check_exit(&mut self) {
         if self.exit_told || self.timeline.exit.is_none() {
             return;
@@ -208,12 +208,13 @@ impl Session {
         self.on_tail(Tail { journal, events: self.replay.events_end().unwrap_or_default() });
     }
 
-    /// Everything that there will be was read.
+    /// All output has been read.
     pub(super) fn on_holder_gone(&mut self) {
         self.holder_gone = true;
         self.check_exit();
         if self.timeline.exit.is_none() {
-            // The holder was killed: the kernel hung the terminal up, and whoever did not mind is swept by the tag.
+            // The holder was killed: the kernel hung the terminal up, and processes that survived this are found by the
+            // session's tag.
             let swept = match holder_liveness::look(&self.shared.folder, self.holder) {
                 Liveness::Dead(dead) => holder_liveness::sweep(&self.shared.id, dead),
                 Liveness::Alive(_) | Liveness::Copy(_) | Liveness::Unknown(_) | Liveness::NeverBegan => 0,
@@ -239,7 +240,7 @@ impl Session {
         self.give_up_calls(|| ended.clone());
     }
 
-    /// Nobody will answer what was asked over the old connection.
+    /// Fails the calls that were sent over the old connection.
     pub(super) fn give_up_calls(&mut self, why: impl Fn() -> ActionError) {
         (self.typing, self.reported_at) = (0, None);
         self.timeline.answer_heard = self.timeline.answered;
@@ -255,12 +256,12 @@ impl Session {
         }
     }
 
-    /// Whether the session lives on without this actor.
+    /// Whether the session continues without this actor.
     pub(crate) fn is_adrift(&self) -> bool {
         self.is_adrift
     }
 
-    /// The process that held it.
+    /// The process of its holder.
     pub(crate) fn holder(&self) -> Option<Identity> {
         self.holder
     }

@@ -1,33 +1,33 @@
-//! Commands that run by being typed: at a program without our hooks, or at a shell inside. The holder puts each on record
-//! before it types it and types it once for its key, so a later server knows it and tells the same of it.
+//! Commands that are typed as lines: into a program without our hooks, or into a nested shell. The holder records each
+//! before it types it, and types it once per idempotency key, so a later server knows the command and reports the same.
 
 use super::super::nested_shell::NestedCommand;
 use super::super::{TYPED_IDS_FROM, judged_end};
 use super::*;
 
-/// A command's line.
+/// The line of a command.
 pub(super) struct Line {
     pub(super) id: u32,
     pub(super) key: Key,
     pub(super) text: String,
-    /// For a shell inside, which tells its end by the marks in the line.
+    /// For a nested shell, which reports the end by the markers in the line.
     pub(super) inside: Option<NestedCommand>,
     pub(super) bytes: Vec<u8>,
 }
 
-/// What is known of the request that came with a key.
+/// The earlier request with the same idempotency key.
 pub(super) enum Before {
     Nothing,
-    /// It is this command.
+    /// This command was accepted for it.
     Command(u32),
-    /// The holder has it, and has not said that it is typed.
+    /// The holder has the request and has not answered yet.
     OnItsWay,
-    /// The key was another request's.
+    /// The key was used for another request.
     Reused,
 }
 
 impl Session {
-    /// Whether the request with this key was here before, also before this server.
+    /// Looks up the request of this key, also one that an earlier server received.
     pub(super) fn before(&self, key: &Key) -> Before {
         let is_same = |other: &Key| wire::is_same_name(key, other);
         if let Some(command) = self.timeline.commands.iter().rev().find(|c| is_same(&c.key)) {
@@ -37,7 +37,7 @@ impl Session {
         if self.calls.values().any(is_on_its_way) { Before::OnItsWay } else { Before::Nothing }
     }
 
-    /// Answers who asked for a command that was accepted, now or earlier.
+    /// Answers the caller of a command that was accepted, now or earlier.
     pub(super) fn hand_out(&mut self, id: u32, wait: Option<Wait>, started: StartReply) {
         if self.timeline.command(id).is_none() && id <= self.timeline.last_id {
             let known = Started { id, is_history: true, finished: None };
@@ -45,7 +45,7 @@ impl Session {
         }
         let begins = self.timeline.command(id).is_some_and(super::super::timeline::Command::is_about_to_begin);
         if wait.is_none() && begins {
-            // The answer names where the output begins, which the shell is about to say.
+            // The answer includes the offset of the output, which the shell is about to report.
             let until = Instant::now() + limits::START_WAIT;
             return self.start_waiters.push((id, until, started));
         }
@@ -53,7 +53,7 @@ impl Session {
         let _ = started.send(Ok(begun));
     }
 
-    /// A shell without our hooks: the line is typed, and its end is what the kernel says.
+    /// Types the command into a shell without our hooks; the kernel's foreground state shows its end.
     pub(super) fn run_typed(&mut self, text: &[u8], key: Key, wait: Option<Wait>, started: StartReply) {
         if let Some(id) = self.timeline.current {
             return drop(started.send(Err(self.busy_error(id))));
@@ -63,16 +63,17 @@ impl Session {
             let why = "it runs without ptyd's hooks, so commands are typed; give one line at a time";
             return drop(started.send(Err(self.not_ready(why))));
         }
-        // An editor takes a return for the end of a line, and a program that reads lines gets one from the kernel.
+        // A line editor takes a carriage return as the end of a line; a program in canonical mode gets a newline from
+        // the kernel.
         let end = if self.state.is_some_and(|s| !s.canonical) { '\r' } else { '\n' };
-        // A key of ours that the shell did not know may have left something in its editor.
+        // A private key that the shell did not know may have left characters in its editor.
         let clear = if end == '\r' && self.shared.spec.attests { "\x15" } else { "" };
         let bytes = format!("{clear}{}{end}", text.trim_end()).into_bytes();
         let id = self.timeline.next_typed_id(micros(SystemTime::now()));
         self.type_line(Line { id, key, text, inside: None, bytes }, wait, started);
     }
 
-    /// Has the holder type a command's line.
+    /// Asks the holder to type a command's line.
     pub(super) fn type_line(&mut self, line: Line, wait: Option<Wait>, started: StartReply) {
         let Line { id, key, text, inside, bytes } = line;
         let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
@@ -84,14 +85,14 @@ impl Session {
             let typed = |seq| ToHolder::Type { seq, key, patience_ms, id, is_inside, nonce, text, line: bytes };
             return self.call(call, typed);
         }
-        // An older holder puts on record only what it types.
+        // An older holder records only the bytes it types.
         let at = self.timeline.scanner.position();
         self.timeline.line_typed((id, key, &text), inside, micros(SystemTime::now()), at);
         self.put_row(id);
         self.call(call, |seq| ToHolder::Input { seq, key, is_secret: false, patience_ms, bytes });
     }
 
-    /// The holder has typed the line, or another one for the same key before, or none.
+    /// The holder's answer: it has typed this line, an earlier one of the same key, or none.
     pub(super) fn on_line_typed(
         &mut self,
         (id, key): (u32, Key),
@@ -132,7 +133,7 @@ impl Session {
                 );
                 return drop(started.send(Err(ActionError::Invalid { field: "command", problem })));
             }
-            // An older holder's.
+            // From an older holder.
             Status::Duplicate => nested_command::TYPED_BEFORE.to_owned(),
             Status::KeyReused => "its idempotency key was used for something else; it was not typed".to_owned(),
             Status::Busy
@@ -154,16 +155,16 @@ impl Session {
         self.hand_out(id, wait, started);
     }
 
-    /// Keeps on record that a command has ended of which the shell said nothing.
+    /// Has the holder record the end of a command that the shell did not report.
     pub(super) fn judge(&mut self, id: u32) {
         let is_hookless = self.is_heuristic && self.shared.spec.attests;
         if let Some(frame) = self.timeline.command(id).and_then(|c| judged_end::to_holder(c, is_hookless)) {
-            // A holder of an earlier version does not know what it means, and answers nobody.
+            // A holder of an earlier version ignores the unknown frame.
             self.connection.send(&frame);
         }
     }
 
-    /// What ran when this server began was typed by one before it.
+    /// Takes over the typed command that an earlier server left running.
     pub(super) fn take_up_typed(&mut self) {
         self.is_heuristic |= self.timeline.is_hookless;
         if self.timeline.inside.as_ref().is_some_and(|inside| !inside.has_begun) {
