@@ -1,8 +1,8 @@
-//! How sessions come to this server: from a holder that was just started, and from those that were there before it.
+//! Adoption: how sessions get their actor in this server, after a start of a holder or after a restart of the server.
 //!
-//! A session that was there before is taken on in the background, and stays a session for as long as its holder lives, whether
-//! that answers or not. Only when its holder is known to have ended, or nobody can be found who holds it, it is put on record
-//! as ended.
+//! Sessions from before this server are adopted in the background. A session counts as live as long as its holder
+//! lives, whether the holder answers or not. It is recorded as ended only once its holder is known to have ended, or no
+//! process can be found that holds it.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -34,32 +34,32 @@ use crate::ids::SessionId;
 use crate::limits;
 use crate::store::{SessionRow, StoreError};
 
-/// How long a holder that was just started may take to greet.
+/// How long a new holder may take to send its Hello.
 const GREETING: Duration = Duration::from_secs(10);
-/// A time that is never over.
+/// A timeout that never expires.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 
-/// A session that is being taken on.
+/// A session that is being adopted.
 struct Adopting {
     id: SessionId,
     folder: PathBuf,
     row: Option<SessionRow>,
     since: Instant,
-    /// Dropped when the session is reachable, ended, or told to be neither.
+    /// Dropped when the session is adopted, ended, or marked as unreachable.
     unsettled: Option<watch::Receiver<()>>,
-    /// The process behind its socket, as far as there was a connection.
+    /// The process behind its socket, if there was a connection.
     met: Option<Identity>,
 }
 
-/// What became of one try.
+/// The result of one attempt.
 enum Tried {
-    /// The session has its actor, or is on record as ended.
+    /// The session has its actor, or is recorded as ended.
     Settled,
-    /// It is worth trying again.
+    /// The attempt is to be repeated.
     Not(Hindrance, String),
 }
 
-/// What an actor reads.
+/// The files that an actor reads.
 struct Opened {
     shared: Arc<Shared>,
     damage: Option<String>,
@@ -67,7 +67,7 @@ struct Opened {
 }
 
 impl Registry {
-    /// Waits for the greeting of a holder that was just started, and gives the session its actor.
+    /// Waits for the Hello of a new holder, and starts the session's actor.
     pub(super) async fn take_on(
         self: &Arc<Self>,
         id: &SessionId,
@@ -88,7 +88,7 @@ impl Registry {
         Ok(Opened { shared: Arc::new(shared), damage, events: ended_session::events(folder)? })
     }
 
-    /// Gives a session its actor.
+    /// Starts the actor of a session.
     fn seat(self: &Arc<Self>, opened: Opened, connection: HolderConnection, early: Vec<FromHolder>) -> Handle {
         let Opened { shared, damage, events } = opened;
         let (mailbox, requests) = mpsc::channel(limits::MAILBOX_MAX);
@@ -121,7 +121,7 @@ impl Registry {
         handle
     }
 
-    /// Begins to take on every session that is there. [`Self::adopted`] waits until it is known of each how it stands.
+    /// Begins to adopt every session with a folder. [`Self::adopted`] waits until each has been examined.
     pub(super) fn adopt_all(self: &Arc<Self>) {
         let rows = self.rows_before();
         self.remove_trials();
@@ -150,7 +150,7 @@ impl Registry {
         });
     }
 
-    /// The sessions that the store knows; none where it cannot tell, and then each is put there again from its folder.
+    /// The sessions in the store; none if it cannot be read, and then each is added again from its folder.
     fn rows_before(&self) -> Vec<SessionRow> {
         let store = self.store();
         let rows = store.sessions().or_else(|e| match e {
@@ -163,11 +163,11 @@ impl Registry {
         })
     }
 
-    /// The sessions that have a folder. A row whose folder was deleted while no server ran is forgotten.
+    /// The sessions that have a folder. A row whose folder was deleted while no server ran is removed.
     fn folders_of(&self, rows: &[SessionRow]) -> Vec<SessionId> {
         let folders = self.folders().unwrap_or_else(|e| {
             tracing::error!(folder = %self.folder().display(), error = %e, "no session is taken on");
-            // Nothing is forgotten of what cannot be looked at.
+            // If the directory cannot be read, no row is removed.
             rows.iter().filter_map(|r| SessionId::parse(&r.id).ok()).collect()
         });
         let there: HashSet<&str> = folders.iter().map(SessionId::as_str).collect();
@@ -175,14 +175,14 @@ impl Registry {
         folders
     }
 
-    /// Waits until it is known of each session that was there before this server how it stands.
+    /// Waits until every session from before this server has been examined.
     pub(super) async fn adopted(&self) {
-        // Nobody who asks is kept waiting by a disk that does not answer.
+        // A disk that hangs must not block the caller for ever.
         let mut settled = self.adoption.subscribe();
         let _ = tokio::time::timeout(2 * limits::ADOPT_PATIENCE, settled.wait_for(|all| *all)).await;
     }
 
-    /// Takes a session on again whose actor has gone before its end.
+    /// Adopts a session again whose actor ended before the session did.
     pub(super) async fn adopt_again(self: Arc<Self>, shared: Arc<Shared>, met: Option<Identity>) {
         let (id, folder) = (shared.id.clone(), shared.folder.clone());
         let adopting =
@@ -208,7 +208,7 @@ impl Registry {
         self.adopt(adopting).await;
     }
 
-    /// Takes a session on that was there before, or puts on record that it has ended; tries until one of both is done.
+    /// Adopts a session, or records its end; retries until one of both succeeds.
     async fn adopt(self: Arc<Self>, mut adopting: Adopting) {
         let mut pause = limits::ADOPT_AGAIN_MIN;
         let mut stopping = self.stopping.subscribe();
@@ -230,7 +230,7 @@ impl Registry {
                     Liveness::Alive(holder) if unreachable_reason == Hindrance::Silent => {
                         holder_liveness::ends_within(holder, pause).await
                     }
-                    // Damage does not heal.
+                    // Damage does not heal, so wait for the holder's end.
                     Liveness::Alive(holder) => holder_liveness::ends_within(holder, FOR_EVER).await,
                     _ => false,
                 }
@@ -281,7 +281,7 @@ impl Registry {
                 Err(_) => {
                     self.mark_as(adopting, Hindrance::Silent, does_not_answer(adopting.met));
                     adopting.unsettled = None;
-                    // It answers when it goes on, or its end ends the connection.
+                    // The Hello comes when the holder continues; its end ends the connection.
                     greeting.await
                 }
             }
@@ -302,7 +302,7 @@ impl Registry {
         let handle = self.seat(opened, connection, early);
         self.check_client(&handle);
         if adopting.row.is_none() {
-            // The history was lost, and the actor keeps the newest commands only.
+            // The store was lost, and the actor has only the newest commands.
             let (manager, id) = (Arc::clone(self), adopting.id.clone());
             let _ = tokio::task::spawn_blocking(move || drop(manager.record(&id))).await;
         }
@@ -310,7 +310,7 @@ impl Registry {
         Tried::Settled
     }
 
-    /// Until it comes back a client of before the restart counts as gone.
+    /// A client from before the restart counts as disconnected until it connects again.
     fn check_client(self: &Arc<Self>, handle: &Handle) {
         let Some(client) = &handle.shared.meta.client else { return };
         if !self.knows_client(client) {
@@ -318,7 +318,7 @@ impl Registry {
         }
     }
 
-    /// Nobody listens: its holder has ended, or not begun to listen, or its socket is gone.
+    /// No process listens on the socket: the holder has ended, does not listen yet, or its socket was removed.
     async fn without_socket(self: &Arc<Self>, adopting: &Adopting, error: &io::Error) -> Tried {
         let liveness = holder_liveness::look(&adopting.folder, adopting.met);
         match liveness {
@@ -340,8 +340,8 @@ impl Registry {
         Tried::Settled
     }
 
-    /// A session that has ended: its story goes on record, and nothing of it stays alive. One that lives, or is about to, is
-    /// left alone.
+    /// Records the end of a session and kills what is left of it. A session that lives, or is about to begin, is left
+    /// alone.
     pub(super) fn bury(&self, id: &SessionId, row_before: Option<SessionRow>, liveness: Liveness) {
         if matches!(liveness, Liveness::Alive(_) | Liveness::NeverBegan) {
             return;
@@ -363,7 +363,7 @@ impl Registry {
             }
         }
         let Some(past) = past else {
-            // Its own words are damaged; that it has ended is known all the same.
+            // Its records are damaged, but its end is known.
             let ended_us = Some(micros(SystemTime::now()));
             return row_before.into_iter().for_each(|row| {
                 self.store().put_session(SessionRow { ended_us: row.ended_us.or(ended_us), ..row });
@@ -373,7 +373,7 @@ impl Registry {
             cgroup_plan::remove(&past.shared.spec);
         }
         if let Some(command) = past.timeline.commands.back() {
-            // It ended with its session.
+            // The command ended with its session.
             self.store().put_command_in_time(views::history_row(id, command));
         }
         self.remember_key(&past.shared.meta, id);
@@ -381,7 +381,7 @@ impl Registry {
         self.store().put_session(row(&past.shared, Some(past.ended_us())));
     }
 
-    /// Puts every command that has ended into the history, from the session's folder.
+    /// Stores every ended command of the session's folder in the history.
     pub(super) fn record(&self, id: &SessionId) -> Option<EndedSession> {
         let put = |command: &_| self.store().put_command_in_time(views::history_row(id, command));
         let past = EndedSession::replay(id, &self.folder().join(id.as_str()), &self.store(), put);
@@ -411,7 +411,7 @@ impl Registry {
     }
 }
 
-/// What is said of a holder that does not answer.
+/// The message about a holder that does not answer.
 pub(super) fn does_not_answer(holder: Option<Identity>) -> String {
     match holder {
         Some((pid, _)) => format!("its holder (process {pid}) does not answer"),
@@ -419,7 +419,7 @@ pub(super) fn does_not_answer(holder: Option<Identity>) -> String {
     }
 }
 
-/// Removes the folder of a session whose holder has not begun, so that none begins there any more.
+/// Removes the folder of a session whose holder has not begun, so that none can begin in it later.
 fn give_up(folder: &Path) -> io::Result<()> {
     match Claim::give_up(folder) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => match Claim::load(folder)? {
@@ -434,15 +434,15 @@ fn give_up(folder: &Path) -> io::Result<()> {
     std::fs::remove_dir_all(folder)
 }
 
-/// Why a holder did not greet.
+/// The reason why a holder sent no Hello.
 enum NoGreeting {
-    /// It says so itself: the step, and the kernel's number.
+    /// The holder reported it: the step, and the errno.
     Refused(u64),
-    /// Its connection ended.
+    /// The connection ended.
     Ended(io::Error),
 }
 
-/// The first frames of a holder, up to its greeting.
+/// The first frames of a holder, up to its Hello.
 async fn greeting(connection: &mut HolderConnection) -> Result<Vec<FromHolder>, NoGreeting> {
     let mut early = Vec::new();
     loop {
@@ -458,13 +458,13 @@ async fn greeting(connection: &mut HolderConnection) -> Result<Vec<FromHolder>, 
     }
 }
 
-/// Waits for the first look at what a running command does, which comes behind the greeting: before it nobody could be told
-/// whether the command wants input.
+/// Waits for the first foreground state of a running command, which follows the Hello: before it, it is unknown whether
+/// the command wants input.
 async fn first_look(connection: &mut HolderConnection, early: &mut Vec<FromHolder>) {
     let runs = early.iter().any(|frame| matches!(frame, FromHolder::Hello(hello) if hello.command != 0));
     let heard = async {
         while runs && !early.iter().any(|frame| matches!(frame, FromHolder::State(_))) {
-            // The actor learns of an end of the connection by itself.
+            // The actor notices the end of the connection itself.
             let Ok(frames) = connection.receive().await else { return };
             early.extend(frames);
         }
@@ -472,13 +472,13 @@ async fn first_look(connection: &mut HolderConnection, early: &mut Vec<FromHolde
     let _ = tokio::time::timeout(limits::FIRST_LOOK, heard).await;
 }
 
-/// The error of a session that could not be started because of this: the machine's want of something, or another.
+/// The error of a session that could not be started: `Exhausted` if the machine lacks a resource, else `Start`.
 pub(super) fn start_error(what: &str, error: &io::Error) -> ActionError {
     let why = format!("{what}: {error}");
     if holder_process::is_passing(error) { ActionError::Exhausted { why } } else { ActionError::Start { why } }
 }
 
-/// The same of an error of which only the words are there.
+/// The same for an error of which only the text is known.
 pub(super) fn start_error_of(why: String) -> ActionError {
     let errno = errno_of(&why).map(io::Error::from_raw_os_error);
     if errno.is_some_and(|e| holder_process::is_passing(&e)) {
@@ -516,7 +516,7 @@ fn start_failure(value: u64) -> (&'static str, i32) {
     (step, i32::try_from(value & 0xffff_ffff).unwrap_or(0))
 }
 
-/// What the holder wrote before it ended, without its name and the folder's.
+/// The last line of the holder's log, without the names of program and folder.
 fn last_words(folder: &Path) -> Option<String> {
     let log = std::fs::read_to_string(folder.join("holder.log")).ok()?;
     let last = log.lines().last().filter(|line| !line.is_empty())?;
@@ -524,7 +524,7 @@ fn last_words(folder: &Path) -> Option<String> {
     Some(last.strip_prefix(own.as_str()).unwrap_or(last).to_owned())
 }
 
-/// The kernel's number in an error's words, as the standard library writes it.
+/// The errno in the text of an `io::Error`.
 fn errno_of(words: &str) -> Option<i32> {
     words.rsplit_once("(os error ")?.1.strip_suffix(')')?.parse().ok()
 }

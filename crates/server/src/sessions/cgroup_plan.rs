@@ -1,6 +1,6 @@
-//! How a session is kept within its limits: by a control group where one can be made, by resource limits otherwise.
+//! Plans how a session's limits are enforced: by a cgroup where possible, by resource limits otherwise.
 //!
-//! A limit that nobody here can keep is refused when the session is asked for, and never just left out.
+//! A limit that cannot be enforced here is refused when the session is requested, never ignored.
 
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -14,13 +14,14 @@ use super::session_metadata::SessionMetadata;
 use crate::action::{ActionError, Keeper, KeptLimit, Limit, Limits};
 use crate::ids::SessionId;
 
-/// Where this server can make groups; looked up when the first session wants one, for most servers never do.
+/// The place where this server can make cgroups; determined when the first session needs one, because most servers
+/// never do.
 fn places() -> &'static Places {
     static PLACES: OnceLock<Places> = OnceLock::new();
     PLACES.get_or_init(Places::find)
 }
 
-/// Refuses what nobody here can keep.
+/// Refuses limits that cannot be enforced here.
 pub(super) fn can_be_kept(limits: &Limits) -> Result<(), ActionError> {
     if limits.processes.is_none() || places().have(Controller::Pids) {
         return Ok(());
@@ -30,7 +31,7 @@ pub(super) fn can_be_kept(limits: &Limits) -> Result<(), ActionError> {
     Err(ActionError::Invalid { field: "limits.processes", problem: problem.to_owned() })
 }
 
-/// Refuses what is beyond what the operator allows.
+/// Refuses limits beyond the operator's maximum.
 pub(super) fn within(limits: Limits, most: &Limits) -> Result<Limits, ActionError> {
     limits.within(most).map_err(|(limit, most)| {
         let problem = format!("must be {most} or less; this server's operator allows no more");
@@ -38,7 +39,7 @@ pub(super) fn within(limits: Limits, most: &Limits) -> Result<Limits, ActionErro
     })
 }
 
-/// Writes into the spec what keeps the session within `limits`.
+/// Writes into the spec how `limits` are enforced.
 pub(super) fn plan(spec: &mut Spec, id: &SessionId, limits: &Limits) -> Result<(), ActionError> {
     (spec.groups, spec.address_space_max) = (Vec::new(), 0);
     spec.open_files_max = limits.open_files.unwrap_or(0);
@@ -56,7 +57,7 @@ pub(super) fn plan(spec: &mut Spec, id: &SessionId, limits: &Limits) -> Result<(
     Ok(())
 }
 
-/// Makes the group that the spec speaks of.
+/// Makes the cgroup named in the spec.
 pub(super) fn make(spec: &Spec, id: &SessionId) -> io::Result<()> {
     if spec.groups.is_empty() {
         return Ok(());
@@ -65,20 +66,20 @@ pub(super) fn make(spec: &Spec, id: &SessionId) -> io::Result<()> {
     places().make(id.as_str(), Bounds { memory: limits.memory, processes: limits.processes }).map(drop)
 }
 
-/// The group of a session that runs, whichever server made it.
+/// The cgroup of a running session, whichever server made it.
 pub(super) fn group(spec: &Spec) -> Option<Group> {
     let doors: Vec<PathBuf> = spec.groups.iter().map(|door| PathBuf::from(std::ffi::OsStr::from_bytes(door))).collect();
     (!doors.is_empty()).then(|| Group::behind(&doors))
 }
 
-/// Gives the group back; one in which something was meant to stay stays.
+/// Removes the cgroup; one whose processes were meant to stay remains.
 pub(super) fn remove(spec: &Spec) {
     if let Some(group) = group(spec) {
         group.remove();
     }
 }
 
-/// What is kept, and by whom.
+/// The limits in force, and what enforces each.
 pub(super) fn kept(spec: &Spec, limits: &Limits) -> Vec<KeptLimit> {
     let keeper = |limit| match limit {
         Limit::Processes => Keeper::ControlGroup,

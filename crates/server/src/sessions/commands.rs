@@ -1,4 +1,4 @@
-//! The commands of a session, live or ended, and the text of one.
+//! The commands of a session, live or ended, and the output of one.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::action::{ActionError, CommandStatus, CommandView, EndedBy, Outcome, R
 use crate::auth::principal::Principal;
 use crate::ids::{CommandId, SessionId};
 
-/// A command of a session, and where what is shown of it ends while it runs.
+/// A command of a session, and where its visible output ends while it runs.
 pub(super) struct Known {
     pub(super) session: SessionView,
     shared: Arc<Shared>,
@@ -36,7 +36,7 @@ impl Registry {
             Found::Unreachable(unreachable) => return Err(unreachable.error()),
             Found::EndedSession(past) => (past.commands(), past.view()),
         };
-        // What has left the actor's memory is in the history; the newest are taken from the source.
+        // Commands that left the actor's memory are in the history; the newest come from the actor.
         let newest: Vec<u32> = recent.iter().map(|c| c.id.0).collect();
         let id = session.as_str().to_owned();
         let (rows, older) = self
@@ -66,7 +66,7 @@ impl Registry {
         Ok(plain_report(view, Some(command), ended_by, output))
     }
 
-    /// A command, wherever it is still known.
+    /// A command from the actor, the records or the history.
     pub(super) async fn known(
         &self,
         principal: &Principal,
@@ -107,7 +107,7 @@ pub(super) fn past_report(past: &EndedSession) -> Report {
     plain_report(past.view(), None, EndedBy::Exited, TextView { from: at, to: at, ..TextView::default() })
 }
 
-/// A command that only the history knows any more: its output's place is not in there.
+/// A command that only the history has; its output is not in there.
 fn from_history(session: &SessionView, row: crate::store::HistoryRow) -> CommandView {
     use crate::action::{Boundary, CommandStatus};
     let status = match row.status.as_str() {
@@ -126,14 +126,14 @@ fn from_history(session: &SessionView, row: crate::store::HistoryRow) -> Command
         signal: row.exit.and_then(sys::signal::of_exit_code),
         pipestatus: Vec::new(),
         limits_hit: Vec::new(),
-        // Nobody but the server that typed it could have told its end.
+        // Only the server that typed it could have judged its end.
         error: (row.status == "running")
             .then(|| "the server was restarted while it ran: its end is not known".to_owned()),
         start_offset: row.start_offset,
         end_offset: Some(row.end_offset),
         output_size: row.end_offset.saturating_sub(row.start_offset),
         cwd: None,
-        // A code of a typed one was told by a mark.
+        // A typed command has an exit code only from a nonce marker.
         boundary: match (row.id > super::TYPED_IDS_FROM, row.exit) {
             (false, _) => Boundary::Attested,
             (true, Some(_)) => Boundary::Nonce,

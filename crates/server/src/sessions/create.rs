@@ -1,4 +1,4 @@
-//! From a wish to a spec: shell, environment, directory, size; and the same again for a reset.
+//! Builds the spec of a new session from a request: shell, environment, directory, size; and again for a reset.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -20,7 +20,7 @@ use crate::limits;
 use crate::profile::StartFiles;
 use crate::shell::Wanted;
 
-/// Variables of the server's or client's own that mean nothing, or something wrong, in a new terminal.
+/// Variables of the server or client that are meaningless or wrong in a new terminal.
 const NOT_INHERITED: [&[u8]; 21] = [
     b"TMUX",
     b"TMUX_PANE",
@@ -29,8 +29,8 @@ const NOT_INHERITED: [&[u8]; 21] = [
     b"COLUMNS",
     b"LINES",
     b"TERMCAP",
-    // What systemd says to a service of its own (systemd.exec(5)): a program that believed it would write to the server's
-    // journal stream, or answer for the server's watchdog.
+    // Variables that systemd sets for a service (systemd.exec(5)): a program that used them would write to the server's
+    // journal stream or answer for the server's watchdog.
     b"INVOCATION_ID",
     b"NOTIFY_SOCKET",
     b"LISTEN_FDS",
@@ -48,17 +48,17 @@ const NOT_INHERITED: [&[u8]; 21] = [
 ];
 
 impl Registry {
-    /// Starts a session, or finds the one that the same request started before; that one may have ended since.
+    /// Starts a session, or returns the one that the same request started earlier, which may have ended since.
     pub(super) async fn create(
         self: &Arc<Self>,
         principal: &Principal,
         request: &Create,
     ) -> Result<SessionView, ActionError> {
-        // Without a key two creations are two sessions; with one, the second must find the first.
+        // Without a key, two requests make two sessions; with one, the second must find the first.
         let mut turn = None;
         if let Some(key) = &request.key {
             turn = Some(self.creating.of(format!("key {:?} {key}", self.owner(principal, request)?)).await);
-            // It may be the key of a session that is just being adopted.
+            // The key may belong to a session that is being adopted.
             self.adopted().await;
             let earlier = locked(&self.keys).get(&(self.owner(principal, request)?, key.clone())).cloned();
             let found = match &earlier {
@@ -79,7 +79,7 @@ impl Registry {
         self.view_of(principal, &handle).await
     }
 
-    /// The answer to a request with a key that was used before.
+    /// The answer to a request whose key was used before.
     async fn again_for(
         &self,
         principal: &Principal,
@@ -96,7 +96,7 @@ impl Registry {
         }
     }
 
-    /// As it is now, although it may end at this moment.
+    /// The present view, even if the session ends at this moment.
     async fn view_of(&self, principal: &Principal, handle: &Handle) -> Result<SessionView, ActionError> {
         match self.live_view(handle).await {
             Err(ActionError::Ended { .. }) => self.show(principal, &handle.shared.id).await,
@@ -104,7 +104,7 @@ impl Registry {
         }
     }
 
-    /// The spec of a new session, looked up where a disk that does not answer keeps nobody else waiting.
+    /// The spec of a new session, built on the blocking pool because of its disk accesses.
     pub(super) async fn spec_of(
         self: &Arc<Self>,
         id: &SessionId,
@@ -123,7 +123,7 @@ impl Registry {
         let (cols, rows) = (request.cols.or(profile.cols), request.rows.or(profile.rows));
         let (cols, rows) = checked_size(cols.or(otherwise.cols), rows.or(otherwise.rows))?;
         let mut env = setting.variables(request)?;
-        // Where a client is, another user may not be let in.
+        // Another user may have no access to the client's directory.
         let at_home = setting.user.as_ref().map(|_| PathBuf::from("~"));
         let cwd = request.cwd.as_ref().or(profile.cwd.as_ref()).or(at_home.as_ref()).or(otherwise.cwd.as_ref());
         let cwd = checked_directory(cwd, get(&env, b"HOME"))?;
@@ -203,7 +203,7 @@ impl Registry {
     }
 }
 
-/// The same session once more, fresh: the original directory, environment and size under a new id.
+/// The spec of the same session for a reset: the original directory, environment and size under a new id.
 pub(super) fn again(old: &Spec, meta: &SessionMetadata, id: &SessionId) -> Result<Spec, ActionError> {
     let tag = format!("{TAG}=");
     let mut spec = old.clone();
@@ -219,13 +219,13 @@ pub(super) fn again(old: &Spec, meta: &SessionMetadata, id: &SessionId) -> Resul
     Ok(spec)
 }
 
-/// A name for what a caller asked for, by which the same request is known again, also by a later version: its own words
-/// only, for what a connection adds may differ after a restart.
+/// A hash that identifies the request, also in a later version. It covers only the caller's own fields: a connection's
+/// additions may differ after a restart.
 fn asked_for(request: &Create) -> u64 {
     fnv(&super::idempotency::created(request))
 }
 
-/// What the names of variables begin with that are ours: those of a server's settings, and those that our scripts are told.
+/// The prefix of our own variables: the server's settings, and those for our scripts.
 pub(super) const RESERVED: &str = "PTYD_";
 
 pub(super) fn base_environment(request: &Create) -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -253,7 +253,7 @@ pub(super) fn set(env: &mut Vec<(Vec<u8>, Vec<u8>)>, name: &[u8], value: &[u8]) 
     }
 }
 
-/// `PWD` where it names another directory than that of the session: the client's own.
+/// Sets `PWD` if it names another directory than the session's, for example the client's own.
 fn set_directory(env: &mut Vec<(Vec<u8>, Vec<u8>)>, cwd: &Path) {
     use std::os::unix::fs::MetadataExt;
     let which = |path: &Path| std::fs::metadata(path).map(|m| (m.dev(), m.ino())).ok();
@@ -290,7 +290,6 @@ fn checked_name(name: Option<&str>) -> Result<Option<String>, ActionError> {
     Ok(Some(name.to_owned()))
 }
 
-/// The terminal's size, checked.
 pub(super) fn checked_size(cols: Option<u16>, rows: Option<u16>) -> Result<(u16, u16), ActionError> {
     let (cols, rows) = (cols.unwrap_or(limits::COLS_DEFAULT), rows.unwrap_or(limits::ROWS_DEFAULT));
     for (field, value, max) in [("cols", cols, limits::COLS_MAX), ("rows", rows, limits::ROWS_MAX)] {
@@ -301,7 +300,7 @@ pub(super) fn checked_size(cols: Option<u16>, rows: Option<u16>) -> Result<(u16,
     Ok((cols, rows))
 }
 
-/// `~` is the home of the session, which may be another one than the server's.
+/// Expands `~` to the session's home, which may differ from the server's.
 pub(super) fn from_home(path: &Path, home: Option<&[u8]>) -> PathBuf {
     match (path.strip_prefix("~"), home) {
         (Ok(rest), Some(home)) => Path::new(OsStr::from_bytes(home)).join(rest),

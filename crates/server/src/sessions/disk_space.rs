@@ -1,4 +1,4 @@
-//! Room on the disk: which sessions wait for it, how much there is, and what an operator is told of it.
+//! Disk space: the sessions that wait for it, how much is free, and the messages to the operator.
 
 use std::sync::atomic::Ordering;
 
@@ -6,7 +6,7 @@ use super::registry::Registry;
 use super::session::Session;
 
 impl Session {
-    /// Says once that the session waits for room on the disk, and once that it goes on.
+    /// Logs once that the session waits for disk space, and once that it continues.
     pub(super) fn note_room(&self) {
         let (id, trouble) = (&self.shared.id, &self.timeline.trouble);
         if self.shared.stalled.swap(trouble.is_some(), Ordering::AcqRel) == trouble.is_some() {
@@ -23,12 +23,12 @@ impl Session {
 }
 
 impl Registry {
-    /// How many sessions wait for room on the disk.
+    /// The number of sessions that wait for disk space.
     pub(super) fn stalled(&self) -> usize {
         self.handles().iter().filter(|handle| handle.shared.stalled.load(Ordering::Acquire)).count()
     }
 
-    /// Why the server does less than it should, if that is so.
+    /// The reason why the server is degraded, if it is.
     pub(crate) fn trouble(&self) -> Option<String> {
         let stalled = match self.stalled() {
             0 => None,
@@ -40,7 +40,7 @@ impl Registry {
         (!all.is_empty()).then(|| format!("{}; docs/operations.md says what helps", all.join("; ")))
     }
 
-    /// The room on the disk for those who are not root, and all that the disk has. It waits for the disk.
+    /// The disk space free for users other than root, and the size of the disk. Blocks on the disk.
     pub(crate) fn room(&self) -> Option<(u64, u64)> {
         let disk = rustix::fs::statvfs(self.folder()).ok()?;
         Some((disk.f_bavail.saturating_mul(disk.f_frsize), disk.f_blocks.saturating_mul(disk.f_frsize)))

@@ -1,4 +1,4 @@
-//! Sessions that have ended: read from their folders when somebody asks, the same story as when they lived.
+//! Ended sessions: replayed from their folders on request, with the same timeline as while they lived.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -20,22 +20,21 @@ use crate::ids::SessionId;
 use crate::limits::{COLS_DEFAULT, ROWS_DEFAULT, SCAN_CHUNK};
 use crate::store::Store;
 
-/// An ended session.
 #[derive(Debug)]
 pub(crate) struct EndedSession {
     pub(crate) shared: Arc<Shared>,
     pub(crate) timeline: Timeline,
-    /// It has not ended: this is what is on disk of a session with which this server has no word.
+    /// Set if the session has not ended: then this is the on-disk state of an unreachable session.
     pub(crate) unreachable: Option<Arc<Unreachable>>,
 }
 
 impl EndedSession {
-    /// Replays a folder. Reads everything, so it is done on a thread that may block.
+    /// Replays a folder. Reads everything, so it belongs on a thread that may block.
     pub(crate) fn load(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io::Result<Self> {
         Self::replay(id, folder, store, |_| {})
     }
 
-    /// The same, and each command is shown when it has ended: only the newest stay in memory.
+    /// The same; calls `ended` for each ended command, because only the newest stay in memory.
     pub(crate) fn replay(
         id: &SessionId,
         folder: &Path,
@@ -55,7 +54,8 @@ impl EndedSession {
         Ok(past)
     }
 
-    /// What is on disk of a session that lives. What this server fails to read is not read again: then only the bytes are there.
+    /// The on-disk state of a live session. If this server failed to read it, it is not replayed again, and only its
+    /// bytes are available.
     pub(crate) fn of_unreachable(unreachable: &Arc<Unreachable>, store: &Arc<Store>) -> std::io::Result<Self> {
         let (id, folder) = (&unreachable.id, &unreachable.folder);
         let past = match unreachable.unreachable_reason {
@@ -73,7 +73,7 @@ impl EndedSession {
         Ok(Self { unreachable: Some(Arc::clone(unreachable)), ..past })
     }
 
-    /// The story as far as it is on disk, without an end that is not told there.
+    /// The timeline as far as it is on disk, without an end that is not recorded.
     fn read(
         id: &SessionId,
         folder: &Path,
@@ -110,7 +110,7 @@ impl EndedSession {
             match shared.reader.read(Offset(at), to, &mut buffer)? {
                 Read::Bytes(n) => timeline.bytes(&buffer[..n], &mut news),
                 Read::Gap { to, .. } => timeline.skip_to(to.0, &mut news),
-                // What is not there holds up no event.
+                // Missing output does not hold up events.
                 Read::End => at = u64::MAX,
             }
             at = at.max(timeline.scanner.position());
@@ -127,7 +127,7 @@ impl EndedSession {
             });
         }
         timeline.damage = damage;
-        // Whoever lost its marker at the very end has ended all the same.
+        // A command whose marker is missing at the very end has ended all the same.
         for id in timeline.ends_without_marker() {
             timeline.expire(id, timeline.scanner.position(), &mut news);
         }
@@ -155,25 +155,25 @@ impl EndedSession {
         views::command_views(&self.shared, &self.timeline)
     }
 
-    /// When it ended. Where damaged records tell no time, no earlier than its output was written last: retention removes what
-    /// ended long ago.
+    /// When the session ended. If damaged records have no time, the last write of its output: retention removes
+    /// sessions that ended long ago.
     pub(crate) fn ended_us(&self) -> u64 {
         let written = std::fs::metadata(self.shared.folder.join(journal::JOURNAL_FILE)).and_then(|m| m.modified());
         self.timeline.exit.map_or_else(|| self.timeline.last_us.max(written.map_or(0, micros)), |(_, _, us)| us)
     }
 }
 
-/// What is said of a file of a session that is not what was written.
+/// The message about a damaged file of a session.
 fn damaged(file: &str, why: &std::io::Error) -> String {
     format!("damaged: {file} cannot be read ({why}); what it holds is not known")
 }
 
-/// The file could be read and is not what was written, or is gone from the session's folder.
+/// Whether the file is readable but damaged, or is gone from the session's folder.
 fn is_damage(e: &std::io::Error) -> bool {
     matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::NotFound)
 }
 
-/// The events of a session; none where their header is damaged, of which [`open`] tells.
+/// The events of a session; `None` if their header is damaged, which [`open`] reports.
 pub(crate) fn events(folder: &Path) -> std::io::Result<Option<EventsReader>> {
     match EventsReader::open(folder) {
         Err(e) if is_damage(&e) => Ok(None),
@@ -181,11 +181,11 @@ pub(crate) fn events(folder: &Path) -> std::io::Result<Option<EventsReader>> {
     }
 }
 
-/// Opens what all that speak of a session share, and says what of it is damaged. What cannot be read of the spec is taken
-/// from the store: a session whose owner is not known is an admin's to see.
+/// Opens the shared state of a session, and returns what is damaged. Missing parts of the spec come from the store; a
+/// session whose owner is unknown is visible to admins only.
 pub(crate) fn open(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io::Result<(Shared, Option<String>)> {
     let mut damage = None;
-    // First: what has no journal is no session, and nothing more is looked up for it.
+    // The journal first: a folder without one is no session.
     let reader = match Reader::open(folder) {
         Err(e) if is_damage(&e) => {
             damage = Some(damaged("events", &e));

@@ -1,7 +1,7 @@
-//! What a session's shell finds when it starts: its profile, its variables, its user; and how that is shown later.
+//! The start environment of a session's shell (profile, variables, user) and its view.
 //!
-//! What a request says itself goes before its profile, the profile before what its client brings along, and that before the
-//! server's own.
+//! A request's own fields take precedence over its profile, the profile over the client's context, and that over the
+//! server's environment.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -21,21 +21,21 @@ use crate::ids::SessionId;
 use crate::limits;
 use crate::profile::{self, Profile, StartFiles};
 
-/// Variables that name places and services of the one who started the server, where the shell is another user's.
+/// Variables of the server's user (places and services) that do not apply to another user's shell.
 const NOT_OF_ANOTHER_USER: [&[u8]; 5] = [b"MAIL", b"DBUS_SESSION_BUS_ADDRESS", b"SSH_AUTH_SOCK", b"ZDOTDIR", b"OLDPWD"];
 
-/// The profile of a session to be, and whose shell it is.
+/// The profile of a new session, and its shell's user.
 #[derive(Debug, Default)]
 pub(super) struct Setting {
     /// The profile's name, if one applies.
     pub(super) name: Option<String>,
     pub(super) profile: Profile,
-    /// Another user than the server's own.
+    /// The user, if it is not the server's own.
     pub(super) user: Option<User>,
 }
 
 impl Registry {
-    /// The profile that a wish names, else the one for all that name none.
+    /// The requested profile, or else the default one.
     pub(super) fn setting(&self, request: &Create) -> Result<Setting, ActionError> {
         let unreadable = |why: String| start_error_of(format!("the configuration file: {why}"));
         let file = self.config_file.as_deref().map(ConfigFile::read).transpose().map_err(unreadable)?;
@@ -53,8 +53,8 @@ impl Registry {
         Ok(Setting { name: Some(name.to_owned()), profile, user })
     }
 
-    /// The first prompt, and then the profile's own commands, before anybody else is told of the session. A client that goes
-    /// away meanwhile does not keep the session from being made ready.
+    /// Waits for the first prompt and runs the profile's start-up commands before the session is announced. It
+    /// completes even if the client goes away meanwhile.
     pub(super) async fn begin(self: &Arc<Self>, principal: &Principal, handle: &Handle) {
         self.first_prompt(handle).await;
         if handle.shared.meta.startup.is_empty() {
@@ -96,7 +96,7 @@ impl Registry {
         }
     }
 
-    /// What the shell of a session was started with.
+    /// The environment with which the shell of a session was started.
     pub(super) async fn environment(
         &self,
         principal: &Principal,
@@ -112,7 +112,7 @@ impl Registry {
             let at = entry.iter().position(|b| *b == b'=')?;
             let (name, value) = (entry.get(..at)?.to_vec(), entry.get(at + 1..)?);
             let value = session_metadata::shown_value(&String::from_utf8_lossy(&name), value);
-            // What only our scripts are told and take away again.
+            // Variables that only our scripts get and remove again.
             let is_own = name.starts_with(RESERVED.as_bytes()) && name != TAG.as_bytes();
             (!is_own).then_some((name, value))
         };
@@ -129,7 +129,7 @@ impl Registry {
 }
 
 impl Setting {
-    /// Every variable but those that the shell itself and the session's tag need.
+    /// All variables except those of the shell itself and the session's tag.
     pub(super) fn variables(&self, request: &Create) -> Result<Variables, ActionError> {
         let profile = &self.profile;
         let mut env = base_environment(request);
@@ -181,7 +181,7 @@ impl Setting {
     }
 }
 
-/// `None` where the server runs as that user anyway.
+/// `None` if the server runs as that user.
 fn another_user(profile: &str, name: &str) -> Result<Option<User>, ActionError> {
     let wrong = |problem: String| invalid(format!("{profile}: user: {problem}"));
     let user = sys::user::named(name).map_err(|e| wrong(format!("{name} cannot be looked up: {e}")))?;

@@ -1,7 +1,7 @@
-//! What happens in all sessions, newest last: a bounded ring that those who look after many sessions follow.
+//! The event log of all sessions, newest last: a bounded ring that followers of many sessions read.
 //!
-//! Nobody is waited for and nothing is queued for anybody: a reader has a place, and is told when what it should have
-//! read next is no longer there. Places are this server's; one of another server is such a gap, too.
+//! The ring waits for no reader and queues nothing for any. A reader has a position, and is told if the events behind
+//! it are gone. Positions belong to this server; one of another server is such a gap, too.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -18,21 +18,20 @@ use crate::limits::{EVENTS_OF_ALL_KEPT, EVENTS_READ_MAX, FOLLOWERS_PER_PRINCIPAL
 use crate::metrics::Metrics;
 use crate::per_principal::PerPrincipal;
 
-/// The ring.
 #[derive(Debug)]
 pub(crate) struct EventLog {
-    /// Which server this is, so that a place in an earlier one's is known as such.
+    /// Identifies this server, so that a position from an earlier one is recognised.
     server: u32,
     ring: Mutex<VecDeque<Arc<Happening>>>,
-    /// How many there have been.
+    /// The number of events so far.
     count: watch::Sender<u64>,
-    /// Counts it all, and what else is to be counted in a session.
+    /// Counts events, and other things in sessions.
     pub(crate) metrics: Arc<Metrics>,
-    /// The places of those who follow.
+    /// The permits of followers.
     followers: PerPrincipal<Semaphore>,
-    /// Whose turn it is among the sessions of one owner that match costly patterns.
+    /// The permits for costly pattern matching: one session of an owner at a time.
     pub(crate) matching: PerPrincipal<Semaphore>,
-    /// Somebody is to make room on the disk.
+    /// Notified when a session waits for disk space.
     pub(super) stalled: Notify,
 }
 
@@ -53,7 +52,7 @@ impl Default for EventLog {
 }
 
 impl EventLog {
-    /// Something happened in a session.
+    /// Appends an event of a session.
     pub(crate) fn notify(&self, shared: &Shared, what: Happened) {
         self.metrics.happened(&what);
         self.add(shared.id.clone(), shared.meta.owner.clone(), shared.meta.name.clone(), what);
@@ -69,20 +68,20 @@ impl EventLog {
         self.count.send_replace(number);
     }
 
-    /// What comes behind a place, as far as this caller may see it; without a place only where it would begin.
+    /// The events behind a position that this caller may see; without a position, only the present end.
     pub(crate) fn since(&self, principal: &Principal, place: Option<EventPlace>) -> EventsView {
         let ring = locked(&self.ring);
         let count = *self.count.borrow();
         let first = ring.front().map_or(count + 1, |h| h.number);
         let (from, is_gap) = match place {
             None => (count, false),
-            // Behind what there is, it is no place that was ever given.
+            // A position beyond the end was never given out.
             Some(place) if place.server != self.server || place.number > count => (first - 1, true),
             Some(place) if place.number + 1 < first => (first - 1, true),
             Some(place) => (place.number, false),
         };
         let visible = |h: &&Arc<Happening>| principal.is_admin() || h.owner == principal.name;
-        // Numbers have no gaps, so nobody looks for its place.
+        // Numbers have no gaps, so the index follows from the number.
         let read = usize::try_from((from + 1).saturating_sub(first)).unwrap_or(usize::MAX).min(ring.len());
         let new = ring.range(read..);
         let events: Vec<_> = new.filter(visible).take(EVENTS_READ_MAX).cloned().collect();
@@ -90,7 +89,7 @@ impl EventLog {
         EventsView { events, is_gap, next: EventPlace { server: self.server, number }, follower: None }
     }
 
-    /// A place among those who follow, for as long as it is held.
+    /// A permit to follow, for as long as it is held.
     fn follower(&self, principal: &Principal) -> Result<Arc<OwnedSemaphorePermit>, ActionError> {
         let places = self.followers.of(&principal.name, || Semaphore::new(FOLLOWERS_PER_PRINCIPAL_MAX));
         Ok(Arc::new(places.try_acquire_owned().map_err(|_| ActionError::Limit {
@@ -100,25 +99,25 @@ impl EventLog {
         })?))
     }
 
-    /// Waits until something has happened behind this place.
+    /// Waits until there is an event behind this position.
     pub(crate) async fn moved(&self, place: EventPlace) {
         let mut count = self.count.subscribe();
-        // The sender lives as long as this.
+        // The sender lives as long as `self`.
         let _ = count.wait_for(|count| *count > place.number).await;
     }
 }
 
 impl Registry {
-    /// Waits until the server stops: for those who tell of what happens, and have no request open that would hear of it.
+    /// Waits until the server stops: for tasks that publish events without an open request.
     pub(crate) fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut stopping = self.stopping.subscribe();
         async move {
-            // Its manager goes with the server, too.
+            // The registry goes with the server.
             let _ = stopping.wait_for(|is| *is).await;
         }
     }
 
-    /// What happened behind a place; waits for something that the caller may see.
+    /// The events behind a position; waits for one that the caller may see.
     pub(super) async fn events(&self, principal: &Principal, read: ReadEvents) -> Result<EventsView, ActionError> {
         let until = tokio::time::Instant::now() + read.wait;
         let mut stopping = self.stopping.subscribe();

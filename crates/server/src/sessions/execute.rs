@@ -1,4 +1,4 @@
-//! Runs a command for a caller: hands it to the session and waits for what ends the wait.
+//! Executes a command for a caller: hands it to the session and waits.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::auth::principal::Principal;
 use crate::ids::CommandId;
 use crate::limits;
 
-/// How long a command waits for the prompt when its caller waits for nothing.
+/// How long a command waits for the prompt if its caller does not wait.
 const PATIENCE_WITHOUT_WAIT: Duration = Duration::from_secs(5);
 
 impl Registry {
@@ -58,7 +58,7 @@ impl Registry {
         Ok(report)
     }
 
-    /// How it stands after what was done. What has ended its session already is told from the records and is no refusal.
+    /// The session after the action. If the action has ended the session, its records answer, and that is no error.
     pub(super) async fn after(
         &self,
         principal: &Principal,
@@ -77,7 +77,7 @@ impl Registry {
         }
     }
 
-    /// A key that has started a session is used up for everything else: that is another request.
+    /// Refuses a key that has started a session: any other request with it is a different one.
     pub(super) async fn not_a_creates(&self, principal: &Principal, key: Option<&str>) -> Result<(), ActionError> {
         let Some(key) = key else { return Ok(()) };
         let Some(session) = locked(&self.keys).get(&(principal.name.clone(), key.to_owned())).cloned() else {
@@ -85,7 +85,7 @@ impl Registry {
         };
         match self.find(principal, &session).await {
             Ok(_) => Err(ActionError::KeyReused { key: key.to_owned() }),
-            // Somebody else's keys are none of this caller's business.
+            // Another principal's keys do not concern this caller.
             Err(_) => Ok(()),
         }
     }

@@ -1,5 +1,5 @@
-//! The line by which a shell evaluates a command of ours, as its editor shows it: nobody typed it, so nobody is shown it.
-//! Where it stands, viewers, screens and recordings show the command as it was given.
+//! Hides the line that our integration puts into the shell's editor to run a command; viewers, screens and recordings
+//! show the command instead.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,28 +8,28 @@ use std::sync::{Arc, LazyLock};
 use memchr::memmem;
 use regex::bytes::Regex;
 
-/// What the scripts in shell-integration/ hand to the editor, and what is typed at shells without one of ours, a command's
-/// id and nonce in the place of `{}`; a longer one that contains a shorter one stands before it.
+/// The lines that the scripts in shell-integration/ put into the editor, or that are typed at shells without our
+/// editor, with `{}` for a command's id and nonce; a longer line that contains a shorter one comes first.
 const LINES: [&str; 7] = [
     "{ __ptyd_begin && :; } 2>/dev/null; \\builtin eval -- \"$__ptyd_text\"; __ptyd_finish && :",
     "\\builtin eval -- \"$__ptyd_text\"; __ptyd_finish && :",
     "{ \\builtin \\eval \"${__ptyd_text:__ptyd_begin()}\"; } always { \\__ptyd_cut; }; \\__ptyd_finish && :",
     "__ptyd_begin; builtin eval $__ptyd_text; __ptyd_finish",
     "\\__ptyd_c {};\\command . \"$__ptyd_f\";__ptyd_r=$?.$__ptyd_i;\\__ptyd_d",
-    // As it was typed at sessions of an earlier version.
+    // From sessions of an earlier version.
     "\\__ptyd_c {};\\command . \"$__ptyd_f\";__ptyd_r=$?;\\__ptyd_d",
     "source /proc/{}/fd/{} #__ptyd_",
 ];
-/// In every one of them, and seldom in anything else.
+/// Part of every line, and rare in other output.
 const IN_ALL: &[u8] = b"__ptyd_";
 
-/// In the line of the editor that paints it a second time, in colours.
+/// Part of the line of the editor that paints it a second time, in colours.
 const PAINTED_TWICE: &str = "__ptyd_begin; builtin eval";
 
-/// What an editor puts between characters of a line that does not fit its row, or is coloured.
+/// What an editor writes between the characters of a line that is coloured or wraps.
 const BETWEEN: &str = r"(?: \r|\r\n?|\x1b\[[0-9;?]*[A-Za-z]|\x1b\(B)*";
 
-/// The same lines as editors paint them. fish goes back and paints them a second time.
+/// The same lines as editors paint them; fish goes back and paints its line a second time.
 static PAINTED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let character = |c: char| regex::escape(c.encode_utf8(&mut [0; 4]));
     let part = |text: &str| text.chars().map(character).collect::<Vec<_>>().join(BETWEEN);
@@ -41,7 +41,7 @@ static PAINTED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     LINES.iter().filter_map(|line| painted(line).ok()).collect()
 });
 
-/// A loader's line in the journal, and the command that stands for it.
+/// The range of a loader's line in the journal, and the command that is shown instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HandoverEcho {
     pub(crate) from: u64,
@@ -49,8 +49,8 @@ pub(crate) struct HandoverEcho {
     pub(crate) given: Arc<str>,
 }
 
-/// The loader's line in the bytes of a prompt, as often as the editor painted it with all of the prompt; `from` is the offset of
-/// the first byte.
+/// Finds the loader's line in the bytes of a prompt, once for each time the editor painted it whole; `from` is the
+/// offset of the first byte.
 pub(crate) fn echoes(bytes: &[u8], from: u64, given: &str) -> Vec<HandoverEcho> {
     let given: Arc<str> = as_typed(given).into();
     let mut at = 0;
@@ -67,12 +67,12 @@ pub(crate) fn echoes(bytes: &[u8], from: u64, given: &str) -> Vec<HandoverEcho> 
     std::iter::from_fn(next).collect()
 }
 
-/// How it begins where it was typed at a shell whose editor scrolls a line that is longer than its row, and paints it
-/// piece by piece.
+/// The beginning of a typed line in a shell whose editor scrolls a line longer than its row and paints it piece by
+/// piece.
 static SCROLLED: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?-u)\\__ptyd_c [0-9 ]+[^\n]*<\x08+[^\n]*[^\r\n]").ok());
 
-/// Where the first loader's line stands in these bytes.
+/// The range of the first loader's line in these bytes.
 pub(crate) fn find(bytes: &[u8]) -> Option<Range<usize>> {
     memmem::find(bytes, IN_ALL)?;
     let literal = LINES
@@ -84,7 +84,7 @@ pub(crate) fn find(bytes: &[u8]) -> Option<Range<usize>> {
     literal.or_else(|| painted().map(|found| found.range()))
 }
 
-/// A command as a terminal shows it that it was typed at.
+/// A command as a terminal would echo it.
 pub(crate) fn as_typed(given: &str) -> String {
     let mut shown = String::with_capacity(given.len());
     for c in given.trim_end().chars() {
@@ -99,8 +99,8 @@ pub(crate) fn as_typed(given: &str) -> String {
     shown
 }
 
-/// The bytes with commands in the place of loaders' lines; `from` is the offset of the first. A line that begins before these
-/// bytes was shown by those.
+/// The bytes with commands instead of loader's lines; `from` is the offset of the first byte. A line that begins before
+/// these bytes was replaced in the bytes before.
 pub(crate) fn show<'a>(bytes: &'a [u8], from: u64, echoes: &[HandoverEcho]) -> Cow<'a, [u8]> {
     let end = from + bytes.len() as u64;
     let mut here = echoes.iter().filter(|echo| echo.from < end && echo.to > from).peekable();

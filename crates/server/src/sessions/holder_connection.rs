@@ -1,4 +1,4 @@
-//! The connection to one holder: whole frames in, frames out, nothing lost between.
+//! The server's connection to one holder: complete frames in, frames out.
 
 use std::io;
 
@@ -8,7 +8,6 @@ use wire::{Frames, FromHolder, ToHolder};
 /// How much is read at once.
 const READ_BYTES: usize = 16 << 10;
 
-/// A connected holder.
 #[derive(Debug)]
 pub(crate) struct HolderConnection {
     stream: UnixStream,
@@ -27,7 +26,7 @@ impl HolderConnection {
         self.flush();
     }
 
-    /// How much waits for the holder to read.
+    /// How many bytes wait for the holder to read.
     pub(crate) fn unsent_bytes(&self) -> usize {
         self.unsent.len()
     }
@@ -44,8 +43,8 @@ impl HolderConnection {
         }
     }
 
-    /// Waits for frames; an empty list means that it is worth asking again, an error that the holder is gone.
-    /// Safe to drop at any await: nothing is taken before it is returned.
+    /// Waits for frames; an empty list means to ask again, an error that the holder is gone. Cancel-safe: nothing is
+    /// taken before it is returned.
     pub(crate) async fn receive(&mut self) -> io::Result<Vec<FromHolder>> {
         if self.unsent.is_empty() {
             self.stream.readable().await?;

@@ -1,7 +1,7 @@
-//! Whether the process that holds a session's folder lives, and what may be ended when it does not.
+//! Determines whether the holder of a session's folder lives, and what may be killed if it does not.
 //!
-//! A session's processes are known by a variable in their environment, which a copy of the session's folder knows as well.
-//! The rule this module keeps: nothing is ended for a folder unless the holder of this very folder is known to have ended.
+//! A session's processes are identified by a variable in their environment; a copy of the session's folder has the same
+//! one. So nothing is killed for a folder unless the holder of this very folder is known to have ended.
 
 use std::collections::HashSet;
 use std::io;
@@ -18,43 +18,43 @@ use super::processes::Identity;
 use super::timeline::Timeline;
 use crate::ids::SessionId;
 
-/// The name under which holders run.
+/// The command name of holders.
 const PROGRAM: &str = "ptyd-holder";
-/// A process may fork while it is looked for; the next round finds what the one before missed.
+/// A process may fork during a search; the next round finds its child.
 const ROUNDS_MAX: usize = 10;
 
-/// What is known of a folder's holder.
+/// The state of a folder's holder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Liveness {
     /// It lives and holds this folder.
     Alive(Identity),
     /// It held this folder and has ended.
     Dead(Dead),
-    /// The folder is a copy; its original's holder lives.
+    /// The folder is a copy; the original's holder lives.
     Copy(Identity),
-    /// Nobody can tell from here, for this reason.
+    /// It cannot be determined from here, for this reason.
     Unknown(&'static str),
     /// No holder has begun in this folder.
     NeverBegan,
 }
 
-/// Proof that a session's own holder has ended: only then what carries the session's tag was left behind by it.
+/// Proof that a session's own holder has ended: only then were processes with the session's tag left behind by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Dead(Identity);
 
 impl Dead {
-    /// A holder whose end was waited for.
+    /// A holder whose end was awaited.
     pub(crate) fn known(holder: Identity) -> Self {
         Self(holder)
     }
 }
 
-/// The name for ever of the process that has this pid now, also when it has ended and was not waited for.
+/// The unique identity (pid and start time) of this process, also of a zombie.
 pub(crate) fn identity(pid: u32) -> Option<Identity> {
     process::stat(pid).map(|stat| (stat.pid, stat.start_ticks))
 }
 
-/// Waits for the end of a holder; false when it still lives after `longest`, or nobody can tell.
+/// Waits for a holder's end; false if it still lives after `longest`, or its end cannot be determined.
 #[expect(
     deprecated,
     reason = "its successor is unsafe, for types whose descriptor may change; that of an `OwnedFd` does not"
@@ -64,7 +64,7 @@ pub(crate) async fn ends_within(holder: Identity, longest: Duration) -> bool {
     match process::open_exactly(pid, start_ticks) {
         Ok(None) => true,
         Ok(Some(fd)) => match AsyncFd::with_interest(fd, Interest::READABLE) {
-            // The kernel says so on the descriptor when the process has ended (pidfd_open(2)).
+            // The pidfd becomes readable when the process has ended (pidfd_open(2)).
             Ok(fd) => tokio::time::timeout(longest, fd.readable()).await.is_ok_and(|ended| ended.is_ok()),
             Err(_) => !is_alive(holder),
         },
@@ -80,8 +80,8 @@ fn is_alive((pid, start_ticks): Identity) -> bool {
     alive(pid).is_some_and(|stat| stat.start_ticks == start_ticks)
 }
 
-/// Looks at the folder's holder. `met` is the process behind the socket of this folder, where somebody was connected to it: the
-/// holders of earlier versions say less about themselves.
+/// Examines the folder's holder. `met` is the process behind the folder's socket, if there was a connection: holders of
+/// earlier versions recorded less about themselves.
 pub(crate) fn look(folder: &Path, met: Option<Identity>) -> Liveness {
     match Claim::load(folder) {
         Ok(Holding::By(claim)) => look_for(&claim, folder),
@@ -134,7 +134,7 @@ fn earlier_version(folder: &Path) -> Liveness {
     }
 }
 
-/// The folder that a holder was started with, by its arguments; it may have been moved since.
+/// The folder in a holder's arguments; it may have been moved since.
 pub(crate) fn folder_of(holder: u32) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStringExt;
     let arguments = std::fs::read(format!("/proc/{holder}/cmdline")).ok()?;
@@ -148,14 +148,14 @@ fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
     Ok(which(one)? == which(other)?)
 }
 
-/// Whether the holder of this folder removed its socket, which is the last that it does: it has recorded the session's exit by
-/// then. A holder that was killed leaves its socket.
+/// Whether the holder of this folder removed its socket, which is its last step: by then it has recorded the session's
+/// exit. A holder that was killed leaves its socket.
 pub(crate) fn has_left(folder: &Path) -> bool {
     std::fs::symlink_metadata(folder.join(wire::SOCKET_FILE)).is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
 }
 
-/// Tells in the timeline how a session has ended whose events name no exit: that its holder was killed, or that it is not known
-/// because the end of the events is missing. `has_left` has to be older than the events that were read.
+/// Sets in the timeline how a session ended whose events have no exit: its holder was killed, or the end of the events
+/// is missing. `has_left` must be older than the events that were read.
 pub(crate) fn notify_unrecorded_end(timeline: &mut Timeline, folder: &Path, has_left: bool) {
     let end = if let Liveness::Copy((pid, _)) = look(folder, None) {
         let original = folder_of(pid).map_or_else(String::new, |path| format!(" in {:?}", path));
@@ -177,8 +177,8 @@ pub(crate) fn notify_unrecorded_end(timeline: &mut Timeline, folder: &Path, has_
     timeline.unrecorded_end = Some(end);
 }
 
-/// Ends whatever carries the session's tag in its environment and is not older than its holder, which has ended; gives how
-/// many there were.
+/// Kills every process with the session's tag in its environment that is no older than the holder, which has ended;
+/// returns how many there were.
 pub(crate) fn sweep(id: &SessionId, Dead((holder, began)): Dead) -> usize {
     let tag = format!("{}={id}", super::TAG);
     let own = std::process::id();

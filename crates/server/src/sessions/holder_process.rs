@@ -1,4 +1,4 @@
-//! Starts a holder for a session and connects to holders that are there already.
+//! Starts the holder of a session, and connects to running holders.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -13,19 +13,19 @@ use wire::Spec;
 use super::holder_liveness;
 use super::processes::Identity;
 
-/// The holder's program, built into this one.
+/// The holder's program, embedded in this one.
 static HOLDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ptyd-holder"));
-/// Its file where the kernel does not execute from memory.
+/// The file for it where the kernel does not execute a memfd.
 const HOLDER_FILE: &str = "ptyd-holder";
 
-/// Whether the holder is a static program: a dynamic one takes almost twice the memory, once for each session.
+/// Whether the holder is statically linked: a dynamic one takes almost twice the memory in every session.
 #[must_use]
 pub fn holder_is_static() -> bool {
     !names_an_interpreter(HOLDER)
 }
 
-/// Whether the kernel is to start a dynamic linker for this program (elf(5), `PT_INTERP`). Of a 64-bit program the header says at
-/// 32 where the table of its segments begins, at 54 how long an entry is, and at 56 how many there are.
+/// Whether the kernel starts a dynamic linker for this program (elf(5), `PT_INTERP`). The header of a 64-bit program
+/// has the offset of the program header table at 32, the size of an entry at 54, and their number at 56.
 fn names_an_interpreter(program: &[u8]) -> bool {
     const PT_INTERP: u32 = 3;
     let short = |at: usize| usize::from(u16::from_le_bytes([program[at], program[at + 1]]));
@@ -34,7 +34,7 @@ fn names_an_interpreter(program: &[u8]) -> bool {
     (0..short(56)).any(|number| word(table + number * short(54)) == PT_INTERP)
 }
 
-/// The holder's program where it can be executed.
+/// The holder's program as an executable path.
 #[derive(Debug)]
 pub(crate) struct HolderBinary {
     pub(super) path: PathBuf,
@@ -73,7 +73,7 @@ impl HolderBinary {
         let fd = rustix::fs::memfd_create("ptyd-holder", rustix::fs::MemfdFlags::CLOEXEC)?;
         let mut file = std::fs::File::from(fd);
         file.write_all(HOLDER)?;
-        // Opened anew for reading: a program that is open for writing cannot be executed (execve(2), ETXTBSY).
+        // Opened again for reading: a file that is open for writing cannot be executed (execve(2), ETXTBSY).
         let writable = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let readable = std::fs::File::open(&writable)?;
         drop(file);
@@ -95,17 +95,17 @@ impl HolderBinary {
     }
 }
 
-/// Makes the session's folder, stores the spec, and starts a holder on it. The stream is the holder's first client.
+/// Creates the session's folder, stores the spec, and starts a holder on it. The stream is the holder's first client.
 pub(crate) fn start(image: &HolderBinary, folder: &Path, spec: &Spec) -> io::Result<(UnixStream, Child)> {
     sys::fault::stall("create");
     std::fs::DirBuilder::new().mode(0o700).create(folder)?;
     spec.store(folder)?;
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-    // Nothing may fail once the holder runs, for nobody would end it.
+    // Nothing may fail once the holder runs: no code would end it.
     ours.set_nonblocking(true)?;
     let stream = UnixStream::from_std(ours)?;
     let log = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join("holder.log"))?;
-    // No pre-exec hook: the standard library then uses posix_spawn(3), which does not copy this process's page tables.
+    // Without a pre-exec hook the standard library uses posix_spawn(3), which does not copy this process's page tables.
     let child = Command::new(&image.path)
         .arg0("ptyd-holder")
         .arg(folder)
@@ -118,20 +118,20 @@ pub(crate) fn start(image: &HolderBinary, folder: &Path, spec: &Spec) -> io::Res
     Ok((stream, child))
 }
 
-/// Takes the holder's status when it ends; the session learns of the end from its connection.
+/// Reaps the holder; the session learns of its end from the connection.
 pub(crate) async fn reap(mut child: Child) {
     let _ = child.wait().await;
 }
 
-/// Connects to the holder of this folder, and says which process that is. [`is_passing`] tells an error that says nothing
-/// about the holder from one that says that nobody listens.
+/// Connects to the holder of this folder, and returns its process. [`is_passing`] separates errors that say nothing
+/// about the holder from those that mean that no process listens.
 pub(crate) fn connect(folder: &Path) -> io::Result<(UnixStream, Option<Identity>)> {
     let stream = sys::socket::connect_in(folder, wire::SOCKET_FILE)?;
     let holder = sys::socket::peer(&stream).ok().and_then(|peer| holder_liveness::identity(peer.pid));
     Ok((UnixStream::from_std(stream)?, holder))
 }
 
-/// Whether the machine, this process or the holder's queue is short of something, so that the same may work later.
+/// Whether the machine, this process or the holder's queue lacks a resource, so that a retry may succeed.
 pub(crate) fn is_passing(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let passing = [

@@ -1,7 +1,7 @@
-//! Requests that come again: by what they are known, and what is told where their session has ended since.
+//! Repeated requests: their identity, and their answer if the session has ended since.
 //!
-//! A request is named by the JSON of what its caller asked for, field by field in a fixed order, so that a later version
-//! names it the same. A field that is added is left out where it has its default.
+//! A request is identified by the JSON of its caller's fields in a fixed order, so that a later version identifies it
+//! in the same way. A new field is left out while it has its default.
 
 use serde::Serialize;
 use wire::{Key, NO_KEY, is_same_name};
@@ -42,8 +42,8 @@ enum Bytes<'a> {
     Paste { text: &'a str, enters: bool },
 }
 
-/// What a caller asked to wait for in its own words; what the server adds to them (the silence of the one-tool shell) may be
-/// another in the next one.
+/// The wait as the caller requested it. Additions of the server (the quiet time of the `terminal` tool) are left out,
+/// because a later server may add others.
 #[derive(Serialize)]
 struct Waited<'a> {
     pattern: Option<&'a str>,
@@ -89,7 +89,7 @@ fn json(words: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(words).expect("invariant: strings, numbers and lists are JSON")
 }
 
-/// What a caller asked for who wants a session: its own words only, for what a connection adds may differ after a restart.
+/// The caller's own fields of a create request; a connection's additions may differ after a restart.
 pub(super) fn created(request: &Create) -> Vec<u8> {
     use std::os::unix::ffi::OsStrExt;
     let otherwise = &request.otherwise;
@@ -125,8 +125,9 @@ fn typed(request: &Input) -> Vec<u8> {
 }
 
 impl Registry {
-    /// A caller's key as the holder's fixed-size one. The same key with another body must not be taken for the same request,
-    /// so half of it is the body's. It goes into the events, and what was typed may be a password.
+    /// The caller's key as the holder's fixed-size one. The same key with another body must not count as the same
+    /// request, so half of it is a hash of the body, too. It is a keyed hash because it goes into the events, and typed
+    /// input may be a password.
     pub(super) fn key_of(&self, key: &str, body: &[u8]) -> Key {
         let key = key.as_bytes();
         let mut bytes = NO_KEY;
@@ -143,7 +144,7 @@ impl Registry {
         request.key.as_ref().map_or(NO_KEY, |key| self.key_of(key, &typed(request)))
     }
 
-    /// The records of a session that has just ended, once everything is in them.
+    /// The records of a session that has just ended, once they are complete.
     async fn ended(&self, principal: &Principal, id: &SessionId) -> Option<std::sync::Arc<EndedSession>> {
         if let Ok(Found::Live(handle)) = self.find(principal, id).await {
             let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
@@ -154,7 +155,7 @@ impl Registry {
         }
     }
 
-    /// How the command of the same request ended, in a session that has ended; by the command, as a rule.
+    /// The result of the same command request in an ended session, which the command itself usually ended.
     pub(super) async fn executed_before(
         &self,
         principal: &Principal,
@@ -176,7 +177,7 @@ impl Registry {
         Some(self.retold(&past, Some(command), ended_by, range, (waits, request.budget)).await)
     }
 
-    /// What came of the same input, in a session that has ended; by the input, as a rule.
+    /// The result of the same input request in an ended session, which the input itself usually ended.
     pub(super) async fn typed_before(
         &self,
         principal: &Principal,
@@ -194,7 +195,7 @@ impl Registry {
         Some(report.map(|report| Report { accepted_bytes, ..report }))
     }
 
-    /// What is answered to a request that was done in a session that has ended: its output where its caller waits for that.
+    /// The answer to a request that was performed in an ended session; includes the output if the caller waits.
     async fn retold(
         &self,
         past: &EndedSession,
@@ -211,7 +212,7 @@ impl Registry {
         Ok(plain_report(view, command, ended_by, output))
     }
 
-    /// How many bytes a viewer's input of the same number had, in a session that has ended.
+    /// The length of a viewer's input with the same number, in an ended session.
     pub(super) async fn visitor_typed_before(&self, principal: &Principal, id: &SessionId, key: &Key) -> Option<usize> {
         let (_, len) = self.ended(principal, id).await?.timeline.typed_with(key)?.ok()?;
         usize::try_from(len).ok()

@@ -85,7 +85,7 @@ impl Registry {
         Ok(Outcome::Session(Box::new(view)))
     }
 
-    /// Does what the session has under this name.
+    /// Performs the session's named action.
     pub(super) async fn react(
         &self,
         principal: &Principal,

@@ -1,7 +1,8 @@
-//! How a command ended of which its shell said nothing: what a server has concluded and the holder keeps on record, so that
-//! the next server and the readers of an ended session tell the same.
+//! Judged ends: a server's conclusion about a command whose end the shell did not report. The holder records it, so
+//! that the next server and the readers of an ended session report the same.
 //!
-//! The numbers are in the events of sessions, so they keep their meaning; one that is not known is read as the least sure.
+//! The numbers are in the events of sessions, so they keep their meaning; an unknown number is read as the least
+//! certain.
 
 use journal::Offset;
 use wire::ToHolder;
@@ -9,7 +10,7 @@ use wire::ToHolder;
 use super::timeline::{Command, End};
 use crate::action::{Boundary, CommandStatus};
 
-/// What the holder is told of a command that was ended so.
+/// The frame with which the holder records this end.
 pub(crate) fn to_holder(command: &Command, is_hookless: bool) -> Option<ToHolder> {
     let end = command.end.as_ref()?;
     let status = match end.status {
@@ -27,7 +28,7 @@ pub(crate) fn to_holder(command: &Command, is_hookless: bool) -> Option<ToHolder
     Some(ToHolder::Judge { command, status, boundary, is_hookless, end, time_us, why })
 }
 
-/// The end as it was put on record.
+/// The end as it was recorded.
 pub(crate) fn end((status, boundary): (u8, u8), at: u64, time_us: u64, why: &[u8]) -> End {
     let status = match status {
         1 => CommandStatus::Completed,

@@ -1,4 +1,4 @@
-//! Lists of sessions: the living from their actors, the ended from the store, a page at a time.
+//! Lists sessions: live ones from their actors, ended ones from the store, a page at a time.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -24,11 +24,11 @@ impl Registry {
                         holders.insert(snapshot.view.id.clone(), snapshot.holder_pid);
                         views.push(snapshot.view);
                     }
-                    // It lives, and is about to be taken up again.
+                    // The session lives, and a new actor is about to start.
                     Err(ActionError::Restarting) if !self.is_stopping() => {
                         views.push(Unreachable::without_actor(&handle.shared).view());
                     }
-                    // One that ends this very moment is not live any more.
+                    // A session that ends at this very moment is no longer live.
                     Err(_) => {}
                 }
             }
@@ -37,7 +37,7 @@ impl Registry {
             let more = unreachable.iter().filter(|u| may_see(principal, &u.meta) && !listed.contains(&u.id));
             views.extend(more.map(|u| u.view()));
         } else {
-            // When the shell has gone and the holder still clears up, the session is no live one any more.
+            // Once the shell has exited, the session is not live, even while the holder still ends descendants.
             let (mut living, mut ending) = (Vec::new(), Vec::new());
             living.extend(locked(&self.unreachable).keys().map(ToString::to_string));
             for handle in self.handles() {
@@ -70,11 +70,11 @@ impl Registry {
                     })
                 })
                 .await?;
-            // Only the page that is asked for is read from its folders.
+            // Only the requested page is read from folders.
             for id in ids.iter().filter_map(|id| SessionId::parse(id).ok()) {
                 let (manager, principal) = (Arc::clone(self), principal.clone());
                 let read = async move { manager.show(&principal, &id).await };
-                // As long as for the store: the whole journal of one session is read.
+                // The same patience as for the store: a whole journal is read for each session.
                 views.extend(self.in_time(("a session's folder", limits::STORE_PATIENCE), read).await?);
             }
             return Ok(Outcome::Sessions(views, total));

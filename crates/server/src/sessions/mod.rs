@@ -1,7 +1,8 @@
-//! Sessions: those that live and their actors, those that have ended, and what is done with them for a caller.
+//! Sessions: the live ones with their actors, the ended ones, and the actions on them.
 //!
-//! `registry.rs` knows all sessions and does an action; `execute.rs`, `input.rs`, `waits.rs`, `output.rs`, `search.rs`, `recording.rs` and `terminal_tool.rs`
-//! are the actions. `session/` is the actor of one live session, `ended_session.rs` reads one that has ended; both read `timeline.rs`.
+//! `registry.rs` knows all sessions and performs actions; `execute.rs`, `input.rs`, `waits.rs`, `output.rs`,
+//! `search.rs`, `recording.rs` and `terminal_tool.rs` are the actions. `session/` is the actor of one live session,
+//! `ended_session.rs` reads an ended one; both read `timeline.rs`.
 
 mod adoption;
 mod cgroup_plan;
@@ -56,8 +57,8 @@ pub use holder_process::{holder_is_static, splice_works};
 pub use registry::Registry;
 pub use viewer_cursor::ViewerCursor;
 
-/// The variable by which a session's processes are known.
+/// The environment variable that identifies a session's processes.
 pub(crate) const TAG: &str = "PTYD_SESSION";
-/// Commands that were typed into a shell without our hooks, or inside, are numbered from here: the holder does not count
-/// them.
+/// The first id of commands that were typed into a shell without our hooks or into a nested shell: the holder does not
+/// number them.
 pub(crate) const TYPED_IDS_FROM: u32 = 1_000_000;

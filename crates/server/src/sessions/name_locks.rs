@@ -1,4 +1,4 @@
-//! One at a time for each name: who comes with another name waits for nobody.
+//! Locks by name: tasks with different names do not wait for each other.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -7,12 +7,12 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::registry::locked;
 
-/// The names for which somebody has the turn or waits for it.
+/// The names whose lock is held or awaited.
 #[derive(Debug, Default)]
 pub(super) struct NameLocks(Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>);
 
 impl NameLocks {
-    /// Waits for the turn, which lasts until it is dropped.
+    /// Waits for the lock of this name, which lasts until the guard is dropped.
     pub(super) async fn of(&self, name: String) -> OwnedMutexGuard<()> {
         let turn = {
             let mut turns = locked(&self.0);

@@ -1,13 +1,14 @@
-//! A command for a shell inside the session's: the line that is typed at it, and the marks by which that line tells
-//! where its output is and how it ended.
+//! The line that runs a command in a nested shell, and the markers by which it reports where its output begins and how
+//! it ended.
 //!
 //! The line is the same for sh, bash, zsh, ksh, dash, busybox and fish, for nobody knows what reads on another machine:
 //! ```text
 //!  printf C-mark; eval '<sh only>' 'eval "$(printf TEXT)"'; eval printf D-mark '$?<sh only>' '$status' '<sh only>'
 //! ```
-//! A word that holds `$PPID`, which fish does not have, is no word at all in fish. `command eval` keeps the errors that
-//! would throw the rest of the line away in sh; zsh calls it `builtin eval`. The text is octal wherever a shell or an
-//! editor could make something of it. A mark needs the byte ESC, which is nowhere in what is typed: no echo is one.
+//! A word that contains `$PPID`, which fish does not have, disappears in fish. `command eval` survives the errors after
+//! which sh would discard the rest of the line; zsh calls it `builtin eval`. The text is octal wherever a shell or an
+//! editor could interpret it. A marker needs the byte ESC, which the typed line does not contain: its echo is no
+//! marker.
 
 use std::fmt::Write as _;
 
@@ -15,17 +16,17 @@ use terminal::{MarkerKind, Nonce};
 
 use crate::limits::INSIDE_LINE_BYTES_MAX;
 
-/// A command that was typed at a shell inside and has not ended.
+/// A command that was typed into a nested shell and has not ended.
 #[derive(Debug)]
 pub(crate) struct NestedCommand {
     pub(crate) id: u32,
     pub(crate) nonce: u64,
-    /// The same as the marks have it.
+    /// The nonce as it is in the markers.
     word: String,
     pub(crate) has_begun: bool,
 }
 
-/// What a mark of it says.
+/// The meaning of one of its markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NestedMark {
     Begins,
@@ -33,19 +34,19 @@ pub(crate) enum NestedMark {
 }
 
 impl NestedCommand {
-    /// With a nonce that nobody can know before it is typed.
+    /// With a fresh nonce, unknown to any program before the line is typed.
     pub(crate) fn new(id: u32) -> Self {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
         Self::known(id, u64::from_le_bytes(bytes))
     }
 
-    /// One that was typed with this nonce.
+    /// A command that was typed with this nonce.
     pub(crate) fn known(id: u32, nonce: u64) -> Self {
         Self { id, nonce, word: format!("{nonce:016x}"), has_begun: false }
     }
 
-    /// The line without its end; how long it is where that is too long to be typed.
+    /// The line without its line end; an error with its length if it is too long to be typed.
     pub(crate) fn line(&self, text: &str) -> Result<String, usize> {
         let nonce = &self.word;
         let line = format!(
@@ -55,7 +56,7 @@ impl NestedCommand {
         if line.len() > INSIDE_LINE_BYTES_MAX { Err(line.len()) } else { Ok(line) }
     }
 
-    /// What this mark says, if it is one of this command's and not told before.
+    /// The meaning of this marker, if it is the next one of this command.
     pub(crate) fn hears(&self, kind: MarkerKind, nonce: &Nonce) -> Option<NestedMark> {
         let word = nonce.as_str();
         match kind {
@@ -68,7 +69,7 @@ impl NestedCommand {
     }
 }
 
-/// A text as a format of printf. A blank before it keeps a leading `-` from being an option.
+/// The text as a format of printf. A blank before it keeps a leading `-` from being an option.
 fn as_format(text: &str) -> String {
     let mut format = " ".to_owned();
     for byte in text.bytes() {

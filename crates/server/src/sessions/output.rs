@@ -1,4 +1,4 @@
-//! Reads the output of a session for a caller: text, bytes or the stream for a terminal, from any place, also as it comes.
+//! Reads a session's output for a caller: text, bytes or the terminal stream, from any position, also waiting for more.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl Registry {
             Found::Unreachable(unreachable) => return Err(unreachable.error()),
             Found::EndedSession(past) => (Arc::clone(&past.shared), Some(past.timeline.scanner.position())),
         };
-        // What it writes now is not seen, and comes all the same.
+        // Output of an unreachable session continues although it is not visible here.
         let is_unreachable = matches!(&found, Found::EndedSession(past) if past.unreachable.is_some());
         let (from, bound) = self.position(principal, &found, read).await?;
         let mut past_commands = match &found {
@@ -41,7 +41,8 @@ impl Registry {
             let shown = match &handle {
                 Some(live) => match live.ask(Request::ViewerLimit).await {
                     Err(ActionError::Restarting) => return Err(ActionError::Restarting),
-                    // The holder clears up and then everything is on disk; whoever asks now is told that it is all.
+                    // The holder ends the descendants, then everything is on disk; this answer already is the final
+                    // one.
                     Ok(shown) if shown.has_exited && tokio::time::timeout(CLEARING_UP, live.gone()).await.is_ok() => {
                         None
                     }
@@ -49,7 +50,7 @@ impl Registry {
                 },
                 None => None,
             };
-            // The actor has gone: the session ended while we waited, and everything is on disk.
+            // The actor is gone: the session ended meanwhile, and everything is on disk.
             let is_final = shown.is_none();
             let (end, markers) = match shown {
                 Some(shown) if read.view == View::Stream => (shown.stream_to, shown.markers),
@@ -73,7 +74,8 @@ impl Registry {
             let commands = match &handle {
                 Some(live) if read.view != View::Raw || is_filtered => match live.ask(Request::Commands).await {
                     Ok((_, commands)) => commands,
-                    // Whose output it is must be known; the actor has gone, and the next turn finds it in the records.
+                    // Output must be attributed to its command; the actor is gone, and the next turn finds the command
+                    // in the records.
                     Err(_) if is_filtered && !is_final => continue,
                     Err(error) if is_filtered => return Err(error),
                     Err(_) => Vec::new(),
@@ -81,7 +83,7 @@ impl Registry {
                 Some(_) => Vec::new(),
                 None => past_commands.clone(),
             };
-            // A command that ran when it was asked for may have ended meanwhile, and what follows is not its output.
+            // A command that ran when it was asked for may have ended meanwhile; later output is not its own.
             let bound = bound.or_else(|| match &read.since {
                 Since::Command(id) => commands.iter().find(|c| c.id == *id).and_then(|c| c.end_offset),
                 Since::First | Since::Offset(_) | Since::Time(_) | Since::Last => None,
@@ -100,7 +102,7 @@ impl Registry {
                     view.gap = Some((from, view.from.min(view.first)));
                 }
                 view.end = end;
-                // A command's marker is a part of its stretch, and may come before what it prints.
+                // A command's marker is part of its range, and may come before any output.
                 let is_silent = read.kind.is_some() && read.view == View::Text && view.text.head.is_empty();
                 if is_over || !is_silent {
                     self.has_read(principal, &read.session, view.next);
@@ -117,7 +119,7 @@ impl Registry {
         }
     }
 
-    /// Where to read from, and where to stop if the request says.
+    /// The offset to read from, and the one to stop at if the request has one.
     pub(super) async fn position(
         &self,
         principal: &Principal,
@@ -195,7 +197,7 @@ impl Registry {
                 let slice = output_text::read(&shared.reader, from, to).map_err(unreadable)?;
                 view.next = slice.from + slice.bytes.len() as u64;
                 if slice.from > from {
-                    // Retention was faster than the read.
+                    // Retention removed output during the read.
                     (view.gap, view.from) = (Some((asked, slice.from)), slice.from);
                 }
                 view.bytes = match read.view {
@@ -220,7 +222,7 @@ impl Registry {
         Ok(view)
     }
 
-    /// Renders a range; a long one on a thread that may block.
+    /// Renders a range of output; a long one on the blocking pool.
     pub(super) async fn text(
         &self,
         shared: &Arc<Shared>,
@@ -232,7 +234,7 @@ impl Registry {
         self.text_with(shared, (from, to), cols, budget, Begins::default()).await
     }
 
-    /// The same for a range that begins otherwise than with a command's output.
+    /// The same for a range that does not begin with a command's output.
     pub(super) async fn text_with(
         &self,
         shared: &Arc<Shared>,
@@ -241,7 +243,7 @@ impl Registry {
         budget: usize,
         begins: Begins,
     ) -> Result<TextView, ActionError> {
-        /// What is rendered where it is asked for: a fraction of a millisecond.
+        /// A range this small is rendered in place: it takes a fraction of a millisecond.
         const SMALL: u64 = 16 << 10;
         let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
         if to - from <= SMALL {
@@ -254,7 +256,7 @@ impl Registry {
             .map_err(unreadable)
     }
 
-    /// The screen, with what of it is new to this caller.
+    /// The screen, with the rows that are new to this caller.
     pub(super) async fn screen(&self, principal: &Principal, handle: &Handle) -> Result<ScreenView, ActionError> {
         let mut screen = handle.ask(Request::Picture).await?.screen;
         self.read_cursors.shows(&principal.name, &handle.shared.id, &mut screen);
@@ -262,20 +264,20 @@ impl Registry {
     }
 }
 
-/// A server that has just begun has not read all that the one before had shown; waits until this one has come so far,
-/// if there is so much. Each question costs a turn, in which some output is read.
+/// Waits until this server has read as much as an earlier one had published, if there is so much. Each request costs
+/// the actor a turn, in which it reads some output.
 pub(super) async fn catch_up(live: &Handle, to: u64) {
     let mut reached = None;
     while to <= live.tail.borrow().journal.0 {
         match live.ask(Request::ViewerLimit).await {
             Ok(shown) if shown.to < to && reached != Some(shown.to) => reached = Some(shown.to),
-            // What cannot be read is waited for by nobody.
+            // Output that cannot be read is not waited for.
             Ok(_) | Err(_) => return,
         }
     }
 }
 
-/// The last line end in a range, so that text is given in whole lines; its last whole character when there is none.
+/// The last line end in a range, so that text ends with a whole line; without one, its last whole character.
 fn line_end(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
     let back = to.saturating_sub(64 << 10).max(from);
     let slice = output_text::read(reader, back, to)?;
@@ -296,7 +298,7 @@ pub(super) fn echoes(commands: Vec<CommandView>) -> output_text::Echoes {
         .collect()
 }
 
-/// Where the newest so many lines of a range begin; the last one may be unfinished.
+/// Where the newest `lines` lines of a range begin; the last one may be unfinished.
 fn newest_lines(reader: &Reader, from: u64, to: u64, lines: usize) -> std::io::Result<u64> {
     const STEP: u64 = 64 << 10;
     let (mut end, mut left) = (to, lines);

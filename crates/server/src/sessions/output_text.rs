@@ -1,4 +1,4 @@
-//! From the journal to what is shown: text within a budget, raw bytes, the stream for a terminal.
+//! Renders the journal: text within a budget, raw bytes, or the stream for a terminal.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -9,10 +9,10 @@ use super::handover_echo::{self, HandoverEcho};
 use crate::action::{Omitted, TextView};
 use crate::limits::RENDER_BYTES_MAX;
 
-/// How much is read at once while lines are counted.
+/// Bytes read at once while lines are counted.
 const COUNT_CHUNK: usize = 256 << 10;
 
-/// A range of the journal; what retention took from its head is left out.
+/// A range of the journal, without the part at its front that retention has removed.
 pub(crate) struct Slice {
     pub(crate) from: u64,
     pub(crate) bytes: Vec<u8>,
@@ -32,7 +32,7 @@ pub(crate) fn read(reader: &Reader, from: u64, to: u64) -> std::io::Result<Slice
                 at += n as u64;
             }
             Read::Gap { to: next, .. } => {
-                // Only what lies behind the gap is in one piece.
+                // Only the bytes behind the gap are contiguous.
                 slice.bytes.clear();
                 at = next.0;
                 slice.from = at;
@@ -46,16 +46,16 @@ pub(crate) fn read(reader: &Reader, from: u64, to: u64) -> std::io::Result<Slice
     Ok(slice)
 }
 
-/// What has to be known of a range to render it, besides its bytes.
+/// The context that rendering a range needs besides its bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Begins {
-    /// It has prompts in it, at which these commands were given.
+    /// The prompts in the range, with the commands handed over at them.
     pub(crate) echoes: Echoes,
-    /// A program had the whole screen when it began.
+    /// The range begins while a program uses the whole screen.
     pub(crate) in_paint: bool,
 }
 
-/// Renders a range as a person would have seen it, cut to so many characters.
+/// Renders a range as a terminal shows it, cut to the budget in characters.
 pub(crate) fn text(
     reader: &Reader,
     from: u64,
@@ -90,8 +90,8 @@ pub(crate) fn text(
         head_and_tail(reader, (from, to), cols, budget, &begins.echoes)?
     };
     if let Some((lost_from, lost_to)) = lost {
-        // Retention freed the front. The head goes too, so that one range is left out and not two; how many lines were freed
-        // is not known any more.
+        // Retention removed the front. The head is left out, too, so that there is one omitted range and not two; how
+        // many lines were removed is unknown.
         let head = std::mem::take(&mut view.head);
         let to = match &view.omitted {
             Some(omitted) => omitted.to,
@@ -106,8 +106,8 @@ pub(crate) fn text(
     Ok(view)
 }
 
-/// With OPOST off (`stty raw`) a newline does not return to the left margin. Nothing was written on the line that it
-/// begins, so its indentation is not output.
+/// With OPOST off (`stty raw`) a newline does not return to the left margin, so the indentation of an empty last line
+/// is not output.
 fn without_slant(mut text: String, bytes: &[u8]) -> String {
     let line = text.rfind('\n').map_or(0, |i| i + 1);
     if bytes.last() == Some(&b'\n') && text[line..].trim().is_empty() {
@@ -120,7 +120,7 @@ fn fits(text: &str, budget: usize) -> bool {
     text.len() <= budget || text.chars().count() <= budget
 }
 
-/// Splits in the bytes, at line ends, so that what is left out is an exact range that can be read later.
+/// Splits the bytes at line ends, so that the omitted part is an exact range that can be read later.
 fn head_and_tail(
     reader: &Reader,
     (from, to): (u64, u64),
@@ -181,8 +181,7 @@ fn head_and_tail(
     })
 }
 
-/// How many bytes of a side to try next, where the text of so many is longer than its share: a byte that is no text is shown as
-/// four characters.
+/// How many bytes to try next if the text of `bytes` exceeds its share: an invalid byte is shown as four characters.
 fn fewer(bytes: usize, text: &str, share: usize) -> Option<usize> {
     let chars = text.chars().count();
     (chars > share).then(|| (bytes * share / chars).min(bytes * 15 / 16))
@@ -209,7 +208,7 @@ pub(super) fn whole_chars(bytes: &[u8]) -> usize {
     if end == 0 { bytes.len() } else { end }
 }
 
-/// How many line ends there are in a range.
+/// The number of line ends in a range.
 fn lines(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
     let mut at = from;
     let mut count = 0;
@@ -227,15 +226,15 @@ fn lines(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
     Ok(count)
 }
 
-/// What a terminal should be fed: without our attested markers and without the queries that ptyd answers itself.
-/// The slice must begin and end between sequences ([`terminal::Scanner::held_from`] of the live scanner).
+/// The bytes for a terminal: without our attested markers and without the queries that ptyd answers itself. The slice
+/// must begin and end between control sequences ([`terminal::Scanner::held_from`] of the live scanner).
 pub(crate) fn stream(slice: &Slice, is_attested: impl Fn(u64, u64) -> bool, echoes: &Echoes) -> Vec<u8> {
     let mut scanner = terminal::Scanner::new(slice.from);
     let mut is_ours = |_: &terminal::Nonce, range: std::ops::Range<u64>| is_attested(range.start, range.end);
     let parts = terminal::strip(&mut scanner, &slice.bytes, &mut is_ours);
     let mut out = Vec::with_capacity(slice.bytes.len());
     for part in parts {
-        // Where a line stands is counted with what is taken out.
+        // Offsets count the removed bytes.
         let mut bytes = part.bytes.to_vec();
         show_commands(&mut bytes, part.from, echoes);
         out.extend(bytes);
@@ -243,12 +242,13 @@ pub(crate) fn stream(slice: &Slice, is_attested: impl Fn(u64, u64) -> bool, echo
     out
 }
 
-/// Says that a range before the text was left out on request.
+/// Marks a range before the text as left out on request.
 pub(crate) fn say_left_out(reader: &Reader, text: &mut TextView, from: u64, to: u64) -> std::io::Result<()> {
     let left_out = lines(reader, from, to)?;
     let head = std::mem::take(&mut text.head);
     let (to, last_line) = match &text.omitted {
-        // Head and tail of what was kept: the head goes too, so that one range is left out and not two.
+        // The kept text has a head and a tail: the head is left out, too, so that there is one omitted range and not
+        // two.
         Some(omitted) => (omitted.to, omitted.last_line + left_out),
         None => {
             text.tail = head;
@@ -262,11 +262,11 @@ pub(crate) fn say_left_out(reader: &Reader, text: &mut TextView, from: u64, to: 
     Ok(())
 }
 
-/// The stretches between one command's output and the next one's, with what is run there: only in them does the editor
-/// show the loader's line. The same words in a command's output are output.
+/// The ranges between the outputs of two commands, with the command handed over there: only in them does the editor
+/// show the loader's line. The same text in a command's output is output.
 pub(crate) type Echoes = Vec<(std::ops::Range<u64>, String)>;
 
-/// Shows commands as they were given where the editor showed the loader's line; `from` is the offset of the first byte.
+/// Replaces the loader's lines by their commands; `from` is the offset of the first byte.
 fn show_commands(bytes: &mut Vec<u8>, from: u64, echoes: &Echoes) {
     let mut at = 0;
     let mut found = Vec::new();
@@ -282,7 +282,7 @@ fn show_commands(bytes: &mut Vec<u8>, from: u64, echoes: &Echoes) {
     }
 }
 
-/// A line of text at a prompt, with the command as it was given where the editor showed the loader's line.
+/// A line of text at a prompt, with the command instead of the loader's line.
 pub(super) fn as_given<'a>(line: &'a str, given: &str) -> Cow<'a, str> {
     match handover_echo::find(line.as_bytes()) {
         Some(range) => {
@@ -293,21 +293,21 @@ pub(super) fn as_given<'a>(line: &'a str, given: &str) -> Cow<'a, str> {
     }
 }
 
-/// A prompt's bytes, with the command as it was given where the editor showed the loader's line.
+/// The bytes of a prompt, with the command instead of the loader's line.
 pub(super) fn prompt_as_given(prompt: &[u8], given: &str) -> Vec<u8> {
     let mut bytes = prompt.to_vec();
     show_commands(&mut bytes, 0, &vec![(0..u64::MAX, given.to_owned())]);
     bytes
 }
 
-/// Takes the prompt, which is the unfinished last line, from output that came while the shell was idle.
+/// Removes the prompt, which is the unfinished last line, from output that came while the shell was idle.
 pub(crate) fn without_prompt(text: &mut TextView) {
     let last = if text.omitted.is_some() { &mut text.tail } else { &mut text.head };
     let end = last.rfind('\n').map_or(0, |i| i + 1);
     last.truncate(end);
 }
 
-/// The file that holds every byte.
+/// The file with the whole output.
 pub(crate) fn log_file(folder: &Path) -> std::path::PathBuf {
     folder.join(journal::JOURNAL_FILE)
 }

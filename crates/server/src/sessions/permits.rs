@@ -1,4 +1,4 @@
-//! How many at once: who waits on a session or looks at it, and who reads a whole journal.
+//! Permits: how many waits and viewers a session has at once, and how many whole journals are read at once.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::action::ActionError;
 use crate::limits;
 use crate::per_principal::PerPrincipal;
 
-/// What one session bears at once, for as long as each permit is held.
+/// The permits of one session.
 #[derive(Debug, Clone)]
 pub(super) struct Permits {
     waits: Arc<Semaphore>,
@@ -25,7 +25,7 @@ impl Default for Permits {
 }
 
 impl Permits {
-    /// The right to wait.
+    /// A permit to wait.
     pub(super) fn wait(&self) -> Result<SemaphorePermit<'_>, ActionError> {
         self.waits.try_acquire().map_err(|_| ActionError::Limit {
             what: "the number of open waits on this session",
@@ -34,7 +34,7 @@ impl Permits {
         })
     }
 
-    /// A viewer's place.
+    /// A permit to view.
     pub(super) fn viewer(&self) -> Result<OwnedSemaphorePermit, ActionError> {
         Arc::clone(&self.viewers).try_acquire_owned().map_err(|_| ActionError::Limit {
             what: "the number of viewers of this session",
@@ -44,7 +44,7 @@ impl Permits {
     }
 }
 
-/// Those who read a whole journal; one too many waits until another has done.
+/// The permits to read a whole journal; a read waits until one is free.
 #[derive(Debug)]
 pub(super) struct WholeReads {
     all: Arc<Semaphore>,
@@ -58,8 +58,8 @@ impl Default for WholeReads {
 }
 
 impl WholeReads {
-    /// A place, once there is one; none only while the process ends. What one principal asks for at once waits for its own
-    /// turn first, and stands in nobody else's way.
+    /// A permit, as soon as one is free; `None` only while the process ends. Several reads of one principal wait for
+    /// that principal's own permits first, so they do not block others.
     pub(super) async fn place(&self, name: &str) -> Option<[OwnedSemaphorePermit; 2]> {
         let own = self.own.of(name, || Semaphore::new(limits::WHOLE_READS_PER_PRINCIPAL_MAX));
         let own = own.acquire_owned().await.ok()?;

@@ -1,7 +1,6 @@
-//! The processes of a session: who they are, whose children, and what they use.
+//! The processes of a session: their tree and their resource usage.
 //!
-//! Looked up in `/proc` when somebody asks, and at no other time; percentages are means since the look before, or since the
-//! process started where there was none.
+//! Read from `/proc` only on request; percentages are means since the previous request, or since the process started.
 
 use super::registry::{Found, Registry};
 use super::session::Request;
@@ -19,25 +18,25 @@ use crate::action::{ProcessState, ProcessView, Usage};
 /// Linux counts CPU time for /proc in hundredths of a second on every architecture (USER_HZ).
 const TICKS_PER_SECOND: f64 = 100.0;
 const US_PER_TICK: u64 = 10_000;
-/// How many processes of one session are looked at.
+/// How many processes of one session are read.
 const TREE_MAX: usize = 10_000;
-/// A command line in a list; the whole one is in /proc.
+/// Characters of a command line in a list; /proc has the whole one.
 const COMMAND_LINE_CHARS_MAX: usize = 1_000;
 
-/// A process for ever: its id and when it started, in clock ticks since boot.
+/// The unique identity of a process: its id, and its start time in clock ticks since boot.
 pub(crate) type Identity = (u32, u64);
 
-/// More sessions than this are looked up by one look at all processes.
+/// Above this number of sessions, one scan of all processes replaces a search per session.
 const TREES_MAX: usize = 16;
-/// How many sessions' last looks are remembered; without one a percentage is since the holder started.
+/// For how many sessions the previous measurement is kept; without one, a percentage is since the holder's start.
 const LOOKS_KEPT: usize = 10_000;
 
-/// What whole sessions used when they were looked at last, each known by its holder.
+/// The CPU time of whole sessions at the previous request, by holder.
 #[derive(Debug, Default)]
 pub(crate) struct Census(HashMap<u32, (Instant, u64)>);
 
-/// The processes of some sessions, each beginning with its holder. Of many sessions it takes milliseconds, so it is looked up
-/// where it keeps nobody waiting.
+/// The processes of these sessions, each list beginning with the holder. For many sessions this takes milliseconds, so
+/// it runs on the blocking pool.
 pub(crate) async fn look(holders: Vec<u32>) -> Vec<Vec<Stat>> {
     if holders.len() <= TREES_MAX {
         return holders.into_iter().map(whole_tree).collect();
@@ -50,7 +49,7 @@ pub(crate) async fn look(holders: Vec<u32>) -> Vec<Vec<Stat>> {
 }
 
 impl Census {
-    /// What the processes of a session use together, the holder, with which they begin, left out.
+    /// The resource usage of a session's processes without the holder, which is the first of `all`.
     pub(crate) fn usage(&mut self, holder: u32, all: &[Stat]) -> Usage {
         let (total, stats) = (ticks(all), all.get(1..).unwrap_or_default());
         if self.0.len() >= LOOKS_KEPT {
@@ -65,7 +64,7 @@ impl Census {
     }
 }
 
-/// What each process of a session used when they were listed last.
+/// The CPU time of each process of a session at the previous list.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     at: Option<Instant>,
@@ -73,7 +72,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Each of them, parents before children.
+    /// Every process, parents before children.
     pub(crate) fn list(&mut self, holder_pid: u32, shell_pid: u32) -> Vec<ProcessView> {
         let stats = tree(holder_pid);
         let elapsed = self.elapsed();
@@ -87,7 +86,7 @@ impl Meter {
             let command_line = sys::process::command_line(stat.pid);
             ProcessView {
                 pid: stat.pid,
-                // The holder is no process of the session's.
+                // The holder does not belong to the session's processes.
                 parent: Some(stat.ppid).filter(|parent| *parent != holder_pid),
                 group: stat.pgrp,
                 session: stat.session,
@@ -112,12 +111,12 @@ impl Meter {
     }
 }
 
-/// How long a process has run; the kernel counts its start in hundredths of a second.
+/// The age of a process; the kernel has its start in hundredths of a second.
 fn age_seconds(stat: &Stat) -> f64 {
     (sys::time::since_boot_us().saturating_sub(stat.start_ticks * US_PER_TICK) as f64 / 1e6).max(0.01)
 }
 
-/// Microseconds on processors, of all that ever ran below this holder.
+/// CPU time in microseconds of all processes that ever ran below this holder.
 pub(crate) fn cpu_us(holder_pid: u32) -> u64 {
     ticks(&whole_tree(holder_pid)) * US_PER_TICK
 }
@@ -129,12 +128,12 @@ pub(crate) fn tree(holder_pid: u32) -> Vec<Stat> {
     all
 }
 
-/// The same, with the holder first.
+/// The same, beginning with the holder.
 fn whole_tree(holder_pid: u32) -> Vec<Stat> {
     if holder_pid == 0 { Vec::new() } else { sys::process::tree(holder_pid, TREE_MAX) }
 }
 
-/// Every process of the machine by its parent.
+/// All processes of the machine, by parent.
 fn families() -> HashMap<u32, Vec<Stat>> {
     let mut families: HashMap<u32, Vec<Stat>> = HashMap::new();
     for stat in sys::process::all().into_iter().filter_map(sys::process::stat) {
@@ -143,7 +142,7 @@ fn families() -> HashMap<u32, Vec<Stat>> {
     families
 }
 
-/// The holder and everything below it.
+/// The holder and all of its descendants.
 fn below(holder: u32, families: &HashMap<u32, Vec<Stat>>) -> Vec<Stat> {
     let mut found: Vec<Stat> = sys::process::stat(holder).into_iter().collect();
     let mut next = 0;
@@ -154,8 +153,7 @@ fn below(holder: u32, families: &HashMap<u32, Vec<Stat>>) -> Vec<Stat> {
     found
 }
 
-/// What has ended and was waited for is in its parent's account; orphans are in the holder's, whose own time is not the
-/// session's.
+/// A reaped child counts in its parent; orphans count in the holder, whose own time is not the session's.
 fn ticks(all: &[Stat]) -> u64 {
     let own = all.first().map_or(0, |holder| holder.cpu_ticks);
     all.iter().map(|s| s.cpu_ticks + s.reaped_ticks).sum::<u64>() - own
@@ -169,7 +167,7 @@ fn megabytes(pages: u64) -> f64 {
     pages as f64 * rustix::param::page_size() as f64 / f64::from(1 << 20)
 }
 
-/// What became of a process that was there.
+/// The present state of a process that was seen before.
 pub(crate) fn state_of(identity: Identity) -> ProcessState {
     let stat = sys::process::stat(identity.0).filter(|s| s.start_ticks == identity.1);
     stat.map_or(ProcessState::Ended, |s| state(s.state))
@@ -187,7 +185,7 @@ fn state(letter: u8) -> ProcessState {
 }
 
 impl Registry {
-    /// None are left of a session that has ended.
+    /// An ended session has no processes.
     pub(super) async fn processes(
         &self,
         principal: &Principal,

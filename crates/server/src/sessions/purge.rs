@@ -1,6 +1,7 @@
-//! Removes what is kept of an ended session: its folder, its rows in the store, what is remembered of it in memory.
+//! Purges an ended session: its folder, its rows in the store, and its state in memory.
 //!
-//! The folder goes first. Whatever cannot be removed keeps its row, so that it is listed and can be asked to go again.
+//! The folder goes first. If it cannot be removed, its row stays, so that the session is still listed and can be purged
+//! again.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -12,18 +13,18 @@ use crate::action::{ActionError, SessionStatus, Terminate, TerminatedView};
 use crate::auth::principal::Principal;
 use crate::ids::SessionId;
 
-/// What stat(2) counts blocks in, whatever the file system's own are.
+/// The unit of blocks in stat(2), whatever the file system's is.
 const BLOCK_BYTES: u64 = 512;
 
 impl Registry {
-    /// Removes an ended session at once; one that lives is ended first where that is forced, and refused where it is not.
+    /// Purges an ended session at once; a live one is terminated first with `force`, and refused without.
     pub(super) async fn purge(
         self: &Arc<Self>,
         principal: &Principal,
         request: &Terminate,
     ) -> Result<TerminatedView, ActionError> {
         match self.find(principal, &request.session).await? {
-            // When the shell has gone and the holder still clears up, the session is no live one any more.
+            // Once the shell has exited, the session is not live, even while the holder still ends descendants.
             Found::Live(handle) if !request.force => match handle.ask(Request::Look).await {
                 Ok(snapshot) if snapshot.view.status != SessionStatus::Terminated => {
                     return Err(ActionError::Alive { session: request.session.clone() });
@@ -43,7 +44,7 @@ impl Registry {
                 let folder = manager.folder().join(id.as_str());
                 ActionError::Internal { why: format!("{} cannot be removed: {e}", folder.display()) }
             })?;
-            // Not before its rows are gone, too.
+            // Only after its rows are gone, too.
             let store = manager.store();
             store.remove_aside();
             store.flush().map_err(|e| ActionError::Internal {
@@ -58,7 +59,7 @@ impl Registry {
         Ok(ended)
     }
 
-    /// Removes the folder of a session that has ended, and forgets it; gives the bytes that were freed.
+    /// Removes the folder of an ended session, and forgets the session; returns the number of freed bytes.
     pub(super) fn remove(&self, id: &SessionId) -> std::io::Result<u64> {
         let folder = self.folder().join(id.as_str());
         let bytes = occupied(&folder);
@@ -74,7 +75,7 @@ impl Registry {
     }
 }
 
-/// What a session's folder takes on the disk; freed parts of a journal take nothing.
+/// The disk space of a session's folder; freed parts of a journal take none.
 pub(super) fn occupied(folder: &Path) -> u64 {
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
     files.filter_map(|file| file.metadata().ok()).map(|m| m.blocks() * BLOCK_BYTES).sum()

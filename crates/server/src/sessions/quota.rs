@@ -1,10 +1,10 @@
-//! How many sessions may live, in all and of one owner: a place is taken before anything is started.
+//! The quota of live sessions, in total and per owner: a reservation is made before anything is started.
 
 use super::registry::{Registry, locked};
 use crate::action::ActionError;
 use crate::ids::SessionId;
 
-/// The place of a session that is being started, until it lives or does not.
+/// The reservation of a session that is being started, until its start has succeeded or failed.
 pub(super) struct Reservation<'a> {
     manager: &'a Registry,
     id: SessionId,
@@ -17,11 +17,11 @@ impl Drop for Reservation<'_> {
 }
 
 impl Registry {
-    /// A place among the sessions that may live: several that are started at once do not share the last one.
+    /// Reserves a place in the quota, so that several starts at once cannot share the last one.
     pub(super) fn place(&self, id: &SessionId, owner: String) -> Result<Reservation<'_>, ActionError> {
         let mut starting = locked(&self.starting);
         let live = locked(&self.live);
-        // One that has just been started is in both.
+        // A session that has just been started is in both.
         let fresh = starting.iter().filter(|(id, _)| !live.contains_key(id)).map(|(_, owner)| owner.as_str());
         let unreachable = locked(&self.unreachable);
         let lost = unreachable.values().filter(|u| !live.contains_key(&u.id)).map(|u| u.meta.owner.as_str());

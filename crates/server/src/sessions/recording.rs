@@ -1,8 +1,9 @@
-//! A session as an asciicast, version 2 or 3: read from the journal a page at a time, by whoever plays or stores it.
+//! Records a session as an asciicast, version 2 or 3: read from the journal a page at a time, as its consumer asks for
+//! it.
 //!
-//! The journal has no times of its own. What is printed is stamped with the first moment at which it is known to have
-//! been there: never earlier than it was, and at the latest with the next event. Our markers and the questions that
-//! ptyd answers are left out, and what was typed is not in it at all, so a password cannot be.
+//! The journal has no times of its own. Output is stamped with the first time at which it is known to have been there:
+//! never too early, and at the latest with the next event. Our markers and the queries that ptyd answers are left out.
+//! Input is not in the recording at all, so a password cannot be.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,27 +18,27 @@ use super::replay_order::{ReplayOrder, Step};
 use super::session::Shared;
 use crate::action::search::{CastVersion, Pages};
 
-/// Journal bytes that become one event of the recording at most.
+/// Journal bytes in one event of the recording, at most.
 const CHUNK_BYTES: usize = 64 << 10;
-/// A page is given when it has this size.
+/// A page is returned at this size.
 const PAGE_BYTES: usize = 64 << 10;
-/// The stretch in which the editor shows a command that it was handed; more is no prompt.
+/// The longest prompt in which the editor shows a command; a longer range is no prompt.
 const PROMPT_BYTES_MAX: usize = 64 << 10;
 
-/// How far to record, and what is known of when.
+/// The range to record, and its known times.
 pub(super) struct Extent {
     pub(super) events_end: u64,
     pub(super) end: u64,
-    /// Offsets, and when the journal had come that far.
+    /// Offsets, each with the time when the journal had reached it.
     pub(super) marks: VecDeque<(u64, u64)>,
-    /// When it had come to its end.
+    /// The time when the journal had reached its end.
     pub(super) end_us: u64,
 }
 
-/// What a marker says: that this command's output begins, or the prompt behind it.
+/// A marker's meaning: this command's output begins, or the prompt after it.
 type Begins = (MarkerKind, u32);
 
-/// The recording as it is being read.
+/// The state of a recording.
 pub(super) struct Recorder {
     shared: Arc<Shared>,
     replay: ReplayOrder,
@@ -45,23 +46,23 @@ pub(super) struct Recorder {
     extent: Extent,
     scanner: Scanner,
     boundaries: Boundaries,
-    /// The journal was read up to here.
+    /// The journal was read up to this offset.
     at: u64,
-    /// Bytes that were read and not recorded, because a marker may begin in them, and where they begin.
+    /// Bytes that were read but not recorded, because a marker may begin in them, with their offset.
     held: (u64, Vec<u8>),
-    /// What is left out of them, and whether a command's output begins behind it, or a prompt.
+    /// Ranges to leave out of them, each with the command output or prompt that begins behind it.
     hidden: VecDeque<(std::ops::Range<u64>, Option<Begins>)>,
-    /// The commands that were handed over and have not begun: several, when the journal is behind the events.
+    /// Commands that were handed over and have not begun: several if the journal is behind the events.
     handed: VecDeque<(u32, String)>,
     /// The prompt in which the editor shows the first of them.
     prompt: Vec<u8>,
-    /// A command's output is being read.
+    /// Whether a command's output is being read.
     in_command: bool,
-    /// The beginning of a character.
+    /// An incomplete UTF-8 character.
     character: Vec<u8>,
-    /// New sizes, where and when.
+    /// New sizes, with offset and time.
     resizes: VecDeque<(u64, u64, (u16, u16))>,
-    /// When the newest event was written that is known to have come behind the bytes that are read.
+    /// The newest event known to be behind the bytes that were read: its offset and time.
     witness: (u64, u64),
     exit: Option<(u64, i32)>,
     begun_us: u64,
@@ -122,7 +123,7 @@ impl Recorder {
         self.page.push(b'\n');
     }
 
-    /// One line of the recording.
+    /// Appends one line of the recording.
     fn notify(&mut self, us: u64, code: &str, data: &str) {
         let us = us.max(self.told_us);
         let time = match self.version {
@@ -158,11 +159,11 @@ impl Recorder {
             }
             _ => None,
         };
-        // A record that is given up has no marker, so nothing is left out for it.
+        // An expired record has no marker, so nothing is left out for it.
         drop(lost);
     }
 
-    /// Reads some output, up to here at most; false when there is none.
+    /// Reads some output up to `to`; false if there is none.
     fn output(&mut self, to: u64, otherwise_us: u64) -> io::Result<bool> {
         let mut to = to.min(self.at + CHUNK_BYTES as u64);
         if let Some((offset, ..)) = self.resizes.iter().find(|(offset, ..)| *offset > self.at) {
@@ -201,7 +202,7 @@ impl Recorder {
             Found::Query { from, to, .. } => hidden.push_back((from..to, None)),
             Found::Marker { kind, nonce, from, to } => {
                 let found = boundaries.marker(kind, &nonce, from, to);
-                // Its own boundary is the last; those before it lost their markers.
+                // The marker's own boundary is the last one; those before it lost their markers.
                 if let Some(own) = found.last() {
                     let id = match own {
                         Boundary::Started { id, .. } => Some(*id),
@@ -216,7 +217,7 @@ impl Recorder {
         self.let_go(self.scanner.held_from(), us);
     }
 
-    /// Records what is held up to here.
+    /// Records the held bytes up to `to`.
     fn let_go(&mut self, to: u64, us: u64) {
         while self.held.0 < to {
             let hidden = self.hidden.front().filter(|(range, _)| range.end <= to).cloned();
@@ -233,7 +234,7 @@ impl Recorder {
         }
     }
 
-    /// The shell said that a command begins, or that a prompt does.
+    /// A marker: a command or a prompt begins.
     fn boundary(&mut self, kind: MarkerKind, id: u32, us: u64) {
         let is_next = |next: Option<&(u32, String)>| next.is_some_and(|(next, _)| *next == id);
         if kind == MarkerKind::Start {
@@ -241,7 +242,7 @@ impl Recorder {
                 self.handed.pop_front();
             }
         }
-        // A command that ends and never began has ended at its prompt. What ends otherwise was in nobody's prompt.
+        // A command that ends without having begun ended at its prompt. Any other end concerns no held prompt.
         if is_next(self.handed.front()) {
             self.hand_out(us);
         } else {
@@ -267,7 +268,7 @@ impl Recorder {
         }
     }
 
-    /// The prompt is over: the command is shown as it was given.
+    /// The prompt is complete: shows the command instead of the loader's line.
     fn hand_out(&mut self, us: u64) {
         let prompt = std::mem::take(&mut self.prompt);
         match self.handed.pop_front() {
@@ -276,7 +277,7 @@ impl Recorder {
         }
     }
 
-    /// The format is text: a character is put together first, and what is none becomes U+FFFD.
+    /// The format is text: incomplete characters are held back, and invalid bytes become U+FFFD.
     fn print(&mut self, bytes: &[u8], us: u64) {
         let mut all = std::mem::take(&mut self.character);
         all.extend_from_slice(bytes);
@@ -326,7 +327,7 @@ impl Pages for Recorder {
                 Step::Event(event) => self.event(&event),
                 Step::OutputTo(to) => {
                     if !self.output(to, self.witness.1)? {
-                        // A journal that ends before its events say holds up none of them.
+                        // A journal shorter than its events say must not hold up events.
                         self.at = self.at.max(to);
                     }
                 }

@@ -1,4 +1,4 @@
-//! The handles of all live sessions: create, adopt, find, list, end. Holds its lock for one expression at a time.
+//! The registry of all live sessions: create, adopt, find, list, end. It holds its lock for one expression at a time.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::unix::fs::DirBuilderExt;
@@ -40,14 +40,14 @@ use crate::metrics::Metrics;
 use crate::shell::Integration;
 use crate::store::{SessionRow, Store, Wanted};
 
-/// This node: the only one until there is a cluster.
+/// This node; the only one until there is a cluster.
 pub(super) const NODE: u16 = 0;
-/// Ended sessions whose story is kept in memory, because they are often asked about again at once.
+/// Ended sessions whose timeline is kept in memory, because clients often query them again at once.
 const PASTS_KEPT: usize = 4;
-/// The reason of a session that ended while it was asked.
+/// The reason of a session that ended during the request.
 const JUST_ENDED: &str = "it has just ended";
 
-/// A live session, from outside.
+/// The registry's handle of a live session.
 #[derive(Debug, Clone)]
 pub(super) struct Handle {
     pub(super) shared: Arc<Shared>,
@@ -59,20 +59,20 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// Asks the actor; its going means that the session has ended, or that the server stops.
+    /// Sends a request to the actor. If the actor goes away, the session has ended or the server stops.
     pub(super) async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Request) -> Result<T, ActionError> {
         let (reply, mut answer) = oneshot::channel();
         self.mailbox.send(request(reply)).await.map_err(|_| self.why_gone())?;
         let answer = tokio::select! {
             biased;
             answer = &mut answer => answer.ok(),
-            // What was sent in the moment in which the actor went lies in the mailbox for as long as we hold it.
+            // A request sent while the actor was ending stays in the mailbox as long as this handle exists.
             () = self.mailbox.closed() => answer.try_recv().ok(),
         };
         answer.ok_or_else(|| self.why_gone())
     }
 
-    /// What a caller is told when the actor has gone before it answered.
+    /// The error of a request whose actor went away before it answered.
     pub(super) fn why_gone(&self) -> ActionError {
         if *self.stopping.borrow() || self.shared.has_faulted() {
             return ActionError::Restarting;
@@ -80,21 +80,21 @@ impl Handle {
         ActionError::Ended { session: self.shared.id.clone(), reason: JUST_ENDED.to_owned() }
     }
 
-    /// The session has ended, although its handle may be there for another moment.
+    /// Whether the session has ended although its handle still exists.
     fn is_gone(&self) -> bool {
         self.mailbox.is_closed() && !*self.stopping.borrow() && !self.shared.has_faulted()
     }
 
-    /// Waits until the actor has gone.
+    /// Waits until the actor is gone.
     pub(super) async fn gone(&self) {
         self.mailbox.closed().await;
     }
 }
 
-/// A session that somebody may see.
+/// A session that the caller may see.
 pub(super) enum Found {
     Live(Handle),
-    /// It lives, and this server has no word with it.
+    /// The session lives, but this server has no connection to its holder.
     Unreachable(Arc<Unreachable>),
     EndedSession(Arc<EndedSession>),
 }
@@ -121,51 +121,51 @@ pub struct Registry {
     pub(super) umask: u32,
     pub(super) journal_bytes_max: u64,
     pub(super) soft_timeout: Duration,
-    /// What takes longer is logged.
+    /// Calls that take longer are logged.
     pub(crate) slow_call: Duration,
-    /// What a session may use, and how long it may live, where it is not said.
+    /// The default limits of a new session.
     pub(super) limits: Limits,
-    /// The same, at most.
+    /// The maximum limits of a session.
     pub(super) limits_max: Limits,
     pub(super) retention: Retention,
-    /// How many sessions may live, in all and of one owner.
+    /// How many sessions may live: in total, and per owner.
     pub(super) places: (usize, usize),
-    /// The sessions that are being started, and their owners: they have their places already.
+    /// Sessions that are being started, with their owners: they count against the quota.
     pub(super) starting: Mutex<HashMap<SessionId, String>>,
     pub(super) live: Mutex<HashMap<SessionId, Handle>>,
     pasts: Mutex<VecDeque<Arc<EndedSession>>>,
-    /// What each caller has seen of each session.
+    /// The read cursors of each caller in each session.
     pub(super) read_cursors: ReadCursors,
-    /// Counts a stdio client's comings and goings, so that an old grace period ends nothing.
+    /// Counts connects and disconnects of each stdio client, so that an outdated grace period ends nothing.
     clients: Mutex<HashMap<String, u64>>,
-    /// The default session that each stdio client had last, and when that was created.
+    /// The last default session of each stdio client, and its creation time.
     pub(super) defaults: Mutex<HashMap<String, (u64, SessionId)>>,
-    /// The session that each owner's idempotency key created, for as long as its folder is kept.
+    /// The session that each owner's idempotency key created, for as long as its folder is retained.
     pub(super) keys: Mutex<HashMap<(String, String), SessionId>>,
-    /// One creation with the same idempotency key at a time, and one default session for each client.
+    /// Locks: one creation per idempotency key at a time, and one default session per client.
     pub(super) creating: NameLocks,
-    /// Sessions that live and with which this server has no word.
+    /// Live sessions without a connection to their holder.
     pub(super) unreachable: Mutex<HashMap<SessionId, Arc<Unreachable>>>,
-    /// Counts the changes of that.
+    /// Counts changes of `unreachable`.
     pub(super) unreachable_changed: watch::Sender<u64>,
-    /// Whether it is known of each session that was there before this server how it stands.
+    /// Whether every session from before this server has been examined.
     pub(super) adoption: watch::Sender<bool>,
-    /// How often the actor of a session has panicked in a row, and when it did last.
+    /// How often in a row a session's actor has panicked, and when last.
     pub(super) faults: Mutex<HashMap<SessionId, (u32, tokio::time::Instant)>>,
-    /// One permit for each thread that reads a whole journal.
+    /// Permits for threads that read a whole journal.
     pub(super) whole_reads: WholeReads,
     store: Arc<Store>,
-    /// When the store was made again from the folders.
+    /// When the store was last rebuilt from the folders.
     pub(super) mended: Mutex<Option<std::time::Instant>>,
-    /// Who may read from a disk that may not answer.
+    /// Permits for reads from a disk that may hang.
     pub(super) disk_readers: Arc<tokio::sync::Semaphore>,
-    /// What sessions used when somebody asked last.
+    /// The resource usage at the last query.
     census: Mutex<Census>,
-    /// What names of requests are made with, so that nobody can guess from the events what was typed.
+    /// The key of the hashes of requests in the events, so that typed text cannot be guessed from them.
     pub(super) secret: Token,
     /// One-time tickets for browsers.
     pub(crate) tickets: Arc<Tickets>,
-    /// What happens in all sessions.
+    /// The event log of all sessions.
     pub(super) event_log: Arc<EventLog>,
     /// Named tokens.
     pub(crate) tokens: Arc<Tokens>,
@@ -173,15 +173,15 @@ pub struct Registry {
     pub(super) stopping: watch::Sender<bool>,
 }
 
-/// A poisoned lock only means that another request failed half-way through one expression.
+/// A poisoned lock only means that another request panicked within one expression.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Registry {
-    /// Opens the store, and begins to adopt every holder that is there and to put on record what ended meanwhile.
+    /// Opens the store, and begins to adopt every live holder and to record the sessions that ended meanwhile.
     pub async fn start(config: &Config) -> Result<Arc<Self>, ServeError> {
-        // Else every session would be refused, and nobody would know why.
+        // Otherwise every session would be refused without an evident reason.
         cgroup_plan::can_be_kept(&config.limits)?;
         cgroup_plan::can_be_kept(&config.limits_max)?;
         cgroup_plan::within(config.limits, &config.limits_max)?;
@@ -239,7 +239,7 @@ impl Registry {
         Ok(manager)
     }
 
-    /// Lets every actor go; the sessions live on in their holders.
+    /// Stops every actor; the sessions continue in their holders.
     pub async fn stop(&self) {
         self.stopping.send_replace(true);
         locked(&self.live).clear();
@@ -252,17 +252,17 @@ impl Registry {
         *self.stopping.borrow()
     }
 
-    /// Does one action. Only the dispatcher calls this.
+    /// Performs one action. Only the dispatcher calls this.
     pub(crate) async fn act(self: &Arc<Self>, principal: &Principal, action: Action) -> Result<Outcome, ActionError> {
         let has_just_ended =
             |error: &ActionError| matches!(error, ActionError::Ended { reason, .. } if reason == JUST_ENDED);
         let result = match self.attempt(principal, action.clone()).await {
-            // The actor went before it took the request: now the session is a past one, and can be asked as such.
+            // The actor ended before it took the request: the session is an ended one now, and is tried again as such.
             Err(error) if has_just_ended(&error) => self.attempt(principal, action).await,
             result => result,
         };
         match result {
-            // A fresh default session whose start-up file exits has done the same: its records say how it ended.
+            // A new default session whose start-up file exits has just ended, too; its records say how.
             Err(ActionError::Ended { session, reason }) if reason == JUST_ENDED => {
                 Err(self.live(principal, &session).await.map_or_else(|error| error, |handle| handle.why_gone()))
             }
@@ -341,12 +341,12 @@ impl Registry {
 
     // ---- beginning ----
 
-    /// The first prompt, or the moment after which a session is told to be `creating`.
+    /// Waits for the first prompt, or until the session is reported as `creating`.
     pub(super) async fn first_prompt(&self, handle: &Handle) {
         let _ = tokio::time::timeout(limits::CREATE_WAIT, handle.ask(Request::Prompt)).await;
     }
 
-    /// Starts a session. Its caller may go meanwhile: what was begun is brought to its end all the same.
+    /// Starts a session. If its caller goes away meanwhile, the start is still completed.
     pub(super) async fn launch(self: &Arc<Self>, id: &SessionId, spec: &Spec) -> Result<Handle, ActionError> {
         let (manager, id, spec) = (Arc::clone(self), id.clone(), Arc::new(spec.clone()));
         let launched = tokio::spawn(async move { manager.launch_now(&id, &spec).await });
@@ -369,7 +369,7 @@ impl Registry {
                 let started = holder.id().and_then(holder_liveness::identity);
                 let taken = self.take_on(id, folder.clone(), HolderConnection::new(stream)).await;
                 if taken.is_err() {
-                    // One that does not greet may live on, and with it a shell that nobody would ever find again.
+                    // A holder that does not greet may continue to run, with a shell that could never be found again.
                     let _ = holder.kill().await;
                     let id = id.clone();
                     let sweep = move || started.map(|started| holder_liveness::sweep(&id, Dead::known(started)));
@@ -411,7 +411,7 @@ impl Registry {
         &self.folder
     }
 
-    /// How many sessions live, how many of them wait for the disk, and how many have ended and are kept; what is not known is
+    /// The number of live sessions, of those that wait for the disk, and of retained ended ones; an unknown number is
     /// left out.
     pub(crate) async fn counts(&self) -> Vec<(&'static str, usize)> {
         let live = locked(&self.live).len();
@@ -422,7 +422,7 @@ impl Registry {
             .collect()
     }
 
-    /// What is counted.
+    /// The metrics.
     pub(crate) fn metrics(&self) -> Arc<Metrics> {
         Arc::clone(&self.event_log.metrics)
     }
@@ -431,7 +431,7 @@ impl Registry {
         locked(&self.live).contains_key(id) || locked(&self.unreachable).contains_key(id)
     }
 
-    /// Its folder is gone.
+    /// Forgets an ended session whose folder is gone.
     pub(super) fn forget_past(&self, id: &SessionId) {
         locked(&self.pasts).retain(|past| past.shared.id != *id);
     }
@@ -440,7 +440,7 @@ impl Registry {
         locked(&self.live).values().cloned().collect()
     }
 
-    /// A session that this caller may see, living or past; a foreign one does not exist.
+    /// The session, live or ended, if this caller may see it; a foreign session counts as unknown.
     pub(super) async fn find(&self, principal: &Principal, id: &SessionId) -> Result<Found, ActionError> {
         if self.is_stopping() {
             return Err(ActionError::Restarting);
@@ -459,14 +459,14 @@ impl Registry {
         }
     }
 
-    /// A session that lives, as far as this server knows.
+    /// The session, if this server knows it as live.
     fn present(&self, id: &SessionId) -> Option<Found> {
         let live = locked(&self.live).get(id).cloned();
         let live = live.filter(|h| !h.is_gone()).map(Found::Live);
         live.or_else(|| locked(&self.unreachable).get(id).cloned().map(Found::Unreachable))
     }
 
-    /// The same for whoever only reads what is on disk.
+    /// The same for a request that only reads files.
     pub(super) async fn find_to_read(&self, principal: &Principal, id: &SessionId) -> Result<Found, ActionError> {
         match self.find(principal, id).await? {
             Found::Unreachable(unreachable) => Ok(Found::EndedSession(self.story_of(&unreachable).await?)),
@@ -482,7 +482,8 @@ impl Registry {
         }
     }
 
-    /// A session that has ended, if it is one. For want of descriptors nobody can tell, and that is an error.
+    /// The ended session with this id, if there is one. If descriptors are exhausted the answer is unknown, which is an
+    /// error.
     pub(super) async fn past(&self, id: &SessionId) -> Result<Option<Arc<EndedSession>>, ActionError> {
         if let Some(past) = locked(&self.pasts).iter().find(|p| p.shared.id == *id) {
             return Ok(Some(Arc::clone(past)));
@@ -497,7 +498,7 @@ impl Registry {
             Ok(Err(_)) | Err(_) => return Ok(None),
         };
         let mut pasts = locked(&self.pasts);
-        // Whoever removes its folder forgets it afterwards, and waits for this lock.
+        // The task that removes a folder forgets its session afterwards, and waits for this lock.
         if !past.shared.folder.exists() {
             return Ok(None);
         }
@@ -507,7 +508,7 @@ impl Registry {
     }
 
     fn unknown(&self, principal: &Principal, id: &SessionId) -> ActionError {
-        /// Enough to find the one that was meant.
+        /// Enough to find the intended session.
         const NAMED_MAX: usize = 8;
         let mut live: Vec<String> =
             self.handles()
@@ -531,7 +532,7 @@ impl Registry {
         Ok(view)
     }
 
-    /// Looks up what the processes of these sessions use.
+    /// Measures the resource usage of these sessions' processes.
     pub(super) async fn count_usage<'a>(&self, views: impl Iterator<Item = (&'a mut SessionView, u32)>) {
         let (views, holders): (Vec<_>, Vec<_>) = views.filter(|(v, _)| v.status != SessionStatus::Terminated).unzip();
         let looked = processes::look(holders.clone()).await;
@@ -586,8 +587,8 @@ impl Registry {
         }
     }
 
-    /// Ends a session and waits until nothing of it is left and its actor has put it on record. By KILL it is ended for certain,
-    /// also where its holder does not answer.
+    /// Ends a session, and waits until none of its processes is left and its actor has recorded the end. SIGKILL ends
+    /// it even if its holder does not answer.
     pub(super) async fn end(&self, handle: &Handle, signo: i32, grace: Duration) -> Result<Ended, ActionError> {
         let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
         let asked = handle.ask(|reply| Request::Terminate { signo, grace_ms, reply }).await;
@@ -616,7 +617,7 @@ impl Registry {
         Ok(ended)
     }
 
-    /// A stdio client has gone: its sessions end after their grace period.
+    /// A stdio client disconnected: its sessions end after their grace period.
     pub fn client_gone(self: &Arc<Self>, client: &str, detach: Detach) {
         let seen = {
             let mut clients = locked(&self.clients);
@@ -640,18 +641,18 @@ impl Registry {
         });
     }
 
-    /// Whether this client was here since the server started.
+    /// Whether this client has connected since the server started.
     pub(super) fn knows_client(&self, client: &str) -> bool {
         locked(&self.clients).contains_key(client)
     }
 
-    /// A stdio client is there (again): its sessions stay.
+    /// A stdio client has connected: its sessions continue.
     pub fn client_here(&self, client: &str) {
         *locked(&self.clients).entry(client.to_owned()).or_default() += 1;
     }
 }
 
-/// Does what waits for the disk where it holds nobody up, and to its end even when its caller goes.
+/// Runs blocking disk work on the blocking pool; it finishes even if the caller is cancelled.
 pub(super) async fn on_disk<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ActionError> + Send + 'static,
 ) -> Result<T, ActionError> {
@@ -674,12 +675,13 @@ pub(super) fn row(shared: &Shared, ended_us: Option<u64>) -> SessionRow {
     }
 }
 
-/// How a session ended, in words.
+/// How a session ended, as text.
 pub(super) fn reason(view: &SessionView) -> String {
     view.exit.as_ref().map_or_else(|| "unknown".to_owned(), |e| e.reason.clone())
 }
 
-/// Every session costs the server a few descriptors; gives the soft limit as it was, for the shells.
+/// Raises the soft limit of open files, because every session costs a few descriptors; returns the old one for the
+/// shells.
 fn raise_open_files() -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

@@ -1,46 +1,45 @@
-//! Events and output in the order in which they came: how the story of a past session, or of before this server, is read.
+//! Replays events and output in the order in which they happened, for an ended session or one from before this server.
 //!
-//! A record names how long the journal was when it was written, and a marker's record is written before the marker is
-//! announced. So an event comes when the output up to the one before it was read, and before its own; then every marker
-//! finds its record, and only what is under way has to be remembered.
+//! A record has the length of the journal when it was written, and a marker's record is written before the marker is
+//! announced. So an event is replayed after the output up to the event before it, and before its own; then every marker
+//! finds its record, and only pending ones have to be remembered.
 
 use std::io;
 
 use journal::{Event, EventsReader};
 
-/// The events that were not taken yet.
+/// The events that were not replayed yet.
 #[derive(Debug)]
 pub(crate) struct ReplayOrder {
     events: Option<EventsReader>,
     next: Option<Event>,
-    /// How long the journal was when the newest taken event was written.
+    /// The journal's length when the newest replayed event was written.
     reached: u64,
 }
 
-/// What comes next.
+/// The next step of a replay.
 #[derive(Debug)]
 pub(crate) enum Step {
     Event(Event),
     /// Output up to here, before the next event.
     OutputTo(u64),
-    /// No event is there: all output.
+    /// There is no further event: all output.
     AllOutput,
 }
 
 impl ReplayOrder {
-    /// Without events where they cannot be read at all.
+    /// Without events if they cannot be read at all.
     pub(crate) fn new(events: Option<EventsReader>) -> Self {
         Self { events, next: None, reached: 0 }
     }
 
-    /// What comes next, when the events may be read up to `events_end` and the output, which was read up to `at`, up to
-    /// `end`.
+    /// The next step, if events may be read up to `events_end` and output, which was read up to `at`, up to `end`.
     pub(crate) fn next(&mut self, events_end: u64, at: u64, end: u64) -> io::Result<Step> {
         if self.next.is_none() {
             self.next = self.events.as_mut().map(|events| events.next(events_end)).transpose()?.flatten();
         }
         let Some(next) = &self.next else { return Ok(Step::AllOutput) };
-        // A journal may end before its events say, when the machine went down.
+        // The journal may be shorter than its events say, if the machine went down.
         let before = self.reached.min(end);
         if next.offset.0 > self.reached && at < before {
             return Ok(Step::OutputTo(before));
@@ -49,13 +48,13 @@ impl ReplayOrder {
         Ok(self.next.take().map_or(Step::AllOutput, Step::Event))
     }
 
-    /// The size of the events' file.
+    /// The size of the events file.
     pub(crate) fn events_end(&self) -> io::Result<u64> {
         self.events.as_ref().map_or(Ok(0), EventsReader::len)
     }
 
-    /// What is to be said of records before `events_end` that cannot be read, when all the others were taken. A living
-    /// holder publishes the end of a whole record; the file of a dead one may end with zeros, which are no damage.
+    /// The error for records before `events_end` that cannot be read, once all others were replayed. A living holder
+    /// publishes only ends of whole records; the file of a dead one may end with zeros, which are no damage.
     pub(crate) fn damage(&self, events_end: u64, is_published: bool) -> io::Result<Option<String>> {
         let Some(events) = &self.events else { return Ok(None) };
         let at = if is_published {

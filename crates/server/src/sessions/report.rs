@@ -1,4 +1,4 @@
-//! The answer to a command, an input or a wait: the session, the command, and the output since.
+//! The report on a command, an input or a wait: the session, the command, and the output since.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use super::session::{Finished, Painted, Snapshot};
 use crate::action::{ActionError, CommandView, EndedBy, Foreground, Report, SessionView, TextView};
 use crate::auth::principal::Principal;
 
-/// How long the holder of a shell that has gone may take to end what it left behind.
+/// How long the holder may take after the shell's exit to end its descendants.
 pub(super) const CLEARING_UP: Duration = Duration::from_secs(1);
 
 impl Registry {
-    /// A wait that is over, with the output that belongs to it.
+    /// The report on a finished wait, with the output that belongs to it.
     pub(super) async fn report(
         &self,
         principal: &Principal,
@@ -26,18 +26,18 @@ impl Registry {
         let (from, to) = (from.min(to), to);
         let is_fullscreen = view.foreground == Foreground::Fullscreen;
         let screen = if is_fullscreen { self.screen(principal, handle).await.ok() } else { None };
-        // What was painted since the last look is no text: the screen shows what came of it.
+        // Paint since the last report is no text: the screen shows its result.
         let is_paint = screen.is_some() && paint.covers(from);
         let output = if is_paint {
             TextView { from, to, ..TextView::default() }
         } else {
             let was_on = paint.was_at(from);
             let begins = Begins { in_paint: was_on == Some(Painted::Alternate), ..Begins::default() };
-            // What is painted on the main screen would be told twice.
+            // Paint on the main screen would be reported twice.
             let text_to = paint.main_from().filter(|_| screen.is_some()).map_or(to, |paint| paint.min(to));
             let mut text = self.text_with(&handle.shared, (from, text_to), view.cols, budget, begins).await?;
             if matches!(was_on, Some(Painted::Main { .. })) {
-                // The way to the place where the cursor was left.
+                // Drops newlines that only moved to the position where the cursor was left.
                 text.head.drain(..text.head.len() - text.head.trim_start_matches('\n').len());
             }
             TextView { to, ..text }
@@ -53,7 +53,7 @@ pub(super) fn with_key(error: ActionError, key: Option<&str>) -> ActionError {
     }
 }
 
-/// FNV-1a: only a name for text, never a defence.
+/// FNV-1a: a hash for naming, not for security.
 pub(super) fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3))
 }
@@ -76,7 +76,7 @@ pub(super) fn plain_report(
     }
 }
 
-/// The session's last words for callers whose session has just ended.
+/// The error for callers whose session has just ended.
 pub(super) fn ended(view: &SessionView) -> ActionError {
     ActionError::Ended { session: view.id.clone(), reason: reason(view) }
 }

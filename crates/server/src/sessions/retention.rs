@@ -1,7 +1,6 @@
-//! What is kept of sessions that have ended, and for how long: by age, by the room that they take together, by number, and
-//! while there is room on the disk.
+//! Retention of ended sessions: by age, by total size, by number, and by free disk space.
 //!
-//! Looked at when the server starts and now and then; the oldest go first, and never one that lives.
+//! Checked at the server's start and from time to time; the oldest are removed first, and never a live one.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
@@ -13,20 +12,20 @@ use crate::ids::SessionId;
 use crate::limits;
 use crate::store::SessionRow;
 
-/// And at most this many of them: each costs a row and an entry of a folder.
+/// The most that are retained: each costs a row and a directory entry.
 pub(super) const PASTS_MAX: usize = 10_000;
 
-/// How much is kept.
+/// The retention settings.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Retention {
     pub(super) age: Duration,
     pub(super) bytes: u64,
-    /// What of the disk is to be free, or a twentieth of it where that is less.
+    /// The disk space to keep free, or a twentieth of the disk if that is less.
     pub(super) free: u64,
 }
 
 impl Registry {
-    /// Removes what is no longer to be kept, now and from now on.
+    /// Removes sessions beyond retention, now and from now on.
     pub(crate) fn keep_tidy(self: &Arc<Self>) {
         let manager = Arc::downgrade(self);
         tokio::spawn(async move {
@@ -34,7 +33,7 @@ impl Registry {
                 let next = tokio::time::Instant::now() + limits::RETENTION_EVERY;
                 let event_log = Arc::clone(&manager.event_log);
                 let _ = tokio::task::spawn_blocking(move || manager.tidy()).await;
-                // A session that waits for room does not wait for the next look.
+                // A session that waits for disk space does not wait for the next interval.
                 let _ = tokio::time::timeout_at(next, event_log.stalled.notified()).await;
             }
         });
@@ -53,11 +52,11 @@ impl Registry {
         ended.sort_by_key(|row| std::cmp::Reverse(row.ended_us));
         let too_old = SystemTime::now().checked_sub(self.retention.age).unwrap_or(SystemTime::UNIX_EPOCH);
         let mut bytes = 0u64;
-        // The newest first, so that the older ones go when those before them take all the room.
+        // The newest first, so that the older ones go if the newer ones fill the limit.
         let mut kept = Vec::new();
         for (i, row) in ended.iter().enumerate() {
             let Ok(id) = SessionId::parse(&row.id) else { continue };
-            // Its row is written a moment before its actor goes.
+            // A session's row is written a moment before its actor goes.
             if self.is_live(&id) {
                 continue;
             }
@@ -83,7 +82,7 @@ impl Registry {
         }
     }
 
-    /// Less of the disk is free than is to be.
+    /// Whether less disk space is free than required.
     fn lacks_room(&self) -> bool {
         self.room().is_some_and(|(free, all)| free < self.retention.free.min(all / limits::RETENTION_FREE_PART))
     }

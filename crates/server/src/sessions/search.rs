@@ -1,8 +1,8 @@
-//! Searching what a session has shown: lines of clean text that match, and where in the journal each was printed.
+//! Searches a session's output: matching lines of plain text, with their offsets in the journal.
 //!
 //! The text is the one that a reader of the output gets, rendered a block at a time: memory is bounded whatever the
-//! journal's size, and a command's output is never mixed with what stands around it. A place is only told when it was
-//! looked at: the line there reads as the match does, or what ends with it does.
+//! journal's size, and a command's output is never mixed with the text around it. An offset is verified before it is
+//! returned: the line there, or the text that ends with that line, reads as the match does.
 
 use std::io;
 
@@ -13,21 +13,21 @@ use terminal::{Scanner, Transcript};
 use super::output_text;
 use crate::limits;
 
-/// Journal bytes that are rendered at once. Large enough that most of the time is spent in the text, small enough that a
-/// place inside can be found by rendering parts again.
+/// Journal bytes rendered at once: enough that most of the time is spent in the text, and few enough that an offset
+/// inside can be found by rendering parts again.
 const BLOCK_BYTES: u64 = 64 << 10;
 
-/// A stretch of output: one command's, or what nobody's command printed.
+/// A range of output: of one command, or background output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) from: u64,
     pub(super) to: u64,
     pub(super) command: Option<u32>,
-    /// The command that is given at the prompt in which this ends.
+    /// The command handed over at the prompt with which this range ends.
     pub(super) given: Option<String>,
 }
 
-/// What to look for.
+/// The parameters of a search.
 pub(super) struct Wanted<'a> {
     pub(super) pattern: &'a Regex,
     pub(super) matches_max: usize,
@@ -36,31 +36,31 @@ pub(super) struct Wanted<'a> {
     pub(super) is_growing: bool,
 }
 
-/// A line that matches.
+/// A matching line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hit {
-    /// Where the line is in the journal.
+    /// The line's offset in the journal.
     pub(super) offset: u64,
-    /// Counted from 1 in what was searched.
+    /// The line number in the searched range, from 1.
     pub(super) line: u64,
     pub(super) text: String,
     pub(super) command: Option<u32>,
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Hits {
     pub(super) hits: Vec<Hit>,
-    /// How many lines were looked at.
+    /// How many lines were searched.
     pub(super) lines: u64,
-    /// Where to go on.
+    /// The offset at which to continue.
     pub(super) next: u64,
-    /// As many as were asked for were found; more may follow.
+    /// The requested number of matches was found; there may be more.
     pub(super) is_full: bool,
 }
 
-/// Looks through the stretches in order. Everything is read, so it is done on a thread that may block; `is_given_up` is
-/// asked now and then.
+/// Searches the ranges in order. It reads everything, so it belongs on a thread that may block; `is_given_up` is
+/// polled.
 pub(super) fn search(
     reader: &Reader,
     segments: &[Segment],
@@ -99,12 +99,12 @@ fn search_segment(
         if reached < segment.to {
             match memchr::memrchr(b'\n', &slice.bytes) {
                 Some(last) => slice.bytes.truncate(last + 1),
-                // A line that does not fit is read again, with more of it.
+                // A line that does not fit is read again in a larger block.
                 None if block_bytes < limits::SEARCH_LINE_BYTES_MAX => {
                     block_bytes *= 4;
                     continue;
                 }
-                // At least one byte: a journal that is shorter than its events say may end within a character.
+                // At least one byte: a journal shorter than its events say may end within a character.
                 None => slice.bytes.truncate(output_text::whole_chars(&slice.bytes).max(1)),
             }
         }
@@ -121,11 +121,11 @@ fn search_segment(
     Ok(())
 }
 
-/// Some lines of output.
+/// A block of output lines.
 struct Block<'a> {
     bytes: &'a [u8],
     cols: u16,
-    /// It begins inside of what a full-screen program paints, which is nobody's text.
+    /// The block begins within the paint of a full-screen program, which is no text.
     in_paint: bool,
 }
 
@@ -139,11 +139,11 @@ impl Block<'_> {
         transcript.finish().text
     }
 
-    /// Where the output's own line begins that made this line of the text what it is, and where that line ends.
+    /// The range of the line in the bytes that produced this line of the text.
     fn place(&self, starts: &[usize], index: usize, line: &str) -> (usize, usize) {
         let end = |i: usize| starts.get(i + 1).copied().unwrap_or(self.bytes.len());
         let reads = |text: &str, nth: usize| text.lines().nth(nth) == Some(line);
-        // Where nothing was written over, lines are lines.
+        // Without overwriting, each line of bytes is one line of text.
         if let Some(from) = starts.get(index)
             && reads(&self.render(&self.bytes[*from..end(index)]), 0)
         {
@@ -192,14 +192,14 @@ fn search_block(block: &Block<'_>, from: u64, segment: &Segment, is_end: bool, w
     }
     hits.next = from + block.bytes.len() as u64;
     if is_end && wanted.is_growing && !is_open_matched && block.bytes.last() != Some(&b'\n') {
-        // The rest of the last line may make it match, so it is looked at again.
+        // The rest of an unfinished last line may make it match, so it is searched again.
         let whole = memchr::memrchr(b'\n', block.bytes).map_or(0, |i| i + 1);
         hits.next = from + whole as u64;
     }
 }
 
-/// The stretches of a range: commands' output and what lies between, in order. Commands are in the order in which they
-/// ran and do not overlap; one that runs has no end yet.
+/// The ranges within `from..to`: the commands' outputs and the output between them, in order. The commands are in the
+/// order in which they ran and do not overlap; a running one has no end yet.
 pub(super) fn segments(commands: &[(u32, u64, Option<u64>, String)], from: u64, to: u64) -> Vec<Segment> {
     let mut all = Vec::new();
     let mut at = from;

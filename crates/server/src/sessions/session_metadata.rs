@@ -1,5 +1,5 @@
-//! What only the server knows about a session; kept in the session's own folder, inside the spec, so that the folder
-//! alone is enough to bring everything back.
+//! The server's own metadata of a session; stored inside the spec in the session's folder, so that the folder alone is
+//! enough to restore the session.
 
 use std::collections::BTreeMap;
 
@@ -8,58 +8,55 @@ use serde::{Deserialize, Serialize};
 use crate::action::{Limits, NamedAction};
 use crate::auth::principal::Detach;
 
-/// The part of a spec that a holder does not read.
+/// The part of a spec that the holder does not read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct SessionMetadata {
     pub(crate) name: Option<String>,
     pub(crate) owner: String,
-    /// The shell's name.
     pub(crate) shell: String,
     pub(crate) login: bool,
     pub(crate) created_us: u64,
-    /// The variables that were asked for.
+    /// The requested variables.
     pub(crate) env: Vec<(String, String)>,
-    /// The stdio client that it belongs to.
+    /// The stdio client that owns the session.
     pub(crate) client: Option<String>,
-    /// What that client's going means.
+    /// What happens when that client disconnects.
     pub(crate) detach: Detach,
-    /// It is that client's default session.
+    /// Whether it is that client's default session.
     pub(crate) is_default: bool,
     /// The idempotency key that created it.
     pub(crate) key: Option<String>,
-    /// What was asked for with that key, as a name for it.
+    /// The hash of the request with that key.
     pub(crate) asked: Option<u64>,
-    /// What it may use.
     pub(crate) limits: Limits,
-    /// What can be asked of it by a name.
+    /// Its named actions.
     pub(crate) reactions: BTreeMap<String, NamedAction>,
-    /// The profile that it was started with.
     pub(crate) profile: Option<String>,
-    /// Another user whose shell it is.
+    /// The user of its shell, if it is not the server's.
     pub(crate) user: Option<String>,
-    /// Commands that are run first.
+    /// The start-up commands.
     pub(crate) startup: Vec<String>,
 }
 
-/// Whether the value of a variable of this name is not shown. docs/profiles.md has these rules.
+/// Whether the value of this variable is hidden; docs/profiles.md documents these rules.
 fn is_secret(name: &str) -> bool {
-    /// Anywhere in such names.
+    /// Matched anywhere in a name.
     const PARTS: [&str; 10] =
         ["TOKEN", "SECRET", "PASSW", "PASSPHRASE", "PASSCODE", "KEY", "CRED", "AUTH", "BEARER", "COOKIE"];
-    /// What a word of such a name ends with.
+    /// Matched at the end of a word of the name.
     const ENDS: [&str; 2] = ["PASS", "PWD"];
     let name = name.to_ascii_uppercase();
     let is_secret_word = |word: &str| {
         let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
         word == "PAT" || ENDS.iter().any(|end| word.ends_with(end))
     };
-    // The names of two directories.
+    // These name directories.
     !matches!(name.as_str(), "PWD" | "OLDPWD")
         && (PARTS.iter().any(|part| name.contains(part)) || name.split('_').any(is_secret_word))
 }
 
-/// The value of a variable as it is shown: none of a secret, and no password in a URL.
+/// The visible value of a variable: a secret and a password in a URL are hidden.
 pub(crate) fn shown_value(name: &str, value: &[u8]) -> Vec<u8> {
     const HIDDEN: &[u8] = b"***";
     if is_secret(name) {
@@ -69,7 +66,8 @@ pub(crate) fn shown_value(name: &str, value: &[u8]) -> Vec<u8> {
     while let Some(scheme) = memchr::memmem::find(rest, b"://") {
         let (before, behind) = rest.split_at(scheme + 3);
         shown.extend(before);
-        // RFC 3986 3.2: who and where, up to the path. A password has what should be written otherwise, such as `?`.
+        // RFC 3986 3.2: the authority, up to the path. A password may contain characters that should be escaped, such
+        // as `?`.
         let is_end = |b: &u8| matches!(b, b'/' | b'"') || b.is_ascii_whitespace();
         let authority = behind.iter().position(is_end).map_or(behind, |end| &behind[..end]);
         let principal = &authority[..memchr::memrchr(b'@', authority).unwrap_or(0)];
@@ -90,12 +88,12 @@ impl SessionMetadata {
         serde_json::to_vec(self).expect("invariant: strings and numbers are JSON")
     }
 
-    /// An unreadable one must not lose the session: the output is still there.
+    /// Unreadable metadata must not lose the session: the output is still there.
     pub(crate) fn decode(bytes: &[u8]) -> Self {
         serde_json::from_slice(bytes).unwrap_or_default()
     }
 
-    /// The variables without what looks like a secret.
+    /// The variables, with secrets hidden.
     pub(crate) fn shown_env(&self) -> Vec<(String, String)> {
         let shown = |(name, value): &(String, String)| {
             (name.clone(), String::from_utf8_lossy(&shown_value(name, value.as_bytes())).into_owned())

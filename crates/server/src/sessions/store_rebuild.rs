@@ -1,5 +1,5 @@
-//! The history, asked so that nothing is hidden: a store that is damaged is made again from the folders before anybody is
-//! answered, and one that does not answer is an error.
+//! Rebuilds the store of ended sessions: a damaged store is rebuilt from the folders before a query is answered, and an
+//! unavailable one is an error.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::limits;
 use crate::store::{Store, StoreError};
 
 impl Registry {
-    /// Asks the history, on a thread that may block; one that turns out to be damaged is waited for.
+    /// Queries the store on the blocking pool; if it proves damaged, waits for the rebuild.
     pub(super) async fn history<T: Send + 'static>(
         &self,
         ask: impl Fn(&Store) -> Result<T, StoreError> + Send + Sync + 'static,
@@ -32,7 +32,8 @@ impl Registry {
         }
     }
 
-    /// Reads what a frozen disk may hold up: whoever asked is answered in time, and few threads wait.
+    /// Reads from a disk that may hang: the caller gets an answer in time, and the number of waiting threads is
+    /// bounded.
     pub(super) async fn in_time<T: Send + 'static>(
         &self,
         (what, patience): (&str, Duration),
@@ -41,7 +42,7 @@ impl Registry {
         let places = Arc::clone(&self.disk_readers);
         let done = async {
             let place = places.acquire_owned().await;
-            // A read that has begun keeps its place to its end, also when nobody waits for it any more.
+            // A read that has begun keeps its permit to its end, even if the caller has timed out.
             tokio::spawn(async move {
                 let _place = place;
                 read.await
@@ -58,7 +59,7 @@ impl Registry {
         }
     }
 
-    /// Makes rows again whenever some are missing.
+    /// Rebuilds rows whenever some are missing.
     pub(crate) fn keep_whole(self: &Arc<Self>) {
         let (manager, store) = (Arc::downgrade(self), self.store());
         let stopping = self.stopping();
@@ -78,7 +79,7 @@ impl Registry {
     fn mend(&self) {
         let store = self.store();
         if store.is_damaged() {
-            // A disk that damages the fresh one at once must not keep a processor busy.
+            // A disk that damages the new store at once must not keep a CPU busy.
             let now = std::time::Instant::now();
             let before = locked(&self.mended).replace(now);
             if before.is_some_and(|before| now - before < limits::STORE_ANEW_EVERY) {
@@ -95,7 +96,7 @@ impl Registry {
         }
     }
 
-    /// Puts every session and every command into the store, as the folders tell it.
+    /// Stores every session and every command again, from the folders.
     fn record_all(&self, store: &Store) -> Result<usize, StoreError> {
         let folders = self.folders().map_err(|e| StoreError::Unavailable(format!("the sessions' folder: {e}")))?;
         for id in &folders {

@@ -1,5 +1,5 @@
-//! What becomes of a session when its actor goes before the session's end, by a mistake of ours or because it lost its holder:
-//! the shell lives on, so the session is taken up again as a new server would, and nobody is told that it ended.
+//! Supervises actors: if an actor ends before its session, by a bug of ours or because it lost its holder, the shell
+//! continues. So the session is adopted again, as by a new server, and is not reported as ended.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use super::session::{Session, Shared};
 use crate::ids::SessionId;
 use crate::limits::{FAULT_PAUSE, FAULTS_FORGOTTEN, FAULTS_MAX};
 
-/// An actor's first field: it notes a panic before anybody who waits learns that the actor has gone.
+/// The first field of an actor: it records a panic before any waiting task notices that the actor is gone.
 #[derive(Debug)]
 pub(crate) struct FaultAlarm(pub(crate) Arc<Shared>);
 
@@ -27,8 +27,8 @@ impl Drop for FaultAlarm {
     }
 }
 
-/// Runs the actor to its end, and takes its session up again where that was not the session's. It is boxed because that ends in
-/// here.
+/// Runs the actor to its end, and adopts its session again if that has not ended. Boxed because the future is
+/// recursive.
 pub(super) fn watch_over(
     manager: Arc<Registry>,
     session: Box<Session>,
@@ -40,7 +40,7 @@ pub(super) fn watch_over(
             Ok(session) if session.is_adrift() && !manager.is_stopping() => {
                 let met = session.holder();
                 drop(session);
-                // Whoever displaced this server must not be driven out and come back in a circle at full speed.
+                // Two servers that displace each other must not do so in a busy loop.
                 tokio::time::sleep_until(Instant::now() + FAULT_PAUSE).await;
                 manager.adopt_again(shared, met).await;
             }
@@ -48,7 +48,7 @@ pub(super) fn watch_over(
             Err(fault) if fault.is_panic() => match count(&manager, &shared.id) {
                 Some(pause) => {
                     tracing::error!(session = %shared.id, ?pause, "a fault of ptyd's in this session; it is taken up again");
-                    // One that comes back at once must not keep a processor busy.
+                    // A session that fails at once must not keep a CPU busy.
                     tokio::time::sleep_until(Instant::now() + pause).await;
                     manager.adopt_again(shared, None).await;
                 }
@@ -61,13 +61,13 @@ pub(super) fn watch_over(
                     manager.leave_alone(shared, why).await;
                 }
             },
-            // The server's runtime ends.
+            // The runtime is shutting down.
             Err(_) => {}
         }
     })
 }
 
-/// How long to wait before the session is taken up again; `None` when that was done often enough.
+/// How long to wait before the session is adopted again; `None` after too many faults.
 fn count(manager: &Registry, id: &SessionId) -> Option<Duration> {
     let now = Instant::now();
     let mut faults = locked(&manager.faults);

@@ -1,6 +1,6 @@
-//! The one-tool shell: one client's own default session, and what `terminal(command, is_input, timeout, reset)` means.
+//! The `terminal` tool: a client's default session, and the meaning of `terminal(command, is_input, timeout, reset)`.
 //!
-//! terminal-mcp.md is the requirement; where its figures are not the shell's truth, docs/deviations.md says so.
+//! terminal-mcp.md is the requirement; docs/deviations.md lists where its figures differ from the shell's.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -23,21 +23,21 @@ use crate::ids::SessionId;
 use crate::limits;
 use crate::store::SessionRow;
 
-/// How long an interrupted program has to go before the answer says that it is still there.
+/// How long an interrupted program may take to end before the answer says that it still runs.
 const INTERRUPT_WAIT: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// What C-d types.
+/// The byte of C-d.
 const END_OF_FILE: &[u8] = b"\x04";
 
-/// Where a call is done.
+/// The session of a call.
 enum TerminalTool {
-    /// In this session; and how that is a fresh one.
+    /// This session, and the reason if it is a new one.
     At(Handle, Option<Fresh>),
-    /// It was done before, in a session that it ended.
+    /// The call was performed earlier, in a session that it ended.
     Done(Box<Report>),
 }
 
-/// What a call asks for.
+/// The meaning of a call.
 enum Ask {
     Look,
     Signal(i32),
@@ -54,7 +54,7 @@ impl Registry {
     ) -> Result<TerminalView, ActionError> {
         let asked_at = SystemTime::now();
         match self.terminal_once(principal, call.clone()).await {
-            // The shell went in the moment in which it was asked: the next one is as good for a command that has not run.
+            // The shell ended at this very moment: a command that has not run goes to the next shell.
             Err(ActionError::Ended { session, .. })
                 if call.session.is_none()
                     && !call.is_input
@@ -66,7 +66,7 @@ impl Registry {
         }
     }
 
-    /// Whether the records of a session that has just ended know of no command since then.
+    /// Whether a session that has just ended recorded no command since then.
     async fn has_not_run(&self, principal: &Principal, session: &SessionId, asked_at: SystemTime) -> bool {
         if let Ok(Found::Live(handle)) = self.find(principal, session).await {
             let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
@@ -128,7 +128,8 @@ impl Registry {
         Ok(TerminalView { report, fresh, look, missed, soft_timeout: self.soft_timeout })
     }
 
-    /// The commands that this caller was told were running and that have ended since, but for the one that it is told of now.
+    /// The commands that were reported to this caller as running and have ended since, except the one that this answer
+    /// reports.
     async fn missed(
         &self,
         principal: &Principal,
@@ -151,7 +152,7 @@ impl Registry {
                 Ok(known) if is_running(&known.command) => continue,
                 Ok(known) => Some(known),
                 Err(ActionError::NoSession { .. } | ActionError::NoCommand { .. }) => None,
-                // The next call will find it.
+                // The next call finds it.
                 Err(_) => continue,
             };
             self.read_cursors.says_ended(&principal.name, session, id);
@@ -160,7 +161,7 @@ impl Registry {
         missed
     }
 
-    /// The session that the call is for; a client's first call and one after the shell's end start a fresh one.
+    /// The session of the call; a client's first call, and the first after the shell's end, start a new one.
     async fn terminal_tool(
         self: &Arc<Self>,
         principal: &Principal,
@@ -178,7 +179,7 @@ impl Registry {
                 "needed here: this connection has no default session; start_terminal_session gives one".to_owned();
             return Err(ActionError::Invalid { field: "session_id", problem });
         };
-        // Two calls at once must not start two shells.
+        // Two calls at the same time must not start two shells.
         let turn = self.creating.of(format!("client {client}")).await;
         self.adopted().await;
         let mine = |h: &Handle| h.shared.meta.is_default && h.shared.meta.client.as_ref() == Some(&client);
@@ -186,11 +187,11 @@ impl Registry {
         if let Some(handle) = live {
             match handle.ask(Request::Look).await {
                 Ok(snapshot) if snapshot.view.exit.is_none() => return Ok(TerminalTool::At(handle, None)),
-                // It lives on.
+                // The session continues.
                 Err(ActionError::Restarting) => return Err(ActionError::Restarting),
                 Ok(_) | Err(_) => {}
             }
-            // The shell has gone and its holder is still clearing up: the records tell how it ended.
+            // The shell has exited and its holder still ends descendants: the records say how it ended.
             handle.gone().await;
         }
         let mine = |u: &&Arc<Unreachable>| u.meta.is_default && u.meta.client.as_ref() == Some(&client);
@@ -218,8 +219,8 @@ impl Registry {
         Ok(TerminalTool::At(handle, Some(Fresh::First)))
     }
 
-    /// What came of the same call, when it is one that comes again and it has ended the default session: a fresh shell must
-    /// not do it once more.
+    /// The result of the same call, if it is a repetition and has ended the default session: a new shell must not
+    /// perform it again.
     async fn done_before(
         &self,
         principal: &Principal,
@@ -235,7 +236,7 @@ impl Registry {
         }
     }
 
-    /// This session is its client's default one, unless a later one is.
+    /// Remembers this session as its client's default, unless a newer one is known.
     pub(super) fn remember_default(&self, meta: &SessionMetadata, id: &SessionId) {
         let (true, Some(client)) = (meta.is_default, &meta.client) else { return };
         let mut defaults = locked(&self.defaults);
@@ -244,7 +245,7 @@ impl Registry {
         }
     }
 
-    /// The same of those that ended last, of which the store has no more than that.
+    /// The same for the sessions that ended last, whose metadata is only in their folders.
     pub(super) fn remember_defaults(&self, rows: &[SessionRow]) {
         let mut ended: Vec<(u64, &str)> =
             rows.iter().filter_map(|row| Some((row.ended_us?, row.id.as_str()))).collect();
@@ -257,7 +258,7 @@ impl Registry {
         }
     }
 
-    /// Ends what runs and starts the same shell afresh; gives the command that was lost.
+    /// Kills what runs and starts the same shell again; returns the lost command.
     async fn reset(
         self: &Arc<Self>,
         principal: &Principal,
@@ -277,14 +278,14 @@ impl Registry {
         Ok(matches!(view.foreground, Foreground::Idle | Foreground::Stopped) && view.current_command.is_none())
     }
 
-    /// `""`: goes on waiting for what runs, or shows what came in the background and the last result.
+    /// `""`: continues to wait for the running command, or shows background output and the last result.
     async fn look(
         &self,
         principal: &Principal,
         handle: &Handle,
         call: &TerminalCall,
     ) -> Result<(Report, Option<Look>), ActionError> {
-        // By its number: it may end before the wait begins.
+        // By its id: it may end before the wait begins.
         let running = handle.ask(Request::Look).await?.view.current_command;
         if running.is_none() && self.is_idle(handle).await? {
             return Ok((self.peek(principal, handle, call.budget).await?, Some(Look::Idle)));
@@ -293,13 +294,13 @@ impl Registry {
         Ok((report, Some(Look::Running)))
     }
 
-    /// What came since this caller last looked, and the newest command; waits for nothing.
+    /// The output since this caller's last call, and the newest command; does not wait.
     async fn peek(&self, principal: &Principal, handle: &Handle, budget: usize) -> Result<Report, ActionError> {
         let (snapshot, commands) = handle.ask(Request::Commands).await?;
         let session = snapshot.view;
         let last = commands.into_iter().rev().find(|c| c.end_offset.is_some());
         let seen = self.read_to(principal, &session.id).await.unwrap_or(0);
-        // The end of a command whose caller did not wait for it is shown first, the background at the next look.
+        // The end of a command for which no caller waited is shown first, background output at the next call.
         let unseen =
             last.as_ref().and_then(|c| c.end_offset.filter(|end| *end > seen).map(|end| (c.start_offset, end)));
         if let Some((start, end)) = unseen {
@@ -307,7 +308,7 @@ impl Registry {
             self.has_read(principal, &session.id, end);
             return Ok(plain_report(session, last, EndedBy::Ended, output));
         }
-        // Prompt and echo are not output: what nobody's command wrote begins behind the last prompt's marker.
+        // Prompt and echo are not output: background output begins behind the last prompt's marker.
         let from = seen.max(snapshot.background_from).min(snapshot.shown_to);
         let mut output = self.text(&handle.shared, from, snapshot.shown_to, session.cols, budget).await?;
         output_text::without_prompt(&mut output);
@@ -324,19 +325,19 @@ impl Registry {
     ) -> Result<(Report, Option<Look>), ActionError> {
         let snapshot = handle.ask(Request::Look).await?;
         let running = snapshot.view.current_command;
-        // A shell that refused a command for want of its editor was said to need the key.
+        // A shell that refused a command because its editor had no terminal was reported as needing the key.
         if running.is_none() && !snapshot.was_not_ready && self.is_idle(handle).await? {
             return Ok((self.peek(principal, handle, call.budget).await?, Some(Look::NothingToInterrupt)));
         }
         let id = &handle.shared.id;
         self.signal(principal, id, crate::action::SignalTarget::Foreground, signo).await?;
         let timeout = call.timeout.unwrap_or(INTERRUPT_WAIT);
-        // What the program wanted before the signal is forgotten, so it is what it wants after.
+        // The input wanted before the signal is forgotten, so the wait ends on input wanted after it.
         let wait = Wait { pattern: call.pattern.clone(), input_wanted: true, ..Wait::at_most(timeout) };
         Ok((self.wait(principal, id, wait, running, call.budget).await?, None))
     }
 
-    /// A given time-out is the whole wait; without one a silent program ends it, and so does the total.
+    /// A given timeout bounds the whole wait; without one, silence ends it, and so does the total timeout.
     fn wait_of(&self, call: &TerminalCall) -> Wait {
         Wait {
             pattern: call.pattern.clone(),
@@ -379,7 +380,7 @@ async fn handle_command(handle: &Handle) -> Option<String> {
     snapshot.command.map(|c| c.command)
 }
 
-/// Exactly these are keys, always; any other text is a command or input.
+/// Exactly these texts are keys; any other text is a command or input.
 fn ask(call: &TerminalCall) -> Ask {
     match call.command.as_str() {
         "C-c" => Ask::Signal(sys::signal::INT),
@@ -398,7 +399,7 @@ fn ask(call: &TerminalCall) -> Ask {
 fn request(context: &ClientContext, client: String) -> Create {
     Create {
         otherwise: Otherwise {
-            // What models write, whatever their user likes.
+            // Models write for bash, whatever their user's shell is.
             shell: Some("bash".to_owned()),
             cwd: context.cwd.clone(),
             ..Otherwise::default()

@@ -1,7 +1,8 @@
-//! What the ground state says: commands, boundaries, directory, exit. Replayed from events and journal, live or later.
+//! The timeline of a session: commands, boundaries, directory, exit. Replayed from events and journal, live or later.
 //!
-//! Pure: fed by the actor of a live session and by the reader of a past one, so both tell the same story. Events up to
-//! a published tail come before the bytes up to it; then every marker finds its record.
+//! It does no I/O. The actor of a live session and the reader of an ended one feed it in the same way, so both come to
+//! the same result. Events up to a published tail come before the bytes up to it, so that every marker finds its
+//! record.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::unix::ffi::OsStringExt;
@@ -18,22 +19,21 @@ use super::processes::Identity;
 use crate::action::{Boundary, CommandStatus, Limit, Tools};
 use crate::limits::{COMMANDS_IN_MEMORY, ECHO_HELD};
 
-/// What is said of a command that was typed.
+/// The error of a typed command.
 pub(crate) const WITHOUT_HOOKS: &str = "typed into a shell without ptyd's hooks, so its exit code is not known";
-/// A command's text in memory; the whole of it is in the events.
+/// Characters of a command's text kept in memory; the events have the whole text.
 const TEXT_CHARS_KEPT: usize = 4096;
-/// Attested markers that are remembered for the stream view; an older one in it does no harm to a terminal.
+/// Attested markers kept for the stream view; an older one that stays in the stream does no harm to a terminal.
 const MARKERS_KEPT: usize = 512;
-/// What an editor paints for one line of ours, with room for a prompt of many rows.
+/// The most that an editor paints for a line of ours, with room for a prompt of many rows.
 const ECHO_BYTES_MAX: usize = 16 << 10;
-/// Limits that were hit, of which the newest are remembered.
+/// How many of the newest limit hits are kept.
 const HITS_KEPT: usize = 64;
-/// Keys of what was typed, of which as many are remembered as the holder does.
+/// How many keys of typed input are kept: as many as the holder keeps.
 const KEYS_KEPT: usize = 256;
-/// Signals that were sent, of which the newest are remembered.
+/// How many of the newest signals are kept.
 const SIGNALS_KEPT: usize = 64;
 
-/// One command.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Command {
     pub(crate) id: u32,
@@ -45,22 +45,22 @@ pub(crate) struct Command {
     /// The first byte of its output, once its marker came.
     pub(crate) start: Option<u64>,
     pub(crate) end: Option<End>,
-    /// The limits that it ran into.
+    /// The limits that it hit.
     pub(crate) limits_hit: Vec<Limit>,
-    /// Where the editor showed the loader's line in its stead.
+    /// The ranges where the editor painted the loader's line instead of the command.
     pub(crate) echoes: Vec<HandoverEcho>,
-    /// It was typed at a shell inside.
+    /// The command was typed into a nested shell.
     pub(crate) is_inside: bool,
 }
 
-/// A limit that was hit while this command ran, 0 for none: when first, and how often.
+/// A limit that was hit while this command ran (0 for none), when first, and how often.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Hit {
     pub(crate) limit: Limit,
     pub(crate) command: u32,
     pub(crate) at_us: u64,
     pub(crate) count: u64,
-    /// It is among the events, whose time counts.
+    /// The hit is recorded as an event, whose time counts.
     pub(crate) is_recorded: bool,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Sent {
     pub(crate) signo: i32,
     pub(crate) errno: i32,
     pub(crate) at_us: u64,
-    /// Who got it, with names, where this server sent it.
+    /// The processes that received it, with names, if this server sent it.
     pub(crate) receivers: Vec<(Identity, String)>,
 }
 
@@ -90,36 +90,37 @@ pub(crate) struct End {
 }
 
 impl Command {
-    /// It was accepted and its output has not begun; that of one that is typed as a line begins with what is typed.
+    /// Whether it was accepted and its output has not begun. The output of a command typed as a line begins with its
+    /// echo.
     pub(crate) fn is_about_to_begin(&self) -> bool {
         let tells_its_beginning = self.id < super::TYPED_IDS_FROM || self.is_inside;
         tells_its_beginning && self.start.is_none() && self.end.is_none()
     }
 
-    /// Where its output begins, as far as is known.
+    /// Where its output begins, as far as known.
     pub(crate) fn output_from(&self) -> u64 {
         self.start.unwrap_or(self.accepted_at)
     }
 }
 
-/// Something that the actor has to act on.
+/// A change on which the actor has to act.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Change {
     Started(u32),
     Ended(u32),
-    /// The same of a command in a shell inside, while what has started that may go on.
+    /// A command in a nested shell ended; the command that started that shell may continue.
     InsideEnded(u32),
-    /// A prompt came back that no command of ours was waiting for, with this `$?`.
+    /// A prompt came that did not end a command of ours, with this `$?`.
     Prompt(i32),
     Query {
         query: Query,
         to: u64,
     },
-    /// The holder ran into the limit that it keeps.
+    /// The holder hit the limit that it enforces.
     Held(Hit),
 }
 
-/// The story so far.
+/// The replayed state.
 #[derive(Debug)]
 pub(crate) struct Timeline {
     pub(crate) scanner: Scanner,
@@ -127,10 +128,10 @@ pub(crate) struct Timeline {
     pub(crate) commands: VecDeque<Command>,
     /// The command that was accepted and has not ended.
     pub(crate) current: Option<u32>,
-    /// The command that was typed at a shell inside and has not ended.
+    /// The command that was typed into a nested shell and has not ended.
     pub(crate) inside: Option<NestedCommand>,
     pub(crate) last_id: u32,
-    /// When a D record came whose marker has not come yet: the id and the time.
+    /// Times of `D` records whose marker has not come yet, by command id.
     ended_us: HashMap<u32, u64>,
     pub(crate) holder_pid: u32,
     pub(crate) shell_pid: u32,
@@ -139,51 +140,52 @@ pub(crate) struct Timeline {
     pub(crate) rows: u16,
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) path: Option<Vec<u8>>,
-    /// What toolchains are on that path, looked up when the path changes.
+    /// The toolchains on that path, looked up when it changes.
     pub(crate) tools: Tools,
     pub(crate) prompt_seen: bool,
-    /// wait(2) status, the journal's end, when.
+    /// The wait(2) status, the journal's end, and the time.
     pub(crate) exit: Option<(i32, u64, u64)>,
-    /// Reports that were not the shell's own.
+    /// Number of reports that were not the shell's own.
     pub(crate) dropped_records: u64,
-    /// Why its end was begun: the signal that was asked for, or the holder's own reason.
+    /// Why its termination began: the requested signal, or the holder's own reason.
     pub(crate) ending: Option<String>,
-    /// How it ended, in words, where no exit is recorded.
+    /// How it ended, as text, if no exit is recorded.
     pub(crate) unrecorded_end: Option<String>,
     pub(crate) trouble: Option<String>,
-    /// How long the journal was when the newest event was written.
+    /// The journal's length when the newest event was written.
     pub(crate) reached: u64,
-    /// What of the ground state cannot be read, so that what happened there is not known.
+    /// The part of the events that cannot be read.
     pub(crate) damage: Option<String>,
     pub(crate) last_us: u64,
     pub(crate) markers: VecDeque<(u64, u64)>,
-    /// Offset and time of events, thinned out, to find a position by time.
+    /// Offsets and times of events, thinned out, to find a position by time.
     pub(crate) times: VecDeque<(u64, u64)>,
     /// The newest `R` report: the shell's editor is in use *inside* a command.
     pub(crate) still_inside: bool,
-    /// Where and when an `R` came of which the output has yet to show whether the command had begun.
+    /// Offset and time of an `R` report; output up to there will show whether the command had begun.
     unclear: Option<(u64, u64)>,
-    /// A line that somebody typed at the prompt has not ended: it runs, or is not a whole one yet.
+    /// A line typed at the prompt has not ended: it runs or is unfinished.
     pub(crate) has_typed_line: bool,
-    /// What was typed last did not end a line.
+    /// The newest input did not end its line.
     pub(crate) line_is_begun: bool,
-    /// The keys of what was typed, where the output ended then, and how many bytes they were, also before this server.
+    /// The keys of typed input, each with the output's end at that time and the number of bytes, also from before this
+    /// server.
     typed_keys: VecDeque<(Key, u64, u32)>,
-    /// The shell has lost its hooks, and commands are typed at it.
+    /// The shell has lost its hooks, and commands are typed into it.
     pub(crate) is_hookless: bool,
-    /// Queries up to here were answered.
+    /// Queries up to this offset were answered.
     pub(crate) answered: u64,
-    /// Those up to here are known to the holder as answered.
+    /// The holder knows that queries up to this offset were answered.
     pub(crate) answer_heard: u64,
-    /// Where the last boundary was: bytes from here on are nobody's command (while none runs).
+    /// The offset of the last boundary: output from here on is background output while no command runs.
     pub(crate) background_from: u64,
-    /// The newest limits that were hit.
+    /// The newest limit hits.
     pub(crate) hits: VecDeque<Hit>,
-    /// What came since a command was accepted whose output has not begun, and where that is.
+    /// The output since a command was accepted whose own output has not begun, and its offset.
     echo: (u64, Vec<u8>),
-    /// The newest signals that were sent.
+    /// The newest signals.
     pub(crate) signals: VecDeque<Sent>,
-    /// Those that the holder has not recorded yet: it does so after they were asked for.
+    /// Signals that the holder has not recorded yet.
     pub(crate) signals_on_their_way: VecDeque<Sent>,
 }
 
@@ -232,7 +234,7 @@ impl Timeline {
         }
     }
 
-    /// Takes one event of the holder's.
+    /// Applies one event of the holder.
     pub(crate) fn event(&mut self, event: &Event, news: &mut Vec<Change>) {
         self.last_us = self.last_us.max(event.time_us);
         self.reached = self.reached.max(event.offset.0);
@@ -247,7 +249,7 @@ impl Timeline {
                     self.has_editor(time_us, news);
                 }
                 self.accepted(id, key, text, event);
-                // The start marker carries the nonce that went with the command.
+                // The start marker has the nonce that was handed over with the command.
                 if let Some(nonce) = terminal::Nonce::parse(nonce.to_string().as_bytes()) {
                     let found = self.boundaries.record(terminal::Record::Started { nonce, id });
                     found.into_iter().for_each(|f| self.boundary(f, news));
@@ -307,9 +309,9 @@ impl Timeline {
         }
     }
 
-    /// These bytes are typed at whatever reads.
+    /// Applies typed input.
     pub(crate) fn typed(&mut self, bytes: &[u8]) {
-        // What is typed for a program may be left to the prompt; then the shell tells that line's end, too.
+        // Input for a program may be left to the prompt; then the shell reports that line's end, too.
         let is_at_prompt = self.prompt_seen && self.current.is_none();
         self.has_typed_line |= is_at_prompt && bytes.iter().any(|b| wire::ENDS_LINE.contains(b));
         // C-u, C-z and C-\ leave nothing of a line either.
@@ -322,7 +324,7 @@ impl Timeline {
         self.scanner.resize(rows);
     }
 
-    /// A limit was hit; known again when it comes back from the events. Whether it is the first time.
+    /// Records a limit hit, again when it comes back as an event; returns whether it is the first.
     pub(crate) fn hit(&mut self, new: Hit) -> bool {
         if let Some(hit) = self.hits.iter_mut().find(|h| (h.limit, h.command) == (new.limit, new.command)) {
             hit.count = hit.count.max(new.count);
@@ -361,7 +363,7 @@ impl Timeline {
         self.echo = (event.offset.0, Vec::new());
     }
 
-    /// Adds a command, and lets the oldest go that has ended.
+    /// Adds a command, and drops the oldest ended one if there are too many.
     pub(crate) fn push(&mut self, command: Command) {
         if self.commands.len() >= COMMANDS_IN_MEMORY {
             let ended = self.commands.iter().position(|c| c.end.is_some());
@@ -370,19 +372,19 @@ impl Timeline {
         self.commands.push_back(command);
     }
 
-    /// The newest command that has not ended: the one that was run last.
+    /// The newest command that has not ended.
     pub(crate) fn newest_running(&self) -> Option<u32> {
         self.inside.as_ref().map(|inside| inside.id).or(self.current)
     }
 
-    /// The number of a command that is typed. An older holder keeps it on no record, and a later server must not give it
-    /// again: they are counted up at least as fast as hundredths of a second go by.
+    /// The id of a typed command. An older holder does not record it, and a later server must not reuse it: ids grow at
+    /// least as fast as hundredths of a second pass.
     pub(crate) fn next_typed_id(&self, now_us: u64) -> u32 {
         let age = u32::try_from(now_us.saturating_sub(self.started_us) / 10_000).unwrap_or(u32::MAX / 2);
         (self.last_id + 1).max(super::TYPED_IDS_FROM + 1 + age)
     }
 
-    /// A command's line was typed, at the session's own program or at a shell inside.
+    /// A command's line was typed, into the session's own program or into a nested shell.
     pub(crate) fn line_typed(
         &mut self,
         (id, key, text): (u32, Key, &str),
@@ -409,19 +411,19 @@ impl Timeline {
         }
     }
 
-    /// Where the output ended when what has this key was typed.
+    /// The output's end when the input with this key was typed.
     pub(crate) fn typed_from(&self, key: &Key) -> Option<u64> {
         self.typed_keys.iter().rev().find(|(of, ..)| of == key).map(|(_, at, _)| *at)
     }
 
-    /// Where the output ended when what has this key was typed, and how many bytes that was; or that the key was another
-    /// request's.
+    /// The output's end when the input with this key was typed, and its length; an error if the key was used for
+    /// another request.
     pub(crate) fn typed_with(&self, key: &Key) -> Option<Result<(u64, u32), ()>> {
         let (known, at, len) = self.typed_keys.iter().rev().find(|(of, ..)| wire::is_same_name(of, key))?;
         Some(if known == key { Ok((*at, *len)) } else { Err(()) })
     }
 
-    /// A server has concluded that this command has ended. The one that did so knows it already.
+    /// Applies a server's judgement that this command has ended; the server that made it has applied it already.
     fn judged(&mut self, id: u32, end: End) -> Option<Change> {
         let command = self.command_mut(id).filter(|c| c.end.is_none())?;
         let (at, is_inside) = (end.at, command.is_inside);
@@ -436,7 +438,7 @@ impl Timeline {
         Some(Change::Ended(id))
     }
 
-    /// A mark that may be that command's; whether it was.
+    /// Applies a marker of the nested command, if it is one.
     fn on_nested_mark(
         &mut self,
         kind: terminal::MarkerKind,
@@ -446,7 +448,7 @@ impl Timeline {
     ) -> Option<Change> {
         let inside = self.inside.as_mut()?;
         let (heard, id) = (inside.hears(kind, nonce)?, inside.id);
-        // Written down when the bytes were read.
+        // The time was noted when the bytes were read.
         let now_us = self.times.back().map_or(self.last_us, |(_, us)| *us);
         match heard {
             NestedMark::Begins => {
@@ -474,7 +476,7 @@ impl Timeline {
         }
     }
 
-    /// The command inside has ended without a mark of its own.
+    /// The nested command ended without a marker of its own.
     pub(crate) fn give_up_inside(
         &mut self,
         status: CommandStatus,
@@ -491,7 +493,7 @@ impl Timeline {
         Some(id)
     }
 
-    /// A marker that is ours: views leave it out.
+    /// Remembers an attested marker: views leave it out.
     fn marked(&mut self, from: u64, to: u64) {
         if self.markers.len() == MARKERS_KEPT {
             self.markers.pop_front();
@@ -524,11 +526,12 @@ impl Timeline {
         }
     }
 
-    /// The shell's editor reads, and no command has ended: one that has begun uses it, or a person has a line open.
+    /// The shell's editor reads although no command has ended: a command that has begun uses it, or a person has an
+    /// unfinished line.
     fn has_editor(&mut self, time_us: u64, news: &mut Vec<Change>) {
         self.unclear = None;
         let runs = self.current.and_then(|id| self.command(id)).is_some_and(|c| c.start.is_some());
-        // Before the first prompt it is a start-up file that uses the editor.
+        // Before the first prompt, a start-up file uses the editor.
         self.still_inside = runs || !self.prompt_seen;
         if !self.still_inside {
             self.has_typed_line = true;
@@ -539,7 +542,7 @@ impl Timeline {
         }
     }
 
-    /// Takes the bytes that follow; everything up to them was scanned before.
+    /// Applies the next bytes; all bytes before them were applied already.
     pub(crate) fn bytes(&mut self, bytes: &[u8], news: &mut Vec<Change>) {
         let mut found = Vec::new();
         if self.awaits_start().is_some() {
@@ -562,15 +565,15 @@ impl Timeline {
         }
     }
 
-    /// The command that was accepted and whose output has not begun.
+    /// The accepted command whose output has not begun.
     fn awaits_start(&self) -> Option<&Command> {
         self.current.and_then(|id| self.command(id)).filter(|c| c.start.is_none() && c.id < super::TYPED_IDS_FROM)
     }
 
-    /// Keeps what may hold the loader's line.
+    /// Keeps bytes that may contain the loader's line.
     fn keep_echo(&mut self, bytes: &[u8]) {
         let (at, (from, kept)) = (self.scanner.position(), &mut self.echo);
-        // Nothing but the editor's line is expected; more is somebody else's output.
+        // Only the editor's line is expected; more bytes are background output.
         if at == *from + kept.len() as u64 && kept.len() < ECHO_BYTES_MAX {
             kept.extend_from_slice(bytes);
         } else if at < *from && at + bytes.len() as u64 > *from {
@@ -578,24 +581,25 @@ impl Timeline {
         }
     }
 
-    /// Up to where viewers may see: not the loader's line before it is known to be one, unless that takes too long.
+    /// The offset up to which viewers may read: not a possible loader's line before it is recognised, unless that takes
+    /// too long.
     pub(crate) fn shown_to(&self, now_us: u64) -> u64 {
         let held_from = self.scanner.held_from();
         self.echo_until_us().filter(|until| now_us < *until).map_or(held_from, |_| held_from.min(self.echo.0))
     }
 
-    /// Until when the loader's line is held back, if it is.
+    /// Until when a possible loader's line is held back.
     pub(crate) fn echo_until_us(&self) -> Option<u64> {
         let held_us = u64::try_from(ECHO_HELD.as_micros()).unwrap_or(u64::MAX);
         self.awaits_start().map(|command| command.accepted_us + held_us)
     }
 
-    /// The loaders' lines that are known, in order.
+    /// The known loader's lines, in order.
     pub(crate) fn echoes(&self) -> impl Iterator<Item = &HandoverEcho> {
         self.commands.iter().flat_map(|command| &command.echoes)
     }
 
-    /// The journal's retention has overtaken the scanner.
+    /// Retention has removed output that was not scanned yet.
     pub(crate) fn skip_to(&mut self, offset: u64, news: &mut Vec<Change>) {
         let mut fresh = Scanner::new(offset);
         std::mem::swap(&mut self.scanner, &mut fresh);
@@ -605,12 +609,12 @@ impl Timeline {
         }
     }
 
-    /// Ends whose markers have not come, although their records have.
+    /// Ended commands whose records came but whose markers have not.
     pub(crate) fn ends_without_marker(&self) -> Vec<u32> {
         self.boundaries.waiting_ends().collect()
     }
 
-    /// A marker will not come any more: the end is here.
+    /// The marker will not come any more: the command ends at `at`.
     pub(crate) fn expire(&mut self, id: u32, at: u64, news: &mut Vec<Change>) {
         if let Some(boundary) = self.boundaries.expire(id, at) {
             self.boundary(boundary, news);
@@ -639,7 +643,7 @@ impl Timeline {
                 let cwd = PathBuf::from(std::ffi::OsString::from_vec(end.cwd));
                 self.cwd = Some(cwd.clone());
                 let time_us = self.ended_us.remove(&end.id).unwrap_or(self.last_us);
-                // A shell inside cannot outlive what has started it.
+                // A nested shell cannot outlive the program that started it.
                 let what = if end.id == 0 { "what somebody typed".to_owned() } else { format!("command c{}", end.id) };
                 let why = format!("the shell inside has ended: {what} exited with {}", end.exit);
                 if let Some(inside) = self.give_up_inside(CommandStatus::Failed, &why, Boundary::Attested, time_us) {
@@ -659,12 +663,12 @@ impl Timeline {
                     news.push(Change::Prompt(end.exit));
                     return;
                 };
-                // Only the prompt came back: of a text whose beginning the shell did not tell nothing was run.
+                // Only the prompt came back: the shell reported no beginning, so nothing of the text was run.
                 let was_taken = !end.flags.in_band || command.start.is_some();
                 let (status, error) = if lost || !was_taken {
                     (CommandStatus::Failed, Some("the shell did not take the command; it was not run".to_owned()))
                 } else if end.flags.incomplete {
-                    // Those that read a text as they run it have run what stands before.
+                    // Shells that read a text while they run it have run the part before the error.
                     let ran = if end.flags.not_run_to_end { "what stands before it was run" } else { "it was not run" };
                     let why = format!("incomplete command (unfinished quote, here-document or compound); {ran}");
                     (CommandStatus::Failed, Some(why))
@@ -676,8 +680,8 @@ impl Timeline {
                     time_us,
                     status,
                     exit: (!lost && was_taken).then_some(end.exit),
-                    // bash leaves PIPESTATUS as it was for what runs no pipeline (`sleep 1 &`, a function's definition): one
-                    // element that differs is an earlier command's.
+                    // bash leaves PIPESTATUS unchanged after anything but a pipeline (`sleep 1 &`, a function
+                    // definition): a single element that differs is an earlier command's.
                     pipestatus: if end.pipestatus.len() == 1 { vec![end.exit] } else { end.pipestatus },
                     cwd: Some(cwd),
                     error,
@@ -688,7 +692,7 @@ impl Timeline {
         }
     }
 
-    /// The hooks are back, and have told the end of a line that was typed while they were not there.
+    /// The hooks are back and reported the end of a line that was typed without them.
     fn end_typed(&mut self, at: u64, time_us: u64, news: &mut Vec<Change>) {
         let Some(id) = self.current.filter(|id| *id > super::TYPED_IDS_FROM) else { return };
         self.end_current(CommandStatus::Failed, WITHOUT_HOOKS, Boundary::Heuristic, time_us);
@@ -732,16 +736,17 @@ impl Timeline {
         self.commands.iter_mut().rev().find(|c| c.id == id)
     }
 
-    /// The offset of the first byte that came at or after this time, as finely as events are.
+    /// The offset of the first byte at or after this time, as precise as the events.
     pub(crate) fn offset_at(&self, time: SystemTime) -> u64 {
         let us = micros(time);
         let end = self.scanner.position();
         self.times.iter().find(|(_, t)| *t >= us).map_or(end, |(offset, _)| *offset)
     }
 
-    /// Notes when the journal was how long; thinned to the first and the last in ten milliseconds and a bounded number.
+    /// Notes the journal's length at a time; thinned to the first and the last entry in ten milliseconds, and to a
+    /// bounded number.
     pub(crate) fn note_time(&mut self, offset: u64, us: u64) {
-        /// About 40 KiB at most, and a position by time is a convenience: the cursor is the exact way.
+        /// About 40 KiB at most. A position by time is a convenience: the cursor is exact.
         const TIMES_KEPT: usize = 1024;
         const STEP_US: u64 = 10_000;
         if self.times.len() > 1 && self.times.get(self.times.len() - 2).is_some_and(|(_, t)| us < t + STEP_US) {
@@ -758,7 +763,7 @@ impl Timeline {
     }
 }
 
-/// A command's text as it is kept in memory.
+/// A command's text as kept in memory.
 fn kept_text(text: &str) -> String {
     match text.char_indices().nth(TEXT_CHARS_KEPT) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
@@ -766,12 +771,12 @@ fn kept_text(text: &str) -> String {
     }
 }
 
-/// A recorded time as the system's.
+/// A recorded time as system time.
 pub(crate) fn time(us: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_micros(us)
 }
 
-/// The system's time as recorded ones are.
+/// A system time as recorded.
 pub(crate) fn micros(time: SystemTime) -> u64 {
     time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| u64::try_from(d.as_micros()).unwrap_or(u64::MAX))
 }

@@ -1,5 +1,5 @@
-//! Sessions that live and with which this server has no word: their holder does not answer, or what is on disk of them is
-//! damaged. They are listed, can be ended, and are nobody's idea of an end.
+//! Unreachable sessions: their holder does not answer, or their files are damaged. They are listed and can be
+//! terminated, and do not count as ended.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,18 +26,18 @@ use crate::ids::SessionId;
 use crate::limits;
 use crate::store::SessionRow;
 
-/// What keeps this server from the session.
+/// The reason why this server cannot reach the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hindrance {
     /// Its holder does not answer, or does not listen (yet).
     Silent,
-    /// Its holder answers, and what is on disk of the session cannot be read.
+    /// Its holder answers, and its files cannot be read.
     Damaged,
-    /// Its holder answers, and this server fails each time that it reads what the session has written.
+    /// Its holder answers, and this server's actor fails each time it reads the session's output.
     Faulty,
 }
 
-/// A session that lives, from outside.
+/// An unreachable session.
 #[derive(Debug)]
 pub(crate) struct Unreachable {
     pub(crate) id: SessionId,
@@ -45,15 +45,15 @@ pub(crate) struct Unreachable {
     pub(crate) meta: SessionMetadata,
     spec: Spec,
     pub(crate) unreachable_reason: Hindrance,
-    /// In words.
+    /// The reason as text.
     pub(crate) why: String,
-    /// The process behind its socket, as far as somebody was connected.
+    /// The process behind its socket, if there was a connection.
     pub(crate) met: Option<Identity>,
     shell_pid: Option<u32>,
 }
 
 impl Unreachable {
-    /// Reads what can be read; `row` has the rest where the spec is damaged.
+    /// Reads what is readable; `row` supplies the rest if the spec is damaged.
     pub(crate) fn new(
         id: &SessionId,
         folder: PathBuf,
@@ -80,18 +80,18 @@ impl Unreachable {
         Self { id: id.clone(), folder, meta, spec, unreachable_reason, why, met, shell_pid }
     }
 
-    /// One whose actor has gone for a moment.
+    /// A session whose actor is gone for a moment.
     pub(crate) fn without_actor(shared: &Shared) -> Self {
         let why = "it is being taken up again".to_owned();
         Self::new(&shared.id, shared.folder.clone(), None, (Hindrance::Silent, why), None)
     }
 
-    /// What whoever needs its holder is told.
+    /// The error of a request that needs the holder.
     pub(crate) fn error(&self) -> ActionError {
         ActionError::Unreachable { session: self.id.clone(), why: self.why.clone() }
     }
 
-    /// As far as it is known without its holder.
+    /// The view, as far as known without the holder.
     pub(crate) fn view(&self) -> SessionView {
         use std::os::unix::ffi::OsStrExt;
         let length = |file| std::fs::metadata(self.folder.join(file)).map_or(0, |m| m.len());
@@ -99,7 +99,7 @@ impl Unreachable {
         SessionView {
             id: self.id.clone(),
             name: self.meta.name.clone(),
-            // Whether it has shown a prompt only its events say, and they may be long, or damaged.
+            // Only the events show whether it has had a prompt, and they may be long or damaged.
             status: if self.shell_pid.is_some() { SessionStatus::Running } else { SessionStatus::Creating },
             shell: self.meta.shell.clone(),
             pid: self.shell_pid,
@@ -131,7 +131,7 @@ impl Unreachable {
         }
     }
 
-    /// The same, ended just now.
+    /// The same view, terminated just now.
     fn ended_view(&self) -> SessionView {
         let exit =
             SessionExit { code: None, signal: None, reason: "terminated on request".to_owned(), at: SystemTime::now() };
@@ -146,7 +146,7 @@ impl Unreachable {
 }
 
 impl Registry {
-    /// From now on this session is told to be unreachable; a handle whose actor has gone is forgotten.
+    /// Lists the session as unreachable; a handle whose actor is gone is removed.
     pub(super) fn mark(&self, unreachable: Unreachable) {
         let id = unreachable.id.clone();
         let news = locked(&self.unreachable).insert(id.clone(), Arc::new(unreachable));
@@ -158,7 +158,7 @@ impl Registry {
         self.unreachable_changed.send_modify(|n| *n += 1);
     }
 
-    /// It is reachable again, or has ended.
+    /// The session is reachable again, or has ended.
     pub(super) fn unmark(&self, id: &SessionId) {
         if locked(&self.unreachable).remove(id).is_some() {
             tracing::info!(session = %id, "no longer unreachable");
@@ -166,7 +166,7 @@ impl Registry {
         self.unreachable_changed.send_modify(|n| *n += 1);
     }
 
-    /// Its story as far as it is on disk, for whoever only reads.
+    /// The session's timeline as far as it is on disk, for requests that only read.
     pub(super) async fn story_of(&self, unreachable: &Arc<Unreachable>) -> Result<Arc<EndedSession>, ActionError> {
         let (unreachable, store) = (Arc::clone(unreachable), self.store());
         on_disk(move || {
@@ -179,7 +179,7 @@ impl Registry {
         .await
     }
 
-    /// Ends a session with which this server has no word.
+    /// Terminates an unreachable session.
     pub(super) async fn end_unreachable(
         &self,
         unreachable: &Arc<Unreachable>,
@@ -211,8 +211,8 @@ impl Registry {
         })
     }
 
-    /// Ends a session without its holder's help: the holder first, so that it starts nothing any more, and then everything
-    /// that it held.
+    /// Kills a session without its holder's help: the holder first, so that it starts nothing more, and then all of its
+    /// processes.
     pub(super) async fn kill_holder(
         &self,
         id: &SessionId,
@@ -260,7 +260,8 @@ impl Registry {
     }
 }
 
-/// Asks the holder of a session that this server cannot read to end it: it needs no file for that. `None` when it does not.
+/// Asks the holder of a session whose files are unreadable to end it, for which the holder needs no file. `None` if it
+/// does not answer.
 async fn ask_to_end(unreachable: &Unreachable, signo: i32, grace: Duration) -> Option<Ended> {
     const SEQ: u32 = 1;
     let (stream, _) = holder_process::connect(&unreachable.folder).ok()?;
@@ -269,7 +270,7 @@ async fn ask_to_end(unreachable: &Unreachable, signo: i32, grace: Duration) -> O
     connection.send(&ToHolder::Terminate { seq: SEQ, signo, grace_ms });
     let done = async {
         let mut ended = Ended { killed: 0, left: 0 };
-        // The end of the connection is the end of the holder.
+        // The connection ends when the holder ends.
         while let Ok(frames) = connection.receive().await {
             for frame in frames {
                 if let FromHolder::Done { seq: SEQ, status, value } = frame {
@@ -280,6 +281,6 @@ async fn ask_to_end(unreachable: &Unreachable, signo: i32, grace: Duration) -> O
         }
         ended
     };
-    // Two graces, and what the holder may take to kill.
+    // Two grace periods, and the time that the holder may take to kill.
     tokio::time::timeout(2 * grace + limits::HOLDER_LEAVES, done).await.ok()
 }

@@ -1,7 +1,7 @@
-//! What one viewer of a session is shown, piece by piece, from a cursor of its own.
+//! A viewer cursor: one viewer's position in a session, from which it gets output and events piece by piece.
 //!
-//! The actor publishes how far viewers may see ([`Published`]); the bytes come from the journal. There is no queue: a
-//! viewer that does not ask for the next piece is only a cursor that is behind, and slows down nobody.
+//! The actor publishes how far viewers may read ([`Published`]); the bytes come from the journal. There is no queue: a
+//! slow viewer is only a cursor that is behind, and slows down no other viewer.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,28 +15,28 @@ use super::session::{Request, ScreenSnapshot, Shared};
 use crate::action::{ActionError, Foreground, Piece, SessionEvent};
 use crate::limits::EVENTS_KEPT;
 
-/// What an actor tells all of its viewers: positions and the newest events, never bytes.
+/// The state that an actor publishes to its viewers: positions and the newest events, never bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
-    /// Viewers may be given bytes up to here.
+    /// Viewers may be sent bytes up to here.
     pub(crate) to: u64,
     /// The ranges of attested markers up to there, oldest first.
     pub(crate) markers: Arc<[(u64, u64)]>,
-    /// What is shown in the place of loaders' lines up to there.
+    /// The ranges of loader's lines up to there, with the commands that are shown instead.
     pub(crate) echoes: Arc<[HandoverEcho]>,
     /// The newest events.
     events: VecDeque<Noted>,
-    /// How many there have been.
+    /// The number of events so far.
     pub(crate) count: u64,
-    /// What was told of the foreground last.
+    /// The foreground state published last.
     pub(crate) foreground: Option<Foreground>,
-    /// There will be no more: the session has ended, and not only this server.
+    /// The session has ended, so nothing more will be published; a mere stop of the server does not set this.
     pub(crate) is_over: bool,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Noted {
-    /// The output up to here comes before it.
+    /// The output before this offset comes before the event.
     pub(crate) at: u64,
     pub(crate) event: Arc<SessionEvent>,
 }
@@ -50,12 +50,12 @@ impl Published {
         self.count += 1;
     }
 
-    /// The number of the oldest event that is kept.
+    /// The number of the oldest event kept.
     fn oldest(&self) -> u64 {
         self.count - self.events.len() as u64
     }
 
-    /// The number of the first event that belongs to the output from here on.
+    /// The number of the first event at or after this offset.
     fn number_at(&self, offset: u64) -> u64 {
         self.oldest() + self.events.iter().take_while(|n| n.at < offset).count() as u64
     }
@@ -65,30 +65,30 @@ impl Published {
     }
 }
 
-/// One viewer's place in a session.
+/// One viewer's cursor in a session.
 #[derive(Debug, Clone)]
 pub struct ViewerCursor {
     shared: Arc<Shared>,
     /// `None` for a session that had ended before.
     handle: Option<Handle>,
     published: watch::Receiver<Published>,
-    /// The next byte that it has not been given.
+    /// The next byte to send.
     cursor: u64,
-    /// The number of the next event that it has not been given.
+    /// The number of the next event to send.
     seen: u64,
-    /// An event here waits for no more bytes: it stands within a sequence that is held back.
+    /// An event at or before this offset waits for no more bytes: it is inside a control sequence that is held back.
     due: u64,
     _place: Option<Arc<OwnedSemaphorePermit>>,
 }
 
-/// What viewers are not shown as it came.
+/// Ranges of output that viewers do not get unchanged.
 #[derive(Debug, Clone, Default)]
 struct Hidden {
     markers: Arc<[(u64, u64)]>,
     echoes: Arc<[HandoverEcho]>,
 }
 
-/// What there is to do next.
+/// The next step.
 enum Next {
     Give(Piece),
     Read { to: u64, most: usize, hidden: Hidden, is_last: bool, event_at: Option<u64> },
@@ -96,7 +96,7 @@ enum Next {
 }
 
 impl ViewerCursor {
-    /// Follows a live session; without an offset from where its output ends now.
+    /// Follows a live session; without an offset from the present end of its output.
     pub(super) fn live(handle: Handle, since: Option<u64>, place: OwnedSemaphorePermit) -> Self {
         let mut published = handle.feed.clone();
         let (cursor, seen) = {
@@ -108,7 +108,7 @@ impl ViewerCursor {
         Self { shared, handle: Some(handle), published, cursor, seen, due: 0, _place: place }
     }
 
-    /// Reads what is left of a session that has ended: its output from an offset on, and how it ended.
+    /// Reads an ended session: its output from an offset on, and its exit.
     pub(super) fn past(shared: Arc<Shared>, since: Option<u64>, end: u64, exit: SessionEvent) -> Self {
         let mut published = Published { to: end, is_over: true, ..Published::default() };
         published.note(Noted { at: 0, event: Arc::new(exit) });
@@ -117,18 +117,18 @@ impl ViewerCursor {
         Self { shared, handle: None, published, cursor, seen: 0, due: 0, _place: None }
     }
 
-    /// The next byte that comes.
+    /// The offset of the next byte.
     pub fn cursor(&self) -> u64 {
         self.cursor
     }
 
-    /// How many bytes of the journal it has not been given yet.
+    /// How many bytes of the journal it is behind.
     pub fn behind(&self) -> u64 {
         self.published.borrow().to.saturating_sub(self.cursor)
     }
 
-    /// The next piece, as soon as there is one; of bytes at most so many of the journal, and at least 8 KiB of them, so
-    /// that a whole sequence fits. Nothing is lost when the future is dropped.
+    /// Returns the next piece as soon as there is one, with at most `most` bytes of the journal (at least 8 KiB, so
+    /// that a whole control sequence fits). Dropping the future loses nothing.
     pub async fn next(&mut self, most: usize) -> Result<Piece, ActionError> {
         loop {
             match self.look(most) {
@@ -137,7 +137,7 @@ impl ViewerCursor {
                     if let Some(piece) = self.read(to, most, &hidden, is_last)? {
                         return Ok(piece);
                     }
-                    // Nothing of it may be shown yet. An event comes all the same, everything else when there is more.
+                    // All of it is held back. An event is sent all the same, output when there is more.
                     match event_at {
                         Some(at) => self.due = at,
                         None if is_last => return Ok(Piece::Over),
@@ -152,7 +152,7 @@ impl ViewerCursor {
     async fn wait(&mut self) -> Result<(), ActionError> {
         match self.published.changed().await {
             Ok(()) => Ok(()),
-            // The last word was seen, and it was not the session's.
+            // The actor is gone although the session has not ended.
             Err(_) if !self.published.borrow().is_over => Err(ActionError::Restarting),
             Err(_) => Ok(()),
         }
@@ -170,7 +170,7 @@ impl ViewerCursor {
             self.seen += 1;
             return Next::Give(Piece::Event(Arc::clone(&noted.event)));
         }
-        // Output up to an event comes before it, and the rest after it.
+        // Output before an event comes before it, the rest after it.
         let event_at = event.map(|n| n.at).filter(|at| *at <= now.to);
         let to = event_at.unwrap_or(now.to);
         if self.cursor < to {
@@ -181,7 +181,7 @@ impl ViewerCursor {
         if now.is_over { Next::Give(Piece::Over) } else { Next::Wait }
     }
 
-    /// Reads one stretch; `None` when all of it is held back.
+    /// Reads one range; `None` if all of it is held back.
     fn read(&mut self, limit: u64, most: usize, hidden: &Hidden, is_last: bool) -> Result<Option<Piece>, ActionError> {
         let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
         let from = self.cursor;
@@ -203,9 +203,9 @@ impl ViewerCursor {
         }
     }
 
-    /// The screen as it is now, and the cursor behind what is in it: what was not given until there is left out.
+    /// The present screen; moves the cursor behind the output in it, so that unsent output before it is skipped.
     ///
-    /// Both come from one turn of the actor, so no byte is in both or in neither. `None` when there is no live screen.
+    /// Both come from one turn of the actor, so no byte is in both or in neither. `None` if there is no live screen.
     pub async fn snapshot(&mut self) -> Result<Option<Piece>, ActionError> {
         let Some(handle) = &self.handle else { return Ok(None) };
         let ScreenSnapshot { screen, rows, count } = match handle.ask(Request::Picture).await {
@@ -218,8 +218,8 @@ impl ViewerCursor {
     }
 }
 
-/// What a viewer may see of these bytes, and up to where that is: without attested markers and answered questions, and
-/// without what may yet become one unless these are the last bytes of all.
+/// The visible part of these bytes and its end: without attested markers and answered queries, and without a beginning
+/// that may become one, unless these are the last bytes.
 fn stripped(bytes: Vec<u8>, from: u64, hidden: &Hidden, is_end: bool) -> (Vec<u8>, u64) {
     let mut scanner = terminal::Scanner::new(from);
     let mut is_ours =

@@ -1,4 +1,4 @@
-//! Views of a session and its commands as plain data, from a ledger: the same for live and past ones.
+//! Views of a session and its commands as plain data, built from a timeline: the same for live and ended sessions.
 
 use std::path::PathBuf;
 
@@ -59,7 +59,7 @@ pub(crate) fn command_views(shared: &Shared, timeline: &Timeline) -> Vec<Command
     let at = timeline.scanner.position();
     let mut views: Vec<CommandView> = timeline.commands.iter().map(|c| command_view(shared, c, at)).collect();
     if let Some(damage) = &timeline.damage {
-        // Its output goes to where nothing can be read, or its marks would have been there.
+        // Its output reaches into the unreadable part, or its markers may have been there.
         let is_cut = |c: &Command| c.start.is_none() || c.end.as_ref().is_none_or(|e| e.at >= at);
         for (view, _) in views.iter_mut().zip(&timeline.commands).filter(|(_, c)| is_cut(c)) {
             view.error = Some(format!("output may be missing: {damage}"));
@@ -91,7 +91,7 @@ pub(crate) fn command_view(shared: &Shared, c: &Command, journal_end: u64) -> Co
     }
 }
 
-/// The signals that were sent, oldest first, and what became of those who got them.
+/// The signals sent, oldest first, with the present state of their receivers.
 pub(crate) fn signal_views(timeline: &Timeline) -> Vec<SignalView> {
     let receiver = |(identity, name): &(processes::Identity, String)| Receiver {
         pid: identity.0,
@@ -117,7 +117,7 @@ pub(super) fn limit_hit(hit: &Hit) -> LimitHit {
     LimitHit { limit: hit.limit, command, at: time(hit.at_us), count: hit.count }
 }
 
-/// The row of a command in the history.
+/// The history row of a command.
 pub(crate) fn history_row(session: &SessionId, c: &Command) -> HistoryRow {
     let status = match c.end.as_ref().map(|e| e.status) {
         None | Some(CommandStatus::Running) => "running",
@@ -138,7 +138,7 @@ pub(crate) fn history_row(session: &SessionId, c: &Command) -> HistoryRow {
     }
 }
 
-/// How the session ended, in numbers and words.
+/// How the session ended, as numbers and text.
 pub(crate) fn exit_of(timeline: &Timeline) -> Option<SessionExit> {
     let Some((status, _, us)) = timeline.exit else {
         let reason = timeline.unrecorded_end.clone()?;
@@ -188,7 +188,7 @@ fn bytes_to_path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(std::ffi::OsString::from_vec(bytes.to_vec()))
 }
 
-/// How sure the end of a command will be that runs.
+/// How certain the end of a running command will be.
 fn open_boundary(shared: &Shared, c: &Command) -> Boundary {
     match c.id > super::TYPED_IDS_FROM {
         true if c.is_inside => Boundary::Nonce,

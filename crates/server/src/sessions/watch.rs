@@ -1,4 +1,4 @@
-//! What a viewer asks for: a place in a session's output, keys typed at it, a ticket for a browser.
+//! Actions of viewers: a cursor in a session's output, typed keys, a ticket for a browser.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::ids::SessionId;
 use crate::limits;
 
 impl Registry {
-    /// A viewer's place, live or in what is left of a session that has ended.
+    /// A viewer cursor, in a live session or in the records of an ended one.
     pub(super) async fn watch(
         &self,
         principal: &Principal,
@@ -22,7 +22,7 @@ impl Registry {
         let (session, end, feed) = match self.find(principal, id).await? {
             Found::Live(handle) => {
                 let place = handle.permits.viewer()?;
-                // The actor answers once it has read what happened before this server.
+                // The actor answers once the replay of earlier output is complete.
                 let snapshot = handle.ask(Request::Look).await?;
                 (snapshot.view, snapshot.shown_to, ViewerCursor::live(handle, since, place))
             }
@@ -41,7 +41,7 @@ impl Registry {
         Ok(Outcome::Watching(Box::new(Watching { session, feed })))
     }
 
-    /// Types for a viewer. Unlike an agent's input it waits for nothing and moves no cursor of its principal's.
+    /// Types for a viewer. Unlike an agent's input it waits for nothing and moves no read cursor of the principal.
     pub(super) async fn types(
         &self,
         principal: &Principal,

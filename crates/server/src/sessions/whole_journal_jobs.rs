@@ -1,5 +1,5 @@
-//! What reads a whole journal: finds the range of a search and whose output stands in it, and how far a recording goes.
-//! The reading itself is done on threads that may block.
+//! Jobs that read a whole journal: they find the range of a search and the commands in it, or the extent of a
+//! recording. The reading itself runs on the blocking pool.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,12 +19,12 @@ use crate::ids::{CommandId, SessionId};
 use crate::limits;
 use crate::store::Place;
 
-/// Tells the thread that nobody waits for it any more.
+/// Tells the thread to stop once its caller is gone.
 #[derive(Debug, Default)]
 pub(super) struct GivenUp(Arc<AtomicBool>);
 
 impl GivenUp {
-    /// What the thread asks.
+    /// The check that the thread polls.
     pub(super) fn asks(&self) -> impl Fn() -> bool + Send + 'static {
         let flag = Arc::clone(&self.0);
         move || flag.load(Ordering::Relaxed)
@@ -63,7 +63,7 @@ impl Registry {
         if let Some(id) = request.command
             && !commands.iter().any(|c| c.0 == id.0)
         {
-            // It is an error to ask for one that is not there, and none that its output is not in the range.
+            // A command that does not exist is an error; one whose output is outside of the range is not.
             Box::pin(self.command(principal, &request.session, id, 0)).await?;
         }
         let mut segments = search::segments(&commands, from, to);
@@ -93,7 +93,7 @@ impl Registry {
         Ok(FoundView {
             matches: found.collect(),
             lines: hits.lines,
-            // Behind what was searched there may be output of another kind, which need not be looked at again.
+            // Behind the searched ranges there may be output of another kind, which need not be searched again.
             next: if hits.is_full || (is_growing && reaches_end) { hits.next } else { to },
             end,
             gap: (asked < from).then_some((asked, from)),
@@ -101,7 +101,7 @@ impl Registry {
         })
     }
 
-    /// A recording up to now.
+    /// The recording of a session up to now.
     pub(super) async fn recording(
         &self,
         principal: &Principal,
@@ -130,7 +130,7 @@ impl Registry {
         recorder.map(Recording::new).map_err(|e| ActionError::Internal { why: format!("the journal: {e}") })
     }
 
-    /// The first stretch of output of a kind in a range; an empty one at its end where there is none.
+    /// The first range of this kind of output; an empty one at the end if there is none.
     pub(super) async fn stretch(
         &self,
         session: &SessionId,
@@ -144,7 +144,8 @@ impl Registry {
         Ok(first.map_or((known_to, known_to), |s| (s.from, s.to)))
     }
 
-    /// The commands with output in a range, and how far they are known: the rest is for the next search.
+    /// The commands with output in a range, and the offset up to which they are complete: the rest is for the next
+    /// search.
     async fn places(
         &self,
         session: &SessionId,
