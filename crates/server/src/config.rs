@@ -1,5 +1,5 @@
-//! Where the server keeps its things and how it listens; every value can be given on the command line or in the
-//! environment (`PTYD_*`).
+//! The server's settings: directories, listeners and limits; each can be set on the command line or in the environment
+//! (`PTYD_*`).
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,47 +8,47 @@ use std::time::Duration;
 use crate::action::Limits;
 use crate::limits;
 
-/// The server's settings.
+/// The settings.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The HTTP listener; only loopback addresses are taken.
+    /// The HTTP listener; only loopback addresses are accepted.
     pub listen: SocketAddr,
     /// The Unix socket; the default is `ptyd.sock` in the runtime directory.
     pub socket: PathBuf,
-    /// Sessions, token, store, log.
+    /// The directory for sessions, token, store and log.
     pub state_dir: PathBuf,
-    /// Where profiles are read from, if anywhere.
+    /// The file with the profiles, if there is one.
     pub config_file: Option<PathBuf>,
-    /// The bearer token, if it was given; else it is made and kept in the state directory.
+    /// The given bearer token; without it one is created and stored in the state directory.
     pub token: Option<String>,
     /// Journal bytes kept for each session.
     pub journal_bytes_max: u64,
-    /// The `terminal` tool's soft time-out.
+    /// The `terminal` tool's soft timeout.
     pub soft_timeout: Duration,
-    /// What a session may use, and how long it may live, unless it is started otherwise.
+    /// The default limits of a session.
     pub limits: Limits,
-    /// What none may be started beyond.
+    /// The maximum limits of a session.
     pub limits_max: Limits,
     /// How long ended sessions can be read.
     pub retention_age: Duration,
-    /// How many bytes on the disk they may take together.
+    /// The disk space in bytes that they may take together.
     pub retention_bytes: u64,
-    /// What of the disk is to stay free, else the oldest ended sessions go; 0 is nothing.
+    /// The disk space to keep free by removing the oldest ended sessions; 0 for none.
     pub retention_free: u64,
-    /// A call that takes longer is logged, where its caller did not ask to wait.
+    /// Calls that take longer are logged, unless the caller asked to wait.
     pub slow_call: Duration,
-    /// Requests a second of one principal; 0 is no limit.
+    /// Requests per second per principal; 0 for no limit.
     pub requests_per_second: u32,
-    /// Requests a second without a good token, at one listener; 0 is no limit.
+    /// Requests per second without a valid token, per listener; 0 for no limit.
     pub failures_per_second: u32,
-    /// Sessions that are alive at once, in all.
+    /// Live sessions in total.
     pub sessions_max: usize,
-    /// The same for one owner.
+    /// Live sessions per owner.
     pub sessions_per_owner_max: usize,
 }
 
 impl Config {
-    /// The defaults, for a server that keeps its things here.
+    /// The defaults, with this state directory.
     pub fn of(listen: SocketAddr, socket: PathBuf, state_dir: PathBuf) -> Self {
         Self {
             listen,

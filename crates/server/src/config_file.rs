@@ -1,7 +1,7 @@
 //! The configuration file: settings of the server and named profiles, in TOML.
 //!
-//! It is read anew for each session that is started, so that a profile is changed without a restart. A file that cannot be
-//! understood is an error with its line and never a default: nobody is to get another shell than the file says.
+//! It is read again for each new session, so that profiles change without a restart. A file that cannot be parsed is an
+//! error with its line and never ignored: a session must not get another shell than the file says.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,20 +12,20 @@ use toml::{Spanned, Value};
 
 use crate::profile::Profile;
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConfigFile {
     server: BTreeMap<Spanned<String>, Value>,
-    /// Where each setting of the server stands, the first line being 1.
+    /// The line number of each server setting, from 1.
     #[serde(skip)]
     lines: BTreeMap<String, usize>,
-    /// How sessions can be started, by name.
+    /// The profiles by name.
     pub profiles: BTreeMap<String, Profile>,
 }
 
 impl ConfigFile {
-    /// Reads it; one that is not there says nothing.
+    /// Reads the file; a missing one is empty.
     pub fn read(path: &Path) -> Result<Self, String> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -41,12 +41,12 @@ impl ConfigFile {
         Ok(file)
     }
 
-    /// The line of a setting of the server.
+    /// The line number of a server setting.
     pub fn line(&self, name: &str) -> Option<usize> {
         self.lines.get(name).copied()
     }
 
-    /// The settings of the table `server`, each as the words that its option takes on the command line.
+    /// The settings of the table `server`, each as the arguments of its command-line option.
     pub fn settings(&self) -> BTreeMap<String, Vec<String>> {
         let words = |value: &Value| match value {
             Value::Array(all) => all.iter().map(word).collect(),

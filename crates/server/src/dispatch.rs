@@ -1,6 +1,6 @@
-//! The one road of every request: who → may they → note → do → note.
+//! The dispatcher, through which every request passes: it checks the scope, performs the action, and logs the result.
 //!
-//! Dropping the future that [`Dispatcher::dispatch`] returns cancels the *wait*, never the program.
+//! Dropping the future of [`Dispatcher::dispatch`] cancels the *wait*, never the program.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,22 +12,22 @@ use crate::auth::tickets::Tickets;
 use crate::metrics::Metrics;
 use crate::sessions::Registry;
 
-/// A cheap handle that the doors hold.
+/// The dispatcher: a cheap handle that the protocols hold.
 #[derive(Debug, Clone)]
 pub struct Dispatcher {
     manager: Arc<Registry>,
-    /// What takes longer is logged, where nobody asked to wait.
+    /// Calls that take longer are logged, unless the caller asked to wait.
     slow: Duration,
 }
 
 impl Dispatcher {
-    /// The road to this manager's sessions.
+    /// A dispatcher to this registry's sessions.
     pub fn new(manager: Arc<Registry>) -> Self {
         let slow = manager.slow_call;
         Self { manager, slow }
     }
 
-    /// Does one action for one caller.
+    /// Performs one action for one caller.
     pub async fn dispatch(&self, principal: &Principal, action: Action) -> Result<Outcome, ActionError> {
         let (name, needs, waits) = (name(&action), action.needs(), action.waits());
         let begun = Instant::now();
@@ -36,7 +36,7 @@ impl Dispatcher {
                 format!("{name} needs a token of scope {}, and this one's is {}", needs.name(), principal.scope.name());
             Err(ActionError::Denied { why })
         } else if principal.pass.is_some() {
-            // Whoever waits is not let in any more the moment its token is taken back.
+            // A wait ends at the moment its caller's token is revoked.
             tokio::select! {
                 biased;
                 () = principal.shut_out() => Err(ActionError::ShutOut),
@@ -48,7 +48,7 @@ impl Dispatcher {
         let took = begun.elapsed();
         let ms = took.as_millis();
         if took >= self.slow && !waits {
-            // The request's id stands before it.
+            // The log line's span has the request's id.
             tracing::warn!(action = name, principal = %principal.name, ms, "slow");
         }
         match &result {
@@ -58,53 +58,53 @@ impl Dispatcher {
         result
     }
 
-    /// Where the guard looks tickets up.
+    /// The tickets, for the authentication layer.
     pub(crate) fn tickets(&self) -> Arc<Tickets> {
         Arc::clone(&self.manager.tickets)
     }
 
-    /// Where the guard looks named tokens up.
+    /// The named tokens, for the authentication layer.
     pub(crate) fn tokens(&self) -> Arc<Tokens> {
         Arc::clone(&self.manager.tokens)
     }
 
-    /// What is counted.
+    /// The metrics.
     pub(crate) fn metrics(&self) -> Arc<Metrics> {
         self.manager.metrics()
     }
 
-    /// How many sessions there are, by state.
+    /// The number of sessions by state.
     pub(crate) async fn counts(&self) -> Vec<(&'static str, usize)> {
         self.manager.counts().await
     }
 
-    /// Why the server does less than it should, if that is so.
+    /// The reason why the server is degraded, if it is.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.manager.trouble()
     }
 
-    /// The room on its disk, in bytes.
+    /// The free disk space in bytes.
     pub(crate) async fn free_bytes(&self) -> Option<u64> {
         let manager = Arc::clone(&self.manager);
         tokio::task::spawn_blocking(move || manager.room()).await.ok()?.map(|(free, _)| free)
     }
 
-    /// The server stops, and does nothing for anybody any more.
+    /// Whether the server is stopping and refuses requests.
     pub fn is_stopping(&self) -> bool {
         self.manager.is_stopping()
     }
 
-    /// Waits until it stops.
+    /// Waits until the server stops.
     pub(crate) fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
         self.manager.stopping()
     }
 
-    /// A stdio client has gone: its sessions end after their grace period.
+    /// A stdio client disconnected: its sessions end after their grace period.
     pub fn client_gone(&self, client: &str, grace: crate::auth::principal::Detach) {
         self.manager.client_gone(client, grace);
     }
 
-    /// A stdio client is there (again): its sessions stay.
+    /// A stdio client has connected: its sessions continue.
     pub fn client_here(&self, client: &str) {
         self.manager.client_here(client);
     }

@@ -4,26 +4,26 @@ use std::fmt;
 
 use crate::action::ActionError;
 
-/// `s<node>-<10 characters>`, such as `s0-k3v9q2m7xa`: unique, not to be guessed, and its owner is known without a look-up.
+/// `s<node>-<10 characters>`, such as `s0-k3v9q2m7xa`: unique, unguessable, and with the node that owns the session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(String);
 
-/// Letters and digits that are not mistaken for each other.
+/// Letters and digits that cannot be confused with each other.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-/// 50 bits: not to be guessed within a rate limit, and few tokens to a model.
+/// 50 bits: unguessable within a rate limit, and few tokens for a model.
 const RANDOM_CHARS: usize = 10;
 
 impl SessionId {
-    /// A fresh id on this node.
+    /// A new id on this node.
     pub fn random(node: u16) -> Self {
         let mut bytes = [0u8; RANDOM_CHARS];
-        // Without the kernel's random numbers nothing in this program is safe.
+        // Without the kernel's random numbers nothing in this program is secure.
         getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
         let tail: String = bytes.iter().map(|b| char::from(ALPHABET[usize::from(b & 31)])).collect();
         Self(format!("s{node}-{tail}"))
     }
 
-    /// Reads an id that a client sent; anything else cannot name a session (and never reaches a path).
+    /// Parses an id from a client; any other text names no session (and never reaches a path).
     pub fn parse(text: &str) -> Result<Self, ActionError> {
         let is_id = text.strip_prefix('s').and_then(|t| t.split_once('-')).is_some_and(|(node, tail)| {
             !node.is_empty()
@@ -51,12 +51,12 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// A command's number in its session, from 1 on; shown as `c7`.
+/// A command's number in its session, from 1; shown as `c7`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CommandId(pub u32);
 
 impl CommandId {
-    /// Reads `c7`.
+    /// Parses `c7`.
     pub fn parse(text: &str) -> Option<Self> {
         text.strip_prefix('c').filter(|n| !n.starts_with(['0', '+'])).and_then(|n| n.parse().ok()).map(Self)
     }

@@ -1,7 +1,7 @@
 //! Key names and the bytes that a terminal sends for them: tmux's names, vim's `<Esc>` form, xterm's sequences.
 //!
-//! Only names are understood here; which bytes an arrow key is depends on the program's cursor mode, so a [`Key`] is
-//! translated at the moment of typing and not when the request is read.
+//! This module parses only names: the bytes of an arrow key depend on the program's cursor mode, so a [`Key`] is
+//! translated when it is typed and not when the request is parsed.
 
 use terminal::Modes;
 
@@ -14,7 +14,7 @@ pub struct Key {
     shift: bool,
 }
 
-/// Which key.
+/// The key without its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Code {
@@ -33,7 +33,7 @@ enum Code {
     Mouse(u8, u16, u16),
 }
 
-/// Every name with its key; the first name of a key is the one that errors suggest.
+/// Every name with its key; errors suggest the first name of a key.
 const NAMES: [(&str, Code); 52] = [
     ("Enter", Code::Enter),
     ("Return", Code::Enter),
@@ -97,10 +97,10 @@ pub const VALID: &str = "C-c (Ctrl), M-x (Alt), S-Tab (Shift), Enter, Escape, Ta
 /// Mouse buttons by name, with xterm's numbers.
 const BUTTONS: [(&str, u8); 5] =
     [("Click", 0), ("MiddleClick", 1), ("RightClick", 2), ("WheelUp", 64), ("WheelDown", 65)];
-/// How often one name may be repeated.
+/// How often one key may be repeated.
 const REPEATS_MAX: usize = 1_000;
 
-/// Reads one name (`C-c`, `Enter`, `x`, `Down*3`), or text with names in angle brackets (`<Esc>:wq<Enter>`).
+/// Parses one name (`C-c`, `Enter`, `x`, `Down*3`), or text with names in angle brackets (`<Esc>:wq<Enter>`).
 pub fn parse(name: &str) -> Result<Vec<Key>, String> {
     match repeated(name) {
         Some(keys) => Ok(keys),
@@ -109,7 +109,7 @@ pub fn parse(name: &str) -> Result<Vec<Key>, String> {
     }
 }
 
-/// Text with names in brackets; what is outside brackets is typed as it is.
+/// Text with names in brackets; text outside of brackets is typed unchanged.
 fn sequence(text: &str) -> Result<Vec<Key>, String> {
     let mut keys = Vec::new();
     let mut rest = text;
@@ -126,7 +126,7 @@ fn sequence(text: &str) -> Result<Vec<Key>, String> {
     Ok(keys)
 }
 
-/// A name, once or as often as the number behind its star says.
+/// A name, once or as often as the number after its star.
 fn repeated(name: &str) -> Option<Vec<Key>> {
     if let Some(key) = one(name) {
         return Some(vec![key]);
@@ -137,7 +137,7 @@ fn repeated(name: &str) -> Option<Vec<Key>> {
     one(name).map(|key| vec![key; count])
 }
 
-/// A button with its place.
+/// A mouse button with its position.
 fn mouse(name: &str) -> Option<Code> {
     let (button, place) = name.split_once(':')?;
     let (row, column) = place.split_once(',')?;
@@ -199,7 +199,7 @@ fn unknown(name: &str) -> String {
     }
 }
 
-/// How many letters have to be added, taken away or changed.
+/// The number of letters to add, remove or change.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -215,7 +215,7 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// The control character of a key, as terminals have it.
+/// The control character of a key.
 fn control(c: char) -> Option<u8> {
     match c.to_ascii_lowercase() {
         c @ 'a'..='z' => Some(c as u8 & 0x1f),
@@ -237,7 +237,7 @@ impl From<Code> for Key {
 }
 
 impl Key {
-    /// The bytes that a terminal sends, in the modes that the program has chosen; an error says why there are none.
+    /// The bytes that a terminal sends in these modes; an error says why there are none.
     pub fn bytes(&self, modes: Modes) -> Result<Vec<u8>, String> {
         // xterm's number for the modifiers; 1 is none.
         let modifiers = 1 + u8::from(self.shift) + 2 * u8::from(self.meta) + 4 * u8::from(self.ctrl);
@@ -265,8 +265,9 @@ impl Key {
         })
     }
 
-    /// What a program gets that has asked the kitty keyboard protocol to tell keys apart (flag 1) or to report every key
-    /// (flag 8): <https://sw.kovidgoyal.net/kitty/keyboard-protocol/>. `None` where nothing differs.
+    /// The bytes for a program that has enabled the kitty keyboard protocol's disambiguation (flag 1) or reporting of
+    /// all keys (flag 8): <https://sw.kovidgoyal.net/kitty/keyboard-protocol/>. `None` if they are the same as without
+    /// it.
     fn kitty(&self, flags: u8, modifiers: u8) -> Option<Vec<u8>> {
         let (tells_apart, reports_all) = (flags & 1 != 0, flags & 8 != 0);
         if !tells_apart && !reports_all {
@@ -286,7 +287,7 @@ impl Key {
         Some(bytes.into_bytes())
     }
 
-    /// Alt is an escape character before the key.
+    /// Alt puts an escape character before the key.
     fn with_meta(&self, mut bytes: Vec<u8>) -> Vec<u8> {
         if self.meta {
             bytes.insert(0, 0x1b);
@@ -295,7 +296,7 @@ impl Key {
     }
 }
 
-/// A button's press, and its release where it has one; the wheel has none.
+/// A button's press, and its release; the wheel has no release.
 fn press(button: u8, (row, column): (u16, u16), modes: Modes) -> Result<Vec<u8>, String> {
     if !modes.mouse {
         return Err("the program does not take the mouse; drive it with other keys".to_owned());
@@ -313,7 +314,7 @@ fn press(button: u8, (row, column): (u16, u16), modes: Modes) -> Result<Vec<u8>,
     let (x, y) = (byte(column)?, byte(row)?);
     let mut bytes = vec![0x1b, b'[', b'M', button + 32, x, y];
     if !is_wheel {
-        // Which button was released is not said in this form.
+        // This form does not say which button was released.
         bytes.extend([0x1b, b'[', b'M', (button & !3 | 3) + 32, x, y]);
     }
     Ok(bytes)

@@ -1,7 +1,7 @@
-//! The server: actions, sessions, and the doors through which they are asked for.
+//! The server: actions, sessions, and the protocols over which clients reach them.
 //!
-//! No `unsafe`, and it never writes a journal: a session's holder does. `rest/` and `mcp/` parse and render; `action`
-//! is what they talk; `dispatch` is the one road; `sessions/` owns the state.
+//! No `unsafe`, and no writing of journals: a session's holder does that. `rest/`, `mcp/` and `ws/` parse and render;
+//! `action` is the interface between them and the sessions; `dispatch` is the only way in; `sessions/` owns the state.
 
 pub mod action;
 pub mod auth;

@@ -1,8 +1,8 @@
-//! What an operator counts, in the text that Prometheus reads: `GET /metrics`.
+//! Metrics for the operator, in Prometheus text format: `GET /metrics`.
 //!
-//! No label names a session, an owner or a command, so their number does not grow with use; any token may read them, so
-//! that a scraper needs none that can do more. What can be looked up is looked up when somebody asks, and of the way of a
-//! byte only whole chunks are counted.
+//! No label names a session, an owner or a command, so the number of series does not grow with use. Any token may read
+//! them, so that a scraper needs no further permission. Most values are looked up on request; of the output path only
+//! whole chunks are counted.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,9 +26,9 @@ use crate::ws::SocketCount;
 
 /// The route.
 pub(crate) const PATH: &str = "/metrics";
-/// The form of its text.
+/// The content type.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// Upper bounds in seconds: most answers take less than a millisecond, and waits of up to a minute are usual.
+/// Upper bounds in seconds: most answers take less than a millisecond, and waits of up to a minute are common.
 const BUCKETS: [f64; 11] = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 20.0, 60.0];
 
 type One = [(&'static str, &'static str); 1];
@@ -114,7 +114,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Something happened in a session.
+    /// Counts an event of a session.
     pub(crate) fn happened(&self, what: &Happened) {
         match what {
             Happened::Created => drop(self.created.inc()),
@@ -134,7 +134,7 @@ impl Metrics {
         }
     }
 
-    /// A wait is over.
+    /// Counts a finished wait.
     pub(crate) fn waited(&self, ended_by: EndedBy) {
         let how = match ended_by {
             EndedBy::Accepted => "accepted",
@@ -149,17 +149,17 @@ impl Metrics {
         self.waits.get_or_create(&[("ended_by", how)]).inc();
     }
 
-    /// A chunk of output was read.
+    /// Counts a chunk of output.
     pub(crate) fn read(&self, bytes: usize) {
         self.output.inc_by(bytes as u64);
     }
 
-    /// Reports were dropped as not the shell's own.
+    /// Counts reports dropped because they were not the shell's own.
     pub(crate) fn dropped(&self, records: u64) {
         self.dropped.inc_by(records);
     }
 
-    /// A session of an earlier server was taken on, or not.
+    /// Counts an adoption.
     pub(crate) fn adopted(&self, is_done: bool) {
         self.adopted.get_or_create(&[("result", if is_done { "done" } else { "failed" })]).inc();
     }
@@ -182,7 +182,7 @@ impl Metrics {
     }
 }
 
-/// What the route looks at.
+/// The state of the route.
 #[derive(Debug, Clone)]
 pub(crate) struct Scraped {
     pub(crate) dispatcher: Dispatcher,
@@ -193,7 +193,7 @@ pub(crate) struct Scraped {
 pub(crate) async fn serve(State(scraped): State<Scraped>) -> impl IntoResponse {
     let metrics = scraped.dispatcher.metrics();
     let counts = scraped.dispatcher.counts().await;
-    // A figure that is not known is not told.
+    // An unknown number is left out.
     metrics.sessions.clear();
     for (state, count) in counts {
         metrics.sessions.get_or_create(&[("state", state)]).set(i64::try_from(count).unwrap_or(i64::MAX));
@@ -206,7 +206,7 @@ pub(crate) async fn serve(State(scraped): State<Scraped>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], metrics.text())
 }
 
-/// The layer that measures every answer by its route's template and the class of its status.
+/// The layer that measures every answer by its route template and status class.
 pub(crate) async fn measure(State(metrics): State<Arc<Metrics>>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
     let begun = Instant::now();

@@ -1,12 +1,13 @@
-//! What each principal has for itself, such as places: one that uses its own up takes nothing from the others.
+//! Per-principal shares, such as permits: a principal that uses up its own takes nothing from others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// With so many those that nobody holds any more are let go. Who has one has a name here, of which there are fewer.
+/// At this number of shares, unused ones are removed. A share belongs to a token or the local user, of which there are
+/// fewer.
 const KEPT_MAX: usize = 4_096;
 
-/// One share for each name, for as long as somebody holds it.
+/// One share per name, for as long as it is in use.
 #[derive(Debug)]
 pub(crate) struct PerPrincipal<T>(Mutex<HashMap<String, Weak<T>>>);
 
@@ -17,7 +18,7 @@ impl<T> Default for PerPrincipal<T> {
 }
 
 impl<T> PerPrincipal<T> {
-    /// The share of this name; a new one where nobody holds it.
+    /// The share of this name; a new one if none is in use.
     pub(crate) fn of(&self, name: &str, make: impl FnOnce() -> T) -> Arc<T> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(share) = all.get(name).and_then(Weak::upgrade) {

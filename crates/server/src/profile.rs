@@ -1,4 +1,4 @@
-//! A profile: how sessions are started that name it. Everything in it goes behind what a request says itself.
+//! Profiles: named settings for new sessions. A request's own fields take precedence.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,43 +7,43 @@ use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::action::{Limit, Limits};
 
-/// The profile of sessions that name none, where there is one of this name.
+/// The name of the profile for sessions that name none.
 pub const DEFAULT: &str = "default";
 
-/// How a session is started. Everything has a default, which is to leave things as they are without a profile.
+/// The settings of a profile. By default nothing differs from a session without a profile.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Profile {
     /// A shell's name or path.
     pub shell: Option<String>,
-    /// As a login shell.
+    /// Whether to start a login shell.
     pub login: bool,
-    /// Where it starts; `~` is the session's HOME.
+    /// The start directory; `~` is the session's HOME.
     pub cwd: Option<PathBuf>,
-    /// Variables.
+    /// Environment variables.
     pub env: BTreeMap<String, String>,
     /// Variables that are not inherited.
     pub unset: Vec<String>,
-    /// Directories that PATH begins with.
+    /// Directories to put at the beginning of PATH.
     pub path_prepend: Vec<PathBuf>,
     /// The file mode mask.
     #[serde(deserialize_with = "octal")]
     pub umask: Option<u32>,
-    /// `LANG`, and no other variable of the locale is inherited.
+    /// `LANG`; no other locale variable is inherited.
     pub locale: Option<String>,
     /// `TERM`.
     pub term: Option<String>,
-    /// Cells.
+    /// The width in cells.
     pub cols: Option<u16>,
-    /// Cells.
+    /// The height in cells.
     pub rows: Option<u16>,
-    /// Whose shell it is, where the server is root's.
+    /// The shell's user, if the server runs as root.
     pub user: Option<String>,
     /// Which start-up files the shell reads.
     pub rc: StartFiles,
-    /// Commands that are run before the session is handed over.
+    /// Commands to run before the session is handed over.
     pub startup: Vec<String>,
-    /// What it may use.
+    /// The limits of a session.
     #[serde(deserialize_with = "limits")]
     pub limits: Limits,
 }
@@ -52,14 +52,14 @@ pub struct Profile {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StartFiles {
-    /// The user's, as everywhere.
+    /// The user's own, as usual.
     #[default]
     User,
     /// None of the user's own.
     Clean,
 }
 
-/// A number would be taken for a decimal one by half of its readers.
+/// A string, because many readers would take a number for a decimal one.
 fn octal<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
     let text = String::deserialize(from)?;
     let mask = u32::from_str_radix(&text, 8).ok().filter(|mask| *mask <= 0o777);

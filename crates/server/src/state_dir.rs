@@ -1,6 +1,6 @@
-//! What a server takes for itself alone: its state directory by a lock, its socket by its name.
+//! The server's state directory with its lock, and its Unix socket.
 //!
-//! Only this module makes those directories, the lock and the socket, each so that nobody else can enter.
+//! Only this module creates those directories, the lock and the socket, each inaccessible to other users.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -12,14 +12,14 @@ use tokio::net::UnixListener;
 
 use crate::http::listeners::{SOCKET_PATH_BYTES_MAX, ServeError};
 
-/// Makes a directory that only its owner can enter. One that is there must be ours, and nobody else may change what is in
-/// it: the scripts that our shells run, the token that lets people in, the socket that our commands talk to.
+/// Creates a directory that only its owner can enter. An existing one must be ours and not writable by others: it has
+/// the scripts that our shells run, the token that admits clients, and the socket that our commands connect to.
 pub(crate) fn private_dir(path: &Path) -> Result<(), ServeError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(ServeError::at(path))?;
     check_private(path)
 }
 
-/// The same of a directory that is there, without making one.
+/// The same check for an existing directory, without creating one.
 pub fn check_private(path: &Path) -> Result<(), ServeError> {
     let there = fs::metadata(path).map_err(ServeError::at(path))?;
     if there.uid() != own_uid() {
@@ -31,7 +31,7 @@ pub fn check_private(path: &Path) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// A directory in which a socket may stand: a private one, or one such as /tmp, where nobody can take another's files away.
+/// Checks a directory for a socket: it must be private, or like /tmp, where no user can remove another's files.
 fn check_sockets_folder(path: &Path) -> Result<(), ServeError> {
     let there = fs::metadata(path).map_err(ServeError::at(path))?;
     let is_shared = there.uid() == 0 && (there.mode() & 0o022 == 0 || there.mode() & 0o1000 != 0);
@@ -42,7 +42,7 @@ fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Reads a file of the server's own, and closes it to everybody else: one that was copied or restored may be open.
+/// Reads a file of the server's own, and makes it private: a copied or restored file may be readable by others.
 pub(crate) fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let there = file.metadata()?;
@@ -58,21 +58,21 @@ pub(crate) fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a small file of the server's own. Where somebody has put a link in its place, nothing is written through it.
+/// Writes a small file of the server's own; does not follow a symbolic link in its place.
 pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).custom_flags(no_link()).open(path)?;
-    // An earlier version left it as the mask then was.
+    // An earlier version created it with the umask of the time.
     file.set_permissions(fs::Permissions::from_mode(0o600))?;
     file.write_all(text.as_bytes())
 }
 
-/// For open(2): no link that somebody has put in a file's place is followed.
+/// For open(2): follow no symbolic link in the file's place.
 fn no_link() -> i32 {
     i32::try_from(OFlags::NOFOLLOW.bits()).expect("invariant: open(2) takes an int")
 }
 
-/// Takes the state directory for this process; the kernel gives it back when the process ends, however it does.
+/// Locks the state directory for this process; the kernel releases the lock when the process ends.
 pub(crate) fn lock(state_dir: &Path) -> Result<File, ServeError> {
     let path = state_dir.join("lock");
     let mut file = OpenOptions::new()
@@ -94,12 +94,12 @@ pub(crate) fn lock(state_dir: &Path) -> Result<File, ServeError> {
         }
         Err(TryLockError::Error(error)) => return Err(ServeError::File { path, error }),
     }
-    // The lock is what counts; the number is for whoever is refused, and a full disk has no room for it.
+    // Only the lock matters; the pid is for the message of a refused server, and a full disk has no room for it.
     let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
     Ok(file)
 }
 
-/// Binds the socket, in place of one that a dead server left behind.
+/// Binds the socket, replacing one that a dead server left behind.
 pub(crate) fn unix_listener(path: &Path) -> Result<UnixListener, ServeError> {
     if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
         return Err(ServeError::SocketPath(path.to_owned()));
@@ -109,7 +109,7 @@ pub(crate) fn unix_listener(path: &Path) -> Result<UnixListener, ServeError> {
         check_sockets_folder(folder)?;
     }
     match fs::symlink_metadata(path) {
-        // Only a socket is removed: a mistyped --socket must not cost anybody a file.
+        // Only a socket is removed: a mistyped --socket must not delete a file.
         Ok(there) if there.file_type().is_socket() => {
             if std::os::unix::net::UnixStream::connect(path).is_ok() {
                 return Err(ServeError::SocketTaken(path.to_owned()));
@@ -119,7 +119,7 @@ pub(crate) fn unix_listener(path: &Path) -> Result<UnixListener, ServeError> {
         Ok(_) | Err(_) => {}
     }
     let listener = UnixListener::bind(path).map_err(ServeError::at(path))?;
-    // Whoever connects before this line is still checked by the kernel's word.
+    // A connection before this line is still checked by its peer credentials.
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(ServeError::at(path))?;
     Ok(listener)
 }

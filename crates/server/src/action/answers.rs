@@ -1,4 +1,4 @@
-//! What an outcome shows: sessions, commands, output and what a wait came to.
+//! The data in outcomes: sessions, commands, output, and reports of waits.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,49 +11,49 @@ use crate::ids::{CommandId, SessionId};
 /// A session's life: terminal-management.md §3.4.1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SessionStatus {
-    /// The shell has not shown its first prompt.
+    /// The shell has not had its first prompt.
     Creating,
-    /// It can be used.
+    /// It accepts commands.
     Running,
     /// It has ended; its output can be read.
     Terminated,
 }
 
-/// What the foreground does, as the kernel and the attested reports tell.
+/// The state of the foreground, from the kernel and the attested reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Foreground {
     /// The shell is at its prompt.
     Idle,
     /// A program runs.
     Running,
-    /// A program waits for a line or a key.
+    /// A program waits for a line or a key, with echo.
     InputWanted,
-    /// A program waits for something that it does not show.
+    /// A program waits for input without echo.
     PasswordWanted,
     /// A program paints the whole screen.
     Fullscreen,
-    /// The last command was stopped (`^Z`), or what runs was (`kill -STOP`), and waits to be resumed.
+    /// The last command was stopped (`^Z`), or the running program was (`kill -STOP`); it waits to be resumed.
     Stopped,
 }
 
-/// How sure a command's end is.
+/// How certain a command's end is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Boundary {
     /// The shell itself reported it over the attestation socket.
     Attested,
-    /// A mark in the output said it: a prompt's number that follows from one that only the shell was told, or a nonce that was
-    /// typed with the command.
+    /// A marker in the output showed it: a prompt mark of the sequence given only to the shell, or a nonce typed with
+    /// the command.
     Nonce,
-    /// Only the kernel's state says so; the exit code is not known.
+    /// Inferred from the kernel's state only; the exit code is unknown.
     Heuristic,
 }
 
-/// A session as it is now.
+/// The present view of a session.
 #[derive(Debug, Clone)]
 pub struct SessionView {
     /// Its id.
     pub id: SessionId,
-    /// For people.
+    /// Its name, for people.
     pub name: Option<String>,
     /// Its state.
     pub status: SessionStatus,
@@ -61,58 +61,58 @@ pub struct SessionView {
     pub shell: String,
     /// The shell's process, while it lives.
     pub pid: Option<u32>,
-    /// The shell's working directory, bytes as they are.
+    /// The shell's working directory, in its original bytes.
     pub cwd: PathBuf,
-    /// The variables that were given at the start, secret-looking values redacted.
+    /// The variables requested at the start, with secret-looking values redacted.
     pub env: Vec<(String, String)>,
     /// When it was created.
     pub created_at: SystemTime,
     /// The last input, command or output.
     pub last_activity: SystemTime,
-    /// Whose it is.
+    /// Its owner.
     pub owner: String,
-    /// Cells.
+    /// The width in cells.
     pub cols: u16,
-    /// Cells.
+    /// The height in cells.
     pub rows: u16,
-    /// What the process tree uses.
+    /// The resources used by its processes.
     pub usage: Usage,
-    /// What the foreground does.
+    /// The state of its foreground.
     pub foreground: Foreground,
-    /// How sure ends are.
+    /// How certain its commands' ends are.
     pub boundary: Boundary,
-    /// The command that runs.
+    /// The running command.
     pub current_command: Option<CommandId>,
     /// The newest command that has ended.
     pub last_ended: Option<CommandId>,
-    /// The oldest byte that is kept.
+    /// The offset of the oldest retained byte.
     pub first_offset: u64,
     /// The journal's end.
     pub end_offset: u64,
     /// How it ended.
     pub exit: Option<SessionExit>,
-    /// What is wrong, such as a full disk.
+    /// A present problem, such as a full disk.
     pub trouble: Option<String>,
-    /// It lives, and nobody can speak with its holder.
+    /// It lives, but the server cannot reach its holder.
     pub is_unreachable: bool,
     /// The toolchains on its PATH.
     pub tools: Tools,
-    /// The profile by which it was started.
+    /// The profile with which it was started.
     pub profile: Option<String>,
-    /// Commands of that profile that failed at the start.
+    /// Start-up commands of that profile that failed.
     pub startup_failed: Vec<StartupFailure>,
-    /// The file that holds every byte of output.
+    /// The file with all of its output.
     pub log_file: PathBuf,
-    /// What it may use.
+    /// Its limits.
     pub limits: Vec<KeptLimit>,
-    /// The limits that it ran into, the newest ones.
+    /// The newest limits that it hit.
     pub limits_hit: Vec<LimitHit>,
 }
 
-/// The programs that commands of these names would run.
+/// The programs found under these names on a PATH.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tools {
-    /// `python`, else `python3`.
+    /// `python`, or else `python3`.
     pub python: Option<PathBuf>,
     /// `node`.
     pub node: Option<PathBuf>,
@@ -123,38 +123,38 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Each with its name.
+    /// Each tool with its name.
     pub fn named(&self) -> [(&'static str, Option<&PathBuf>); 4] {
         let Self { python, node, rustc, cargo } = self;
         [("python", python), ("node", node), ("rustc", rustc), ("cargo", cargo)].map(|(n, path)| (n, path.as_ref()))
     }
 }
 
-/// A command of a profile that failed when the session was started.
+/// A start-up command of a profile that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartupFailure {
-    /// Its text.
+    /// The command's text.
     pub command: String,
-    /// What became of it, in words.
+    /// The reason, as text.
     pub reason: String,
 }
 
-/// What a shell was started with.
+/// The environment with which a shell was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnvironmentView {
-    /// The profile.
+    /// The profile's name.
     pub profile: Option<String>,
-    /// Another user than the server's own.
+    /// The user, if not the server's own.
     pub user: Option<String>,
     /// The shell's program.
     pub shell: PathBuf,
-    /// As a login shell.
+    /// Whether it is a login shell.
     pub is_login: bool,
     /// The file mode mask.
     pub umask: u32,
     /// All variables, secret-looking values redacted.
     pub variables: Variables,
-    /// The toolchains on its PATH as it is now.
+    /// The toolchains on its present PATH.
     pub tools: Tools,
 }
 
@@ -165,20 +165,20 @@ pub struct SessionExit {
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// In words.
+    /// The reason, as text.
     pub reason: String,
-    /// When.
+    /// When it ended.
     pub at: SystemTime,
 }
 
-/// What a process tree uses.
+/// The resources used by a process tree.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Usage {
-    /// Percent of one core since the last look (or since the start).
+    /// Percent of one core since the previous request, or since the start.
     pub cpu_percent: f64,
     /// Resident memory in MiB.
     pub memory_mb: f64,
-    /// How many processes.
+    /// The number of processes.
     pub processes: u32,
 }
 
@@ -189,20 +189,20 @@ pub enum CommandStatus {
     Running,
     /// The shell reported an exit code.
     Completed,
-    /// It could not run, or its outcome cannot be known.
+    /// It did not run, or its outcome is unknown.
     Failed,
     /// It ended with its session.
     Terminated,
 }
 
-/// A command as it is now.
+/// The present view of a command.
 #[derive(Debug, Clone)]
 pub struct CommandView {
     /// Its id, unique in its session.
     pub id: CommandId,
     /// Its session.
     pub session: SessionId,
-    /// The text.
+    /// The command's text.
     pub command: String,
     /// Its state.
     pub status: CommandStatus,
@@ -212,63 +212,63 @@ pub struct CommandView {
     pub completed_at: Option<SystemTime>,
     /// The shell's `$?`.
     pub exit_code: Option<i32>,
-    /// The signal behind an exit code above 128, inferred.
+    /// The signal inferred from an exit code above 128.
     pub signal: Option<i32>,
-    /// Every part of the last pipeline.
+    /// The exit codes of the last pipeline's parts.
     pub pipestatus: Vec<i32>,
     /// Why it failed.
     pub error: Option<String>,
     /// The first byte of its output.
     pub start_offset: u64,
-    /// Behind the last byte of its output.
+    /// The offset after the last byte of its output.
     pub end_offset: Option<u64>,
-    /// How many bytes of output there are so far.
+    /// The number of bytes of output so far.
     pub output_size: u64,
     /// The working directory when it ended.
     pub cwd: Option<PathBuf>,
-    /// How sure its end is.
+    /// How certain its end is.
     pub boundary: Boundary,
-    /// The limits that it ran into.
+    /// The limits that it hit.
     pub limits_hit: Vec<Limit>,
 }
 
 /// Why a wait is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndedBy {
-    /// Nothing was waited for.
+    /// The caller did not wait.
     Accepted,
-    /// The command ended (or none runs).
+    /// The command ended, or none runs.
     Ended,
     /// The pattern matched.
     Matched,
     /// The program wants input.
     InputWanted,
-    /// What runs was stopped by a signal, and goes on after a `CONT`.
+    /// The program was stopped by a signal; `CONT` resumes it.
     Stopped,
-    /// No new output for as long as was asked.
+    /// There was no new output for the requested time.
     Quiet,
-    /// The time is up.
+    /// The timeout expired.
     TimedOut,
     /// The session ended.
     Exited,
 }
 
-/// What a wait came to: the command if there is one, the new output, and how things stand.
+/// The result of a command, an input or a wait: the command if there is one, the new output, and the state after it.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The session as it is now.
+    /// The session afterwards.
     pub session: SessionView,
-    /// The command that was run, waited for or typed at.
+    /// The command that was run, awaited or typed at.
     pub command: Option<CommandView>,
     /// Why the wait is over.
     pub ended_by: EndedBy,
-    /// How long it waited.
+    /// How long the wait took.
     pub waited: Duration,
     /// The output, cut to the budget.
     pub output: TextView,
-    /// The screen, when a program paints it.
+    /// The screen, if a full-screen program runs.
     pub screen: Option<ScreenView>,
-    /// How many bytes of input were taken, when there was input.
+    /// How many bytes of input were typed, if there was input.
     pub accepted_bytes: Option<usize>,
     /// The text that matched the pattern.
     pub matched: Option<String>,
@@ -279,37 +279,37 @@ pub struct Report {
 pub struct TextView {
     /// The head, or all of it.
     pub head: String,
-    /// What was left out between head and tail.
+    /// The range left out between head and tail.
     pub omitted: Option<Omitted>,
-    /// The tail, when something was left out.
+    /// The tail, if a range was left out.
     pub tail: String,
-    /// The range of the journal that this stands for.
+    /// The beginning of the range of the journal that is shown.
     pub from: u64,
     /// Its end.
     pub to: u64,
-    /// How many bytes were no text (NUL, or not UTF-8) and appear as `\xNN`.
+    /// How many bytes were not valid text (NUL, or not UTF-8) and are shown as `\xNN`.
     pub escaped: u64,
-    /// What a person at the terminal would not have seen of it.
+    /// Text in it that a person at the terminal would not have seen.
     pub unseen: HiddenText,
 }
 
 /// The range of the journal that a text leaves out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Omitted {
-    /// How many bytes at the beginning of the range retention has freed: nobody can read them any more.
+    /// How many bytes at the beginning of the range retention has freed: they cannot be read any more.
     pub freed: u64,
-    /// The first line left out, counted from 1 in this output; 0 where freed bytes make it unknown.
+    /// The first line left out, counted from 1 in this output; 0 if freed bytes make it unknown.
     pub first_line: u64,
-    /// The last line left out; 0 where freed bytes make it unknown.
+    /// The last line left out; 0 if freed bytes make it unknown.
     pub last_line: u64,
     /// The range's first byte.
     pub from: u64,
-    /// Where the range ends.
+    /// The offset after the range's last byte.
     pub to: u64,
 }
 
 impl Omitted {
-    /// How many bytes the range has, freed ones included.
+    /// The length of the range in bytes, including freed ones.
     pub fn bytes(&self) -> u64 {
         self.to.saturating_sub(self.from)
     }
@@ -323,30 +323,30 @@ impl Omitted {
 /// Output from a position on.
 #[derive(Debug, Clone)]
 pub struct OutputView {
-    /// The form.
+    /// The form of the output.
     pub view: View,
     /// The bytes, in the raw and stream views.
     pub bytes: Vec<u8>,
     /// The text, in the text view.
     pub text: TextView,
-    /// The first byte that this stands for.
+    /// The first byte shown.
     pub from: u64,
-    /// Where to go on.
+    /// The offset at which to continue.
     pub next: u64,
-    /// The oldest byte that is kept.
+    /// The offset of the oldest retained byte.
     pub first: u64,
     /// The journal's end.
     pub end: u64,
-    /// Bytes that are gone between what was asked for and `from`.
+    /// The lost range between the requested offset and `from`.
     pub gap: Option<(u64, u64)>,
-    /// The session has ended and this is all.
+    /// The session has ended and there is no more output.
     pub is_final: bool,
 }
 
-/// A screen.
+/// The screen of a terminal.
 #[derive(Debug, Clone)]
 pub struct ScreenView {
-    /// The rows, blanks at their ends cut off.
+    /// The rows, without trailing blanks.
     pub rows: Vec<String>,
     /// The cursor's row, from 0.
     pub cursor_row: u16,
@@ -356,117 +356,117 @@ pub struct ScreenView {
     pub cursor_visible: bool,
     /// The window's title.
     pub title: String,
-    /// Cells.
+    /// The width in cells.
     pub cols: u16,
-    /// What is shown inverse, as the chosen entry of a menu is.
+    /// Text in reverse video, such as the selected entry of a menu.
     pub inverse: Vec<Span>,
-    /// What each row looks like, colours included, as a number.
+    /// A hash of each row, including its colours.
     pub marks: Vec<u64>,
-    /// The rows, from 0, that the caller has not been shown yet; `None` at its first look.
+    /// The rows, from 0, that are new to the caller; `None` in its first screen.
     pub changed: Option<Vec<u16>>,
     /// A program paints the alternate screen.
     pub is_alternate: bool,
-    /// What paints this screen in a fresh terminal of the same size.
+    /// Bytes that paint this screen in a new terminal of the same size.
     pub ansi: Vec<u8>,
-    /// The offset up to which the journal is in it.
+    /// The offset up to which the journal is part of it.
     pub at: u64,
 }
 
 pub use terminal::{HiddenText, Span};
 
-/// How a session was ended.
+/// The result of terminating a session.
 #[derive(Debug, Clone)]
 pub struct TerminatedView {
-    /// The session as it is now.
+    /// The session afterwards.
     pub session: SessionView,
     /// How many processes were ended.
     pub killed: u64,
-    /// How many resisted.
+    /// How many processes could not be ended.
     pub left: u64,
-    /// It had ended before.
+    /// The session had ended before.
     pub was_over: bool,
-    /// How many bytes on the disk were freed, where it was purged.
+    /// How many bytes of disk space a purge has freed.
     pub freed_bytes: Option<u64>,
 }
 
-/// The one-tool shell's answer.
+/// The answer of the `terminal` tool.
 #[derive(Debug, Clone)]
 pub struct TerminalView {
     /// What happened.
     pub report: Report,
-    /// A fresh shell was started for this call, and why.
+    /// The reason why a new shell was started for this call, if one was.
     pub fresh: Option<Fresh>,
-    /// What `""` or a key found: `None` when a command or input was sent.
+    /// The result of a call that sends no command or input; `None` for the others.
     pub look: Option<Look>,
-    /// What ended since this caller was told that it runs, and is not what this answer is about.
+    /// Commands last reported to this caller as running that have ended since, except the one of this answer.
     pub missed: Vec<Missed>,
-    /// The silence that would have ended the wait.
+    /// The quiet time that ends the wait.
     pub soft_timeout: Duration,
 }
 
-/// A command whose end was not told in time.
+/// A command whose end has not been reported to the caller yet.
 #[derive(Debug, Clone)]
 pub struct Missed {
-    /// Where it ran.
+    /// The session it ran in.
     pub session: SessionView,
-    /// What became of it.
+    /// The ended command.
     pub command: CommandView,
-    /// How far the session had been read by then.
+    /// The caller's read cursor in the session at that time.
     pub read_to: u64,
 }
 
-/// Why a fresh shell was started.
+/// The reason why a new shell was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fresh {
-    /// The client's first call.
+    /// It is the client's first call.
     First,
-    /// The last shell had ended.
+    /// The previous shell had ended.
     Ended {
-        /// It was this session.
+        /// The previous session.
         session: SessionId,
-        /// In words.
+        /// How it ended, as text.
         how: String,
     },
-    /// It was asked for; the command that was lost with it, if one ran.
+    /// A reset was requested; the command that it killed, if one ran.
     Reset(Option<String>),
 }
 
-/// What a call that runs nothing found.
+/// The result of a call that runs nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
     /// A program runs.
     Running,
-    /// Nothing runs; what is shown came since the last look.
+    /// Nothing runs; the output is what came since the caller's last call.
     Idle,
-    /// A key was asked for and nothing runs, so nothing was sent.
+    /// A key was requested, but nothing runs, so nothing was sent.
     NothingToInterrupt,
-    /// Only a reset was asked for.
+    /// Only a reset was requested.
     Reset,
 }
 
 /// A named token, without the token itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenView {
-    /// Its name, and the owner of what is started with it.
+    /// Its name, which is the owner of sessions started with it.
     pub name: String,
-    /// What it allows.
+    /// Its scope.
     pub scope: Scope,
     /// When it was made.
     pub created_at: SystemTime,
-    /// When it is no longer good, if ever.
+    /// When it expires, if ever.
     pub expires_at: Option<SystemTime>,
 }
 
-/// A token, fresh: the one time that it is shown.
+/// A new token; it is shown only this once.
 #[derive(Clone)]
 pub struct FreshToken {
     /// The token.
     pub token: String,
-    /// What there is to know of it later.
+    /// The token's later view.
     pub view: TokenView,
 }
 
-/// A token is a secret, and stands in no log.
+/// A token is a secret and must not be logged.
 impl fmt::Debug for FreshToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "FreshToken({:?})", self.view)

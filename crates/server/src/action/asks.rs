@@ -1,4 +1,4 @@
-//! What an action carries: each kind of request with its parameters.
+//! The requests of actions, with their parameters.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,75 +11,75 @@ use super::{Limits, OutputKind, SessionStatus, Until};
 use crate::auth::principal::Detach;
 use crate::ids::{CommandId, SessionId};
 
-/// Environment variables, names and values as the kernel has them.
+/// Environment variables: names and values as the kernel has them.
 pub type Variables = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// How a session is to be started. Everything has a default.
+/// A request to start a session. Every field has a default.
 #[derive(Debug, Clone, Default)]
 pub struct Create {
     /// A name (`bash`) or a path; the default is the user's own shell.
     pub shell: Option<String>,
-    /// As a login shell.
+    /// Whether to start a login shell.
     pub login: bool,
-    /// Where it starts; the default is where the client is, else the server's own directory.
+    /// The start directory; the default is the client's, or else the server's own.
     pub cwd: Option<PathBuf>,
-    /// Variables on top of the base environment.
+    /// Variables added to the base environment.
     pub env: Vec<(String, String)>,
-    /// The base environment, when it is another process's (a stdio client's); else the server's own.
+    /// The base environment, if it is another process's (a stdio client's), or else the server's own.
     pub base_env: Option<Arc<Variables>>,
-    /// The file mode mask, when it is another process's.
+    /// The file mode mask, if it is another process's.
     pub umask: Option<u32>,
-    /// Cells; the default is 120.
+    /// The width in cells; the default is 120.
     pub cols: Option<u16>,
-    /// Cells; the default is 40.
+    /// The height in cells; the default is 40.
     pub rows: Option<u16>,
-    /// The profile by which it is started; without it the default one, if there is one.
+    /// The profile to start it with; without one, the default profile if there is one.
     pub profile: Option<String>,
-    /// What holds where neither this nor the profile says anything: what a client brings along.
+    /// The client's context, used where neither request nor profile sets a value.
     pub otherwise: Otherwise,
-    /// For people.
+    /// Its name, for people.
     pub name: Option<String>,
-    /// Whose it is, when an admin starts it for somebody.
+    /// The owner, if an admin starts it for another principal.
     pub owner: Option<String>,
-    /// Whether descendants stay when the session ends.
+    /// Whether descendants continue when the session ends.
     pub keeps_descendants: bool,
-    /// The stdio client whose going starts the grace period.
+    /// The stdio client whose disconnect starts the grace period.
     pub client: Option<String>,
-    /// What its going means for the session.
+    /// What happens to the session when that client disconnects.
     pub detach: Detach,
-    /// What it may use.
+    /// Its limits.
     pub limits: Limits,
-    /// What can be asked of it by a name.
+    /// Its named actions.
     pub reactions: BTreeMap<String, NamedAction>,
-    /// It is that client's default session, the one of the `terminal` tool.
+    /// Whether it is that client's default session, the one of the `terminal` tool.
     pub is_default: bool,
-    /// The same key again answers with the same session.
+    /// The idempotency key: a repeated request with it gets the same session.
     pub key: Option<String>,
 }
 
-/// What a client brings along to the start of a session, behind what anybody has said.
+/// A client's context: values used where neither request nor profile sets any.
 #[derive(Debug, Clone, Default)]
 pub struct Otherwise {
-    /// A name or a path.
+    /// A shell's name or path.
     pub shell: Option<String>,
-    /// Where the client is.
+    /// The client's directory.
     pub cwd: Option<PathBuf>,
-    /// Cells.
+    /// The width in cells.
     pub cols: Option<u16>,
-    /// Cells.
+    /// The height in cells.
     pub rows: Option<u16>,
 }
 
-/// Which sessions to list.
+/// A request to list sessions.
 #[derive(Debug, Clone, Default)]
 pub struct List {
-    /// Only this owner's.
+    /// Only sessions of this owner.
     pub owner: Option<String>,
-    /// Only in this state; without it, all but the terminated ones.
+    /// Only sessions in this state; without it, all but the terminated ones.
     pub status: Option<SessionStatus>,
-    /// Only those of this name.
+    /// Only sessions with this name.
     pub name: Option<String>,
-    /// The newest first; without it the oldest.
+    /// The newest first instead of the oldest.
     pub is_newest_first: bool,
     /// At most this many.
     pub limit: usize,
@@ -87,29 +87,29 @@ pub struct List {
     pub offset: usize,
 }
 
-/// How to end a session.
+/// A request to end a session.
 #[derive(Debug, Clone)]
 pub struct Terminate {
     /// Which session.
     pub session: SessionId,
-    /// At once, with KILL.
+    /// End it at once with SIGKILL.
     pub force: bool,
-    /// The first signal instead of HUP.
+    /// The first signal, instead of HUP.
     pub signo: Option<i32>,
-    /// How long to wait after it, and after TERM, instead of [`crate::limits::TERMINATE_GRACE`].
+    /// The grace period after it and after TERM, instead of [`crate::limits::TERMINATE_GRACE`].
     pub grace: Option<Duration>,
-    /// Remove what is kept of it; of one that lives only with `force`.
+    /// Also remove its records; for a live session only with `force`.
     pub purges: bool,
 }
 
-/// What is done when its name is asked for: an application's own way to be told something.
+/// A named action of a session.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum NamedAction {
-    /// A signal to the foreground.
+    /// Send a signal to the foreground.
     Signal(i32),
-    /// Keys, by name.
+    /// Type keys, by name.
     Keys(Vec<String>),
-    /// A command.
+    /// Run a command.
     Command(String),
 }
 
@@ -118,80 +118,81 @@ pub enum NamedAction {
 pub struct Execute {
     /// Which session.
     pub session: SessionId,
-    /// The text, as data: nothing in it is typed. At most [`crate::limits::COMMAND_BYTES_MAX`], no NUL.
+    /// The text; it is handed over as data and not typed. At most [`crate::limits::COMMAND_BYTES_MAX`], no NUL.
     pub command: String,
-    /// In the shell that reads there now, inside the session's own.
+    /// Run it in the nested shell that reads now.
     pub is_inside: bool,
-    /// What to wait for. `None` answers as soon as the command is accepted.
+    /// The wait; `None` answers as soon as the command is accepted.
     pub wait: Option<Wait>,
-    /// The same key again answers with the same command.
+    /// The idempotency key: a repeated request with it gets the same command.
     pub key: Option<String>,
     /// How many characters of output to give at most.
     pub budget: usize,
 }
 
-/// Something to type.
+/// A request to type input.
 #[derive(Debug, Clone)]
 pub struct Input {
     /// Which session.
     pub session: SessionId,
-    /// The bytes; the doors translate key names into them ([`crate::keys`]).
+    /// The input; key names are parsed by the protocols ([`crate::keys`]).
     pub bytes: InputBytes,
-    /// Keep it out of every record.
+    /// Keep the bytes out of every record.
     pub is_secret: bool,
-    /// What to wait for afterwards. `None` answers once it is typed.
+    /// The wait afterwards; `None` answers once the input is typed.
     pub wait: Option<Wait>,
-    /// The same key again is not typed again.
+    /// The idempotency key: a repeated request with it is not typed again.
     pub key: Option<String>,
     /// How many characters of output to give at most.
     pub budget: usize,
 }
 
-/// What to type.
+/// The input to type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputBytes {
-    /// These bytes as they are.
+    /// These bytes, unchanged.
     Raw(Vec<u8>),
     /// Named keys, which depend on the terminal's modes at the moment of typing.
     Keys(Vec<crate::keys::Key>),
-    /// Text as from a clipboard, in brackets where the program has asked for them.
+    /// Text as from a clipboard, in bracketed paste mode if the program has enabled it.
     Paste {
         /// The text.
         text: String,
-        /// Enter follows.
+        /// Whether Enter follows.
         enters: bool,
     },
 }
 
-/// What ends a wait. The first of them does; the end of the command and of the session always do.
+/// The conditions that end a wait; the first one to be met does. The end of the command and of the session always end
+/// it.
 #[derive(Debug, Clone)]
 pub struct Wait {
-    /// This expression matches the clean text since the call began (or the screen of a full-screen program).
+    /// This expression matches the plain text since the call began, or the screen of a full-screen program.
     pub pattern: Option<Regex>,
-    /// One of these holds.
+    /// One of these conditions is met.
     pub until: Vec<Until>,
-    /// The program wants input (not looked at while a pattern or something else is waited for).
+    /// The program wants input (ignored if there is a pattern or another condition).
     pub input_wanted: bool,
     /// No new output for this long.
     pub quiet: Option<Duration>,
-    /// At the latest after this.
+    /// The timeout.
     pub timeout: Duration,
 }
 
-/// Output to read.
+/// A request to read output.
 #[derive(Debug, Clone)]
 pub struct ReadOutput {
     /// Which session.
     pub session: SessionId,
-    /// From where.
+    /// The position to start at.
     pub since: Since,
-    /// Only the next stretch of output of this kind.
+    /// Only the next range of output of this kind.
     pub kind: Option<OutputKind>,
-    /// In which form.
+    /// The form of the output.
     pub view: View,
     /// At most this many bytes of the journal.
     pub limit: usize,
-    /// Keep only this many newest lines (text).
+    /// Only this many of the newest lines (text).
     pub lines_max: Option<usize>,
     /// Wait this long for at least one new byte.
     pub wait: Duration,
@@ -202,13 +203,13 @@ pub struct ReadOutput {
 /// A position in the output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Since {
-    /// The oldest byte that is kept.
+    /// The oldest retained byte.
     First,
     /// This offset.
     Offset(u64),
-    /// What came at or after this time.
+    /// The first output at or after this time.
     Time(SystemTime),
-    /// Where this caller stopped the last time.
+    /// The caller's read cursor.
     Last,
     /// The output of this command.
     Command(CommandId),
@@ -217,15 +218,15 @@ pub enum Since {
 /// The forms of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
-    /// As a person would see it.
+    /// Text as a terminal shows it.
     Text,
-    /// Every byte as it came, markers included.
+    /// Every byte, markers included.
     Raw,
-    /// Every byte but our markers and the queries that ptyd answers itself: what a terminal should be fed.
+    /// The bytes for a terminal: without our markers and without the queries that ptyd answers itself.
     Stream,
 }
 
-/// Whom a signal is for.
+/// The target of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignalTarget {
     /// The foreground process group.
@@ -236,42 +237,42 @@ pub enum SignalTarget {
     Process(u32),
 }
 
-/// A call of the one-tool shell.
+/// A call of the `terminal` tool.
 #[derive(Debug, Clone)]
 pub struct TerminalCall {
-    /// Another session than the default one.
+    /// A session other than the default one.
     pub session: Option<SessionId>,
-    /// The command, `""` to look, or exactly `C-c`, `C-z`, `C-d`.
+    /// The command, `""` to continue or look, or exactly `C-c`, `C-z`, `C-d`.
     pub command: String,
-    /// It is standard input for the running program.
+    /// Whether it is input for the running program.
     pub is_input: bool,
-    /// It is a command for the shell that reads there now, inside the session's own.
+    /// Whether it is a command for the nested shell that reads now.
     pub is_inside: bool,
-    /// The longest wait.
+    /// The total timeout.
     pub timeout: Option<Duration>,
-    /// A fresh shell first.
+    /// Start a new shell first.
     pub reset: bool,
-    /// What to wait for.
+    /// The pattern that ends the wait.
     pub pattern: Option<Regex>,
-    /// The client whose default session it is.
+    /// The client whose default session is used.
     pub client: ClientContext,
-    /// The same key again does not run again.
+    /// The idempotency key: a repeated call with it does not run again.
     pub key: Option<String>,
     /// How many characters of output to give at most.
     pub budget: usize,
 }
 
-/// Where a client is: a stdio client's own directory, environment and mask, and the name of its default session.
+/// The context of a client: a stdio client's directory, environment and mask, and the name of its default session.
 #[derive(Debug, Clone, Default)]
 pub struct ClientContext {
-    /// Names the client for as long as it lives; `None` for a caller that has no default session.
+    /// The client's id for as long as it lives; `None` for a caller without a default session.
     pub client: Option<String>,
     /// Its directory.
     pub cwd: Option<PathBuf>,
     /// Its environment.
     pub env: Option<Arc<Variables>>,
-    /// Its mask.
+    /// Its file mode mask.
     pub umask: Option<u32>,
-    /// What its going means for its sessions.
+    /// What happens to its sessions when it disconnects.
     pub detach: Detach,
 }

@@ -1,29 +1,29 @@
-//! Why an action was not done.
+//! The errors of actions.
 
 use api::quote;
 
 use crate::ids::SessionId;
 
-/// What helps where the program may be a shell.
+/// The hint if the program may be a shell.
 const INSIDE: &str = "; if it is a shell at its prompt, run the command in it with inside";
 
-/// Why an action was not done. Every message says what to do next.
+/// Why an action was not performed. Every message says what to do next.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ActionError {
-    /// No such session for this caller.
+    /// There is no such session for this caller.
     #[error("no session {}{}", quote::line(.id), live_list(.live.as_deref()))]
     NoSession {
-        /// What was asked for.
+        /// The requested id.
         id: String,
-        /// Sessions that the caller could have meant, where it was looked.
+        /// The caller's live sessions, if they were looked up.
         live: Option<Vec<String>>,
     },
-    /// No such command.
+    /// There is no such command.
     #[error("no command {id} in session {session}; GET /terminals/{session}/commands lists them")]
     NoCommand {
         /// The session.
         session: SessionId,
-        /// What was asked for.
+        /// The requested id.
         id: String,
     },
     /// A field is wrong.
@@ -31,7 +31,7 @@ pub enum ActionError {
     Invalid {
         /// The field's name as the client wrote it.
         field: &'static str,
-        /// What is wrong and what is right.
+        /// The problem and its remedy.
         problem: String,
     },
     /// A command runs.
@@ -39,20 +39,20 @@ pub enum ActionError {
     Busy {
         /// The session.
         session: SessionId,
-        /// The command with the first words of its text, or what else has the terminal.
+        /// The command with the beginning of its text, or another program that has the terminal.
         with: String,
-        /// It waits for a line.
+        /// Whether the program waits for a line.
         may_be_a_shell: bool,
     },
-    /// The shell does not show its prompt.
+    /// The shell is not at its prompt.
     #[error("not run: the shell of session {session} is not at its prompt: {why}")]
     NotReady {
         /// The session.
         session: SessionId,
-        /// What it does instead, and what helps.
+        /// The present state of the shell, and the remedy.
         why: String,
     },
-    /// Input without a program that could read it.
+    /// There is no program that could read the input.
     #[error("nothing runs in session {session} that could read input; run a command first")]
     NothingRuns {
         /// The session.
@@ -63,10 +63,10 @@ pub enum ActionError {
     Ended {
         /// The session.
         session: SessionId,
-        /// How.
+        /// How it ended.
         reason: String,
     },
-    /// The session lives.
+    /// The session is still live.
     #[error(
         "not purged: session {session} lives; end it first (DELETE /terminals/{session}, ptyd kill), or end and purge it at once with force=true"
     )]
@@ -77,12 +77,12 @@ pub enum ActionError {
     /// The program does not read its input.
     #[error("only {accepted} of {offered} bytes were taken: the program does not read; nothing more was sent")]
     Stalled {
-        /// Taken.
+        /// How many bytes were typed.
         accepted: usize,
-        /// Offered.
+        /// How many bytes were sent.
         offered: usize,
     },
-    /// A secret, where what is typed is shown.
+    /// The terminal would echo the secret.
     #[error(
         "nothing was typed: the terminal of session {session} shows what is typed, so the secret would be in its output; \
          send it when the program asks for it (foreground password_wanted), or without `secret`"
@@ -91,32 +91,32 @@ pub enum ActionError {
         /// The session.
         session: SessionId,
     },
-    /// The caller may not.
+    /// The caller lacks the permission.
     #[error("not allowed: {why}")]
     Denied {
-        /// Why, and who may.
+        /// The reason, and which principal is allowed.
         why: String,
     },
-    /// The token by which the caller came was revoked, or has expired.
+    /// The caller's token was revoked or has expired.
     #[error("the token was revoked or has expired; ask whoever runs the server for another (ptyd token new)")]
     ShutOut,
-    /// No such token.
+    /// There is no such token.
     #[error("no token {name}; ptyd token ls (GET /tokens) lists them")]
     NoToken {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
-    /// A bound was reached.
+    /// A limit was reached.
     #[error("{what} is at its limit of {limit}; {hint}")]
     Limit {
-        /// Of what.
+        /// The name of the limit.
         what: &'static str,
-        /// The bound.
+        /// Its value.
         limit: u64,
-        /// What helps.
+        /// The remedy.
         hint: &'static str,
     },
-    /// The same idempotency key with another body.
+    /// The idempotency key was used with another request.
     #[error("idempotency key {key:?} was used before with another request; use a new key")]
     KeyReused {
         /// The key.
@@ -125,34 +125,34 @@ pub enum ActionError {
     /// The session could not be started.
     #[error("the session could not be started: {why}")]
     Start {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The session lives, and nobody can speak with its holder.
+    /// The session lives, but the server cannot reach its holder.
     #[error(
         "session {session} lives, but {why}; ask again later, or end it by force (DELETE /terminals/{session}?force=true, ptyd kill --force)"
     )]
     Unreachable {
         /// The session.
         session: SessionId,
-        /// What is wrong with its holder.
+        /// What is wrong with the holder.
         why: String,
     },
-    /// The machine, or this server, is out of something.
+    /// The machine or this server lacks a resource.
     #[error(
         "not done, for want of descriptors, memory, processes or room on the disk: {why}; end what is not needed, or ask again later"
     )]
     Exhausted {
-        /// What was tried, and the kernel's word.
+        /// What failed, and the kernel's error.
         why: String,
     },
     /// The server is stopping.
     #[error("the server is restarting; nothing is lost; ask again in a moment")]
     Restarting,
-    /// Our fault.
+    /// A bug or fault of the server.
     #[error("internal error: {why}")]
     Internal {
-        /// What the log says too.
+        /// The reason, which is also logged.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What happens in all sessions: a part of [`crate::action`], which is where it is taken from.
+//! The event log of all sessions: requests and answers (part of [`crate::action`]).
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,12 +10,12 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::action::{CommandView, Foreground, LimitHit, SessionExit};
 use crate::ids::SessionId;
 
-/// A place among the events of one server.
+/// A position in one server's event log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventPlace {
-    /// Which server it is in.
+    /// The server that it belongs to.
     pub server: u32,
-    /// Behind the event of this number.
+    /// The number of the event before the position.
     pub number: u64,
 }
 
@@ -35,48 +35,48 @@ impl FromStr for EventPlace {
     }
 }
 
-/// Events to read.
+/// A request to read events.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadEvents {
-    /// From where; without it from now on.
+    /// The position to start at; without one, the present end.
     pub since: Option<EventPlace>,
-    /// Wait this long for one.
+    /// Wait this long for an event.
     pub wait: Duration,
-    /// The caller is going to follow them, and takes a place for that.
+    /// Whether the caller will follow the events, which takes a follower's permit.
     pub follows: bool,
 }
 
-/// Some events, and where to go on.
+/// Some events, and the position after them.
 #[derive(Debug, Clone)]
 pub struct EventsView {
-    /// Those that the caller may see, oldest first.
+    /// The events that the caller may see, oldest first.
     pub events: Vec<Arc<Happening>>,
-    /// What came right behind the place is no longer kept.
+    /// Whether events directly behind the position are no longer kept.
     pub is_gap: bool,
-    /// Where to go on.
+    /// The position at which to continue.
     pub next: EventPlace,
-    /// The place of a caller that follows, for as long as this is held.
+    /// The permit of a caller that follows, for as long as this is held.
     pub follower: Option<Arc<OwnedSemaphorePermit>>,
 }
 
-/// Something that happened.
+/// An event of a session.
 #[derive(Debug, Clone)]
 pub struct Happening {
     /// Its number in this server.
     pub number: u64,
-    /// When.
+    /// When it happened.
     pub at: SystemTime,
-    /// Where.
+    /// The session.
     pub session: SessionId,
     /// The session's owner.
     pub owner: String,
     /// The session's name.
     pub name: Option<String>,
-    /// What.
+    /// The event itself.
     pub what: Happened,
 }
 
-/// What happened.
+/// The kinds of events.
 #[derive(Debug, Clone)]
 pub enum Happened {
     /// The session was started.
@@ -87,8 +87,8 @@ pub enum Happened {
     Started(Box<CommandView>),
     /// A command has ended.
     Completed(Box<CommandView>),
-    /// A program waits for somebody.
+    /// A program wants input.
     Wanted(Foreground),
-    /// The session ran into a limit.
+    /// The session hit a limit.
     LimitHit(LimitHit),
 }

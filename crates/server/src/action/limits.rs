@@ -1,4 +1,4 @@
-//! What a session may use, who keeps it within that, and what it ran into.
+//! Limits of sessions: their values, their enforcement, and their hits.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,31 +8,31 @@ use crate::limits::{
     LIMIT_OUTPUT_RATE_MB_MAX, LIMIT_PROCESSES, LIMIT_SECONDS_MAX,
 };
 
-/// Something that can be limited.
+/// A kind of limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Limit {
-    /// Time on processors, from the start of one command to the start of the next.
+    /// CPU time, from the start of one command to the start of the next.
     CpuSeconds,
     /// Memory.
     MemoryMb,
-    /// Processes and threads at once.
+    /// Processes and threads at the same time.
     Processes,
-    /// Descriptors of each process.
+    /// Open descriptors per process.
     OpenFiles,
     /// Output of one command.
     OutputMb,
-    /// Output, whoever prints it.
+    /// Rate of all output.
     OutputMbPerSecond,
-    /// How long one command runs.
+    /// Duration of one command.
     CommandSeconds,
-    /// How long nothing happens.
+    /// Time without activity.
     InactivityTimeout,
-    /// How long it lives.
+    /// Age of the session.
     MaxAge,
 }
 
 impl Limit {
-    /// All of them, in the order of the wire.
+    /// All kinds, in the order of the wire.
     pub const ALL: [Self; 9] = [
         Self::CpuSeconds,
         Self::MemoryMb,
@@ -45,7 +45,7 @@ impl Limit {
         Self::MaxAge,
     ];
 
-    /// Where a request names it.
+    /// The request field that sets it.
     pub fn field(self) -> &'static str {
         match self {
             Self::CpuSeconds => "limits.cpuSeconds",
@@ -60,12 +60,12 @@ impl Limit {
         }
     }
 
-    /// Its name, as a client writes it.
+    /// Its public name.
     pub fn name(self) -> &'static str {
         self.field().trim_start_matches("limits.")
     }
 
-    /// Its number in a session's events, for ever.
+    /// Its permanent number in the events.
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::CpuSeconds => 1,
@@ -85,7 +85,7 @@ impl Limit {
     }
 }
 
-/// What a session may use; what is absent is not limited.
+/// The limits of a session; an absent one is unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Limits {
@@ -103,14 +103,14 @@ pub struct Limits {
     pub output_rate: Option<u64>,
     /// [`Limit::CommandSeconds`].
     pub command_time: Option<Duration>,
-    /// [`Limit::InactivityTimeout`]; zero in a wish is none, whatever the server's default is.
+    /// [`Limit::InactivityTimeout`]; zero in a request means none, whatever the server's default is.
     pub inactivity: Option<Duration>,
     /// [`Limit::MaxAge`]; zero as above.
     pub max_age: Option<Duration>,
 }
 
 impl Limits {
-    /// Sets one to a figure in the limit's own unit; what is wrong with it otherwise.
+    /// Sets one limit, in its own unit; an error says what is wrong with the value.
     pub fn set(&mut self, limit: Limit, value: f64) -> Result<(), String> {
         let within = |min: f64, max: f64| {
             (min..=max).contains(&value).then_some(value).ok_or_else(|| format!("{value} is not from {min} to {max}"))
@@ -140,7 +140,7 @@ impl Limits {
         Ok(())
     }
 
-    /// These, and those of `default` that are not among them. A lifetime of zero is none, whatever the default is.
+    /// These limits, completed from `default`. A lifetime of zero means none, whatever the default is.
     pub fn or(self, default: Self) -> Self {
         let lifetime = |request: Option<Duration>, default| request.or(default).filter(|time| !time.is_zero());
         Self {
@@ -156,8 +156,7 @@ impl Limits {
         }
     }
 
-    /// These, none of them above those of `most`, which hold also for what is not limited here; else the one that is
-    /// above, and the most that it may be.
+    /// These limits, completed from `most`, if none exceeds `most`; otherwise the one that does, and its maximum.
     pub fn within(self, most: &Self) -> Result<Self, (Limit, f64)> {
         let all = self.or(*most);
         let is_above =
@@ -168,9 +167,9 @@ impl Limits {
         }
     }
 
-    /// The figure in the limit's own unit.
+    /// The value in the limit's own unit.
     pub fn value(&self, limit: Limit) -> Option<f64> {
-        // As it was given: a part of a byte more or less is nobody's wish.
+        // Rounded to the value that was given.
         let megabytes = |bytes: u64| (bytes as f64 / f64::from(1 << 20) * 1e6).round() / 1e6;
         match limit {
             Limit::CpuSeconds => self.cpu.map(|d| d.as_secs_f64()),
@@ -186,40 +185,40 @@ impl Limits {
     }
 }
 
-/// Who keeps a session within a limit.
+/// What enforces a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keeper {
-    /// The kernel, for all processes together.
+    /// The kernel's cgroup, for all processes together.
     ControlGroup,
-    /// The kernel, for each process by itself.
+    /// The kernel's resource limit, for each process by itself.
     ResourceLimit,
-    /// The holder of the session's terminal, whether a server runs or not.
+    /// The session's holder, even while no server runs.
     Holder,
     /// The server, while it runs.
     Server,
 }
 
-/// A limit that is kept.
+/// A limit in force.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KeptLimit {
-    /// Which.
+    /// The kind.
     pub limit: Limit,
-    /// In its own unit.
+    /// The value in the limit's own unit.
     pub value: f64,
-    /// By whom.
+    /// What enforces it.
     pub keeper: Keeper,
 }
 
 /// A limit that was hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitHit {
-    /// Which.
+    /// The kind.
     pub limit: Limit,
-    /// The command that ran then.
+    /// The command that was running.
     pub command: Option<CommandId>,
-    /// When it was seen first.
+    /// When it was first hit.
     pub at: SystemTime,
-    /// How often: processes killed, forks refused; 1 for what is told once.
+    /// How often: processes killed, forks refused; 1 for a limit that is reported once.
     pub count: u64,
 }
 

@@ -1,7 +1,7 @@
-//! Everything that can be asked of ptyd, and everything that it can answer: the program's whole interface.
+//! The program's whole interface: every action that clients can request, and every outcome.
 //!
-//! The doors (`rest/`, `mcp/`) only parse into an [`Action`] and render an [`Outcome`]; nothing in here knows HTTP or
-//! JSON. Durations and offsets are real types, text is already what a person would see.
+//! The protocols (`rest/`, `mcp/`, `ws/`) only parse into an [`Action`] and render an [`Outcome`]; nothing in here
+//! knows HTTP or JSON. Durations and offsets have their own types, and text is already as a person would see it.
 
 mod answers;
 mod asks;
@@ -29,14 +29,14 @@ use crate::auth::principal::{Scope, TicketTarget};
 use crate::ids::{CommandId, SessionId};
 pub use crate::sessions::ViewerCursor;
 
-/// One request.
+/// A request.
 #[derive(Debug, Clone)]
 pub enum Action {
     /// Start a session. → [`Outcome::Session`]
     Create(Box<Create>),
-    /// Sessions that the caller may see. → [`Outcome::Sessions`]
+    /// List the sessions that the caller may see. → [`Outcome::Sessions`]
     List(List),
-    /// One session. → [`Outcome::Session`]
+    /// Show one session. → [`Outcome::Session`]
     Show(SessionId),
     /// End a session. → [`Outcome::Terminated`]
     Terminate(Terminate),
@@ -51,7 +51,7 @@ pub enum Action {
     },
     /// Run a command in the session's shell. → [`Outcome::Report`]
     Execute(Execute),
-    /// The commands of a session, oldest first. → [`Outcome::Commands`]
+    /// List the commands of a session, oldest first. → [`Outcome::Commands`]
     Commands {
         /// Which session.
         session: SessionId,
@@ -60,7 +60,7 @@ pub enum Action {
         /// Skip this many.
         offset: usize,
     },
-    /// One command with its output so far. → [`Outcome::Report`]
+    /// Show one command with its output so far. → [`Outcome::Report`]
     Command {
         /// Which session.
         session: SessionId,
@@ -69,88 +69,88 @@ pub enum Action {
         /// How many characters of output to give at most.
         budget: usize,
     },
-    /// Type at the terminal. → [`Outcome::Report`]
+    /// Type input at the terminal. → [`Outcome::Report`]
     Input(Input),
-    /// Type bytes for a viewer, who waits for nothing. → [`Outcome::Typed`]
+    /// Type bytes for a viewer, without a wait. → [`Outcome::Typed`]
     Type {
         /// Which session.
         session: SessionId,
-        /// What to type, as it is.
+        /// The bytes to type, unchanged.
         bytes: Vec<u8>,
-        /// The same key again is not typed again.
+        /// The idempotency key: a repeated request with it is not typed again.
         key: String,
     },
-    /// Follow a session as it is shown. → [`Outcome::Watching`]
+    /// Follow a session as a viewer. → [`Outcome::Watching`]
     Watch {
         /// Which session.
         session: SessionId,
-        /// From this offset; without it from where the output ends now.
+        /// The offset to start at; without it, the present end of the output.
         since: Option<u64>,
     },
-    /// A ticket with which a browser comes in, once. → [`Outcome::Ticket`]
+    /// Issue a one-time ticket for a browser. → [`Outcome::Ticket`]
     Ticket {
-        /// For which socket or page.
+        /// The socket or page that it admits to.
         place: TicketTarget,
-        /// Whether it may type and resize there, too.
+        /// Whether its holder may also type and resize.
         may_write: bool,
     },
     /// Send a signal. → [`Outcome::Session`]
     Signal {
         /// Which session.
         session: SessionId,
-        /// Whom to.
+        /// The target.
         target: SignalTarget,
-        /// Its number.
+        /// The signal's number.
         signo: i32,
     },
-    /// Do what the session has under a name. → [`Outcome::Report`]
+    /// Perform a named action of the session. → [`Outcome::Report`]
     NamedAction {
         /// Which session.
         session: SessionId,
         /// The name.
         name: String,
-        /// The same key again is not done again.
+        /// The idempotency key: a repeated request with it is not performed again.
         key: Option<String>,
     },
-    /// The processes of a session. → [`Outcome::Processes`]
+    /// List the processes of a session. → [`Outcome::Processes`]
     Processes(SessionId),
-    /// What the shell of a session was started with. → [`Outcome::Environment`]
+    /// Show the environment with which the session's shell was started. → [`Outcome::Environment`]
     Environment(SessionId),
-    /// The signals that were sent in a session. → [`Outcome::Signals`]
+    /// List the signals sent in a session. → [`Outcome::Signals`]
     Signals(SessionId),
-    /// Wait for something to happen. → [`Outcome::Report`]
+    /// Wait for a condition. → [`Outcome::Report`]
     Wait {
         /// Which session.
         session: SessionId,
-        /// What for, and how long.
+        /// The conditions and the timeout.
         wait: Wait,
         /// How many characters of output to give at most.
         budget: usize,
     },
     /// Read output from a position on. → [`Outcome::Output`]
     Output(ReadOutput),
-    /// Look for lines in the output. → [`Outcome::Found`]
+    /// Search the output for lines. → [`Outcome::Found`]
     Search(Search),
-    /// The session as an asciicast. → [`Outcome::Recording`]
+    /// Record the session as an asciicast. → [`Outcome::Recording`]
     Recording(SessionId, CastVersion),
-    /// The screen as it is now. → [`Outcome::Screen`]
+    /// Show the present screen. → [`Outcome::Screen`]
     Screen(SessionId),
-    /// The one-tool shell: this client's own default session. → [`Outcome::Terminal`]
+    /// Call the `terminal` tool, on this client's default session. → [`Outcome::Terminal`]
     Terminal(TerminalCall),
-    /// What happens in all sessions that the caller may see. → [`Outcome::Events`]
+    /// Read the events of all sessions that the caller may see. → [`Outcome::Events`]
     Events(ReadEvents),
-    /// The named tokens. → [`Outcome::Tokens`]
+    /// List the named tokens. → [`Outcome::Tokens`]
     Tokens,
     /// Make a token. → [`Outcome::FreshToken`]
     MakeToken {
-        /// Its name, and the owner of what is started with it.
+        /// Its name, which is the owner of sessions started with it.
         name: String,
-        /// What it allows.
+        /// Its scope.
         scope: Scope,
-        /// How long it is good, if not until it is revoked.
+        /// Its lifetime; without one it is valid until it is revoked.
         lifetime: Option<Duration>,
     },
-    /// Take a token back. → [`Outcome::Token`]
+    /// Revoke a token. → [`Outcome::Token`]
     RevokeToken {
         /// Its name.
         name: String,
@@ -158,14 +158,14 @@ pub enum Action {
 }
 
 impl Action {
-    /// Whether its caller asks to wait for something that takes its own time.
+    /// Whether the request waits for events that take their own time.
     pub fn waits(&self) -> bool {
         match self {
             Self::Execute(execute) => execute.wait.is_some(),
             Self::Input(input) => input.wait.is_some(),
             Self::Output(read) => !read.wait.is_zero(),
             Self::Events(read) => !read.wait.is_zero(),
-            // Programs get time to leave, or to read.
+            // These give programs time to exit or to read.
             Self::Wait { .. } | Self::Terminal(_) | Self::Terminate(_) | Self::Type { .. } => true,
             Self::Create(_)
             | Self::List(_)
@@ -189,7 +189,7 @@ impl Action {
         }
     }
 
-    /// What a caller must be allowed in order to ask for this.
+    /// The scope that the caller needs for this action.
     pub fn needs(&self) -> Scope {
         match self {
             Self::List(_)
@@ -205,7 +205,7 @@ impl Action {
             | Self::Processes(_)
             | Self::Signals(_)
             | Self::Screen(_)
-            // A ticket does no more than who asked for it.
+            // A read-only ticket allows no more than its requester may do.
             | Self::Ticket { may_write: false, .. } => Scope::Read,
             Self::Create(_)
             | Self::Terminate(_)
@@ -216,55 +216,55 @@ impl Action {
             | Self::Ticket { may_write: true, .. }
             | Self::Signal { .. }
             | Self::NamedAction { .. }
-            // It holds what the server inherited: no more than who may type there can print, and no less.
+            // The environment has what the server inherited: as much as a caller that may type there can print.
             | Self::Environment(_)
-            // Even a look starts a shell where there is none.
+            // Even a call that only looks may start a shell.
             | Self::Terminal(_) => Scope::Write,
             Self::Tokens | Self::MakeToken { .. } | Self::RevokeToken { .. } => Scope::Admin,
         }
     }
 }
 
-/// One answer.
+/// The answer to a request.
 #[derive(Debug, Clone)]
 pub enum Outcome {
     /// A session.
     Session(Box<SessionView>),
-    /// Some sessions, and how many there are in all.
+    /// Some sessions, and their total number.
     Sessions(Vec<SessionView>, usize),
-    /// Some commands, and how many there are in all.
+    /// Some commands, and their total number.
     Commands(Vec<CommandView>, usize),
-    /// What a wait came to.
+    /// The report of a command, an input or a wait.
     Report(Box<Report>),
     /// Output.
     Output(OutputView),
     /// Lines that match.
     Found(FoundView),
-    /// A recording that is yet to be read.
+    /// A recording, to be read page by page.
     Recording(Recording),
     /// The screen.
     Screen(ScreenView),
-    /// The session has ended.
+    /// The result of terminating a session.
     Terminated(Box<TerminatedView>),
-    /// The one-tool shell's answer.
+    /// The answer of the `terminal` tool.
     Terminal(Box<TerminalView>),
     /// Processes, parents before children.
     Processes(Vec<ProcessView>),
     /// Signals, oldest first.
     Signals(Vec<SignalView>),
-    /// What a shell was started with.
+    /// The environment of a shell.
     Environment(Box<EnvironmentView>),
     /// How many bytes were typed.
     Typed(usize),
-    /// A viewer's place in a session.
+    /// A viewer's cursor in a session.
     Watching(Box<Watching>),
     /// A ticket.
     Ticket(TicketView),
-    /// What happened.
+    /// Events.
     Events(EventsView),
     /// The named tokens.
     Tokens(Vec<TokenView>),
-    /// A token, this once.
+    /// A new token, shown only this once.
     FreshToken(FreshToken),
     /// The token that was revoked.
     Token(TokenView),

@@ -4,12 +4,12 @@ use std::time::{Duration, SystemTime};
 
 use super::SignalTarget;
 
-/// A process as it is now.
+/// The present view of a process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProcessView {
     /// Its id.
     pub pid: u32,
-    /// Its parent, if that is of the session.
+    /// Its parent, if that belongs to the session.
     pub parent: Option<u32>,
     /// Its process group.
     pub group: u32,
@@ -19,32 +19,32 @@ pub struct ProcessView {
     pub name: String,
     /// The command line.
     pub command_line: String,
-    /// What it does.
+    /// Its state.
     pub state: ProcessState,
-    /// Percent of one core since the list was asked for last.
+    /// Percent of one core since the previous list.
     pub cpu_percent: f64,
-    /// Time on processors so far.
+    /// CPU time so far.
     pub cpu_time: Duration,
     /// Resident memory in MiB.
     pub memory_mb: f64,
     /// When it started.
     pub started_at: SystemTime,
-    /// It is of the terminal's foreground process group.
+    /// Whether it is in the terminal's foreground process group.
     pub is_foreground: bool,
 }
 
-/// What a process does.
+/// The state of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessState {
-    /// It computes, or could.
+    /// It runs or is ready to run.
     Running,
     /// It waits.
     Sleeping,
-    /// It waits and cannot be interrupted.
+    /// It is in uninterruptible sleep.
     Blocked,
     /// It was stopped by a signal.
     Stopped,
-    /// It has ended; its parent may not have noticed.
+    /// It has ended, even if its parent has not reaped it.
     Ended,
 }
 
@@ -53,13 +53,13 @@ pub enum ProcessState {
 pub struct SignalView {
     /// Its number.
     pub signo: i32,
-    /// Whom it was for.
+    /// Its target.
     pub target: SignalTarget,
-    /// When.
+    /// When it was sent.
     pub at: SystemTime,
-    /// Why the kernel refused it.
+    /// The kernel's error, if it refused the signal.
     pub error: Option<String>,
-    /// Who got it and what became of them since. Empty where an earlier server sent it.
+    /// The processes that got it, with their present state. Empty if an earlier server sent it.
     pub receivers: Vec<Receiver>,
 }
 
@@ -70,6 +70,6 @@ pub struct Receiver {
     pub pid: u32,
     /// The command's name.
     pub name: String,
-    /// What it does now.
+    /// Its present state.
     pub state: ProcessState,
 }

@@ -1,4 +1,4 @@
-//! What can be asked of a whole journal, and what is answered: a part of [`crate::action`], which is where it is taken from.
+//! Search and recording of a whole journal: requests and answers (part of [`crate::action`]).
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,88 +8,88 @@ use regex::Regex;
 use crate::action::Since;
 use crate::ids::{CommandId, SessionId};
 
-/// Lines to look for.
+/// A request to search for lines.
 #[derive(Debug, Clone)]
 pub struct Search {
     /// Which session.
     pub session: SessionId,
-    /// From where.
+    /// The position to start at.
     pub since: Since,
-    /// Only in this command's output.
+    /// Only in the output of this command.
     pub command: Option<CommandId>,
     /// Only in output of this kind.
     pub kind: Option<OutputKind>,
-    /// What a line must match.
+    /// The pattern of a matching line.
     pub pattern: Regex,
-    /// At most this many.
+    /// At most this many matches.
     pub limit: usize,
 }
 
-/// Whose output it is.
+/// The kinds of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputKind {
-    /// A command's.
+    /// A command's output.
     Command,
-    /// What came while no command ran: prompts, and what jobs in the background printed then.
+    /// Background output: prompts and output of background jobs, while no command ran.
     Background,
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundView {
-    /// The lines, in order.
+    /// The matching lines, in order.
     pub matches: Vec<MatchView>,
-    /// How many lines were looked at.
+    /// How many lines were searched.
     pub lines: u64,
-    /// Where to search on.
+    /// The offset at which to continue.
     pub next: u64,
     /// The journal's end.
     pub end: u64,
-    /// Bytes that are gone between what was asked for and what was searched.
+    /// The lost range between the requested offset and the first one searched.
     pub gap: Option<(u64, u64)>,
-    /// Not everything up to the end was looked at: search on from `next`.
+    /// Whether output up to the end remains to be searched, from `next`.
     pub has_more: bool,
 }
 
 /// A line that matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatchView {
-    /// Where it is in the journal.
+    /// The line's offset in the journal.
     pub offset: u64,
-    /// Counted from 1 in what was searched.
+    /// The line number in the searched range, from 1.
     pub line: u64,
     /// The line, at most [`crate::limits::SEARCH_LINE_CHARS_MAX`] characters of it.
     pub text: String,
-    /// Whose output it is, when it is a command's.
+    /// The command, if it is a command's output.
     pub command: Option<CommandId>,
 }
 
 /// A version of the asciicast format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CastVersion {
-    /// Times since the beginning.
+    /// Times count from the beginning.
     V2,
-    /// Times since the event before.
+    /// Times count from the previous event.
     V3,
 }
 
-/// Something long that is read a page at a time, when its reader has taken the one before.
+/// A long text that is produced a page at a time, when the reader has taken the page before.
 pub trait Pages: Send {
-    /// The next page; none at the end. It blocks on files.
+    /// The next page; `None` at the end. It blocks on files.
     fn next(&mut self) -> io::Result<Option<Vec<u8>>>;
 }
 
-/// Pages on their way to the one who reads them.
+/// The pages of a recording, to be taken once.
 #[derive(Clone)]
 pub struct Recording(Arc<Mutex<Option<Box<dyn Pages>>>>);
 
 impl Recording {
-    /// These pages.
+    /// Wraps these pages.
     pub fn new(pages: impl Pages + 'static) -> Self {
         Self(Arc::new(Mutex::new(Some(Box::new(pages)))))
     }
 
-    /// Gives them to the first who asks.
+    /// Gives the pages to the first caller.
     pub fn take(&self) -> Option<Box<dyn Pages>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

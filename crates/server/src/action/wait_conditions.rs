@@ -1,4 +1,4 @@
-//! What ends a wait besides its pattern, in one grammar for every door.
+//! The conditions that end a wait besides its pattern, in one grammar for every protocol.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,25 +8,25 @@ use regex::{Regex, RegexBuilder};
 use super::Wait;
 use crate::limits::{PATTERN_BYTES_MAX, TIMEOUT_MAX, UNTIL_MAX};
 
-/// The words in one sentence, for errors.
+/// All conditions in one sentence, for errors.
 pub const VALID: &str = "listening, listening:PORT, file:PATH, gone:REGEX, bell, quiet:MILLISECONDS or input";
 
-/// Something that ends a wait.
+/// A condition that ends a wait.
 #[derive(Debug, Clone)]
 pub enum Until {
     /// A process of the session listens on this TCP port, or on any.
     Listening(Option<u16>),
-    /// There is such a file. A relative path is the shell's.
+    /// This file exists. A relative path is relative to the shell's directory.
     File(PathBuf),
-    /// The screen shows this no longer.
+    /// The screen no longer shows this.
     Gone(Regex),
     /// The bell rings.
     Bell,
-    /// The program wants input, whatever else is waited for.
+    /// The program wants input, even if there are other conditions.
     Input,
 }
 
-/// The word that says it.
+/// The condition in the grammar.
 impl std::fmt::Display for Until {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -40,18 +40,18 @@ impl std::fmt::Display for Until {
     }
 }
 
-/// A regular expression; `^` and `$` stand at lines, because output is lines.
+/// A regular expression in which `^` and `$` match at line ends.
 pub fn pattern(text: &str) -> Result<Regex, regex::Error> {
     RegexBuilder::new(text).multi_line(true).size_limit(PATTERN_BYTES_MAX).build()
 }
 
 impl Wait {
-    /// Nothing but time, and the end of the command or session.
+    /// A wait that only the timeout ends, or the end of the command or session.
     pub fn at_most(timeout: Duration) -> Self {
         Self { pattern: None, until: Vec::new(), input_wanted: false, quiet: None, timeout }
     }
 
-    /// Ends also when one of these words comes true.
+    /// Adds these conditions.
     pub fn until(mut self, words: &[String]) -> Result<Self, String> {
         if words.len() > UNTIL_MAX {
             return Err(format!("{} words; at most {UNTIL_MAX}", words.len()));

@@ -1,4 +1,4 @@
-//! What viewers are given: the part of the program's interface ([`crate::action`]) that flows instead of being answered once.
+//! Viewers: the part of the program's interface ([`crate::action`]) that is a stream of pieces and not one answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,86 +7,86 @@ use std::time::Duration;
 use crate::action::{CommandView, Foreground, LimitHit, SessionExit, SessionView};
 use crate::sessions::ViewerCursor;
 
-/// A viewer's place in a session: how things stand, and where the pieces come from.
+/// A viewer's access to a session: its present view, and a cursor for the pieces.
 #[derive(Debug, Clone)]
 pub struct Watching {
     /// The session as it is now.
     pub session: SessionView,
-    /// Its output and events from here on.
+    /// The cursor for its output and events.
     pub feed: ViewerCursor,
 }
 
-/// What a viewer is given next.
+/// A piece of a viewer's stream.
 #[derive(Debug, Clone)]
 pub enum Piece {
-    /// Output: these bytes stand for this range of the journal, from which our markers and the questions that ptyd
-    /// answers are left out.
+    /// Output: these bytes are the visible part of this range of the journal, without our markers and the queries that
+    /// ptyd answers.
     Data {
-        /// Its first byte.
+        /// The offset of its first byte.
         from: u64,
-        /// Behind its last one.
+        /// The offset after its last byte.
         to: u64,
-        /// What a terminal should be fed.
+        /// The bytes for a terminal.
         bytes: Vec<u8>,
     },
-    /// Output that is no longer kept.
+    /// Output that is no longer retained.
     Gap {
-        /// Its first byte.
+        /// The offset of its first byte.
         from: u64,
-        /// Where it goes on.
+        /// The offset at which output continues.
         to: u64,
     },
     /// The screen.
     Snapshot {
-        /// The output up to here is in it.
+        /// The offset up to which output is part of it.
         at: u64,
-        /// Cells.
+        /// The width in cells.
         cols: u16,
-        /// Cells.
+        /// The height in cells.
         rows: u16,
-        /// What paints it in any terminal of this size.
+        /// Bytes that paint it in any terminal of this size.
         bytes: Vec<u8>,
     },
-    /// Something happened.
+    /// An event of the session.
     Event(Arc<SessionEvent>),
-    /// The session has ended and this was all.
+    /// The session has ended and there is nothing more.
     Over,
 }
 
-/// What happens in a session besides output.
+/// Events of a session.
 #[derive(Debug, Clone)]
 pub enum SessionEvent {
     /// A command's output begins.
     Started(Box<CommandView>),
     /// A command has ended.
     Completed(Box<CommandView>),
-    /// The foreground does something else.
+    /// The foreground state changed.
     Foreground(Foreground),
-    /// The terminal has another size.
+    /// The terminal was resized.
     Resized {
-        /// Cells.
+        /// The width in cells.
         cols: u16,
-        /// Cells.
+        /// The height in cells.
         rows: u16,
     },
-    /// The shell has ended; some of its last output may still come.
+    /// The shell has exited; some of its last output may still come.
     Exited(Option<SessionExit>),
-    /// The session ran into a limit.
+    /// The session hit a limit.
     LimitHit(LimitHit),
-    /// So many events are no longer kept.
+    /// This many events are no longer kept.
     Missed(u64),
 }
 
-/// A ticket, fresh.
+/// A new ticket.
 #[derive(Clone)]
 pub struct TicketView {
-    /// To be shown once.
+    /// The ticket; it is shown only this once.
     pub ticket: String,
-    /// How long it is good.
+    /// Its lifetime.
     pub lifetime: Duration,
 }
 
-/// A ticket is a secret, and stands in no log.
+/// A ticket is a secret and must not be logged.
 impl fmt::Debug for TicketView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TicketView(…)")
@@ -94,7 +94,7 @@ impl fmt::Debug for TicketView {
 }
 
 impl Foreground {
-    /// Its name, the same at every door.
+    /// Its name, the same in every protocol.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Idle => "idle",

@@ -1,8 +1,8 @@
-//! Who may come in: the one layer around every route of both listeners.
+//! Authentication middleware: the one layer around every route of both listeners.
 //!
-//! Loopback TCP wants a loopback `Host` (a name that a web page rebound to this machine is refused), a loopback
-//! `Origin` where there is one, and the bearer token. The Unix socket wants a peer of the same user, or root, as the
-//! kernel tells. A handler that runs finds a [`Principal`], and there is no other way to get one.
+//! A request over loopback TCP needs a loopback `Host` (a name that a web page rebound to this machine is refused), a
+//! loopback `Origin` if it has one, and the bearer token. A connection to the Unix socket must come from the same user
+//! or from root, as the kernel reports. A handler always gets a [`Principal`], and there is no other way to get one.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,38 +30,38 @@ use crate::http::revocable_body;
 use crate::limits;
 use crate::rest::DOCS;
 
-/// The routes that tell nothing but that the server lives.
+/// Routes without authentication: they only show that the server lives.
 pub(crate) const OPEN: [&str; 2] = ["/livez", "/readyz"];
 
-/// Who came in, and what a ticket limits it to.
+/// An authenticated caller, and its ticket's grant if it used one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Authenticated {
     principal: Principal,
     grant: Option<Grant>,
 }
 
-/// What the layer compares with.
+/// The credentials and limits that the layer checks.
 #[derive(Debug)]
 pub(crate) struct Guard {
     /// The bearer token of the user that runs the server.
     pub(crate) token: Token,
-    /// The named ones.
+    /// The named tokens.
     pub(crate) tokens: Arc<Tokens>,
-    /// The tickets that stand for it, once each, at a socket or the docs.
+    /// One-time tickets, each for one socket or for the docs.
     pub(crate) tickets: Arc<Tickets>,
-    /// The user that the server runs as.
+    /// The user id of the server.
     pub(crate) uid: u32,
-    /// How often each principal may ask.
+    /// Request rates, by principal.
     pub(crate) asked: Buckets<String>,
-    /// How often one may come without a good token, by listener.
+    /// Rates of requests without a valid token, by listener.
     pub(crate) failed: Buckets<bool>,
-    /// What the log says of those who showed a wrong one.
+    /// What was logged about wrong tokens.
     pub(crate) refused: Mutex<Refused>,
-    /// What each principal has on its way.
+    /// The request bodies of each principal.
     pub(crate) bodies: RequestBodies,
 }
 
-/// Those who were refused for what they showed, as far as the log has not named them yet.
+/// Counts requests with wrong credentials between two log lines.
 #[derive(Debug, Default)]
 pub(crate) struct Refused {
     silent_until: Option<Instant>,
@@ -69,7 +69,7 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// One more; how many there were besides, where the log is to name this one.
+    /// Counts one; returns the number of uncounted others if this one is to be logged.
     fn count(&mut self, now: Instant) -> Option<u64> {
         if self.silent_until.is_some_and(|until| now < until) {
             self.unnamed += 1;
@@ -81,7 +81,7 @@ impl Refused {
 }
 
 impl Guard {
-    /// With the server's own tokens and tickets, and rates as configured.
+    /// Uses the server's tokens and tickets, with the configured rates.
     pub(crate) fn new(token: Token, dispatcher: &Dispatcher, uid: u32, config: &Config) -> Self {
         let rate = |count: u32, seconds: u32| Rate::per_second(count, count.saturating_mul(seconds));
         Self {
@@ -96,7 +96,7 @@ impl Guard {
         }
     }
 
-    /// Whoever tries tokens leaves a line in the log, and cannot fill it.
+    /// Logs a refused request; repeated ones cannot fill the log.
     fn log_refused(&self, transport: Option<Transport>) {
         let unnamed = self.refused.lock().unwrap_or_else(PoisonError::into_inner).count(Instant::now());
         let Some(unnamed) = unnamed else { return };
@@ -113,7 +113,7 @@ impl Guard {
         }
     }
 
-    /// Whoever comes too often is told when to come again.
+    /// Applies the rate limits: a caller beyond its rate is told when to retry.
     fn paced(
         &self,
         transport: Option<Transport>,
@@ -123,7 +123,7 @@ impl Guard {
             Ok(Some(Authenticated { principal, .. })) => {
                 (self.asked.take(principal.name.clone(), Instant::now()), "requests")
             }
-            // Open routes tell nothing, and cost no more than to say so.
+            // Open routes reveal nothing, and cost no more than a refusal.
             Ok(None) => (Ok(()), ""),
             Err(_) => {
                 let is_tcp = matches!(transport, Some(Transport::Tcp { .. }));
@@ -131,14 +131,13 @@ impl Guard {
             }
         };
         let Err(wait) = taken else { return admitted.map_err(|refusal| (refusal, None)) };
-        // At least the whole seconds that the header can say.
+        // The header has whole seconds, so round up.
         let seconds = wait.as_secs() + 1;
         let help = format!("too many {why}; ask again in {seconds} s");
         Err((ProblemResponse::new(ErrorCode::RateLimited, help), Some(seconds)))
     }
 }
 
-/// The layer.
 pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
     let transport = request.extensions().get::<ConnectInfo<Transport>>().map(|ConnectInfo(transport)| *transport);
     let admitted = match transport {
@@ -167,7 +166,7 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
             }
             let response = next.run(request).await;
             match shut_out {
-                // An answer that is there already is given whole, and may be the one that says so.
+                // A complete answer is sent whole; it may be the one that reports the revocation.
                 Some(shut_out) if response.body().size_hint().exact().is_none() => {
                     response.map(|body| revocable_body::when(shut_out, body))
                 }
@@ -183,18 +182,18 @@ pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
     if is_known { response } else { closing(response) }
 }
 
-/// An answer to nobody in particular, and the end of its connection: strangers hold no places.
+/// Closes the connection of an unauthenticated caller: such connections must not occupy places.
 fn closing(mut response: Response) -> Response {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
 impl Guard {
-    /// `None` for the open routes, which need nobody.
+    /// `None` for the open routes, which need no principal.
     fn over_tcp(&self, headers: &HeaderMap, uri: &Uri) -> Result<Option<Authenticated>, ProblemResponse> {
         let mut hosts = headers.get_all(header::HOST).iter();
         let host = match hosts.next() {
-            // RFC 9112, 3.2: what stands before us may have believed the other one.
+            // RFC 9112, 3.2: a proxy before us may have used the other one.
             Some(_) if hosts.next().is_some() => {
                 return Err(ProblemResponse::new(ErrorCode::MalformedHead, "a request has one Host header"));
             }
@@ -231,7 +230,7 @@ impl Guard {
             return self.by_ticket(entrance, shown);
         }
         let help = match shown {
-            // Which tokens there are is nobody's to learn.
+            // The answer must not reveal which tokens exist.
             Some(_) => "the bearer token is not valid here (unknown, revoked or expired)",
             None => {
                 "send `Authorization: Bearer <token>`; the token is in the file `token` of the server's state directory"
@@ -240,7 +239,7 @@ impl Guard {
         Err(ProblemResponse::new(ErrorCode::Unauthorized, help))
     }
 
-    /// A ticket is used up even where it does not fit.
+    /// A ticket is used up even if it is for another place.
     fn by_ticket(&self, entrance: Entrance<'_>, shown: &str) -> Result<Option<Authenticated>, ProblemResponse> {
         let Some(grant) = self.tickets.redeem(shown) else {
             let help = "the ticket is unknown, used or too old; ask for a new one with POST /tickets";
@@ -268,15 +267,15 @@ impl Guard {
     }
 }
 
-/// Where a ticket is taken; a socket by its session as the address names it.
+/// The place that a ticket admits to; a socket by its session's id in the path.
 #[derive(Debug, Clone, Copy)]
 enum Entrance<'a> {
     Socket(&'a str),
     Docs,
 }
 
-/// The place and the ticket of a request for a socket or the docs: browsers can set no header there, only the address and,
-/// at a socket, the names of sub-protocols.
+/// The place and the ticket in a request for a socket or the docs: browsers cannot set headers there, only the URL and,
+/// for a socket, the names of sub-protocols.
 fn ticket<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<(Entrance<'a>, &'a str)> {
     let socket = || uri.path().strip_prefix("/terminals/")?.strip_suffix("/socket").map(Entrance::Socket);
     let entrance = if uri.path() == DOCS { Entrance::Docs } else { socket()? };

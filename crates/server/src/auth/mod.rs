@@ -1,4 +1,4 @@
-//! Who asks, and whether they may: credentials to a principal, and the layer around every route that checks them.
+//! Authentication: maps credentials to a principal, and the layer that checks them on every route.
 
 pub(crate) mod middleware;
 pub(crate) mod named_tokens;

@@ -1,7 +1,7 @@
-//! Named tokens: one for each agent or program, with a scope, taken back one by one.
+//! Named tokens: one for each agent or program, with a scope, each revocable by itself.
 //!
-//! Only a token's hash is kept, in a file that its owner alone can read; the token itself is shown once. It has 256 random
-//! bits, so a plain hash cannot be turned back. Nothing in here puts one into a log or an error.
+//! Only a token's hash is stored, in a file that only its owner can read; the token itself is shown once. It has 256
+//! random bits, so a plain hash cannot be reversed. No code in here puts a token into a log or an error.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -23,24 +23,24 @@ use crate::auth::principal::{Pass, Principal, Scope, local_name};
 use crate::limits::{TOKEN_NAME_CHARS_MAX, TOKENS_MAX};
 use crate::state_dir;
 
-/// As many as the unnamed token has.
+/// As many as the server's own token has.
 const RANDOM_BYTES: usize = 32;
-/// What tokens begin with, so that those who look for secrets in the wrong places find them.
+/// The prefix of tokens, so that secret scanners find them.
 const PREFIX: &str = "ptyd_";
 
-/// A token as it is kept. Fields are added and never change their meaning.
+/// A stored token. Fields may be added and never change their meaning.
 #[derive(Clone, Serialize, Deserialize)]
 struct StoredToken {
     name: String,
     scope: Scope,
-    /// Of the whole token, in base64.
+    /// The hash of the whole token, in base64.
     sha256: String,
     created: SystemTime,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires: Option<SystemTime>,
 }
 
-/// A token, and those who came in by it.
+/// A token, and the channel that ends what was opened with it.
 struct Known {
     kept: StoredToken,
     hash: [u8; 32],
@@ -76,9 +76,9 @@ impl Known {
 }
 
 impl Tokens {
-    /// Reads the file. One that cannot be understood is an error: to go on without it would forget who was let in.
+    /// Reads the file. A file that cannot be parsed is an error: starting without it would lose the tokens.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        // What a kill has left half written.
+        // Left half written by a killed server.
         let _ = fs::remove_file(path.with_extension("new"));
         let kept: Vec<StoredToken> = match state_dir::read(path) {
             Ok(bytes) => serde_json::from_slice(&bytes)?,
@@ -90,8 +90,8 @@ impl Tokens {
         Ok(Self { path: path.to_owned(), known: Mutex::new(known) })
     }
 
-    /// Who showed this, if it is one that is good. How long the look takes does not tell how much of it is right, nor
-    /// which token it is.
+    /// The principal of this token, if it is valid. The comparison takes constant time: it reveals neither how much of
+    /// the token is right nor which one it is.
     pub(crate) fn find(&self, shown: &str) -> Option<Principal> {
         let hash: [u8; 32] = Sha256::digest(shown.as_bytes()).into();
         let known = self.locked();
@@ -108,7 +108,7 @@ impl Tokens {
         Some(Principal { name: token.kept.name.clone(), scope: token.kept.scope, pass })
     }
 
-    /// Makes a token; this is the only time that it is shown.
+    /// Makes a token; it is shown only this once.
     pub(crate) fn make(&self, name: &str, scope: Scope, lifetime: Option<Duration>) -> Result<FreshToken, ActionError> {
         check_name(name)?;
         let mut bytes = [0u8; RANDOM_BYTES];
@@ -125,7 +125,7 @@ impl Tokens {
         let fresh = Known::new(kept).expect("invariant: what was encoded can be decoded");
         let view = fresh.view();
         let mut known = self.locked();
-        // An expired one lets nobody in, and its name is free again.
+        // An expired token is invalid, and its name is free again.
         known.retain(|k| !k.has_expired(now));
         if known.iter().any(|k| k.kept.name == name) {
             let problem = format!("there is a token {name}; revoke it first, or choose another name");
@@ -143,14 +143,15 @@ impl Tokens {
         Ok(FreshToken { token, view })
     }
 
-    /// Takes a token back: nobody comes in by it any more, and those who have are told to go.
+    /// Revokes a token: it admits no new request, and open streams and waits of its principal end.
     pub(crate) fn revoke(&self, name: &str) -> Result<TokenView, ActionError> {
         let mut known = self.locked();
         let Some(at) = known.iter().position(|k| k.kept.name == name) else {
             return Err(ActionError::NoToken { name: name.to_owned() });
         };
         let revoked = known.remove(at);
-        // Even where the file cannot be written: who asked for this is told that it may not last, and it holds until then.
+        // Even if the file cannot be written: the revocation then holds until the server restarts, and the caller gets
+        // the error.
         revoked.revoked.send_replace(true);
         self.write(&known).map_err(|e| cannot_keep(&e))?;
         Ok(revoked.view())
@@ -167,7 +168,7 @@ impl Tokens {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A crash leaves the old file or the new one, because it gets its name last.
+    /// The rename comes last, so a crash leaves either the old file or the new one.
     fn write(&self, known: &[Known]) -> io::Result<()> {
         let kept: Vec<&StoredToken> = known.iter().map(|k| &k.kept).collect();
         let draft = self.path.with_extension("new");
@@ -176,7 +177,7 @@ impl Tokens {
         file.write_all(&serde_json::to_vec_pretty(&kept)?)?;
         file.sync_all()?;
         fs::rename(&draft, &self.path)?;
-        // The new file is the one that counts from here on, so what fails now must not be told as if the old one did.
+        // From here on the new file counts, so a later failure must not be reported as if the old one did.
         let _ = fs::File::open(self.path.parent().unwrap_or(Path::new("/"))).and_then(|folder| folder.sync_all());
         Ok(())
     }
@@ -186,7 +187,7 @@ fn cannot_keep(error: &io::Error) -> ActionError {
     ActionError::Internal { why: format!("the file of the tokens cannot be written: {error}") }
 }
 
-/// A token's name is its sessions' owner, and stands in paths and logs.
+/// A token's name is the owner of its sessions, and is used in paths and logs.
 fn check_name(name: &str) -> Result<(), ActionError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());

@@ -1,4 +1,4 @@
-//! Who asks: a principal from a bearer token or from the kernel's peer credentials, and what it may see and do.
+//! Principals: callers identified by a bearer token or by the kernel's peer credentials, and their permissions.
 
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
@@ -8,20 +8,20 @@ use tokio::sync::watch;
 
 use crate::ids::SessionId;
 
-/// How much a caller may do; each holds what is before it.
+/// The permissions of a caller; each scope includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Look at its own sessions, and wait for them.
+    /// Read its own sessions, and wait on them.
     Read,
-    /// Start its own sessions, and use them.
+    /// Also start and use its own sessions.
     Write,
-    /// See, use and set everybody's, and give and take tokens.
+    /// Also see and use the sessions of all principals, and manage tokens.
     Admin,
 }
 
 impl Scope {
-    /// Its name, the same at every door.
+    /// Its name, the same in every protocol.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -31,34 +31,34 @@ impl Scope {
     }
 }
 
-/// A caller. Sessions belong to a principal by name; an admin sees and may set others'.
+/// A caller. Sessions belong to a principal by name; an admin may see and use those of others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
-    /// The owner of what it starts.
+    /// The owner of sessions that it starts.
     pub name: String,
-    /// What it may do.
+    /// Its permissions.
     pub scope: Scope,
-    /// The named token by which it came; none for the user that runs the server.
+    /// The named token it used; `None` for the user that runs the server.
     pub pass: Option<Pass>,
 }
 
 impl Principal {
-    /// The user that runs the server: its own Unix socket, and the token in its state directory.
+    /// The user that runs the server, who uses its Unix socket or the token in its state directory.
     pub fn local() -> Self {
         Self { name: local_name(), scope: Scope::Admin, pass: None }
     }
 
-    /// Whether it may see and set what is others'.
+    /// Whether it may see and use the sessions of others.
     pub fn is_admin(&self) -> bool {
         self.scope == Scope::Admin
     }
 
-    /// Whether what it came by is no longer good.
+    /// Whether its token was revoked or has expired.
     pub fn is_shut_out(&self) -> bool {
         self.pass.as_ref().is_some_and(Pass::is_over)
     }
 
-    /// Waits until what it came by is no longer good.
+    /// Waits until its token is revoked or expires.
     pub fn shut_out(&self) -> impl Future<Output = ()> + Send + use<> {
         let pass = self.pass.clone();
         async move {
@@ -70,14 +70,14 @@ impl Principal {
     }
 }
 
-/// The owner's name of the user that runs the server, which no token may have. Every request asks for it, so the list of
-/// users is read once.
+/// The name of the user that runs the server, which no token may have. Every request needs it, so the user database is
+/// read once.
 pub(crate) fn local_name() -> String {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| user_name().unwrap_or_else(|| "local".to_owned())).clone()
 }
 
-/// A named token's goodness: until it is revoked or expires. What is open on it ends then.
+/// The validity of a named token: until it is revoked or expires. Streams and waits opened with it end then.
 #[derive(Debug, Clone)]
 pub struct Pass {
     revoked: watch::Receiver<bool>,
@@ -97,7 +97,7 @@ impl Pass {
         let expired = async {
             match self.until {
                 Some(until) => {
-                    // The clock may be set while it is slept.
+                    // The wall clock may be set during a sleep.
                     while let Ok(left) = until.duration_since(SystemTime::now()) {
                         let soon = left.min(Duration::from_secs(60)) + Duration::from_millis(1);
                         tokio::time::sleep_until(tokio::time::Instant::now() + soon).await;
@@ -110,7 +110,7 @@ impl Pass {
     }
 }
 
-/// The same token, and not only one with the same name.
+/// Compares the tokens themselves and not their names.
 impl PartialEq for Pass {
     fn eq(&self, other: &Self) -> bool {
         self.revoked.same_channel(&other.revoked)
@@ -119,27 +119,27 @@ impl PartialEq for Pass {
 
 impl Eq for Pass {}
 
-/// Where a ticket lets its holder in.
+/// The place that a ticket admits to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TicketTarget {
     /// The socket of one session.
     Socket(SessionId),
-    /// The documentation page, which tells nothing about sessions.
+    /// The documentation page, which shows nothing about sessions.
     Docs,
 }
 
-/// What a ticket allows: one visit to one place.
+/// The grant of a ticket: one connection to one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// Who asked for the ticket, and acts by it.
+    /// The principal that requested the ticket, and acts by it.
     pub principal: Principal,
-    /// Where to.
+    /// The place.
     pub place: TicketTarget,
-    /// Whether its holder may type and resize there, too.
+    /// Whether its holder may also type and resize.
     pub may_write: bool,
 }
 
-/// The name of the user that this process runs as (passwd(5)); the environment may say something else.
+/// The name of the user that runs this process (passwd(5)); environment variables may differ.
 fn user_name() -> Option<String> {
     let uid = rustix::process::geteuid().as_raw().to_string();
     let users = std::fs::read_to_string("/etc/passwd").ok()?;
@@ -147,12 +147,12 @@ fn user_name() -> Option<String> {
     fields.find(|f| f.get(2) == Some(&uid.as_str())).and_then(|f| f.first().map(|n| (*n).to_owned()))
 }
 
-/// What happens to a stdio client's sessions once it has gone.
+/// What happens to a stdio client's sessions when it disconnects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Detach {
-    /// They stay.
+    /// They continue.
     Keep,
-    /// They end after this long, at once for zero.
+    /// They end after this grace period, at once for zero.
     After(Duration),
 }
 

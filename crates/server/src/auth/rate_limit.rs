@@ -1,34 +1,34 @@
-//! How often somebody may ask: a bucket for each principal, and one at each listener for those who show no good token.
+//! Rate limits: a bucket for each principal, and one per listener for requests without a valid token.
 //!
-//! Each bucket is one moment (the "theoretical arrival time" of the generic cell rate algorithm): nothing ticks, and what
-//! was not asked for longer than a burst is forgotten. A wrong token never keeps a right one out.
+//! Each bucket is one point in time (the "theoretical arrival time" of the generic cell rate algorithm): no timer runs,
+//! and a bucket unused for longer than a burst is forgotten. Wrong tokens never block valid ones.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// With so many buckets those that are full again, which say nothing, are let go. Who has one has a name here: a token or a
+/// At this number of buckets, full ones, which carry no information, are removed. A bucket belongs to a token or a
 /// listener, of which there are fewer.
 const BUCKETS_MAX: usize = 4_096;
 
-/// A rate that may be exceeded for a moment.
+/// A rate with a permitted burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rate {
-    /// The time that one more takes to come in.
+    /// The time after which one more request is allowed.
     each: Duration,
-    /// How many may come at once.
+    /// How many requests may come at once.
     burst: u32,
 }
 
 impl Rate {
-    /// So many a second, and so many at once; none a second is no limit.
+    /// `count` requests per second and `burst` at once; a count of zero means no limit.
     pub(crate) fn per_second(count: u32, burst: u32) -> Option<Self> {
         (count > 0).then(|| Self { each: Duration::from_secs(1) / count, burst: burst.max(1) })
     }
 }
 
-/// A bucket for each key.
+/// One bucket per key.
 #[derive(Debug)]
 pub(crate) struct Buckets<K> {
     rate: Option<Rate>,
@@ -40,7 +40,7 @@ impl<K: Eq + Hash> Buckets<K> {
         Self { rate, full_at: Mutex::default() }
     }
 
-    /// Takes one out of a bucket; an empty one says when to come again.
+    /// Takes one request from a bucket; an empty bucket returns when to retry.
     pub(crate) fn take(&self, key: K, now: Instant) -> Result<(), Duration> {
         let Some(Rate { each, burst }) = self.rate else { return Ok(()) };
         let mut all = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,7 @@
-//! The bearer token: given, or made at the first start and kept in the state directory where only its owner can read it.
+//! The server's bearer token: given, or created at the first start and stored in the state directory, readable only by
+//! its owner.
 //!
-//! Nothing in here puts it into a log or an error.
+//! No code in here puts it into a log or an error.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -16,7 +17,7 @@ use subtle::ConstantTimeEq;
 use crate::limits::TOKEN_CHARS_MIN;
 use crate::state_dir;
 
-/// 256 bits: not to be guessed by anybody, ever.
+/// 256 bits, which cannot be guessed.
 const RANDOM_BYTES: usize = 32;
 
 /// A bearer token.
@@ -30,12 +31,12 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// Takes a given one; `None` when it could not stand in a header.
+    /// Accepts a given token; `None` if it cannot be sent in a header.
     pub(crate) fn given(text: &str) -> Option<Self> {
         (!text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic())).then(|| Self(text.to_owned()))
     }
 
-    /// Reads the token of this file, and makes it where there is none.
+    /// Reads the token from this file, or creates the file.
     pub(crate) fn kept(path: &Path) -> io::Result<Self> {
         match state_dir::read(path) {
             Ok(bytes) if bytes.trim_ascii().is_empty() => Self::make(path),
@@ -54,7 +55,8 @@ impl Token {
         }
     }
 
-    /// A full disk does not keep the server from its start: then the token is good until it stops, and nobody is told it.
+    /// A full disk does not prevent the start: then the token is valid until the server stops, and no client can read
+    /// it.
     fn make(path: &Path) -> io::Result<Self> {
         let mut bytes = [0u8; RANDOM_BYTES];
         getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
@@ -68,7 +70,7 @@ impl Token {
         Ok(token)
     }
 
-    /// A crash leaves either no token or a whole one, because the file gets its name last.
+    /// The rename comes last, so a crash leaves either no token or a whole one.
     fn write(&self, path: &Path) -> io::Result<()> {
         let draft = path.with_extension("new");
         let _ = fs::remove_file(&draft);
@@ -78,7 +80,7 @@ impl Token {
         fs::rename(&draft, path)
     }
 
-    /// A name for these words, the same for ever, from which nobody who has not the token can guess them.
+    /// A permanent hash of these words; without the token they cannot be guessed from it.
     pub(crate) fn name_for(&self, words: &[&[u8]]) -> [u8; 32] {
         let mut hash = Sha256::new();
         for part in [&[self.0.as_bytes()], words].concat() {
@@ -88,7 +90,7 @@ impl Token {
         hash.finalize().into()
     }
 
-    /// Whether a client showed this token, in a time that does not tell how much of it is right.
+    /// Whether this is the token; compared in constant time, so that the time reveals nothing about it.
     pub(crate) fn is(&self, shown: &str) -> bool {
         self.0.as_bytes().ct_eq(shown.as_bytes()).into()
     }

@@ -1,6 +1,6 @@
-//! One-time tickets: the way in for browsers, which can set no header on a WebSocket or for a page.
+//! One-time tickets: authentication for browsers, which cannot set headers for a WebSocket or a page.
 //!
-//! A ticket is good once, for a short time and for one place. Nothing in here puts it into a log or an error.
+//! A ticket is valid once, for a short time and for one place. No code in here puts it into a log or an error.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,10 +15,10 @@ use crate::action::ActionError;
 use crate::auth::principal::Grant;
 use crate::limits::{TICKET_LIFETIME, TICKETS_MAX};
 
-/// 256 bits, as many as a token has.
+/// 256 bits, like a token.
 const RANDOM_BYTES: usize = 32;
 
-/// The tickets that were not used yet, oldest first.
+/// The unused tickets, oldest first.
 #[derive(Default)]
 pub(crate) struct Tickets(Mutex<VecDeque<(Instant, String, Grant)>>);
 
@@ -29,7 +29,7 @@ impl fmt::Debug for Tickets {
 }
 
 impl Tickets {
-    /// Makes one.
+    /// Issues a ticket.
     pub(crate) fn issue(&self, grant: Grant) -> Result<String, ActionError> {
         let mut bytes = [0u8; RANDOM_BYTES];
         getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
@@ -45,8 +45,8 @@ impl Tickets {
         Ok(text)
     }
 
-    /// Takes one back, and gives what it allows; it is good only once, whatever comes of it. How long the look takes does
-    /// not tell how much of a ticket is right.
+    /// Redeems a ticket and returns its grant; the ticket is used up whatever follows. The comparison takes constant
+    /// time.
     pub(crate) fn redeem(&self, shown: &str) -> Option<Grant> {
         self.redeem_at(shown, Instant::now())
     }

@@ -1,7 +1,7 @@
 //! The connections of one listener: how many may be open, and how long a request's head may take.
 //!
-//! Both bounds count before anybody is known: a stranger on loopback can hold connections up, but neither all of the
-//! process's descriptors nor those of the other listener.
+//! Both limits apply before authentication: a stranger on loopback can occupy connections, but neither all descriptors
+//! of the process nor the other listener.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,25 +24,25 @@ use tower::ServiceExt;
 
 use crate::limits;
 
-/// The listener over which a connection came.
+/// The transport of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
-    /// Loopback TCP, and the other side's address where the kernel told.
+    /// Loopback TCP, with the peer's address if the kernel reported it.
     Tcp {
-        /// Whose port names it to whoever looks at once (`ss -tnp`).
+        /// Its port identifies the process (`ss -tnp`).
         peer: Option<SocketAddr>,
     },
-    /// The Unix socket, and the user behind it where the kernel told.
+    /// The Unix socket, with the peer's user if the kernel reported it.
     Unix {
-        /// Its id.
+        /// The user id.
         peer: Option<u32>,
     },
 }
 
-/// What a listener bears.
+/// The limits of a listener.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// Connections that are open at once, those that became another protocol's included.
+    /// Open connections, including those upgraded to another protocol.
     pub(crate) connections: usize,
     /// How long a head may take, and how long a connection may be idle before it.
     pub(crate) head: Duration,
@@ -54,8 +54,7 @@ impl Default for Bounds {
     }
 }
 
-/// Serves every connection until the server stops; then no new one is taken, and those that are open answer what they
-/// were asked.
+/// Serves every connection until the server stops; then no new one is accepted, and open ones finish their requests.
 pub(crate) async fn serve<L: Listener>(
     mut listener: L,
     app: Router,
@@ -73,7 +72,7 @@ pub(crate) async fn serve<L: Listener>(
             () = until(stopped.clone()) => break,
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            // Said once for each time that it is full, for whoever fills it must not fill the log, too.
+            // Logged once per episode, so that the client that causes it cannot fill the log, too.
             if refused == 0 {
                 tracing::warn!(open = bounds.connections, "too many connections; further ones are closed at once");
             }
@@ -126,7 +125,7 @@ async fn until(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|is| *is).await;
 }
 
-/// A stream and its place among those that may be open: they go together, whoever holds the stream in the end.
+/// A stream together with its connection permit, which is released when the stream is dropped, also after an upgrade.
 struct Placed<S> {
     stream: S,
     _place: OwnedSemaphorePermit,

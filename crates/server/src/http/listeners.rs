@@ -1,6 +1,6 @@
 //! The listeners: one server per state directory, loopback TCP and a Unix socket, one router behind both.
 //!
-//! Starting takes the lock first and opens to clients last. Stopping closes the listeners, answers open waits with
+//! Starting takes the lock first and accepts clients last. Stopping closes the listeners, answers open waits with
 //! `server_restarting` and leaves every session to its holder: nothing in here ends a program.
 
 use std::fs;
@@ -38,123 +38,123 @@ use crate::sessions::Registry;
 use crate::state_dir::{self, lock, private_dir, unix_listener};
 use crate::ws::{self, SocketCount};
 
-/// What a socket's path may have at most: sockaddr_un holds 108 bytes with the NUL (unix(7)).
+/// The longest path of a socket: sockaddr_un has 108 bytes including the NUL (unix(7)).
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
-/// How long answers may take once the server stops; two seconds in all are promised.
+/// How long answers may take once the server stops; two seconds in total are promised.
 const LAST_ANSWERS: Duration = Duration::from_millis(1_500);
 
-/// Where the server listens.
+/// The addresses of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listening {
-    /// The TCP address, with the port that was chosen.
+    /// The TCP address, with the actual port.
     pub address: SocketAddr,
     /// The Unix socket.
     pub socket: PathBuf,
-    /// The file that holds the token; `None` when the token was given.
+    /// The file with the token; `None` if the token was given.
     pub token_file: Option<PathBuf>,
 }
 
 impl Listening {
-    /// The base address of REST and MCP.
+    /// The base URL of REST and MCP.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 }
 
-/// Why the server does not start.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// There is one already.
+    /// Another server uses the state directory.
     #[error("another ptyd (pid {pid}) serves {}; use that one, stop it, or choose another --state-dir", .state_dir.display())]
     Taken {
-        /// The other one.
+        /// The other server's pid.
         pid: String,
-        /// What is locked.
+        /// The locked directory.
         state_dir: PathBuf,
     },
     /// The address is not loopback.
     #[error("{0} is not a loopback address; ptyd listens on this machine only (127.0.0.1 or [::1])")]
     NotLoopback(SocketAddr),
-    /// The socket's path does not fit.
+    /// The socket's path is too long.
     #[error("the socket's path {} has {} bytes, {SOCKET_PATH_BYTES_MAX} at most fit; choose a shorter one with --socket or PTYD_RUNTIME_DIR", .0.display(), .0.as_os_str().len())]
     SocketPath(PathBuf),
     /// Another program answers on the socket.
     #[error("another program answers on {}; stop it or choose another --socket", .0.display())]
     SocketTaken(PathBuf),
-    /// The token cannot stand in a header.
+    /// The token cannot be sent in a header.
     #[error("PTYD_TOKEN must be visible ASCII characters without spaces")]
     Token,
-    /// The address is in use, or the like.
+    /// The address cannot be bound, for example because it is in use.
     #[error("cannot listen on {address}: {error}; choose another --listen (port 0 takes a free one)")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
-    /// A file cannot be made or read.
+    /// A file cannot be created or read.
     #[error("{}: {error}", .path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
-    /// A directory is somebody else's.
+    /// A directory belongs to another user.
     #[error("{} belongs to uid {owner}, who could change what this server runs; use a directory of your own (--state-dir, PTYD_RUNTIME_DIR), or take it over: chown -R {} {}", .path.display(), rustix::process::geteuid().as_raw(), .path.display())]
     Foreign {
-        /// Which.
+        /// The directory.
         path: PathBuf,
-        /// Whose.
+        /// Its owner.
         owner: u32,
     },
-    /// Others may write in a directory.
+    /// Other users may write to a directory.
     #[error("{} can be written by others (mode {mode:o}), who could change what this server runs; look at what is in it, then close it: chmod 700 {}", .path.display(), .path.display())]
     Open {
-        /// Which.
+        /// The directory.
         path: PathBuf,
-        /// How open it is.
+        /// Its mode.
         mode: u32,
     },
     /// A file of the server's own cannot be used.
     #[error("{what} ({}) cannot be used: {why}; {remedy}", .path.display())]
     Unusable {
-        /// What it is.
+        /// Its purpose.
         what: &'static str,
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
-        /// What helps.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// The signals cannot be listened to.
+    /// The signal handlers cannot be installed.
     #[error("cannot wait for signals: {0}")]
     Signals(io::Error),
-    /// The sessions cannot be looked after.
+    /// The sessions cannot be managed.
     #[error(transparent)]
     Sessions(#[from] ActionError),
 }
 
 impl ServeError {
-    /// What an error at this file becomes.
+    /// Wraps an error at this path.
     pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |error| Self::File { path, error }
     }
 
-    /// A file of the server's own that cannot be used, and what helps.
+    /// An unusable file of the server's own, with the remedy.
     pub(crate) fn unusable(what: &'static str, path: &Path, why: &dyn std::fmt::Display, remedy: &'static str) -> Self {
         Self::Unusable { what, path: path.to_owned(), why: why.to_string(), remedy }
     }
 }
 
-/// Serves until the process is told to stop (TERM, INT, HUP). `ready` is called once clients can connect.
+/// Serves until the process gets TERM, INT or HUP. Calls `ready` once clients can connect.
 pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(), ServeError> {
     if !config.listen.ip().is_loopback() {
         return Err(ServeError::NotLoopback(config.listen));
     }
-    // Signals are caught before anything is made, so that a stop during the start is not lost.
+    // Signals are caught first, so that a stop during the start is not lost.
     let stop = stop_signal().map_err(ServeError::Signals)?;
     private_dir(&config.state_dir)?;
     let _lock = lock(&config.state_dir)?;
@@ -181,7 +181,8 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     let visits = SocketCount::new();
     let app = app(dispatcher, guard, &visits, &address.to_string(), &config.state_dir);
     let chosen = config.state_dir.join("listen");
-    // Only who looks for the address there misses it: a full disk must not keep anybody from ending a session.
+    // Only programs that read the address there are affected: a full disk must not prevent clients from ending
+    // sessions.
     if let Err(e) = state_dir::write(&chosen, &format!("{address}\n")) {
         tracing::warn!(file = %chosen.display(), error = %e, "the address is not written there");
     }
@@ -196,7 +197,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     ready(&Listening { address, socket: config.socket.clone(), token_file });
     tokio::select! {
         _ = stop => {}
-        // A listener never ends by itself; if one did, the server must not live on half deaf.
+        // A listener never ends by itself; if one did, the server must not continue without it.
         _ = &mut serving => tracing::error!("the listeners have ended"),
     }
     tracing::info!("stopping; sessions live on");
@@ -211,7 +212,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     Ok(())
 }
 
-/// Every route behind the one guard; refusals of the guard too become problem documents.
+/// Every route behind the guard; the guard's refusals become problem documents, too.
 pub(crate) fn app(
     dispatcher: Dispatcher,
     guard: Guard,
@@ -237,7 +238,7 @@ pub(crate) fn app(
         .layer(from_fn(unread_body::say))
 }
 
-/// Whether all is well; where it is not, why.
+/// The readiness check; the reason if the server is degraded.
 async fn is_ready(State(dispatcher): State<Dispatcher>) -> Result<&'static str, (StatusCode, String)> {
     dispatcher.trouble().map_or(Ok("ok\n"), |why| Err((StatusCode::SERVICE_UNAVAILABLE, why + "\n")))
 }
@@ -251,7 +252,7 @@ impl Listener for NoDelayListener {
 
     async fn accept(&mut self) -> (TcpStream, SocketAddr) {
         let (stream, from) = Listener::accept(&mut self.0).await;
-        // A socket that cannot do that works all the same.
+        // The option is not essential.
         let _ = stream.set_nodelay(true);
         (stream, from)
     }
@@ -261,7 +262,7 @@ impl Listener for NoDelayListener {
     }
 }
 
-/// Ends when the process is asked to stop; catches the signals from this call on.
+/// Resolves when the process is asked to stop; catches the signals from this call on.
 fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     let mut term = signal(SignalKind::terminate())?;
     let mut int = signal(SignalKind::interrupt())?;
@@ -271,7 +272,7 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// The user that this process runs as, in the words in which the kernel names peers.
+/// The user id of this process, from the same source as those of peers.
 fn own_uid() -> io::Result<u32> {
     let (one, _other) = UnixStream::pair()?;
     Ok(one.peer_cred()?.uid())

@@ -1,5 +1,5 @@
-//! What every protocol over HTTP stands on: the listeners and their connections, request bodies and their bounds, and bodies
-//! that end early.
+//! The common parts of every protocol over HTTP: listeners and connections, request bodies and their limits, and
+//! response bodies that can be revoked.
 
 pub(crate) mod connections;
 pub mod listeners;

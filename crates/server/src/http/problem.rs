@@ -1,7 +1,7 @@
-//! Errors of this door: one exhaustive mapping from [`ActionError`] to a code, one place that writes problem documents.
+//! HTTP errors: one exhaustive mapping from [`ActionError`] to a code, and one place that writes problem documents.
 //!
-//! Handlers and layers answer with a [`ProblemResponse`]; [`label`], the outermost layer, gives every request its id and turns
-//! the refusal into the document that carries it.
+//! Handlers and layers answer with a [`ProblemResponse`]; [`label`], the outermost layer, gives every request its id
+//! and turns the refusal into the document with that id.
 
 use api::{ErrorCode, Problem};
 use axum::body::Body;
@@ -15,12 +15,12 @@ use tracing::Instrument;
 use crate::action::ActionError;
 use crate::http::request_body::NotTaken;
 
-/// The header that names a request, in both directions.
+/// The header with the request's id, in both directions.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// A client's own id is echoed up to this length: longer ones only fill logs.
 const REQUEST_ID_CHARS_MAX: usize = 64;
 
-/// Why a request was not done.
+/// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProblemResponse {
     pub(crate) code: ErrorCode,
@@ -91,14 +91,14 @@ impl IntoResponse for ProblemResponse {
     }
 }
 
-/// The outermost layer: every answer carries `x-request-id`, and every refusal becomes a problem document.
+/// The outermost layer: every answer has `x-request-id`, and every refusal becomes a problem document.
 pub(crate) async fn label(mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers());
-    // What does several things for one request names them after it.
+    // A batch names its single operations after it.
     if let Ok(value) = HeaderValue::from_str(&id) {
         request.headers_mut().insert(REQUEST_ID, value);
     }
-    // What is logged on the way carries the id.
+    // Log lines of the request have the id.
     let span = tracing::info_span!("request", id = %id);
     let mut response = next.run(request).instrument(span).await;
     if let Some(refusal) = response.extensions_mut().remove::<ProblemResponse>() {

@@ -1,8 +1,8 @@
-//! Request bodies: how large, in what shape and for how long, before anything is made of one.
+//! Request bodies: limits on size, shape and time, checked before a body is parsed.
 //!
-//! A body costs its sender nothing and its reader memory and time, so what is on its way is counted by principal: one that
-//! fills its share is refused, and nobody else notices. A body is read here before its handler sees it; one that is large is
-//! looked through and parsed where the other requests do not wait for it.
+//! A body costs its sender nothing, but its reader memory and time, so bodies being received are counted per principal:
+//! one that fills its share is refused, without effect on the others. A body is read here before its handler runs; a
+//! large one is checked and parsed off the async threads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,33 +21,33 @@ use crate::limits::{
 };
 use crate::per_principal::PerPrincipal;
 
-/// A smaller body is looked through and parsed in less time than it takes to hand it to another thread.
+/// A smaller body is checked and parsed faster than it could be handed to another thread.
 const ASIDE_BYTES_MIN: usize = 64 << 10;
-/// What is taken of a body that was refused, and for how long: over loopback the rest of one comes at once.
+/// How much of a refused body is still read, and for how long: over loopback the rest comes at once.
 const LINGER_BYTES: usize = 2 * BODY_BYTES_MAX;
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Why a body is not taken.
+/// Why a body was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotTaken {
-    /// It has more bytes.
+    /// It has more bytes than allowed.
     #[error("the body of this request has at most {0} bytes")]
     TooLong(usize),
-    /// It would cost many times its bytes.
+    /// Parsed, it would take many times its size.
     #[error(
         "a body holds at most {BODY_VALUES_MAX} JSON values, and nests {BODY_DEPTH_MAX} deep at most; give long text as one string"
     )]
     TooMany,
-    /// It did not come.
+    /// It did not arrive in time.
     #[error("the body did not come within {} s", BODY_TIMEOUT.as_secs())]
     Late,
-    /// The principal has too many on their way.
+    /// The principal sends too many at once.
     #[error(
         "too much is on its way: all bodies that one principal sends at once are at most {BODIES_ARRIVING_MAX}, and hold \
          {BODIES_BYTES_MAX} bytes; ask again when one was answered"
     )]
     Busy,
-    /// Its sender has gone.
+    /// Its sender disconnected.
     #[error("the body broke off")]
     Broken,
 }
@@ -56,18 +56,18 @@ pub(crate) enum NotTaken {
 #[derive(Debug, Default)]
 pub(crate) struct RequestBodies(PerPrincipal<Share>);
 
-/// What one principal may have on its way.
+/// The share of one principal.
 #[derive(Debug)]
 struct Share {
     arriving: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
-    /// Large bodies are worked on one after the other.
+    /// Large bodies are processed one after the other.
     turn: Arc<Semaphore>,
-    /// One that was refused, and is still being sent.
+    /// One refused body that is still being sent.
     lingering: Arc<Semaphore>,
 }
 
-/// Where a request's body is taken in, as its principal may.
+/// Receives a request's body within its principal's share.
 #[derive(Debug, Clone)]
 pub(crate) struct Inbox {
     share: Arc<Share>,
@@ -76,7 +76,7 @@ pub(crate) struct Inbox {
 }
 
 impl RequestBodies {
-    /// The inbox of this principal; whoever may change nothing has no long text to send.
+    /// The inbox of this principal; one without the write scope has no long text to send.
     pub(crate) fn of(&self, name: &str, may_write: bool) -> Inbox {
         let most = if may_write { BODY_BYTES_MAX } else { BODY_PLAIN_BYTES_MAX };
         Inbox { share: self.0.of(name, Share::new), most, patience: BODY_TIMEOUT }
@@ -91,12 +91,12 @@ impl Share {
 }
 
 impl Inbox {
-    /// One that shares with nobody, for a body that is in memory already.
+    /// An inbox with a share of its own, for a body that is in memory already.
     pub(crate) fn alone() -> Self {
         Self { share: Arc::new(Share::new()), most: BODY_BYTES_MAX, patience: BODY_TIMEOUT }
     }
 
-    /// The whole body, of at most so many bytes. What it holds is in the principal's share for as long as anybody has it.
+    /// Reads the whole body, of at most `most` bytes. It counts against the principal's share until it is dropped.
     pub(crate) async fn take(&self, body: Body, most: usize) -> Result<Bytes, NotTaken> {
         let most = self.most.min(most);
         let mut body = body;
@@ -109,8 +109,8 @@ impl Inbox {
         Ok(Bytes::from_owner(Held { _turn: Some(turn.expect("invariant: it is never closed")), ..held }))
     }
 
-    /// Whoever is still sending reads its answer afterwards, and not where the connection was reset meanwhile. So a little more is
-    /// taken, and thrown away; of one principal only one body at a time.
+    /// Reads a little more of a refused body and discards it: a client that is still sending reads the answer only
+    /// afterwards, and not if its connection is reset. At most one body per principal at a time.
     fn let_go(&self, why: NotTaken, mut body: Body) {
         let place = Arc::clone(&self.share.lingering).try_acquire_owned();
         let (Ok(place), NotTaken::TooLong(_) | NotTaken::TooMany | NotTaken::Busy) = (place, why) else { return };
@@ -163,7 +163,7 @@ fn permits(of: &Arc<Semaphore>, count: usize) -> Result<OwnedSemaphorePermit, No
     })
 }
 
-/// Bytes, and what they take of their principal's share.
+/// A received body, and its part of the principal's share.
 struct Held {
     bytes: Vec<u8>,
     room: OwnedSemaphorePermit,
@@ -176,18 +176,18 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// Works on so many bytes; where they are many, the other requests go on meanwhile.
+/// Processes a body of this size; for a large one, other requests continue meanwhile.
 pub(crate) fn work<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes >= ASIDE_BYTES_MIN { block_in_place(work) } else { work() }
 }
 
-/// The same for a future that does its work when it is polled first, and only waits afterwards.
+/// The same for a future that works on its first poll and only waits afterwards.
 pub(crate) async fn work_at_first<T>(bytes: usize, work: impl Future<Output = T>) -> T {
     if bytes >= ASIDE_BYTES_MIN { block_in_place_at_first(work).await } else { work.await }
 }
 
-/// Counts the values of a JSON text and how deep they nest, before it is parsed: a parsed value takes some thirty times the
-/// two bytes that it may be written in. A text that is no JSON is refused later, by the parser.
+/// Counts the values and the nesting of a JSON text before it is parsed: a parsed value takes some thirty times the two
+/// bytes that its text may have. Invalid JSON is refused later, by the parser.
 #[derive(Debug, Default)]
 struct Shape {
     depth: usize,
@@ -197,7 +197,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// Counts in the next part of the text; false once it nests deeper, or has more values, than a request needs.
+    /// Counts the next part of the text; false once it exceeds the limits.
     fn takes(&mut self, text: &[u8]) -> bool {
         let mut at = 0;
         while let Some(byte) = text.get(at) {

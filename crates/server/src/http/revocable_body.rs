@@ -1,4 +1,4 @@
-//! Bodies that end when their reader's token is taken back: a stream may go on for hours behind the guard that let it in.
+//! Response bodies that end when their reader's token is revoked: a stream may last for hours after authentication.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,7 +13,7 @@ struct RevocableBody {
     shut_out: ShutOut,
 }
 
-/// The body, until its reader is shut out; then it breaks off, so that nobody takes it for whole.
+/// The body, until the token is revoked; then it fails, so that the reader does not take it for complete.
 pub(crate) fn when(shut_out: impl Future<Output = ()> + Send + 'static, body: Body) -> Body {
     Body::new(RevocableBody { body, shut_out: Box::pin(shut_out) })
 }

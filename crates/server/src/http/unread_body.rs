@@ -1,6 +1,6 @@
-//! A request that is answered before its body was read, such as a refused one, takes its connection with it: what is left of the
-//! body would be taken for the next request. HTTP/1.1 wants that said (RFC 9112, 9.6); a client that is not told sends its
-//! next request into a connection that closes.
+//! Adds `connection: close` to an answer whose request body was not read, for example of a refused request: the rest of
+//! the body would be parsed as the next request. HTTP/1.1 requires the header (RFC 9112, 9.6); without it a client
+//! sends its next request into a connection that closes.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
-/// Says that the connection closes, where it does.
+/// Adds the header if the body was not read.
 pub(crate) async fn say(request: Request, next: Next) -> Response {
     if request.body().is_end_stream() {
         return next.run(request).await;
@@ -29,7 +29,7 @@ pub(crate) async fn say(request: Request, next: Next) -> Response {
     response
 }
 
-/// A body that remembers whether somebody has read all of it.
+/// A body that records whether it was read to its end.
 struct UnreadBody {
     inner: Body,
     was_read: Arc<AtomicBool>,
