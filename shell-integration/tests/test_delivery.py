@@ -75,6 +75,7 @@ def test_commands_work_in_both_modes_of_vi():
         same(sh.prints("echo emacs"), "emacs\n")
 
 
+# promise: send-2
 def test_the_shells_history_is_what_a_person_typed():
     with Shell(bashrc="HISTFILE=~/hist; HISTCONTROL=ignoredups") as sh:
         sh.type("echo one")

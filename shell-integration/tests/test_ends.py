@@ -255,6 +255,7 @@ def test_a_key_on_a_continuation_line_of_a_person_takes_nothing():
         same(sh.run("false").facts, (1, [1], ""))
 
 
+# promise: check-2
 def test_what_the_tests_were_told_to_ignore_is_heeded_in_the_shell():
     # As `nohup` and a script's `&` start them.
     numbers = signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE

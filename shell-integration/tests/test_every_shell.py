@@ -89,6 +89,7 @@ def test_a_line_longer_than_the_terminals_arrives_whole(shell):
 
 
 @in_each(Bash, Zsh)
+# promise: send-2
 def test_history_expansion_and_completion_are_not_applied(shell):
     with shell() as sh:
         sh.type("echo typed")

@@ -17,6 +17,7 @@ def test_markers_in_the_output_are_no_ends():
         same((sh.printed().endswith("done\n"), sh.records, sh.rejected), (True, [], []))
 
 
+# promise: end-2
 def test_children_that_write_to_the_inherited_socket_are_rejected_by_their_pid():
     with Shell(files={"forge.py": FORGER}) as sh:
         # They even know the secret here: the kernel's stamp alone is enough.

@@ -161,6 +161,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    // promise: check-2
     fn a_dependency_that_needs_a_newer_rust_is_told() {
         let package = |name: &str, rust: &str, source: Value| json!({ "id": name, "name": name, "rust_version": rust, "source": source });
         let metadata = json!({
@@ -175,6 +176,7 @@ mod tests {
     }
 
     #[test]
+    // promise: check-2
     fn a_dependency_that_no_code_names_is_told() {
         let metadata = json!({
             "workspace_root": "/w",

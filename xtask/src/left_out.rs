@@ -110,6 +110,7 @@ mod tests {
     }
 
     #[test]
+    // promise: check-1
     fn only_what_is_listed_may_be_left_out_where_everything_is_to_run() {
         let is_excused = |test, why, is_root| excuse(&left_out(test, why), is_root).is_some();
         assert!(is_excused("crates/e2e/mcp/test_requirement.py:74", "it takes 30 s: PTYD_TEST_FULL=1", true));

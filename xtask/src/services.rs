@@ -72,6 +72,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
+    // promise: check-2
     fn a_service_that_is_new_counts_as_disabled_and_is_not_started() {
         let folder = std::env::temp_dir().join(format!("ptyd-services-{}", std::process::id()));
         let path = keep_off(&folder).unwrap();

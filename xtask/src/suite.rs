@@ -456,6 +456,7 @@ mod tests {
     }
 
     #[test]
+    // promise: check-1
     fn a_test_that_says_that_it_did_not_run_has_neither_passed_nor_failed() {
         let ran =
             Report { count: count(5, 2, 0), failed: names(&["e2e::it a::two", "e2e::it b::two"]), ..Report::default() };
@@ -471,6 +472,7 @@ mod tests {
     }
 
     #[test]
+    // promise: check-2
     fn a_signal_that_was_ignored_when_we_began_is_heeded_by_the_tests() {
         // What a script's `&` and `nohup` do to what they start; the shell's own child is the process that is asked.
         let asks = "grep SigIgn /proc/self/status";

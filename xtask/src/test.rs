@@ -591,6 +591,7 @@ mod tests {
     }
 
     #[test]
+    // promise: check-1
     fn where_everything_is_to_run_what_was_left_out_without_an_excuse_fails() {
         let results = |why: &str| {
             let left_out = LeftOut { test: "nushell::a_code".to_owned(), why: why.to_owned(), in_part: false };

@@ -362,6 +362,7 @@ mod tests {
     }
 
     #[test]
+    // promise: rest-3
     fn a_problem_names_its_code_its_request_and_its_field() {
         let problem =
             Problem::new(ErrorCode::InvalidField, "cols: 0 is too small".into(), Some("cols".into()), "r1".into());

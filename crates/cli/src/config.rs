@@ -199,6 +199,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
+    // promise: profile-4
     fn every_setting_of_the_server_is_shown_with_its_value() {
         let command = crate::Cli::command();
         let names = settings(command.find_subcommand("serve").expect("there"));

@@ -291,6 +291,7 @@ mod tests {
     }
 
     #[test]
+    // promise: cli-8
     fn a_dynamic_holder_is_a_warning() {
         assert_eq!([of_holder(true).state, of_holder(false).state], [State::Ok, State::Warn]);
     }

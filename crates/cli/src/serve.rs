@@ -268,6 +268,7 @@ mod tests {
     }
 
     #[test]
+    // promise: limit-1
     fn a_limit_is_named_as_over_rest_and_checked_where_it_is_given() {
         assert_eq!(limit("cpuSeconds=2.5"), Ok((Limit::CpuSeconds, 2.5)));
         let names = "must be one of cpuSeconds, memoryMb, processes, openFiles, outputMb, \
@@ -284,6 +285,7 @@ mod tests {
     }
 
     #[test]
+    // promise: wait-1
     fn a_soft_time_out_has_bounds() {
         let seconds = |text: &str| soft_timeout(text).ok().map(|t| t.as_secs_f64());
         assert_eq!(["0.1", "2.5", "1d"].map(seconds), [Some(0.1), Some(2.5), Some(86_400.0)]);

@@ -63,6 +63,7 @@ fn seen(output: &Output) -> (Option<i32>, String) {
 }
 
 #[test]
+// promise: cli-1
 fn run_prints_exactly_the_bytes_of_its_command_and_passes_its_code_through() {
     let home = Home::new();
     let of = |line: &str| seen(&home.ptyd(&["run", line]));
@@ -117,6 +118,7 @@ fn without_a_server_only_commands_that_need_none_or_start_one_work() {
 }
 
 #[test]
+// promise: cli-2
 fn a_running_command_is_followed_over_the_death_of_the_server() {
     let home = Home::new();
     let gate = home.dir.path().join("gate");
@@ -132,6 +134,7 @@ fn a_running_command_is_followed_over_the_death_of_the_server() {
 }
 
 #[test]
+// promise: cli-2
 fn run_ends_its_session_in_every_way_it_leaves() {
     let home = Home::new();
     for (signals, and_server) in [

@@ -343,6 +343,7 @@ mod tests {
     }
 
     #[tokio::test]
+    // promise: cli-7
     async fn a_server_that_does_not_answer_is_given_up_after_the_time_that_it_was_asked_to_wait() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("socket");

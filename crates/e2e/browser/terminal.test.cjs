@@ -179,6 +179,7 @@ async function both(page, session, isWhole) {
   }
 }
 
+// promise: view-5
 test(async function a_stock_terminal_in_a_page_types_is_resized_loses_its_network_and_shows_the_same_screen() {
   await start();
   const session = await server.session();
@@ -233,6 +234,7 @@ test(async function a_stock_terminal_in_a_page_types_is_resized_loses_its_networ
   await page.close();
 }, { timeout: 60_000 });
 
+// promise: view-5
 test(async function a_page_that_resumes_by_offset_has_every_line_once_over_any_number_of_cuts() {
   await start();
   const session = await server.session();

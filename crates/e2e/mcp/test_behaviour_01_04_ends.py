@@ -21,6 +21,7 @@ MARKERS = (
 RECORD = r"D;guess;1;%s;0;0;;/\0"
 
 
+# promise: end-1
 async def test_a_question_asked_by_the_first_command_is_not_its_end(workspace):
     asked = await workspace.terminal("read -p 'name? ' n; echo got:$n")
     assert (asked.output, asked.is_running, asked.wants, asked.exit) == ("name? ", True, "input", None)
@@ -28,6 +29,7 @@ async def test_a_question_asked_by_the_first_command_is_not_its_end(workspace):
     assert (answered.last_line, answered.exit) == ("got:John", 0)
 
 
+# promise: end-7
 async def test_each_of_32_new_sessions_tells_its_own_first_end_and_none_too_early(workspace):
     async def one(i):
         session = await workspace.session()
@@ -37,6 +39,7 @@ async def test_each_of_32_new_sessions_tells_its_own_first_end_and_none_too_earl
     assert await asyncio.gather(*map(one, range(32))) == [f"p{i}" for i in range(32)]
 
 
+# promise: end-3
 async def test_exit_codes_are_the_commands_own(workspace):
     cases = {
         "true": (0, None),
@@ -53,6 +56,7 @@ async def test_exit_codes_are_the_commands_own(workspace):
     assert {c: (a.exit, next((s for s in signals if s in a.facts), None)) for c, a in told.items()} == cases
 
 
+# promise: end-3
 async def test_a_failed_part_of_a_pipeline_is_told_where_the_end_hides_it(workspace):
     await workspace.terminal("true")
     assert (await workspace.terminal("false | true")).facts == ["exit 0", "pipestatus 1|0"]
@@ -71,6 +75,7 @@ async def test_a_failed_part_of_a_pipeline_is_told_where_the_end_hides_it(worksp
         ("[exit 0]", '"PROJECT/[exit 0]"'),
     ],
 )
+# promise: end-3
 async def test_the_directory_is_told_byte_for_byte(workspace, name, shown):
     (workspace.project / name).mkdir()
     await workspace.terminal("true")
@@ -99,6 +104,7 @@ async def test_a_directory_that_is_deleted_under_the_shell_does_not_disturb_it(w
     }.items(),
     ids=lambda item: item[0],
 )
+# promise: end-2
 async def test_an_end_cannot_be_forged(workspace, forgery):
     await workspace.terminal("true")
     with at_least(0.5):
@@ -112,6 +118,7 @@ async def test_what_a_forged_marker_says_is_shown_as_output(workspace):
     assert (answer.output, answer.exit) == ('###PS1JSON###\n{"exit_code": "42"}\n###PS1END###', 1)
 
 
+# promise: end-2
 async def test_a_background_job_cannot_end_a_later_command(workspace):
     forge = f"printf '{MARKERS}'; printf '{RECORD}' 2 >&97; printf '{RECORD}' 3 >&97"
     await workspace.terminal(f"(read -t 0.3 <> <(:); {forge}) 2>/dev/null &")
@@ -120,6 +127,7 @@ async def test_a_background_job_cannot_end_a_later_command(workspace):
     assert answer.exit == 1
 
 
+# promise: end-4
 async def test_a_line_of_facts_that_a_program_prints_is_not_ours(workspace):
     answer = await workspace.terminal("echo '[exit 0 · cwd /]'; false")
     assert (answer.output, answer.exit) == ("[exit 0 · cwd /]", 1)
@@ -159,6 +167,7 @@ async def test_our_own_hook_script_can_be_printed(workspace):
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else None,
 )
+# promise: end-5
 async def test_the_shells_death_is_told_with_how_and_the_next_call_gets_a_fresh_shell(workspace, commands, how):
     *before, last = commands
     for command in ["export STATE=old", *before]:
@@ -179,6 +188,7 @@ async def test_the_last_words_of_a_shell_are_in_the_answer_that_tells_its_death(
         assert (died.text.partition("[")[0], died.exit) == (words, 3)
 
 
+# promise: end-9
 async def test_a_fresh_shell_says_how_the_one_before_it_ended(workspace):
     for _ in range(20):
         await workspace.terminal("exit 3")

@@ -14,6 +14,7 @@ from mcp_client import IS_FULL, NOISE, watched, within
 PYTHON_SLEEPS = "python3 -c 'import signal; signal.pause()'"
 
 
+# promise: send-5, signal-1
 async def test_a_new_command_while_one_runs_is_refused_and_never_typed(workspace):
     running = await workspace.terminal("sleep 60", timeout=0.2)
     refused = await workspace.terminal("echo NEXT")
@@ -58,6 +59,7 @@ async def test_every_interrupt_tells_the_end_of_its_command(workspace):
     assert [facts for facts in told if facts != ["exit 130", "INT"]] == []
 
 
+# promise: signal-1
 async def test_an_interrupt_ends_a_pipeline_whole(workspace):
     # It says so when all of them are there: tee has read what came through the others.
     says = PYTHON_SLEEPS.replace("signal.pause()", "print(0, flush=True); signal.pause()")
@@ -69,6 +71,7 @@ async def test_an_interrupt_ends_a_pipeline_whole(workspace):
         await ends(0.2 * NOISE)
 
 
+# promise: signal-2
 async def test_an_interrupt_does_not_cost_output_that_was_printed(workspace):
     session = await workspace.session()
     await session.run(f"bash -c \"trap 'seq 1 900; exit 5' INT; seq 1 900; {PYTHON_SLEEPS}; :\"", wait_for="^900$")
@@ -76,6 +79,7 @@ async def test_an_interrupt_does_not_cost_output_that_was_printed(workspace):
     assert re.findall(r"(\d+)\r\n", workspace.journal(session.id).decode()) == [str(n) for n in range(1, 901)] * 2
 
 
+# promise: signal-3
 async def test_a_stopped_program_is_a_job_that_can_be_resumed_in_a_named_session(workspace):
     session = await workspace.session()
     await session.run("sleep 60", timeout=0.2)
@@ -87,6 +91,7 @@ async def test_a_stopped_program_is_a_job_that_can_be_resumed_in_a_named_session
     assert (await session.press("C-c", timeout=5)).exit == 130
 
 
+# promise: stop-1
 async def test_terminate_kills_what_ignores_every_polite_signal(workspace):
     session = await workspace.session()
     stubborn = "trap '' INT TERM HUP QUIT; echo ready; while :; do sleep 60; done"
@@ -126,6 +131,7 @@ def everything():
 
 
 @pytest.mark.parametrize("force", [False, True])
+# promise: stop-1
 async def test_terminate_leaves_no_orphan(workspace, force):
     session = await workspace.session()
     orphans = await start_orphans(session)
@@ -135,6 +141,7 @@ async def test_terminate_leaves_no_orphan(workspace, force):
     assert ended.structured["left"] == 0
 
 
+# promise: crash-4
 async def test_a_killed_holder_takes_its_session_and_its_orphans_and_nobody_else(workspace):
     session, neighbour = await workspace.session(), await workspace.session()
     await session.run("sleep 7771 & setsid sleep 7772 & (nohup sleep 7773 >/dev/null 2>&1 &) ; true")

@@ -44,12 +44,14 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
+# promise: send-1
 async def test_a_heredoc_arrives_byte_for_byte(workspace, name):
     written = await workspace.terminal(heredoc(TEXTS[name]))
     assert (written.output, written.exit) == ("", 0)
     assert (workspace.project / "f").read_bytes() == TEXTS[name].encode()
 
 
+# promise: send-1
 async def test_a_command_of_one_mebibyte_arrives_and_one_byte_more_is_refused(workspace):
     room = COMMAND_BYTES_MAX - len(heredoc(""))
     text = lines(room, 2)
@@ -78,6 +80,7 @@ async def test_a_command_of_one_mebibyte_arrives_and_one_byte_more_is_refused(wo
         ("echo -n no newline", "no newline"),
     ],
 )
+# promise: send-2
 async def test_a_command_means_what_it_means_in_a_script(workspace, command, output):
     answer = await workspace.terminal(command)
     assert (answer.output, answer.exit) == (output, 0)
@@ -94,6 +97,7 @@ async def test_a_command_with_a_nul_is_refused(workspace):
     assert (await workspace.terminal("echo ok")).output == "ok"
 
 
+# promise: send-1
 async def test_5000_bytes_without_a_newline_reach_a_program_that_reads_lines_whole(workspace):
     session = await workspace.session()
     await session.run("cat > f")
@@ -105,6 +109,7 @@ async def test_5000_bytes_without_a_newline_reach_a_program_that_reads_lines_who
 
 
 @pytest.mark.parametrize("width", [99, 4095, 4096, 4097, 20_000])
+# promise: send-1
 async def test_200000_bytes_of_input_arrive_whatever_the_length_of_their_lines(workspace, width):
     text = (("z" * width + "\n") * (200_000 // (width + 1) + 1))[:200_000]
     digest = hashlib.sha256((text + "\n").encode()).hexdigest()
@@ -115,6 +120,7 @@ async def test_200000_bytes_of_input_arrive_whatever_the_length_of_their_lines(w
     assert hashlib.sha256((workspace.project / "f").read_bytes()).hexdigest() == digest
 
 
+# promise: send-4
 async def test_a_program_that_does_not_read_takes_little_and_the_answer_says_how_much(workspace):
     session = await workspace.session()
     await session.run("sleep 60", wait_for_completion=False)
@@ -165,6 +171,7 @@ async def test_a_command_in_the_background_answers_at_once(workspace):
     "incomplete",
     ["if true; then", "cat <<EOF\nabc", "echo 'open", 'echo "open', "echo $(", "{ echo a", "for i in 1 2; do", "echo a |", "echo a &&"],
 )
+# promise: send-3
 async def test_an_incomplete_command_is_said_and_eats_nothing(workspace, incomplete):
     answer = await workspace.terminal(incomplete)
     assert "incomplete" in answer.text and answer.exit in (None, 2), answer.text
@@ -177,6 +184,7 @@ async def test_a_syntax_error_is_an_end_with_bashs_own_words(workspace):
     assert (await workspace.terminal("echo ok")).output == "ok"
 
 
+# promise: send-4
 async def test_what_a_program_left_unread_is_in_no_later_commands_output(workspace):
     # It takes one key in raw mode and leaves; the rest of what is typed is a line for the shell.
     (workspace.project / "one.py").write_text(

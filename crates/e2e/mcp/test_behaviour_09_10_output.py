@@ -20,6 +20,7 @@ def peak_memory_kib(pid):
     return int(re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text()).group(1))
 
 
+# promise: output-1, output-2
 async def test_a_flood_is_cut_exactly_costs_no_memory_and_disturbs_no_neighbour(workspace):
     session, neighbour = await workspace.session(), await workspace.session()
     await neighbour.run("true")
@@ -50,6 +51,7 @@ async def test_a_flood_is_cut_exactly_costs_no_memory_and_disturbs_no_neighbour(
     assert hashlib.sha256((head + read).encode()).hexdigest() == hashlib.sha256(whole.encode()).hexdigest()
 
 
+# promise: signal-1
 async def test_an_endless_flood_ends_with_its_interrupt(workspace):
     flooding = await workspace.terminal("yes", timeout=FLOOD_SECONDS)
     assert flooding.is_running
@@ -68,6 +70,7 @@ async def test_the_omitted_lines_can_be_searched_with_their_numbers(workspace):
     assert found.facts[0] == "2 matching lines in 30,000"
 
 
+# promise: end-6
 async def test_what_a_grandchild_prints_later_is_nobodys_output(workspace):
     workspace.gate()
     with within(0.2):

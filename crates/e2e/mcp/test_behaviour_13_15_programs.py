@@ -26,6 +26,7 @@ async def test_a_function_is_defined_and_called_in_a_python_dialogue(workspace):
     assert (await workspace.terminal("C-d")).exit == 0
 
 
+# promise: signal-1
 async def test_an_interrupted_dialogue_answers_when_it_asks_again(workspace):
     await workspace.terminal("python3 -q")
     # The first time-out is at 5 s.
@@ -35,6 +36,7 @@ async def test_an_interrupted_dialogue_answers_when_it_asks_again(workspace):
     assert (await workspace.terminal("C-d")).exit == 0
 
 
+# promise: signal-1
 async def test_an_interrupt_that_is_being_handled_is_no_question_yet(workspace):
     (workspace.project / "busy.py").write_text(
         "import select, signal\n"
@@ -67,6 +69,7 @@ async def test_a_program_that_is_deaf_to_interrupts_still_wants_input(workspace)
 
 
 @needs_vim
+# promise: screen-1, screen-3
 async def test_an_interrupt_in_vim_shows_the_screen_and_no_paint(workspace):
     running = await workspace.terminal("vim -u NONE -N f")
     assert running.is_running
@@ -93,6 +96,7 @@ async def test_a_command_with_a_keys_name_is_a_command(workspace, name):
     assert (answer.exit, answer.output) == (127, f"bash: {name}: command not found")
 
 
+# promise: send-6
 async def test_a_password_is_asked_for_and_stands_nowhere_afterwards(workspace):
     secret = "hunter2-correct-horse"
     with within(0.5):
@@ -124,6 +128,7 @@ async def test_a_dialogue_with_several_questions_is_one_call(workspace):
 
 
 @needs_vim
+# promise: screen-1, screen-3
 async def test_vim_is_a_screen_takes_no_command_and_edits_by_keys(workspace):
     running = await workspace.terminal("vim -u NONE -N f", wait_for="^~\\n~\\n(?s:.*)\\[New\\]", timeout=10)
     assert (running.is_running, "full-screen" in running.facts) == (True, True)
@@ -204,6 +209,7 @@ require("crypto").pbkdf2("a", "b", 2e6, 64, "sha512", () => process.exit(5))
 
 
 @needs_node
+# promise: ask-2, ask-3
 async def test_an_event_loop_asks_when_nothing_else_can_wake_it_and_not_while_it_turns_a_wheel(workspace):
     (workspace.project / "asks.js").write_text(NODE_ASKS)
     (workspace.project / "works.js").write_text(NODE_WORKS)
@@ -218,6 +224,7 @@ async def test_an_event_loop_asks_when_nothing_else_can_wake_it_and_not_while_it
     assert (await workspace.terminal("node thinks.js")).exit == 5
 
 
+# promise: ask-4
 async def test_a_password_behind_a_terminal_of_its_own_is_told_as_one(workspace):
     for source in ("", "< /dev/tty"):
         asked = await workspace.terminal(f"""script -qec 'bash -c "read -s -p pass? x {source}; echo got \\$x"' /dev/null""")

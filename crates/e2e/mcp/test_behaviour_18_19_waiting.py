@@ -39,6 +39,7 @@ async def test_a_long_silent_command_is_one_call_with_signs_of_life(workspace, s
     assert times == sorted(times) and len(times) >= 1 + seconds // 10
 
 
+# promise: wait-2
 async def test_a_pattern_ends_the_wait_when_its_line_comes_and_a_server_that_reads_keys_is_running(workspace):
     (workspace.project / "server.py").write_text(SERVER)
     started = await workspace.terminal("python3 server.py", wait_for=r"listening on \d+ [\d.]+\n", timeout=30)
@@ -65,6 +66,7 @@ async def test_a_pattern_is_not_found_in_an_earlier_commands_output(workspace):
     assert (answer.exit, answer.output) == (0, "done")
 
 
+# promise: wait-3
 async def test_two_waits_on_one_session_both_end(workspace):
     session = await workspace.session()
     workspace.gate()
@@ -92,6 +94,7 @@ async def test_a_shell_that_asks_with_a_time_limit_is_never_typed_at_by_us(works
     assert asked.output.endswith("<142>\n<''>"), asked.text
 
 
+# promise: output-6
 async def test_a_client_that_is_killed_loses_nothing_and_another_reads_on_from_its_offset(workspace):
     # Half-way the program waits for a tick, so that the client surely dies in the middle.
     async with workspace.another_agent("--detach", "keep") as watcher:
@@ -109,6 +112,7 @@ async def test_a_client_that_is_killed_loses_nothing_and_another_reads_on_from_i
     assert re.findall(r"(?m)^L(\d+)$", text) == [str(n) for n in range(1, 60_001)]
 
 
+# promise: once-1, once-2
 async def test_the_same_idempotency_key_runs_once_and_another_text_with_it_is_refused(workspace):
     session = await workspace.session()
     first = await session.run("echo x >> runs; echo ran", idempotency_key="k1")
@@ -120,6 +124,7 @@ async def test_the_same_idempotency_key_runs_once_and_another_text_with_it_is_re
     assert (await session.run("cat runs", idempotency_key="k2")).output == "x"
 
 
+# promise: send-5
 async def test_of_two_commands_at_once_one_is_refused(workspace):
     session = await workspace.session()
     answers = await asyncio.gather(*(session.run(f"sleep 0.5; echo {n} >> ran; echo {n}") for n in (1, 2)))
@@ -129,6 +134,7 @@ async def test_of_two_commands_at_once_one_is_refused(workspace):
     assert (done.exit, (workspace.project / "ran").read_text().strip()) == (0, done.output)
 
 
+# promise: wait-4
 async def test_64_sessions_sleep_at_the_same_time(workspace):
     sessions = await asyncio.gather(*(workspace.session() for _ in range(64)))
     with within(3):
@@ -149,6 +155,7 @@ async def test_two_agents_have_two_shells(workspace):
         assert (await other.terminal("echo \"<$MINE>\"")).output == "<>"
 
 
+# promise: crash-1
 async def test_a_killed_server_loses_no_call_no_shell_and_no_byte(workspace):
     workspace.gate()
     first = await workspace.terminal("export STATE=kept; echo $$")
@@ -167,6 +174,7 @@ async def test_a_killed_server_loses_no_call_no_shell_and_no_byte(workspace):
     assert (await workspace.terminal("echo $$ $STATE")).output == f"{first.output} kept"
 
 
+# promise: crash-2
 async def test_a_command_that_ends_while_no_server_lives_has_its_true_end(workspace):
     session = await workspace.session()
     workspace.gate()
@@ -204,6 +212,7 @@ async def test_a_client_that_goes_takes_its_session_when_asked_to(workspace):
         ("sqlite3", None, False, ".shell echo ran >>ran; cat gate"),
     ],
 )
+# promise: once-1
 async def test_a_call_that_is_sent_again_to_the_next_server_runs_its_command_once(workspace, shell, enter, inside, command):
     session = await workspace.session(shell=shell)
     if enter:

@@ -65,6 +65,7 @@ BEYOND_REPAIR = {
 
 
 @pytest.mark.parametrize("name", HARMLESS)
+# promise: end-7
 async def test_the_ends_stay_right_with(workspace, name):
     with within(1):
         await workspace.terminal(HARMLESS[name], timeout=10)
@@ -100,6 +101,7 @@ async def test_an_alias_for_a_keyword_does_not_change_a_commands_status(workspac
 
 
 @pytest.mark.parametrize("name", BEYOND_REPAIR)
+# promise: end-8
 async def test_the_ends_are_right_or_said_to_be_a_guess_and_a_reset_helps_with(workspace, name):
     with within(1):
         await workspace.terminal(BEYOND_REPAIR[name], timeout=10)
@@ -185,6 +187,7 @@ async def test_another_user_is_served_as_input(workspace):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user without a password")
+# promise: end-8
 async def test_what_another_user_is_asked_is_told(workspace):
     # It runs in a session of its own, so that it is in no group of this terminal, and reads it all the same (su(1)).
     with within(1):
@@ -199,6 +202,7 @@ async def test_what_another_user_is_asked_is_told(workspace):
 
 
 @far.needs_sshd
+# promise: end-8
 async def test_a_shell_far_away_says_what_can_be_known_and_gives_back(workspace):
     with far.machine(workspace.root) as ssh:
         with within(1):
@@ -246,6 +250,7 @@ async def test_a_command_without_a_pipeline_tells_nothing_of_an_earlier_one(work
     assert (await workspace.terminal("false | true")).fact("pipestatus") == "1|0"
 
 
+# promise: shell-12
 async def test_the_key_that_a_refusal_names_is_sent(workspace):
     await workspace.terminal("set +o emacs; set +o vi")
     refused = await workspace.terminal("echo 1", timeout=1)

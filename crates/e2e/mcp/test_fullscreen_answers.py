@@ -16,12 +16,14 @@ QUIET = "printf '\\e[?1049h\\e[Hpainted'; sleep 60"
         pytest.param(f"whiptail {MENU} 2> picked", "c three", ["Down", "Enter"], marks=needs("whiptail")),
     ],
 )
+# promise: screen-3
 async def test_the_answer_in_which_a_program_ends_has_none_of_its_paint(workspace, command, until, keys):
     async with played(workspace, command, until) as program:
         ended = await program.session.press(*keys, timeout=20)
         assert (ended.exit, ended.output) == (0, "")
 
 
+# promise: screen-1
 async def test_a_look_at_the_screen_answers_at_once_when_the_pattern_stands_there(workspace):
     session = await workspace.session()
     begun = await session.run(QUIET, wait_for="painted", timeout=20)
@@ -30,6 +32,7 @@ async def test_a_look_at_the_screen_answers_at_once_when_the_pattern_stands_ther
         await session.read(view="screen", wait_for="painted", timeout=2)
 
 
+# promise: screen-1
 async def test_a_reading_says_why_its_wait_is_over(workspace):
     session = await workspace.session()
     await session.run("echo one; sleep 60", wait_for="one", timeout=20)
@@ -37,6 +40,7 @@ async def test_a_reading_says_why_its_wait_is_over(workspace):
     assert "timeout" in late.facts, late.text
 
 
+# promise: screen-1
 async def test_a_quiet_screen_whose_keys_another_process_reads_is_answered(workspace):
     session = await workspace.session()
     shown = await session.run(QUIET, timeout=2)

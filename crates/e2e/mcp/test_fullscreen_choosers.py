@@ -33,6 +33,7 @@ sys.exit(curses.wrapper(menu))
 
 
 @needs("fzf")
+# promise: screen-5
 async def test_fzf_filters_picks_and_prints_the_pick(workspace):
     async with played(workspace, "fzf < colours", "^  4/4", before=COLOURS) as fzf:
         await fzf.type("gr", until="^> grey$(.|\\n)*^  2/4", cursor="row 12 column 5")
@@ -42,6 +43,7 @@ async def test_fzf_filters_picks_and_prints_the_pick(workspace):
 
 
 @needs("fzf")
+# promise: screen-5
 async def test_fzf_is_left_without_a_pick(workspace):
     async with played(workspace, "fzf --multi < colours", "^  4/4", before=COLOURS) as fzf:
         await fzf.press("Tab", until=r"\(1\)")
@@ -49,6 +51,7 @@ async def test_fzf_is_left_without_a_pick(workspace):
 
 
 @needs("whiptail")
+# promise: screen-5
 async def test_whiptail_gives_the_item_that_arrows_go_to(workspace):
     async with played(workspace, f"whiptail {MENU} 2> picked", "c three", "hidden row 4 column 37") as whiptail:
         # The cursor is on the item although it is hidden.
@@ -60,6 +63,7 @@ async def test_whiptail_gives_the_item_that_arrows_go_to(workspace):
 
 
 @needs("whiptail")
+# promise: screen-6
 async def test_an_entry_that_is_chosen_by_colour_is_a_change_of_its_row(workspace):
     async with played(workspace, f"whiptail {MENU} 2> picked", "c three") as whiptail:
         before = await whiptail.session.read(view="screen")
@@ -68,6 +72,7 @@ async def test_an_entry_that_is_chosen_by_colour_is_a_change_of_its_row(workspac
 
 
 @needs("dialog")
+# promise: screen-5
 async def test_dialog_gives_the_item_that_arrows_go_to(workspace):
     async with played(workspace, f"dialog --keep-tite {MENU} 2> picked", "c  three", "row 9 column 32") as dialog:
         await dialog.session.press("Down")
@@ -76,6 +81,7 @@ async def test_dialog_gives_the_item_that_arrows_go_to(workspace):
 
 
 @needs("dialog")
+# promise: screen-5
 async def test_dialog_is_cancelled_by_its_button(workspace):
     async with played(workspace, f"dialog --keep-tite {MENU} 2> picked", "c  three") as dialog:
         await dialog.press("Tab", until="<Cancel>", cursor="row 9 column 40")
@@ -84,6 +90,7 @@ async def test_dialog_is_cancelled_by_its_button(workspace):
 
 
 @needs("git")
+# promise: screen-5
 async def test_git_stages_the_hunks_that_are_said_yes_to(workspace):
     session = await workspace.session()
     made = await session.run(
@@ -105,6 +112,7 @@ async def test_git_stages_the_hunks_that_are_said_yes_to(workspace):
     assert (left.output.splitlines(), left.exit) == (["-15", "+fifteen"], 7)
 
 
+# promise: screen-5
 async def test_a_menu_of_curses_takes_arrows_and_ends_with_the_choice(workspace):
     (workspace.project / "menu.py").write_text(CURSES)
     async with played(workspace, "python3 menu.py", "^  blue$", "row 2 column 3") as menu:
@@ -126,6 +134,7 @@ def picker(workspace):
 
 
 @needs("cargo")
+# promise: screen-4, screen-5
 async def test_a_list_of_ratatui_takes_arrows_while_it_has_mouse_and_paste_modes(workspace, picker):
     async with played(workspace, str(picker), "^  blue$") as program:
         journal = workspace.journal(program.session.id)

@@ -9,6 +9,7 @@ ALPHABET = "printf 'alpha\\nbeta\\ngamma\\n' > f"
 
 
 @needs("vim")
+# promise: screen-5
 async def test_vim_searches_edits_and_writes(workspace):
     async with played(workspace, "vim f", "^gamma", "row 1 column 1", before=ALPHABET) as vim:
         await vim.press("/gam<Enter>", until="^gamma", cursor="row 3 column 1")
@@ -20,6 +21,7 @@ async def test_vim_searches_edits_and_writes(workspace):
 
 
 @needs("vim")
+# promise: screen-4
 async def test_vims_arrows_and_function_keys_are_keys_while_it_takes_the_mouse(workspace):
     settings = "-c 'set mouse=a ttymouse=sgr' -c 'inoremap <F5> five' -c 'inoremap <S-Right> shifted'"
     async with played(workspace, f"vim {settings} f", "^gamma", "row 1 column 1", before=ALPHABET) as vim:
@@ -36,6 +38,7 @@ async def test_vims_arrows_and_function_keys_are_keys_while_it_takes_the_mouse(w
 
 
 @needs("vim")
+# promise: screen-4
 async def test_a_click_goes_where_vim_has_its_mouse(workspace):
     async with played(workspace, "vim -c 'set mouse=a ttymouse=sgr' f", "^gamma", "row 1 column 1", before=ALPHABET) as vim:
         await vim.press("Click:3,4", until="^gamma", cursor="row 3 column 4")
@@ -45,6 +48,7 @@ async def test_a_click_goes_where_vim_has_its_mouse(workspace):
 
 
 @needs("vim")
+# promise: screen-4
 async def test_pasted_lines_reach_an_editor_as_they_are(workspace):
     async with played(workspace, "vim -c 'set autoindent' f", "^~$", "row 1 column 1") as vim:
         assert b"\x1b[?2004h" in workspace.journal(vim.session.id)
@@ -56,6 +60,7 @@ async def test_pasted_lines_reach_an_editor_as_they_are(workspace):
 
 
 @needs("nano")
+# promise: screen-5
 async def test_nano_types_writes_and_leaves(workspace):
     async with played(workspace, "nano -I g", "New File", "row 2 column 1") as nano:
         await nano.type("first\rsecond <line>", until="^second <line>$", cursor="row 3 column 14")
@@ -66,6 +71,7 @@ async def test_nano_types_writes_and_leaves(workspace):
 
 
 @needs("nano")
+# promise: screen-5
 async def test_nano_asks_before_it_leaves_and_takes_the_answer(workspace):
     async with played(workspace, "nano -I g", "New File") as nano:
         await nano.press("x", until="Modified")
@@ -75,6 +81,7 @@ async def test_nano_asks_before_it_leaves_and_takes_the_answer(workspace):
 
 
 @needs("less")
+# promise: screen-5
 async def test_less_searches_goes_to_the_end_and_back_by_arrows(workspace):
     async with played(workspace, "less n", "^11$", before="seq 1 300 > n") as less:
         assert b"\x1b[?1h" in workspace.journal(less.session.id)

@@ -11,6 +11,7 @@ MENU = "--menu pick 10 30 3 a one b two c three"
 
 
 @needs("top")
+# promise: screen-2, screen-3
 async def test_top_on_the_main_screen_is_a_screen_while_it_runs_and_text_when_it_has_ended(workspace):
     async with played(workspace, "echo before; top -d 99", "COMMAND") as top:
         # What it painted is told once, as the screen; what stood there before it is text.
@@ -31,6 +32,7 @@ async def test_top_on_the_main_screen_is_a_screen_while_it_runs_and_text_when_it
 
 
 @needs("top")
+# promise: screen-2, screen-3
 async def test_a_painter_that_was_killed_in_a_shell_inside_leaves_a_shell_and_no_screen(workspace):
     session = await workspace.session(dimensions={"cols": 80, "rows": 12})
     await session.run("bash --norc", timeout=10)
@@ -46,6 +48,7 @@ async def test_a_painter_that_was_killed_in_a_shell_inside_leaves_a_shell_and_no
 
 
 @needs("dialog")
+# promise: screen-2, screen-3
 async def test_dialog_on_the_main_screen_gives_the_item_that_arrows_go_to(workspace):
     async with played(workspace, f"dialog {MENU} 2> picked", "<Cancel>") as dialog:
         moved = await dialog.session.press("Down", wait_for="<Cancel>", timeout=20)
@@ -57,6 +60,7 @@ async def test_dialog_on_the_main_screen_gives_the_item_that_arrows_go_to(worksp
 
 
 @pytest.mark.parametrize("command", ["clear", "printf '\\033[H\\033[2Jhello'", "seq 3 | less -XF", "tput cup 3 3"])
+# promise: screen-2, screen-3
 async def test_what_only_clears_or_places_is_no_full_screen_program(workspace, command):
     session = await workspace.session()
     done = await session.run(f"{command}; read -r line", timeout=20)

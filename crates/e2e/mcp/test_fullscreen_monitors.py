@@ -10,6 +10,7 @@ NEEDLE = "exec -a ptyd-needle sleep 600 & pid=$!"
 
 
 @needs("htop")
+# promise: screen-5
 async def test_htop_filters_and_kills_what_is_left(workspace):
     # It looks at processes every 10 s, and at keys at once.
     async with played(workspace, "htop -d 100 -p $pid,$$", "^F1Help .*F10Quit", before=NEEDLE) as htop:
@@ -24,6 +25,7 @@ async def test_htop_filters_and_kills_what_is_left(workspace):
 
 
 @needs("htop")
+# promise: screen-5
 async def test_htop_sorts_by_the_column_that_is_picked_and_survives_a_stop(workspace):
     async with played(workspace, "htop -d 100", "^F1Help .*F10Quit") as htop:
         await htop.press("F6", until="^Sort by(.|\\n)*^PERCENT_CPU")
@@ -40,6 +42,7 @@ async def test_htop_sorts_by_the_column_that_is_picked_and_survives_a_stop(works
 
 
 @needs("top")
+# promise: screen-5
 async def test_top_kills_the_process_that_it_is_told(workspace):
     session = await workspace.session(dimensions={"cols": 80, "rows": 12})
     assert (await session.run(NEEDLE)).exit == 0
@@ -60,6 +63,7 @@ async def test_top_kills_the_process_that_it_is_told(workspace):
 
 
 @needs("tmux")
+# promise: screen-5
 async def test_tmux_splits_runs_a_command_in_a_pane_and_is_left(workspace):
     own = {"TMUX_TMPDIR": str(workspace.root / "run"), "PS1": "pane> "}
     start = "tmux -f /dev/null new 'exec sh'"

@@ -28,6 +28,7 @@ async def next_one(workspace, command: str):
     return answer
 
 
+# promise: wait-6
 async def test_the_next_command_tells_how_the_one_before_it_ended(workspace):
     running = await workspace.terminal(gated(workspace, "seq 1 50; (exit 3)"), timeout=1)
     assert running.is_running and running.output == "begun", running.text
@@ -43,6 +44,7 @@ async def test_the_next_command_tells_how_the_one_before_it_ended(workspace):
     assert (await workspace.terminal("echo again")).text == "again\n[exit 0]"
 
 
+# promise: end-9
 async def test_reading_an_idle_session_tells_how_its_newest_command_ended(workspace):
     session = await workspace.session()
     assert "last" not in (await session.read()).text
@@ -79,6 +81,7 @@ async def test_a_look_that_shows_the_end_is_enough(workspace):
     assert "has ended" not in (await workspace.terminal("true")).text
 
 
+# promise: wait-6
 async def test_the_end_of_a_command_that_took_its_shell_with_it_is_told_by_the_fresh_one(workspace):
     running = await workspace.terminal(gated(workspace, "echo last words; exit 7"), timeout=1)
     old = running.session_id

@@ -32,6 +32,7 @@ PARAMETERS = {
 
 
 @pytest.mark.parametrize("mode, version", [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")])
+# promise: mcp-1
 async def test_both_eras_are_spoken(machine, mode, version):
     async with machine.another_agent("--detach", "0", mode=mode) as agent:
         assert agent.client.protocol_version == version
@@ -44,6 +45,7 @@ async def test_both_eras_are_spoken(machine, mode, version):
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+# promise: mcp-1
 async def test_every_revision_since_the_first_is_agreed_to(lines, version):
     agreed = await lines.initialize(version)
     assert (agreed["result"]["protocolVersion"], agreed["result"]["serverInfo"]["name"]) == (version, "ptyd")
@@ -68,6 +70,7 @@ async def test_an_unknown_method_is_a_protocol_error_and_the_connection_goes_on(
     assert len((await lines.ask("tools/list", {}, id=2))["result"]["tools"]) == 8
 
 
+# promise: mcp-2
 async def test_the_tools_are_the_requirements_with_all_annotations(workspace):
     tools = {tool.name: tool for tool in (await workspace.agent.client.list_tools()).tools}
     assert list(tools) == TOOLS
@@ -79,6 +82,7 @@ async def test_the_tools_are_the_requirements_with_all_annotations(workspace):
     assert {n for n, t in tools.items() if t.annotations.read_only_hint} == {"get_terminal_output", "list_terminal_sessions"}
 
 
+# promise: mcp-2
 async def test_the_descriptions_are_for_a_model_and_fit_every_host(workspace):
     for tool in (await workspace.agent.client.list_tools()).tools:
         assert 100 <= len(tool.description) <= 1000, tool.name

@@ -3,6 +3,7 @@
 import re
 
 
+# promise: wait-6, output-12
 async def test_the_newest_lines_of_a_command_say_what_is_left_out(workspace):
     session = await workspace.session()
     done = await session.run("seq 1 20")
@@ -17,6 +18,7 @@ async def test_the_newest_lines_of_a_command_say_what_is_left_out(workspace):
     assert (lines, "lines 1–19997;" in omission) == (["19998", "19999", "20000"], True), newest.text
 
 
+# promise: wait-6, output-12
 async def test_reading_on_through_a_command_comes_to_its_end_and_stops_there(workspace):
     session = await workspace.session()
     await session.run("seq 1 9000")
@@ -32,6 +34,7 @@ async def test_reading_on_through_a_command_comes_to_its_end_and_stops_there(wor
     assert (await session.read(command_id="c1", since=since)).output == ""
 
 
+# promise: wait-6, output-12
 async def test_whoever_waits_by_reading_is_told_how_the_command_ended(workspace):
     session = await workspace.session()
     begun = await session.run("sleep 0.5; (exit 3)", wait_for_completion=False)
@@ -48,6 +51,7 @@ async def test_a_screen_that_stands_still_is_no_silence_of_thirty_seconds(worksp
     await workspace.agent.terminal("q", is_input=True)
 
 
+# promise: wait-6, output-12
 async def test_a_look_at_much_shows_commands_as_they_were_given(workspace):
     session = await workspace.session()
     await session.run("echo p1")
@@ -63,6 +67,7 @@ async def test_zeros_are_binary_output(workspace):
     assert re.match(r"\[… binary output among [\d,]+ bytes, beginning .*\]\nEND$", done.output), done.text
 
 
+# promise: ask-5
 async def test_a_line_that_is_typed_at_the_prompt_is_waited_for(workspace):
     session = await workspace.session()
     typed = await session.type("echo ty''ped\n", timeout=20)
@@ -81,6 +86,7 @@ async def test_lines_of_the_raw_view_are_refused_and_not_forgotten(workspace):
     assert (refused.is_error, "leave one of them out" in refused.text) == (True, True), refused.text
 
 
+# promise: output-4
 async def test_a_page_within_a_long_line_ends_between_two_characters(workspace):
     session = await workspace.session()
     await session.run("python3 -c \"print('x' + 'é' * 40000)\"")

@@ -45,6 +45,7 @@ async def test_a_virtual_environment_stays_and_its_python_is_told(workspace):
     assert (await workspace.terminal("which python")).output == python
 
 
+# promise: wait-1
 async def test_a_timeout_ends_the_wait_and_says_still_running(workspace):
     with within(1):
         late = await workspace.terminal("sleep 60", timeout=1)
@@ -77,6 +78,7 @@ async def test_thirty_silent_seconds_end_the_wait_and_say_so(workspace):
     assert (quiet.is_running, "no new output for 30s" in quiet.facts) == (True, True)
 
 
+# promise: wait-1
 async def test_the_silence_that_ends_a_wait_can_be_chosen(machine):
     async with machine.another_agent(PTYD_SOFT_TIMEOUT="0.5") as agent:
         machine.agent = agent
@@ -168,6 +170,7 @@ async def test_the_metadata_comes_whole_at_first_and_later_only_what_changed(wor
     assert {name: again.fact(name) for name in names} == told | {"cwd": "/"}
 
 
+# promise: output-3
 async def test_more_than_30000_characters_are_cut_with_an_exact_count_and_read_in_full(workspace):
     made = "".join(f"{n} {'é' if n % 3 == 0 else 'x' * (n % 90)}\n" for n in range(5000))
     (workspace.project / "made").write_text(made)

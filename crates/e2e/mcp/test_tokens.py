@@ -39,6 +39,7 @@ def recorded(name: str) -> str:
     return "".join(data for _, kind, data in events if kind == "o")
 
 
+# promise: output-11
 async def test_recorded_programs_cost_no_more_than_the_text_that_a_person_would_have_read(workspace):
     shell = await workspace.session(dimensions={"cols": 80, "rows": 24})
     await shell.run("true")
@@ -59,6 +60,7 @@ async def test_recorded_programs_cost_no_more_than_the_text_that_a_person_would_
     assert not missing, "docs/text-format.md tells other figures than these:\n" + "\n".join(missing)
 
 
+# promise: output-11
 async def test_the_envelope_of_a_small_answer_is_small(workspace):
     await workspace.terminal("true")
     answer = await workspace.terminal("echo hello")
@@ -67,6 +69,7 @@ async def test_the_envelope_of_a_small_answer_is_small(workspace):
     assert whole - hello <= 8
 
 
+# promise: output-11
 async def test_the_tools_that_a_model_is_shown_fit_their_budget(workspace):
     tools = (await workspace.agent.client.list_tools()).tools
     # Hosts give a model the name, the description and the parameters; hints and titles are for the host.

@@ -24,6 +24,7 @@ def with_npm(workspace) -> dict[str, str]:
 
 
 @needs("npm")
+# promise: screen-5
 async def test_npm_init_is_answered_in_two_calls(workspace):
     env = with_npm(workspace)
     session = await workspace.session(env=env)
@@ -60,6 +61,7 @@ async def test_npm_init_is_answered_in_two_calls(workspace):
 
 
 @needs("npm")
+# promise: screen-5
 async def test_a_development_server_is_there_when_its_one_call_answers(workspace):
     # Links to what is installed, in a folder of the project's own: vite also writes there.
     installed = workspace.project / "node_modules"

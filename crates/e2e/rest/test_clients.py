@@ -16,6 +16,7 @@ def run(*command, cwd, **env):
     return done.stdout + done.stderr
 
 
+# promise: rest-1
 def test_typescript_is_generated_without_a_warning_and_type_checks(tmp_path):
     for name in ("package.json", "package-lock.json", "client.ts"):
         shutil.copy(HERE / name, tmp_path)
@@ -46,6 +47,7 @@ print("all is well")
 """
 
 
+# promise: rest-1
 def test_a_python_client_is_generated_without_a_warning_and_works(server, tmp_path):
     python = Path(sys.executable)
     config = HERE / "openapi-python-client.yaml"

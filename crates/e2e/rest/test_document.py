@@ -16,12 +16,14 @@ EXAMPLES = 500 if FULL else 40
 DONE_AT_BEST = {"openSocket": {426}, "getOpenapi": None, "followEvents": None, "getMcp": {404}, "deleteMcp": {404}}
 
 
+# promise: rest-1
 def test_the_document_that_is_served_is_the_committed_one(server):
     status, headers, text = server.ask("GET", "/openapi.json")
     assert (status, headers["content-type"]) == (200, "application/json")
     assert json.loads(text) == json.loads((HERE.parents[2] / "schema/openapi.json").read_text())
 
 
+# promise: rest-2
 def test_the_server_answers_nothing_but_what_the_document_says(server, tmp_path):
     """To repeat a failure of the long run: PTYD_FUZZ_SEED with the seed that it printed."""
     seed = os.environ.get("PTYD_FUZZ_SEED") or (str(int.from_bytes(os.urandom(4))) if FULL else "1")

@@ -48,6 +48,7 @@ def valid(document, value, schema):
     jsonschema.Draft202012Validator(resolved).validate(value)
 
 
+# promise: rest-2
 def test_the_data_of_every_event_is_what_the_document_says(server, document):
     content = document["paths"][PATH]["get"]["responses"]["200"]["content"]["text/event-stream"]["schema"]
     assert content["contentSchema"] == {"type": "array", "items": {"$ref": "#/components/schemas/Event"}}
@@ -79,6 +80,7 @@ def test_the_data_of_every_event_is_what_the_document_says(server, document):
         assert next(events(answer))[:2] == seen[-1]
 
 
+# promise: rest-2
 def test_every_place_to_go_on_at_is_taken_or_refused_as_the_document_says(server, document):
     operation = document["paths"][PATH]["get"]
     [header] = [parameter for parameter in operation["parameters"] if parameter["name"] == "Last-Event-ID"]

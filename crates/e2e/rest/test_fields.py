@@ -77,6 +77,7 @@ def witness(server):
     return Witness(server, json.loads(server.ask("GET", "/openapi.json")[2]))
 
 
+# promise: rest-1
 def test_every_field_of_every_answer_is_shown_and_is_what_the_document_says(witness):
     ask, of = witness.ask, "/terminals/{sessionId}"
     session = ask("POST", "/terminals", SHELL | {"name": "witness", "limits": {"openFiles": 512, "outputMb": 1}} | {"inactivityTimeout": 600, "maxAge": 600})

@@ -202,6 +202,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
+    // promise: end-2
     fn both_ways_carry_the_same_bytes_in_pieces_of_any_size() {
         for (may_splice, is_random) in [(true, false), (false, false), (true, true), (false, true)] {
             let dir = tempfile::tempdir().unwrap();

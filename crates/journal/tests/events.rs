@@ -76,6 +76,7 @@ fn the_format_is_the_one_that_is_written_down() {
 }
 
 #[test]
+// promise: send-6
 fn secret_input_is_left_out_even_when_a_caller_hands_it_over() {
     let dir = TempDir::new().unwrap();
     let mut writer = EventsWriter::create(dir.path()).unwrap();
@@ -158,6 +159,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
+    // promise: damage-1
     fn a_file_cut_anywhere_keeps_exactly_its_whole_records_and_goes_on(payloads in payloads(), cut in any::<prop::sample::Index>()) {
         let dir = TempDir::new().unwrap();
         let ends = write_all(dir.path(), &payloads);
@@ -180,6 +182,7 @@ proptest! {
     }
 
     #[test]
+    // promise: damage-1
     fn a_flipped_bit_ends_the_file_before_its_record(payloads in payloads(), bit in any::<prop::sample::Index>()) {
         let dir = TempDir::new().unwrap();
         let ends = write_all(dir.path(), &payloads);

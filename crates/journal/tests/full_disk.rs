@@ -52,6 +52,7 @@ fn fill(dir: &Path) {
 }
 
 #[test]
+// promise: disk-1
 fn a_full_disk_takes_what_fits_and_the_rest_goes_on_where_it_stopped() {
     on_a_small_disk("a_full_disk_takes_what_fits_and_the_rest_goes_on_where_it_stopped", |disk| {
         let mut writer = Writer::create(disk, Retention::UNLIMITED).unwrap();
@@ -78,6 +79,7 @@ fn a_full_disk_takes_what_fits_and_the_rest_goes_on_where_it_stopped() {
 }
 
 #[test]
+// promise: disk-1
 fn last_words_fit_on_a_disk_that_is_full_and_other_events_leave_them_room() {
     on_a_small_disk("last_words_fit_on_a_disk_that_is_full_and_other_events_leave_them_room", |disk| {
         let mut events = EventsWriter::create(disk).unwrap();

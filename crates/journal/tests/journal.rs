@@ -122,6 +122,7 @@ proptest! {
 }
 
 #[test]
+// promise: output-6
 fn a_reader_that_races_with_retention_sees_bytes_or_gaps_and_never_zeros() {
     const END: u64 = 16 << 20;
     let (dir, mut writer, events) = session(Retention { bytes_max: 16 * BLOCK, slack_bytes: BLOCK });
@@ -169,6 +170,7 @@ fn a_reader_that_races_with_retention_sees_bytes_or_gaps_and_never_zeros() {
 }
 
 #[test]
+// promise: output-7
 fn what_is_freed_is_given_back_to_the_disk_and_the_rest_keeps_its_offsets() {
     let (dir, mut writer, events) = session(Retention { bytes_max: 1 << 20, slack_bytes: 1 << 20 });
     let total = 5u64 << 20;

@@ -86,6 +86,7 @@ mod tests {
     }
 
     #[test]
+    // promise: profile-2
     fn what_is_wrong_is_said_with_its_line() {
         for (text, why) in [
             ("[profiles.web]\nshel = 'zsh'\n", "/config.toml, line 2: unknown field `shel`"),

@@ -334,6 +334,7 @@ mod tests {
     }
 
     #[test]
+    // promise: screen-4
     fn names_become_what_xterm_sends() {
         for (name, bytes) in [
             ("C-c", "\x03"),
@@ -387,6 +388,7 @@ mod tests {
     }
 
     #[test]
+    // promise: screen-4
     fn a_program_that_speaks_the_kitty_protocol_can_tell_keys_apart() {
         let apart = Modes { kitty: 1, ..Modes::default() };
         for (name, bytes) in [
@@ -406,6 +408,7 @@ mod tests {
     }
 
     #[test]
+    // promise: screen-4
     fn the_mouse_is_pressed_and_released_in_the_form_that_the_program_asked_for() {
         let sgr = Modes { mouse: true, sgr_mouse: true, ..Modes::default() };
         assert_eq!(typed_in("Click:5,10", sgr), b"\x1b[<0;10;5M\x1b[<0;10;5m");

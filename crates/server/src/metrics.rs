@@ -221,6 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
+    // promise: rest-10
     fn what_is_counted_is_told_in_the_text_that_prometheus_reads() {
         let metrics = Metrics::default();
         metrics.happened(&Happened::Created);

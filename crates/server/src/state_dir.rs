@@ -154,6 +154,7 @@ mod tests {
     }
 
     #[test]
+    // promise: access-2
     fn a_directory_that_others_may_write_or_own_is_refused() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("state");

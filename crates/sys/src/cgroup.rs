@@ -313,6 +313,7 @@ mod tests {
 
     /// Files as version 2 has them; what the kernel does with what is written is not shown by this.
     #[test]
+    // promise: limit-1
     fn version_2_is_one_folder_for_all_controllers() {
         let root = tempfile::tempdir().expect("a folder");
         let at = root.path().to_str().expect("a name");

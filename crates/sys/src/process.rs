@@ -563,6 +563,7 @@ mod tests {
     }
 
     #[test]
+    // promise: limit-8
     fn only_sockets_that_may_listen_make_the_table_be_read() {
         use std::os::fd::OwnedFd;
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
@@ -579,6 +580,7 @@ mod tests {
     }
 
     #[test]
+    // promise: shell-14
     fn a_program_that_is_executed_again_is_another_image() {
         use std::io::{Read, Write};
         let piped = std::process::Stdio::piped;

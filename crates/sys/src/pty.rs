@@ -155,6 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
+    // promise: ask-5
     fn what_was_typed_is_counted_as_soon_as_it_was_written() {
         use std::os::unix::ffi::OsStrExt;
         let pty = Pty::open(80, 24).expect("a pseudoterminal");

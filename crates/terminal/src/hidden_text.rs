@@ -134,6 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
+    // promise: output-10
     fn concealed_characters_are_counted_however_they_are_hidden() {
         for (output, count) in [
             ("plain \x1b[31mred\x1b[0m", 0),
@@ -156,6 +157,7 @@ mod tests {
     }
 
     #[test]
+    // promise: output-10
     fn links_and_clipboard_writes_are_counted_and_their_ends_and_questions_are_none() {
         let output =
             "\x1b]8;;https://a\x1b\\a\x1b]8;;\x1b\\ \x1b]8;id=1;b:\x07b\x1b]8;;\x07\x1b]52;c;aGk=\x07\x1b]52;c;?\x07";

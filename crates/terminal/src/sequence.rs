@@ -237,6 +237,7 @@ mod tests {
     }
 
     #[test]
+    // promise: output-8
     fn an_overlong_string_is_swallowed_and_holds_nothing_back() {
         let mut splitter = Splitter::new(7);
         let mut pieces = Vec::new();

@@ -99,6 +99,7 @@ mod tests {
 
     proptest! {
         #[test]
+        // promise: output-4
         fn cuts_change_nothing(
             bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(0xe2), Just(0x82), Just(0xac), Just(0xf0), Just(0x9f)], 0..30),
             cut in any::<prop::sample::Index>(),

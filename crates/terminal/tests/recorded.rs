@@ -81,6 +81,7 @@ fn lines(rows: &[String]) -> String {
 }
 
 #[test]
+// promise: output-8
 fn recorded_programs_are_read_to_the_text_and_the_screen_that_are_expected() {
     for stream in streams() {
         let (text, screen) = stream.read_in_pieces(&[]);
@@ -94,6 +95,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
+    // promise: output-8
     fn recorded_programs_are_read_alike_wherever_they_are_cut(
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 1..40)
     ) {
@@ -109,6 +111,7 @@ proptest! {
 const LOOKS: [usize; 5] = [20, 45, 70, 90, 100];
 
 #[test]
+// promise: output-8
 fn tmux_shows_the_same_screen_of_recorded_programs() {
     let tmux = Tmux::new();
     for stream in streams() {

@@ -74,6 +74,7 @@ fn the_next_server_gets_the_handshake_and_what_is_open_and_the_host_does_not_see
 }
 
 #[test]
+// promise: mcp-6
 fn the_next_server_is_told_what_the_host_follows_and_the_host_does_not_see_the_second_answer() {
     let mut ledger = PendingRequests::default();
     let subscribe = |id: u64, uri: &str| json!({ "id": id, "method": "resources/subscribe", "params": { "uri": uri } });
@@ -213,6 +214,7 @@ impl Host {
 }
 
 #[test]
+// promise: crash-1
 fn the_host_sees_only_a_delay_when_the_server_dies_in_the_middle_of_an_answer() {
     let (mut host, listener, _dir) = Host::start();
     host.say(r#"{"id":0,"method":"initialize"}"#);

@@ -21,6 +21,7 @@ fn modes(person: &Person) -> String {
 }
 
 #[tokio::test]
+// promise: cli-3
 async fn a_person_sees_types_resizes_and_leaves() {
     let server = Server::start();
     let shell = server.session().await;
@@ -44,6 +45,7 @@ async fn a_person_sees_types_resizes_and_leaves() {
 }
 
 #[tokio::test]
+// promise: cli-3
 async fn the_terminal_is_given_back_as_it_was() {
     let server = Server::start();
     let shell = server.session().await;
@@ -153,6 +155,7 @@ impl Drop for Tmux {
 }
 
 #[tokio::test]
+// promise: cli-3
 async fn a_visit_leaves_the_screen_and_the_cursor_as_they_were() {
     let server = Server::start();
     let shell = server.session_with(CreateRequest { name: Some("demo".to_owned()), ..Default::default() }).await;
@@ -243,6 +246,7 @@ async fn the_only_session_needs_no_name_and_gets_its_size_back() {
 }
 
 #[tokio::test]
+// promise: cli-6
 async fn a_session_is_not_attached_to_itself() {
     let server = Server::start();
     let outer = server.session_with(CreateRequest { name: Some("outer".to_owned()), ..Default::default() }).await;

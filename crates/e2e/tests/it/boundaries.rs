@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use e2e::{Server, Session, eventually, marked};
 
 #[tokio::test]
+// promise: end-1
 async fn a_program_that_asks_has_not_ended() {
     let server = Server::start();
     let shell = server.session().await;
@@ -22,6 +23,7 @@ async fn a_program_that_asks_has_not_ended() {
 }
 
 #[tokio::test]
+// promise: end-7
 async fn thirty_two_new_sessions_at_once_each_give_their_own_output_and_not_too_early() {
     let server = Server::start();
     let one = async |number: usize| {
@@ -54,6 +56,7 @@ pub async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F:
 }
 
 #[tokio::test]
+// promise: end-3
 async fn an_exit_code_is_the_shells_own() {
     let server = Server::start();
     let shell = server.session().await;
@@ -74,6 +77,7 @@ async fn an_exit_code_is_the_shells_own() {
 }
 
 #[tokio::test]
+// promise: end-3
 async fn a_working_directory_is_told_byte_by_byte() {
     let server = Server::start();
     let shell = server.session().await;
@@ -102,6 +106,7 @@ const FORGERIES: [&str; 8] = [
 ];
 
 #[tokio::test]
+// promise: end-2
 async fn no_output_is_the_end_of_a_command() {
     let server = Server::start();
     let shell = server.session().await;
@@ -121,6 +126,7 @@ const TALKER: &str =
     "import os\nfor fd in range(3, 1024):\n  try: os.write(fd, b'D;x;99;1;0;0;;/forged\\0')\n  except OSError: pass\n";
 
 #[tokio::test]
+// promise: end-2
 async fn only_the_shell_itself_can_report_an_end() {
     let server = Server::start();
     let shell = server.session().await;
@@ -159,6 +165,7 @@ async fn dies(server: &Server, command: &str) -> (Option<i32>, Option<String>, D
 }
 
 #[tokio::test]
+// promise: end-5
 async fn a_shell_that_ends_ends_its_command_at_once_and_with_its_code() {
     let server = Server::start();
     let at_once = Duration::from_secs(2);
@@ -177,6 +184,7 @@ async fn a_shell_that_ends_ends_its_command_at_once_and_with_its_code() {
 }
 
 #[tokio::test]
+// promise: send-5
 async fn a_command_while_another_runs_is_refused_and_never_typed() {
     let server = Server::start();
     let shell = server.session().await;
@@ -202,6 +210,7 @@ async fn a_command_while_another_runs_is_refused_and_never_typed() {
 }
 
 #[tokio::test]
+// promise: send-5
 async fn of_two_commands_at_once_one_is_refused() {
     let server = Server::start();
     let shell = server.session().await;
@@ -218,6 +227,7 @@ async fn tells(shell: &Session, command: &str) -> (CommandStatus, Option<i32>, S
 }
 
 #[tokio::test]
+// promise: send-3
 async fn every_shape_of_command_ends_and_leaves_a_usable_shell() {
     let server = Server::start();
     let shell = server.session().await;

@@ -18,6 +18,7 @@ fn told(output: Output) -> (String, String, Option<i32>) {
 }
 
 #[tokio::test]
+// promise: cli-1
 async fn run_passes_bytes_and_exit_codes_through() {
     let server = Server::start();
     let done = |out: &str, code: i32| (out.to_owned(), String::new(), Some(code));
@@ -38,6 +39,7 @@ async fn run_passes_bytes_and_exit_codes_through() {
 }
 
 #[tokio::test]
+// promise: inside-2
 async fn run_inside_runs_in_the_shell_that_reads_in_a_session() {
     let server = Server::start();
     let shell = server.session().await;
@@ -57,6 +59,7 @@ fn cast(server: &Server, name: &str) -> (Value, String) {
 }
 
 #[tokio::test]
+// promise: cli-5
 async fn record_writes_what_was_shown_and_passes_the_exit_code_through() {
     let server = Server::start();
     let command = "tput cols; printf '\\033[32mgreen\\033[0m\\n'; (exit 7)";
@@ -154,6 +157,7 @@ async fn what_speaks_to_programs_says_so_to_a_person() {
 }
 
 #[tokio::test]
+// promise: cli-6
 async fn a_mistyped_option_is_not_run_as_a_command() {
     let server = Server::start();
     let (out, err, code) = ptyd(&server, &["run", "--timout", "5", "touch ran"]);
@@ -165,6 +169,7 @@ async fn a_mistyped_option_is_not_run_as_a_command() {
 }
 
 #[tokio::test]
+// promise: cli-7
 async fn many_sessions_are_ended_at_once_and_what_they_left_is_removed() {
     let server = Server::start();
     for name in ["one", "two", "three"] {
@@ -191,6 +196,7 @@ async fn many_sessions_are_ended_at_once_and_what_they_left_is_removed() {
 }
 
 #[tokio::test]
+// promise: cli-4
 async fn a_removal_that_names_no_session_says_so_and_what_to_name() {
     let server = Server::start();
     let (out, err, code) = ptyd(&server, &["rm", "nosuch"]);
@@ -240,6 +246,7 @@ async fn a_search_without_a_match_ends_as_grep_does() {
 }
 
 #[tokio::test]
+// promise: cli-7
 async fn a_session_is_found_by_its_id_without_looking_at_all_there_are() {
     let server = Server::start();
     let shell = server.session().await;
@@ -281,6 +288,7 @@ async fn an_exit_code_tells_what_kind_of_failure_it_is() {
 }
 
 #[tokio::test]
+// promise: cli-6
 async fn whoever_reads_nothing_of_what_is_printed_is_told_by_the_exit_code() {
     let server = Server::start();
     server.session().await;
@@ -310,6 +318,7 @@ async fn a_server_is_started_when_there_is_none_and_outlives_who_asked() {
 }
 
 #[tokio::test]
+// promise: limit-1
 async fn a_session_is_made_with_a_lifetime_and_limits() {
     let server = Server::start();
     let new = |more: &[&str]| ptyd(&server, &[&["new", "--json"], more].concat());

@@ -90,6 +90,7 @@ impl Podman {
 }
 
 #[tokio::test]
+// promise: inside-1, inside-2
 async fn a_shell_in_a_new_container_is_a_program_in_which_commands_run() {
     let server = Server::start();
     let Some(podman) = Podman::set_up(&server) else { return };
@@ -102,6 +103,7 @@ async fn a_shell_in_a_new_container_is_a_program_in_which_commands_run() {
 }
 
 #[tokio::test]
+// promise: inside-1
 async fn a_shell_in_a_container_that_runs_is_a_program_in_which_commands_run() {
     let server = Server::start();
     let Some(podman) = Podman::set_up(&server) else { return };
@@ -127,6 +129,7 @@ async fn a_shell_in_a_container_that_runs_is_a_program_in_which_commands_run() {
 }
 
 #[tokio::test]
+// promise: stop-1
 async fn a_container_that_a_session_started_ends_with_it() {
     let server = Server::start();
     let Some(podman) = Podman::set_up(&server) else { return };

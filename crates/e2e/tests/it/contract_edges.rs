@@ -19,6 +19,7 @@ fn start(http: &mut Connection, wish: &Value) -> (String, Value) {
 }
 
 #[test]
+// promise: rest-7
 fn a_session_that_starts_slowly_is_creating_and_a_command_waits_for_its_prompt() {
     let server = Server::start();
     let http = &mut server.connect();
@@ -42,6 +43,7 @@ fn a_session_that_starts_slowly_is_creating_and_a_command_waits_for_its_prompt()
 }
 
 #[test]
+// promise: rest-5
 fn lists_are_oldest_first_in_pages_with_the_whole_count() {
     let server = Server::start();
     let http = &mut server.connect();
@@ -81,6 +83,7 @@ fn between_two_commands(http: &mut Connection, path: &str) -> String {
 }
 
 #[test]
+// promise: rest-6
 fn a_position_is_an_offset_a_time_or_where_this_caller_stopped() {
     let server = Server::start();
     let http = &mut server.connect();
@@ -120,6 +123,7 @@ fn a_position_is_an_offset_a_time_or_where_this_caller_stopped() {
 }
 
 #[test]
+// promise: rest-6
 fn the_newest_lines_are_kept_and_the_others_counted() {
     let server = Server::start();
     let http = &mut server.connect();
@@ -132,6 +136,7 @@ fn the_newest_lines_are_kept_and_the_others_counted() {
 }
 
 #[test]
+// promise: access-9
 fn the_variables_are_shown_without_secrets_and_the_session_has_them() {
     let server = Server::start();
     let http = &mut server.connect();
@@ -146,6 +151,7 @@ fn the_variables_are_shown_without_secrets_and_the_session_has_them() {
 }
 
 #[tokio::test]
+// promise: limit-9
 async fn what_a_session_uses_is_that_of_its_whole_tree_and_its_activity_is_told() {
     let server = Server::start();
     let http = &mut server.connect();
@@ -189,6 +195,7 @@ fn what_is_over_a_limit_is_told_to_be_worth_trying_again() {
 }
 
 #[test]
+// promise: end-10
 fn a_command_that_nobody_waits_for_and_that_ends_its_session_is_no_refusal() {
     let server = Server::start();
     let http = &mut server.connect();
@@ -201,6 +208,7 @@ fn a_command_that_nobody_waits_for_and_that_ends_its_session_is_no_refusal() {
 }
 
 #[test]
+// promise: rest-9
 fn a_refusal_that_comes_before_the_body_was_read_says_that_the_connection_closes() {
     use std::io::{Read, Write};
     let server = Server::start();

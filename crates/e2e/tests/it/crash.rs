@@ -34,6 +34,7 @@ async fn check(server: &Server, number: usize, shell: &Session, printing: &Comma
 }
 
 #[tokio::test]
+// promise: crash-1
 async fn the_server_can_be_killed_at_any_moment_and_no_byte_is_lost() {
     let mut random = Random::seeded();
     let server = Server::start();
@@ -58,6 +59,7 @@ async fn the_server_can_be_killed_at_any_moment_and_no_byte_is_lost() {
 }
 
 #[tokio::test]
+// promise: crash-2
 async fn a_command_that_began_before_a_kill_gives_its_result_after() {
     let server = Server::start();
     let (ends_during, ends_after, waits) = (server.session().await, server.session().await, server.session().await);
@@ -97,6 +99,7 @@ fn doomed(point: &str) -> (Server, PathBuf) {
 }
 
 #[tokio::test]
+// promise: crash-1
 async fn a_server_that_dies_before_it_indexes_or_while_it_adopts_loses_nothing() {
     for point in ["index", "adopt"] {
         let (server, doom) = doomed(point);
@@ -125,6 +128,7 @@ async fn a_server_that_dies_before_it_indexes_or_while_it_adopts_loses_nothing()
 }
 
 #[tokio::test]
+// promise: crash-4
 async fn a_holder_that_dies_between_reading_and_telling_leaves_a_journal_that_is_read_to_its_last_byte() {
     for point in ["read", "written"] {
         let (server, doom) = doomed(point);
@@ -151,6 +155,7 @@ async fn a_holder_that_dies_between_reading_and_telling_leaves_a_journal_that_is
 }
 
 #[tokio::test]
+// promise: crash-3
 async fn an_upgrade_ends_nothing() {
     let server = Server::start();
     let shells = join_all((0..4).map(async |_| server.session().await)).await;
@@ -167,6 +172,7 @@ async fn an_upgrade_ends_nothing() {
 }
 
 #[tokio::test]
+// promise: crash-3
 async fn a_wait_that_the_stopping_server_cuts_short_says_that_it_is_worth_asking_again() {
     let server = Server::start();
     let shell = server.session().await;
@@ -197,6 +203,7 @@ async fn a_wait_that_the_stopping_server_cuts_short_says_that_it_is_worth_asking
 }
 
 #[tokio::test]
+// promise: crash-4
 async fn a_holder_that_dies_while_no_server_runs_is_noticed_by_the_next() {
     let server = Server::start();
     let (shell, other) = (server.session().await, server.session().await);
@@ -218,6 +225,7 @@ async fn a_holder_that_dies_while_no_server_runs_is_noticed_by_the_next() {
 }
 
 #[tokio::test]
+// promise: crash-2
 async fn the_next_server_tells_the_same_of_every_command_as_the_one_before() {
     let server = Server::start();
     let (alive, ended) = (server.session().await, server.session().await);
@@ -249,6 +257,7 @@ const EDITS: [(&str, &str); 3] =
     [("bash", "read -e n; (exit $n)"), ("zsh", "n=; vared n; (exit $n)"), ("fish", "read n; sh -c \"exit $n\"")];
 
 #[tokio::test]
+// promise: crash-2
 async fn a_command_that_uses_the_shells_own_editor_is_the_same_to_the_next_servers() {
     let server = Server::start();
     let one = async |(shell, text): (&str, &str)| {
@@ -277,6 +286,7 @@ async fn a_command_that_uses_the_shells_own_editor_is_the_same_to_the_next_serve
 }
 
 #[tokio::test]
+// promise: crash-6
 async fn a_fault_in_one_session_ends_nothing_and_the_session_is_taken_up_again() {
     let (server, doom) = doomed("turn");
     let (shell, other) = (server.session().await, server.session().await);

@@ -16,6 +16,7 @@ async fn ended(server: &Server) -> Vec<String> {
 }
 
 #[tokio::test]
+// promise: damage-2
 async fn a_damaged_store_hides_no_session_whichever_page_it_is() {
     let server = Server::start();
     let mut ids = Vec::new();
@@ -122,6 +123,7 @@ impl Drop for Disk {
 }
 
 #[tokio::test]
+// promise: disk-2
 async fn a_server_starts_on_a_full_disk_knows_every_session_and_ends_them() {
     let home = Home::make();
     let Some(disk) = Disk::mount(&home, "12m") else { return };
@@ -163,6 +165,7 @@ async fn a_server_starts_on_a_full_disk_knows_every_session_and_ends_them() {
 }
 
 #[tokio::test]
+// promise: disk-2
 async fn a_full_disk_is_relieved_by_a_purge() {
     let home = Home::make();
     let Some(disk) = Disk::mount(&home, "12m") else { return };
@@ -203,6 +206,7 @@ async fn a_full_disk_is_relieved_by_a_purge() {
 }
 
 #[tokio::test]
+// promise: stop-5
 async fn the_oldest_ended_sessions_make_room_for_one_that_lives() {
     let home = Home::make();
     let Some(disk) = Disk::mount(&home, "24m") else { return };
@@ -253,6 +257,7 @@ fn flip(file: &std::path::Path, words: &str) -> usize {
 }
 
 #[tokio::test]
+// promise: damage-3
 async fn a_living_session_with_damaged_events_says_so_and_can_be_ended() {
     let server = Server::start();
     let shell = server.session().await;
@@ -283,6 +288,7 @@ async fn a_living_session_with_damaged_events_says_so_and_can_be_ended() {
 }
 
 #[tokio::test]
+// promise: damage-3
 async fn a_living_session_whose_spec_or_header_is_damaged_is_found_and_can_be_ended() {
     let server = Server::start();
     let (one, other) = (server.session().await, server.session().await);
@@ -309,6 +315,7 @@ async fn a_living_session_whose_spec_or_header_is_damaged_is_found_and_can_be_en
 }
 
 #[tokio::test]
+// promise: damage-3
 async fn ended_sessions_with_damage_are_listed_and_say_what_is_not_known() {
     let server = Server::start();
     let mut ids = Vec::new();
@@ -358,6 +365,7 @@ async fn ended_sessions_with_damage_are_listed_and_say_what_is_not_known() {
 }
 
 #[tokio::test]
+// promise: damage-1
 async fn records_cut_at_the_end_are_told_as_damage_without_a_store_too() {
     let server = Server::start();
     let mut ids = Vec::new();
@@ -422,6 +430,7 @@ impl Harm {
 }
 
 #[tokio::test]
+// promise: damage-3
 async fn whatever_of_the_events_or_the_spec_is_damaged_the_first_delete_ends_the_session() {
     let server = Server::start();
     let sessions = server.home().state().join("sessions");

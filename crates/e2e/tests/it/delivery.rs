@@ -4,6 +4,7 @@ use api::{ErrorCode, Foreground, InputRequest};
 use e2e::Server;
 
 #[tokio::test]
+// promise: send-1
 async fn every_byte_of_a_command_arrives() {
     let server = Server::start();
     let shell = server.session().await;
@@ -56,6 +57,7 @@ async fn a_long_line_of_input_arrives_whole_or_it_is_said_that_it_did_not() {
 }
 
 #[tokio::test]
+// promise: send-4
 async fn input_that_nobody_reads_is_bounded_and_counted() {
     let server = Server::start();
     let shell = server.session().await;

@@ -30,6 +30,7 @@ pub async fn holder(shell: &Session) -> Pid {
 }
 
 #[tokio::test]
+// promise: end-6
 async fn a_job_that_holds_the_terminal_does_not_hold_the_command() {
     let server = Server::start();
     let shell = server.session().await;
@@ -50,6 +51,7 @@ async fn a_job_that_holds_the_terminal_does_not_hold_the_command() {
 }
 
 #[tokio::test]
+// promise: stop-1
 async fn nothing_is_left_when_a_session_ends() {
     let server = Server::start();
     let shell = server.session().await;
@@ -60,6 +62,7 @@ async fn nothing_is_left_when_a_session_ends() {
 }
 
 #[tokio::test]
+// promise: stop-1
 async fn nothing_is_left_when_the_shell_ends_by_itself() {
     let server = Server::start();
     let shell = server.session().await;
@@ -69,6 +72,7 @@ async fn nothing_is_left_when_the_shell_ends_by_itself() {
 }
 
 #[tokio::test]
+// promise: crash-4
 async fn nothing_is_left_when_a_holder_is_killed_and_others_do_not_notice() {
     let server = Server::start();
     let (shell, other) = (server.session().await, server.session().await);
@@ -90,6 +94,7 @@ async fn nothing_is_left_when_a_holder_is_killed_and_others_do_not_notice() {
 }
 
 #[tokio::test]
+// promise: stop-1
 async fn a_daemon_that_is_meant_to_stay_stays() {
     let server = Server::start();
     let shell = server.session_with(CreateRequest { on_end: OnEnd::Keep, ..CreateRequest::default() }).await;
@@ -117,6 +122,7 @@ async fn a_session_that_is_being_cleared_up_is_among_those_that_have_ended() {
 }
 
 #[tokio::test]
+// promise: stop-2
 async fn nothing_is_left_when_a_sessions_folder_is_removed_or_the_whole_state_directory() {
     let server = Server::start();
     let (one, other) = (server.session().await, server.session().await);

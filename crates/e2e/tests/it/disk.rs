@@ -18,6 +18,7 @@ fn can_mount() -> bool {
 }
 
 #[tokio::test]
+// promise: disk-1
 async fn a_full_disk_stops_the_program_and_room_lets_it_go_on() {
     if !can_mount() {
         return;
@@ -53,6 +54,7 @@ async fn a_full_disk_stops_the_program_and_room_lets_it_go_on() {
 }
 
 #[tokio::test]
+// promise: disk-1
 async fn an_exit_is_recorded_although_the_disk_is_full() {
     if !can_mount() {
         return;
@@ -70,6 +72,7 @@ async fn an_exit_is_recorded_although_the_disk_is_full() {
 }
 
 #[tokio::test]
+// promise: disk-1
 async fn an_exit_waits_for_room_for_the_last_output() {
     if !can_mount() {
         return;
@@ -106,6 +109,7 @@ async fn an_exit_waits_for_room_for_the_last_output() {
 }
 
 #[tokio::test]
+// promise: output-3
 async fn old_output_is_given_back_and_the_reader_is_told() {
     let limit: u64 = 1 << 20;
     let server =
@@ -151,6 +155,7 @@ async fn old_output_is_given_back_and_the_reader_is_told() {
 }
 
 #[tokio::test]
+// promise: damage-2
 async fn the_store_can_be_lost_and_sessions_and_history_are_back() {
     let server = Server::start();
     let (alive, ended) = (server.session().await, server.session().await);
@@ -183,6 +188,7 @@ async fn the_store_can_be_lost_and_sessions_and_history_are_back() {
 }
 
 #[tokio::test]
+// promise: damage-2
 async fn the_whole_history_of_a_session_is_made_again() {
     const COUNT: usize = 200;
     let server = Server::start();

@@ -10,6 +10,7 @@ fn ticket(server: &Server, body: &Value) -> String {
 }
 
 #[tokio::test]
+// promise: access-7
 async fn a_browser_enters_the_docs_once_by_a_ticket_for_them_and_by_no_other() {
     let server = Server::start();
     let session = server.session().await;
@@ -33,6 +34,7 @@ async fn a_browser_enters_the_docs_once_by_a_ticket_for_them_and_by_no_other() {
 }
 
 #[test]
+// promise: access-7
 fn the_page_has_every_operation_and_schema_and_may_load_and_run_nothing() {
     let server = Server::start();
     let http = &mut server.connect();

@@ -88,6 +88,7 @@ fn join(all: &mut Vec<u8>, mut next: u64, events: Vec<Event>) -> u64 {
 }
 
 #[tokio::test]
+// promise: view-1
 async fn a_stream_of_events_that_is_cut_anywhere_goes_on_with_the_next_byte() {
     let server = Server::start();
     let shell = server.session().await;
@@ -157,6 +158,7 @@ async fn silence_is_broken_by_heartbeats_and_the_end_is_told_once() {
 }
 
 #[tokio::test]
+// promise: view-3
 async fn a_follower_that_does_not_read_costs_little_and_holds_nobody_up() {
     let server = Server::start();
     let shell = server.session().await;

@@ -9,6 +9,7 @@ const NAME: &str = "\u{202e}gpj\x1b]0;PWN\x07\x1b[2J\nFAKE row\u{9b}31m";
 const SHOWN: &str = "\\u{202e}gpj\\e]0;PWN\\x07\\e[2J\\nFAKE row\\u{9b}31m";
 
 #[tokio::test]
+// promise: access-10
 async fn a_list_on_a_terminal_shows_the_names_of_directories_and_does_not_obey_them() {
     let server = Server::start();
     let request = CreateRequest { name: Some("a\u{200b}b\u{202e}c".to_owned()), ..CreateRequest::default() };
@@ -32,6 +33,7 @@ async fn a_list_on_a_terminal_shows_the_names_of_directories_and_does_not_obey_t
 }
 
 #[tokio::test]
+// promise: end-4
 async fn a_directory_adds_no_fact_to_the_line_that_models_trust() {
     let server = Server::start();
     let session = server.session().await;
@@ -61,6 +63,7 @@ async fn a_directory_adds_no_fact_to_the_line_that_models_trust() {
 }
 
 #[tokio::test]
+// promise: access-10
 async fn nobody_writes_lines_into_the_servers_log() {
     let server = Server::start();
     let before = server.logged().lines().count();

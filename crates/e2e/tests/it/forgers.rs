@@ -92,31 +92,37 @@ async fn no_forger_ends_a_command_of(words: Words) {
 }
 
 #[tokio::test]
+// promise: end-2
 async fn no_forger_with_the_secret_ends_a_command_of_bash() {
     no_forger_ends_a_command_of(Words::with_keys("bash")).await;
 }
 
 #[tokio::test]
+// promise: end-2
 async fn no_forger_with_the_secret_ends_a_command_of_zsh() {
     no_forger_ends_a_command_of(Words::with_keys("zsh")).await;
 }
 
 #[tokio::test]
+// promise: end-2
 async fn no_forger_with_the_secret_ends_a_command_of_fish() {
     no_forger_ends_a_command_of(Words::with_keys("fish")).await;
 }
 
 #[tokio::test]
+// promise: end-2
 async fn no_forger_with_the_secret_ends_a_command_of_dash() {
     no_forger_ends_a_command_of(Words::typed_at("dash")).await;
 }
 
 #[tokio::test]
+// promise: end-2
 async fn no_forger_with_the_secret_ends_a_command_of_busybox() {
     no_forger_ends_a_command_of(Words::typed_at("busybox")).await;
 }
 
 #[tokio::test]
+// promise: end-2
 async fn no_forger_with_the_secret_ends_a_command_of_mksh() {
     no_forger_ends_a_command_of(Words::typed_at("mksh")).await;
 }

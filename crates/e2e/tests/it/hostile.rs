@@ -28,6 +28,7 @@ async fn survives(shell: &Session, disturbance: &str) {
 }
 
 #[tokio::test]
+// promise: end-7
 async fn a_changed_prompt_or_lost_hooks_change_nothing() {
     let server = Server::start();
     for disturbance in [
@@ -42,6 +43,7 @@ async fn a_changed_prompt_or_lost_hooks_change_nothing() {
 }
 
 #[tokio::test]
+// promise: end-7
 async fn changed_settings_of_shell_and_terminal_change_nothing() {
     let server = Server::start();
     for disturbance in [
@@ -101,6 +103,7 @@ async fn a_start_up_file_that_asks_delays_the_shell_and_does_not_lose_it() {
 }
 
 #[tokio::test]
+// promise: shell-6
 async fn a_start_up_file_that_asks_by_the_line_editor_is_asking_and_gets_no_command() {
     let home = Home::make();
     std::fs::write(home.path().join(".bashrc"), "read -e -p 'rc? ' answer\nPS1='$ '\n").expect("written");
@@ -112,6 +115,7 @@ async fn a_start_up_file_that_asks_by_the_line_editor_is_asking_and_gets_no_comm
 }
 
 #[tokio::test]
+// promise: shell-6
 async fn a_shell_that_never_says_that_it_is_ready_is_typed_at() {
     let home = Home::make();
     // What ends the reading of all start-up files, ours included.
@@ -140,6 +144,7 @@ async fn a_start_up_file_that_is_hostile_is_survived() {
 }
 
 #[tokio::test]
+// promise: shell-12
 async fn a_shell_whose_line_editor_was_turned_off_says_how_it_comes_back() {
     let server = Server::start();
     for (shell, off, says) in

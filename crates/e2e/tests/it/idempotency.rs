@@ -60,6 +60,7 @@ async fn came(server: &Server, shell: &Session, reader: &CommandExecution) -> St
 }
 
 #[tokio::test]
+// promise: once-1
 async fn input_is_typed_once_while_the_first_one_waits_to_be_read() {
     let server = Server::start();
     let shell = server.session().await;
@@ -92,6 +93,7 @@ async fn input_is_typed_once_while_the_first_one_waits_to_be_read() {
 }
 
 #[tokio::test]
+// promise: once-1
 async fn a_viewers_number_is_typed_once_over_two_connections() {
     let server = Server::start();
     let shell = server.session().await;
@@ -211,6 +213,7 @@ async fn begins(
 }
 
 #[tokio::test]
+// promise: once-1
 async fn a_command_runs_once_in_every_channel() {
     let server = Server::start();
     join_all(CHANNELS.iter().map(async |channel| {
@@ -245,6 +248,7 @@ async fn a_command_runs_once_in_every_channel() {
 }
 
 #[tokio::test]
+// promise: once-1
 async fn a_command_runs_once_in_every_channel_across_a_crash() {
     let server = Server::start();
     let all = join_all(CHANNELS.iter().map(async |channel| {
@@ -290,6 +294,7 @@ async fn a_command_runs_once_in_every_channel_across_a_crash() {
 }
 
 #[tokio::test]
+// promise: once-3
 async fn a_command_that_ended_its_session_is_answered_as_it_ended() {
     let server = Server::start();
     for (command, code) in [("exit 5", Some(5)), ("exec true", Some(0)), ("kill -9 $$", None)] {
@@ -328,6 +333,7 @@ async fn a_command_that_ended_its_session_is_answered_as_it_ended() {
 }
 
 #[tokio::test]
+// promise: once-3
 async fn input_that_ended_its_session_is_answered_as_it_was() {
     let server = Server::start();
     let shell = server.session().await;
@@ -345,6 +351,7 @@ async fn input_that_ended_its_session_is_answered_as_it_was() {
 }
 
 #[tokio::test]
+// promise: once-3
 async fn what_is_not_typed_again_leaves_the_session_as_it_was() {
     let server = Server::start();
     for channel in CHANNELS.iter().filter(|c| matches!(c.name, "inside sh" | "inside bash" | "python3" | "a program")) {
@@ -371,6 +378,7 @@ async fn what_is_not_typed_again_leaves_the_session_as_it_was() {
 }
 
 #[tokio::test]
+// promise: once-3
 async fn nobody_is_refused_for_the_own_command_asked_in_parallel() {
     let server = Server::start();
     let shell = server.session().await;
@@ -417,6 +425,7 @@ async fn story(server: &Server, shell: &Session) -> Vec<serde_json::Value> {
 }
 
 #[tokio::test]
+// promise: crash-2
 async fn the_next_server_and_the_records_tell_the_same_of_what_no_shell_reported() {
     let server = Server::start();
     for (shell, commands) in [

@@ -58,6 +58,7 @@ pub async fn runs_in(shell: &Session, enter: &str) {
 }
 
 #[tokio::test]
+// promise: inside-2
 async fn a_command_in_a_shell_inside_has_its_output_and_its_code_in_every_pair() {
     let server = Server::start();
     let every = |outer: Dialect| {
@@ -73,6 +74,7 @@ async fn a_command_in_a_shell_inside_has_its_output_and_its_code_in_every_pair()
 }
 
 #[tokio::test]
+// promise: inside-2
 async fn a_command_inside_is_a_command_while_the_one_that_started_its_shell_runs() {
     let server = Server::start();
     let shell = server.session().await;
@@ -106,6 +108,7 @@ pub async fn runs_beside(shell: &Session, enter: &str) -> [String; 3] {
 }
 
 #[tokio::test]
+// promise: inside-3
 async fn what_is_interrupted_inside_ends_and_no_code_is_made_up() {
     let server = Server::start();
     for enter in ["bash --norc", "zsh -f", "fish -N", "dash"] {
@@ -114,6 +117,7 @@ async fn what_is_interrupted_inside_ends_and_no_code_is_made_up() {
 }
 
 #[tokio::test]
+// promise: inside-3
 async fn silence_after_an_interrupt_inside_does_not_say_that_it_still_runs() {
     let server = Server::start();
     let shell = server.session().await;
@@ -154,6 +158,7 @@ pub async fn is_interrupted(shell: &Session, enter: &str) {
 }
 
 #[tokio::test]
+// promise: inside-4
 async fn where_no_shell_reads_it_is_said_that_it_is_not_known_whether_it_ran() {
     let server = Server::start();
     let shell = server.session().await;
@@ -197,6 +202,7 @@ async fn where_no_shell_reads_it_is_said_that_it_is_not_known_whether_it_ran() {
 }
 
 #[tokio::test]
+// promise: inside-4
 async fn a_line_as_long_as_may_be_arrives_where_lines_are_read() {
     let server = Server::start();
     let shell = Dialect::Dash.session(&server).await;
@@ -209,6 +215,7 @@ async fn a_line_as_long_as_may_be_arrives_where_lines_are_read() {
 }
 
 #[tokio::test]
+// promise: inside-3
 async fn a_session_that_ends_ends_the_command_inside_it() {
     let server = Server::start();
     let shell = server.session().await;
@@ -224,6 +231,7 @@ async fn a_session_that_ends_ends_the_command_inside_it() {
 }
 
 #[tokio::test]
+// promise: once-1
 async fn a_command_inside_that_a_dead_server_typed_is_not_typed_again() {
     let server = Server::start();
     let shell = server.session().await;
@@ -244,6 +252,7 @@ async fn a_command_inside_that_a_dead_server_typed_is_not_typed_again() {
 }
 
 #[tokio::test]
+// promise: shell-14
 async fn a_shell_that_exec_has_replaced_is_told_and_typed_at() {
     let server = Server::start();
     let replaced = |outer: Dialect| {
@@ -293,6 +302,7 @@ async fn a_shell_that_exec_has_replaced_is_told_and_typed_at() {
 }
 
 #[tokio::test]
+// promise: shell-14
 async fn a_shell_that_exec_has_replaced_by_its_like_is_told_by_a_server_that_saw_no_prompt_of_it() {
     let server = Server::start();
     let shell = Dialect::Zsh.session(&server).await;
@@ -304,6 +314,7 @@ async fn a_shell_that_exec_has_replaced_by_its_like_is_told_by_a_server_that_saw
 }
 
 #[tokio::test]
+// promise: inside-2, inside-4
 async fn nothing_is_typed_into_a_line_that_somebody_began() {
     let server = Server::start();
     let refused = async |shell: &Session, code| {
@@ -327,6 +338,7 @@ async fn nothing_is_typed_into_a_line_that_somebody_began() {
 }
 
 #[tokio::test]
+// promise: inside-2, inside-4
 async fn a_code_inside_is_right_whatever_splits_words_there() {
     let server = Server::start();
     let shell = server.session().await;
@@ -342,6 +354,7 @@ async fn a_code_inside_is_right_whatever_splits_words_there() {
 }
 
 #[tokio::test]
+// promise: inside-2, inside-4
 async fn after_an_interrupt_the_next_command_inside_runs() {
     let server = Server::start();
     let shell = server.session().await;

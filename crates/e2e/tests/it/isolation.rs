@@ -6,6 +6,7 @@ use e2e::{Server, count, seq};
 use crate::boundaries::join_all;
 
 #[tokio::test]
+// promise: wait-4
 async fn sessions_that_print_at_once_never_mix() {
     let server = Server::start();
     let lines = count(5_000, 50_000);
@@ -43,6 +44,7 @@ async fn two_sessions_have_nothing_in_common() {
 }
 
 #[tokio::test]
+// promise: access-11
 async fn a_program_cannot_take_its_own_session_over_and_the_next_server_still_can() {
     let server = Server::start();
     let shell = server.session().await;
@@ -61,6 +63,7 @@ async fn a_program_cannot_take_its_own_session_over_and_the_next_server_still_ca
 }
 
 #[tokio::test]
+// promise: crash-9
 async fn a_server_inside_a_session_serves_its_own_and_the_next_one_inside_finds_them() {
     let server = Server::start();
     let outer = server.session().await;

@@ -44,6 +44,7 @@ async fn slowest_of_another(shell: &Session) -> Duration {
 }
 
 #[tokio::test]
+// promise: limit-2
 async fn a_command_that_runs_too_long_is_ended_and_what_ran_before_it_is_not() {
     let server = Server::start();
     let shell = limited(&server, Limits { command_seconds: Some(0.5), ..Limits::default() }).await;
@@ -71,6 +72,7 @@ fn running(server: &Server, command_line: &str) -> usize {
 }
 
 #[tokio::test]
+// promise: limit-2
 async fn what_a_command_leaves_behind_and_will_not_go_is_killed_although_the_command_has_ended() {
     let server = Server::start();
     let shell = limited(&server, Limits { command_seconds: Some(0.4), ..Limits::default() }).await;
@@ -81,6 +83,7 @@ async fn what_a_command_leaves_behind_and_will_not_go_is_killed_although_the_com
 }
 
 #[tokio::test]
+// promise: limit-2
 async fn a_job_of_before_a_restart_is_not_taken_for_a_later_command_s() {
     let server = Server::start();
     let shell = limited(&server, Limits { command_seconds: Some(0.6), ..Limits::default() }).await;
@@ -98,6 +101,7 @@ async fn a_job_of_before_a_restart_is_not_taken_for_a_later_command_s() {
 }
 
 #[tokio::test]
+// promise: limit-2
 async fn what_the_kernel_did_while_no_server_ran_is_told_and_its_group_goes_too() {
     let server = Server::start();
     let shell = limited(&server, Limits { memory_mb: Some(64), ..Limits::default() }).await;
@@ -123,6 +127,7 @@ async fn what_the_kernel_did_while_no_server_ran_is_told_and_its_group_goes_too(
 }
 
 #[tokio::test]
+// promise: limit-2
 async fn a_command_that_prints_too_much_is_ended() {
     let server = Server::start();
     let shell = limited(&server, Limits { output_mb: Some(1.0), ..Limits::default() }).await;
@@ -138,6 +143,7 @@ async fn a_command_that_prints_too_much_is_ended() {
 }
 
 #[tokio::test]
+// promise: limit-4
 async fn output_comes_at_its_rate_and_whole() {
     let server = Server::start();
     let shell = limited(&server, Limits { output_mb_per_second: Some(1.0), ..Limits::default() }).await;
@@ -168,6 +174,7 @@ async fn output_comes_at_its_rate_and_whole() {
 }
 
 #[tokio::test]
+// promise: limit-4
 async fn ends_and_questions_do_not_wait_for_the_rate_of_the_output() {
     let server = Server::start();
     let shell = limited(&server, Limits { output_mb_per_second: Some(0.01), ..Limits::default() }).await;
@@ -192,6 +199,7 @@ async fn ends_and_questions_do_not_wait_for_the_rate_of_the_output() {
 }
 
 #[tokio::test]
+// promise: limit-4
 async fn a_flood_in_the_background_is_slowed_down_too_and_stands_in_no_way() {
     let server = Server::start();
     let shell = limited(&server, Limits { output_mb_per_second: Some(0.1), ..Limits::default() }).await;
@@ -211,6 +219,7 @@ async fn a_flood_in_the_background_is_slowed_down_too_and_stands_in_no_way() {
 }
 
 #[tokio::test]
+// promise: limit-2
 async fn a_burner_is_ended_in_the_foreground_and_in_the_background() {
     let server = Server::start();
     let shell = limited(&server, Limits { cpu_seconds: Some(0.3), ..Limits::default() }).await;
@@ -234,6 +243,7 @@ async fn a_burner_is_ended_in_the_foreground_and_in_the_background() {
 }
 
 #[tokio::test]
+// promise: limit-2
 async fn a_memory_hog_is_killed_and_its_shell_is_not() {
     let server = Server::start();
     let (shell, other) =
@@ -253,6 +263,7 @@ async fn a_memory_hog_is_killed_and_its_shell_is_not() {
 }
 
 #[tokio::test]
+// promise: limit-3
 async fn a_fork_bomb_stays_small_and_leaves_nothing() {
     let server = Server::start();
     let other = server.session().await;
@@ -278,6 +289,7 @@ async fn a_fork_bomb_stays_small_and_leaves_nothing() {
 }
 
 #[tokio::test]
+// promise: limit-1
 async fn open_files_are_limited_for_good() {
     let server = Server::start();
     let shell = limited(&server, Limits { open_files: Some(64), ..Limits::default() }).await;
@@ -287,6 +299,7 @@ async fn open_files_are_limited_for_good() {
 }
 
 #[tokio::test]
+// promise: limit-2
 async fn what_a_session_ran_into_is_known_to_the_next_server_and_still_kept() {
     let server = Server::start();
     let limits = Limits { command_seconds: Some(0.4), cpu_seconds: Some(1_000.0), ..Limits::default() };
@@ -309,6 +322,7 @@ async fn what_a_session_ran_into_is_known_to_the_next_server_and_still_kept() {
 }
 
 #[tokio::test]
+// promise: limit-3
 async fn a_group_goes_with_its_session() {
     let server = Server::start();
     let limits = Limits { memory_mb: Some(512), processes: Some(200), ..Limits::default() };
@@ -327,6 +341,7 @@ fn limited_request(limits: Limits) -> CreateRequest {
 }
 
 #[tokio::test]
+// promise: limit-1
 async fn a_limit_out_of_its_range_is_refused_by_name() {
     let server = Server::start();
     let refusal = async |limits: Limits| {
@@ -348,6 +363,7 @@ async fn a_limit_out_of_its_range_is_refused_by_name() {
 }
 
 #[tokio::test]
+// promise: limit-1
 async fn a_server_has_limits_for_whoever_asks_for_none() {
     let env = vec![("PTYD_LIMITS", "commandSeconds=0.3,openFiles=64".into()), ("PTYD_MAX_AGE", "3600".into())];
     let server = Server::start_as(Start { env, ..Start::default() });
@@ -369,6 +385,7 @@ async fn a_server_has_limits_for_whoever_asks_for_none() {
 }
 
 #[tokio::test]
+// promise: limit-5
 async fn no_session_is_started_beyond_what_the_operator_allows() {
     let env =
         vec![("PTYD_LIMITS_MAX", "commandSeconds=5,openFiles=64,maxAge=600".into()), ("PTYD_MAX_AGE", "60".into())];
@@ -394,6 +411,7 @@ async fn no_session_is_started_beyond_what_the_operator_allows() {
 }
 
 #[test]
+// promise: limit-1
 fn a_server_does_not_start_with_a_limit_that_it_cannot_keep() {
     use std::os::unix::fs::{PermissionsExt, chown};
     use std::os::unix::process::CommandExt;

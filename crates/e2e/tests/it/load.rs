@@ -7,6 +7,7 @@ fn load() -> Load {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+// promise: wait-4
 async fn every_command_of_many_sessions_at_once_is_answered_over_rest() {
     let server = Server::start();
     let loaded = load().over_rest(&server).await.expect("it listens");
@@ -15,6 +16,7 @@ async fn every_command_of_many_sessions_at_once_is_answered_over_rest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+// promise: wait-4
 async fn every_line_of_many_sessions_at_once_is_answered_over_the_socket() {
     let server = Server::start();
     let loaded = load().over_socket(&server).await;

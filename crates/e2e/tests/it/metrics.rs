@@ -36,6 +36,7 @@ async fn work(shell: &Session) {
 }
 
 #[tokio::test]
+// promise: rest-10
 async fn an_operator_sees_what_the_server_does_and_not_for_whom() {
     let server = Server::start();
     let (shell, other) = (server.session().await, server.session().await);
@@ -82,6 +83,7 @@ async fn an_operator_sees_what_the_server_does_and_not_for_whom() {
 }
 
 #[tokio::test]
+// promise: rest-10
 async fn a_slow_call_is_logged_with_its_requests_id_and_a_wait_is_none() {
     let env = vec![("PTYD_SLOW_CALL", "0".into())];
     let server = Server::start_as(Start { env, ..Start::default() });
@@ -100,6 +102,7 @@ async fn a_slow_call_is_logged_with_its_requests_id_and_a_wait_is_none() {
 }
 
 #[tokio::test]
+// promise: access-5
 async fn a_token_that_may_only_read_is_enough_to_scrape() {
     let server = Server::start();
     let shell = server.session().await;

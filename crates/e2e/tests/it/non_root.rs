@@ -62,6 +62,7 @@ async fn runs(server: &Server, line: &str) -> Pid {
 }
 
 #[tokio::test]
+// promise: shell-16
 async fn ends_questions_and_interrupts_are_told_in_every_shell() {
     let server = ordinary();
     let user = fs::metadata(server.home().state()).expect("it is there");
@@ -95,6 +96,7 @@ async fn ends_questions_and_interrupts_are_told_in_every_shell() {
 }
 
 #[tokio::test]
+// promise: shell-16
 async fn the_next_server_finds_what_runs_and_its_code_and_terminating_leaves_nothing() {
     let server = ordinary();
     let shells = join_all(ALL.map(async |dialect| dialect.session(&server).await)).await;
@@ -129,6 +131,7 @@ fn below(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
+// promise: access-2
 async fn what_is_secret_is_closed_to_others_also_in_a_folder_that_is_open() {
     let home = Home::make();
     fs::create_dir(home.state()).expect("a folder of our own");
@@ -162,6 +165,7 @@ fn said_to_another(server: &Server, args: &[&str]) -> (String, Option<i32>) {
 }
 
 #[tokio::test]
+// promise: access-2
 async fn another_user_is_kept_out_and_told_so() {
     if !is_root() {
         return e2e::not_run("only root can be another user");
@@ -221,6 +225,7 @@ async fn another_user_is_kept_out_and_told_so() {
 }
 
 #[tokio::test]
+// promise: shell-16
 async fn a_limit_is_kept_without_a_control_group_or_refused() {
     let server = ordinary();
     let limits = Limits { memory_mb: Some(64), open_files: Some(50), ..Limits::default() };
@@ -244,6 +249,7 @@ async fn a_limit_is_kept_without_a_control_group_or_refused() {
 }
 
 #[tokio::test]
+// promise: ask-4
 async fn the_password_that_su_asks_for_is_told_and_su_can_be_interrupted() {
     let server = ordinary();
     let shell = server.session().await;
@@ -260,6 +266,7 @@ async fn the_password_that_su_asks_for_is_told_and_su_can_be_interrupted() {
 }
 
 #[tokio::test]
+// promise: shell-3
 async fn a_shell_into_which_nobody_may_look_tells_its_ends_all_the_same() {
     if !is_root() {
         return e2e::not_run("only root can make a program that its user may not read");
@@ -311,6 +318,7 @@ fn becomes_root(server: &Server) -> Option<String> {
 }
 
 #[tokio::test]
+// promise: ask-4
 async fn what_a_program_of_root_s_wants_is_told_as_far_as_the_kernel_lets_it_be_seen() {
     let server = ordinary();
     let Some(up) = becomes_root(&server) else { return };
@@ -328,6 +336,7 @@ async fn what_a_program_of_root_s_wants_is_told_as_far_as_the_kernel_lets_it_be_
 }
 
 #[tokio::test]
+// promise: ask-4
 async fn a_program_of_root_s_is_interrupted_by_a_key_and_what_cannot_be_ended_is_said_to_be_left() {
     let server = ordinary();
     let Some(up) = becomes_root(&server) else { return };

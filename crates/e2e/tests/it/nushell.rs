@@ -42,6 +42,7 @@ fn the_script_is_whole_to_its_own_parser() {
 }
 
 #[tokio::test]
+// promise: shell-9
 async fn an_end_is_told_with_its_code_and_directory() {
     let Some(nu) = installed() else { return };
     let server = Server::start();
@@ -75,6 +76,7 @@ async fn an_end_is_told_with_its_code_and_directory() {
 }
 
 #[tokio::test]
+// promise: shell-9
 async fn a_text_of_any_shape_arrives_as_it_is_and_what_it_defines_stays() {
     let Some(nu) = installed() else { return };
     let server = Server::start();
@@ -106,6 +108,7 @@ async fn a_text_of_any_shape_arrives_as_it_is_and_what_it_defines_stays() {
 }
 
 #[tokio::test]
+// promise: shell-9
 async fn what_asks_is_told_and_an_interrupt_ends_what_runs() {
     let Some(nu) = installed() else { return };
     let server = Server::start();
@@ -132,6 +135,7 @@ async fn what_asks_is_told_and_an_interrupt_ends_what_runs() {
 }
 
 #[tokio::test]
+// promise: shell-9
 async fn what_a_person_types_is_no_command_and_disturbs_none() {
     let Some(nu) = installed() else { return };
     let server = Server::start();
@@ -155,6 +159,7 @@ async fn what_a_person_types_is_no_command_and_disturbs_none() {
 }
 
 #[tokio::test]
+// promise: shell-9
 async fn no_output_is_an_end_of_what_runs_in_it() {
     let Some(nu) = installed() else { return };
     let server = Server::start();
@@ -175,6 +180,7 @@ async fn no_output_is_an_end_of_what_runs_in_it() {
 }
 
 #[tokio::test]
+// promise: shell-9
 async fn after_another_configuration_ends_are_right_or_said_to_be_a_guess() {
     let Some(nu) = installed() else { return };
     let server = Server::start();

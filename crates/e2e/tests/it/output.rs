@@ -6,6 +6,7 @@ use api::{ErrorCode, ExecuteRequest, OutputQuery, SessionStatus};
 use e2e::{Server, count, eventually, footprint, seq};
 
 #[tokio::test]
+// promise: output-1
 async fn huge_output_is_exact_and_bounded_and_disturbs_nobody() {
     let server = Server::start();
     let (shell, other) = (server.session().await, server.session().await);
@@ -46,6 +47,7 @@ async fn huge_output_is_exact_and_bounded_and_disturbs_nobody() {
 }
 
 #[tokio::test]
+// promise: output-4
 async fn a_person_would_see_one_line_and_so_does_the_reader() {
     let server = Server::start();
     let shell = server.session().await;
@@ -71,6 +73,7 @@ const ASKER: &str = "import os, select, sys, termios, tty\nbefore = termios.tcge
                      came += os.read(0, 100)\ntermios.tcsetattr(0, termios.TCSANOW, before)\nprint(came)\n";
 
 #[tokio::test]
+// promise: output-5
 async fn a_query_to_the_terminal_is_answered_once() {
     let server = Server::start();
     let shell = server.session().await;
@@ -91,6 +94,7 @@ const ASKS_MUCH: &str = "import os, termios, tty\nbefore = termios.tcgetattr(0)\
                          came += os.read(0, 4096).count(b'R')\ntermios.tcsetattr(0, termios.TCSANOW, before)\nprint('all')\n";
 
 #[tokio::test]
+// promise: output-5
 async fn a_program_that_asks_the_terminal_over_and_over_does_not_fill_the_disk() {
     let server = Server::start();
     let shell = server.session().await;
@@ -126,6 +130,7 @@ async fn characters_survive_every_cut_and_other_bytes_are_shown_as_what_they_are
 }
 
 #[tokio::test]
+// promise: output-6
 async fn two_readers_at_any_speed_see_the_same_bytes() {
     let server = Server::start();
     let shell = server.session().await;
@@ -161,6 +166,7 @@ async fn two_readers_at_any_speed_see_the_same_bytes() {
 }
 
 #[tokio::test]
+// promise: output-7
 async fn output_is_there_after_the_end() {
     let server = Server::start();
     let shell = server.session().await;

@@ -8,6 +8,7 @@ fn query(kind: OutputKind) -> OutputQuery {
 }
 
 #[tokio::test]
+// promise: output-12
 async fn stretches_of_both_kinds_are_all_the_output_and_each_has_only_its_own() {
     let server = Server::start();
     let shell = server.session().await;
@@ -44,6 +45,7 @@ async fn stretches_of_both_kinds_are_all_the_output_and_each_has_only_its_own() 
 }
 
 #[tokio::test]
+// promise: output-12
 async fn a_long_poll_for_a_kind_waits_for_output_of_that_kind() {
     let server = Server::start();
     let shell = server.session().await;
@@ -63,6 +65,7 @@ async fn a_long_poll_for_a_kind_waits_for_output_of_that_kind() {
 }
 
 #[tokio::test]
+// promise: output-12
 async fn a_long_poll_for_a_command_gives_nothing_of_what_follows_it() {
     let server = Server::start();
     let shell = server.session().await;
@@ -83,6 +86,7 @@ async fn a_long_poll_for_a_command_gives_nothing_of_what_follows_it() {
 }
 
 #[tokio::test]
+// promise: output-12
 async fn filters_that_do_not_go_together_are_refused_by_field() {
     let server = Server::start();
     let shell = server.session().await;
@@ -106,6 +110,7 @@ async fn filters_that_do_not_go_together_are_refused_by_field() {
 }
 
 #[tokio::test]
+// promise: output-12
 async fn a_stream_of_events_keeps_to_its_kind() {
     let server = Server::start();
     let shell = server.session().await;

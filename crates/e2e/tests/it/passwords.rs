@@ -67,6 +67,7 @@ async fn asks_for_it(shell: &Session, what: &str) {
 }
 
 #[tokio::test]
+// promise: send-6
 async fn what_is_typed_without_echo_is_in_no_record_and_in_no_read() {
     let server = Server::start();
     for by_person in [true, false] {
@@ -114,6 +115,7 @@ fn secret(text: &str) -> InputRequest {
 }
 
 #[tokio::test]
+// promise: send-7
 async fn a_secret_is_refused_where_the_terminal_shows_what_is_typed() {
     let server = Server::start();
     for name in ["bash", "zsh", "fish", "dash", "mksh"] {
@@ -131,6 +133,7 @@ async fn a_secret_is_refused_where_the_terminal_shows_what_is_typed() {
 }
 
 #[tokio::test]
+// promise: send-7
 async fn a_secret_that_comes_before_the_echo_is_off_is_typed_unseen_or_refused() {
     let server = Server::start();
     join_all(["bash", "dash", "mksh", "zsh"].map(async |name| {

@@ -14,6 +14,7 @@ async fn session(server: &Server, shell: &str) -> Session {
 }
 
 #[tokio::test]
+// promise: shell-10
 async fn what_a_user_does_to_our_names_makes_no_code_false() {
     let server = Server::start();
     let disturbances = ["b", "f", "i", "k", "n", "o", "p", "q", "r", "t", "v", "w"]
@@ -50,6 +51,7 @@ async fn what_a_user_does_to_our_names_makes_no_code_false() {
 /// A server forgets the state of the foreground when it sends a signal, when it answers a query (busybox asks for the cursor
 /// with every prompt), and when it starts: the holder tells it again.
 #[tokio::test]
+// promise: shell-6
 async fn a_shell_whose_hooks_are_gone_takes_commands_after_its_server_forgot_the_foreground() {
     let server = Server::start();
     let one = async |(shell, is_new_server): (&str, bool)| {
@@ -80,6 +82,7 @@ async fn a_shell_whose_hooks_are_gone_takes_commands_after_its_server_forgot_the
 }
 
 #[tokio::test]
+// promise: end-7
 async fn the_last_word_of_a_text_may_be_an_alias_and_its_end_stays_what_it_is() {
     let server = Server::start();
     for shell in SHELLS {
@@ -104,6 +107,7 @@ async fn the_last_word_of_a_text_may_be_an_alias_and_its_end_stays_what_it_is() 
 }
 
 #[tokio::test]
+// promise: shell-11
 async fn no_child_is_given_our_names_whatever_is_exported() {
     let server = Server::start();
     for shell in SHELLS {
@@ -124,6 +128,7 @@ async fn no_child_is_given_our_names_whatever_is_exported() {
 }
 
 #[tokio::test]
+// promise: shell-12
 async fn a_prompt_that_was_set_by_hand_is_said_to_be_perhaps_the_reason_and_an_interrupt_helps() {
     let server = Server::start();
     for shell in SHELLS {
@@ -142,6 +147,7 @@ async fn a_prompt_that_was_set_by_hand_is_said_to_be_perhaps_the_reason_and_an_i
 }
 
 #[tokio::test]
+// promise: output-15
 async fn nobody_is_shown_what_prompts_say_nor_the_line_that_hands_a_command_over() {
     let server = Server::start();
     for (shell, cols) in [("dash", 80), ("busybox", 80), ("mksh", 100), ("mksh", 60), ("mksh", 40)] {

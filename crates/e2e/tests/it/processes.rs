@@ -21,6 +21,7 @@ async fn named(server: &Server, shell: &Session, name: &str, count: usize) -> Ve
 }
 
 #[tokio::test]
+// promise: limit-9
 async fn the_tree_of_a_session_is_told_with_parents_groups_and_states() {
     let server = Server::start();
     let shell = server.session().await;
@@ -44,6 +45,7 @@ async fn the_tree_of_a_session_is_told_with_parents_groups_and_states() {
 }
 
 #[tokio::test]
+// promise: limit-9
 async fn the_first_look_at_a_process_tells_what_it_has_used_since_it_started() {
     let server = Server::start();
     let shell = server.session().await;
@@ -59,6 +61,7 @@ async fn the_first_look_at_a_process_tells_what_it_has_used_since_it_started() {
 }
 
 #[tokio::test]
+// promise: limit-9
 async fn what_a_process_uses_is_told_and_so_is_what_has_ended() {
     let server = Server::start();
     let shell = server.session().await;
@@ -104,6 +107,7 @@ fn of_ended_children(pid: u32) -> Duration {
 }
 
 #[tokio::test]
+// promise: signal-4
 async fn every_signal_is_on_record_with_who_got_it_and_what_became_of_them() {
     let server = Server::start();
     let shell = server.session().await;
@@ -136,6 +140,7 @@ async fn every_signal_is_on_record_with_who_got_it_and_what_became_of_them() {
 }
 
 #[tokio::test]
+// promise: signal-4
 async fn a_signal_that_the_kernel_refuses_is_on_record_with_the_reason() {
     let server = Server::start();
     let shell = server.session().await;
@@ -164,6 +169,7 @@ async fn a_signal_that_the_kernel_refuses_is_on_record_with_the_reason() {
 }
 
 #[tokio::test]
+// promise: stop-3
 async fn the_steps_of_an_end_take_as_long_as_is_asked() {
     let server = Server::start();
     let shell = server.session().await;
@@ -179,6 +185,7 @@ async fn the_steps_of_an_end_take_as_long_as_is_asked() {
 }
 
 #[tokio::test]
+// promise: stop-3
 async fn a_session_does_what_it_has_under_a_name() {
     let server = Server::start();
     let action = |signal: Option<&str>, keys: Option<&[&str]>, command: Option<&str>| SessionAction {

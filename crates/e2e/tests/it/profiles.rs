@@ -63,6 +63,7 @@ login = true
 "#;
 
 #[tokio::test]
+// promise: profile-1
 async fn a_session_is_started_by_its_profile_and_what_the_request_says_goes_before_it() {
     let server = with_file(WEB);
     let home = server.home().path().display().to_string();
@@ -96,6 +97,7 @@ async fn a_session_is_started_by_its_profile_and_what_the_request_says_goes_befo
 }
 
 #[tokio::test]
+// promise: access-9
 async fn names_of_ours_are_refused_and_not_shown_and_no_secret_is() {
     let server =
         with_file("[profiles.ours]\nenv = { PTYD_X = \"1\" }\n[profiles.clean]\nrc = \"clean\"\nlogin = true\n");
@@ -117,6 +119,7 @@ async fn names_of_ours_are_refused_and_not_shown_and_no_secret_is() {
 }
 
 #[tokio::test]
+// promise: profile-2
 async fn the_profile_called_default_is_that_of_all_who_name_none_and_an_unknown_one_is_refused_with_those_there_are() {
     let server = with_file(WEB);
     let shell = server.session().await;
@@ -141,6 +144,7 @@ async fn the_profile_called_default_is_that_of_all_who_name_none_and_an_unknown_
 }
 
 #[tokio::test]
+// promise: profile-3
 async fn commands_at_the_start_that_fail_are_told_and_the_session_can_be_used() {
     let server = with_file("[profiles.bad]\nstartup = [\"first=1\", \"(exit 3)\", \"if\", \"last=1\"]\n");
     let (id, errors) = ptyd(&server, &["new", "--profile", "bad"]);
@@ -153,6 +157,7 @@ async fn commands_at_the_start_that_fail_are_told_and_the_session_can_be_used() 
 }
 
 #[tokio::test]
+// promise: shell-3
 async fn a_clean_shell_reads_none_of_the_users_start_up_files() {
     let server = with_file("[profiles.clean]\nrc = \"clean\"\n[profiles.login]\nrc = \"clean\"\nlogin = true\n");
     for file in [".bashrc", ".bash_profile", ".zshenv", ".zshrc", ".zprofile", ".profile"] {
@@ -185,6 +190,7 @@ async fn a_clean_shell_reads_none_of_the_users_start_up_files() {
 }
 
 #[tokio::test]
+// promise: shell-15
 async fn a_shell_is_another_users_where_root_serves_and_is_refused_where_not() {
     let is_root = rustix::process::geteuid().is_root();
     let user = if is_root { "nobody" } else { "root" };
@@ -246,6 +252,7 @@ async fn a_shell_is_another_users_where_root_serves_and_is_refused_where_not() {
 }
 
 #[tokio::test]
+// promise: shell-7
 async fn toolchains_are_found_on_the_sessions_own_path_and_told_when_it_changes() {
     let server = Server::start();
     let tools = server.home().file("tools");
@@ -265,6 +272,7 @@ async fn toolchains_are_found_on_the_sessions_own_path_and_told_when_it_changes(
 }
 
 #[test]
+// promise: profile-4
 fn settings_come_from_the_command_line_the_environment_or_the_file_and_it_is_shown_from_which() {
     let server =
         with_file("[server]\nsoft_timeout = 7\nsessions_max = 9\nlimits = { openFiles = 512 }\n[profiles.web]\n");

@@ -22,6 +22,7 @@ fn holding(folder: &Path, text: &str) -> Vec<String> {
 }
 
 #[tokio::test]
+// promise: send-6
 async fn a_typed_secret_is_nowhere() {
     let server = Server::start();
     let shell = server.session().await;
@@ -61,6 +62,7 @@ async fn nothing_but_a_persons_key_answers_a_question_for_a_key() {
 }
 
 #[tokio::test]
+// promise: screen-1, screen-3
 async fn an_editor_is_a_screen_that_keys_drive() {
     if e2e::lacks(&["vim"]) {
         return;
@@ -96,6 +98,7 @@ async fn an_editor_is_a_screen_that_keys_drive() {
 }
 
 #[tokio::test]
+// promise: output-5
 async fn answers_that_nobody_has_read_spoil_no_later_command() {
     let server = Server::start();
     let shell = server.session().await;
@@ -137,6 +140,7 @@ const MONITOR: &str = "import select, sys, termios, tty\ntty.setcbreak(0)\nprint
                        print('\\x1b[?1049l', end='')\n";
 
 #[tokio::test]
+// promise: screen-1, screen-3
 async fn a_screen_that_repaints_itself_answers_when_it_waits_for_a_key() {
     let server = Server::start();
     let shell = server.session().await;
@@ -155,6 +159,7 @@ const DEV_SERVER: &str = "import select, socket, sys\ns = socket.create_server((
                           while True:\n  r, _, _ = select.select([s, sys.stdin], [], [])\n  if sys.stdin in r and sys.stdin.readline().strip() == 'q': break\n";
 
 #[tokio::test]
+// promise: ask-3
 async fn a_server_that_also_reads_keys_runs_and_does_not_ask() {
     let server = Server::start();
     let shell = server.session().await;
@@ -168,6 +173,7 @@ async fn a_server_that_also_reads_keys_runs_and_does_not_ask() {
 }
 
 #[tokio::test]
+// promise: screen-4
 async fn a_paste_is_in_brackets_and_the_mouse_is_told_where_the_program_asked_for_them() {
     let server = Server::start();
     let shell = server.session().await;
@@ -199,6 +205,7 @@ async fn a_paste_is_in_brackets_and_the_mouse_is_told_where_the_program_asked_fo
 }
 
 #[tokio::test]
+// promise: screen-6
 async fn a_screen_says_what_is_chosen_and_which_rows_are_new_to_its_reader() {
     let server = Server::start();
     let shell = server.session().await;
@@ -214,6 +221,7 @@ async fn a_screen_says_what_is_chosen_and_which_rows_are_new_to_its_reader() {
 }
 
 #[tokio::test]
+// promise: output-2
 async fn a_first_look_at_a_long_output_keeps_nobody_waiting() {
     let server = Server::start();
     let shell = server.session().await;

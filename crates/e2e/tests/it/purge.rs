@@ -21,6 +21,7 @@ fn holding(folder: &Path, bytes: &str) -> Vec<String> {
 }
 
 #[tokio::test]
+// promise: stop-6
 async fn a_purged_session_leaves_no_byte_of_its_output_and_of_its_commands() {
     let server = Server::start();
     let (purged, kept) = (server.session().await, server.session().await);
@@ -62,6 +63,7 @@ async fn a_purged_session_leaves_no_byte_of_its_output_and_of_its_commands() {
 }
 
 #[tokio::test]
+// promise: stop-6
 async fn a_living_session_is_only_purged_by_force() {
     let server = Server::start();
     let shell = server.session_with(CreateRequest { name: Some("lives".to_owned()), ..Default::default() }).await;

@@ -73,6 +73,7 @@ fn trimmed(mut rows: Vec<String>) -> Vec<String> {
 }
 
 #[tokio::test]
+// promise: output-14
 async fn a_recording_holds_every_byte_and_plays_to_the_same_screen() {
     let server = Server::start();
     let shell = server.session().await;
@@ -128,6 +129,7 @@ async fn a_recording_holds_every_byte_and_plays_to_the_same_screen() {
 }
 
 #[tokio::test]
+// promise: output-14
 async fn output_has_the_time_at_which_it_came() {
     let server = Server::start();
     let shell = server.session().await;

@@ -69,6 +69,7 @@ const COMMAND: [Field; 14] = [
 ];
 
 #[test]
+// promise: rest-1
 fn every_endpoint_of_the_requirement_answers_with_its_data_model() {
     let server = Server::start();
     let http = &mut server.connect();
@@ -154,6 +155,7 @@ fn every_endpoint_of_the_requirement_answers_with_its_data_model() {
 }
 
 #[test]
+// promise: access-1, access-3
 fn over_loopback_a_token_a_loopback_host_and_no_foreign_origin_are_needed() {
     let server = Server::start();
     let token = format!("Bearer {}", server.token());
@@ -187,6 +189,7 @@ fn over_loopback_a_token_a_loopback_host_and_no_foreign_origin_are_needed() {
 }
 
 #[test]
+// promise: rest-3
 fn a_refusal_is_a_problem_document_that_names_the_code_and_the_field() {
     let server = Server::start();
     let http = &mut server.connect();
@@ -244,6 +247,7 @@ fn a_refusal_is_a_problem_document_that_names_the_code_and_the_field() {
 }
 
 #[test]
+// promise: once-1, once-2
 fn the_same_idempotency_key_runs_once_and_never_another_command() {
     let server = Server::start();
     let http = &mut server.connect();
@@ -279,6 +283,7 @@ fn the_same_idempotency_key_runs_once_and_never_another_command() {
 }
 
 #[test]
+// promise: once-2
 fn a_key_that_started_a_session_is_refused_for_a_command_and_for_input() {
     let server = Server::start();
     let http = &mut server.connect();
@@ -292,6 +297,7 @@ fn a_key_that_started_a_session_is_refused_for_a_command_and_for_input() {
 }
 
 #[test]
+// promise: once-1, once-2
 fn a_create_with_the_same_key_finds_its_session_after_its_end_and_in_the_next_server() {
     let server = Server::start();
     let create = |key: &str, body: Value| {
@@ -361,6 +367,7 @@ fn is_full_at_16_mib(server: &Server) {
 }
 
 #[test]
+// promise: rest-4
 fn the_operations_of_a_batch_are_done_in_order_each_with_its_own_status() {
     let server = Server::start();
     let http = &mut server.connect();

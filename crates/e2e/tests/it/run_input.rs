@@ -27,6 +27,7 @@ fn every_byte(times: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
+// promise: cli-1
 async fn what_comes_through_a_pipe_is_the_programs_input_and_ends() {
     let server = Server::start();
     let gives = |command: &str, input: &[u8]| {
@@ -58,6 +59,7 @@ async fn what_comes_through_a_pipe_is_the_programs_input_and_ends() {
 }
 
 #[tokio::test]
+// promise: cli-1
 async fn a_program_that_does_not_read_its_input_ends_all_the_same() {
     let server = Server::start();
     let (out, err, code) = feeds(&mut server.ptyd(&["run", "echo done; (exit 3)"]), &vec![b'x'; 10 << 20]);
@@ -76,6 +78,7 @@ async fn a_program_that_does_not_read_its_input_ends_all_the_same() {
 }
 
 #[tokio::test]
+// promise: cli-1
 async fn every_shell_that_can_gives_its_commands_the_input() {
     let server = Server::start();
     for shell in ["bash", "zsh", "fish", "dash", "mksh", "sh"] {
@@ -92,6 +95,7 @@ async fn every_shell_that_can_gives_its_commands_the_input() {
 }
 
 #[tokio::test]
+// promise: cli-4
 async fn without_an_input_it_is_said_once_that_the_program_wants_one() {
     let server = Server::start();
     for (asks, answer, way) in [
@@ -129,6 +133,7 @@ fn modes(person: &Person) -> String {
 }
 
 #[tokio::test]
+// promise: cli-3
 async fn a_person_types_at_the_program_and_has_the_terminal_back() {
     let server = Server::start();
     let mut witness = Person::starts(&server.ptyd(&["ls"]), 80, 24);
@@ -161,6 +166,7 @@ async fn a_person_types_at_the_program_and_has_the_terminal_back() {
 }
 
 #[tokio::test]
+// promise: cli-3
 async fn a_full_screen_program_can_be_used_and_undoes_what_it_did_even_if_it_is_left() {
     let server = Server::start();
     std::fs::write(server.home().file("text"), "first line\nsecond line\n").expect("ours");

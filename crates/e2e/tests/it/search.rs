@@ -18,6 +18,7 @@ async fn stands_there(shell: &Session, found: &Match) {
 }
 
 #[tokio::test]
+// promise: output-13
 async fn a_search_gives_lines_with_their_place_and_their_command() {
     let server = Server::start();
     let shell = server.session().await;
@@ -65,6 +66,7 @@ async fn a_search_gives_lines_with_their_place_and_their_command() {
 }
 
 #[tokio::test]
+// promise: output-13
 async fn a_long_search_finds_every_line_in_time_and_in_bounded_memory() {
     let server = Server::start();
     let shell = server.session().await;

@@ -54,6 +54,7 @@ impl Follower {
 }
 
 #[tokio::test]
+// promise: rest-8
 async fn what_happens_in_all_sessions_is_told_in_order_to_those_who_may_see_it() {
     let server = Server::start();
     let reader = TokenRequest { name: "ann".to_owned(), scope: TokenScope::Write, expires_in: None };
@@ -89,6 +90,7 @@ async fn what_happens_in_all_sessions_is_told_in_order_to_those_who_may_see_it()
 }
 
 #[tokio::test]
+// promise: crash-3, rest-8
 async fn a_follower_of_all_sessions_goes_on_where_it_broke_off_and_is_told_of_a_gap() {
     let server = Server::start();
     let token = server.token();

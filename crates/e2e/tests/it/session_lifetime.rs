@@ -25,6 +25,7 @@ fn reason(session: &TerminalSession) -> &str {
 }
 
 #[tokio::test]
+// promise: stop-4
 async fn a_session_ends_when_it_is_inactive_but_not_while_a_command_runs() {
     let server = Server::start();
     let shell = server.session_with(living(Some(1.0), None)).await;
@@ -45,6 +46,7 @@ async fn a_session_ends_when_it_is_inactive_but_not_while_a_command_runs() {
 }
 
 #[tokio::test]
+// promise: stop-4
 async fn input_and_output_keep_a_session_alive() {
     let server = Server::start();
     let shell = server.session_with(living(Some(1.5), None)).await;
@@ -57,6 +59,7 @@ async fn input_and_output_keep_a_session_alive() {
 }
 
 #[tokio::test]
+// promise: stop-4
 async fn a_session_ends_at_its_age_whatever_runs_also_under_the_next_server() {
     let server = started_with(&[("PTYD_MAX_AGE", "3")]);
     let shell = server.session().await;
@@ -78,6 +81,7 @@ async fn a_session_ends_at_its_age_whatever_runs_also_under_the_next_server() {
 }
 
 #[tokio::test]
+// promise: stop-4
 async fn an_adopted_session_is_as_inactive_as_it_was() {
     let server = Server::start();
     let shell = server.session_with(living(Some(2.0), None)).await;
@@ -91,6 +95,7 @@ async fn an_adopted_session_is_as_inactive_as_it_was() {
 }
 
 #[tokio::test]
+// promise: stop-5
 async fn ended_sessions_are_kept_within_the_room_and_the_oldest_go_first() {
     // Each has a page of the journal and one of the events, and more.
     let server = started_with(&[("PTYD_RETENTION_BYTES", "4000000")]);
@@ -115,6 +120,7 @@ async fn ended_sessions_are_kept_within_the_room_and_the_oldest_go_first() {
 }
 
 #[tokio::test]
+// promise: limit-5
 async fn no_more_sessions_live_than_are_allowed_however_many_are_started_at_once() {
     let server = started_with(&[("PTYD_SESSIONS_MAX", "4"), ("PTYD_SESSIONS_PER_OWNER_MAX", "3")]);
     let of = |owner: &str| CreateRequest { owner: Some(owner.to_owned()), ..CreateRequest::default() };

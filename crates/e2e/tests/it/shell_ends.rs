@@ -26,6 +26,7 @@ async fn a_question_is_not_an_end() {
 }
 
 #[tokio::test]
+// promise: shell-1
 async fn an_exit_code_is_the_commands_own() {
     each("2 exit codes", async |t| {
         for (command, code, signal) in [
@@ -78,6 +79,7 @@ async fn a_directory_is_told_byte_for_byte() {
 }
 
 #[tokio::test]
+// promise: end-2, end-5
 async fn no_output_is_an_end() {
     each("3 no output is an end", async |t| {
         let three = t.dialect.code(3);
@@ -104,6 +106,7 @@ const TALKER: &str =
     "import os\nfor fd in range(3, 1024):\n  try: os.write(fd, b'D;x;99;1;0;0;;/forged\\0')\n  except OSError: pass\n";
 
 #[tokio::test]
+// promise: end-2, end-5
 async fn no_other_process_reports_an_end() {
     each("3 no other process reports an end", async |t| {
         std::fs::write(t.folder.join("talker.py"), TALKER).expect("written");
@@ -133,6 +136,7 @@ async fn dies(t: &Trial<'_>, command: &str, code: Option<i32>, signal: Option<&s
 }
 
 #[tokio::test]
+// promise: end-2, end-5
 async fn the_death_of_a_shell_is_told() {
     each("4 the shell's death is told", async |t| {
         dies(t, "exit 3", Some(3), None).await;
@@ -210,6 +214,7 @@ async fn an_interrupt_ends_what_runs_and_not_the_shell() {
 }
 
 #[tokio::test]
+// promise: signal-3
 async fn a_stopped_program_is_told_and_can_be_resumed() {
     each("6 stopped jobs", async |t| {
         let line = format!("sleep 6{}", t.dialect as u8);
@@ -233,6 +238,7 @@ async fn a_stopped_program_is_told_and_can_be_resumed() {
 }
 
 #[tokio::test]
+// promise: shell-3
 async fn the_other_shells_of_dashs_kind_attest_as_it_does() {
     let server = e2e::Server::start();
     for name in ["busybox", "mksh"] {
@@ -259,6 +265,7 @@ async fn the_other_shells_of_dashs_kind_attest_as_it_does() {
 }
 
 #[tokio::test]
+// promise: shell-8
 async fn an_end_that_only_the_prompt_tells_is_said_to_be_that() {
     let server = e2e::Server::start();
     let shell = Dialect::Dash.session(&server).await;

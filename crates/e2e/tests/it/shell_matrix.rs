@@ -185,6 +185,7 @@ fn page() -> Vec<(String, Vec<String>)> {
 }
 
 #[test]
+// promise: shell-1
 fn the_page_names_exactly_what_the_tests_leave_out_and_why() {
     let expected: Vec<_> = CASES
         .iter()

@@ -111,6 +111,7 @@ fn the_same_seed_gives_the_same_texts() {
 }
 
 #[tokio::test]
+// promise: shell-2
 async fn mixed_commands_each_give_their_own_output_and_code_and_none_is_missed() {
     let server = Server::start();
     let commands = count(120, 10_000);

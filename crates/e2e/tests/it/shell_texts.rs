@@ -8,6 +8,7 @@ use e2e::{count, eventually};
 use crate::shell_matrix::{Dialect, Trial, each};
 
 #[tokio::test]
+// promise: send-1
 async fn every_byte_of_a_text_arrives() {
     each("7 texts arrive", async |t| {
         let line = "0123456789abcde\n";
@@ -51,6 +52,7 @@ async fn is_refused(t: &Trial<'_>, unfinished: &str) {
 }
 
 #[tokio::test]
+// promise: shell-1
 async fn a_text_of_any_shape_ends_and_leaves_a_usable_shell() {
     each("8 shapes of texts", async |t| {
         let done = |output: &str| (CommandStatus::Completed, Some(0), output.to_owned());
@@ -127,6 +129,7 @@ async fn lines_go_to_a_program_and_names_of_keys_are_commands() {
 }
 
 #[tokio::test]
+// promise: send-5, send-6
 async fn a_typed_secret_is_in_no_output_and_no_record() {
     each("14 typed secrets", async |t| {
         let secret = format!("hunter2-{}", t.dialect.name());
@@ -161,6 +164,7 @@ const ASKER: &str = "import os, select, termios, tty\nold = termios.tcgetattr(0)
                      termios.tcsetattr(0, termios.TCSANOW, old)\nprint(came.count(b'R'), len(came) < 12)\n";
 
 #[tokio::test]
+// promise: shell-11
 async fn noise_is_what_a_person_would_see() {
     each("16 noise", async |t| {
         for (command, seen) in [
@@ -300,6 +304,7 @@ async fn what_a_person_types_disturbs_no_command() {
 }
 
 #[tokio::test]
+// promise: send-5, send-6
 async fn a_command_is_never_typed_into_a_program_that_somebody_typed_ahead() {
     each("20 what a person types", async |t| {
         for round in 0..count(3, 50) {
@@ -322,6 +327,7 @@ async fn a_command_is_never_typed_into_a_program_that_somebody_typed_ahead() {
 }
 
 #[tokio::test]
+// promise: end-7, end-8
 async fn a_text_that_dash_was_kept_from_running_is_no_success() {
     let server = e2e::Server::start();
     for before in ["set -n", "command() { echo mine; }"] {
@@ -337,6 +343,7 @@ async fn a_text_that_dash_was_kept_from_running_is_no_success() {
 }
 
 #[tokio::test]
+// promise: end-7, end-8
 async fn a_path_that_no_datagram_holds_costs_no_end() {
     each("2 exit codes", async |t| {
         if t.dialect.is_fish() {

@@ -41,6 +41,7 @@ pub async fn is_a_program(shell: &Session, enter: &str) {
 }
 
 #[tokio::test]
+// promise: inside-1
 async fn a_shell_in_a_shell_is_a_program_in_every_pair() {
     let server = Server::start();
     let inside = |outer: Dialect| {
@@ -63,6 +64,7 @@ fn works(program: &str, args: &[&str]) -> bool {
 }
 
 #[tokio::test]
+// promise: inside-1, inside-2
 async fn another_users_shell_is_a_program() {
     let server = Server::start();
     let shell = server.session().await;
@@ -153,6 +155,7 @@ impl Sshd {
 }
 
 #[tokio::test]
+// promise: inside-1
 async fn a_shell_over_ssh_is_a_program() {
     if Sshd::is_missing() {
         return;
@@ -163,6 +166,7 @@ async fn a_shell_over_ssh_is_a_program() {
 }
 
 #[tokio::test]
+// promise: inside-2
 async fn commands_run_in_a_shell_over_ssh_until_the_connection_breaks() {
     if Sshd::is_missing() {
         return;
@@ -196,6 +200,7 @@ fn ask(command: &str) -> api::ExecuteRequest {
 }
 
 #[tokio::test]
+// promise: inside-1
 async fn a_terminal_in_the_terminal_is_a_screen() {
     if e2e::lacks(&["tmux"]) {
         return;
@@ -229,6 +234,7 @@ async fn tells_the_python(shell: &Session, [enter, leave]: [&str; 2], folder: &P
 }
 
 #[tokio::test]
+// promise: shell-7
 async fn an_environment_of_pythons_is_told_when_it_is_entered_and_left() {
     let server = Server::start();
     let folder = server.home().file("venv");
@@ -242,6 +248,7 @@ async fn an_environment_of_pythons_is_told_when_it_is_entered_and_left() {
 }
 
 #[tokio::test]
+// promise: shell-7
 async fn an_environment_of_condas_is_told_when_it_is_entered_and_left() {
     let server = Server::start();
     let folder = server.home().file("conda env");
@@ -279,6 +286,7 @@ async fn an_environment_of_condas_is_told_when_it_is_entered_and_left() {
 }
 
 #[tokio::test]
+// promise: inside-1, inside-2
 async fn a_shell_of_nixs_is_a_program_in_which_commands_run() {
     if !works("nix-shell", &["--version"]) {
         return e2e::not_run("there is no nix-shell on PATH");
@@ -300,6 +308,7 @@ async fn a_shell_of_nixs_is_a_program_in_which_commands_run() {
 }
 
 #[tokio::test]
+// promise: shell-5
 async fn what_is_no_shell_of_ours_ends_its_lines_by_the_kernels_word() {
     if e2e::lacks(&["sqlite3"]) {
         return;
@@ -324,6 +333,7 @@ async fn what_is_no_shell_of_ours_ends_its_lines_by_the_kernels_word() {
 }
 
 #[tokio::test]
+// promise: shell-4
 async fn a_shell_that_is_not_there_is_refused_with_what_to_do() {
     let server = Server::start();
     let wish = api::CreateRequest { shell: Some("no-such-shell".to_owned()), ..Default::default() };
@@ -334,6 +344,7 @@ async fn a_shell_that_is_not_there_is_refused_with_what_to_do() {
 }
 
 #[tokio::test]
+// promise: shell-3
 async fn a_login_shell_of_every_kind_reads_its_profile_and_attests() {
     each("2 exit codes", async |t| {
         let home = t.server.home();

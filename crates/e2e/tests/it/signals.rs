@@ -11,6 +11,7 @@ fn running(server: &Server, command_line: &str) -> usize {
 }
 
 #[tokio::test]
+// promise: signal-1
 async fn an_interrupt_ends_a_whole_pipeline_and_not_the_shell() {
     let server = Server::start();
     let shell = server.session().await;
@@ -35,6 +36,7 @@ async fn a_program_that_traps_the_interrupt_sees_it_and_goes_on() {
 }
 
 #[tokio::test]
+// promise: stop-1
 async fn a_session_that_ignores_its_end_is_ended_all_the_same() {
     let server = Server::start();
     let shell = server.session().await;
@@ -49,6 +51,7 @@ async fn a_session_that_ignores_its_end_is_ended_all_the_same() {
 }
 
 #[tokio::test]
+// promise: signal-3
 async fn a_stopped_program_is_told_and_can_be_resumed() {
     let server = Server::start();
     let shell = server.session().await;
@@ -72,6 +75,7 @@ async fn signal_to(server: &Server, shell: &e2e::Session, signo: u32, pid: u32) 
 }
 
 #[tokio::test]
+// promise: signal-3
 async fn a_shell_that_stops_itself_is_told_as_stopped_and_goes_on() {
     let server = Server::start();
     let shell = server.session().await;
@@ -90,6 +94,7 @@ async fn a_shell_that_stops_itself_is_told_as_stopped_and_goes_on() {
 }
 
 #[tokio::test]
+// promise: signal-3
 async fn a_program_that_waits_for_a_stopped_one_is_told_as_stopped_until_it_goes_on() {
     let server = Server::start();
     let shell = server.session().await;
@@ -113,6 +118,7 @@ async fn a_program_that_waits_for_a_stopped_one_is_told_as_stopped_until_it_goes
 }
 
 #[tokio::test]
+// promise: signal-4
 async fn a_signal_can_be_for_one_process_or_for_all() {
     let server = Server::start();
     let shell = server.session().await;
@@ -145,6 +151,7 @@ async fn a_signal_can_be_for_one_process_or_for_all() {
 }
 
 #[tokio::test]
+// promise: signal-1
 async fn a_flood_is_interrupted_at_once() {
     let server = Server::start();
     let shell = server.session().await;

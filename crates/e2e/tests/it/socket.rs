@@ -43,6 +43,7 @@ async fn read_to(socket: &mut Socket, mut at: u64, end: u64) -> Vec<u8> {
 }
 
 #[tokio::test]
+// promise: view-1
 async fn every_byte_comes_once_over_any_number_of_disconnects() {
     let mut random = Random::seeded();
     let server = Server::start();
@@ -83,6 +84,7 @@ async fn every_byte_comes_once_over_any_number_of_disconnects() {
 }
 
 #[tokio::test]
+// promise: view-3
 async fn a_stalled_viewer_costs_little_slows_nobody_and_is_shown_the_present() {
     const STALLED: usize = 16;
     let server = Server::start();
@@ -125,6 +127,7 @@ async fn a_stalled_viewer_costs_little_slows_nobody_and_is_shown_the_present() {
 }
 
 #[tokio::test]
+// promise: view-2
 async fn a_snapshot_is_the_screen_and_what_follows_begins_where_it_ends() {
     let server = Server::start();
     let shell = server.session().await;
@@ -153,6 +156,7 @@ async fn a_snapshot_is_the_screen_and_what_follows_begins_where_it_ends() {
 }
 
 #[tokio::test]
+// promise: once-1
 async fn several_viewers_see_the_same_and_each_input_is_typed_once() {
     let server = Server::start();
     let shell = server.session().await;
@@ -187,6 +191,7 @@ async fn snapshot(viewer: &mut Socket) -> String {
 }
 
 #[tokio::test]
+// promise: output-15
 async fn whoever_looks_sees_the_commands_and_not_how_they_were_handed_over() {
     let server = Server::start();
     for cols in [120, 50] {
@@ -207,6 +212,7 @@ async fn whoever_looks_sees_the_commands_and_not_how_they_were_handed_over() {
 }
 
 #[tokio::test]
+// promise: output-15
 async fn what_a_job_prints_while_commands_are_handed_over_is_all_shown() {
     let server = Server::start();
     let shell = server.session().await;
@@ -225,6 +231,7 @@ async fn what_a_job_prints_while_commands_are_handed_over_is_all_shown() {
 }
 
 #[tokio::test]
+// promise: view-2
 async fn events_tell_what_happens_in_the_order_of_the_output() {
     let server = Server::start();
     let shell = server.session().await;
@@ -263,6 +270,7 @@ async fn events_tell_what_happens_in_the_order_of_the_output() {
 }
 
 #[tokio::test]
+// promise: once-1, crash-3
 async fn a_viewer_of_a_stopping_server_is_told_to_come_again_and_goes_on_with_the_next() {
     let server = Server::start();
     let shell = server.session().await;
@@ -303,6 +311,7 @@ async fn a_viewer_of_a_stopping_server_is_told_to_come_again_and_goes_on_with_th
 }
 
 #[tokio::test]
+// promise: view-5
 async fn a_raw_socket_is_a_terminal_both_ways() {
     let server = Server::start();
     let shell = server.session().await;
@@ -325,6 +334,7 @@ async fn a_raw_socket_is_a_terminal_both_ways() {
 }
 
 #[tokio::test]
+// promise: view-4
 async fn bad_frames_close_with_a_reason_and_nothing_is_lost() {
     let server = Server::start();
     let shell = server.session().await;
@@ -355,6 +365,7 @@ async fn bad_frames_close_with_a_reason_and_nothing_is_lost() {
 }
 
 #[tokio::test]
+// promise: access-7
 async fn a_socket_is_entered_by_token_or_by_a_ticket_that_is_good_once() {
     let server = Server::start();
     let (shell, other) = (server.session().await, server.session().await);

@@ -13,6 +13,7 @@ fn refusal(server: &Server) -> String {
 }
 
 #[test]
+// promise: access-2
 fn a_state_directory_that_others_can_write_is_refused_with_what_to_do() {
     let server = Server::start_in(Home::make(), e2e::Start::default());
     let state = server.home().state();

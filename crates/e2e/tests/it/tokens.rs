@@ -22,6 +22,7 @@ fn for_owner(owner: &str) -> CreateRequest {
 }
 
 #[tokio::test]
+// promise: access-4
 async fn a_token_sees_and_uses_the_sessions_of_its_name_and_no_others() {
     let server = Server::start();
     let mut clients = Vec::new();
@@ -60,6 +61,7 @@ async fn a_token_sees_and_uses_the_sessions_of_its_name_and_no_others() {
 }
 
 #[tokio::test]
+// promise: access-6
 async fn a_revoked_token_ends_at_once_what_is_open_on_it_and_its_sessions_live_on() {
     let server = Server::start();
     let text = token(&server, "agent", TokenScope::Write).await;
@@ -109,6 +111,7 @@ async fn a_revoked_token_ends_at_once_what_is_open_on_it_and_its_sessions_live_o
 }
 
 #[tokio::test]
+// promise: access-5
 async fn a_token_is_good_at_the_next_server_too_and_a_viewer_with_a_read_token_only_looks() {
     let server = Server::start();
     let reads = token(&server, "reader", TokenScope::Read).await;
@@ -130,6 +133,7 @@ async fn a_token_is_good_at_the_next_server_too_and_a_viewer_with_a_read_token_o
 }
 
 #[tokio::test]
+// promise: access-3
 async fn tokens_are_made_listed_and_revoked_on_the_command_line() {
     let server = Server::start();
     let ptyd = |args: &[&str]| {
@@ -151,6 +155,7 @@ async fn tokens_are_made_listed_and_revoked_on_the_command_line() {
 }
 
 #[tokio::test]
+// promise: access-8
 async fn whoever_asks_too_often_is_told_when_to_ask_again_and_keeps_nobody_else_out() {
     let env = vec![("PTYD_REQUESTS_PER_SECOND", "2".into()), ("PTYD_FAILURES_PER_SECOND", "1".into())];
     let server = Server::start_as(e2e::Start { env, ..e2e::Start::default() });

@@ -15,6 +15,7 @@ async fn becomes(t: &Trial<'_>, what: Foreground) {
 }
 
 #[tokio::test]
+// promise: shell-13
 async fn what_a_person_typed_is_told_as_what_runs_and_refuses_commands() {
     each("20 what a person types", async |t| {
         let quiet = r"sh -c 'stty -echo; read x; stty echo'";
@@ -39,6 +40,7 @@ async fn what_a_person_typed_is_told_as_what_runs_and_refuses_commands() {
 }
 
 #[tokio::test]
+// promise: shell-13
 async fn what_a_person_typed_and_stopped_is_told_as_stopped() {
     each("20 what a person types", async |t| {
         t.shell.sends(b"sh -c 'read x'\r").await;
@@ -56,6 +58,7 @@ async fn what_a_person_typed_and_stopped_is_told_as_stopped() {
 }
 
 #[tokio::test]
+// promise: shell-13
 async fn what_a_person_typed_is_waited_for_and_so_is_what_was_typed_ahead() {
     each("20 what a person types", async |t| {
         t.shell.sends(b"sleep 0.3\r").await;
@@ -75,6 +78,7 @@ async fn what_a_person_typed_is_waited_for_and_so_is_what_was_typed_ahead() {
 }
 
 #[tokio::test]
+// promise: signal-2
 async fn an_interrupt_throws_away_what_was_typed_and_not_read() {
     each("6 interrupts", async |t| {
         let sleeper = t.shell.begin("sleep 600").await;
@@ -105,6 +109,7 @@ async fn an_interrupt_throws_away_what_was_typed_and_not_read() {
 }
 
 #[tokio::test]
+// promise: end-10
 async fn what_ends_its_session_was_typed_and_sent_all_the_same() {
     let server = Server::start();
     for _ in 0..count(20, 200) {
@@ -119,6 +124,7 @@ async fn what_ends_its_session_was_typed_and_sent_all_the_same() {
 }
 
 #[tokio::test]
+// promise: shell-6
 async fn a_program_without_hooks_is_never_sent_a_key_of_ours() {
     let server = Server::start();
     let request = CreateRequest { shell: Some("sqlite3".to_owned()), ..CreateRequest::default() };

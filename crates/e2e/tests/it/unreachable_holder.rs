@@ -34,6 +34,7 @@ async fn is_reachable(shell: &Session) {
 }
 
 #[tokio::test]
+// promise: crash-5
 async fn whoever_asks_a_holder_that_does_not_answer_is_told_in_time_and_others_notice_nothing() {
     const UNREACHABLE: Option<ErrorCode> = Some(ErrorCode::SessionUnreachable);
     let server = Server::start();
@@ -81,6 +82,7 @@ async fn whoever_asks_a_holder_that_does_not_answer_is_told_in_time_and_others_n
 }
 
 #[tokio::test]
+// promise: crash-5
 async fn a_session_whose_holder_does_not_answer_is_ended_by_force_with_everything_in_it() {
     let server = Server::start();
     let (by_rest, by_command, after_restart) = (server.session().await, server.session().await, server.session().await);
@@ -117,6 +119,7 @@ async fn a_session_whose_holder_does_not_answer_is_ended_by_force_with_everythin
 }
 
 #[tokio::test]
+// promise: crash-5
 async fn the_next_server_serves_the_others_at_once_and_takes_the_stopped_one_on_when_it_goes_on() {
     let server = Server::start();
     let (shell, other) = (server.session().await, server.session().await);
@@ -143,6 +146,7 @@ async fn the_next_server_serves_the_others_at_once_and_takes_the_stopped_one_on_
 }
 
 #[tokio::test]
+// promise: crash-5
 async fn a_session_whose_socket_is_gone_lives_on_is_told_and_can_be_ended_by_force() {
     let server = Server::start();
     let shell = server.session().await;
@@ -171,6 +175,7 @@ fn damage(server: &Server, shell: &Session, file: &str) {
 }
 
 #[tokio::test]
+// promise: damage-3
 async fn a_live_session_with_damaged_files_is_listed_says_so_and_can_be_ended() {
     let server = Server::start();
     for force in [false, true] {
@@ -222,6 +227,7 @@ fn stalling(point: &str) -> (Server, std::path::PathBuf) {
 }
 
 #[tokio::test]
+// promise: disk-3
 async fn one_creation_that_waits_for_the_disk_keeps_nobody_else_waiting() {
     let (server, file) = stalling("create");
     let shell = server.session().await;
@@ -250,6 +256,7 @@ async fn one_creation_that_waits_for_the_disk_keeps_nobody_else_waiting() {
 }
 
 #[tokio::test]
+// promise: disk-3
 async fn a_disk_that_does_not_give_the_store_holds_up_no_list_for_ever_and_not_that_of_the_living() {
     let (server, file) = stalling("store");
     let (live, old) = (server.session().await, server.session().await);
@@ -283,6 +290,7 @@ async fn a_disk_that_does_not_give_the_store_holds_up_no_list_for_ever_and_not_t
 }
 
 #[tokio::test]
+// promise: crash-9
 async fn a_server_inside_a_session_says_that_it_cannot_take_that_session_on() {
     let server = Server::start();
     let (around, other) = (server.session().await, server.session().await);
@@ -325,6 +333,7 @@ async fn a_server_inside_a_session_says_that_it_cannot_take_that_session_on() {
 }
 
 #[tokio::test]
+// promise: once-1
 async fn a_create_that_the_server_did_not_survive_is_one_session_when_it_is_asked_again() {
     for point in ["begin", "claimed"] {
         let (server, file) = stalling(point);
@@ -362,6 +371,7 @@ async fn a_create_that_the_server_did_not_survive_is_one_session_when_it_is_aske
 }
 
 #[tokio::test]
+// promise: crash-6
 async fn a_session_at_which_the_server_fails_again_and_again_says_so_and_its_bytes_can_be_read() {
     let home = e2e::Home::make();
     let doom = home.file("doom");
@@ -390,6 +400,7 @@ async fn a_session_at_which_the_server_fails_again_and_again_says_so_and_its_byt
 }
 
 #[tokio::test]
+// promise: rest-7
 async fn a_server_without_descriptors_says_that_the_same_request_is_worth_trying_again() {
     let behind = ["prlimit", "--nofile=256:256"].map(Into::into).to_vec();
     let server = Server::start_as(Start { behind, ..Start::default() });

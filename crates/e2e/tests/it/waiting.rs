@@ -8,6 +8,7 @@ use e2e::{Server, count, eventually};
 use crate::boundaries::join_all;
 
 #[tokio::test]
+// promise: wait-1
 async fn a_wait_that_times_out_leaves_the_program_running() {
     let server = Server::start();
     let shell = server.session().await;
@@ -35,6 +36,7 @@ async fn a_long_command_is_waited_for_in_one_call() {
 }
 
 #[tokio::test]
+// promise: wait-3
 async fn a_wait_for_a_command_that_has_ended_is_over_once_its_output_was_looked_at() {
     let server = Server::start();
     let shell = server.session().await;
@@ -71,6 +73,7 @@ async fn a_pattern_ends_a_wait_soon_after_its_line() {
 }
 
 #[tokio::test]
+// promise: wait-3
 async fn two_waits_on_one_session_both_end() {
     let server = Server::start();
     let shell = server.session().await;
@@ -83,6 +86,7 @@ async fn two_waits_on_one_session_both_end() {
 }
 
 #[tokio::test]
+// promise: wait-4
 async fn sixty_four_sessions_work_at_once() {
     let server = Server::start();
     let shells = join_all((0..64).map(async |_| server.session().await)).await;
@@ -118,6 +122,7 @@ async fn until(shell: &e2e::Session, command: &str, words: &[&str]) -> api::Comm
 }
 
 #[tokio::test]
+// promise: wait-5
 async fn a_wait_ends_when_a_process_of_the_session_listens() {
     let server = Server::start();
     let shell = server.session().await;
@@ -138,6 +143,7 @@ async fn a_wait_ends_when_a_process_of_the_session_listens() {
 }
 
 #[tokio::test]
+// promise: wait-5
 async fn a_wait_ends_when_a_file_appears_and_an_old_one_is_none() {
     let server = Server::start();
     let shell = server.session().await;
@@ -152,6 +158,7 @@ async fn a_wait_ends_when_a_file_appears_and_an_old_one_is_none() {
 }
 
 #[tokio::test]
+// promise: wait-5
 async fn a_wait_ends_when_something_has_gone_from_the_screen() {
     let server = Server::start();
     let shell = server.session().await;
@@ -164,6 +171,7 @@ async fn a_wait_ends_when_something_has_gone_from_the_screen() {
 }
 
 #[tokio::test]
+// promise: wait-5
 async fn a_wait_ends_at_the_bell_and_a_titles_end_is_none() {
     let server = Server::start();
     let shell = server.session().await;
@@ -185,6 +193,7 @@ async fn a_wait_ends_at_the_bell_and_a_titles_end_is_none() {
 }
 
 #[tokio::test]
+// promise: wait-5
 async fn who_waits_for_something_else_is_not_told_of_questions_unless_it_asks() {
     let server = Server::start();
     let shell = server.session().await;
@@ -236,6 +245,7 @@ const ASK: [&str; 8] = [
 ];
 
 #[tokio::test]
+// promise: ask-1, ask-2
 async fn a_program_that_reads_asks_whatever_its_group_and_its_threads() {
     let server = Server::start();
     let shells = join_all(ASK.iter().map(async |_| server.session().await)).await;
@@ -249,6 +259,7 @@ async fn a_program_that_reads_asks_whatever_its_group_and_its_threads() {
 }
 
 #[tokio::test]
+// promise: ask-3
 async fn a_program_that_does_not_read_the_terminal_is_never_said_to_ask() {
     let server = Server::start();
     let shells = join_all(DO_NOT_ASK.iter().map(async |_| server.session().await)).await;
@@ -266,6 +277,7 @@ async fn a_program_that_does_not_read_the_terminal_is_never_said_to_ask() {
 }
 
 #[tokio::test]
+// promise: wait-5
 async fn what_a_job_in_the_background_does_can_be_waited_for_at_the_prompt() {
     let server = Server::start();
     let shell = server.session().await;
@@ -283,6 +295,7 @@ async fn what_a_job_in_the_background_does_can_be_waited_for_at_the_prompt() {
 }
 
 #[tokio::test]
+// promise: wait-5
 async fn what_comes_and_goes_at_once_has_gone() {
     let server = Server::start();
     let shell = server.session().await;
@@ -294,6 +307,7 @@ async fn what_comes_and_goes_at_once_has_gone() {
 const ROUNDS: usize = 60;
 
 #[tokio::test]
+// promise: wait-2
 async fn a_pattern_never_sees_the_prompt_behind_a_commands_end() {
     let server = Server::start();
     let shell = server.session().await;
@@ -312,6 +326,7 @@ async fn a_pattern_never_sees_the_prompt_behind_a_commands_end() {
 }
 
 #[tokio::test]
+// promise: wait-2
 async fn a_pattern_never_sees_what_stands_before_a_commands_beginning() {
     let server = Server::start();
     for name in ["bash", "zsh", "fish", "dash", "mksh"] {
@@ -353,6 +368,7 @@ async fn eventually_begins(shell: &e2e::Session, command: &str) -> api::CommandE
 }
 
 #[tokio::test]
+// promise: limit-6
 async fn a_wait_too_many_is_refused_and_those_that_are_open_are_answered() {
     use std::io::{Read as _, Write as _};
     let server = Server::start();
@@ -401,6 +417,7 @@ async fn a_wait_too_many_is_refused_and_those_that_are_open_are_answered() {
 }
 
 #[tokio::test]
+// promise: wait-3
 async fn a_wait_that_is_asked_again_sees_what_came_while_no_server_ran() {
     let server = Server::start();
     let shell = server.session().await;

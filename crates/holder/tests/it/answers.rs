@@ -10,6 +10,7 @@ fn answer(query: u64, bytes: &[u8]) -> ToHolder {
 }
 
 #[test]
+// promise: output-5
 fn a_flood_of_questions_leaves_no_records() {
     let mut held = Held::running("stty raw -echo; echo READY; exec cat >/dev/null");
     held.shows("READY");
@@ -25,6 +26,7 @@ fn a_flood_of_questions_leaves_no_records() {
 }
 
 #[test]
+// promise: output-5
 fn what_was_answered_is_told_to_the_server_put_on_record_for_the_next_one_and_typed_once() {
     let mut held = Held::running("read line; echo \"got=$line=\"; read rest");
     held.server.sends(&answer(5, b"A"));

@@ -27,12 +27,14 @@ fn says(does: &str) -> String {
 }
 
 #[test]
+// promise: access-11
 fn a_program_of_the_session_is_not_answered() {
     let shown = says("print(ask(call()), 'END')");
     assert!(shown.contains("REFUSED END"), "{shown}");
 }
 
 #[test]
+// promise: access-11
 fn a_daemon_that_has_left_the_session_is_not_answered() {
     let shown = says(
         "if os.fork(): os._exit(0)
@@ -45,6 +47,7 @@ print(ask(call()), 'END', flush=True)",
 }
 
 #[test]
+// promise: access-11
 fn a_connection_whose_maker_has_gone_is_not_answered() {
     let shown = says(
         "r, w = os.pipe()
@@ -61,6 +64,7 @@ os.write(w, b'x')",
 }
 
 #[test]
+// promise: access-11
 fn a_server_is_answered_beside_callers_that_say_nothing() {
     let held = Held::running("read rest");
     let silent: Vec<_> = (0..20).map(|_| held.call()).collect();
@@ -69,6 +73,7 @@ fn a_server_is_answered_beside_callers_that_say_nothing() {
 }
 
 #[test]
+// promise: access-11
 fn callers_that_say_nothing_cost_nothing() {
     let held = Held::running("read rest");
     // The answer comes when the others were let in.
@@ -82,6 +87,7 @@ fn callers_that_say_nothing_cost_nothing() {
 }
 
 #[test]
+// promise: access-11
 fn a_caller_that_has_a_place_and_says_nothing_gives_it_to_the_next_and_the_server_keeps_its_own() {
     let mut held = Held::running("read rest");
     for _ in 0..3 {

@@ -8,6 +8,7 @@ use wire::{FromHolder, ToHolder};
 use crate::rig::{Held, PATIENCE, ends_within};
 
 #[test]
+// promise: stop-2
 fn a_holder_whose_folder_was_removed_says_so_and_ends_with_its_tree() {
     let mut held = Held::running("setsid sh -c 'echo \"daemon $$ END\"; exec sleep 1000' & read rest");
     let shown = held.shows("END");
@@ -24,6 +25,7 @@ fn a_holder_whose_folder_was_removed_says_so_and_ends_with_its_tree() {
 }
 
 #[test]
+// promise: stop-2
 fn a_holder_whose_folder_was_moved_goes_on_and_takes_its_socket_away_from_there() {
     let mut held = Held::running("read rest");
     let (here, there) = (held.folder(), held.folder().with_file_name("moved"));
@@ -42,6 +44,7 @@ fn a_holder_whose_folder_was_moved_goes_on_and_takes_its_socket_away_from_there(
 }
 
 #[test]
+// promise: stop-2
 fn a_holder_that_is_idle_does_not_wake_up_to_look_for_its_folder() {
     let held = Held::running("while :; do read rest; done");
     // What follows the start is over.

@@ -3,6 +3,7 @@
 use crate::rig::Held;
 
 #[test]
+// promise: crash-6
 fn a_kernel_that_has_no_memory_to_wait_with_ends_no_session() {
     for errno in ["ENOMEM", "EAGAIN"] {
         let log = tempfile::NamedTempFile::new().unwrap();

@@ -111,6 +111,7 @@ mod tests {
     }
 
     #[test]
+    // promise: wait-5
     fn what_is_no_such_word_is_refused_with_those_that_are() {
         for (word, problem) in [
             ("ready", format!("\"ready\" is none of {VALID}")),

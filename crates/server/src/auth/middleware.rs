@@ -332,6 +332,7 @@ mod tests {
     }
 
     #[test]
+    // promise: access-1
     fn only_loopback_names_are_hosts_of_this_server() {
         for good in ["localhost", "LOCALHOST:80", "127.0.0.1:7893", "127.1.2.3", "[::1]:7893", "[::1]"] {
             assert!(is_loopback_authority(good), "{good}");
@@ -355,6 +356,7 @@ mod tests {
     }
 
     #[test]
+    // promise: access-1
     fn over_tcp_a_token_a_loopback_host_and_no_foreign_origin_are_needed() {
         let host = (header::HOST, "127.0.0.1:7893");
         let token = (header::AUTHORIZATION, "Bearer right");
@@ -405,6 +407,7 @@ mod tests {
     }
 
     #[test]
+    // promise: access-7
     fn a_ticket_opens_the_socket_of_its_session_once_and_nothing_else() {
         let guard = guard();
         let session = crate::ids::SessionId::parse("s0-aaaaaaaaaa").expect("an id");
@@ -438,6 +441,7 @@ mod tests {
     }
 
     #[test]
+    // promise: access-7
     fn a_ticket_for_the_docs_opens_them_once_and_no_socket() {
         let guard = guard();
         let principal = Principal { name: "me".to_owned(), scope: Scope::Write, pass: None };
@@ -465,6 +469,7 @@ mod tests {
     }
 
     #[test]
+    // promise: access-2
     fn over_unix_the_same_user_and_root_come_in() {
         let of = |peer| guard().over_unix(peer).map(|p| p.is_some()).map_err(|r| r.code);
         assert_eq!([of(Some(1_000)), of(Some(0))], [Ok(true), Ok(true)]);

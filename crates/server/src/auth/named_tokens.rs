@@ -215,6 +215,7 @@ mod tests {
     }
 
     #[test]
+    // promise: access-3
     fn a_named_token_is_kept_as_a_hash_that_only_its_owner_can_read() {
         let dir = tempfile::tempdir().expect("a directory");
         let made = tokens(&dir).make("agent-1", Scope::Write, None).expect("made");
@@ -232,6 +233,7 @@ mod tests {
     }
 
     #[test]
+    // promise: access-3
     fn a_token_whose_hash_begins_like_another_one_s_is_another_one() {
         let dir = tempfile::tempdir().expect("a directory");
         let tokens = tokens(&dir);
@@ -245,6 +247,7 @@ mod tests {
     }
 
     #[tokio::test]
+    // promise: access-6
     async fn a_revoked_token_lets_nobody_in_and_tells_those_who_are() {
         let dir = tempfile::tempdir().expect("a directory");
         let tokens = tokens(&dir);
@@ -262,6 +265,7 @@ mod tests {
     }
 
     #[tokio::test]
+    // promise: access-6
     async fn a_token_expires_for_those_who_are_in_too() {
         let dir = tempfile::tempdir().expect("a directory");
         let tokens = tokens(&dir);

@@ -63,6 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
+    // promise: access-8
     fn a_burst_goes_through_and_then_the_rate_holds_for_each_by_itself() {
         let buckets = Buckets::new(Rate::per_second(10, 3));
         let start = Instant::now();
@@ -80,6 +81,7 @@ mod tests {
     }
 
     #[test]
+    // promise: access-8
     fn buckets_that_are_full_again_are_forgotten() {
         let buckets = Buckets::new(Rate::per_second(10, 3));
         let start = Instant::now();

@@ -102,6 +102,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
+    // promise: access-3
     fn a_token_is_made_once_and_only_its_owner_can_read_it() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("token");
@@ -113,6 +114,7 @@ mod tests {
     }
 
     #[test]
+    // promise: access-3
     fn a_file_that_holds_no_token_of_ours_is_refused() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("token");
@@ -127,6 +129,7 @@ mod tests {
     }
 
     #[test]
+    // promise: once-4
     fn a_name_depends_on_every_part_and_on_the_token() {
         let (one, other) = (Token::given("one").expect("valid"), Token::given("other").expect("valid"));
         let name = one.name_for(&[b"a", b"bc"]);

@@ -81,6 +81,7 @@ mod tests {
     }
 
     #[test]
+    // promise: access-7
     fn a_ticket_is_good_once_and_not_for_long() {
         let tickets = Tickets::default();
         let (used, old) = (tickets.issue(grant()).expect("room"), tickets.issue(grant()).expect("room"));
@@ -91,6 +92,7 @@ mod tests {
     }
 
     #[test]
+    // promise: access-7
     fn open_tickets_are_bounded_and_never_shown() {
         let tickets = Tickets::default();
         (0..TICKETS_MAX).for_each(|_| drop(tickets.issue(grant()).expect("room")));

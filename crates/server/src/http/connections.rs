@@ -209,6 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
+    // promise: rest-9
     async fn a_head_that_does_not_come_and_an_idle_connection_are_given_up() {
         let rig = listening(Bounds { head: Duration::from_millis(50), ..Bounds::default() }).await;
         let mut slow = rig.sent(b"GET / HTTP/1.1\r\nHost: lo").await;
@@ -226,6 +227,7 @@ mod tests {
     }
 
     #[tokio::test]
+    // promise: rest-9
     async fn a_connection_too_many_is_closed_and_its_place_is_free_again_after_an_end() {
         let rig = listening(Bounds { connections: 2, ..Bounds::default() }).await;
         let mut first = rig.sent(ASK).await;

@@ -342,6 +342,7 @@ mod tests {
     }
 
     #[tokio::test]
+    // promise: access-1
     async fn no_route_answers_without_a_token_but_the_two_open_ones() {
         let dir = tempfile::tempdir().expect("a directory");
         let app = app_in(dir.path()).await;
@@ -412,6 +413,7 @@ mod tests {
     }
 
     #[tokio::test]
+    // promise: access-5
     async fn a_token_that_may_only_read_changes_nothing_at_any_route() {
         let dir = tempfile::tempdir().expect("a directory");
         let app = app_in(dir.path()).await;
@@ -515,6 +517,7 @@ mod tests {
     }
 
     #[tokio::test]
+    // promise: access-1
     async fn an_address_that_others_can_reach_is_refused() {
         let dir = tempfile::tempdir().expect("a directory");
         let open = Config { listen: SocketAddr::from(([0, 0, 0, 0], 0)), ..config(dir.path()) };

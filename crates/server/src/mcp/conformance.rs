@@ -461,6 +461,7 @@ fn explained(revision: &str) -> Failing {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "it needs packages of npm in PTYD_TEST_NPM, which cargo xtask test brings"]
+// promise: mcp-1
 async fn with_what_it_asks_for_the_suite_passes_but_for_what_the_page_explains() {
     let modules = PathBuf::from(std::env::var_os("PTYD_TEST_NPM").expect("PTYD_TEST_NPM names a folder node_modules"));
     let (road, _heard) = Fake::new(|_| Some(Err(ActionError::NoSession { id: String::new(), live: None })));

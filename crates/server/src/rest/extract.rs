@@ -278,6 +278,7 @@ mod tests {
     }
 
     #[test]
+    // promise: rest-3
     fn every_number_has_a_bound() {
         assert_eq!(seconds("timeout", Some(0.25), Duration::ZERO), Ok(Duration::from_millis(250)));
         for bad in [-0.1, 86_400.5, f64::NAN, f64::INFINITY] {

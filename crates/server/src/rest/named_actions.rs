@@ -92,6 +92,7 @@ mod tests {
     }
 
     #[test]
+    // promise: stop-3
     fn an_action_that_could_not_be_done_is_refused_at_once() {
         for (body, said) in [
             (r#"{"a":{}}"#, "exactly one"),

@@ -225,6 +225,7 @@ mod tests {
     }
 
     #[test]
+    // promise: profile-1
     fn a_profile_goes_behind_the_request_and_before_what_the_client_brings_along() {
         let setting = of(Profile {
             env: [("A", "profile"), ("B", "profile")].map(|(n, v)| (n.to_owned(), v.to_owned())).into(),
@@ -240,6 +241,7 @@ mod tests {
     }
 
     #[test]
+    // promise: shell-15
     fn a_shell_of_another_user_has_that_users_places_and_none_of_ours() {
         let user = User {
             name: "ann".to_owned(),

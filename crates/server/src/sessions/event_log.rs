@@ -164,6 +164,7 @@ mod tests {
     }
 
     #[test]
+    // promise: rest-8
     fn a_reader_gets_its_own_in_order_and_is_told_of_what_is_no_longer_kept() {
         let event_log = EventLog::default();
         let principal = |name: &str| Principal { name: name.to_owned(), scope: Scope::Read, pass: None };

@@ -126,6 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
+    // promise: output-15
     fn a_loaders_line_is_found_also_where_it_was_wrapped_or_coloured() {
         let line = LINES[1];
         let plain = format!("\x1b[K$ {line}\r\n");
@@ -162,6 +163,7 @@ mod tests {
     }
 
     #[test]
+    // promise: output-15
     fn a_command_is_shown_once_however_the_bytes_are_cut() {
         let echoes = [
             HandoverEcho { from: 12, to: 17, given: "ls".into() },

@@ -152,6 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
+    // promise: cli-8
     fn the_holder_in_this_program_is_static() {
         let own = std::fs::read("/proc/self/exe").expect("we run");
         assert_eq!(names_an_interpreter(&own), cfg!(not(target_feature = "crt-static")), "this program itself");

@@ -89,6 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
+    // promise: inside-4
     fn what_is_typed_is_one_line_of_plain_characters_without_a_mark() {
         let inside = NestedCommand::new(1);
         let line = inside.line("echo 'a\\b' 100% \"$x\"\n\tcat <<E\né!\u{1b}]7337;D;1\u{7}\nE\n").expect("short");
@@ -99,6 +100,7 @@ mod tests {
     }
 
     #[test]
+    // promise: inside-2
     fn only_its_own_marks_are_heard_and_each_in_its_turn() {
         let mut inside = NestedCommand::new(1);
         let nonce = |word: &str| Nonce::parse(word.as_bytes()).expect("a word");

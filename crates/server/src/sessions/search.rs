@@ -257,6 +257,7 @@ mod tests {
     }
 
     #[test]
+    // promise: output-13
     fn a_line_that_was_written_over_is_found_as_it_stands_in_the_end() {
         let output = b"first\r\nwaiting\r\nlast\r\n\x1b[2A\x1b[Kdone\r\n\x1b[Bafter\r\n";
         assert_eq!(find(output, "waiting", 10).hits, []);
@@ -279,6 +280,7 @@ mod tests {
     }
 
     #[test]
+    // promise: output-13
     fn a_search_that_is_full_goes_on_behind_its_last_match_and_finds_every_line_once() {
         let mut output = Vec::new();
         for number in 0..30_000 {
@@ -307,6 +309,7 @@ mod tests {
     }
 
     #[test]
+    // promise: output-13
     fn a_long_line_is_one_line_wherever_its_match_is() {
         for before in [64_533, 65_530, 65_533, 65_536, 131_072, 300_000] {
             let line = format!("{}NEEDLE{}", "x".repeat(before), "y".repeat(100_000));

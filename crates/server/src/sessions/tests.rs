@@ -150,6 +150,7 @@ async fn a_tilde_is_the_home_of_the_session() {
 }
 
 #[tokio::test]
+// promise: view-2
 async fn a_viewer_is_told_what_is_no_longer_kept_output_and_events() {
     const LINES: usize = 500_000;
     let dir = tempfile::tempdir().expect("a directory");
@@ -203,6 +204,7 @@ fn processor_time() -> Duration {
 }
 
 #[tokio::test]
+// promise: rest-5
 async fn a_page_of_ended_sessions_costs_no_more_than_a_look_at_each() {
     let dir = tempfile::tempdir().expect("a directory");
     let manager = Registry::start(&config(dir.path())).await.expect("a manager");
@@ -287,6 +289,7 @@ async fn beyond_a_number_of_ended_sessions_the_oldest_go() {
 }
 
 #[tokio::test]
+// promise: damage-1
 async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_another_story() {
     let dir = tempfile::tempdir().expect("a directory");
     let manager = Registry::start(&config(dir.path())).await.expect("a manager");
@@ -323,6 +326,7 @@ async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_ano
 }
 
 #[tokio::test]
+// promise: damage-1
 async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_known() {
     let dir = tempfile::tempdir().expect("a directory");
     let manager = Registry::start(&config(dir.path())).await.expect("a manager");
@@ -395,6 +399,7 @@ async fn resent(manager: &Arc<Registry>, command: &str, is_input: bool, key: &st
 }
 
 #[tokio::test]
+// promise: once-3
 async fn a_call_that_ended_the_default_session_is_answered_and_not_done_again_in_a_fresh_shell() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut manager = Registry::start(&config(dir.path())).await.expect("a manager");

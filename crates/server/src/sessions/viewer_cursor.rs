@@ -247,6 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
+    // promise: view-1
     fn markers_and_questions_are_left_out_and_an_unfinished_one_is_held_back() {
         let marker = b"\x1b]7337;D;abc\x07";
         let mut bytes = b"one".to_vec();
@@ -263,6 +264,7 @@ mod tests {
     }
 
     #[test]
+    // promise: view-2
     fn events_are_numbered_and_the_oldest_are_given_up() {
         let mut published = Published::default();
         for at in 0..EVENTS_KEPT as u64 + 5 {

@@ -24,6 +24,7 @@ fn programs(names: &[&str], links: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 #[test]
+// promise: shell-4
 fn a_link_is_the_shell_that_it_leads_to() {
     let (_folder, scripts) = integration();
     let bin =
@@ -61,6 +62,7 @@ fn a_shell_that_is_not_there_is_refused_with_those_that_are() {
 }
 
 #[test]
+// promise: shell-4
 fn without_a_name_it_is_the_users_own_unless_that_is_no_shell_for_people() {
     let (_folder, scripts) = integration();
     let bin = programs(&["bash", "zsh", "dash", "nologin"], &[("mine", "zsh")]);

@@ -135,6 +135,7 @@ fn ended_sessions_are_counted_filtered_and_given_by_the_page() {
 }
 
 #[test]
+// promise: stop-6
 fn nothing_of_a_forgotten_session_stays_in_the_files() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let path = dir.path().join("store.db");
@@ -158,6 +159,7 @@ fn nothing_of_a_forgotten_session_stays_in_the_files() {
 
 /// What a reader is told of a file with damage: all rows, or that it is damaged, and then a fresh file takes them again.
 #[tokio::test]
+// promise: damage-2
 async fn damage_anywhere_is_found_and_the_file_is_begun_anew() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let sound = dir.path().join("sound.db");
@@ -190,6 +192,7 @@ async fn damage_anywhere_is_found_and_the_file_is_begun_anew() {
 }
 
 #[test]
+// promise: disk-2
 fn a_disk_without_room_is_no_damage_and_rows_wait_for_it() {
     // A file system of a few pages; without root there is none.
     let dir = tempfile::tempdir().expect("a temporary directory");

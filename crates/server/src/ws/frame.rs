@@ -73,6 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
+    // promise: view-4
     fn the_layout_never_changes() {
         let data = FromServer::Data { from: 1, to: 0x0203, bytes: b"ab" };
         assert_eq!(data.encode(), b"\x01\x01\0\0\0\0\0\0\0\x03\x02\0\0\0\0\0\0ab");
@@ -86,6 +87,7 @@ mod tests {
     }
 
     #[test]
+    // promise: view-4
     fn what_is_no_frame_is_refused() {
         for bad in [b"".as_slice(), b"\x11", b"\x11\0\0\0\0\0\0\0", b"\x12\0\0\0\0\0\0\0\0x", b"\x13\0\0\0\0\0\0\0\0"] {
             assert_eq!(FromClient::decode(bad), None, "{bad:?}");

@@ -112,6 +112,7 @@ fn a_lost_marker_ends_its_command_where_the_next_marker_begins() {
 }
 
 #[test]
+// promise: send-4
 fn a_start_is_not_lost_when_the_shell_first_ends_what_was_typed_ahead() {
     let mut boundaries = Boundaries::new();
     assert_eq!(boundaries.record(started("a", 4)), None);
@@ -204,6 +205,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
+    // promise: end-2
     fn each_end_record_ends_exactly_one_command_and_forgeries_end_none(
         steps in prop::collection::vec(step(), 0..60),
     ) {

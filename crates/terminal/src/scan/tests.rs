@@ -224,6 +224,7 @@ fn output() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
+    // promise: output-8
     fn the_finds_are_the_same_at_every_cut(bytes in output()) {
         let (whole, whole_scanner) = scan(&bytes);
         for at in 0..=bytes.len() {
@@ -266,6 +267,7 @@ proptest! {
 }
 
 #[test]
+// promise: screen-2, screen-3
 fn a_program_that_paints_the_main_screen_is_known_by_its_keys_and_its_cursor() {
     let paints = |output: &[u8]| {
         let mut scanner = Scanner::new(0);

@@ -23,6 +23,7 @@ fn it_shows_what_a_person_would_see() {
 }
 
 #[test]
+// promise: screen-6
 fn what_is_shown_inverse_is_told_with_its_place() {
     let menu = screen(20, 3, "one\r\n \x1b[7m  世two \x1b[27m x \x1b[7m \x1b[0m\r\n\x1b[7mlast".as_bytes());
     let span = |row, col, text: &str| Span { row, col, text: text.to_owned() };
@@ -30,6 +31,7 @@ fn what_is_shown_inverse_is_told_with_its_place() {
 }
 
 #[test]
+// promise: screen-6
 fn a_row_looks_different_when_only_its_colours_do() {
     let looks = |text: &str| screen(10, 3, text.as_bytes()).row_marks();
     let plain = looks("one\r\ntwo\r\nthree");
@@ -297,6 +299,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
+    // promise: output-8
     fn a_snapshot_goes_on_like_the_screen_it_was_taken_of(
         parts in prop::collection::vec(part(), 1..24),
         (cols, rows) in (2u16..14, 1u16..7),
@@ -320,6 +323,7 @@ proptest! {
     }
 
     #[test]
+    // promise: output-8
     fn hostile_bytes_and_sizes_never_fail(
         steps in prop::collection::vec((prop::collection::vec(part(), 0..12), prop::collection::vec(any::<u8>(), 0..60), 0u16..40, 0u16..20), 1..8),
     ) {

@@ -176,6 +176,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
+    // promise: output-8
     fn the_plain_way_and_every_cut_give_what_the_terminal_gives(
         bytes in output(), (cols, rows) in (2u16..12, 1u16..6), cuts in prop::collection::vec(any::<prop::sample::Index>(), 2),
     ) {

@@ -109,6 +109,7 @@ mod tests {
     }
 
     #[test]
+    // promise: output-9
     fn lines_that_repeat_are_folded_and_counted() {
         let many = "retry\n".repeat(1_200);
         assert_eq!(text(&format!("a\n{many}b\n")), "a\nretry\n[… the same line 1,199 more times]\nb\n");
@@ -125,6 +126,7 @@ mod tests {
     }
 
     #[test]
+    // promise: output-9
     fn a_very_long_line_keeps_its_ends() {
         let long = format!("{}{}", "a".repeat(6_000), "é".repeat(6_000));
         let cut = text(&format!("b\n{long}\nc\n"));
@@ -138,6 +140,7 @@ mod tests {
     }
 
     #[test]
+    // promise: output-10
     fn what_nobody_sees_is_written_out_and_emoji_stay() {
         let (shown, count) = economical("rm \u{202e}txt\u{e0041}\u{e0042} \u{200b}x\u{feff}\n");
         assert_eq!((shown.as_str(), count), ("rm \\u{202e}txt\\u{e0041}\\u{e0042} \\u{200b}x\\u{feff}\n", 5));

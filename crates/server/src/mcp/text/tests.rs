@@ -46,6 +46,7 @@ fn a_result_is_the_output_and_then_only_what_is_unusual() {
 }
 
 #[test]
+// promise: shell-7
 fn what_changed_since_the_last_answer_is_said() {
     let mut report = done("");
     report.session.cwd = "/srv/a\nb".into();
@@ -149,6 +150,7 @@ fn a_dead_shell_is_told_with_how_it_ended() {
 }
 
 #[test]
+// promise: output-3
 fn what_is_left_out_is_counted_and_named_with_the_call_that_reads_it() {
     let cut = with(&done(""), |r| {
         let omitted = Omitted { freed: 0, first_line: 121, last_line: 1904, from: 1234, to: 49_447 };
@@ -197,6 +199,7 @@ fn what_a_person_would_not_have_seen_is_counted() {
 }
 
 #[test]
+// promise: output-9
 fn binary_output_is_summed_up_with_how_to_get_it() {
     let picture = with(&done(""), |r| {
         let head = "\\x89PNG".repeat(99) + "\\x89";

@@ -330,6 +330,7 @@ mod tests {
     }
 
     #[test]
+    // promise: rest-1
     fn every_route_is_described_once_and_every_reference_leads_somewhere() {
         let described: BTreeSet<(String, String)> = operations().into_iter().map(|(m, p, _)| (m, p)).collect();
         for route in routes() {
@@ -377,6 +378,7 @@ mod tests {
     }
 
     #[test]
+    // promise: rest-1
     fn the_bounds_in_the_document_are_those_of_the_server() {
         let schemas = &document()["components"]["schemas"];
         let field =
