@@ -7,10 +7,10 @@ mod deps;
 mod layers;
 mod left_out;
 mod machine;
+mod promises;
 mod schema;
 mod services;
 mod source;
-mod spec;
 mod suite;
 mod test;
 mod tidy;
@@ -18,13 +18,14 @@ mod tree;
 mod workspace;
 
 use anyhow::{Result, bail};
+use std::io::Write as _;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test [filter]            run every suite; lists what the machine lacks, asks at a terminal, and installs it
                                      --yes: without asking; --no-install: leave out what needs it; --quick: only what needs
                                      nothing but Rust; --full: the slow ones too; --complete: fail where one was left out
-cargo xtask tidy                     headers, lengths, banned calls, SPECIFICATION.md against the tests
+cargo xtask tidy [--map]             headers, lengths, banned calls, SPECIFICATION.md against the tests; --map: every promise with its tests
 cargo xtask layers                   the walls between the crates
 cargo xtask deps                     licences, banned crates, sources, the minimum Rust, and dependencies that nobody uses
 cargo xtask schema [--check]         write schema/ from the built binary, or compare
@@ -48,6 +49,10 @@ fn run(args: &[String]) -> Result<()> {
     match args.as_slice() {
         ["test", rest @ ..] => test::run(&root, &test::Options::parse(rest)?),
         ["tidy"] => report("tidy", tidy::check(&root)?),
+        ["tidy", "--map"] => {
+            let map = promises::map(&tree::text_files(&root)?);
+            Ok(std::io::stdout().write_all(map.as_bytes())?)
+        }
         ["deps"] => deps::check(&root),
         ["layers"] => report("layers", layers::check(&root)?),
         ["schema"] => schema::write(&root),

@@ -1,7 +1,7 @@
 //! The house rules that a machine can check. Each complaint says what to do instead.
 
+use crate::promises;
 use crate::source;
-use crate::spec;
 use crate::tree::{TextFile, Violation, text_files};
 use anyhow::Result;
 use std::path::Path;
@@ -63,11 +63,8 @@ const MACHINE_PATH: &str = concat!("/wo", "rk/");
 pub fn check(root: &Path) -> Result<Vec<Violation>> {
     let files = text_files(root)?;
     let mut found: Vec<Violation> = files.iter().flat_map(file).collect();
-    found.extend(spec::check(&files));
+    found.extend(promises::check(&files));
     found.extend(needless(&files, &ALLOWED));
-    if !files.iter().any(|file| file.path == "SPECIFICATION.md") {
-        println!("tidy: no SPECIFICATION.md yet, so no promise was checked");
-    }
     Ok(found)
 }
 
