@@ -1,6 +1,7 @@
-//! What this door needs of the rest: the one road, and word of who comes and goes.
+//! The MCP handler's interface to the rest of the server: the dispatcher, and notice of clients that connect and
+//! disconnect.
 //!
-//! A trait, so that the door can be driven in tests without a shell behind it; [`Dispatcher`] is the only real one.
+//! A trait, so that tests can run the handler without a shell; [`Dispatcher`] is the only real implementation.
 
 use std::pin::Pin;
 
@@ -8,20 +9,20 @@ use crate::action::{Action, ActionError, Outcome};
 use crate::auth::principal::{Detach, Principal};
 use crate::dispatch::Dispatcher;
 
-/// A future that can be put in a table of tools.
+/// A future that fits the table of tools.
 pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Where actions go.
+/// Performs actions.
 pub(super) trait Dispatch: Send + Sync + 'static {
-    /// Does one action; dropping the future ends the wait and nothing else.
+    /// Performs one action; dropping the future ends the wait and nothing else.
     fn dispatch<'a>(&'a self, principal: &'a Principal, action: Action) -> Boxed<'a, Result<Outcome, ActionError>>;
-    /// The server stops: its connections end in a moment, and the next one is there soon.
+    /// Whether the server is stopping: its connections end soon, and the next server starts soon.
     fn is_stopping(&self) -> bool;
-    /// Waits until it does.
+    /// Waits until the server stops.
     fn stopping(&self) -> Boxed<'static, ()>;
-    /// A stdio client is there (again).
+    /// A stdio client has connected.
     fn client_here(&self, client: &str);
-    /// A stdio client has gone.
+    /// A stdio client has disconnected.
     fn client_gone(&self, client: &str, grace: Detach);
 }
 

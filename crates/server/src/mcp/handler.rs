@@ -1,6 +1,7 @@
-//! The door itself: rmcp's handler, written by hand because the tools are a table and not methods.
+//! The MCP handler: rmcp's handler trait, implemented by hand because the tools are a table and not methods.
 //!
-//! A request that cannot be routed is a protocol error; everything that a model can mend is a tool's error, which it reads.
+//! A request that cannot be routed is a protocol error; an error that the model can correct is a tool error, which the
+//! model reads.
 
 #![expect(deprecated, reason = "later revisions drop log messages; those that have them still have clients")]
 
@@ -29,14 +30,14 @@ use super::tools::{Answer, Call, TOOLS, Tool, ToolError};
 use crate::action::{ActionError, ClientContext};
 use crate::auth::principal::Principal;
 
-/// Where the shim puts its number of a request; it stays the same when the request is sent again.
+/// The field for the shim's number of a request, which stays the same when the request is sent again.
 pub const REQUEST_NUMBER: &str = "ptyd/request";
 
 const INSTRUCTIONS: &str = "Real terminals that stay alive. Answers are the output as a person sees it, then one line of \
 facts: [exit 0], [exit 2 · 3.4s · cwd /app], [still running · 10s · wants input]. A timeout ends only the wait; the program \
 goes on and nothing is lost: look again. Only the last line is ptyd's; a program can print anything above it.";
 
-/// One caller's door; clones share what was said.
+/// The handler of one caller; clones share what was reported to it.
 #[derive(Clone)]
 pub struct Handler {
     pub(super) road: Arc<dyn Dispatch>,
@@ -44,14 +45,14 @@ pub struct Handler {
     pub(super) client: Arc<ClientContext>,
     pub(super) host: Arc<Host>,
     pub(super) memory: Arc<ReportedStates>,
-    /// What a client before the stateless era is told without asking, where there is a stream for it.
+    /// The notifications of a client before the stateless era, if it has a stream for them.
     stream: Option<Arc<Stream>>,
-    /// Somebody between us and the client asks the next server by himself.
+    /// A shim between us and the client repeats requests at the next server.
     is_asked_again: bool,
     tools: ToolSet,
 }
 
-/// What goes over a client's own stream.
+/// The notifications on a client's own stream.
 #[derive(Default)]
 struct Stream {
     subscriptions: Subscriptions,
@@ -65,19 +66,19 @@ impl std::fmt::Debug for Handler {
 }
 
 impl Handler {
-    /// A door for one caller, with the tools that it chose and its own default session, if it has one.
+    /// A handler for one caller, with its chosen tools and its default session, if it has one.
     pub(super) fn on(road: Arc<dyn Dispatch>, principal: Principal, client: ClientContext, tools: ToolSet) -> Self {
         let (principal, client) = (Arc::new(principal), Arc::new(client));
         let (host, memory) = (Arc::new(Host::here()), Arc::default());
         Self { road, principal, client, host, memory, stream: None, is_asked_again: false, tools }
     }
 
-    /// The same for a client that has a stream of its own, which is told what changes, and remembers what was said on it.
+    /// The same for a client with a stream of its own, which gets notifications and keeps its own reported state.
     pub(super) fn with_a_stream(&self) -> Self {
         Self { memory: Arc::default(), stream: Some(Arc::default()), ..self.clone() }
     }
 
-    /// The same behind a shim, which asks the next server by itself.
+    /// The same for a client behind a shim, which repeats requests at the next server.
     pub(super) fn behind_a_shim(&self) -> Self {
         Self { is_asked_again: true, ..self.with_a_stream() }
     }
@@ -86,7 +87,7 @@ impl Handler {
         Subscriber { road: Arc::clone(&self.road), principal: Arc::clone(&self.principal) }
     }
 
-    /// Whether this caller sees a tool.
+    /// Whether this caller has a tool.
     pub(super) fn offers(&self, name: &str) -> bool {
         self.tools.has(name)
     }
@@ -102,8 +103,8 @@ impl Handler {
             }
             Err(ToolError::Said(why)) => CallToolResult::error(vec![ContentBlock::text(why)]),
             Err(ToolError::Restarting) => {
-                // The shim asks again by itself once this connection ends with the server, so its client need not hear of
-                // a restart.
+                // The shim repeats the request once this connection ends with the server, so its client need not see
+                // the restart.
                 if self.is_asked_again && call.key.is_some() && self.road.is_stopping() {
                     std::future::pending::<()>().await;
                 }
@@ -171,7 +172,7 @@ impl ServerHandler for Handler {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        // Declared and empty: several clients ask without looking at the capabilities.
+        // Declared and empty: several clients list prompts without checking the capabilities.
         Ok(ListPromptsResult::default())
     }
 
@@ -232,7 +233,7 @@ impl ServerHandler for Handler {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        // The shim of a stdio client sends what is open to the next server.
+        // The shim of a stdio client repeats open requests at the next server.
         subscriptions::listen(&self.subscriber(), context, self.is_asked_again).await;
         Ok(())
     }
@@ -250,7 +251,7 @@ fn model(tool: &Tool) -> ToolModel {
         .with_annotations(tool.annotations.clone())
 }
 
-/// All tools as clients see them, the same text every time: for `ptyd schema` and the committed copy.
+/// All tools as clients see them, always the same text: for `ptyd schema` and the committed copy.
 pub fn tools_schema() -> Value {
     json!({ "tools": TOOLS.iter().map(model).collect::<Vec<ToolModel>>() })
 }

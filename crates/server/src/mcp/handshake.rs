@@ -1,6 +1,6 @@
-//! The first line of a stdio client's stream: who it is, where it is, and what it wants to see.
+//! The first line of a stdio client's stream: the client's id, its context, and its tools.
 //!
-//! The shim writes it and this reads it; new fields may come, so unknown ones are ignored.
+//! The shim writes the line and this module parses it; unknown fields are ignored, because new ones may come.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -16,19 +16,19 @@ use crate::action::ClientContext;
 use crate::auth::principal::Detach;
 use crate::limits::TIMEOUT_MAX;
 
-/// The version that this server understands.
+/// The version of the line that this server supports.
 const VERSION: u32 = 1;
 
-/// Which tools a model sees.
+/// The tools that a model sees.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolSet {
-    /// All eight.
+    /// All eight tools.
     #[default]
     All,
-    /// Only the one-tool shell.
+    /// Only the `terminal` tool.
     Terminal,
-    /// All but the one-tool shell.
+    /// All but the `terminal` tool.
     Sessions,
 }
 
@@ -42,10 +42,10 @@ impl ToolSet {
     }
 }
 
-/// What it says.
+/// The parsed line.
 #[derive(Debug, Clone)]
 pub(super) struct Handshake {
-    /// The client with its directory, environment and mask.
+    /// The client's id, with its directory, environment and mask.
     pub client: ClientContext,
     /// Its tools.
     pub tools: ToolSet,
@@ -72,7 +72,7 @@ enum WireDetach {
 }
 
 impl Handshake {
-    /// Reads the line; the error is for the log and the shim's stderr.
+    /// Parses the line; the error is for the log and the shim's stderr.
     pub fn parse(line: &[u8]) -> Result<Self, String> {
         let wire: Wire = serde_json::from_slice(line).map_err(|e| format!("the hello line is not understood: {e}"))?;
         if wire.v != VERSION {

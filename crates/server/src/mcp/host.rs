@@ -1,23 +1,23 @@
-//! The user and the machine that the shells run as and on: terminal-mcp.md's `username` and `hostname`.
+//! The user and the machine of the shells: terminal-mcp.md's `username` and `hostname`.
 //!
-//! Looked up once: neither changes under a running server.
+//! Read once: neither changes while the server runs.
 
 use std::os::unix::fs::MetadataExt;
 
-/// Who and where.
+/// The user and the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Host {
-    /// The user's name, or its number when it has none.
+    /// The user's name, or its number if it has no name.
     pub user: String,
     /// The machine's name.
     pub name: String,
 }
 
 impl Host {
-    /// This process's.
+    /// Those of this process.
     pub fn here() -> Self {
         let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
-        // The environment's USER is what somebody set; the kernel knows who this process is.
+        // The variable USER may be wrong; the kernel knows the user of this process.
         let uid = std::fs::metadata("/proc/self").map_or(0, |m| m.uid());
         let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
         Self { user: user_name(&passwd, uid).unwrap_or_else(|| uid.to_string()), name }

@@ -1,8 +1,8 @@
-//! `/mcp`: the same door over streamable HTTP, for both eras of the protocol.
+//! `/mcp`: MCP over streamable HTTP, for both eras of the protocol.
 //!
-//! From 2026-07-28 on every request stands for itself, and so does one before that names no session of the protocol. A client
-//! of the older era that initializes is given one ([`super::conversations`]), for what it is told without asking; a terminal
-//! session is an explicit handle all the same, and the caller is whoever [`crate::auth::middleware`] found.
+//! From 2026-07-28 on every request is independent, and so is an earlier one that names no MCP session. A client of the
+//! older era that initializes gets an MCP session ([`super::http_sessions`]), for its notifications. A terminal session
+//! is an explicit handle in any case, and the caller is the principal found by [`crate::auth::middleware`].
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -46,29 +46,29 @@ use crate::limits::{
 
 /// The route.
 const PATH: &str = "/mcp";
-/// Where a client of the older era names its session of the protocol.
+/// The header in which a client of the older era names its MCP session.
 pub(super) const SESSION: &str = "mcp-session-id";
 
-/// JSON-RPC's words for a body that is no JSON, and for one that is no message.
+/// JSON-RPC's codes for a body that is not JSON, and for one that is no message.
 const PARSE_ERROR: i32 = -32_700;
 const INVALID_REQUEST: i32 = -32_600;
 const INTERNAL_ERROR: i32 = -32_603;
-/// What other servers say of a session of the protocol that they do not know.
+/// The code that other servers use for an unknown MCP session.
 const SESSION_NOT_FOUND: i32 = -32_001;
 
-/// One entrance for each principal: its door remembers what was said, and the next request goes on from there; and what is one
-/// principal's conversation is nobody else's. A named token is for one agent, so it has a default session of its own;
-/// whoever shows the unnamed one could be any of several.
+/// One entrance per principal: its handler keeps the reported state for the next request, and an MCP session of one
+/// principal is inaccessible to others. A named token belongs to one agent, so it has a default session of its own;
+/// users of the server's own token cannot be told apart.
 #[derive(Clone)]
 struct McpState {
     dispatcher: Dispatcher,
-    /// Where the conversations' files are.
+    /// The folder of the stored MCP sessions.
     folder: PathBuf,
     places: Arc<Semaphore>,
     of: Arc<Mutex<Entrances>>,
 }
 
-/// By the names of their principals.
+/// By principal name.
 type Entrances = HashMap<String, (Principal, Arc<Entrance<Handler>>)>;
 
 /// The route's handler.
@@ -94,7 +94,7 @@ impl McpState {
         if let Some((_, entrance)) = state.get(&principal.name).filter(|(of, _)| *of == principal) {
             return Arc::clone(entrance);
         }
-        // HTTP tells nobody that a client has gone, so nothing ends with it.
+        // Over HTTP a client's disconnect is unknown, so no session ends with it.
         let client = principal.pass.is_some().then(|| format!("token {}", principal.name));
         let context = ClientContext { client, detach: Detach::Keep, ..ClientContext::default() };
         let road: Arc<dyn Dispatch> = Arc::new(self.dispatcher.clone());
@@ -111,26 +111,26 @@ impl McpState {
                 state.remove(&gone.name);
             }
         });
-        // A token of the same name was revoked before this one was made: its door lets nobody through any more.
+        // A token of the same name was revoked before this one was made: its entrance admits no request any more.
         state.insert(principal.name.clone(), (principal, Arc::clone(&entrance)));
         entrance
     }
 }
 
-/// Where the requests of one principal come in.
+/// The entrance for the requests of one principal.
 pub(super) struct Entrance<S> {
-    /// For requests that stand for themselves.
+    /// For independent requests.
     each: StreamableHttpService<S, NeverSessionManager>,
-    /// For the others.
+    /// For requests within MCP sessions.
     conversing: StreamableHttpService<S, HttpSessions>,
     pub(super) conversations: Arc<HttpSessions>,
-    /// Ends them all.
+    /// Ends all of them.
     over: CancellationToken,
     road: Arc<dyn Dispatch>,
 }
 
 impl<S: ServerHandler + Clone> Entrance<S> {
-    /// With a handler for requests that stand for themselves, and what makes one for a conversation.
+    /// With a handler for independent requests, and a factory for those of MCP sessions.
     pub fn new(
         handler: S,
         begin: impl Fn() -> S + Send + Sync + 'static,
@@ -139,7 +139,7 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         road: Arc<dyn Dispatch>,
     ) -> Self {
         let over = CancellationToken::new();
-        // Host and Origin were checked with everything else; a second list here could only differ.
+        // Host and Origin were checked by the middleware; a second list here could only differ.
         let mut config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_legacy_session_mode(false)
@@ -160,7 +160,7 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         }
     }
 
-    /// Ends what is idle, and everything with the token by which it was begun.
+    /// Ends idle MCP sessions, and all of them when their token is revoked.
     async fn look_after(&self, shut_out: impl Future<Output = ()>) {
         let mut shut_out = std::pin::pin!(shut_out);
         loop {
@@ -173,7 +173,7 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         }
     }
 
-    /// One request and its answer.
+    /// Answers one request.
     pub async fn answer(&self, request: Request) -> Response {
         let (mut parts, body) = request.into_parts();
         let inbox = parts.extensions.remove::<Inbox>().unwrap_or_else(Inbox::alone);
@@ -187,12 +187,12 @@ impl<S: ServerHandler + Clone> Entrance<S> {
                 refusal(StatusCode::METHOD_NOT_ALLOWED, INVALID_REQUEST, "the methods of MCP are named in Allow");
             return ([(header::ALLOW, "GET, POST, DELETE")], refused).into_response();
         }
-        // What is no message is refused below, by whoever reads it whole.
+        // A body that is no message is refused below, by the full parser.
         let size = body.len();
         let glance = request_body::work(size, || Glance::of(&body));
         let broken = glance.is_none().then(|| serde_json::from_slice::<IgnoredAny>(&body).err()).flatten();
         let glance = glance.unwrap_or_default();
-        // Nothing but a tool is given a command or input.
+        // Only tools take commands or input.
         if size > BODY_PLAIN_BYTES_MAX && glance.method.as_deref() != Some("tools/call") {
             return not_taken(NotTaken::TooLong(BODY_PLAIN_BYTES_MAX));
         }
@@ -205,9 +205,9 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         }
         let held = named.as_deref().and_then(|id| self.conversations.hold(id));
         let begins = method == Method::POST && glance.method.as_deref() == Some("initialize");
-        // What waits for an answer does not keep the text of its question.
+        // A request that waits for its answer does not keep its own text.
         let request = Request::from_parts(parts, Full::new(body));
-        // Without room a client is served as one that wants no conversation, and is told so by what it is offered.
+        // Without room the client is served without an MCP session, and sees that from the offered capabilities.
         let mut response = if named.is_some() || (begins && self.conversations.has_room()) {
             request_body::work_at_first(size, self.conversing.handle(request)).await
         } else {
@@ -217,13 +217,13 @@ impl<S: ServerHandler + Clone> Entrance<S> {
             return worded(response, is_json, broken).await;
         }
         if method == Method::DELETE {
-            // It has ended already, and common clients take nothing else for that.
+            // The session has ended already, and common clients expect this status.
             *response.status_mut() = StatusCode::NO_CONTENT;
         }
-        // One of an earlier server is there only now.
+        // An MCP session of an earlier server is open only now.
         let held = held.or_else(|| named.as_deref().and_then(|id| self.conversations.hold(id)));
         let Some(held) = held else { return response.into_response() };
-        // What a client is told without asking goes on until the server stops; an answer is waited for.
+        // A notification stream continues until the server stops; an answer is awaited.
         let stop = (method == Method::GET).then(|| self.road.stopping());
         let is_awaited = glance.method.is_some() && response.body().size_hint().exact().is_none();
         let cancel = glance.id.filter(|_| is_awaited).and_then(|id| cancelled(&id));
@@ -231,7 +231,7 @@ impl<S: ServerHandler + Clone> Entrance<S> {
     }
 }
 
-/// What decides where a message goes.
+/// The fields that decide where a message goes.
 #[derive(Default, Deserialize)]
 struct Glance {
     #[serde(default)]
@@ -246,15 +246,15 @@ impl Glance {
     }
 }
 
-/// The message that gives a request up.
+/// The message that cancels a request.
 fn cancelled(id: &RawValue) -> Option<ClientJsonRpcMessage> {
     let id: Value = serde_json::from_str(id.get()).ok()?;
     let message = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
     serde_json::from_value(message).ok()
 }
 
-/// An answer in a conversation. When its client goes before its end, the wait for it ends, as it does without a conversation;
-/// the program goes on.
+/// An answer within an MCP session. If its client disconnects before the end, the wait ends, as it does without an MCP
+/// session; the program continues.
 struct Stream {
     body: BoxBody<Bytes, Infallible>,
     stop: Option<Boxed<'static, ()>>,
@@ -296,8 +296,8 @@ fn is_json(headers: &HeaderMap) -> bool {
     named.split(';').next().is_some_and(|named| named.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// rmcp refuses some requests in plain words. A client of the protocol reads JSON-RPC, and a body that was not understood is
-/// its error -32700, not a wrong media type.
+/// rmcp refuses some requests in plain text. An MCP client reads JSON-RPC, and an unparsable body is its error -32700,
+/// not a wrong media type.
 async fn worded(
     response: hyper::Response<BoxBody<Bytes, Infallible>>,
     is_json: bool,

@@ -1,8 +1,8 @@
-//! What the next server has to know of a conversation: that there is one, whose it is, and how its client said hello.
+//! Stores MCP sessions over HTTP for the next server: their existence, their owner, and their client's `initialize`.
 //!
-//! Common clients do not begin anew when their conversation is not known any more, so a server that is started again goes on
-//! with those of the one before. One whose client is told things without asking is not kept: the next server would tell it
-//! nothing, and say so never. That client is told that the conversation is over, as the protocol has it.
+//! Common clients do not start a new MCP session when theirs is unknown, so a restarted server continues those of the
+//! server before. Sessions with subscriptions are not persisted: after a restart the client would silently stop
+//! receiving notifications. That client gets the protocol's error for an ended session.
 
 use std::fs;
 use std::io::{self, Write};
@@ -17,14 +17,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{CONVERSATION_BYTES_MAX, CONVERSATIONS_MAX};
 
-/// One file for each conversation of a principal.
+/// One file for each MCP session of a principal.
 #[derive(Debug, Clone)]
 pub(super) struct HttpSessionStore {
     folder: PathBuf,
     owner: String,
 }
 
-/// What is in a file.
+/// The contents of a file.
 #[derive(Serialize, Deserialize)]
 struct Record<O, H> {
     owner: O,
@@ -34,12 +34,12 @@ struct Record<O, H> {
 type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, SessionStoreError>> + Send + 'a>>;
 
 impl HttpSessionStore {
-    /// Those of one principal.
+    /// The store of one principal.
     pub fn of(folder: &Path, owner: &str) -> Self {
         Self { folder: folder.to_owned(), owner: owner.to_owned() }
     }
 
-    /// Begins a server: no more are kept than can be open, the newest.
+    /// At the server's start: keeps the newest files, at most as many as may be open.
     pub fn tidy(folder: &Path) -> io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let mut files = Vec::new();
@@ -52,19 +52,19 @@ impl HttpSessionStore {
         files.into_iter().take(surplus).try_for_each(|(_, path)| fs::remove_file(path))
     }
 
-    /// A file's path; `None` for what is no id of ours, which a client could have made up.
+    /// A file's path; `None` for a text that is no id of ours, which a client could have made up.
     fn path(&self, id: &str) -> Option<PathBuf> {
         let is_id = id.len() <= 64 && !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
         is_id.then(|| self.folder.join(id))
     }
 
-    /// The next server is to know nothing of it.
+    /// Removes the stored session, so that the next server does not know it.
     pub fn forget(&self, id: &str) {
-        // It may never have been kept.
+        // It may never have been stored.
         let _ = self.path(id).map(fs::remove_file);
     }
 
-    /// Whether it is kept.
+    /// Whether the session is stored.
     pub fn has(&self, id: &str) -> bool {
         self.read(id).is_some()
     }
@@ -77,14 +77,14 @@ impl HttpSessionStore {
 
     fn write(&self, id: &str, state: &SessionState) -> io::Result<()> {
         let record = serde_json::to_vec(&Record { owner: &self.owner, hello: &state.initialize_params })?;
-        // Who says so much at the beginning has to say it again.
+        // A client with a longer `initialize` has to start again after a restart.
         let Some(path) = self.path(id).filter(|_| record.len() <= CONVERSATION_BYTES_MAX) else { return Ok(()) };
         let mut options = fs::OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(&record)
     }
 }
 
-/// The files are small and in the page cache: to hand them to another thread would take longer.
+/// The files are small and in the page cache: handing them to another thread would take longer.
 impl SessionStore for HttpSessionStore {
     fn load<'s, 'i, 'a>(&'s self, id: &'i str) -> Answer<'a, Option<SessionState>>
     where

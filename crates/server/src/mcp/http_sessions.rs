@@ -1,8 +1,8 @@
-//! The protocol's own sessions of one principal over HTTP, before the stateless era: here they are called conversations,
-//! because a session is a terminal everywhere else.
+//! The MCP sessions of one principal over HTTP, before the stateless era. In names they are "conversations", because a
+//! session is a terminal everywhere else.
 //!
-//! A conversation carries what a client is told without asking. It owns no terminal, so nothing is lost when one ends:
-//! that is why they can be bounded. What is not found here was ended, or is somebody else's; its client begins anew.
+//! An MCP session carries a client's notifications. It owns no terminal, so ending one loses nothing, and their number
+//! can be bounded. An unknown id belongs to an ended session or to another principal; its client starts a new one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,38 +19,38 @@ use super::dispatch_port::Dispatch;
 use super::http_session_store::HttpSessionStore;
 use crate::limits::CONVERSATIONS_PER_PRINCIPAL_MAX;
 
-/// Those of one principal. What they say is rmcp's; how many there are, and how long, is decided here.
+/// The MCP sessions of one principal. rmcp implements them; their number and lifetime are decided here.
 pub(super) struct HttpSessions {
     local: LocalSessionManager,
-    /// The places for all principals.
+    /// The permits of all principals.
     places: Arc<Semaphore>,
     open: Mutex<HashMap<SessionId, Open>>,
-    /// What the next server is to know.
+    /// The store for the next server.
     kept: Option<HttpSessionStore>,
     road: Arc<dyn Dispatch>,
 }
 
 struct Open {
     place: OwnedSemaphorePermit,
-    /// Requests and streams of it that are open.
+    /// The number of its open requests and streams.
     held: usize,
     /// When the last of them ended.
     since: Instant,
 }
 
-/// Somebody listens: while there is one, the conversation is not idle.
+/// An open request or stream: the MCP session is not idle while there is one.
 pub(super) struct Held {
     conversations: Arc<HttpSessions>,
     id: SessionId,
 }
 
 impl HttpSessions {
-    /// None yet.
+    /// No sessions yet.
     pub fn new(places: Arc<Semaphore>, kept: Option<HttpSessionStore>, road: Arc<dyn Dispatch>) -> Self {
         let mut local = LocalSessionManager::default();
-        // rmcp's clock ends a conversation in which a long command runs, and one whose client only listens.
+        // rmcp's timeout would end an MCP session in which a long command runs, or whose client only listens.
         local.session_config.keep_alive = None;
-        // Priming says that an answer can be fetched later, and rmcp forgets an answer that nobody took.
+        // Priming would promise that an answer can be fetched later, but rmcp drops an answer that was not read.
         local.session_config.sse_retry = None;
         Self { local, places, open: Mutex::default(), kept, road }
     }
@@ -59,19 +59,19 @@ impl HttpSessions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether another one can begin, if need be in the place of one that is idle.
+    /// Whether another MCP session may begin, if necessary by closing an idle one.
     pub fn has_room(&self) -> bool {
         let open = self.open();
         let is_free = open.len() < CONVERSATIONS_PER_PRINCIPAL_MAX && self.places.available_permits() > 0;
         is_free || open.values().any(|one| one.held == 0)
     }
 
-    /// Whether it is there, or was at an earlier server.
+    /// Whether the session is open, or was at an earlier server.
     pub fn knows(&self, id: &str) -> bool {
         self.open().contains_key(id) || self.kept.as_ref().is_some_and(|kept| kept.has(id))
     }
 
-    /// Holds one that is there.
+    /// Marks an open session as in use.
     pub fn hold(self: &Arc<Self>, id: &str) -> Option<Held> {
         let mut open = self.open();
         let (id, one) = open.iter_mut().find(|(key, _)| &***key == id)?;
@@ -79,22 +79,22 @@ impl HttpSessions {
         Some(Held { conversations: Arc::clone(self), id: Arc::clone(id) })
     }
 
-    /// Ends what nobody was in for so long.
+    /// Closes sessions that have been idle for this long.
     pub async fn end_idle(&self, patience: Duration) {
         let is_idle = |one: &Open| one.held == 0 && one.since.elapsed() >= patience;
         let idle: Vec<_> = self.open().iter().filter(|(_, one)| is_idle(one)).map(|(id, _)| Arc::clone(id)).collect();
         for id in idle {
-            // One whose end is under way is ended.
+            // A session that is being closed counts as closed.
             let _ = self.close_session(&id).await;
         }
     }
 
-    /// The next server cannot go on with this one.
+    /// Removes the stored session: the next server could not continue it.
     pub fn forget(&self, id: &str) {
         self.kept.iter().for_each(|kept| kept.forget(id));
     }
 
-    /// A place, for which one that is idle may have to go.
+    /// Takes a permit, for which an idle session may be closed.
     async fn take_place(&self) -> Result<OwnedSemaphorePermit> {
         let (place, instead_of) = self.place().ok_or(HttpSessionError::Full)?;
         if let Some(id) = instead_of {
@@ -131,20 +131,20 @@ impl Drop for Held {
 }
 
 impl Held {
-    /// The client has gone and cannot fetch the answer any more: its wait ends.
+    /// The client disconnected and cannot fetch the answer any more: its wait ends.
     pub async fn say(&self, message: ClientJsonRpcMessage) {
-        // One that has ended waits for nothing.
+        // A session that has ended waits for nothing.
         let _ = self.conversations.accept_message(&self.id, message).await;
     }
 }
 
-/// Why a conversation cannot do something.
+/// The error of an MCP session.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HttpSessionError {
-    /// Every place is taken by somebody who is there.
+    /// Every permit is taken by a session in use.
     #[error("too many sessions of the protocol are open; end one with DELETE")]
     Full,
-    /// What rmcp says.
+    /// An error of rmcp.
     #[error(transparent)]
     Local(#[from] LocalSessionManagerError),
 }
@@ -172,7 +172,7 @@ impl SessionManager for HttpSessions {
 
     async fn close_session(&self, id: &SessionId) -> Result<()> {
         self.open().remove(id);
-        // What ends with a server goes on at the next one.
+        // A session that ends with the server continues at the next one.
         if !self.road.is_stopping() {
             self.forget(id);
         }

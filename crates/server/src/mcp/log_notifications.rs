@@ -1,7 +1,6 @@
-//! What happens in the caller's sessions, as log messages: for a client before the stateless era that asks with
-//! `logging/setLevel`, and for nobody else.
+//! Log messages about the caller's sessions, for a client before the stateless era that has sent `logging/setLevel`.
 //!
-//! The server's own log is its operator's and never goes this way.
+//! The server's own log belongs to its operator and is never sent this way.
 
 #![expect(deprecated, reason = "later revisions drop log messages; those that have them still have clients")]
 
@@ -16,15 +15,15 @@ use super::subscriptions::Subscriber;
 use crate::action::{Action, ActionError, EventsView, Happened, Happening, Outcome, ReadEvents};
 use crate::limits::{HEARTBEAT, SUBSCRIPTION_PAUSE};
 
-/// Whose words these are.
+/// The logger's name.
 const LOGGER: &str = "ptyd";
 
-/// The log of one client. It ends with it.
+/// The log messages of one client; they end with it.
 #[derive(Default)]
 pub(super) struct Log(Mutex<Option<watch::Sender<LoggingLevel>>>);
 
 impl Log {
-    /// Tells what is at least as grave as this, from now on.
+    /// From now on sends messages of at least this level.
     pub fn set(&self, by: Subscriber, peer: Peer<RoleServer>, level: LoggingLevel) {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if told.as_ref().is_some_and(|told| told.send(level).is_ok()) {
@@ -35,7 +34,7 @@ impl Log {
         tokio::spawn(async move {
             let following = follow(&by, &peer, least.clone());
             tokio::select! {
-                // A server that stops has nothing to tell; the next one is told the level again.
+                // A stopping server sends nothing more; the shim sets the level again at the next one.
                 _ = following => {}
                 () = async { while least.changed().await.is_ok() {} } => {}
             }
@@ -43,7 +42,7 @@ impl Log {
     }
 }
 
-/// Tells until nobody listens any more.
+/// Sends messages until the client is gone.
 async fn follow(
     by: &Subscriber,
     peer: &Peer<RoleServer>,
@@ -66,7 +65,7 @@ async fn follow(
         let is_calm = view.events.is_empty();
         read.since = Some(view.next);
         if !is_calm {
-            // A flood is told in few turns.
+            // Events of a flood are sent together.
             tokio::time::sleep_until(tokio::time::Instant::now() + SUBSCRIPTION_PAUSE).await;
         }
     }
@@ -77,7 +76,7 @@ fn words(view: &EventsView) -> impl Iterator<Item = (LoggingLevel, Value)> {
     gap.into_iter().chain(view.events.iter().map(|happening| word(happening)))
 }
 
-/// How grave it is, and what it says, in the words of `GET /events`.
+/// The level and the text of an event, in the terms of `GET /events`.
 fn word(happening: &Happening) -> (LoggingLevel, Value) {
     let (level, event, more) = match &happening.what {
         Happened::Created => (LoggingLevel::Info, "session.created", json!({})),
@@ -100,7 +99,7 @@ fn word(happening: &Happening) -> (LoggingLevel, Value) {
     (level, data)
 }
 
-/// The levels in their order (RFC 5424 §6.2.1, the gravest last).
+/// The levels in order (RFC 5424 §6.2.1, the most severe last).
 fn rank(level: LoggingLevel) -> usize {
     match level {
         LoggingLevel::Debug => 0,

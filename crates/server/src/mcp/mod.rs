@@ -1,7 +1,7 @@
-//! The MCP door: eight tools and the transcripts as resources, over the stream of a stdio client and over HTTP.
+//! The MCP protocol: eight tools, and transcripts as resources, over the stream of a stdio client and over HTTP.
 //!
-//! It parses into actions and renders outcomes; it owns no session and remembers only what it has said. Both eras of the
-//! protocol are rmcp's; a terminal session is an explicit handle and never the protocol's session.
+//! It parses requests into actions and renders outcomes; it owns no session and keeps only what it has reported. Both
+//! eras of the protocol are rmcp's; a terminal session is an explicit handle and never an MCP session.
 
 #[cfg(test)]
 mod conformance;

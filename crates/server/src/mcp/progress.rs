@@ -1,6 +1,7 @@
-//! Progress while a call waits, and the end of the wait when the client gives it up.
+//! Progress notifications while a call waits; ends the wait if the client cancels it.
 //!
-//! The first word goes out at once (it makes proxies send their headers); then it is only a sign of life.
+//! The first notification is sent at once (it makes proxies send their headers); later ones only show that the call is
+//! alive.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +10,10 @@ use rmcp::service::{RequestContext, RoleServer};
 
 use super::text::seconds;
 
-/// Seldom enough to cost nothing, often enough for every client's idle time-out.
+/// Rare enough to cost nothing, and often enough for every client's idle timeout.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Does the work; a cancelled request drops it, which ends the wait and never the program.
+/// Performs the work; a cancelled request drops it, which ends the wait and never the program.
 pub(super) async fn while_waiting<T>(
     context: &RequestContext<RoleServer>,
     work: impl Future<Output = T>,
@@ -22,7 +23,7 @@ pub(super) async fn while_waiting<T>(
     let tell = async |progress: f64, message: String| {
         if let Some(token) = &token {
             let word = ProgressNotificationParam::new(token.clone(), progress).with_message(message);
-            // A client that has gone is noticed elsewhere.
+            // A disconnected client is noticed elsewhere.
             let _ = context.peer.notify_progress(word).await;
         }
     };
@@ -32,7 +33,7 @@ pub(super) async fn while_waiting<T>(
         tokio::select! {
             biased;
             done = &mut work => return Ok(done),
-            // rmcp sends nothing for a cancelled request, so these words reach nobody.
+            // rmcp sends nothing for a cancelled request, so this text is never sent.
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("cancelled", None)),
             () = tokio::time::sleep(EVERY), if token.is_some() => {
                 let waited = begun.elapsed();

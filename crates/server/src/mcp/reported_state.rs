@@ -1,6 +1,6 @@
-//! What one caller was told about each session, so that an answer only says what changed.
+//! The state of each session last reported to a caller, so that an answer only mentions changes.
 //!
-//! Forgetting is harmless (the next answer is complete again), so the memory is small and the oldest entry goes.
+//! Forgetting is harmless (the next answer is complete again), so few entries are kept and the oldest is dropped.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use std::sync::{Mutex, PoisonError};
 use crate::action::{SessionView, Tools};
 use crate::ids::SessionId;
 
-/// Sessions that are remembered: far more than one conversation works in.
+/// Sessions that are kept: far more than one client works in.
 const SESSIONS_MAX: usize = 64;
 
-/// What was said last.
+/// The state reported last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ReportedState {
     /// The working directory.
@@ -22,18 +22,18 @@ pub(super) struct ReportedState {
 }
 
 impl ReportedState {
-    /// What an answer with this session in it tells.
+    /// The state that an answer about this session reports.
     fn of(session: &SessionView) -> Self {
         Self { cwd: session.cwd.clone(), tools: session.tools.clone() }
     }
 }
 
-/// The memory of one connection.
+/// The reported states of one connection.
 #[derive(Debug, Default)]
 pub(super) struct ReportedStates(Mutex<VecDeque<(SessionId, ReportedState)>>);
 
 impl ReportedStates {
-    /// Notes what is said now and returns what was said before.
+    /// Stores the new state and returns the one reported before.
     pub fn note(&self, session: &SessionView) -> Option<ReportedState> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = entries.iter().position(|(id, _)| *id == session.id).and_then(|at| entries.remove(at));

@@ -36,7 +36,7 @@ pub(super) async fn list(handler: &Handler) -> Result<ListResourcesResult, Error
     Ok(ListResourcesResult::with_all_items(resources.collect()))
 }
 
-/// How to name them.
+/// The resources' URI templates.
 pub(super) fn templates() -> ListResourceTemplatesResult {
     let template = |what: &str, description: &str| {
         ResourceTemplate::new(format!("{SCHEME}{{session_id}}/{what}"), format!("session {what}"))
@@ -49,7 +49,7 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
     ])
 }
 
-/// One of them.
+/// Reads one of them.
 pub(super) async fn read(handler: &Handler, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let Some((id, what)) = named(uri) else { return Err(unknown(uri)) };
     let text = match what {
@@ -62,7 +62,7 @@ pub(super) async fn read(handler: &Handler, uri: &str) -> Result<ReadResourceRes
     Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri)]))
 }
 
-/// What there is of a session.
+/// The kinds of resources of a session.
 enum Part {
     Output,
     Screen,
@@ -78,7 +78,7 @@ fn named(uri: &str) -> Option<(SessionId, Part)> {
     Some((SessionId::parse(id).ok()?, part))
 }
 
-/// The session behind a resource, if its name is one of ours; whether it is there is another question.
+/// The session of a resource's URI, if the URI is one of ours; the session need not exist.
 pub(super) fn session_of(uri: &str) -> Option<SessionId> {
     named(uri).map(|(id, _)| id)
 }
@@ -100,7 +100,7 @@ async fn transcript(handler: &Handler, id: SessionId, uri: &str) -> Result<Strin
     Ok(text::visible(newest(&format!("{}{}", view.text.head, view.text.tail), BUDGET_CHARS), &mut 0))
 }
 
-/// The last so many characters, from the beginning of a line if there is one.
+/// The last `chars` characters, from the beginning of a line if there is one.
 fn newest(text: &str, chars: usize) -> &str {
     let Some((cut, _)) = text.char_indices().rev().nth(chars.saturating_sub(1)).filter(|(at, _)| *at > 0) else {
         return text;
@@ -113,7 +113,7 @@ async fn act(handler: &Handler, action: Action, uri: &str) -> Result<Outcome, Er
     handler.road.dispatch(&handler.principal, action).await.map_err(|why| error(why, uri))
 }
 
-/// What went wrong with a resource.
+/// The error of a resource.
 pub(super) fn error(why: ActionError, uri: &str) -> ErrorData {
     if matches!(why, ActionError::NoSession { .. }) {
         return unknown(uri);
@@ -121,7 +121,7 @@ pub(super) fn error(why: ActionError, uri: &str) -> ErrorData {
     ErrorData::internal_error(why.to_string(), None)
 }
 
-/// There is none of this name. rmcp gives it the code of the era that the client speaks.
+/// An unknown resource. rmcp gives it the code of the era that the client speaks.
 pub(super) fn unknown(uri: &str) -> ErrorData {
     let why = format!("no resource {uri}; resources/list names them");
     ErrorData::resource_not_found(why, Some(json!({ "uri": uri })))

@@ -1,7 +1,7 @@
-//! JSON Schemas of tool arguments, in the form that every model provider takes.
+//! JSON Schemas of tool arguments, in the form that every model provider accepts.
 //!
 //! No `$schema`, no references, no integer formats and no null: each of these makes at least one provider refuse the
-//! whole request. A value that may be left out is simply not required.
+//! whole request. An optional value is simply not required.
 
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
@@ -16,7 +16,7 @@ pub(super) fn of<T: JsonSchema>() -> JsonObject {
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     clean(&mut schema);
     let Value::Object(mut object) = schema else { unreachable!("invariant: the arguments of a tool are a struct") };
-    // The name and the doc comment of the Rust type say nothing to a model.
+    // The name and doc comment of the Rust type mean nothing to a model.
     object.remove("title");
     object.remove("description");
     object
@@ -26,7 +26,7 @@ fn clean(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
             object.remove("format");
-            // Nothing, no, zero and an empty string are what leaving a value out means anyway; what is in an object stands there.
+            // Defaults that equal an absent value are left out; those of an object's fields are in the object.
             if object.get("default").is_some_and(|default| !says_something(default)) {
                 object.remove("default");
             }
@@ -46,7 +46,7 @@ fn says_something(default: &Value) -> bool {
     }
 }
 
-/// The parameters in one sentence, for an error about them.
+/// The parameters as one sentence, for an error about them.
 pub(super) fn in_words(schema: &JsonObject) -> String {
     let required: Vec<&str> =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();

@@ -1,14 +1,14 @@
-//! What a search found, in the words for a model: matching lines with their numbers, and where to search on.
+//! The text of search results for a model: matching lines with their numbers, and the position to continue at.
 
 use super::text::{self, Facts, grouped};
 use super::tools::{Answer, Call};
 use crate::action::{FoundView, HiddenText, SessionView};
 use crate::limits::BUDGET_CHARS;
 
-/// Matches in one answer when the caller does not say.
+/// Matches in one answer by default.
 pub(super) const MATCHES_DEFAULT: usize = 100;
 
-/// The lines that fit an answer; where one does not, the next search begins with it.
+/// The lines that fit an answer; if one does not fit, the next search begins with it.
 pub(super) fn shown(call: &Call<'_>, session: &SessionView, found: &FoundView) -> Answer {
     call.note(session);
     let (mut lines, mut chars, mut next, mut has_more) = (String::new(), 0, found.next, found.has_more);

@@ -1,6 +1,6 @@
-//! The stream of one stdio client: the hello line, then MCP's own framing, one message a line.
+//! The stream of one stdio client: the hello line, then MCP's own framing, one message per line.
 //!
-//! When the stream ends the door ends at once: rmcp alone would wait seconds for calls that nobody awaits any more.
+//! When the stream ends the handler ends at once: rmcp alone would wait seconds for calls whose client is gone.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use super::handshake::Handshake;
 use crate::auth::principal::{Detach, Principal};
 use crate::dispatch::Dispatcher;
 
-/// A hello holds a whole environment: the kernel's limit for one is 2 MiB, in base64.
+/// The longest hello line, which has a whole environment: the kernel's limit for one is 2 MiB, in base64.
 const HELLO_BYTES_MAX: u64 = 4 << 20;
 
 /// Serves one stdio client until its stream ends.
@@ -28,7 +28,7 @@ where
     serve(stream, Arc::new(dispatcher), principal).await;
 }
 
-/// The same over any road.
+/// The same with any dispatcher.
 pub(super) async fn serve<S>(stream: S, road: Arc<dyn Dispatch>, principal: Principal)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -46,7 +46,7 @@ where
             tracing::warn!(why, "a stdio client was refused");
             let refusal =
                 serde_json::json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32600, "message": why } });
-            // It is told if it still listens.
+            // The client gets the error if it still reads.
             let _ = write.write_all(format!("{refusal}\n").as_bytes()).await;
             return;
         }
@@ -57,14 +57,14 @@ where
     let handler = Handler::on(road, principal, hello.client, hello.tools).behind_a_shim();
     let read = UntilEnd { read, gone: gone.clone() };
     match handler.serve_with_ct((read, write), gone).await {
-        // How it ended is the client's business.
+        // The result of the stream concerns only the client.
         Ok(running) => drop(running.waiting().await),
-        // Also when the stream ends before the first request, which is a clean end.
+        // This includes a stream that ends before the first request, which is a clean end.
         Err(error) => tracing::debug!(%error, "a stdio client went before its first request"),
     }
 }
 
-/// Cancels everything that is open when the stream ends.
+/// Cancels every open request when the stream ends.
 struct UntilEnd<R> {
     read: R,
     gone: CancellationToken,
@@ -83,10 +83,10 @@ impl<R: AsyncRead + Unpin> AsyncRead for UntilEnd<R> {
     }
 }
 
-/// Connections of each client: a shim may be back before its old connection is known to be dead.
+/// The number of connections per client: a shim may reconnect before its old connection is known to be dead.
 static CONNECTIONS: LazyLock<Mutex<HashMap<String, usize>>> = LazyLock::new(Mutex::default);
 
-/// One connection of a client; the last one to go is the client's going.
+/// One connection of a client; the client counts as disconnected when its last connection is gone.
 struct Presence {
     client: String,
     road: Arc<dyn Dispatch>,

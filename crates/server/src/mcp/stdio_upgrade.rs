@@ -1,7 +1,7 @@
 //! `GET /mcp/stdio`: the raw MCP stream of `ptyd mcp`, over the Unix socket only.
 //!
-//! The connection asks for the protocol `ptyd-mcp`; after the 101 it is no HTTP any more but the lines that the client
-//! wrote to the shim's standard input.
+//! The connection asks for the protocol `ptyd-mcp`; after the 101 it carries no HTTP any more but the lines that the
+//! client wrote to the shim's standard input.
 
 use api::ErrorCode;
 use axum::Router;
@@ -18,7 +18,7 @@ use crate::http::problem::ProblemResponse;
 
 /// The route.
 pub(crate) const PATH: &str = "/mcp/stdio";
-/// The protocol that a connection is upgraded to.
+/// The protocol after the upgrade.
 pub(crate) const PROTOCOL: &str = "ptyd-mcp";
 
 pub(crate) fn router(dispatcher: Dispatcher) -> Router {
@@ -56,7 +56,7 @@ async fn upgrade(
     Ok(response)
 }
 
-/// Whether the connection is to speak our protocol from now on (RFC 9110 §7.8; names are case-insensitive).
+/// Whether the connection asks for our protocol (RFC 9110 §7.8; names are case-insensitive).
 fn asks_for(headers: &HeaderMap) -> bool {
     let lists = |name, word: &str| {
         headers

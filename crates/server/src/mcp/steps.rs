@@ -1,6 +1,6 @@
-//! A dialogue with a program: wait for its words, type, wait for the next ones, in one call.
+//! A dialogue with a program in one call: wait for a pattern, type, wait for the next pattern.
 //!
-//! The wait for a step's words begins together with the typing before it, so that a quick reply is never missed.
+//! The wait for a step's pattern begins together with the typing before it, so that a quick reply is never missed.
 
 use std::time::{Duration, Instant};
 
@@ -15,21 +15,21 @@ use crate::limits::{BUDGET_CHARS, READ_BYTES_MAX};
 /// One step.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
-    /// What to wait for first.
+    /// The pattern to wait for first.
     pub wait_for: Option<Regex>,
-    /// What to type then.
+    /// The input to type then.
     pub bytes: Option<InputBytes>,
 }
 
-/// How far it came.
+/// The result of the steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
     Done,
-    /// This step (from 0) saw something else than its words.
+    /// This step (from 0) ended without its pattern.
     Unmatched(usize),
 }
 
-/// Does the steps in order; the first one that does not match ends it, and the answer says which.
+/// Performs the steps in order; the first one that does not match ends the dialogue, and the answer says which.
 pub(super) async fn run(
     call: &Call<'_>,
     id: &SessionId,
@@ -68,7 +68,7 @@ pub(super) async fn run(
     }
     let mut report = last.ok_or_else(|| ToolError::Said("steps: none of them waits or types".to_owned()))?;
     report.accepted_bytes = Some(sent);
-    // All that was printed during the dialogue, once, and not only what came after its last step; but no prompt.
+    // All output of the dialogue, once, and not only that of its last step; without a prompt.
     if let Some(from) = from {
         let end = report.command.as_ref().and_then(|c| c.end_offset).unwrap_or(u64::MAX);
         let limit = usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX).min(READ_BYTES_MAX);
@@ -79,7 +79,7 @@ pub(super) async fn run(
     Ok(told(text, progress, &steps).into())
 }
 
-/// The facts begin with what did not match, when something did not.
+/// If a step did not match, the status line begins with it.
 fn told(text: String, progress: Progress, steps: &[Step]) -> String {
     let Progress::Unmatched(i) = progress else { return text };
     let words = steps[i].wait_for.as_ref().map_or("", Regex::as_str);
@@ -94,7 +94,7 @@ fn told(text: String, progress: Progress, steps: &[Step]) -> String {
     )
 }
 
-/// Waits for words; those that the program's unfinished last line, or the cursor's row, shows already count.
+/// Waits for a pattern; a match in the program's unfinished last line, or in the cursor's row, counts already.
 async fn wait_for(call: &Call<'_>, id: &SessionId, words: &Regex, timeout: Duration) -> Result<Report, ToolError> {
     let wait = words_within(words.clone(), timeout);
     let mut waiting = std::pin::pin!(call.act(Action::Wait { session: id.clone(), wait, budget: BUDGET_CHARS }));
@@ -107,7 +107,7 @@ async fn wait_for(call: &Call<'_>, id: &SessionId, words: &Regex, timeout: Durat
         if let Some(found) = words.find(prompt) {
             return Ok::<_, ToolError>(Some(found.as_str().to_owned()));
         }
-        // A program that moves the cursor asks where the cursor is, and one that has the whole screen wherever it likes.
+        // A program that moves the cursor asks in the cursor's row, and a full-screen program anywhere.
         let Outcome::Screen(screen) = call.act(Action::Screen(id.clone())).await? else { return Ok(None) };
         let rows = match screen.rows.get(usize::from(screen.cursor_row)) {
             Some(row) if !screen.is_alternate => row.clone(),
@@ -121,7 +121,7 @@ async fn wait_for(call: &Call<'_>, id: &SessionId, words: &Regex, timeout: Durat
         found = looking => found?,
     };
     let Some(matched) = early else { return reported(waiting.await?) };
-    // Nothing is waited for any more; this only asks how things stand.
+    // A wait of zero length returns the present state.
     let now = Wait::at_most(Duration::ZERO);
     let report = reported(call.act(Action::Wait { session: id.clone(), wait: now, budget: BUDGET_CHARS }).await?)?;
     Ok(Report { ended_by: EndedBy::Matched, matched: Some(matched), ..report })

@@ -1,8 +1,8 @@
-//! Word of changes of transcripts and screens, for whoever asked to be told.
+//! Notifications of changed transcripts and screens, for clients that have subscribed.
 //!
-//! A subscription is a viewer that reads no more than that something came: what it is, the client reads when it likes.
-//! The stateless era asks with one request that stays open, on either transport; before that the word goes over the
-//! stream of a stdio client, or over the one that a client over HTTP opens in its session of the protocol.
+//! A subscription is a viewer that only notices that something changed; the client reads the resource when it likes.
+//! The stateless era subscribes with one request that stays open, on either transport. Before that, notifications go
+//! over the stream of a stdio client, or over the one that an HTTP client opens in its MCP session.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,26 +19,26 @@ use crate::auth::principal::Principal;
 use crate::ids::SessionId;
 use crate::limits::{SUBSCRIPTION_PAUSE, SUBSCRIPTIONS_MAX};
 
-/// Enough for any sequence that has to be seen as a whole; the bytes are not kept.
+/// Enough for any control sequence that must be seen whole; the bytes are not kept.
 const PIECE_BYTES: usize = 8 << 10;
 
-/// Who wants to be told.
+/// A subscribed client.
 #[derive(Clone)]
 pub(super) struct Subscriber {
     pub road: Arc<dyn Dispatch>,
     pub principal: Arc<Principal>,
 }
 
-/// On which way the word about a resource goes.
+/// The channel for the notifications of a resource.
 enum Channel {
     /// Over the client's stream.
     Stream(Peer<RoleServer>, String),
-    /// As a part of the request that stays open.
+    /// As part of the open request.
     Request(SubscriptionSink, String),
 }
 
 impl Channel {
-    /// Says that there is something new; false when nobody listens any more.
+    /// Sends a notification; false if the client is gone.
     async fn tell(&self) -> bool {
         match self {
             Self::Stream(peer, uri) => {
@@ -49,15 +49,15 @@ impl Channel {
     }
 }
 
-/// The subscriptions of one client, by their URIs. They end with it.
+/// The subscriptions of one client, by URI; they end with it.
 #[derive(Default)]
 pub(super) struct Subscriptions(Mutex<HashMap<String, AbortHandle>>);
 
 impl Subscriptions {
-    /// Begins to tell this client.
+    /// Subscribes this client.
     pub async fn begin(&self, by: Subscriber, peer: Peer<RoleServer>, uri: String) -> Result<(), ErrorData> {
         let Some(session) = resources::session_of(&uri) else { return Err(unknown(&uri)) };
-        // From now on, so that nothing between the answer and the first look is missed.
+        // From now on, so that no change between the answer and the first read is missed.
         let feed = by.look(&session).await.map_err(|error| resources::error(error, &uri))?;
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, task| !task.is_finished());
@@ -66,7 +66,7 @@ impl Subscriptions {
             return Err(ErrorData::invalid_request(why, None));
         }
         let way = Channel::Stream(peer, uri.clone());
-        // A server that stops is no change; the shim subscribes at the next one.
+        // A stopping server is no change; the shim subscribes at the next one.
         let task = tokio::spawn(async move { by.follow(session, feed, way).await });
         if let Some(before) = all.insert(uri, task.abort_handle()) {
             before.abort();
@@ -74,7 +74,7 @@ impl Subscriptions {
         Ok(())
     }
 
-    /// Ends it; one that is not there has ended.
+    /// Ends a subscription, if there is one.
     pub fn end(&self, uri: &str) {
         if let Some(task) = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uri) {
             task.abort();
@@ -88,15 +88,15 @@ impl Drop for Subscriptions {
     }
 }
 
-/// The part of a wish that can be kept: resources that are named as ours are. Lists do not tell of their changes.
+/// The part of a request that can be served: resources with URIs of ours. Changes of lists are not announced.
 pub(super) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
     let uris = requested.resource_subscriptions.iter().flatten();
     let known = uris.filter(|uri| resources::session_of(uri).is_some()).take(SUBSCRIPTIONS_MAX).cloned();
     SubscriptionFilter::builder().resource_subscriptions(known).build()
 }
 
-/// Tells until the client has had enough. Ends by itself only where that is to be said: when the server stops and nobody
-/// between us and the client asks the next one.
+/// Sends notifications until the client cancels. Ends by itself only when the server stops and no shim will repeat the
+/// request at the next one.
 pub(super) async fn listen(by: &Subscriber, context: SubscriptionContext, is_asked_again: bool) {
     let mut all = JoinSet::new();
     for uri in context.accepted().resource_subscriptions.iter().flatten().cloned() {
@@ -115,14 +115,14 @@ pub(super) async fn listen(by: &Subscriber, context: SubscriptionContext, is_ask
                     return;
                 }
             }
-            // What is followed has ended, or never was; the request stays until it is cancelled.
+            // The followed sessions have ended or never existed; the request stays open until it is cancelled.
             else => return context.cancelled().await,
         }
     }
 }
 
 impl Subscriber {
-    /// A place behind everything that is there now.
+    /// A viewer cursor at the present end.
     async fn look(&self, session: &SessionId) -> Result<ViewerCursor, ActionError> {
         let watch = Action::Watch { session: session.clone(), since: None };
         match self.road.dispatch(&self.principal, watch).await? {
@@ -131,8 +131,8 @@ impl Subscriber {
         }
     }
 
-    /// Tells of every change, until the session ends or nobody listens. After each word it looks from the present on, so
-    /// that a flood costs a few words a second and no reading.
+    /// Announces every change, until the session ends or the client is gone. After each notification it continues from
+    /// the present, so that a flood costs a few notifications per second and no reading.
     async fn follow(self, session: SessionId, mut feed: ViewerCursor, way: Channel) -> Result<(), ActionError> {
         while changes(&mut feed).await? {
             feed = self.look(&session).await?;
@@ -146,7 +146,7 @@ impl Subscriber {
     }
 }
 
-/// Waits for something that changes a screen or a transcript; false once the session has ended.
+/// Waits for a change of the screen or transcript; false once the session has ended.
 async fn changes(feed: &mut ViewerCursor) -> Result<bool, ActionError> {
     loop {
         match feed.next(PIECE_BYTES).await? {

@@ -1,7 +1,7 @@
-//! `POST /batch`: several operations in one request, done in order, each answered with its own status.
+//! `POST /batch`: several operations in one request, performed in order, each answered with its own status.
 //!
-//! An operation goes the way of a request of its own, behind the guard that the batch has passed. What is wrong with the
-//! batch itself is said before anything is done.
+//! An operation takes the same path as a request of its own, behind the authentication of the batch. Errors of the
+//! batch itself are reported before any operation is performed.
 
 use api::ErrorCode;
 use axum::Json;
@@ -32,7 +32,7 @@ pub(super) async fn batch(
     let batch_id = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
     let requests = body.operations.into_iter().enumerate().map(|(i, one)| request(i, one, &principal, batch_id));
     let requests: Vec<Request> = requests.collect::<Result<_, _>>()?;
-    // A stream without an end would be an answer without one.
+    // An endless stream would never yield an answer.
     let held = super::routes().into_iter().filter(|route| ![PATH, super::server_events::PATH].contains(&route.path));
     let router = super::router_of(held, rest)
         .fallback(no_route)
@@ -55,7 +55,7 @@ pub(super) async fn batch(
     Ok(Json(api::BatchAnswer { responses }))
 }
 
-/// This route itself, which no batch holds.
+/// This route itself, which a batch must not contain.
 pub(super) const PATH: &str = "/batch";
 
 async fn no_route(uri: Uri) -> ProblemResponse {

@@ -1,4 +1,5 @@
-//! Bodies that are made while they are sent: the next part when the one before was taken, so a slow client costs one part.
+//! Response bodies that are produced while they are sent: a part is made when the one before was taken, so a slow
+//! client costs one part.
 
 use std::io;
 use std::pin::Pin;
@@ -9,7 +10,7 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Frame;
 
-/// What making a part comes to: the part and what the next one is made of, or the end.
+/// The result of making a part: the part and the state for the next one, or the end.
 pub(super) type Made<S> = io::Result<Option<(Bytes, S)>>;
 
 type Making<S> = Pin<Box<dyn Future<Output = Made<S>> + Send>>;
@@ -20,7 +21,8 @@ struct Parts<S, M> {
     making: Option<Making<S>>,
 }
 
-/// A body whose parts are made one after the other. An error breaks it off, so that nobody takes it for whole.
+/// A body whose parts are made one after the other. An error aborts it, so that the client does not take it for
+/// complete.
 pub(super) fn body<S, M, F>(state: S, mut make: M) -> Body
 where
     S: Send + Unpin + 'static,
@@ -31,7 +33,7 @@ where
     Body::new(Parts { make, rest: Some(state), making: None })
 }
 
-/// An answer of server-sent events (the HTML standard, §9.2) that are made one after the other, until there is none.
+/// A response of server-sent events (the HTML standard, §9.2), made one after the other until there are no more.
 pub(super) fn of_events<S, M, F>(state: S, make: M) -> Response
 where
     S: Send + Unpin + 'static,

@@ -1,4 +1,4 @@
-//! `…/execute` and `…/commands`: commands are run and looked at.
+//! `…/execute` and `…/commands`: runs commands and shows them.
 
 use axum::Json;
 use axum::extract::{Extension, State};
@@ -12,7 +12,7 @@ use crate::http::problem::ProblemResponse;
 use crate::ids::SessionId;
 use crate::limits;
 
-/// 200 when the command ended within the wait, 202 when it still runs.
+/// 200 if the command ended within the wait, 202 if it still runs.
 pub(super) async fn execute(
     State(rest): State<Rest>,
     Extension(principal): Extension<Principal>,
@@ -48,7 +48,7 @@ fn to_execute(session: SessionId, body: api::ExecuteRequest, key: Option<String>
     }
     let timeout = extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?;
     let pattern = extract::pattern("waitFor", body.wait_for.as_deref())?;
-    // A pattern is something to wait for, whatever is said about the completion.
+    // A pattern implies a wait, whatever `waitForCompletion` says.
     let waits = body.wait_for_completion.unwrap_or(true) || pattern.is_some() || !body.until.is_empty();
     let wait = Wait { pattern, input_wanted: true, ..Wait::at_most(timeout) };
     let wait = waits.then_some(extract::until(wait, &body.until)?);
@@ -88,7 +88,7 @@ pub(super) async fn show(
         other => return Err(unexpected(&other)),
     };
     let mut execution = convert::execution(*report).ok_or_else(without_command)?;
-    // Nobody waited: this is a look.
+    // The caller did not wait: this is a look-up.
     (execution.ended_by, execution.waited_ms) = (None, None);
     if query.format == api::OutputFormat::Raw {
         let start = query.offset.unwrap_or(execution.start_offset);
@@ -103,7 +103,7 @@ pub(super) async fn show(
     Ok(Json(execution))
 }
 
-/// Puts every byte of a range in the place of the text.
+/// Replaces the text by every byte of the range.
 async fn add_bytes(
     rest: &Rest,
     principal: &Principal,

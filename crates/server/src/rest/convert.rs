@@ -1,4 +1,4 @@
-//! From what the program answers to what goes over the wire: field by field, nothing is decided.
+//! Conversions from outcomes to wire types, field by field, without decisions.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(super) fn time(at: SystemTime) -> String {
     format!("{stamp:.3}")
 }
 
-/// A path as text, each byte that is not UTF-8 as `\xNN`, and then the exact bytes as base64 too.
+/// A path as text, with each invalid UTF-8 byte as `\xNN`, and then also the exact bytes in base64.
 pub(super) fn path(path: &Path) -> (String, Option<String>) {
     let bytes = path.as_os_str().as_bytes();
     if let Ok(text) = std::str::from_utf8(bytes) {
@@ -43,7 +43,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// One decimal: a percentage with sixteen digits tells nobody more.
+/// One decimal: sixteen digits of a percentage are of no use.
 pub(super) fn rounded(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
@@ -185,7 +185,7 @@ pub(super) fn command(view: action::CommandView) -> CommandExecution {
     }
 }
 
-/// A command with its output and what the wait for it came to; `None` when the report is about no command.
+/// A command with its output and the result of the wait; `None` if the report is about no command.
 pub(super) fn execution(report: action::Report) -> Option<CommandExecution> {
     let mut execution = command(report.command?);
     execution.truncated = report.output.omitted.is_some();

@@ -1,7 +1,7 @@
-//! `GET /openapi.json`, and `GET /docs`, the same as a page.
+//! `GET /openapi.json`, and `GET /docs`, the same document as a page.
 //!
-//! The page is whole as it comes: it loads nothing, runs no script, and holds the document itself, because a browser that
-//! came in by a ticket could not fetch it.
+//! The page is self-contained: it loads nothing, runs no script, and includes the document itself, because a browser
+//! that entered with a ticket could not fetch it.
 
 use std::fmt::Write;
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ use super::openapi::{DEFAULT_ADDRESS, document as openapi};
 
 /// The document's route.
 pub(super) const DOCUMENT: &str = "/openapi.json";
-/// The page's route, which a browser enters by ticket.
+/// The page's route, which a browser enters with a ticket.
 pub(crate) const PAGE: &str = "/docs";
 
 const FRAME: &str = include_str!("docs.html");
@@ -31,7 +31,7 @@ pub(super) async fn document() -> impl IntoResponse {
 
 pub(super) async fn page(State(rest): State<Rest>) -> impl IntoResponse {
     static CONTENT: LazyLock<String> = LazyLock::new(|| content(openapi()));
-    // The document names the default address; whoever reads the page has this server's.
+    // The document has the default address; the page shows that of this server.
     let content = CONTENT.replace(DEFAULT_ADDRESS, &format!("http://{}", rest.authority));
     let mut bytes = [0u8; 16];
     getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
@@ -44,14 +44,14 @@ pub(super) async fn page(State(rest): State<Rest>) -> impl IntoResponse {
         (header::CONTENT_TYPE, "text/html; charset=utf-8".to_owned()),
         (header::CONTENT_SECURITY_POLICY, allowed),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
-        // The address holds a ticket; it is used up, and is nobody's business all the same.
+        // The URL has a ticket; although it is used up, it should not be passed on.
         (REFERRER_POLICY, "no-referrer".to_owned()),
         (header::CACHE_CONTROL, "no-store".to_owned()),
     ];
     (headers, text)
 }
 
-/// The body of the page: chapters of operations, then schemas, then the document as it is.
+/// The body of the page: chapters of operations, then schemas, then the document itself.
 fn content(document: &Value) -> String {
     let mut page = Page::default();
     let info = &document["info"];
@@ -131,7 +131,7 @@ impl Page {
         self.put(format_args!("</table></details>"));
     }
 
-    /// The fields of an object, or the words of an enum.
+    /// The fields of an object, or the values of an enum.
     fn fields(&mut self, schema: &Value) {
         let required: Vec<&str> =
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -149,7 +149,7 @@ impl Page {
     }
 }
 
-/// A type in a few words, a schema of its own as a link.
+/// A type in a few words; a named schema as a link.
 fn kind(schema: &Value) -> String {
     if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
         return format!("<a href=\"#{0}\">{0}</a>", escaped(name));
@@ -178,7 +178,7 @@ fn kind(schema: &Value) -> String {
     shown
 }
 
-/// The operation as it can be tried, next to a server with the default directories and port.
+/// The operation as a command to try, for a server with the default directories and port.
 fn curl(method: &str, path: &str, operation: &Value, example: &Value) -> String {
     let mut command = String::from("curl -s");
     if operation["security"].as_array().is_none_or(|none| !none.is_empty()) {
@@ -215,7 +215,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Words of ours, where backticks stand around code.
+/// Our own text, in which backticks mark code.
 fn marked(words: &str) -> String {
     let parts = words.split('`').enumerate();
     parts.map(|(i, part)| if i % 2 == 1 { format!("<code>{}</code>", escaped(part)) } else { escaped(part) }).collect()

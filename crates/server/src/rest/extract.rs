@@ -1,4 +1,4 @@
-//! What handlers take out of a request, and the bounds of single values; every failure is a [`ProblemResponse`] that names the
+//! Extractors for handlers, and the limits of single values; every failure is a [`ProblemResponse`] that names the
 //! field.
 
 use std::collections::HashMap;
@@ -19,19 +19,19 @@ use crate::http::request_body::{self, Inbox};
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 
-/// The header that makes a repeated POST harmless.
+/// The header that makes a repeated POST idempotent.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Longer keys than any UUID or hash only fill the sessions' events.
+/// Longer keys than any UUID or hash would only fill the sessions' events.
 const KEY_CHARS_MAX: usize = 200;
-/// A pattern's own text; what it compiles to is bounded too.
+/// The longest text of a pattern; the compiled pattern is bounded, too.
 const PATTERN_CHARS_MAX: usize = 4_096;
 
-/// A JSON body. No body at all is `{}`; the content type is not looked at, because every request has shown a token or
-/// came over the Unix socket, and a browser's form post could do neither.
+/// A JSON body. An absent body is `{}`. The content type is ignored, because every request has shown a token or came
+/// over the Unix socket, and a browser's form post could do neither.
 #[derive(Debug)]
 pub(super) struct Body<T, const BYTES_MAX: usize = { limits::BODY_PLAIN_BYTES_MAX }>(pub(super) T);
 
-/// One with a command, with input, or with what a session starts with.
+/// A body with a command, with input, or with the settings of a new session.
 pub(super) type LongBody<T> = Body<T, { limits::BODY_BYTES_MAX }>;
 
 impl<T: DeserializeOwned, S: Send + Sync, const BYTES_MAX: usize> FromRequest<S> for Body<T, BYTES_MAX> {
@@ -65,13 +65,13 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     }
 }
 
-/// The cause without the framework's own words around it.
+/// The cause without the framework's own text around it.
 fn inner(error: &dyn Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// Reads which field is meant out of `<path>: <problem>`, or out of the first word in backticks where the path is the
-/// body itself (a missing or an unknown field).
+/// Extracts the field from `<path>: <problem>`, or from the first word in backticks if the path is the body itself (a
+/// missing or an unknown field).
 fn at_field(text: &str) -> ProblemResponse {
     let is_path = |p: &str| !p.is_empty() && p != "." && !p.contains([' ', '`']);
     if let Some((path, problem)) = text.split_once(": ").filter(|(path, _)| is_path(path)) {
@@ -81,7 +81,7 @@ fn at_field(text: &str) -> ProblemResponse {
     ProblemResponse { code: ErrorCode::InvalidField, detail: text.to_owned(), field }
 }
 
-/// The session that the path names.
+/// The session in the path.
 #[derive(Debug)]
 pub(super) struct Session(pub(super) SessionId);
 
@@ -90,7 +90,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Session {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ProblemResponse> {
         let text = segment(parts, state, "session").await;
-        // Nothing that is not an id goes further, so no message may claim to know which sessions there are.
+        // A text that is no id is not looked up, so the message must not claim to know which sessions exist.
         SessionId::parse(&text).map(Self).map_err(|_| {
             let shown: String = text.chars().take(64).collect();
             ProblemResponse::new(ErrorCode::SessionNotFound, format!("no session {shown}; GET /terminals lists them"))
@@ -98,7 +98,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Session {
     }
 }
 
-/// The name of an action in the path; the session knows which there are.
+/// The name of an action in the path; the session checks it.
 #[derive(Debug)]
 pub(super) struct ActionName(pub(super) String);
 
@@ -110,7 +110,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ActionName {
     }
 }
 
-/// The command that the path names.
+/// The command in the path.
 #[derive(Debug)]
 pub(super) struct Command(pub(super) CommandId);
 
@@ -128,7 +128,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Command {
 
 async fn segment<S: Send + Sync>(parts: &mut Parts, state: &S, name: &str) -> String {
     let all = Path::<HashMap<String, String>>::from_request_parts(parts, state).await;
-    // A segment that is not UTF-8 cannot be an id either.
+    // A segment that is not UTF-8 cannot be an id.
     all.ok().and_then(|Path(mut all)| all.remove(name)).unwrap_or_default()
 }
 
@@ -151,7 +151,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Key {
     }
 }
 
-/// Seconds with fractions, within what can be waited for.
+/// Seconds with fractions, within the longest timeout.
 pub(super) fn seconds(field: &'static str, value: Option<f64>, default: Duration) -> Result<Duration, ProblemResponse> {
     let Some(value) = value else { return Ok(default) };
     let most = limits::TIMEOUT_MAX.as_secs_f64();
@@ -162,7 +162,7 @@ pub(super) fn seconds(field: &'static str, value: Option<f64>, default: Duration
     }
 }
 
-/// Milliseconds, within what can be waited for.
+/// Milliseconds, within the longest timeout.
 pub(super) fn millis(field: &'static str, value: u64) -> Result<Duration, ProblemResponse> {
     let asked = Duration::from_millis(value);
     let most = limits::TIMEOUT_MAX;
@@ -186,12 +186,12 @@ pub(super) fn count(
     fits.ok_or_else(|| ProblemResponse::field(field, format!("{value} is not within {least} to {most}")))
 }
 
-/// How many characters of text an answer may have.
+/// The text budget of an answer, in characters.
 pub(super) fn budget(value: Option<u64>) -> Result<usize, ProblemResponse> {
     count("maxChars", value, limits::BUDGET_CHARS, 0, limits::BUDGET_CHARS_MAX)
 }
 
-/// A size in cells; `prefix` says where in the body it stands.
+/// A size in cells; `prefix` is its path in the body.
 pub(super) fn size(prefix: &str, size: api::Dimensions) -> Result<(u16, u16), ProblemResponse> {
     for (name, value, most) in [("cols", size.cols, limits::COLS_MAX), ("rows", size.rows, limits::ROWS_MAX)] {
         if !(1..=most).contains(&value) {
@@ -204,7 +204,7 @@ pub(super) fn size(prefix: &str, size: api::Dimensions) -> Result<(u16, u16), Pr
     Ok((size.cols, size.rows))
 }
 
-/// A regular expression; `^` and `$` stand at lines, because output is lines.
+/// A regular expression; `^` and `$` match at lines, because output is lines.
 pub(super) fn pattern(field: &'static str, text: Option<&str>) -> Result<Option<Regex>, ProblemResponse> {
     let Some(text) = text else { return Ok(None) };
     if text.len() > PATTERN_CHARS_MAX {
@@ -213,7 +213,7 @@ pub(super) fn pattern(field: &'static str, text: Option<&str>) -> Result<Option<
     action::pattern(text).map(Some).map_err(|e| ProblemResponse::field(field, e))
 }
 
-/// What else ends a wait.
+/// Adds the conditions that end a wait.
 pub(super) fn until(wait: Wait, words: &[String]) -> Result<Wait, ProblemResponse> {
     wait.until(words).map_err(|problem| ProblemResponse::field("until", problem))
 }
@@ -223,7 +223,7 @@ pub(super) fn signal(field: &'static str, text: &str) -> Result<i32, ProblemResp
     signal_number(text).map_err(|why| ProblemResponse::field(field, why))
 }
 
-/// A signal by name or number; what is wrong with it otherwise.
+/// A signal by name or number; an error says what is wrong with it.
 pub(super) fn signal_number(text: &str) -> Result<i32, String> {
     sys::signal::parse(text).ok_or_else(|| {
         let shown: String = text.chars().take(32).collect();

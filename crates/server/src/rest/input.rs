@@ -1,4 +1,4 @@
-//! `…/input`, `…/signal` and `…/wait`: a program is typed at, signalled and waited for.
+//! `…/input`, `…/signal` and `…/wait`: types input, sends signals and waits.
 
 use axum::Json;
 use axum::extract::{Extension, State};
@@ -13,10 +13,10 @@ use crate::http::problem::ProblemResponse;
 use crate::ids::SessionId;
 use crate::{keys, limits};
 
-/// What Enter sends. Terminals send CR; the kernel makes it a newline for whoever reads lines (ICRNL), while programs
-/// in raw mode know no other Enter (for fzf a LF is "down").
+/// The byte of the Enter key. Terminals send CR; for programs in canonical mode the kernel makes it a newline (ICRNL),
+/// while programs in raw mode know no other Enter (for fzf a LF is "down").
 const ENTER: u8 = b'\r';
-/// Keys in one request; more is text.
+/// Keys in one request; more should be sent as text.
 pub(super) const KEYS_MAX: usize = 1_000;
 
 pub(super) async fn input(
@@ -99,7 +99,7 @@ fn to_signal(body: api::SignalRequest) -> Result<(SignalTarget, i32), ProblemRes
         Some(api::NumberOrName::Name(name)) if name == "foreground" => SignalTarget::Foreground,
         Some(api::NumberOrName::Name(name)) if name == "session" => SignalTarget::Session,
         Some(api::NumberOrName::Name(_)) => return Err(unknown()),
-        // 0 and numbers beyond pid_t mean groups to kill(2), never one process.
+        // For kill(2), 0 and numbers beyond pid_t mean groups, never one process.
         Some(api::NumberOrName::Number(pid)) if pid > 0 && i32::try_from(pid).is_ok() => SignalTarget::Process(pid),
         Some(api::NumberOrName::Number(_)) => return Err(unknown()),
     };

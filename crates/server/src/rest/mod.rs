@@ -1,8 +1,8 @@
-//! The REST door: one table of routes, and for each word of a path one file that parses into an [`Action`] and renders
-//! the [`Outcome`].
+//! The REST protocol: one table of routes, and for each word of a path one file that parses into an [`Action`] and
+//! renders the [`Outcome`].
 //!
-//! Nothing is decided in here. Who asks is known before a handler runs ([`crate::auth::middleware`]), every error becomes a
-//! problem document in one place ([`crate::http::problem`]), and every bound is in [`crate::limits`].
+//! Nothing is decided in here. The caller is authenticated before a handler runs ([`crate::auth::middleware`]), every
+//! error becomes a problem document in one place ([`crate::http::problem`]), and every limit is in [`crate::limits`].
 //!
 //! [`Action`]: crate::action::Action
 //! [`Outcome`]: crate::action::Outcome
@@ -41,11 +41,11 @@ pub(crate) use docs::PAGE as DOCS;
 pub use openapi::document;
 pub(crate) use routes::{Route, routes};
 
-/// What every handler holds.
+/// The state of every handler.
 #[derive(Debug, Clone)]
 pub(crate) struct Rest {
     dispatcher: Dispatcher,
-    /// `host:port` of the loopback listener, for the addresses in answers.
+    /// `host:port` of the loopback listener, for URLs in answers.
     authority: Arc<str>,
 }
 
@@ -68,13 +68,13 @@ fn router_of(routes: impl Iterator<Item = Route>, rest: Rest) -> Router {
     routes.fold(Router::new(), |router, route| router.route(route.path, route.handler)).with_state(rest)
 }
 
-/// What is in no table.
+/// A path without a route.
 pub(crate) async fn no_route(uri: axum::http::Uri) -> ProblemResponse {
     let path: String = uri.path().chars().take(200).collect();
     ProblemResponse::new(ErrorCode::RouteNotFound, format!("there is no {path}; sessions are under /terminals"))
 }
 
-/// A path with another method.
+/// A path without this method.
 pub(crate) async fn no_method(method: Method) -> ProblemResponse {
     ProblemResponse::new(
         ErrorCode::MethodNotAllowed,
@@ -82,7 +82,7 @@ pub(crate) async fn no_method(method: Method) -> ProblemResponse {
     )
 }
 
-/// An action answered with another outcome than the one that it promises: a fault of ours, and never a panic.
+/// An outcome of another kind than the action promises: a bug, and never a panic.
 fn unexpected(outcome: &Outcome) -> ProblemResponse {
     let kind = match outcome {
         Outcome::Session(_) => "a session",

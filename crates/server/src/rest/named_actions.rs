@@ -1,4 +1,4 @@
-//! `/terminals/{sessionId}/actions/{action}`: what a session does under a name that was given to it at its start.
+//! `/terminals/{sessionId}/actions/{action}`: performs a named action that the session got at its start.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(super) async fn react(
     report(&rest, &principal, Action::NamedAction { session, name, key }).await
 }
 
-/// The actions of a new session, each checked now and not when it is needed.
+/// The named actions of a new session, each checked now and not when it is used.
 pub(super) fn reactions(
     actions: BTreeMap<String, api::SessionAction>,
 ) -> Result<BTreeMap<String, NamedAction>, ProblemResponse> {

@@ -1,4 +1,4 @@
-//! `…/output` and `…/screen`: what a session shows is read.
+//! `…/output` and `…/screen`: reads what a session shows.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,9 +15,9 @@ use crate::http::problem::ProblemResponse;
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 
-/// What a read returns unless more is asked for: one that fits a terminal's scroll-back, and quick to carry.
+/// The default limit of a read: it fits a terminal's scrollback and is quick to transfer.
 const LIMIT: usize = 1 << 20;
-/// Lines in one answer at most; more do not fit its characters.
+/// Lines in one answer at most; more would not fit its characters.
 const LINES_MAX: usize = limits::BUDGET_CHARS_MAX;
 
 pub(super) async fn output(
@@ -87,7 +87,7 @@ fn to_read(session: SessionId, query: api::OutputQuery, view: View) -> Result<Re
     })
 }
 
-/// `o:4711`, `4711`, a time, or `last`.
+/// Parses `o:4711`, `4711`, a time, or `last`.
 pub(super) fn to_since(text: &str) -> Result<Since, ProblemResponse> {
     if text == "last" {
         return Ok(Since::Last);
@@ -102,7 +102,7 @@ pub(super) fn to_since(text: &str) -> Result<Since, ProblemResponse> {
     }
 }
 
-/// The screen in the shape of output: what it stands for ends at the offset that it holds.
+/// The screen in the form of output: it stands for the output up to its offset.
 async fn screen_as_output(
     rest: &Rest,
     principal: &Principal,
@@ -144,12 +144,12 @@ async fn take_screen(rest: &Rest, principal: &Principal, session: SessionId) -> 
     }
 }
 
-/// The rows as text, down to the last one that shows something.
+/// The rows as text, down to the last one with text.
 fn text_of(screen: &ScreenView) -> String {
     screen.rows.join("\n").trim_end_matches('\n').to_owned()
 }
 
-/// The offset up to which the output is in a screen that is not sent as JSON.
+/// The offset up to which output is part of a screen that is not sent as JSON.
 const OFFSET: HeaderName = HeaderName::from_static("x-ptyd-offset");
 
 pub(super) async fn screen(

@@ -1,7 +1,7 @@
-//! `…/output` as server-sent events: each event is an answer of the long poll, and its id is where to go on.
+//! `…/output` as server-sent events: each event is an answer of the long poll, and its id is the offset to continue at.
 //!
-//! Nothing is queued. The next event is read from the journal when the one before was taken, so a slow client costs one
-//! event, and a client that comes back with `Last-Event-ID` goes on with the next byte, at whichever server.
+//! Nothing is queued. An event is read from the journal when the one before was taken, so a slow client costs one
+//! event, and a client that reconnects with `Last-Event-ID` continues with the next byte, at any server.
 
 use std::time::Duration;
 
@@ -15,12 +15,13 @@ use crate::auth::principal::Principal;
 use crate::http::problem::ProblemResponse;
 use crate::limits;
 
-/// Where the client stopped.
+/// The header with the offset where the client stopped.
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// How soon a client is to come back; a restart takes about that long.
+/// How soon a client is to reconnect; a restart takes about that long.
 pub(super) const RETRY: &str = "retry: 500\n\n";
 
-/// Whether the client asks for events (RFC 9110 §12.5.1; nobody who prefers something else asks for them at all).
+/// Whether the client asks for events (RFC 9110 §12.5.1; a client that prefers another type does not ask for events at
+/// all).
 pub(super) fn are_wanted(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|v| v.to_str().ok());
     accepted
@@ -28,24 +29,24 @@ pub(super) fn are_wanted(headers: &HeaderMap) -> bool {
         .any(|one| one.split(';').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("text/event-stream")))
 }
 
-/// Where the client says that it stopped.
+/// The offset where the client stopped.
 pub(super) fn resumed(headers: &HeaderMap) -> Result<Option<Since>, ProblemResponse> {
     let Some(id) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
     let offset = id.to_str().ok().and_then(|id| id.parse().ok()).map(Since::Offset);
     offset.map(Some).ok_or_else(|| ProblemResponse::field("Last-Event-ID", "must be the id of an event of this stream"))
 }
 
-/// The stream as it goes on.
+/// The state of the stream.
 struct Following {
     rest: Rest,
     principal: Principal,
     read: ReadOutput,
-    /// The first answer, which was asked for before the stream began.
+    /// The first answer, which was requested before the stream began.
     first: Option<OutputView>,
     is_over: bool,
 }
 
-/// Follows the output. What is wrong with the request is said as ever, before the first event.
+/// Follows the output. An invalid request is refused as usual, before the first event.
 pub(super) async fn follow(
     rest: Rest,
     principal: Principal,
@@ -61,7 +62,7 @@ pub(super) async fn follow(
         other => return Err(unexpected(&other)),
     };
     if is_resumed && first.is_final && first.next <= first.from {
-        // To a client that comes back by itself this says that there is nothing to come back for.
+        // This status tells a reconnecting client to stop.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     read.wait = silence;
@@ -84,7 +85,7 @@ impl Following {
             }
             None => match self.rest.act(&self.principal, Action::Output(self.read.clone())).await {
                 Ok(Outcome::Output(view)) => view,
-                // The client comes back and is told in the words of an answer.
+                // The client reconnects and gets the error as an answer.
                 Ok(_) | Err(_) => return None,
             },
         };

@@ -1,4 +1,4 @@
-//! `/terminals/{sessionId}/processes` and `/signals`: what runs in a session, and what it was sent.
+//! `/terminals/{sessionId}/processes` and `/signals`: lists the processes of a session and the signals sent in it.
 
 use axum::Json;
 use axum::extract::{Extension, State};

@@ -1,4 +1,4 @@
-//! The table of routes: the method, the path, what answers, and what is said about it.
+//! The table of routes: the method, the path, the handler, and the description.
 
 use api::ErrorCode::{
     CommandNotFound, InputStalled, NothingRuns, SessionAlive, SessionBusy, SessionEnded, SessionNotReady, StartFailed,
@@ -34,7 +34,7 @@ fn on_delete(path: &'static str, handler: MethodRouter<Rest>, operation: Operati
     Route { method: Method::DELETE, path, handler, operation }
 }
 
-/// Every route of this door. The documentation and the tests read it too, so a route cannot be there without them.
+/// Every REST route. The documentation and the tests read this table, too, so no route can exist without them.
 pub(crate) fn routes() -> Vec<Route> {
     [of_sessions(), of_commands(), of_input(), of_output(), of_the_server()].into_iter().flatten().collect()
 }

@@ -1,4 +1,4 @@
-//! `…/search`: lines of the text that match.
+//! `…/search`: searches for lines of text.
 
 use axum::Json;
 use axum::extract::{Extension, State};
@@ -12,7 +12,7 @@ use crate::http::problem::ProblemResponse;
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 
-/// Matches in one answer unless more are asked for.
+/// Matches in one answer by default.
 const MATCHES: usize = 100;
 
 pub(super) async fn search(

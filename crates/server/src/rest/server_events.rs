@@ -1,7 +1,7 @@
-//! `GET /events`: what happens in all sessions that the caller may see, as server-sent events.
+//! `GET /events`: the events of all sessions that the caller may see, as server-sent events.
 //!
-//! Nothing is queued: the next part is read from the ring when the one before was taken. An event's id is the place behind
-//! it, which `Last-Event-ID` gives back.
+//! Nothing is queued: a part is read from the ring when the one before was taken. An event's id is the position behind
+//! it, which `Last-Event-ID` sends back.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::limits;
 /// The route.
 pub(super) const PATH: &str = "/events";
 
-/// The stream as it goes on.
+/// The state of the stream.
 struct Following {
     rest: Rest,
     principal: Principal,
@@ -52,12 +52,12 @@ pub(super) async fn follow(
 }
 
 impl Following {
-    /// The next events, or a heartbeat; none when the server stops, or the caller is shut out.
+    /// The next events, or a heartbeat; none when the server stops, or the caller's token is revoked.
     async fn next(&mut self) -> Option<Bytes> {
         let mut text = String::new();
         let view = match self.first.take() {
             Some(view) => {
-                // The place from which it goes on, also for whoever breaks off before anything happens.
+                // The position of the stream, also for a client that disconnects before the first event.
                 text.push_str(&format!("{RETRY}id: {}\n:\n\n", view.next));
                 view
             }
@@ -76,7 +76,8 @@ impl Following {
             push(&mut text, Some(place), &event(happening));
         }
         if text.is_empty() {
-            // Also the place behind what others did: who comes back need not be told of a gap in what it may not see.
+            // Also the position behind events of others: a client that reconnects must not get a gap for events that it
+            // may not see.
             text = format!("id: {}\n:\n\n", view.next);
         }
         Some(text.into())

@@ -1,4 +1,4 @@
-//! `/terminals`: sessions are created, listed, looked at, resized and ended.
+//! `/terminals`: creates, lists, shows, resizes and ends sessions.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::auth::principal::Principal;
 use crate::http::problem::ProblemResponse;
 use crate::limits;
 
-/// A page of a list; a thousand sessions are 1 MB of JSON.
+/// The default page of a list; a thousand sessions are 1 MB of JSON.
 const PAGE: usize = 100;
 /// The largest page.
 const PAGE_MAX: usize = 1_000;
@@ -84,23 +84,23 @@ fn to_create(body: api::CreateRequest, key: Option<String>) -> Result<Create, Pr
         },
         reactions: named_actions::reactions(body.actions)?,
         key,
-        // What only a stdio client has.
+        // Fields of stdio clients only.
         ..Create::default()
     })
 }
 
-/// Seconds, with fractions; zero is none.
+/// Seconds with fractions; zero means none.
 fn lifetime(field: &'static str, value: Option<f64>) -> Result<Option<Duration>, ProblemResponse> {
     let Some(value) = value else { return Ok(None) };
     let most = limits::LIFETIME_MAX.as_secs_f64();
-    // Less than the shell needs to start would be a session that nobody can have meant.
+    // A session that ends before its shell has started cannot be intended.
     if value != 0.0 && !(limits::LIMIT_MIN..=most).contains(&value) {
         return Err(ProblemResponse::field(field, format!("{value} is neither 0 nor from 0.01 to {most} seconds")));
     }
     Ok(Some(Duration::from_secs_f64(value)))
 }
 
-/// Each within its bounds; docs/rest.md and the document name them.
+/// Each within its bounds, which docs/rest.md and the document list.
 fn to_limits(request: api::Limits) -> Result<Limits, ProblemResponse> {
     let figures = [
         (Limit::CpuSeconds, request.cpu_seconds),
@@ -146,7 +146,7 @@ pub(super) async fn list(
     }
 }
 
-/// A page's size and start.
+/// The size and start of a page.
 pub(super) fn page(limit: Option<u64>, offset: Option<u64>) -> Result<(usize, usize), ProblemResponse> {
     // JSON numbers are exact up to 2^53, and no list is longer.
     let offset = extract::count("offset", offset, 0, 0, 1 << 53)?;
@@ -172,7 +172,7 @@ pub(super) async fn environment(
     }
 }
 
-/// Does an action that answers with the session.
+/// Performs an action that answers with the session.
 pub(super) async fn session(
     rest: &Rest,
     principal: &Principal,

@@ -1,4 +1,4 @@
-//! `POST /tickets`: the way in for a browser, whose sockets and pages cannot show a token.
+//! `POST /tickets`: authentication for a browser, whose sockets and pages cannot send a token.
 
 use axum::Json;
 use axum::extract::{Extension, State};

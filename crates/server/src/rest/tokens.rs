@@ -1,4 +1,4 @@
-//! `/tokens`: named tokens are made, listed and revoked, by an admin only.
+//! `/tokens`: creates, lists and revokes named tokens, for admins only.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(super) async fn create(
     }
 }
 
-/// Seconds, with fractions; zero would be a token that was never good.
+/// Seconds with fractions; zero would make a token that is never valid.
 fn lifetime(seconds: f64) -> Result<Duration, ProblemResponse> {
     let most = limits::TOKEN_LIFETIME_MAX;
     let given = Duration::try_from_secs_f64(seconds).ok().filter(|d| !d.is_zero() && *d <= most);
@@ -59,7 +59,7 @@ pub(super) async fn revoke(
     Extension(principal): Extension<Principal>,
     name: Option<Path<String>>,
 ) -> Result<Json<api::TokenInfo>, ProblemResponse> {
-    // What is not UTF-8 is no token's name either.
+    // A text that is not UTF-8 is no token's name.
     let name = name.map(|Path(name)| name.chars().take(limits::TOKEN_NAME_CHARS_MAX + 1).collect()).unwrap_or_default();
     match rest.act(&principal, Action::RevokeToken { name }).await? {
         Outcome::Token(view) => Ok(Json(info(view))),

@@ -1,4 +1,4 @@
-//! Why a socket is closed: one exhaustive mapping from errors to close codes, which are all that a browser sees.
+//! Close codes: one exhaustive mapping from errors to the codes of close frames, which are all that a browser sees.
 
 use api::ErrorCode;
 use axum::extract::ws::CloseFrame;
@@ -8,31 +8,31 @@ use crate::action::ActionError;
 /// The reason in a close frame has 123 bytes at most (RFC 6455 §5.5).
 const REASON_BYTES_MAX: usize = 123;
 
-/// Why a socket ends; the number is the close code.
+/// Why a socket is closed; the number is the close code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub(super) enum Code {
-    /// The frame breaks the protocol.
+    /// The frame violates the protocol.
     Protocol = 1002,
-    /// A message of a kind that is not taken.
+    /// A message type that is not accepted.
     Unsupported = 1003,
     /// The message is too long.
     TooLong = 1009,
-    /// A fault of ours.
+    /// A bug or fault of the server.
     Internal = 1011,
-    /// The server is going; the next one has the same sessions.
+    /// The server is stopping; the next one has the same sessions.
     Restarting = 1012,
-    /// The token was revoked, or has expired.
+    /// The token was revoked or has expired.
     ShutOut = 4401,
-    /// Not with this ticket, or with a token of this scope.
+    /// The ticket or the token's scope does not allow it.
     Forbidden = 4403,
-    /// No such session for this visitor.
+    /// There is no such session for this client.
     NotFound = 4404,
-    /// What the visitor says does not fit what is here: a position of another session, a number that was used.
+    /// A value of the client does not fit the session: a position of another session, a number that was used.
     Conflict = 4409,
-    /// The session has ended, and everything was given.
+    /// The session has ended, and everything was sent.
     Ended = 4410,
-    /// A bound was reached.
+    /// A limit was reached.
     TooMany = 4429,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn frame(code: Code, reason: &str) -> CloseFrame {
     CloseFrame { code: code as u16, reason: reason[..end].into() }
 }
 
-/// What an error is called in an `error` event, and the code of the close where it ends the visit.
+/// The error code of an `error` event, and the close code if the error ends the connection.
 pub(super) fn code_of(error: &ActionError) -> (ErrorCode, Code) {
     match error {
         ActionError::NoSession { .. } => (ErrorCode::SessionNotFound, Code::NotFound),

@@ -1,5 +1,5 @@
-//! One visit: pieces out, input in, until either side ends it. One task, no queue: what the visitor has not taken is in
-//! the journal.
+//! One WebSocket connection: pieces out, input in, until either side closes it. One task and no queue: unsent output
+//! stays in the journal.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::dispatch::Dispatcher;
 use crate::ids::SessionId;
 use crate::limits;
 
-/// Who visits what, and how.
+/// The parameters of a connection.
 pub(super) struct SocketConnection {
     pub(super) dispatcher: Dispatcher,
     pub(super) principal: Principal,
@@ -30,11 +30,11 @@ pub(super) struct SocketConnection {
     pub(super) may_write: bool,
 }
 
-/// Why a visit is over.
+/// Why the connection ends.
 enum End {
-    /// We close, and say why.
+    /// We close it, with a code and a reason.
     Close(Code, String),
-    /// The other side has gone or does not take anything any more.
+    /// The client is gone or does not read any more.
     Gone,
 }
 
@@ -48,7 +48,7 @@ impl From<ActionError> for End {
 #[derive(Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase", deny_unknown_fields)]
 enum Said {
-    /// Another size for the terminal.
+    /// A new size for the terminal.
     Resize { dimensions: Size },
 }
 
@@ -59,7 +59,7 @@ struct Size {
     rows: u16,
 }
 
-/// Receives a visitor, and sees it off.
+/// Serves a WebSocket to its end.
 pub(super) async fn receive(mut socket: WebSocket, visit: Option<SocketConnection>) {
     let end = match visit {
         Some(visit) => visit.run(&mut socket).await,
@@ -68,7 +68,7 @@ pub(super) async fn receive(mut socket: WebSocket, visit: Option<SocketConnectio
     let End::Close(code, reason) = end else { return };
     let goodbye = async {
         socket.send(Message::Close(Some(close::frame(code, &reason)))).await?;
-        // A connection that is dropped with something unread takes back what was sent last.
+        // Closing a TCP connection with unread input would discard what was sent last.
         while let Some(message) = socket.recv().await {
             message?;
         }
@@ -80,7 +80,7 @@ pub(super) async fn receive(mut socket: WebSocket, visit: Option<SocketConnectio
 impl SocketConnection {
     async fn run(self, socket: &mut WebSocket) -> End {
         let action = Action::Watch { session: self.session.clone(), since: self.query.since };
-        // In a box of its own: what an action needs room for must not be kept for as long as the visit lasts.
+        // Boxed: the memory of this action must not be kept as long as the connection lasts.
         let Watching { session, feed } = match Box::pin(self.dispatcher.dispatch(&self.principal, action)).await {
             Ok(Outcome::Watching(watching)) => *watching,
             Ok(other) => return End::Close(Code::Internal, format!("a visit was answered with {other:?}")),
@@ -103,7 +103,7 @@ impl SocketConnection {
             was_stopped: false,
             snapshot_at: now,
         };
-        // Also in the middle of what a slow visitor takes its time for.
+        // Also while a slow client reads.
         let ended = tokio::select! {
             biased;
             () = shut_out => return ActionError::ShutOut.into(),
@@ -116,33 +116,33 @@ impl SocketConnection {
     }
 }
 
-/// A name for a client that has none, so that it can number its input over the next connection, too.
+/// A name for a client without one, so that it can number its input across connections.
 fn fresh_name() -> String {
     let mut bytes = [0u8; 16];
     getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
     format!("{:032x}", u128::from_le_bytes(bytes))
 }
 
-/// An open visit.
+/// An open connection.
 struct Open<'a> {
     visit: SocketConnection,
     socket: &'a mut WebSocket,
     client: String,
     feed: ViewerCursor,
-    /// Started with the first input: most viewers only look.
+    /// Started with the first input: most viewers only watch.
     typist: Option<InputTask>,
-    /// Inputs of a raw visitor, who does not number them.
+    /// The number of inputs in raw mode, which has no numbers of its own.
     count: u64,
     pulse: Heartbeat,
-    /// Everything up to here was parsed by the visitor.
+    /// The client has parsed everything up to this offset.
     acked: u64,
-    /// It did not keep up since it was at the end the last time.
+    /// The client has fallen behind since it was last at the end.
     was_stopped: bool,
-    /// When it may be brought to the present again.
+    /// The earliest time of the next snapshot.
     snapshot_at: Instant,
 }
 
-/// What happens next.
+/// The next event.
 enum Next {
     Message(Option<Result<Message, axum::Error>>),
     Piece(Result<Piece, ActionError>),
@@ -150,7 +150,7 @@ enum Next {
     Time,
 }
 
-/// A visit never ends well: its end is the error.
+/// A connection always ends with an error.
 enum Never {}
 
 impl Open<'_> {
@@ -188,7 +188,7 @@ impl Open<'_> {
                 Next::Typed((seq, result)) => self.notify_typed(seq, result).await?,
                 Next::Time => match self.pulse.due(Instant::now()) {
                     Due::Ping => self.send(Message::Ping(Bytes::new())).await?,
-                    // What it may have answered was not read while its input waits.
+                    // Its pong may be unread while its input waits.
                     Due::Dead if may_read => return Err(End::Gone),
                     Due::Dead => self.pulse.alive(),
                     Due::Nothing => {}
@@ -197,13 +197,13 @@ impl Open<'_> {
         }
     }
 
-    /// Whether more may be on its way to the visitor.
+    /// Whether more bytes may be in flight to the client.
     fn has_window(&self) -> bool {
         let is_raw = self.visit.query.mode == Mode::Raw;
         is_raw || self.feed.cursor().saturating_sub(self.acked) < limits::WINDOW_BYTES
     }
 
-    /// Whether the visitor is better served with the present.
+    /// Whether the client should get a snapshot of the present screen.
     fn is_left_behind(&mut self) -> bool {
         if !self.was_stopped || self.visit.query.wants_all || !self.has_window() {
             return false;
@@ -213,7 +213,7 @@ impl Open<'_> {
         behind > limits::BEHIND_BYTES_MAX && Instant::now() >= self.snapshot_at
     }
 
-    /// Sends the screen as it is now, and goes on behind it.
+    /// Sends the present screen, and continues behind it.
     async fn show_present(&mut self, says_gap: bool) -> Result<(), End> {
         let from = self.feed.cursor();
         let Some(Piece::Snapshot { at, cols, rows, bytes }) = self.feed.snapshot().await? else { return Ok(()) };
@@ -225,7 +225,7 @@ impl Open<'_> {
         if says_gap {
             self.frame(&FromServer::Gap { from, to: at }).await?;
         }
-        // What was skipped is on nobody's screen and waits for nobody's word.
+        // Skipped output is not shown and needs no acknowledgement.
         self.acked = self.acked.max(at);
         self.frame(&FromServer::Snapshot { at, cols, rows, bytes: &bytes }).await
     }
@@ -237,11 +237,11 @@ impl Open<'_> {
                 Piece::Data { bytes, .. } | Piece::Snapshot { bytes, .. } => {
                     let begun = Instant::now();
                     self.send(Message::Binary(bytes.into())).await?;
-                    // Its connection was full.
+                    // The connection's buffer was full.
                     self.was_stopped |= begun.elapsed() > Duration::from_millis(20);
                     Ok(())
                 }
-                // Nothing can be said in between, but the screen can be put right.
+                // Raw mode cannot report the gap, but the screen can be repaired.
                 Piece::Gap { .. } => self.show_present(false).await,
                 Piece::Event(_) => Ok(()),
                 Piece::Over => Err(ended()),
@@ -266,7 +266,7 @@ impl Open<'_> {
         };
         self.pulse.alive();
         match (message, self.visit.query.mode) {
-            // The library would queue an answer to each, however many were not taken: nothing more is read before this one is.
+            // The library would queue a pong for each ping: nothing more is read before this one is sent.
             (Message::Ping(bytes), _) => self.send(Message::Pong(bytes)).await,
             (Message::Pong(_), _) => Ok(()),
             (Message::Close(_), _) => Err(End::Gone),
@@ -330,7 +330,7 @@ impl Open<'_> {
         }
     }
 
-    /// What the visitor asked for was not done. What it can go on after is told, the rest ends the visit.
+    /// A request of the client failed. An error that it can recover from is sent, any other closes the connection.
     async fn not_done(&mut self, error: ActionError, seq: Option<u64>) -> Result<(), End> {
         let (code, close) = code_of(&error);
         let goes_on = match error {
@@ -358,7 +358,7 @@ impl Open<'_> {
         if !goes_on {
             return Err(End::Close(close, error.to_string()));
         }
-        // A raw visitor sees it by what does not happen, as at any terminal.
+        // In raw mode the client gets no message, as at any terminal.
         if self.visit.query.mode == Mode::Raw {
             return Ok(());
         }
@@ -376,7 +376,7 @@ impl Open<'_> {
         self.send(Message::Text(value.to_string().into())).await
     }
 
-    /// Sends one message. Whoever takes nothing for as long as it may be silent is gone.
+    /// Sends one message. A client that reads nothing for as long as it may be silent is gone.
     async fn send(&mut self, message: Message) -> Result<(), End> {
         match timeout(limits::PING_EVERY + limits::PONG_PATIENCE, self.socket.send(message)).await {
             Ok(Ok(())) => Ok(()),
@@ -389,7 +389,7 @@ fn ended() -> End {
     End::Close(Code::Ended, "the session has ended; its output can still be read".to_owned())
 }
 
-/// What came is no WebSocket frame, or too long a one.
+/// The input is no WebSocket frame, or too long.
 fn broken(error: axum::Error) -> End {
     let text = error.to_string();
     if text.contains("too long") || text.contains("too big") {

@@ -1,4 +1,4 @@
-//! Events as JSON texts. Names and values are those of REST's data models; docs/websocket.md lists them.
+//! WebSocket events as JSON texts. Names and values are those of REST's data models; docs/websocket.md lists them.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::action::{Boundary, CommandStatus, CommandView, SessionEvent, SessionExit, SessionStatus, SessionView};
 use crate::limits;
 
-/// The first text: how things stand, and how the visit works.
+/// The first text: the state of the session and of the connection.
 pub(super) fn attached(view: &SessionView, at: u64, client: &str, may_write: bool) -> Value {
     let status = match view.status {
         SessionStatus::Creating => "creating",
@@ -49,7 +49,7 @@ pub(super) fn render(event: &SessionEvent) -> Value {
     }
 }
 
-/// Something that the visitor asked for was not done; `seq` names the input, if it was one.
+/// A request of the client failed; `seq` is the input's number, if it was one.
 pub(super) fn error(code: ErrorCode, detail: &str, seq: Option<u64>) -> Value {
     json!({ "event": "error", "code": code.as_str(), "detail": detail, "seq": seq })
 }

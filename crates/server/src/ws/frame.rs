@@ -1,14 +1,14 @@
-//! The binary frames of `ptyd.v1`, both directions in one file; numbers are little-endian. docs/websocket.md is the
-//! description, and the layout never changes under this name.
+//! The binary frames of `ptyd.v1`, both directions in one file; numbers are little-endian. docs/websocket.md describes
+//! them, and the layout never changes under this name.
 
-/// What the server says.
+/// A frame from the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FromServer<'a> {
     /// Output.
     Data { from: u64, to: u64, bytes: &'a [u8] },
     /// The screen.
     Snapshot { at: u64, cols: u16, rows: u16, bytes: &'a [u8] },
-    /// Output that is not given.
+    /// Output that is not sent.
     Gap { from: u64, to: u64 },
     /// Input up to this number was typed.
     Typed { seq: u64 },
@@ -45,17 +45,17 @@ impl FromServer<'_> {
     }
 }
 
-/// What a client says.
+/// A frame from the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FromClient<'a> {
-    /// Type these bytes; the number grows with each input of this client.
+    /// Type these bytes; the number increases with each input of this client.
     Input { seq: u64, bytes: &'a [u8] },
-    /// Everything up to this offset is on its screen.
+    /// The client has parsed everything up to this offset.
     Parsed { to: u64 },
 }
 
 impl<'a> FromClient<'a> {
-    /// `None` for what is no frame of ours.
+    /// Decodes a frame; `None` for an unknown one.
     pub(super) fn decode(frame: &'a [u8]) -> Option<Self> {
         let (kind, rest) = frame.split_first()?;
         let (number, rest) = rest.split_first_chunk::<8>()?;

@@ -1,25 +1,25 @@
-//! Whether the other side is there: asked when it has been silent, and believed gone when it does not answer.
+//! The heartbeat of a WebSocket: a silent client is pinged, and counts as gone if it does not answer.
 
 use tokio::time::Instant;
 
 use crate::limits::{PING_EVERY, PONG_PATIENCE};
 
-/// What is due.
+/// The due step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
-    /// Ask.
+    /// Send a ping.
     Ping,
-    /// It is gone.
+    /// The client is gone.
     Dead,
     /// Nothing yet.
     Nothing,
 }
 
-/// One connection's pulse. Any message is a sign of life, so only the silent are asked.
+/// The heartbeat of one connection. Any message counts as an answer, so only silent clients are pinged.
 #[derive(Debug)]
 pub(super) struct Heartbeat {
     ping_at: Instant,
-    /// Asked, and to be answered until then.
+    /// A ping was sent, and is to be answered until then.
     answer_until: Option<Instant>,
 }
 
@@ -28,17 +28,17 @@ impl Heartbeat {
         Self { ping_at: now + PING_EVERY, answer_until: None }
     }
 
-    /// Something came.
+    /// Something was received.
     pub(super) fn alive(&mut self) {
         self.answer_until = None;
     }
 
-    /// When to look again.
+    /// The next deadline.
     pub(super) fn next_at(&self) -> Instant {
         self.answer_until.unwrap_or(self.ping_at)
     }
 
-    /// What is due now; a ping counts as sent.
+    /// The step that is due now; a ping counts as sent.
     pub(super) fn due(&mut self, now: Instant) -> Due {
         if self.answer_until.is_some_and(|until| now >= until) {
             return Due::Dead;

@@ -1,5 +1,5 @@
-//! Types what one visitor sends, in order, and outlives the visit: what was taken from a socket is typed, or it is said
-//! that it was not.
+//! Types the input of one client, in order. The task outlives the connection: input that was accepted is typed, or its
+//! failure is reported.
 
 use tokio::sync::mpsc;
 
@@ -9,26 +9,26 @@ use crate::dispatch::Dispatcher;
 use crate::ids::SessionId;
 use crate::limits::INPUTS_WAITING_MAX;
 
-/// Something to type, and its number.
+/// An input with its number.
 type Input = (u64, Vec<u8>);
-/// How that went.
+/// The result of an input.
 pub(super) type Typed = (u64, Result<(), ActionError>);
 
-/// The visitor's end of both ways.
+/// The connection's end of both channels.
 pub(super) struct InputTask {
     inputs: mpsc::Sender<Input>,
     typed: mpsc::Receiver<Typed>,
 }
 
 impl InputTask {
-    /// Starts a task for this visitor; it ends when its work is done and the visitor has gone.
+    /// Starts a task for this client; it ends when its work is done and the connection is gone.
     pub(super) fn start(dispatcher: Dispatcher, principal: Principal, session: SessionId, client: &str) -> Self {
         let (inputs, mut waiting) = mpsc::channel::<Input>(INPUTS_WAITING_MAX);
         let (tell, typed) = mpsc::channel::<Typed>(INPUTS_WAITING_MAX);
         let client = client.to_owned();
         tokio::spawn(async move {
             while let Some((seq, bytes)) = waiting.recv().await {
-                // The holder remembers the key, so that a number is typed once, whatever connection it comes over.
+                // The holder remembers the key, so that each number is typed once, whatever connection it comes over.
                 let key = format!("ws:{client}:{seq}");
                 let action = Action::Type { session: session.clone(), bytes, key };
                 let result = match Box::pin(dispatcher.dispatch(&principal, action)).await {
@@ -36,25 +36,25 @@ impl InputTask {
                     Ok(other) => Err(ActionError::Internal { why: format!("typing was answered with {other:?}") }),
                     Err(error) => Err(error),
                 };
-                // Whoever has gone finds out when it sends the same again.
+                // A disconnected client learns the result when it sends the same input again.
                 let _ = tell.send((seq, result)).await;
             }
         });
         Self { inputs, typed }
     }
 
-    /// Whether one more can be taken; if not, the visitor's connection waits.
+    /// Whether there is room for another input; if not, the connection is not read.
     pub(super) fn has_room(&self) -> bool {
         self.inputs.capacity() > 0
     }
 
-    /// Takes one.
+    /// Accepts an input.
     pub(super) fn take(&self, seq: u64, bytes: Vec<u8>) -> Result<(), ActionError> {
         let gone = |_| ActionError::Internal { why: "the typist has gone".to_owned() };
         self.inputs.try_send((seq, bytes)).map_err(gone)
     }
 
-    /// The next that is done.
+    /// The next result.
     pub(super) async fn done(&mut self) -> Typed {
         match self.typed.recv().await {
             Some(typed) => typed,

@@ -1,7 +1,7 @@
-//! The WebSocket door: `GET /terminals/{session}/socket`, one task for each visitor.
+//! The WebSocket protocol: `GET /terminals/{session}/socket`, one task per client.
 //!
-//! It parses into an [`Action`] and renders pieces, like every door. Where a request cannot become a socket it is refused
-//! over HTTP; from then on the reason of an end is the code of the close frame ([`close`]), the only one that a page in a
+//! It parses requests into an [`Action`] and renders pieces. A request that cannot become a socket is refused over
+//! HTTP; from then on the reason of an end is the code of the close frame ([`close`]), the only one that a page in a
 //! browser can see. The bytes on the wire are in [`frame`], and docs/websocket.md describes them.
 //!
 //! [`Action`]: crate::action::Action
@@ -37,17 +37,17 @@ pub const PATH: &str = "/terminals/{session}/socket";
 /// The sub-protocol.
 pub const PROTOCOL: &str = "ptyd.v1";
 
-/// The sockets that are open, for a server that stops and lets them say why.
+/// Counts the open sockets, so that a stopping server can let them send their close frames.
 #[derive(Debug, Clone)]
 pub struct SocketCount(watch::Sender<()>);
 
 impl SocketCount {
-    /// None yet.
+    /// Without sockets yet.
     pub fn new() -> Self {
         Self(watch::Sender::new(()))
     }
 
-    /// How many are open.
+    /// The number of open sockets.
     pub fn count(&self) -> usize {
         self.0.receiver_count()
     }
@@ -70,7 +70,7 @@ struct SocketState {
     open: watch::Sender<()>,
 }
 
-/// A request that does not become a socket is refused with a problem document, as at every other route.
+/// Refuses a request that cannot become a socket with a problem document, as on every other route.
 fn refuse(code: ErrorCode, detail: &str) -> Response {
     ProblemResponse::new(code, detail).into_response()
 }
@@ -109,7 +109,7 @@ async fn enter(
     let open = state.open.subscribe();
     let dispatcher = state.dispatcher;
     upgrade.on_upgrade(async move |socket| {
-        // What is no id cannot be a session either, and a browser only sees a close code.
+        // A text that is no id names no session, and a browser only sees a close code.
         let visit = SessionId::parse(&session).ok().map(|session| SocketConnection {
             dispatcher,
             principal,

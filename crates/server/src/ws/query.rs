@@ -1,31 +1,31 @@
-//! What a visitor asks for in the address.
+//! The query parameters of a WebSocket.
 
-/// A client's own name for itself; longer than any UUID is only noise.
+/// A client's own name; longer than any UUID is of no use.
 const CLIENT_CHARS_MAX: usize = 64;
 
-/// How bytes travel.
+/// The transfer modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// In frames that say which range of the journal they stand for.
+    /// In frames with their range of the journal.
     Framed,
-    /// As they are, both ways.
+    /// Plain bytes, both ways.
     Raw,
 }
 
-/// A checked query.
+/// A validated query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Query {
     pub(super) mode: Mode,
-    /// Go on at this offset instead of a snapshot.
+    /// The offset to continue at, instead of a snapshot.
     pub(super) since: Option<u64>,
-    /// Who numbers its input, over all of its connections.
+    /// The client that numbers its input, across its connections.
     pub(super) client: Option<String>,
-    /// Every byte that is kept, however far behind.
+    /// Every retained byte, without snapshots.
     pub(super) wants_all: bool,
 }
 
 impl Query {
-    /// Reads a query string; the problem names the field, and never repeats a ticket.
+    /// Parses a query string; the error names the field, and never repeats a ticket.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let uri = format!("/?{text}").parse().map_err(|_| "query: cannot be read".to_owned())?;
         let given = axum::extract::Query::<api::SocketQuery>::try_from_uri(&uri)
@@ -55,7 +55,7 @@ impl Query {
     }
 }
 
-/// `o:4711` or `4711`.
+/// Parses `o:4711` or `4711`.
 fn offset(text: &str) -> Result<u64, String> {
     let digits = text.strip_prefix("o:").unwrap_or(text);
     let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());

@@ -1,20 +1,20 @@
-//! Fewer words for the same output, and none that a person at the terminal would not see.
+//! Condenses output for a model without leaving out anything that a person at the terminal would see.
 //!
-//! Lines that repeat are folded, very long ones are cut, both with their count; characters that nobody sees are written out.
-//! Nothing else is taken away or changed: what a program said is what a model reads.
+//! Repeated lines are folded and very long ones are cut, both with their count; invisible characters are written out.
+//! Nothing else is removed or changed.
 
 use api::quote::is_unseen;
 
 use super::grouped;
 
-/// So many equal lines in a row are folded; fewer cost little, and somebody may want to count them.
+/// This many equal lines in a row are folded; fewer cost little, and a reader may want to count them.
 const REPEATS_MIN: usize = 10;
-/// A longer line is cut in its middle. What people write is shorter; what is longer was made for machines, and the raw view has it.
+/// A longer line is cut in its middle. Text written by people is shorter, and the raw view has the rest.
 const LINE_CHARS_MAX: usize = 10_000;
-/// What stays of it at either end.
+/// The characters kept at either end.
 const LINE_CHARS_KEPT: usize = 2_000;
 
-/// The text, and how many characters of it had to be written out.
+/// The text, and how many characters of it were written out.
 pub(super) fn economical(text: &str) -> (String, usize) {
     let mut out = String::with_capacity(text.len());
     let mut written_out = 0;
@@ -27,7 +27,7 @@ pub(super) fn economical(text: &str) -> (String, usize) {
         let shown = shortened(line);
         let shown = visible(shown.as_deref().unwrap_or(line), &mut written_out);
         if repeats < REPEATS_MIN || line.trim().is_empty() {
-            // The last of them may lack its end.
+            // The last of them may lack its line end.
             (1..repeats).for_each(|_| out.push_str(&shown));
             out.push_str(if text.ends_with('\n') || lines.peek().is_some() {
                 &shown
@@ -55,7 +55,7 @@ fn shortened(line: &str) -> Option<String> {
     Some(format!("{head}[… {left_out} characters of this line omitted; the raw view has them]{tail}{end}"))
 }
 
-/// The line with what cannot be seen written as `\u{…}`.
+/// The line with invisible characters written as `\u{…}`.
 pub(in crate::mcp) fn visible(line: &str, written_out: &mut usize) -> String {
     if line.is_ascii() {
         return line.to_owned();
@@ -74,15 +74,15 @@ pub(in crate::mcp) fn visible(line: &str, written_out: &mut usize) -> String {
     out
 }
 
-/// Whether most of this text stands for bytes that are none: a picture, an archive, a program.
+/// Whether most of this text stands for bytes that are no text: a picture, an archive, a program.
 pub(super) fn is_binary(text: &str) -> bool {
-    /// A text may have a few such bytes, even all of a short one.
+    /// A text may have a few such bytes; a short one may consist of them.
     const ESCAPED_MIN: usize = 64;
     let escaped = escapes(text).count();
     escaped >= ESCAPED_MIN && escaped * ESCAPE_BYTES * 2 > text.len()
 }
 
-/// The lines before the first such byte, and what follows the last one.
+/// The lines before the first such byte, and the text after the last one.
 pub(super) fn around_binary(text: &str) -> (&str, &str) {
     let (Some(first), Some(last)) = (escapes(text).next(), escapes(text).last()) else { return (text, "") };
     let lines_before = text.get(..first).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
@@ -90,10 +90,10 @@ pub(super) fn around_binary(text: &str) -> (&str, &str) {
     (text.get(..lines_before).unwrap_or_default(), if after.trim().is_empty() { "" } else { after })
 }
 
-/// How a byte is shown that is no text: `\xNN`, where NN is 00, or 80 or more.
+/// The length of `\xNN`, which stands for an invalid byte; NN is 00, or 80 or more.
 const ESCAPE_BYTES: usize = 4;
 
-/// Where such bytes stand.
+/// The positions of such bytes.
 fn escapes(text: &str) -> impl Iterator<Item = usize> {
     let is_escape = |bytes: &[u8]| matches!(bytes, [b'\\', b'x', b'8' | b'9' | b'a'..=b'f', b'0'..=b'9' | b'a'..=b'f'] | [b'\\', b'x', b'0', b'0']);
     let is_one = move |(at, bytes): (usize, &[u8])| is_escape(bytes).then_some(at);

@@ -1,7 +1,7 @@
-//! What a model reads: the output as a person would see it, then one line of facts, `[fact · fact · …]`.
+//! The text of answers for a model: the output as a person would see it, then one status line, `[fact · fact · …]`.
 //!
 //! The grammar is docs/text-format.md. Only the last line is ever ours: a program may print a line that looks like it,
-//! so nothing may follow the facts. What did not change since the last answer is not said again.
+//! so nothing may follow the status line. State that did not change since the last answer is not repeated.
 
 mod condense;
 mod size;
@@ -23,27 +23,27 @@ use crate::action::{
 };
 use crate::ids::CommandId;
 
-/// Inverse stretches of a screen that are named; a menu has one, and a status line is another.
+/// Ranges in reverse video that are mentioned; a menu has one, and a status line is another.
 const INVERSE_MAX: usize = 3;
 
-/// How an answer is to be told.
+/// The context of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AnswerContext<'a> {
-    /// Who and where.
+    /// The user and the machine.
     pub host: &'a Host,
-    /// What this caller was told about the session before; `None` tells everything.
+    /// The state reported to this caller before; `None` reports everything.
     pub shown: Option<&'a ReportedState>,
-    /// The clock, for how long a program has run.
+    /// The present time, for how long a program has run.
     pub now: SystemTime,
-    /// How long without new output the caller wanted to wait, when that is worth saying.
+    /// The caller's quiet time, if it is worth mentioning.
     pub quiet: Option<Duration>,
-    /// The command's id belongs in the answer even when it has ended.
+    /// Whether the command's id is mentioned even when it has ended.
     pub names_command: bool,
-    /// `get_terminal_output` is among this client's tools.
+    /// Whether this client has `get_terminal_output`.
     pub has_read_tool: bool,
 }
 
-/// Output or screen, then the facts, of a command, an input or a wait.
+/// Output or screen, then the status line, of a command, an input or a wait.
 pub(super) fn report(report: &Report, context: &AnswerContext<'_>) -> String {
     let mut facts = Facts::default();
     let (body, notes) = body(report, context);
@@ -52,7 +52,7 @@ pub(super) fn report(report: &Report, context: &AnswerContext<'_>) -> String {
     body + &facts.line()
 }
 
-/// The same for the one-tool shell, which may have had to start a fresh shell or to look instead of to run.
+/// The same for the `terminal` tool, which may have started a new shell or may only have looked.
 pub(super) fn terminal(view: &TerminalView, context: &AnswerContext<'_>) -> String {
     let report = &view.report;
     let mut facts = Facts::default();
@@ -86,7 +86,7 @@ pub(super) fn terminal(view: &TerminalView, context: &AnswerContext<'_>) -> Stri
         startup(&mut facts, &report.session);
     }
     for missed in &view.missed {
-        // A reset names what it killed itself.
+        // A reset itself mentions the command that it killed.
         if !(matches!(view.fresh, Some(Fresh::Reset(_))) && missed.command.status == CommandStatus::Terminated) {
             facts.add(missed_end(missed, context));
         }
@@ -96,7 +96,7 @@ pub(super) fn terminal(view: &TerminalView, context: &AnswerContext<'_>) -> Stri
     body + &facts.line()
 }
 
-/// How a command ended that this answer is not about, and how to read what was not read of it.
+/// How a command ended that is not the subject of this answer, and how to read its unread output.
 fn missed_end(missed: &Missed, context: &AnswerContext<'_>) -> String {
     let Missed { session, command, read_to } = missed;
     let mut end = Facts::default();
@@ -123,12 +123,12 @@ fn way_to(
         // The offset in the journal is the offset in its file.
         return format!("bytes {from}–{to} of {}", shell_words(&session.log_file));
     }
-    // Ids hold no character that JSON would escape.
+    // Ids have no character that JSON would escape.
     let of_command = command.map(|id| format!("\"command_id\":\"{id}\",")).unwrap_or_default();
     format!("get_terminal_output {{\"session_id\":\"{}\",{of_command}\"since\":\"o:{from}\"}}", session.id)
 }
 
-/// Text of the journal from a position on, with where to go on.
+/// Text of the journal from a position on, with the position to continue at.
 pub(super) fn output(
     session: &SessionView,
     view: &OutputView,
@@ -140,18 +140,18 @@ pub(super) fn output(
     paged(session, view, body, over, notes, context)
 }
 
-/// What a wait before a reading came to.
+/// The result of a wait before a read.
 #[derive(Debug, Default)]
 pub(in crate::mcp) struct Over {
-    /// Why it is over, where the state does not say so.
+    /// Why the wait ended, if the state does not show it.
     pub(in crate::mcp) why: Option<String>,
-    /// The command that ran when it began, if it has ended.
+    /// The command that ran when the wait began, if it has ended.
     pub(in crate::mcp) ended: Option<CommandView>,
-    /// The newest command that has ended, where nothing runs.
+    /// The newest ended command, if none runs.
     pub(in crate::mcp) last: Option<CommandView>,
 }
 
-/// Every byte of the journal from a position on, in characters.
+/// Every byte of the journal from a position on, as characters.
 pub(super) fn raw(
     session: &SessionView,
     view: &OutputView,
@@ -186,7 +186,7 @@ fn paged(
     body + &facts.line()
 }
 
-/// The screen, with where the cursor is.
+/// The screen, with the cursor's position.
 pub(super) fn screen(session: &SessionView, screen: &ScreenView, over: &Over, context: &AnswerContext<'_>) -> String {
     let mut facts = Facts::default();
     state_of(&mut facts, session, over, context);
@@ -198,7 +198,7 @@ pub(super) fn screen(session: &SessionView, screen: &ScreenView, over: &Over, co
     rows + &facts.line()
 }
 
-/// How it stands with the session, after the end of what was waited for.
+/// The state of the session, after the end of the awaited command.
 fn state_of(facts: &mut Facts, session: &SessionView, over: &Over, context: &AnswerContext<'_>) {
     if let Some(command) = &over.ended {
         ended(facts, command, context);
@@ -216,7 +216,7 @@ fn state_of(facts: &mut Facts, session: &SessionView, over: &Over, context: &Ans
     over.why.iter().for_each(|why| facts.add(why.clone()));
 }
 
-/// The first fact: how it stands with the command, or with the shell when there is none.
+/// The first fact: the state of the command, or of the shell if there is none.
 fn state(facts: &mut Facts, report: &Report, context: &AnswerContext<'_>) {
     if report.session.status == SessionStatus::Terminated {
         if let Some(command) = &report.command
@@ -241,11 +241,11 @@ fn state(facts: &mut Facts, report: &Report, context: &AnswerContext<'_>) {
     reason(report, context.quiet).into_iter().for_each(|why| facts.add(why));
 }
 
-/// Why a wait is over, where the state does not say it already.
+/// Why a wait ended, if the state does not show it.
 pub(super) fn reason(report: &Report, quiet: Option<Duration>) -> Option<String> {
     match report.ended_by {
         EndedBy::Matched => report.matched.as_deref().map(matched),
-        // A screen that stands still says so by itself, and long before that time.
+        // An unchanged screen shows this by itself, and long before the quiet time.
         EndedBy::Quiet if report.session.foreground == Foreground::Fullscreen => None,
         EndedBy::Quiet => {
             Some(quiet.map_or_else(|| "quiet".to_owned(), |q| format!("no new output for {}", seconds(q))))
@@ -255,7 +255,7 @@ pub(super) fn reason(report: &Report, quiet: Option<Duration>) -> Option<String>
     }
 }
 
-/// What was waited for and came.
+/// The condition that was met.
 pub(super) fn matched(what: &str) -> String {
     format!("matched {}", quoted(what))
 }
@@ -267,7 +267,7 @@ fn running(facts: &mut Facts, report: &Report, command: &CommandView, context: &
     if elapsed >= Duration::from_secs(1) {
         facts.add(seconds(elapsed));
     }
-    // The whole metadata names the session already.
+    // The full metadata include the session.
     if context.shown.is_some() {
         facts.add(format!("session {}", session.id));
     }
@@ -277,7 +277,7 @@ fn running(facts: &mut Facts, report: &Report, command: &CommandView, context: &
         (Foreground::Fullscreen, EndedBy::InputWanted) => facts.add("full-screen · wants input"),
         (Foreground::Fullscreen, _) => facts.add("full-screen"),
         (Foreground::InputWanted, _) | (_, EndedBy::InputWanted) => facts.add("wants input"),
-        // A job that is stopped has ended as a command; this one has not.
+        // A stopped job's command has ended; this one has not.
         (Foreground::Stopped, _) => facts.add("stopped; kill -CONT resumes it"),
         (Foreground::Idle | Foreground::Running, _) => {}
     }
@@ -311,7 +311,7 @@ fn ended(facts: &mut Facts, command: &CommandView, context: &AnswerContext<'_>) 
     }
 }
 
-/// Why a command that did nothing wrong may have ended badly.
+/// Limits that the command hit, which may explain its end.
 fn limits_hit(facts: &mut Facts, command: &CommandView, session: &SessionView) {
     for hit in &command.limits_hit {
         let value = session.limits.iter().find(|kept| kept.limit == *hit).map_or(0.0, |kept| kept.value);
@@ -326,7 +326,7 @@ fn last_result(facts: &mut Facts, report: &Report) {
     }
 }
 
-/// What belongs to every answer but is only said when it is unusual or new.
+/// Facts that are only mentioned when they are unusual or new.
 fn circumstances(facts: &mut Facts, report: &Report, notes: Vec<String>, context: &AnswerContext<'_>) {
     if let Some(bytes) = report.accepted_bytes {
         facts.add(format!("sent {}", counted(bytes as u64, "byte", "bytes")));
@@ -347,13 +347,13 @@ fn circumstances(facts: &mut Facts, report: &Report, notes: Vec<String>, context
     metadata(facts, &report.session, context);
 }
 
-/// Nothing runs there.
+/// Whether nothing runs in the session.
 pub(super) fn is_idle(session: &SessionView) -> bool {
     let is_free = session.status == SessionStatus::Running && session.current_command.is_none();
     is_free && matches!(session.foreground, Foreground::Idle | Foreground::Stopped)
 }
 
-/// How it stands with a session that is not looked at through a command.
+/// The state of a session without regard to a command.
 fn session_state(session: &SessionView) -> String {
     let running = match (session.status, session.foreground) {
         (SessionStatus::Terminated, _) => return session_end(session),
@@ -386,7 +386,7 @@ fn session_end(session: &SessionView) -> String {
     text
 }
 
-/// Output and screen, and what is to be noted about them.
+/// Output and screen, with notes about them.
 fn body(report: &Report, context: &AnswerContext<'_>) -> (String, Vec<String>) {
     let command = report.command.as_ref().map(|c| c.id);
     let (mut body, mut notes) = told(&report.output, &report.session, command, context);
@@ -399,14 +399,14 @@ fn body(report: &Report, context: &AnswerContext<'_>) -> (String, Vec<String>) {
     (body, notes)
 }
 
-/// Head, the line that says exactly what is missing and how to read it, and tail; and what a person would not have seen.
+/// Head, the line that says exactly what is missing and how to read it, and tail; and notes on hidden text.
 pub(super) fn told(
     text: &TextView,
     session: &SessionView,
     command: Option<CommandId>,
     context: &AnswerContext<'_>,
 ) -> (String, Vec<String>) {
-    // A program may print what looks like such a byte; without any real one there is nothing to sum up.
+    // A program may print text that looks like such a byte; without any real one there is nothing to summarise.
     let is_binary = |part: &str| text.escaped > 0 && condense::is_binary(part);
     let is_all = |part: &str| part.trim().is_empty() || is_binary(part) && condense::around_binary(part) == ("", "");
     if is_binary(&text.head) && is_all(&text.head) && is_all(&text.tail) {
@@ -440,7 +440,7 @@ pub(super) fn told(
     (body, notes)
 }
 
-/// The line for what is no text, in this range of the journal: all of it, or among other things.
+/// The line that stands for binary output in this range of the journal.
 fn binary(
     part: &str,
     (from, to): (u64, u64),
@@ -448,7 +448,7 @@ fn binary(
     session: &SessionView,
     context: &AnswerContext<'_>,
 ) -> String {
-    /// Enough to know a format by.
+    /// Enough to recognise a format.
     const BEGINNING_CHARS: usize = 40;
     let begins: String = part.chars().take(BEGINNING_CHARS).collect();
     let how = if context.has_read_tool {
@@ -462,7 +462,7 @@ fn binary(
     format!("[… {what}, beginning {}; {how}]\n", quoted(&begins))
 }
 
-/// What of this a person would not have seen, and how many characters had to be written out.
+/// Notes on text that a person would not have seen, and on characters that were written out.
 pub(super) fn unseen(unseen: HiddenText, written_out: usize) -> Vec<String> {
     let counts = [
         (written_out as u64, "invisible character shown as \\u{…}", "invisible characters shown as \\u{…}"),
@@ -510,7 +510,7 @@ fn cursor(facts: &mut Facts, screen: &ScreenView) {
     }
 }
 
-/// Rows counted from 1, what stands together as a range.
+/// Rows counted from 1, with ranges.
 fn ranges(rows: &[u16]) -> String {
     let range = |run: &[u16]| match run {
         [one] => (one + 1).to_string(),
@@ -531,7 +531,7 @@ fn escaped(bytes: u64) -> String {
     format!("{} not text, shown as \\xNN", counted(bytes, "byte is", "bytes are"))
 }
 
-/// The facts stand on a line of their own.
+/// The status line begins on a line of its own.
 fn end_line(text: &mut String) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');

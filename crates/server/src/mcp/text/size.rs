@@ -1,4 +1,4 @@
-//! Numbers as people read them: durations and counts.
+//! Formats durations and counts for people.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! The line of facts, and what makes foreign text safe to stand in it.
+//! The status line, and the quoting that makes foreign text safe in it.
 //!
-//! Names, titles and directories come from programs: none of them may end the line or look like another fact. How that is
-//! kept from them is in [`api::quote`].
+//! Names, titles and directories come from programs: none of them may end the line or look like another fact.
+//! [`api::quote`] does the quoting.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -11,15 +11,15 @@ use api::quote;
 use super::AnswerContext;
 use crate::action::SessionView;
 
-/// Characters of foreign text in one fact; a title or a match may be a megabyte.
+/// Characters of foreign text in one fact; a title or a match may have a megabyte.
 const FOREIGN_CHARS_MAX: usize = 80;
 
-/// Facts in their order.
+/// The facts in order.
 #[derive(Debug, Default)]
 pub(in crate::mcp) struct Facts(Vec<String>);
 
 impl Facts {
-    /// Adds one.
+    /// Adds a fact.
     pub fn add(&mut self, fact: impl Into<String>) {
         self.0.push(fact.into());
     }
@@ -29,13 +29,13 @@ impl Facts {
         format!("[{}]", self.0.join(" · "))
     }
 
-    /// What belongs to one fact of another line: `fact, fact`.
+    /// The facts within one fact of another line: `fact, fact`.
     pub fn within(&self) -> String {
         self.0.join(", ")
     }
 }
 
-/// The requirement's metadata: all of it at first, afterwards what changed.
+/// The metadata of terminal-mcp.md: all of it at first, later only changes.
 pub(in crate::mcp) fn metadata(facts: &mut Facts, session: &SessionView, context: &AnswerContext<'_>) {
     let Some(shown) = context.shown else {
         facts.add(format!("session {}", session.id));
@@ -60,31 +60,31 @@ pub(in crate::mcp) fn metadata(facts: &mut Facts, session: &SessionView, context
     }
 }
 
-/// What a profile wanted to be run first, and what became of it where that failed.
+/// Start-up commands of a profile that failed, with the reason.
 pub(in crate::mcp) fn startup(facts: &mut Facts, session: &SessionView) {
     for failure in &session.startup_failed {
         facts.add(format!("startup failed: {}: {}", quoted(&failure.command), plain(&failure.reason)));
     }
 }
 
-/// A path among other facts.
+/// A path as part of a fact.
 pub(in crate::mcp) fn path(path: &Path) -> String {
     quote::fact(path.as_os_str().as_bytes())
 }
 
-/// A path for a shell: quoted when it needs to be.
+/// A path for a shell: quoted if necessary.
 pub(in crate::mcp) fn shell_words(file: &Path) -> String {
     let text = quote::bytes(file.as_os_str().as_bytes());
     let is_bare = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:@".contains(c));
     if is_bare { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
-/// Foreign words among other facts.
+/// Foreign text as part of a fact.
 pub(in crate::mcp) fn plain(text: &str) -> String {
     quote::fact(text)
 }
 
-/// Foreign text in quotes, so that it is seen where it ends; bounded.
+/// Foreign text in quotes, so that its end is visible; bounded.
 pub(in crate::mcp) fn quoted(text: &str) -> String {
     let mut short: String = text.chars().take(FOREIGN_CHARS_MAX).collect();
     if short.len() < text.len() {

@@ -1,4 +1,4 @@
-//! Arguments that several tools share, and what is right about them.
+//! Arguments that several tools share, and their validation.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::ids::SessionId;
 use crate::keys;
 use crate::limits::TIMEOUT_MAX;
 
-/// Seconds, fractions allowed.
+/// Seconds, with fractions.
 #[derive(Debug, Clone, Copy, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub(super) struct Seconds(#[schemars(range(min = 0, max = 86_400))] pub f64);
@@ -30,7 +30,7 @@ pub(super) fn session(id: &str) -> Result<SessionId, ToolError> {
     Ok(SessionId::parse(id)?)
 }
 
-/// A regular expression; an empty one is none. `^` and `$` are at every line, as people who wait for a line mean it.
+/// A regular expression; an empty text is none. `^` and `$` match at every line, as people who wait for a line expect.
 pub(super) fn pattern(field: &'static str, text: &str) -> Result<Option<Regex>, ToolError> {
     if text.is_empty() {
         return Ok(None);
@@ -40,19 +40,19 @@ pub(super) fn pattern(field: &'static str, text: &str) -> Result<Option<Regex>, 
         .map_err(|error| ToolError::Said(format!("{field}: not a regular expression (Rust regex syntax): {error}")))
 }
 
-/// What else ends a wait.
+/// Adds the conditions that end a wait.
 pub(super) fn until(wait: Wait, words: &[String]) -> Result<Wait, ToolError> {
     wait.until(words).map_err(|problem| ToolError::Said(format!("until: {problem}")))
 }
 
-/// Either text or keys; `None` when there is neither.
+/// Input from either text or keys; `None` if there is neither.
 pub(super) fn typing(input: &str, names: &[String], end_with_newline: bool) -> Result<Option<InputBytes>, ToolError> {
     match (input.is_empty() && !end_with_newline, names) {
         (true, []) => Ok(None),
         (false, []) => {
             let mut bytes = input.as_bytes().to_vec();
             if end_with_newline {
-                // What the Enter key sends: the terminal makes a newline of it, and programs in raw mode expect it.
+                // The byte of the Enter key: the terminal makes a newline of it, and programs in raw mode expect it.
                 bytes.push(b'\r');
             }
             Ok(Some(InputBytes::Raw(bytes)))

@@ -15,11 +15,12 @@ use crate::mcp::{schema, text};
 
 const NAME: &str = "send_input_to_terminal";
 
-/// Without a time or a pattern the answer comes when the program has reacted: it asks, ends, or is quiet this long.
+/// Without a timeout or pattern, the answer comes once the program has reacted: it asks, ends, or is quiet for this
+/// long.
 const REACTION_QUIET: Duration = Duration::from_millis(300);
-/// And at the latest after this.
+/// The longest wait for a reaction.
 const REACTION_MAX: Duration = Duration::from_secs(5);
-/// Steps of one dialogue.
+/// The most steps of a dialogue.
 const STEPS_MAX: usize = 50;
 
 const DESCRIPTION: &str = "Type at the program that runs in a session: text with input (end_with_newline presses \
@@ -137,7 +138,7 @@ fn step(step: StepArguments) -> Result<Step, ToolError> {
     Ok(Step { wait_for: pattern("steps.wait_for", &step.wait_for)?, bytes: typing(&step.input, &step.keys, false)? })
 }
 
-/// One input and what came of it.
+/// Types one input, and reports the reaction.
 pub(in crate::mcp) async fn type_at(
     call: &Call<'_>,
     id: &SessionId,

@@ -1,4 +1,4 @@
-//! `list_terminal_sessions`: what there is.
+//! `list_terminal_sessions`: lists sessions.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use crate::mcp::schema;
 
 const NAME: &str = "list_terminal_sessions";
 
-/// Sessions in one answer at most: a page that a model still reads.
+/// Sessions in one answer at most: as much as a model reads.
 const LIMIT_MAX: u32 = 200;
 
 const DESCRIPTION: &str = "List sessions: id, state, running command, directory. To find one again whose id you lost, \

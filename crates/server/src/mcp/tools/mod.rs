@@ -1,7 +1,7 @@
-//! The tools: one file each, and this table of them.
+//! The tools: one file for each, and the table of them.
 //!
-//! A file holds the arguments, the description that a model reads, and how the two become an action and its outcome a
-//! text. Nothing else knows a tool's name.
+//! A file has the arguments, the description for the model, and the conversions to an action and from its outcome to
+//! text. No other code knows a tool's name.
 
 mod arguments;
 mod execute;
@@ -28,7 +28,7 @@ use super::text::AnswerContext;
 use super::{Handler, schema};
 use crate::action::{Action, ActionError, Outcome, SessionView};
 
-/// Every tool, in the order of their names: prompts are cached by their text, so the order never changes.
+/// Every tool, ordered by name: prompts are cached by their text, so the order never changes.
 pub(super) static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     vec![
         execute::tool(),
@@ -44,17 +44,17 @@ pub(super) static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
 
 /// One tool.
 pub(super) struct Tool {
-    /// Its name, as the requirements have it.
+    /// Its name in the requirements.
     pub name: &'static str,
-    /// For people.
+    /// Its title for people.
     pub title: &'static str,
-    /// For the model: when to use it, when not, an example, how long things live.
+    /// Its description for the model: when to use it, when not, an example, and lifetimes.
     pub description: &'static str,
-    /// What hosts decide approval by; hints, but all four said.
+    /// The hints by which hosts decide on approval; all four are set.
     pub annotations: ToolAnnotations,
-    /// The arguments' schema.
+    /// The schema of its arguments.
     pub schema: JsonObject,
-    /// Does it.
+    /// Performs it.
     pub call: for<'a> fn(&'a Call<'a>, JsonObject) -> Boxed<'a, Result<Answer, ToolError>>,
 }
 
@@ -64,10 +64,10 @@ impl std::fmt::Debug for Tool {
     }
 }
 
-/// What a tool answers.
+/// The answer of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Answer {
-    /// What the model reads.
+    /// The text for the model.
     pub text: String,
     /// The same facts for programs; never beside output, because clients then show the model nothing else.
     pub structured: Option<Value>,
@@ -79,12 +79,12 @@ impl From<String> for Answer {
     }
 }
 
-/// Why a call was not done; the model reads it.
+/// Why a call was not performed; the model reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ToolError {
-    /// What to do instead, in words.
+    /// What to do instead.
     Said(String),
-    /// The server is about to stop; whoever can ask again by himself should.
+    /// The server is about to stop; a shim repeats the request at the next one.
     Restarting,
 }
 
@@ -92,7 +92,7 @@ impl From<ActionError> for ToolError {
     fn from(error: ActionError) -> Self {
         match error {
             ActionError::Restarting => Self::Restarting,
-            // Spec: an unknown handle says so, and how long one lives.
+            // Required: an unknown handle is reported as such, with how long one lives.
             ActionError::NoSession { .. } => {
                 Self::Said(format!("{error}; a session is forgotten some time after it ended"))
             }
@@ -126,22 +126,22 @@ impl From<String> for ToolError {
     }
 }
 
-/// One call: the door that it came through, and what makes it the same call when it is sent again.
+/// One call: its handler, and the key that identifies it when it is sent again.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
-    /// The door.
     pub handler: &'a Handler,
     /// The shim's number of this request, which stays the same when the request is sent again after a crash.
     pub key: Option<String>,
 }
 
 impl Call<'_> {
-    /// Asks for one action.
+    /// Performs one action.
     pub async fn act(&self, action: Action) -> Result<Outcome, ToolError> {
         Ok(self.handler.road.dispatch(&self.handler.principal, action).await?)
     }
 
-    /// Tells an answer about a session; `shown` is what was said before, and all is said when there was nothing.
+    /// The context of an answer about a session; `shown` is the state reported before, and without it everything is
+    /// reported.
     pub fn context<'t>(
         &'t self,
         shown: Option<&'t super::reported_state::ReportedState>,
@@ -157,15 +157,15 @@ impl Call<'_> {
         }
     }
 
-    /// What was said about a session before; from now on it is what stands in `session`.
+    /// The state of a session reported before; from now on it is that of `session`.
     pub fn note(&self, session: &SessionView) -> Option<super::reported_state::ReportedState> {
         self.handler.memory.note(session)
     }
 }
 
-/// The arguments, or what is wrong with them and what is right.
+/// Parses the arguments; an error says what is wrong and what is valid.
 fn read<T: DeserializeOwned>(tool: &'static str, mut arguments: JsonObject) -> Result<T, ToolError> {
-    // Models write null for what they leave out.
+    // Models write null for arguments that they leave out.
     arguments.retain(|_, value| !value.is_null());
     serde_json::from_value(Value::Object(arguments)).map_err(|error| {
         let valid = TOOLS.iter().find(|t| t.name == tool).map(|t| schema::in_words(&t.schema)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `get_terminal_output`: what came, from a position on, as text, as a screen, or searched.
+//! `get_terminal_output`: output from a position on, as text, as a screen, or searched.
 
 use std::pin::pin;
 use std::time::{Duration, SystemTime};
@@ -144,13 +144,13 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
         };
     }
     let range = match (since, waited.from) {
-        // Looking for the pattern has moved `last` already, so the answer begins where that look began.
+        // The wait for the pattern has moved `last` already, so the answer begins where that wait began.
         (Some(Since::Last), Some(from)) => Range { since: Since::Offset(from), limit: READ_BYTES_MAX, end: None },
         (since, _) => range(call, &shown, since, command, view).await?,
     };
     let lines_max = Some(arguments.max_lines as usize).filter(|n| *n > 0);
     let mut output = output(call, &id, range.since, view, range.limit, lines_max).await?;
-    // What comes after the command is not more of it.
+    // Output after the command does not belong to it.
     output.end = range.end.map_or(output.end, |end| end.min(output.end));
     call.note(&shown);
     let context = call.context(None, None);
@@ -161,15 +161,15 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
     })
 }
 
-/// Which bytes to read.
+/// The range to read.
 struct Range {
     since: Since,
     limit: usize,
-    /// Where what was asked for ends, if that is known.
+    /// The end of the requested output, if it is known.
     end: Option<u64>,
 }
 
-/// The range of an answer: sequential pages from a position, the newest part when there is none.
+/// The range of an answer: pages in sequence from a position; without one, the newest part.
 async fn range(
     call: &Call<'_>,
     shown: &SessionView,
@@ -177,7 +177,7 @@ async fn range(
     command: Option<CommandId>,
     view: View,
 ) -> Result<Range, ToolError> {
-    // A page whose text always fits the budget, so that reading on from `next` reads everything, once.
+    // A page whose text always fits the budget, so that reading on from `next` reads everything exactly once.
     let page = if view == View::Raw { BUDGET_CHARS / 4 } else { BUDGET_CHARS };
     let bounds = match command {
         None => None,
@@ -218,12 +218,12 @@ async fn command_now(call: &Call<'_>, id: &SessionId, command: CommandId) -> Res
     }
 }
 
-/// What ended last, as far as that is still known.
+/// The command that ended last, if it is still known.
 async fn last_ended(call: &Call<'_>, shown: &SessionView) -> Option<CommandView> {
     command_now(call, &shown.id, shown.last_ended?).await.ok()?
 }
 
-/// The whole of one command, with how it ended.
+/// One whole command, with its end.
 async fn whole_command(
     call: &Call<'_>,
     id: &SessionId,
@@ -249,12 +249,12 @@ async fn whole_command(
     }
 }
 
-/// A wait before a reading.
+/// The result of a wait before a read.
 #[derive(Debug, Default)]
 struct Waited {
-    /// Where its output begins, when it was looked at.
+    /// The beginning of its output, if there was a search.
     from: Option<u64>,
-    /// Why it is over, where the state does not say so.
+    /// Why the wait ended, if the state does not show it.
     why: Option<String>,
 }
 
@@ -265,7 +265,7 @@ impl Waited {
     }
 }
 
-/// Waits; what is there already counts too, because a line may have come between two calls.
+/// Waits; existing output counts too, because a line may have come between two calls.
 async fn wait(
     call: &Call<'_>,
     id: &SessionId,
@@ -276,13 +276,13 @@ async fn wait(
     let ready = request.pattern.clone();
     let mut waiting = pin!(call.act(Action::Wait { session: id.clone(), wait: request, budget: 0 }));
     let Some(ready) = ready else { return waiting.await.map(|done| Waited::of(&done)) };
-    // The wait is asked for first: what comes after it is the wait's to see, what came before is in the text.
+    // The wait is requested first: later output is matched by the wait, earlier output by the search.
     let looking = async {
         let shown = show(call, id).await?;
         let newest = shown.first_offset.max(shown.end_offset.saturating_sub(BUDGET_CHARS as u64));
         let since = match (since, command.or(shown.current_command)) {
             (Some(since), _) => since,
-            // An earlier command's words are not what is waited for.
+            // Output of an earlier command does not count.
             (None, Some(command)) => {
                 Since::Offset(command_bounds(call, id, command, shown.end_offset).await?.0.max(newest))
             }
@@ -302,7 +302,7 @@ async fn wait(
     Ok(Waited { from: Some(looked.from), why })
 }
 
-/// The same where the screen is asked for: what stands on it counts.
+/// The same for the screen view: text on the screen counts.
 async fn wait_at_screen(call: &Call<'_>, id: &SessionId, request: Wait) -> Result<Waited, ToolError> {
     let ready = request.pattern.clone();
     let mut waiting = pin!(call.act(Action::Wait { session: id.clone(), wait: request, budget: 0 }));
@@ -336,7 +336,7 @@ async fn show(call: &Call<'_>, id: &SessionId) -> Result<SessionView, ToolError>
     }
 }
 
-/// One read.
+/// Reads output once.
 pub(in crate::mcp) async fn output(
     call: &Call<'_>,
     id: &SessionId,
@@ -378,7 +378,7 @@ fn since(text: &str) -> Result<Option<Since>, ToolError> {
     }
 }
 
-/// Every byte visible: lines stay lines, all other control characters and what is not UTF-8 are escaped.
+/// Makes every byte visible: lines stay lines; other control characters and invalid UTF-8 are escaped.
 fn visible(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

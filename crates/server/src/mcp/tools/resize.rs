@@ -1,4 +1,4 @@
-//! `resize_terminal`: another size.
+//! `resize_terminal`: changes a terminal's size.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -56,7 +56,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
     }
 }
 
-/// A number of cells within its bound.
+/// A number of cells within its limit.
 pub(super) fn cells(field: &str, number: u32, max: u16) -> Result<u16, ToolError> {
     u16::try_from(number)
         .ok()

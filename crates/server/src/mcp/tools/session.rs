@@ -1,4 +1,4 @@
-//! A session in one line and as a summary: the same facts for the model and for programs.
+//! A session as one line and as a summary: the same facts for the model and for programs.
 
 use std::time::SystemTime;
 
@@ -31,7 +31,7 @@ pub(super) fn line(session: &SessionView) -> String {
     facts.line()
 }
 
-/// The same facts, and nothing more.
+/// The same facts as a value.
 pub(super) fn summary(session: &SessionView) -> Value {
     let mut summary = json!({
         "id": session.id.as_str(),
@@ -64,7 +64,7 @@ pub(super) fn status(status: SessionStatus) -> &'static str {
     }
 }
 
-/// RFC 3339, to the second: more says nothing to a model.
+/// RFC 3339, to the second: more is of no use to a model.
 fn time(at: SystemTime) -> String {
     let seconds = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     i64::try_from(seconds)

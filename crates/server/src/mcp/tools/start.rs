@@ -1,4 +1,4 @@
-//! `start_terminal_session`: a shell of its own.
+//! `start_terminal_session`: starts a session.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -145,9 +145,9 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
     let given = |text: String| Some(text).filter(|t| !t.is_empty());
     let client = &call.handler.client;
     let cwd = match given(arguments.cwd) {
-        // The session knows its home.
+        // The session expands its home.
         Some(path) if Path::new(&path).starts_with("~") => Some(path.into()),
-        // A relative path means the client's directory and not the server's.
+        // A relative path is relative to the client's directory, not the server's.
         Some(path) => Some(client.cwd.clone().unwrap_or_default().join(path)),
         None => None,
     };
@@ -172,7 +172,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
             cwd: client.cwd.clone(),
             cols: Some(COLS_DEFAULT),
             rows: Some(ROWS_DEFAULT),
-            // What models write, whatever their user likes.
+            // Models write for bash, whatever their user's shell is.
             shell: Some("bash".to_owned()),
         },
         name: given(arguments.name),

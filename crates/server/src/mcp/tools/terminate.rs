@@ -1,4 +1,4 @@
-//! `terminate_terminal_session`: the end of a session and of everything in it.
+//! `terminate_terminal_session`: ends a session and all of its processes.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

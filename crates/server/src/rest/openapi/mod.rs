@@ -1,7 +1,7 @@
-//! The OpenAPI 3.1 document, made of the table of routes and of the types on the wire.
+//! The OpenAPI 3.1 document, generated from the table of routes and the wire types.
 //!
-//! OpenAPI 3.1 speaks JSON Schema 2020-12, as `schemars` does, so the types are their own documentation; nothing is written
-//! down a second time (docs/decisions/0016). What an answer never holds (null) is not in the schema of an answer.
+//! OpenAPI 3.1 uses JSON Schema 2020-12, as `schemars` does, so the types document themselves and nothing is written
+//! twice (docs/decisions/0016). A null that an answer never has is not in the schema of an answer.
 
 mod operation;
 mod other_routes;
@@ -24,7 +24,7 @@ with fractions, offsets bytes of a session's journal. A request refuses fields t
 `x-request-id`; every refusal is a problem document (RFC 9457) with a code of a closed list, `x-codes` says which. A HEAD \
 is answered as a GET is, without its body. What is no HTTP/1.1 at all is refused before it is a request.";
 
-/// Where a server listens that was told nothing else.
+/// The default address of a server.
 pub(super) const DEFAULT_ADDRESS: &str = "http://127.0.0.1:7893";
 
 /// The document as it is served and committed.
@@ -38,7 +38,7 @@ fn make() -> Value {
     let mut paths = Map::new();
     let table = routes().into_iter().map(|route| (route.method, route.path, route.operation));
     for (method, path, operation) in table.chain(other_routes::operations()) {
-        // The names of a path's parts, as the contract has them.
+        // The names of path parameters, as in the contract.
         let path = path.replace("{session}", "{sessionId}").replace("{command}", "{commandId}");
         let item = paths.entry(path.as_str()).or_insert_with(|| json!({}));
         item[method.as_str().to_ascii_lowercase()] = describe(&operation, &path, &mut schemas);
@@ -72,7 +72,7 @@ fn make() -> Value {
     })
 }
 
-/// The schemas of what comes in and of what goes out: a field with a default may be left out only on the way in.
+/// The schemas of requests and of answers: a field with a default is optional only in requests.
 struct Schemas {
     requests: SchemaGenerator,
     answers: SchemaGenerator,
@@ -154,7 +154,7 @@ fn describe(operation: &Operation, path: &str, schemas: &mut Schemas) -> Value {
     if let Some(body) = &operation.body {
         let schema = (body.schema)(&mut schemas.requests).to_value();
         let content = json!({ "schema": schema, "example": body.example });
-        // No body at all is an empty object, which is enough where every field has a default.
+        // An absent body is an empty object, which is enough if every field has a default.
         let is_required = body.is_needed || is_needed(&content["schema"], &schemas.requests);
         described["requestBody"] = json!({ "required": is_required, "content": { "application/json": content } });
     }
@@ -197,7 +197,8 @@ fn answers(operation: &Operation, refusals: Vec<ErrorCode>, schemas: &mut Schema
                 Content::Json(make) => json!({ "schema": make(&mut schemas.answers).to_value() }),
                 Content::Text if *kind == "application/json" => json!({ "schema": { "type": "object" } }),
                 Content::Text => json!({ "schema": { "type": "string" } }),
-                // OpenAPI 3.1 has no word for the parts of a stream; JSON Schema has one for what a text means.
+                // OpenAPI 3.1 cannot describe the parts of a stream; JSON Schema has a keyword for the contents of a
+                // text.
                 Content::Events(make) => json!({ "schema": {
                     "type": "string",
                     "description": "Server-sent events; contentSchema is of their data, in their order.",
@@ -228,7 +229,7 @@ fn answers(operation: &Operation, refusals: Vec<ErrorCode>, schemas: &mut Schema
         });
         let status = status.to_string();
         match responses.get_mut(&status) {
-            // A status that is also another door's own.
+            // A status that another protocol uses, too.
             Some(own) => {
                 own["content"]["application/problem+json"] = refusal["content"]["application/problem+json"].clone();
                 own["x-codes"] = refusal["x-codes"].clone();
@@ -239,7 +240,7 @@ fn answers(operation: &Operation, refusals: Vec<ErrorCode>, schemas: &mut Schema
     responses
 }
 
-/// Words as a plain `enum`, which every generator of clients knows; what each means goes beside it.
+/// Converts values into a plain `enum`, which every client generator supports; their descriptions go beside it.
 fn plain_enum(schema: &mut Value) {
     let Some(words) = schema["oneOf"].as_array().filter(|all| all.iter().all(|one| one["const"].is_string())) else {
         return;
@@ -267,7 +268,7 @@ fn without_null_defaults(schema: &mut Value) {
     }
 }
 
-/// Takes the null out of what may be left out: it is left out then, and never null.
+/// Removes null from optional fields: they are absent, and never null.
 fn without_nulls(schema: &mut Value) {
     without_null_defaults(schema);
     take_nulls(schema);

@@ -1,12 +1,12 @@
-//! What is said about one operation: for whom it is, what it takes, and everything that it answers.
+//! The description of one operation: its audience, its parameters, and all of its answers.
 //!
-//! A line of the table of routes cannot be made without one, so that nothing is served that is not described.
+//! A line of the table of routes requires one, so that no route is served without a description.
 
 use api::ErrorCode;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 
-/// Makes a schema, and puts the ones that it refers to beside it.
+/// Makes a schema, and adds the ones that it refers to.
 pub(crate) type Make = fn(&mut SchemaGenerator) -> Schema;
 
 /// A description.
@@ -27,15 +27,15 @@ pub(crate) struct Operation {
 /// The chapters of the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tag {
-    /// Their life.
+    /// Creating, showing and ending sessions.
     Sessions,
-    /// Running them and asking what came of it.
+    /// Running commands and reading their results.
     Commands,
     /// Typing, signals and waiting.
     Input,
-    /// Everything that was shown.
+    /// Reading all output.
     Output,
-    /// Other doors, batches, this document.
+    /// Other protocols, batches, this document.
     Server,
 }
 
@@ -66,11 +66,11 @@ pub(super) struct Header {
 pub(super) struct Body {
     pub(super) schema: Make,
     pub(super) example: Value,
-    /// Something must be in it, although no single field must.
+    /// The body must not be empty, although no single field is required.
     pub(super) is_needed: bool,
 }
 
-/// What an operation answers when it is done.
+/// The answer of a successful operation.
 #[derive(Debug, Clone)]
 pub(super) struct Answer {
     pub(super) status: u16,
@@ -82,13 +82,13 @@ pub(super) struct Answer {
 /// The form of an answer's body.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Content {
-    /// A value of ours.
+    /// A JSON value.
     Json(Make),
-    /// Words, or lines.
+    /// Text.
     Text,
-    /// Server-sent events, the data of each a value of ours.
+    /// Server-sent events with JSON data.
     Events(Make),
-    /// Bytes as they are.
+    /// Plain bytes.
     Bytes,
 }
 
@@ -117,7 +117,7 @@ const MCP_SESSION: Header = Header {
 };
 
 impl Operation {
-    /// An operation behind the guard.
+    /// An operation that needs authentication.
     pub(crate) fn new(id: &'static str, tag: Tag, summary: &'static str) -> Self {
         Self {
             id,
@@ -133,17 +133,17 @@ impl Operation {
         }
     }
 
-    /// More than a line about it.
+    /// A longer description.
     pub(crate) fn details(self, details: &'static str) -> Self {
         Self { details, ..self }
     }
 
-    /// It takes these parameters in its address.
+    /// Adds query parameters.
     pub(crate) fn query<T: JsonSchema>(self) -> Self {
         Self { query: Some(T::json_schema), ..self }.refuses(&[ErrorCode::InvalidField])
     }
 
-    /// It takes this body, for example.
+    /// Adds a body, with an example.
     pub(crate) fn body<T: JsonSchema>(self, example: Value) -> Self {
         Self { body: Some(Body { schema: |g| g.subschema_for::<T>(), example, is_needed: false }), ..self }.refuses(&[
             ErrorCode::MalformedBody,
@@ -153,7 +153,7 @@ impl Operation {
         ])
     }
 
-    /// An empty body says nothing.
+    /// An empty body is invalid.
     pub(crate) fn needed(mut self) -> Self {
         if let Some(body) = &mut self.body {
             body.is_needed = true;
@@ -161,30 +161,30 @@ impl Operation {
         self
     }
 
-    /// Another protocol refuses in its own words what comes this way.
+    /// Another protocol reports its errors in its own form.
     pub(crate) fn foreign(self) -> Self {
         Self { refusals: Vec::new(), ..self }
     }
 
-    /// It can be repeated under a key.
+    /// Adds the idempotency key.
     pub(crate) fn keyed(mut self) -> Self {
         self.headers.push(IDEMPOTENCY_KEY);
         self.refuses(&[ErrorCode::KeyReused, ErrorCode::InvalidField])
     }
 
-    /// It goes on where a client stopped.
+    /// Adds the header to continue where a client stopped.
     pub(crate) fn resumed(mut self) -> Self {
         self.headers.push(LAST_EVENT_ID);
         self
     }
 
-    /// It goes on at a place among the events of a server.
+    /// Adds the header to continue at a position of the event log.
     pub(crate) fn resumed_at_a_place(mut self) -> Self {
         self.headers.push(LAST_PLACE);
         self.refuses(&[ErrorCode::InvalidField])
     }
 
-    /// It is for a session of MCP's own.
+    /// Adds the header of an MCP session.
     pub(crate) fn of_mcp(mut self) -> Self {
         self.headers.push(MCP_SESSION);
         self.foreign()
@@ -195,27 +195,27 @@ impl Operation {
         self
     }
 
-    /// It answers with a value.
+    /// Adds a JSON answer.
     pub(crate) fn json<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
         self.answer(status, about, vec![("application/json", Content::Json(|g| g.subschema_for::<T>()))])
     }
 
-    /// It answers with words.
+    /// Adds a text answer.
     pub(crate) fn text(self, status: u16, about: &'static str, kind: &'static str) -> Self {
         self.answer(status, about, vec![(kind, Content::Text)])
     }
 
-    /// It answers with server-sent events, and goes on with them.
+    /// Adds an answer of server-sent events.
     pub(crate) fn events<T: JsonSchema>(self, status: u16, about: &'static str) -> Self {
         self.answer(status, about, vec![(EVENTS, Content::Events(|g| g.subschema_for::<T>()))])
     }
 
-    /// Its last answer comes as server-sent events, too, where they are asked for.
+    /// Its last answer is also available as server-sent events.
     pub(crate) fn or_events<T: JsonSchema>(self) -> Self {
         self.or(EVENTS, Content::Events(|g| g.subschema_for::<T>()))
     }
 
-    /// It answers with nothing but the status.
+    /// Adds an answer without a body.
     pub(crate) fn empty(self, status: u16, about: &'static str) -> Self {
         self.answer(status, about, Vec::new())
     }
@@ -228,7 +228,7 @@ impl Operation {
         self
     }
 
-    /// Its last answer carries a header.
+    /// Its last answer has a header.
     pub(crate) fn with(mut self, name: &'static str, about: &'static str) -> Self {
         if let Some(answer) = self.answers.last_mut() {
             answer.headers.push((name, about));
@@ -236,7 +236,7 @@ impl Operation {
         self
     }
 
-    /// What it refuses besides what its parts and the guard do.
+    /// Adds errors besides those of its parts and of authentication.
     pub(crate) fn refuses(mut self, codes: &[ErrorCode]) -> Self {
         self.refusals.extend(codes);
         self

@@ -1,6 +1,6 @@
-//! What the other doors of the same address serve, described here so that one document has everything.
+//! The routes of the other protocols at the same address, described here so that one document has everything.
 //!
-//! `/mcp/stdio` is not in it: it is no interface but a part of `ptyd mcp`, and only on the Unix socket.
+//! `/mcp/stdio` is left out: it is part of `ptyd mcp`, and only on the Unix socket.
 
 use api::ErrorCode;
 use axum::http::Method;
