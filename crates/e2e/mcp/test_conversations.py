@@ -78,7 +78,7 @@ def ptyd(machine, *words):
     return subprocess.run([PTYD, *words], env=machine.env, capture_output=True, text=True, check=True).stdout.strip()
 
 
-# promise: mcp-6
+# promise: mcp-5
 async def test_changes_and_log_messages_are_told_until_the_server_stops(served):
     async with client(served) as one:
         capabilities = await one.begin()
@@ -107,7 +107,7 @@ async def test_changes_and_log_messages_are_told_until_the_server_stops(served):
                 assert [word async for word in told] == []
 
 
-# promise: mcp-7
+# promise: mcp-6
 async def test_a_session_of_the_protocol_is_of_the_token_that_began_it(served):
     mine, other = (ptyd(served, "token", "new", name) for name in ("mine", "other"))
     async with client(served, mine) as one, client(served, other) as another:
@@ -134,7 +134,7 @@ async def test_a_session_of_the_protocol_is_of_the_token_that_began_it(served):
         assert await next.run(id, "echo on") == "on"
 
 
-# promise: mcp-7
+# promise: mcp-6
 async def test_a_terminal_outlives_the_session_of_the_protocol(served):
     async with client(served) as one:
         await one.begin()
@@ -150,7 +150,7 @@ async def test_a_terminal_outlives_the_session_of_the_protocol(served):
         assert await one.run(id, "echo $x") == "kept"
 
 
-# promise: mcp-5
+# promise: mcp-4
 async def test_the_next_server_goes_on_but_for_who_was_told_of_changes(served):
     async with client(served) as one, client(served) as follower:
         await one.begin()

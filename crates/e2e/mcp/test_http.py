@@ -24,7 +24,7 @@ async def agent_of(machine, mode="auto", token=None):
 
 
 @ERAS
-# promise: mcp-4
+# promise: mcp-3
 async def test_an_agent_works_over_http_as_over_stdio(served, mode):
     async with agent_of(served, mode) as agent:
         session = await agent.session(cwd=str(served.project))
@@ -70,7 +70,7 @@ async def test_a_named_token_has_a_shell_of_its_own_until_it_is_revoked(served, 
         assert (await agent.terminal("echo $x")).output == tokens[0][-4:]
 
 
-# promise: mcp-4
+# promise: mcp-3
 async def test_a_session_outlives_the_client_that_started_it(served):
     async with agent_of(served) as agent:
         id = (await agent.session()).id
@@ -93,7 +93,7 @@ async def test_progress_comes_while_a_call_waits(served):
         assert (answer.output, len(told) >= 1) == ("done", True)
 
 
-# promise: mcp-4
+# promise: mcp-3
 async def test_whoever_may_not_come_in_does_not(served):
     hello = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     right = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream"}
@@ -110,7 +110,7 @@ async def test_whoever_may_not_come_in_does_not(served):
         assert await status(**right | {"Origin": "http://localhost:3000"}) == 200
 
 
-# promise: mcp-4
+# promise: mcp-3
 async def test_a_wait_whose_client_goes_leaves_the_program_running(served):
     async with agent_of(served) as agent:
         session = await agent.session()

@@ -111,7 +111,7 @@ OWN_SHELL = [({"command": "cd /; x=kept"}, "[exit 0]"), ({"command": "echo $PWD 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])
 @pytest.mark.parametrize("client", [*PROGRAMS, "inspector"])
-# promise: mcp-5
+# promise: mcp-4
 async def test_other_clients_get_the_same_whole_answers(served, client, way):
     machine = served
     if way == "http":
@@ -136,7 +136,7 @@ async def test_other_clients_get_the_same_whole_answers(served, client, way):
 
 
 @pytest.mark.parametrize("client", PROGRAMS)
-# promise: mcp-5
+# promise: mcp-4
 async def test_other_clients_go_on_over_http_when_the_server_was_killed_and_started_again(served, client):
     with within(2), driven(client, {"url": served.url, "token": served.token}, served) as ask:
         id = ask("start_terminal_session")["structuredContent"]["sessionId"]

@@ -92,7 +92,7 @@ async def shim(machine):
 
 @pytest.mark.parametrize("era", [LEGACY, MODERN])
 @pytest.mark.parametrize("part", ["output", "screen"])
-# promise: mcp-6
+# promise: mcp-5
 async def test_a_change_is_told_over_stdio_and_by_the_next_server_too(machine, shim, era, part):
     if era == LEGACY:
         capabilities = (await shim.initialize(era))["result"]["capabilities"]
@@ -127,7 +127,7 @@ async def test_what_is_no_resource_cannot_be_followed(lines):
         assert (refused["error"]["code"], refused["error"]["data"]) == (-32002, {"uri": uri})
 
 
-# promise: mcp-6
+# promise: mcp-5
 async def test_a_change_is_told_over_http_until_the_session_or_the_server_ends(served):
     headers = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": MODERN}
     async with httpx2.AsyncClient(headers=headers, timeout=CALL_SECONDS) as http:
@@ -165,7 +165,7 @@ async def test_a_change_is_told_over_http_until_the_session_or_the_server_ends(s
             assert (last["id"], last["result"]["resultType"]) == (7, "complete")
 
 
-# promise: mcp-6
+# promise: mcp-5
 async def test_over_http_who_begins_no_session_of_the_protocol_is_promised_no_change(served):
     headers = {"Authorization": f"Bearer {served.token}", "Accept": "application/json, text/event-stream"}
     async with httpx2.AsyncClient(headers=headers) as http:

@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    // promise: limit-8
+    // promise: limit-7
     fn only_sockets_that_may_listen_make_the_table_be_read() {
         use std::os::fd::OwnedFd;
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");

@@ -775,13 +775,13 @@ mod tests {
     }
 
     #[test]
-    // promise: crash-7
+    // promise: crash-5
     fn the_kill_frame_never_changes() {
         assert_eq!(ToHolder::Kill.encode(), [1, 0, 0, 0, 1]);
     }
 
     #[test]
-    // promise: crash-7
+    // promise: crash-5
     fn unknown_kinds_are_ignored_and_longer_payloads_are_read() {
         assert_eq!(ToHolder::decode(&[0x7e, 1, 2]), None);
         assert_eq!(ToHolder::decode(&[kind::PING, 1, 0, 0, 0, 99, 99]), Some(ToHolder::Ping { seq: 1 }));

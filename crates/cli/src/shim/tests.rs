@@ -74,7 +74,7 @@ fn the_next_server_gets_the_handshake_and_what_is_open_and_the_host_does_not_see
 }
 
 #[test]
-// promise: mcp-6
+// promise: mcp-5
 fn the_next_server_is_told_what_the_host_follows_and_the_host_does_not_see_the_second_answer() {
     let mut ledger = PendingRequests::default();
     let subscribe = |id: u64, uri: &str| json!({ "id": id, "method": "resources/subscribe", "params": { "uri": uri } });

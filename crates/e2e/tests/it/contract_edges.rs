@@ -151,7 +151,7 @@ fn the_variables_are_shown_without_secrets_and_the_session_has_them() {
 }
 
 #[tokio::test]
-// promise: limit-9
+// promise: limit-8
 async fn what_a_session_uses_is_that_of_its_whole_tree_and_its_activity_is_told() {
     let server = Server::start();
     let http = &mut server.connect();

@@ -21,7 +21,7 @@ fn sh(script: &str, arguments: [&std::path::Path; 2]) {
 }
 
 #[tokio::test]
-// promise: crash-10
+// promise: crash-9
 async fn serving_a_copy_of_a_state_directory_ends_nothing_and_says_that_it_is_a_copy() {
     let server = Server::start();
     let (shell, pids) = at_work(&server).await;
@@ -69,7 +69,7 @@ async fn a_copy_in_the_place_of_the_original_ends_nothing_and_the_original_comes
 }
 
 #[tokio::test]
-// promise: crash-10
+// promise: crash-9
 async fn a_state_directory_that_was_moved_is_served_with_its_sessions() {
     let server = Server::start();
     let (shell, pids) = at_work(&server).await;

@@ -185,7 +185,7 @@ fn bomb() -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-// promise: limit-7
+// promise: limit-6
 async fn bodies_that_cost_many_times_their_bytes_take_nothing_from_others() {
     let mut rig = Rig::start().await;
     let address = rig.server.address();
@@ -251,7 +251,7 @@ async fn a_body_is_refused_by_its_length_before_it_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-// promise: limit-7
+// promise: limit-6
 async fn bodies_that_do_not_come_hold_a_share_and_nobody_elses() {
     let mut rig = Rig::start().await;
     let address = rig.server.address();
@@ -316,7 +316,7 @@ async fn a_socket_that_only_asks_whether_one_is_there_is_not_read_for_ever() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-// promise: limit-7
+// promise: limit-6
 async fn followers_of_one_token_are_bounded_and_cost_others_nothing() {
     let mut rig = Rig::start().await;
     let (address, read) = (rig.server.address(), rig.read.clone());
@@ -334,7 +334,7 @@ async fn followers_of_one_token_are_bounded_and_cost_others_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-// promise: limit-7
+// promise: limit-6
 async fn searches_of_one_principal_stand_in_nobody_elses_way() {
     let mut rig = Rig::start().await;
     let attacker = rig.attacker();
@@ -362,7 +362,7 @@ async fn searches_of_one_principal_stand_in_nobody_elses_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-// promise: limit-7
+// promise: limit-6
 async fn costly_patterns_of_one_principal_stall_nobody_else() {
     let mut rig = Rig::start().await;
     let attacker = rig.attacker();

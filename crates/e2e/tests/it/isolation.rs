@@ -63,7 +63,7 @@ async fn a_program_cannot_take_its_own_session_over_and_the_next_server_still_ca
 }
 
 #[tokio::test]
-// promise: crash-9
+// promise: crash-8
 async fn a_server_inside_a_session_serves_its_own_and_the_next_one_inside_finds_them() {
     let server = Server::start();
     let outer = server.session().await;

@@ -22,7 +22,7 @@ async fn is_back(server: &Server, before: Footprint, growth_max: u64) {
 }
 
 #[tokio::test]
-// promise: crash-8
+// promise: crash-7
 async fn sessions_that_came_and_went_leave_nothing() {
     let server = Server::start();
     let one = async |number: usize| {
@@ -42,7 +42,7 @@ async fn sessions_that_came_and_went_leave_nothing() {
 }
 
 #[tokio::test]
-// promise: ask-5, crash-8
+// promise: ask-5, crash-7
 async fn runs_that_were_given_up_leave_nothing() {
     let server = Server::start();
     let shell = server.session().await;
@@ -73,7 +73,7 @@ async fn runs_that_were_given_up_leave_nothing() {
 }
 
 #[tokio::test]
-// promise: crash-8
+// promise: crash-7
 async fn many_commands_in_one_session_leave_nothing() {
     let server = Server::start();
     let shell = server.session().await;

@@ -143,7 +143,7 @@ async fn a_command_that_prints_too_much_is_ended() {
 }
 
 #[tokio::test]
-// promise: limit-4
+// promise: limit-3
 async fn output_comes_at_its_rate_and_whole() {
     let server = Server::start();
     let shell = limited(&server, Limits { output_mb_per_second: Some(1.0), ..Limits::default() }).await;
@@ -174,7 +174,7 @@ async fn output_comes_at_its_rate_and_whole() {
 }
 
 #[tokio::test]
-// promise: limit-4
+// promise: limit-3
 async fn ends_and_questions_do_not_wait_for_the_rate_of_the_output() {
     let server = Server::start();
     let shell = limited(&server, Limits { output_mb_per_second: Some(0.01), ..Limits::default() }).await;
@@ -199,7 +199,7 @@ async fn ends_and_questions_do_not_wait_for_the_rate_of_the_output() {
 }
 
 #[tokio::test]
-// promise: limit-4
+// promise: limit-3
 async fn a_flood_in_the_background_is_slowed_down_too_and_stands_in_no_way() {
     let server = Server::start();
     let shell = limited(&server, Limits { output_mb_per_second: Some(0.1), ..Limits::default() }).await;
@@ -263,7 +263,7 @@ async fn a_memory_hog_is_killed_and_its_shell_is_not() {
 }
 
 #[tokio::test]
-// promise: limit-3
+// promise: limit-2
 async fn a_fork_bomb_stays_small_and_leaves_nothing() {
     let server = Server::start();
     let other = server.session().await;
@@ -322,7 +322,7 @@ async fn what_a_session_ran_into_is_known_to_the_next_server_and_still_kept() {
 }
 
 #[tokio::test]
-// promise: limit-3
+// promise: limit-2
 async fn a_group_goes_with_its_session() {
     let server = Server::start();
     let limits = Limits { memory_mb: Some(512), processes: Some(200), ..Limits::default() };
@@ -385,7 +385,7 @@ async fn a_server_has_limits_for_whoever_asks_for_none() {
 }
 
 #[tokio::test]
-// promise: limit-5
+// promise: limit-4
 async fn no_session_is_started_beyond_what_the_operator_allows() {
     let env =
         vec![("PTYD_LIMITS_MAX", "commandSeconds=5,openFiles=64,maxAge=600".into()), ("PTYD_MAX_AGE", "60".into())];

@@ -21,7 +21,7 @@ async fn named(server: &Server, shell: &Session, name: &str, count: usize) -> Ve
 }
 
 #[tokio::test]
-// promise: limit-9
+// promise: limit-8
 async fn the_tree_of_a_session_is_told_with_parents_groups_and_states() {
     let server = Server::start();
     let shell = server.session().await;
@@ -45,7 +45,7 @@ async fn the_tree_of_a_session_is_told_with_parents_groups_and_states() {
 }
 
 #[tokio::test]
-// promise: limit-9
+// promise: limit-8
 async fn the_first_look_at_a_process_tells_what_it_has_used_since_it_started() {
     let server = Server::start();
     let shell = server.session().await;
@@ -61,7 +61,7 @@ async fn the_first_look_at_a_process_tells_what_it_has_used_since_it_started() {
 }
 
 #[tokio::test]
-// promise: limit-9
+// promise: limit-8
 async fn what_a_process_uses_is_told_and_so_is_what_has_ended() {
     let server = Server::start();
     let shell = server.session().await;

@@ -297,7 +297,7 @@ fn a_key_that_started_a_session_is_refused_for_a_command_and_for_input() {
 }
 
 #[test]
-// promise: once-1, once-2
+// promise: once-1
 fn a_create_with_the_same_key_finds_its_session_after_its_end_and_in_the_next_server() {
     let server = Server::start();
     let create = |key: &str, body: Value| {

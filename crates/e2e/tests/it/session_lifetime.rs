@@ -120,7 +120,7 @@ async fn ended_sessions_are_kept_within_the_room_and_the_oldest_go_first() {
 }
 
 #[tokio::test]
-// promise: limit-5
+// promise: limit-4
 async fn no_more_sessions_live_than_are_allowed_however_many_are_started_at_once() {
     let server = started_with(&[("PTYD_SESSIONS_MAX", "4"), ("PTYD_SESSIONS_PER_OWNER_MAX", "3")]);
     let of = |owner: &str| CreateRequest { owner: Some(owner.to_owned()), ..CreateRequest::default() };

@@ -290,7 +290,7 @@ async fn a_disk_that_does_not_give_the_store_holds_up_no_list_for_ever_and_not_t
 }
 
 #[tokio::test]
-// promise: crash-9
+// promise: crash-8
 async fn a_server_inside_a_session_says_that_it_cannot_take_that_session_on() {
     let server = Server::start();
     let (around, other) = (server.session().await, server.session().await);

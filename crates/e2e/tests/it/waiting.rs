@@ -368,7 +368,7 @@ async fn eventually_begins(shell: &e2e::Session, command: &str) -> api::CommandE
 }
 
 #[tokio::test]
-// promise: limit-6
+// promise: limit-5
 async fn a_wait_too_many_is_refused_and_those_that_are_open_are_answered() {
     use std::io::{Read as _, Write as _};
     let server = Server::start();

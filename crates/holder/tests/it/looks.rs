@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::rig::Held;
 
 #[test]
-// promise: limit-8
+// promise: limit-7
 fn looks_are_paid_for_while_output_comes() {
     let mut held = Held::running(
         "python3 - <<'PROGRAM'

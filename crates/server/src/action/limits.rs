@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    // promise: limit-5
+    // promise: limit-4
     fn what_the_operator_allows_at_most_holds_for_whoever_says_nothing_and_refuses_more() {
         let seconds = |n| Some(Duration::from_secs(n));
         let most = Limits { cpu: seconds(5), max_age: seconds(60), ..Limits::default() };

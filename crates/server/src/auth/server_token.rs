@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    // promise: once-4
+    // promise: once-2
     fn a_name_depends_on_every_part_and_on_the_token() {
         let (one, other) = (Token::given("one").expect("valid"), Token::given("other").expect("valid"));
         let name = one.name_for(&[b"a", b"bc"]);

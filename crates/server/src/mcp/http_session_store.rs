@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    // promise: mcp-7
+    // promise: mcp-6
     fn a_server_begins_with_no_more_conversations_than_can_be_open() {
         let dir = tempfile::tempdir().expect("a folder");
         let folder = dir.path().join("conversations");

@@ -63,7 +63,7 @@ async fn ping(entrance: &Entrance<Handler>, id: &str) -> StatusCode {
 }
 
 #[tokio::test]
-// promise: mcp-7
+// promise: mcp-6
 async fn the_one_that_is_idle_longest_makes_room_and_nobody_who_listens() {
     let (entrance, _heard) = entrance(2);
     let first = begin(&entrance).await.expect("there is room");
@@ -81,7 +81,7 @@ async fn the_one_that_is_idle_longest_makes_room_and_nobody_who_listens() {
 }
 
 #[tokio::test]
-// promise: mcp-7
+// promise: mcp-6
 async fn a_conversation_ends_when_nobody_was_in_it_for_its_time() {
     let (entrance, _heard) = entrance(2);
     let idle = begin(&entrance).await.expect("there is room");
@@ -95,7 +95,7 @@ async fn a_conversation_ends_when_nobody_was_in_it_for_its_time() {
 }
 
 #[tokio::test]
-// promise: mcp-7
+// promise: mcp-6
 async fn a_wait_in_a_conversation_ends_with_the_stream_of_its_answer() {
     let (entrance, mut heard) = entrance(1);
     let id = begin(&entrance).await.expect("there is room");

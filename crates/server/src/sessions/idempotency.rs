@@ -227,7 +227,7 @@ mod tests {
 
     /// Requests that are known again by what a server of an earlier version has kept: these words may only grow.
     #[test]
-    // promise: once-4
+    // promise: once-2
     fn a_request_is_named_in_the_same_words_for_ever() {
         let text = |words: Vec<u8>| String::from_utf8(words).expect("JSON is text");
         let session = SessionId::parse("s0-abcdefghij").expect("an id");

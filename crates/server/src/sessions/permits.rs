@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    // promise: limit-6
+    // promise: limit-5
     fn one_wait_and_one_viewer_too_many_are_refused_and_each_has_places_of_its_own() {
         let permits = Permits::default();
         let waits: Vec<_> = (0..256).map(|_| permits.wait().expect("a place")).collect();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    // promise: limit-6
+    // promise: limit-5
     fn a_ninth_whole_read_waits_for_one_of_eight_to_be_done() {
         let reads = WholeReads::default();
         let asks = &mut Context::from_waker(Waker::noop());
