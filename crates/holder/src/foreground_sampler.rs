@@ -240,7 +240,7 @@ impl Sampler {
     /// that the shell runs without job control (`set +m`) is in its group, and is sampled as a job.
     fn shell_itself(&self, shell: u32, modes: &Modes) -> Option<foreground_job::JobState> {
         let is_cooked = modes.canonical || modes.maps_cr;
-        let is_zle = !modes.canonical && modes.maps_cr && modes.maps_nl;
+        let is_zle = is_editing(modes) && modes.maps_cr;
         let blocked = process::blocked(shell, &self.tty);
         let waits = blocked.polls() || blocked == Blocked::Reads;
         let foreground = match blocked {
@@ -256,4 +256,10 @@ impl Sampler {
         };
         Some(foreground_job::JobState { foreground, pid: shell, modes: None })
     }
+}
+
+/// The modes of a shell's line editor: readline and fish switch every translation off, zsh has both on. Programs that read
+/// single keys mostly leave ICRNL on and INLCR off.
+pub(crate) fn is_editing(modes: &Modes) -> bool {
+    !modes.canonical && modes.maps_cr == modes.maps_nl
 }

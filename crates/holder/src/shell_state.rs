@@ -10,6 +10,8 @@
 
 use std::collections::VecDeque;
 
+use journal::Offset;
+
 use wire::{ENDS_LINE, Key, NO_KEY, Status, is_same_name};
 
 /// How many idempotency keys a session remembers.
@@ -21,6 +23,8 @@ const REPORT_BYTES_MAX: usize = 64 << 10;
 const CLEARED_US: u64 = 50_000;
 /// After this time a shell has read the keys that hand a command over. If it has not, the report key makes it say so.
 const KEYS_READ_US: u64 = 200_000;
+/// A shell that has not begun a command after this long will not.
+const BEGINNING_US: u64 = 3_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -56,6 +60,8 @@ pub(crate) struct ShellState {
     is_only_seen: bool,
     /// When the newest command was handed over.
     begun_at: u64,
+    /// The nonce of the marker with which it begins, and where it was handed over; until that marker was seen.
+    marker: Option<(u64, Offset)>,
     /// When the foreground was interrupted; `None` after later input or a prompt.
     interrupted_at: Option<u64>,
 }
@@ -74,6 +80,7 @@ impl ShellState {
             input_since_handover: false,
             is_only_seen: false,
             begun_at: 0,
+            marker: None,
             interrupted_at: None,
         }
     }
@@ -203,6 +210,21 @@ impl ShellState {
     /// Whether a command was handed over so recently that the shell may not have read its keys yet.
     pub(crate) fn may_have_keys_to_read(&self, now: u64) -> bool {
         self.command() != 0 && now < self.begun_at + KEYS_READ_US
+    }
+
+    /// The newest command's output begins with a marker of this nonce, behind this offset.
+    pub(crate) fn awaits_marker(&mut self, nonce: u64, from: Offset) {
+        self.marker = Some((nonce, from));
+    }
+
+    /// The marker with which the running command begins, while it may still be on its way.
+    pub(crate) fn awaited_marker(&self, now: u64) -> Option<(u64, Offset)> {
+        self.marker.filter(|_| self.command() != 0 && now < self.begun_at + BEGINNING_US)
+    }
+
+    /// The running command has begun.
+    pub(crate) fn has_begun(&mut self) {
+        self.marker = None;
     }
 
     pub(crate) fn begin(&mut self, id: u32, now: u64) {

@@ -4,7 +4,8 @@ use api::{
     CreateRequest, EndedBy, ErrorCode, ExecuteRequest, Foreground, InputRequest, NumberOrName, SignalRequest,
     WaitRequest,
 };
-use e2e::{Server, count, eventually};
+use e2e::{Pid, Server, count, eventually};
+use rustix::process::Signal;
 
 use crate::shell_matrix::{Trial, each};
 
@@ -137,4 +138,32 @@ async fn a_program_without_hooks_is_never_sent_a_key_of_ours() {
     }
     let shown = shell.journal().await.escape_ascii().to_string();
     assert!(!shown.contains("338~") && !shown.contains("...>"), "{shown}");
+}
+
+#[tokio::test]
+// promise: send-1
+async fn what_is_typed_before_a_command_has_begun_reaches_it_as_a_whole_line() {
+    let server = Server::start();
+    for name in ["bash", "zsh", "fish"] {
+        let request = CreateRequest { shell: Some(name.to_owned()), ..CreateRequest::default() };
+        let shell = server.session_with(request).await;
+        shell.run("true").await;
+        let pid = Pid::new(shell.look().await.pid.expect("it lives"));
+        // It does not read the keys that hand the command over, so its editor still has the terminal.
+        pid.signal(Signal::STOP);
+        let reads = shell.begin("head -n 1").await;
+        let goes_on = async {
+            // The holder does one request after the other, and this one behind the input.
+            let size = api::Dimensions { cols: 100, rows: 24 };
+            server.client().resize(&shell.id, size).await.expect("it lives");
+            pid.signal(Signal::CONT);
+        };
+        let (_, ()) = tokio::join!(shell.types("go"), goes_on);
+        let done = shell.end_of(&reads).await;
+        // Whether it was echoed depends on when the shell has switched the echo on.
+        assert!(
+            done.exit_code == Some(0) && done.output.as_deref().is_some_and(|o| o.ends_with("go\n")),
+            "{name}: {done:?}"
+        );
+    }
 }

@@ -8,6 +8,7 @@
 //! A repeated request joins the first one, wherever that is, and gets the same answer.
 
 use super::*;
+use crate::foreground_sampler::is_editing;
 
 /// How long a secret waits for the program to turn echo off: programs print their question first.
 const SECRET_PATIENCE_US: u64 = 100_000;
@@ -67,6 +68,9 @@ impl Holder {
 
     /// Moves every request that may be typed now into the input queue, in order.
     pub(super) fn start_input(&mut self, now: u64) {
+        if self.exit.is_none() && !self.asked.is_empty() && self.awaits_beginning(now) {
+            return;
+        }
         while let Some(first) = self.asked.front() {
             if first.is_secret && self.exit.is_none() {
                 // The program can ask for the secret only after it has read the input queued before it.
@@ -93,7 +97,20 @@ impl Holder {
         }
     }
 
-    /// When to check again whether a waiting secret may be typed.
+    /// A command was handed over and has not begun, and the shell's line editor has the terminal: its modes map no carriage
+    /// return to a newline, so the command would read a line without an end.
+    fn awaits_beginning(&mut self, now: u64) -> bool {
+        let Some((nonce, from)) = self.prompt.awaited_marker(now) else { return false };
+        let bytes = self.journal.end().since(from);
+        if bytes > MARKER_SOUGHT_BYTES as u64 || self.newest_place_of(nonce.to_string().as_bytes(), bytes).is_some() {
+            self.prompt.has_begun();
+            return false;
+        }
+        pty::foreground_group(self.leader.as_fd()) == self.shell_pid
+            && pty::modes(self.leader.as_fd()).is_ok_and(|modes| is_editing(&modes))
+    }
+
+    /// When to check again whether a waiting request may be typed.
     pub(super) fn input_retry_at(&self, now: u64) -> Option<u64> {
         self.asked.front().filter(|_| self.keyboard.is_empty()).map(|_| now + SECRET_RETRY_US)
     }

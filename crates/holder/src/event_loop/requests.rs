@@ -170,8 +170,9 @@ impl Holder {
         };
         let id = self.prompt.next_id();
         match self.hand_over(id, key, &text) {
-            Ok(()) => {
+            Ok(nonce) => {
                 self.prompt.begin(id, now);
+                self.prompt.awaits_marker(nonce, self.journal.end());
                 self.prompt.remember(key, Status::Ok, u64::from(id));
                 self.sampler.start_over(now);
                 self.idle_until = now + COALESCE_US;
@@ -219,7 +220,7 @@ impl Holder {
         is_editing && (!self.prompt.input_since_handover() || self.sampler.waits_for_keys(leader, self.shell_pid))
     }
 
-    pub(super) fn hand_over(&mut self, id: u32, key: Key, text: &[u8]) -> io::Result<()> {
+    pub(super) fn hand_over(&mut self, id: u32, key: Key, text: &[u8]) -> io::Result<u64> {
         let mut nonce = [0; 8];
         rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty())?;
         let nonce = u64::from_le_bytes(nonce);
@@ -247,7 +248,7 @@ impl Holder {
             (true, input_since_handover) => self.line_for(id, nonce, input_since_handover),
         };
         rustix::io::write(&self.leader, &keys)?;
-        Ok(())
+        Ok(nonce)
     }
 
     /// The line that hands a command over; C-u first deletes a half-typed line.
