@@ -1,13 +1,14 @@
-//! Builds the holder and puts it where `include_bytes!` finds it, so that ptyd ships as one file.
+//! Builds the holder and puts it where `include_bytes!` finds it, so that ptyd is one file.
 //!
-//! Static and not position-independent, because there is one of it for each session: a dynamic one takes another 80 KiB of memory
-//! and a millisecond to start. For musl where that target is installed, else with the C library of the machine; only where that
-//! cannot be linked statically the holder is dynamic, and `ptyd doctor` says so. Nothing is downloaded.
+//! Static and not position-independent, because one runs for each session: a dynamic one takes another 80 KiB of memory
+//! and a millisecond to start. It is built for musl if that target is installed, or else with the C library of the
+//! machine; if that cannot be linked statically, the holder is dynamic and `ptyd doctor` reports it. Nothing is
+//! downloaded.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What makes a program static, and lets it stay at one address.
+/// Flags for a static program at a fixed address.
 const STATIC: [&str; 4] = ["-C", "target-feature=+crt-static", "-C", "relocation-model=static"];
 
 fn main() {
@@ -26,11 +27,11 @@ fn main() {
     std::fs::copy(&built, PathBuf::from(var("OUT_DIR")).join("ptyd-holder")).expect("the holder was just built");
 }
 
-/// Builds it with these flags besides those that this build was given; `None` where that fails.
+/// Builds it with these flags besides those of this build; `None` if that fails.
 fn build(root: &Path, target: &str, flags: &[&str]) -> Option<PathBuf> {
-    // Tests may kill the holder of a debug build at named points; a release has no such thing.
+    // Tests may kill the holder of a debug build at named points; a release has no such points.
     let features = if var("PROFILE") == "debug" { "faults" } else { "" };
-    // Beside the other profiles' folders and shared by them: only the feature differs.
+    // Beside the folders of the other profiles and shared by them: only the feature differs.
     let out = PathBuf::from(var("OUT_DIR"));
     let target_dir = out.ancestors().nth(4).unwrap_or(&out).join("holder-build");
     let given = std::env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
@@ -41,7 +42,7 @@ fn build(root: &Path, target: &str, flags: &[&str]) -> Option<PathBuf> {
         .args(["--features", features, "--target", target, "--target-dir"])
         .arg(&target_dir)
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
-        // The outer cargo's (or clippy's) own settings are not for this build.
+        // The outer cargo's (or clippy's) own settings must not affect this build.
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .env_remove("RUSTC_WRAPPER")
         .env_remove("CARGO_TARGET_DIR")

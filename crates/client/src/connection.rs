@@ -1,4 +1,4 @@
-//! HTTP/1.1 connections that are kept: one request at a time on each, as many as are needed at once.
+//! Persistent HTTP/1.1 connections: one request at a time on each, as many connections as are needed at once.
 
 use std::io;
 use std::path::Path;
@@ -19,13 +19,13 @@ use crate::{ClientError, Place, owner};
 
 type Sender = SendRequest<Full<Bytes>>;
 
-/// Idle connections that are kept; a client has rarely more than two calls open.
+/// Idle connections to keep; a client rarely has more than two calls open.
 const IDLE_MAX: usize = 4;
 
-/// The longest that a server may take for an answer, beyond what it was asked to wait.
+/// The longest time for an answer, beyond the requested wait.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
-/// A whole answer.
+/// A complete answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -46,7 +46,7 @@ impl Pool {
         Self { place, token, idle: Mutex::new(Vec::new()), answer_max: ANSWER_MAX }
     }
 
-    /// The answer, if it comes in time: a server that is frozen still takes connections.
+    /// The answer, if it comes in time: a frozen server still accepts connections.
     pub(crate) async fn answered<T>(
         &self,
         waits: Duration,
@@ -56,7 +56,7 @@ impl Pool {
         tokio::time::timeout(most, answer).await.unwrap_or(Err(ClientError::Silent(most)))
     }
 
-    /// Sends one request and takes its whole answer.
+    /// Sends one request and receives its whole answer.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -68,10 +68,10 @@ impl Pool {
         if let Some(key) = key {
             request.headers_mut().insert("idempotency-key", header(key)?);
         }
-        // A kept connection may have been closed meanwhile. Hyper gives the request back when nothing of it went out,
+        // A persistent connection may have been closed meanwhile. Hyper returns the request if no part of it was sent,
         // and only then is it sent again.
         while let Some(mut kept) = self.kept() {
-            // The connection's own task hears of a server's death only when it gets a turn.
+            // The connection's own task notices a server's death only when it is polled.
             tokio::task::yield_now().await;
             if kept.ready().await.is_err() {
                 continue;
@@ -89,7 +89,7 @@ impl Pool {
         self.finish(fresh, response).await
     }
 
-    /// Asks for another protocol; the inner error is the answer of a server that does not want to.
+    /// Requests an upgrade to another protocol; the inner error is the answer of a server that refuses.
     pub(crate) async fn upgrade(
         &self,
         path: &str,
@@ -107,7 +107,7 @@ impl Pool {
         Ok(Ok(TokioIo::new(upgraded)))
     }
 
-    /// Gets something long, piece by piece as it comes; a refusal is the inner error, and has given no piece.
+    /// Receives a long answer piece by piece; a refusal is the inner error, and has given no piece.
     pub(crate) async fn get(
         &self,
         path: &str,
@@ -161,7 +161,7 @@ impl Pool {
             }
             Place::Tcp(address) => {
                 let stream = TcpStream::connect(address).await.map_err(ClientError::NoServer)?;
-                // Without it small requests only wait for more to come.
+                // Without this option small requests would wait for more data.
                 let _ = stream.set_nodelay(true);
                 handshake(stream).await
             }
@@ -187,7 +187,7 @@ impl Pool {
     }
 }
 
-/// Why nobody could be connected to at `path`.
+/// Why no server could be connected to at `path`.
 fn unreached(path: &Path, error: io::Error) -> ClientError {
     if error.kind() == io::ErrorKind::PermissionDenied {
         ClientError::Closed(io::Error::new(error.kind(), format!("{}: {error}", path.display())))

@@ -1,7 +1,7 @@
 //! The Rust client: typed calls over `api`, HTTP/1.1 on the server's Unix socket or on loopback.
 //!
-//! Connections are kept and used again. A request is sent once more only when its connection turned out to be closed
-//! before anything went out, so no command runs twice.
+//! Connections are persistent. A request is repeated only if its connection turned out to be closed before any part of
+//! it was sent, so no command runs twice.
 
 mod connection;
 pub mod owner;
@@ -24,45 +24,45 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_e
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// Its Unix socket.
     Unix {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
-        /// Who may listen there besides this user and root.
+        /// A user who may listen there besides this user and root.
         owner: Option<u32>,
     },
     /// Its loopback listener.
     Tcp(SocketAddr),
 }
 
-/// Why a call did not come to an answer.
+/// Why a call got no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody listens.
+    /// No process listens.
     #[error("no server answers: {0}")]
     NoServer(std::io::Error),
-    /// Somebody may listen, but this user is not let in, or does not trust who it is.
+    /// A process may listen, but this user has no access, or does not trust its user.
     #[error("the server's socket is closed to this user: {0}")]
     Closed(std::io::Error),
-    /// The server took the request and has not answered; whether it did what was asked is not known.
+    /// The server accepted the request and has not answered; whether it performed it is unknown.
     #[error("the server does not answer: nothing came within {} s", .0.as_secs())]
     Silent(Duration),
-    /// The connection broke off; whether the server did what was asked is not known.
+    /// The connection broke; whether the server performed the request is unknown.
     #[error("the connection to the server broke off: {0}")]
     Broken(hyper::Error),
-    /// The server said why not.
+    /// The server refused the request, with this problem.
     #[error("{}", .0.detail)]
     Refused(Box<Problem>),
-    /// What answered is not our server, or another version of it.
+    /// The answer is not from a ptyd server, or from another version.
     #[error("the server's answer is not understood: {0}")]
     Strange(String),
 }
 
 impl ClientError {
-    /// The server's code, when it answered.
+    /// The server's error code, if it answered.
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Refused(problem) => Some(problem.code),
@@ -70,7 +70,8 @@ impl ClientError {
         }
     }
 
-    /// Whether a server that comes back would answer: nobody listens, it broke off, or it said that it restarts.
+    /// Whether a server that comes back would answer: no process listens, the connection broke, or the server is
+    /// restarting.
     pub fn is_outage(&self) -> bool {
         match self {
             Self::NoServer(_) | Self::Broken(_) => true,
@@ -80,39 +81,39 @@ impl ClientError {
     }
 }
 
-/// A client of one server. Cheap to share; dropping a call's future gives up its wait and nothing else.
+/// A client of one server. Cheap to clone; dropping a call's future cancels its wait and nothing else.
 #[derive(Debug)]
 pub struct Client {
     pool: Pool,
 }
 
-/// One call: what goes out besides the path.
+/// One call: everything in the request besides the path.
 struct Call<'a> {
     method: Method,
     path: String,
     body: Option<Vec<u8>>,
     key: Option<&'a str>,
-    /// How long the server is asked to wait before it answers.
+    /// The wait that the request asks for.
     waits: Duration,
 }
 
-/// How long the server waits where a request names no time.
+/// The server's default wait.
 const WAIT_DEFAULT: f64 = 30.0;
-/// A search of a long journal takes its time.
+/// Searching a long journal takes its time.
 const SEARCH: Duration = Duration::from_secs(240);
 
 fn seconds(given: Option<f64>) -> Duration {
-    // What is no time is refused by the server at once.
+    // An invalid time is refused by the server at once.
     Duration::try_from_secs_f64(given.unwrap_or(WAIT_DEFAULT)).unwrap_or_default()
 }
 
 impl Client {
-    /// Over the Unix socket; the kernel tells the server who we are, and us that it is this user's server or root's.
+    /// Over the Unix socket; the kernel tells the server our user, and us that the server runs as this user or root.
     pub fn unix(socket: impl Into<PathBuf>) -> Self {
         Self { pool: Pool::new(Place::Unix { path: socket.into(), owner: None }, None) }
     }
 
-    /// The same for a server that this user runs.
+    /// The same for a server of this user.
     pub fn unix_of(socket: impl Into<PathBuf>, owner: u32) -> Self {
         Self { pool: Pool::new(Place::Unix { path: socket.into(), owner: Some(owner) }, None) }
     }
@@ -132,11 +133,11 @@ impl Client {
         self.json(Call { key, ..post("/terminals".to_owned(), body)? }).await
     }
 
-    /// `GET /terminals`; the terminated ones only when `status` asks for them.
+    /// `GET /terminals`; terminated sessions only if `status` asks for them.
     pub async fn list(&self, status: Option<&str>) -> Result<SessionList, ClientError> {
         let status = status.map(|s| format!("&status={}", escaped(s))).unwrap_or_default();
         let mut all: SessionList = self.json(get(format!("/terminals?limit=1000{status}"))).await?;
-        // The server gives a thousand at once.
+        // The server returns at most a thousand at once.
         while all.terminals.len() < all.total {
             let offset = all.terminals.len();
             let next: SessionList = self.json(get(format!("/terminals?limit=1000&offset={offset}{status}"))).await?;
@@ -148,7 +149,7 @@ impl Client {
         Ok(all)
     }
 
-    /// `GET /terminals`, in a special way.
+    /// `GET /terminals`, with this query.
     pub async fn list_as(&self, query: &SessionListQuery) -> Result<SessionList, ClientError> {
         self.json(get(format!("/terminals?{}", query_of(query)?))).await
     }
@@ -165,7 +166,7 @@ impl Client {
         self.json(Call { method: Method::DELETE, ..get(path) }).await
     }
 
-    /// `DELETE /terminals/{session}`, and nothing of it is kept; one that lives is only purged by force.
+    /// `DELETE /terminals/{session}` with its records; a live session is only purged by force.
     pub async fn purge(&self, session: &str, force: bool) -> Result<Terminated, ClientError> {
         let path = format!("/terminals/{}?purge=true&force={force}", escaped(session));
         self.json(Call { method: Method::DELETE, ..get(path) }).await
@@ -207,7 +208,7 @@ impl Client {
         self.json(get(format!("/terminals/{}/commands?limit=1000", escaped(session)))).await
     }
 
-    /// `GET …/commands/{command}`, with at most so many characters of its output.
+    /// `GET …/commands/{command}`, with at most `max_chars` characters of its output.
     pub async fn command(&self, session: &str, command: &str, max_chars: u64) -> Result<CommandExecution, ClientError> {
         let path = format!("/terminals/{}/commands/{}?maxChars={max_chars}", escaped(session), escaped(command));
         self.json(get(path)).await
@@ -267,7 +268,7 @@ impl Client {
         self.json(get(format!("/terminals/{}/screen", escaped(session)))).await
     }
 
-    /// `GET …/recording`, an asciicast of this version, piece by piece as it comes.
+    /// `GET …/recording`, an asciicast of this version, piece by piece.
     pub async fn recording(
         &self,
         session: &str,
@@ -324,7 +325,7 @@ fn query_of(query: &impl Serialize) -> Result<String, ClientError> {
     Ok(pairs.collect::<Vec<_>>().join("&"))
 }
 
-/// Everything but the unreserved characters (RFC 3986 §2.3).
+/// All characters but the unreserved ones (RFC 3986 §2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 fn escaped(text: &str) -> PercentEncode<'_> {

@@ -1,4 +1,4 @@
-//! Whose server it is: the kernel says which user listens on a Unix socket.
+//! Verifies a server's owner: the kernel reports which user listens on a Unix socket.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -7,8 +7,8 @@ use std::path::Path;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Uid, geteuid};
 
-/// Fails when neither this user nor root (nor the named user) listens at the other end: whoever may write the folder of a
-/// socket could have put another one in its place, and would be told every command.
+/// Fails unless this user, root or the named user listens at the other end: a process that can write to the socket's
+/// folder could have replaced the socket, and would get every command.
 pub fn check(socket: impl AsFd, path: &Path, expected: Option<u32>) -> io::Result<()> {
     let uid = socket_peercred(socket)?.uid;
     if uid == geteuid() || uid.is_root() || expected.is_some_and(|expected| uid.as_raw() == expected) {

@@ -1,110 +1,113 @@
-//! What can happen in a session, and how each record's payload is laid out: both directions of the format in one file.
+//! Event records: their kinds, and the layout of their payloads; encoder and decoder of the format are in one file.
 //!
-//! The format only ever grows. A kind's fields keep their places for ever, new ones go behind them, a decoder ignores
-//! what it does not know, and a kind that it does not know is handed on as it is. Integers are little-endian.
+//! The format only grows. Fields keep their places for ever, new ones are added behind them, a decoder ignores unknown
+//! fields, and records of unknown kinds are passed on unchanged. Integers are little-endian.
 
 use crate::Offset;
 
-/// What a record is about. A number and not an enum, because a newer holder may write kinds that we do not know.
+/// The kind of a record: a number and not an enum, because a newer holder may write kinds that this version does not
+/// know.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Kind(pub u8);
 
 impl Kind {
     /// The shell was started.
     pub const STARTED: Self = Self(1);
-    /// A command was accepted: from here on it is the session's to run, once.
+    /// A command was accepted: from here on the session runs it, exactly once.
     pub const ACCEPTED: Self = Self(2);
-    /// The shell reported over the attestation socket.
+    /// The shell sent a report over the attestation socket.
     pub const ATTESTED: Self = Self(3);
-    /// The terminal has another size.
+    /// The terminal was resized.
     pub const RESIZED: Self = Self(4);
-    /// Somebody typed.
+    /// Input was typed.
     pub const INPUT: Self = Self(5);
     /// The terminal's queries up to an offset were answered.
     pub const ANSWERED: Self = Self(6);
     /// The shell ended.
     pub const EXITED: Self = Self(7);
-    /// Something is wrong with the session's own storage or pipes, or is right again.
+    /// A problem with the session's own storage or pipes began, or is over.
     pub const TROUBLE: Self = Self(8);
-    /// The session is being ended.
+    /// Termination of the session began.
     pub const ENDING: Self = Self(9);
     /// Old output was freed.
     pub const RETAINED: Self = Self(10);
     /// A signal was sent.
     pub const SIGNALLED: Self = Self(11);
-    /// The session ran into one of its limits.
+    /// The session hit one of its limits.
     pub const LIMITED: Self = Self(12);
-    /// A command was accepted that runs by being typed.
+    /// A command was accepted that is typed as a line.
     pub const TYPED: Self = Self(13);
-    /// A command ended that the shell did not report.
+    /// A server judged that a command ended whose end the shell did not report.
     pub const JUDGED: Self = Self(14);
 
-    /// Whether this may be among the last words of a session, for which room is kept when the disk is full.
+    /// Whether this kind may be among the last records of a session, for which room is reserved on a full disk.
     #[must_use]
     pub fn is_last_word(self) -> bool {
         matches!(self, Self::EXITED | Self::TROUBLE | Self::ENDING)
     }
 }
 
-/// What the trouble is.
+/// The kinds of trouble.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TroubleKind(pub u8);
 
 impl TroubleKind {
     /// The disk is full; the program is blocked until there is room.
     pub const DISK_FULL: Self = Self(1);
-    /// The last trouble is over.
+    /// The newest trouble is over.
     pub const RECOVERED: Self = Self(2);
-    /// The kernel would not splice; bytes are copied instead.
+    /// The kernel refused splice(2); bytes are copied instead.
     pub const SPLICE_REFUSED: Self = Self(3);
-    /// The file system would not punch; old output is kept.
+    /// The file system refused to punch a hole; old output is kept.
     pub const PUNCH_REFUSED: Self = Self(4);
 }
 
-/// Why a session is being ended.
+/// Why a session is terminated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct EndReason(pub u8);
 
 impl EndReason {
-    /// Somebody asked for it, and the programs get time to leave.
+    /// A client requested it, with a grace period for the programs.
     pub const ASKED: Self = Self(1);
-    /// Somebody asked for it, at once.
+    /// A client requested it, at once.
     pub const FORCED: Self = Self(2);
-    /// The holder itself cannot go on.
+    /// The holder itself cannot continue.
     pub const HOLDER: Self = Self(3);
 }
 
-/// A record's payload, understood.
+/// A decoded record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the variants say it; the fields are their names")]
 pub enum Record<'a> {
     /// The shell was started in a terminal of this size.
     Started { holder_pid: u32, shell_pid: u32, cols: u16, rows: u16 },
-    /// A command was accepted under its caller's idempotency key.
+    /// A command was accepted with its caller's idempotency key.
     Accepted { id: u32, nonce: u64, key: [u8; 16], text: &'a [u8] },
-    /// The shell's report, verbatim.
+    /// The shell's report, unchanged.
     Attested { report: &'a [u8] },
-    /// The terminal has this size now.
+    /// The terminal's new size.
     Resized { cols: u16, rows: u16 },
-    /// Somebody typed `len` bytes; what they were is left out when they were secret.
+    /// Input of `len` bytes was typed; the bytes of a secret are left out.
     Input { key: [u8; 16], len: u32, is_secret: bool, bytes: &'a [u8] },
     /// Queries up to this offset were answered.
     Answered { query: Offset },
-    /// The shell's status as `wait` gave it, where its output ended, and how many reports were dropped as not its own.
+    /// The shell's wait(2) status, the end of its output, and how many reports were dropped because they were not its
+    /// own.
     Exited { wait_status: i32, end: Offset, dropped_records: u64 },
-    /// What is wrong, the kernel's number for it, and words.
+    /// The kind of trouble, its errno, and a text.
     Trouble { what: TroubleKind, errno: i32, text: &'a [u8] },
-    /// Why the session is being ended, and words.
+    /// The reason of the termination, and a text.
     Ending { reason: EndReason, text: &'a [u8] },
-    /// The journal begins here now.
+    /// The journal begins here from now on.
     Retained { first: Offset },
-    /// Signal `signo` was sent to `target`, with what result.
+    /// Signal `signo` was sent to `target`, with this result.
     Signalled { target: i32, signo: i32, errno: i32 },
-    /// Limit number `limit` was hit so many times in all while this command ran, 0 for none.
+    /// Limit number `limit` was hit this many times in total while this command ran, 0 for none.
     Limited { limit: u8, command: u32, count: u64 },
-    /// A command's line is typed, at the session's program or at a shell inside it; the marks in it carry the nonce.
+    /// A command is typed as a line, into the session's program or a nested shell; its markers carry the nonce.
     Typed { id: u32, is_inside: bool, nonce: u64, key: [u8; 16], text: &'a [u8] },
-    /// How a command ended of which the shell said nothing, how sure that is, whether the shell has lost its hooks, and words.
+    /// The end of a command that the shell did not report, how certain it is, whether the shell has lost its hooks, and
+    /// a text.
     Judged { command: u32, status: u8, boundary: u8, is_hookless: bool, end: Offset, time_us: u64, why: &'a [u8] },
 }
 
@@ -130,7 +133,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The payload in two parts, the numbers and the bytes, so that a long text is not copied.
+    /// The payload in two parts, numbers and bytes, so that a long text is not copied.
     pub(crate) fn encode(&self) -> (Fixed, &'a [u8]) {
         let fixed = Fixed::default();
         match *self {
@@ -149,7 +152,7 @@ impl<'a> Record<'a> {
             Self::Resized { cols, rows } => (fixed.with(&cols.to_le_bytes()).with(&rows.to_le_bytes()), &[]),
             Self::Input { key, len, is_secret, bytes } => (
                 fixed.with(&key).with(&len.to_le_bytes()).with(&[u8::from(is_secret)]),
-                // The last wall before the disk: a secret is left out here even where a caller forgot to.
+                // The last safeguard before the disk: a secret is left out even if a caller forgot to.
                 if is_secret { &[] } else { bytes },
             ),
             Self::Answered { query } => (fixed.with(&query.0.to_le_bytes()), &[]),
@@ -180,7 +183,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Understands a payload; none when the kind is unknown or the payload too short for it.
+    /// Decodes a payload; `None` if the kind is unknown or the payload too short.
     #[must_use]
     pub fn decode(kind: Kind, payload: &'a [u8]) -> Option<Self> {
         let mut fields = Fields(payload);
@@ -251,25 +254,25 @@ impl<'a> Record<'a> {
     }
 }
 
-/// One record as it lies in the events file.
+/// A record of the events file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// What it is about.
+    /// Its kind.
     pub kind: Kind,
     /// When it was written, in microseconds of Unix time.
     pub time_us: u64,
-    /// Where the journal ended then.
+    /// The journal's end at that time.
     pub offset: Offset,
-    /// What it says; see [`Event::record`].
+    /// The payload; see [`Event::record`].
     pub payload: Vec<u8>,
-    /// Where the record begins in the events file.
+    /// The offset of the record in the events file.
     pub at: u64,
-    /// Where the record ends in the events file, and the next one begins.
+    /// The offset of the next record in the events file.
     pub end: u64,
 }
 
 impl Event {
-    /// The payload, understood; none when it is of a kind that we do not know.
+    /// The decoded payload; `None` for an unknown kind.
     #[must_use]
     pub fn record(&self) -> Option<Record<'_>> {
         Record::decode(self.kind, &self.payload)
@@ -298,7 +301,7 @@ impl Fixed {
     }
 }
 
-/// What is left of a payload.
+/// The remaining bytes of a payload.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {

@@ -1,8 +1,8 @@
-//! The events of a session: records behind a 64-byte header, written whole, read as far as they are whole.
+//! The events file of a session: records behind a 64-byte header, written whole, and read as far as they are whole.
 //!
-//! A record is `len u32 | crc32 u32 | kind u8 | time_us u64 | offset u64 | payload`; `len` counts and the checksum covers
-//! what follows the checksum. The rule this module keeps: a record is there altogether or not at all. A torn or damaged
-//! record ends the file for a reader, and is cut off when the file is opened for writing.
+//! A record is `len u32 | crc32 u32 | kind u8 | time_us u64 | offset u64 | payload`; `len` counts and the checksum
+//! covers everything behind the checksum. A record is there completely or not at all: a torn or damaged record ends the
+//! file for a reader, and is cut off when the file is opened for writing.
 
 use crate::event::{Event, Kind, Record};
 use crate::{EVENTS_FILE, Offset, header};
@@ -17,12 +17,12 @@ use std::path::Path;
 const FRAME_BYTES: usize = 8;
 /// `kind`, `time_us` and `offset`.
 const HEAD_BYTES: usize = 17;
-/// How many parts a payload may come in.
+/// The maximum number of parts of a payload.
 const PARTS_MAX: usize = 7;
 
-/// Room that only a session's last words may use up: the exit, the reason, and a page of words beside them.
+/// Room reserved for a session's last records: the exit, the reason, and a page of text.
 const LAST_WORDS_BYTES: u64 = 16 << 10;
-/// Room is reserved in steps of this, so that a record seldom costs a second system call.
+/// Room is reserved in steps of this size, so that a record rarely costs a second system call.
 const RESERVE_STEP_BYTES: u64 = 64 << 10;
 
 /// Appends to a session's events.
@@ -30,13 +30,13 @@ const RESERVE_STEP_BYTES: u64 = 64 << 10;
 pub struct EventsWriter {
     file: File,
     end: u64,
-    /// Blocks are ours up to here, whatever else fills the disk.
+    /// Blocks are reserved up to here, whatever else fills the disk.
     reserved_to: u64,
     reserve_error: Option<Errno>,
 }
 
 impl EventsWriter {
-    /// Makes the events file of a new session; it is an error if there is one.
+    /// Creates the events file of a new session; an error if it exists.
     pub fn create(dir: &Path) -> io::Result<Self> {
         let file =
             OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(dir.join(EVENTS_FILE))?;
@@ -44,7 +44,7 @@ impl EventsWriter {
         Ok(Self::on(file, header::HEADER_BYTES))
     }
 
-    /// Goes on behind the last whole record, and cuts off what is behind it.
+    /// Continues behind the last whole record, and cuts off the rest.
     pub fn open(dir: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(dir.join(EVENTS_FILE))?;
         let mut reader = EventsReader::on(file.try_clone()?)?;
@@ -60,15 +60,16 @@ impl EventsWriter {
         writer
     }
 
-    /// Where the next record goes: what is before it may be read.
+    /// The offset of the next record: everything before it may be read.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Appends one record and says where the file ends now. On an error nothing was appended, and it may be tried again.
+    /// Appends one record and returns the new end of the file. After an error nothing was appended, and the caller may
+    /// retry.
     ///
-    /// When the disk is full, only a session's last words ([`Kind::is_last_word`]) may use the room reserved for them.
+    /// On a full disk only a session's last records ([`Kind::is_last_word`]) may use the room reserved for them.
     pub fn append(&mut self, kind: Kind, time_us: u64, offset: Offset, parts: &[&[u8]]) -> io::Result<u64> {
         let payload_bytes: usize = parts.iter().map(|part| part.len()).sum();
         let too_large = || io::Error::new(io::ErrorKind::InvalidInput, "the event is too large");
@@ -103,16 +104,16 @@ impl EventsWriter {
         Ok(self.end)
     }
 
-    /// Appends one record whose payload is known to this crate.
+    /// Appends one record of a kind known to this crate.
     pub fn record(&mut self, time_us: u64, offset: Offset, record: &Record<'_>) -> io::Result<u64> {
         let (fixed, rest) = record.encode();
         self.append(record.kind(), time_us, offset, &[fixed.as_bytes(), rest])
     }
 
-    /// Makes sure of `bytes` more on this disk, whoever fills it. A refusal is remembered and not an error: where a file
-    /// system cannot reserve, events are written like everything else.
+    /// Reserves `bytes` more on this disk. A refusal is remembered and is not an error: if a file system cannot
+    /// reserve, events are written without.
     pub fn reserve(&mut self, bytes: u64) {
-        // Beyond the file's size: a reader must not take the room for records.
+        // Beyond the file's size: a reader must not take reserved room for records.
         let flags = FallocateFlags::KEEP_SIZE;
         match retry_on_intr(|| rustix::fs::fallocate(&self.file, flags, self.end, bytes)) {
             Ok(()) => {
@@ -123,35 +124,35 @@ impl EventsWriter {
         }
     }
 
-    /// Gives back what is still reserved, after a session's very last word.
+    /// Releases the remaining reservation, after a session's very last record.
     pub fn release(&mut self) -> io::Result<()> {
         self.file.set_len(self.end)?;
         self.reserved_to = self.end;
         Ok(())
     }
 
-    /// Why the last attempt to reserve room was refused, if it was.
+    /// Why the newest reservation was refused, if it was.
     #[must_use]
     pub fn reserve_error(&self) -> Option<Errno> {
         self.reserve_error
     }
 
-    /// Puts on disk what was written so far.
+    /// Syncs everything written so far.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
 
-    /// Says where the journal begins. Call it before what lies ahead of `first` is freed.
+    /// Publishes the journal's first offset. To be called before anything before `first` is freed.
     pub fn publish_first(&self, first: Offset) -> io::Result<()> {
         header::set_first(&self.file, first)
     }
 
-    /// Where the journal begins, as last published.
+    /// The journal's first offset as last published.
     pub fn first(&self) -> io::Result<Offset> {
         header::first(&self.file)
     }
 
-    /// Sees to it that the record does not eat the room of the last words, unless it is one of them.
+    /// Keeps the record from using the room of the last records, unless it is one of them.
     fn make_room(&mut self, kind: Kind, record_bytes: u64) -> io::Result<()> {
         let needed = record_bytes.saturating_add(LAST_WORDS_BYTES);
         if self.reserved_to.saturating_sub(self.end) >= needed {
@@ -164,8 +165,8 @@ impl EventsWriter {
         }
     }
 
-    /// Overwrites a torn record with zeros, which no reader takes for a record. Its own bytes might be: they are partly
-    /// chosen by whoever sent the command, and a shorter record in their place would leave the rest of them standing.
+    /// Overwrites a torn record with zeros, which no reader takes for a record. Its own bytes might pass for one: a
+    /// client chose some of them, and a shorter record in their place would leave the rest.
     fn blot(&self, torn_bytes: u64) -> io::Result<()> {
         let zeros = [0u8; 4096];
         let mut at = self.end;
@@ -178,7 +179,7 @@ impl EventsWriter {
     }
 }
 
-/// Reads what there is of a range, up to all of it.
+/// Reads as much of a range as there is.
 fn read_some_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     let mut got = 0;
     while got < buffer.len() {
@@ -210,8 +211,8 @@ impl EventsReader {
         Ok(Self { file, at: header::HEADER_BYTES })
     }
 
-    /// The next whole record that ends at or before `limit`: the end that the holder published, or the file's size when
-    /// it is dead. None is not for ever: ask again with a later limit. A damaged record is never passed over, so
+    /// The next whole record that ends at or before `limit`: the end that the holder published, or the file's size if
+    /// the holder is dead. `None` may change with a later limit. A damaged record is never skipped, so
     /// [`EventsReader::at`] stays short of a limit that should have been reached.
     pub fn next(&mut self, limit: u64) -> io::Result<Option<Event>> {
         let Some(event) = self.read(limit)? else {
@@ -221,14 +222,14 @@ impl EventsReader {
         Ok(Some(event))
     }
 
-    /// Where the next record begins.
+    /// The offset of the next record.
     #[must_use]
     pub fn at(&self) -> u64 {
         self.at
     }
 
-    /// Where the next record begins, when something before `limit`, the size of a dead holder's file, is no whole record.
-    /// Zeros are nothing: a write that a full disk cut short was overwritten with them.
+    /// The offset of the next record, if the bytes before `limit`, the size of a dead holder's file, are no whole
+    /// record. Zeros are no damage: a write cut short by a full disk was overwritten with them.
     pub fn damaged_at(&self, limit: u64) -> io::Result<Option<u64>> {
         let mut chunk = [0u8; 4096];
         let mut at = self.at;
@@ -246,7 +247,7 @@ impl EventsReader {
         Ok(None)
     }
 
-    /// Goes to a record's [`Event::at`] or [`Event::end`], as remembered from an earlier reading.
+    /// Continues at a record's [`Event::at`] or [`Event::end`] from an earlier read.
     pub fn seek(&mut self, at: u64) {
         self.at = at.max(header::HEADER_BYTES);
     }
@@ -262,7 +263,7 @@ impl EventsReader {
         if limit.saturating_sub(self.at) < head_bytes {
             return Ok(None);
         }
-        // Most records are short, and one call for all of a short one is half the cost.
+        // Most records are short, and a single call per record is half the cost.
         let mut start = [0u8; 512];
         let wanted = usize::try_from(limit - self.at).unwrap_or(usize::MAX).min(start.len());
         let got = read_some_at(&self.file, start.get_mut(..wanted).unwrap_or_default(), self.at)?;
@@ -277,7 +278,7 @@ impl EventsReader {
         let Some(payload_bytes) = len.checked_sub(HEAD_BYTES as u64) else {
             return Ok(None);
         };
-        // The room bounds what a damaged length can make us allocate.
+        // The available bytes bound what a damaged length can make us allocate.
         let is_long = payload_bytes > got as u64 - head_bytes;
         let end = if is_long { limit.min(self.len()?) } else { limit };
         if len > end.saturating_sub(self.at).saturating_sub(FRAME_BYTES as u64) {

@@ -1,7 +1,7 @@
-//! The 64 bytes at the start of the events file: what it is, which version, and where the journal now begins.
+//! The 64-byte header of the events file: magic, version, and the journal's first offset.
 //!
-//! Only this module knows their layout: magic (8 bytes), version (u32), zero (u32), `first` (u64), the complement of
-//! `first` (u64), zeros. The header lives here and not in the journal, so that a journal stays the plain bytes of the
+//! Only this module knows the layout: magic (8 bytes), version (u32), zero (u32), `first` (u64), the complement of
+//! `first` (u64), zeros. The header is here and not in the journal, so that a journal is the plain bytes of the
 //! terminal.
 
 use crate::Offset;
@@ -9,15 +9,15 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-/// Where the first record begins.
+/// The offset of the first record.
 pub(crate) const HEADER_BYTES: u64 = 64;
 
 const MAGIC: [u8; 8] = *b"ptydevnt";
 const VERSION: u32 = 1;
 const FIRST_AT: u64 = 16;
 
-/// A writer needs nanoseconds to store both halves of `first`; a reader that still sees halves that disagree after
-/// this many looks has a damaged file before it, not a slow writer.
+/// A writer needs nanoseconds to store both halves of `first`; if they still disagree after this many reads, the file
+/// is damaged.
 const LOOKS_MAX: u32 = 1_000;
 
 /// Writes the header of a session whose journal begins at zero.
@@ -30,7 +30,7 @@ pub(crate) fn write(file: &File) -> io::Result<()> {
     file.write_all_at(&bytes, 0)
 }
 
-/// Refuses a file that is not an events file of a version we can read.
+/// Refuses a file that is no events file of a supported version.
 pub(crate) fn check(file: &File) -> io::Result<()> {
     let mut magic = [0u8; 8];
     let mut version = [0u8; 4];
@@ -45,7 +45,7 @@ pub(crate) fn check(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Where the journal begins: everything before may already be a hole.
+/// The journal's first offset: everything before it may already be a hole.
 pub(crate) fn first(file: &File) -> io::Result<Offset> {
     for _ in 0..LOOKS_MAX {
         let mut pair = [0u8; 16];
@@ -55,13 +55,13 @@ pub(crate) fn first(file: &File) -> io::Result<Offset> {
         if complement == !first {
             return Ok(Offset(first));
         }
-        // Linux promises nothing about a read that meets a write; the complement tells us to look again.
+        // Linux does not guarantee reads to be atomic with writes; the complement shows when to read again.
         std::thread::yield_now();
     }
     Err(damaged("the events file's header is damaged"))
 }
 
-/// Publishes where the journal begins. One write, and the two halves vouch for each other.
+/// Publishes the journal's first offset in one write; the two halves verify each other.
 pub(crate) fn set_first(file: &File, first: Offset) -> io::Result<()> {
     file.write_all_at(&first_pair(first), FIRST_AT)
 }

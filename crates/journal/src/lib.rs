@@ -1,11 +1,11 @@
-//! The output log and the events of one session: append, read, retain, recover. No async, no VT.
+//! The output journal and the events of one session: append, read, retain, recover. No async, no terminal emulation.
 //!
-//! A session's folder holds two files. `journal` is what the terminal printed, byte for byte: a logical offset *is* a
-//! file offset, for ever, because old bytes are freed by punching holes and never by moving what follows. `events` is
-//! what happened beside the bytes, each record with the time and the journal's end at that moment.
+//! A session's folder has two files. `journal` has the terminal's output, byte for byte: an offset in the output *is* a
+//! file offset, for ever, because old bytes are freed by punching holes and never by moving later ones. `events` has
+//! everything else that happened, each record with the time and the journal's end at that moment.
 //!
-//! Only the session's holder names [`Writer`] and [`EventsWriter`]; everybody else reads. A reader takes the published
-//! tail as its limit and never looks past it, so it needs no lock against the writer.
+//! Only the session's holder uses [`Writer`] and [`EventsWriter`]; all other processes read. A reader never reads
+//! beyond the published tail, so it needs no lock against the writer.
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod event;
@@ -27,12 +27,12 @@ pub const JOURNAL_FILE: &str = "journal";
 /// The events' file in a session's folder.
 pub const EVENTS_FILE: &str = "events";
 
-/// A place in a session's output: the number of bytes the terminal printed before it.
+/// A position in a session's output: the number of bytes printed before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Offset(pub u64);
 
 impl Offset {
-    /// Where every journal begins.
+    /// The beginning of every journal.
     pub const ZERO: Self = Self(0);
 
     /// The offset `n` bytes further on.
@@ -41,7 +41,7 @@ impl Offset {
         Self(self.0.saturating_add(n))
     }
 
-    /// How many bytes lie from `earlier` up to here; none when `earlier` is the later one.
+    /// The number of bytes from `earlier` to here; 0 if `earlier` is the later one.
     #[must_use]
     pub fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)

@@ -1,7 +1,7 @@
-//! Reads a journal while it grows and while its beginning is being freed, without a lock against the writer.
+//! Reads a journal while it grows and while its beginning is freed, without a lock against the writer.
 //!
-//! The rule it keeps: it never returns a byte that the terminal did not print. The writer gives bytes up in the events'
-//! header before it frees them; the reader reads first and looks at the header second, so a hole always shows as a gap.
+//! It never returns a byte that the terminal did not print. The writer publishes the new first offset before it frees
+//! bytes; the reader reads the bytes first and the header second, so a hole always appears as a gap.
 
 use crate::writer::{first_data, first_kept};
 use crate::{EVENTS_FILE, JOURNAL_FILE, Offset, header};
@@ -10,14 +10,14 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// What one read found.
+/// The result of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Read {
     /// This many bytes, at least one unless the buffer has no room.
     Bytes(usize),
-    /// These bytes are no longer kept; go on at `to`.
+    /// These bytes are no longer kept; continue at `to`.
     Gap {
-        /// The offset that was asked for.
+        /// The requested offset.
         from: Offset,
         /// The first offset after the gap, never past the limit.
         to: Offset,
@@ -26,18 +26,18 @@ pub enum Read {
     End,
 }
 
-/// A reader of one session's output, at any number of places at once: it keeps no position.
+/// A reader of one session's output, for any number of positions at once: it has none of its own.
 #[derive(Debug)]
 pub struct Reader {
     journal: File,
-    /// None where the header of the events' file is damaged.
+    /// `None` if the header of the events file is damaged.
     events: Option<File>,
-    /// Where the journal began when the reader was opened.
+    /// The journal's first offset when the reader was opened.
     first_at_open: Offset,
 }
 
 impl Reader {
-    /// Opens the journal in a session's folder, whether its holder lives or not.
+    /// Opens the journal in a session's folder, whether its holder is alive or not.
     pub fn open(dir: &Path) -> io::Result<Self> {
         let events = File::open(dir.join(EVENTS_FILE))?;
         header::check(&events)?;
@@ -46,13 +46,13 @@ impl Reader {
         Ok(Self { journal, events: Some(events), first_at_open })
     }
 
-    /// Opens the journal of a session whose events have a damaged header: the file system says where it begins.
+    /// Opens the journal of a session whose events have a damaged header: its first offset comes from the file system.
     pub fn open_alone(dir: &Path) -> io::Result<Self> {
         let journal = File::open(dir.join(JOURNAL_FILE))?;
         Ok(Self { journal, events: None, first_at_open: Offset::ZERO })
     }
 
-    /// Reads at `at`, and never at or past `limit`, the tail that the holder published.
+    /// Reads at `at`, and never at or beyond `limit`, the published tail.
     pub fn read(&self, at: Offset, limit: Offset, buf: &mut [u8]) -> io::Result<Read> {
         let wanted = limit.since(at);
         if wanted == 0 {
@@ -68,7 +68,7 @@ impl Reader {
                 other => break other?,
             }
         };
-        // The order matters: this look at the header, or at the holes, must come after the read above.
+        // The order matters: the header or the holes must be read after the bytes.
         let first = self.first()?;
         if at < first {
             return Ok(Read::Gap { from: at, to: first.min(limit) });
@@ -79,13 +79,13 @@ impl Reader {
         Ok(Read::Bytes(n))
     }
 
-    /// Where the oldest byte is that is still kept.
+    /// The offset of the oldest retained byte.
     pub fn first(&self) -> io::Result<Offset> {
         let first = self.events.as_ref().map_or_else(|| first_data(&self.journal, Offset::ZERO), header::first)?;
         Ok(first.max(self.first_at_open))
     }
 
-    /// The file's size: the end of a journal whose holder is dead. A living one publishes its tail instead.
+    /// The file's size: the end of a journal whose holder is dead. A living holder publishes its tail instead.
     #[allow(clippy::len_without_is_empty, reason = "a size that can fail is no collection's length")]
     pub fn len(&self) -> io::Result<Offset> {
         Ok(Offset(self.journal.metadata()?.len()))

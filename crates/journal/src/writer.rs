@@ -1,7 +1,7 @@
-//! The journal's one writer, in the session's holder: bytes go on at the end, old ones are freed in place.
+//! The journal's only writer, in the session's holder: appends bytes at the end, and frees old ones in place.
 //!
-//! The rule it keeps: a byte's offset never changes, and a byte is given up (published in the events' header) before it
-//! is freed, so that a reader who looks at the header after its read can never take a hole for data.
+//! A byte's offset never changes, and the new first offset is published in the events header before bytes are freed, so
+//! that a reader that reads the header after the bytes never takes a hole for data.
 
 use crate::{EventsWriter, JOURNAL_FILE, Offset};
 use rustix::fs::{FallocateFlags, SeekFrom};
@@ -12,7 +12,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// No file system of note has smaller blocks, and a punch inside a block frees nothing.
+/// No common file system has smaller blocks, and a punch inside a block frees nothing.
 const BLOCK_BYTES_MIN: u64 = 4096;
 
 /// How much output a session keeps.
@@ -20,47 +20,48 @@ const BLOCK_BYTES_MIN: u64 = 4096;
 pub struct Retention {
     /// The newest bytes that are always kept.
     pub bytes_max: u64,
-    /// How much more may gather before it is freed in one go: each punch is a transaction of the file system.
+    /// How many more bytes may accumulate before they are freed at once: each punch is a transaction of the file
+    /// system.
     pub slack_bytes: u64,
 }
 
 impl Retention {
-    /// Everything is kept.
+    /// Keeps everything.
     pub const UNLIMITED: Self = Self { bytes_max: u64::MAX, slack_bytes: 0 };
 
-    /// Keeps the newest `bytes_max`, and frees in steps of a mebibyte, which costs less than writing it did.
+    /// Keeps the newest `bytes_max` bytes, and frees in steps of a mebibyte, which costs less than writing it did.
     #[must_use]
     pub fn newest(bytes_max: u64) -> Self {
         Self { bytes_max, slack_bytes: 1 << 20 }
     }
 }
 
-/// What [`Writer::retain`] did.
+/// The result of [`Writer::retain`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Retained {
-    /// Nothing had to go, or freeing was refused earlier and is not tried again.
+    /// Nothing had to be freed, or freeing was refused earlier and is not tried again.
     All,
-    /// The journal now begins here; what was before is freed.
+    /// The journal now begins here; everything before is freed.
     From(Offset),
-    /// The file system cannot free a part of a file. Said once; the journal keeps all from now on.
+    /// The file system cannot free a part of a file. Reported once; the journal keeps everything from now on.
     Refused(Errno),
 }
 
-/// The end of a journal that grows.
+/// The writer at the end of a growing journal.
 #[derive(Debug)]
 pub struct Writer {
     file: File,
     retention: Retention,
-    /// Punches are aligned to this; a part of a block would only be overwritten with zeros.
+    /// The alignment of punches; a part of a block would only be overwritten with zeros.
     block_bytes: u64,
     end: Offset,
     first: Offset,
-    /// Up to here holes were really punched; behind `first` after a punch that failed, which is then made up for.
+    /// Holes were punched up to here; smaller than `first` after a failed punch, which is then repeated.
     punched: Offset,
     punch: Punch,
 }
 
-/// What is known about this file system's willingness to punch holes.
+/// Whether this file system can punch holes.
 #[derive(Debug)]
 enum Punch {
     Untried,
@@ -69,15 +70,15 @@ enum Punch {
 }
 
 impl Writer {
-    /// Makes the journal of a new session; it is an error if there is one.
+    /// Creates the journal of a new session; an error if it exists.
     pub fn create(dir: &Path, retention: Retention) -> io::Result<Self> {
-        // Not O_APPEND: splice refuses such files, and every write names its place anyway.
+        // Not O_APPEND: splice(2) refuses such files, and every write has an explicit offset anyway.
         let file =
             OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(dir.join(JOURNAL_FILE))?;
         Self::on(file, Offset::ZERO, retention)
     }
 
-    /// Goes on at the end of a journal that exists; `events` knows where it begins.
+    /// Continues an existing journal, whose first offset is in `events`.
     pub fn open(dir: &Path, events: &EventsWriter, retention: Retention) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(dir.join(JOURNAL_FILE))?;
         let first = first_kept(&file, events.first()?)?;
@@ -97,19 +98,19 @@ impl Writer {
         })
     }
 
-    /// The file, for splicing to it at [`Writer::end`].
+    /// The file, for splice(2) to it at [`Writer::end`].
     #[must_use]
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// Where the next byte goes.
+    /// The offset of the next byte.
     #[must_use]
     pub fn end(&self) -> Offset {
         self.end
     }
 
-    /// Where the oldest byte is that is still kept.
+    /// The offset of the oldest retained byte.
     #[must_use]
     pub fn first(&self) -> Offset {
         self.first
@@ -120,7 +121,7 @@ impl Writer {
         self.end = self.end.plus(n);
     }
 
-    /// Reads the newest bytes back, as many as there are and fit.
+    /// Reads back the newest bytes, as many as exist and fit.
     ///
     /// # Errors
     ///
@@ -132,8 +133,8 @@ impl Writer {
         Ok(newest)
     }
 
-    /// Writes at the end and says how many bytes were taken. Fewer than given means that the disk is full (or the like):
-    /// the rest is the caller's to offer again. The error comes only when not one byte was taken.
+    /// Appends bytes and returns how many were written. Fewer than given means a full disk (or the like); the caller
+    /// may retry the rest. An error is returned only if no byte was written.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -151,8 +152,8 @@ impl Writer {
         Ok(bytes.len() - rest.len())
     }
 
-    /// Frees what is too old, and nothing at or after `keep_from`. Cheap when there is nothing to do, so call it after
-    /// every write. After an error it may be called again: what was given up but not freed is freed then.
+    /// Frees bytes that are too old, and nothing at or after `keep_from`. Cheap if there is nothing to do, so call it
+    /// after every write. After an error it may be called again: bytes that were given up but not freed are freed then.
     pub fn retain(&mut self, events: &EventsWriter, keep_from: Offset) -> io::Result<Retained> {
         let kept_max = self.retention.bytes_max.saturating_add(self.retention.slack_bytes);
         let is_behind = self.punched < self.first;
@@ -173,7 +174,7 @@ impl Writer {
             if first > self.first {
                 events.publish_first(first)?;
                 if self.first == Offset::ZERO {
-                    // Once, so that a header that says zero means zero even after the machine went down.
+                    // Synced once, so that a header with zero means zero even after the machine went down.
                     events.sync()?;
                 }
                 self.first = first;
@@ -187,12 +188,12 @@ impl Writer {
         Ok(Retained::All)
     }
 
-    /// Puts on disk what was written so far.
+    /// Syncs everything written so far.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
 
-    /// Asks with a punch far behind the end, where nothing is, so that nothing is given up before the answer is known.
+    /// Tests with a punch far behind the end of the file, so that nothing is given up before the answer is known.
     fn try_punch(&self) -> io::Result<Option<Errno>> {
         let nowhere = Offset(self.align_down(self.end.0)).plus(self.block_bytes);
         match self.punch_hole(nowhere, self.block_bytes) {
@@ -212,21 +213,21 @@ impl Writer {
     }
 }
 
-/// Where a journal begins that says it begins at `first`. After the machine went down a later punch may have reached the
-/// disk when the header's page did not; a journal has no other holes, so the file system knows the truth then.
+/// The first offset of a journal whose header says `first`. After the machine went down, a later punch may be on disk
+/// without the header's page; a journal has no other holes, so the file system knows the truth then.
 ///
-/// It is not asked about a journal that was never punched: ZFS also calls a block a hole in which a program printed zeros.
+/// A journal that was never punched is not examined: ZFS also reports a block of printed zeros as a hole.
 pub(crate) fn first_kept(file: &File, first: Offset) -> io::Result<Offset> {
     if first == Offset::ZERO { Ok(first) } else { first_data(file, first) }
 }
 
-/// Where the first bytes at or after `first` are that no hole has taken.
+/// The first offset at or after `first` that is not in a hole.
 pub(crate) fn first_data(file: &File, first: Offset) -> io::Result<Offset> {
     match rustix::fs::seek(file, SeekFrom::Data(first.0)) {
         Ok(data) => Ok(Offset(data)),
-        // Nothing but a hole up to the end.
+        // Only a hole up to the end.
         Err(Errno::NXIO) => Ok(first.max(Offset(file.metadata()?.len()))),
-        // Not every file system can tell.
+        // Not every file system supports this.
         Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(first),
         Err(errno) => Err(errno.into()),
     }

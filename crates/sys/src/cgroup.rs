@@ -1,29 +1,29 @@
-//! Control groups: where a group can be made, what it bounds and what it counts (cgroups(7); the kernel's
+//! Control groups: where a group can be made, its limits and its counters (cgroups(7); the kernel's
 //! Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst).
 //!
-//! Version 1 has a hierarchy for each controller, version 2 one for all of them; on a hybrid system the controllers are
-//! in either. A [`Group`] is the same in all cases: a name below our own place in each hierarchy.
+//! Version 1 has a hierarchy for each controller, version 2 one for all of them; a hybrid system uses both. A [`Group`]
+//! is the same in all cases: a folder below our own place in each hierarchy.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The folder of all our groups below our own place in a hierarchy.
+/// The parent folder of our groups, below our own place in a hierarchy.
 const PARENT: &str = "ptyd";
-/// The leaf in which a service manager starts this process when the group above it is ours to divide (systemd.resource-control(5),
-/// DelegateSubgroup=).
+/// The leaf in which a service manager starts this process if it delegates the group above
+/// (systemd.resource-control(5), DelegateSubgroup=).
 const OWN_LEAF: &str = "ptyd-server";
 
-/// What a controller bounds or counts.
+/// A controller of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Controller {
     /// `memory.max` or `memory.limit_in_bytes`.
     Memory,
     /// `pids.max`.
     Pids,
-    /// The share of processors: groups get equal ones.
+    /// The CPU share: groups get equal ones.
     Cpu,
-    /// The time used on processors. Version 2 always counts it.
+    /// CPU time. Version 2 always counts it.
     CpuAccounting,
 }
 
@@ -40,7 +40,7 @@ impl Controller {
     }
 }
 
-/// One controller of a group: the folder, and which version's files are in it.
+/// One controller of a group: its folder, and its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Seat {
     controller: Controller,
@@ -52,11 +52,11 @@ struct Seat {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Places(Vec<Seat>);
 
-/// One group; dropping it leaves it in place.
+/// One group; dropping the value does not remove it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group(Vec<Seat>);
 
-/// What may be bounded.
+/// The limits of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bounds {
     /// Bytes of memory, swap included.
@@ -65,19 +65,19 @@ pub struct Bounds {
     pub processes: Option<u64>,
 }
 
-/// What a group counted since it was made.
+/// The counters of a group since its creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Processes that were killed because the group had no memory left.
+    /// Processes killed because the group's memory was used up.
     pub oom_kills: u64,
-    /// Forks that were refused.
+    /// Refused forks.
     pub forks_refused: u64,
-    /// Microseconds on a processor; `None` where nobody counts them.
+    /// CPU time in microseconds; `None` if it is not counted.
     pub cpu_us: Option<u64>,
 }
 
 impl Places {
-    /// Our own places, those in which this process may make groups.
+    /// The places in which this process may make groups.
     pub fn find() -> Self {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -89,7 +89,7 @@ impl Places {
         self.0.iter().any(|seat| seat.controller == controller)
     }
 
-    /// Makes a group; one that exists already is taken.
+    /// Makes a group, or takes an existing one.
     pub fn make(&self, name: &str, bounds: Bounds) -> io::Result<Group> {
         let group = self.group(name);
         let made = group.0.iter().try_for_each(|seat| seat.make(bounds));
@@ -97,7 +97,7 @@ impl Places {
         Ok(group)
     }
 
-    /// The group of this name, whether it is there or not.
+    /// The group of this name, whether it exists or not.
     pub fn group(&self, name: &str) -> Group {
         let seat = |seat: &Seat| Seat { folder: seat.folder.join(PARENT).join(name), ..seat.clone() };
         Group(self.0.iter().map(seat).collect())
@@ -105,7 +105,8 @@ impl Places {
 }
 
 impl Group {
-    /// The group with these doors, which another process may have made: what each folder holds tells its controllers.
+    /// The group with these `cgroup.procs` files, which another process may have made: each folder's files show its
+    /// controllers.
     pub fn behind(doors: &[PathBuf]) -> Self {
         let mut seats = Vec::new();
         for folder in doors.iter().filter_map(|door| door.parent()) {
@@ -125,15 +126,15 @@ impl Group {
         Self(seats)
     }
 
-    /// The files into which a process writes `0` to join.
+    /// The `cgroup.procs` files, into which a process writes `0` to join.
     pub fn doors(&self) -> Vec<PathBuf> {
         let mut doors: Vec<_> = self.0.iter().map(|seat| seat.folder.join("cgroup.procs")).collect();
-        // Version 2, and version 1's joint controllers, have several seats in one folder.
+        // Version 2, and joint controllers of version 1, share a folder.
         doors.dedup();
         doors
     }
 
-    /// What happened so far; what cannot be read counts as nothing.
+    /// The present counters; one that cannot be read counts as zero.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for seat in &self.0 {
@@ -152,12 +153,12 @@ impl Group {
         counts
     }
 
-    /// Gives the group back; one with processes in it stays.
+    /// Removes the group; one with processes in it remains.
     pub fn remove(&self) {
         for door in self.doors() {
             if let Some(folder) = door.parent() {
                 let _ = fs::remove_dir(folder);
-                // The last one takes the parent with it; one that is not empty stays.
+                // The last group removes the parent; a parent with other groups remains.
                 let _ = folder.parent().map(fs::remove_dir);
             }
         }
@@ -171,8 +172,8 @@ impl Seat {
         may_write && (!self.is_v2 || self.delegates())
     }
 
-    /// Version 2: passes the controller on to the groups below. That is refused where processes are, but for the root; nobody is
-    /// moved for it, because a service whose own group has groups below cannot be started again in it.
+    /// Version 2: enables the controller for the groups below. That fails in a group with processes, except the root.
+    /// No process is moved for it, because a service whose own group has groups below cannot be restarted in it.
     fn delegates(&self) -> bool {
         if self.controller == Controller::CpuAccounting {
             return true;
@@ -187,7 +188,7 @@ impl Seat {
     }
 
     fn make(&self, bounds: Bounds) -> io::Result<()> {
-        // Another server may take the parent away with its last group.
+        // Another server may remove the parent with its last group.
         fs::create_dir_all(&self.folder).or_else(|_| fs::create_dir_all(&self.folder))?;
         let write = |file: &str, value: u64| fs::write(self.folder.join(file), value.to_string());
         match (self.controller, self.is_v2) {
@@ -195,7 +196,7 @@ impl Seat {
                 let Some(bytes) = bounds.memory else { return Ok(()) };
                 if is_v2 {
                     write("memory.max", bytes)?;
-                    // Without swap in the kernel there is no such file.
+                    // A kernel without swap has no such file.
                     let _ = write("memory.swap.max", 0);
                 } else {
                     write("memory.limit_in_bytes", bytes)?;
@@ -218,7 +219,7 @@ fn seats(mounts: &str, own: &str) -> Vec<Seat> {
         let (Some(_), Some(names), Some(path)) = (fields.next(), fields.next(), fields.next()) else { continue };
         let is_v2 = names.is_empty();
         let Some(mount) = mounts.iter().find(|m| m.holds(names)) else { continue };
-        // A container sees a part of the hierarchy: the path is told from the part's root where they share one.
+        // A container sees a part of the hierarchy: paths are relative to the root of that part.
         let Some(below) = path.strip_prefix(mount.root.trim_end_matches('/')) else { continue };
         let mut folder = Path::new(mount.point).join(below.trim_start_matches('/'));
         if is_v2 && folder.ends_with(OWN_LEAF) {
@@ -228,7 +229,7 @@ fn seats(mounts: &str, own: &str) -> Vec<Seat> {
         for controller in CONTROLLERS {
             let is_here = match (is_v2, controller) {
                 (false, _) => names.split(',').any(|n| n == controller.name()),
-                // Version 2 counts processor time in every group; without its controllers it is of no use to us.
+                // Version 2 counts CPU time in every group; without its controllers it is of no use to us.
                 (true, Controller::CpuAccounting) => !offered.trim().is_empty(),
                 (true, _) => has_word(&offered, controller.name()),
             };
@@ -240,7 +241,7 @@ fn seats(mounts: &str, own: &str) -> Vec<Seat> {
     seats
 }
 
-/// A line of `/proc/self/mountinfo` (proc(5)) that is about control groups.
+/// A line of `/proc/self/mountinfo` (proc(5)) about control groups.
 struct Mount<'a> {
     root: &'a str,
     point: &'a str,
@@ -261,7 +262,7 @@ impl<'a> Mount<'a> {
         Some(Self { root: front.next()?, point: front.next()?, is_v2, options: back.nth(1)? })
     }
 
-    /// Whether it is the hierarchy of these controllers; none means version 2.
+    /// Whether it is the hierarchy of these controllers; no names mean version 2.
     fn holds(&self, names: &str) -> bool {
         let all = || names.split(',').all(|name| self.options.split(',').any(|o| o == name));
         if names.is_empty() { self.is_v2 } else { !self.is_v2 && all() }

@@ -1,21 +1,21 @@
-//! What a test may do to a process from outside: let it die or wait at a named point, and let it read in small pieces.
+//! Fault injection for tests: a process can be made to die or wait at a named point, and to read in small pieces.
 //!
-//! Nothing of it is in a release: without debug assertions and without the feature `faults` every function here is empty.
+//! A release has none of it: without debug assertions and the feature `faults` every function here is empty.
 
 use std::ffi::OsString;
 use std::path::Path;
 
-/// `<point>:<file>`: a process that comes to this point while the file is there kills itself, panics, or waits.
+/// `<point>:<file>`: a process at this point kills itself, panics, or waits while the file exists.
 const FAULT: &str = "PTYD_FAULT";
-/// A seed: a terminal is read in pieces of 1 to 4,096 bytes.
+/// A seed: terminals are read in pieces of 1 to 4,096 bytes.
 const READ_SIZES: &str = "PTYD_TEST_READ_SIZES";
 /// The largest of those pieces.
 const READ_BYTES_MAX: u64 = 4096;
 
-/// Whether this build heeds tests.
+/// Whether fault injection is compiled in.
 const IS_HEEDED: bool = cfg!(any(debug_assertions, feature = "faults"));
 
-/// The variables of this process that a holder is to have too.
+/// The variables that a holder inherits from this process.
 pub fn passed_on() -> Vec<(&'static str, OsString)> {
     if !IS_HEEDED {
         return Vec::new();
@@ -23,35 +23,35 @@ pub fn passed_on() -> Vec<(&'static str, OsString)> {
     [FAULT, READ_SIZES].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))).collect()
 }
 
-/// Dies by KILL, as from outside, when a test wants the process dead here.
+/// Kills this process by SIGKILL if a test requests it at this point.
 pub fn point(name: &str) {
     if !IS_HEEDED {
         return;
     }
     let fault = std::env::var(FAULT).unwrap_or_default();
     if fault.split_once(':').is_some_and(|(point, file)| point == name && Path::new(file).exists()) {
-        // It cannot fail for ourselves, and does not return.
+        // Cannot fail for the own process, and does not return.
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     }
 }
 
-/// Waits, as at a disk that does not answer, when a test wants that here: the file is a named pipe (fifo(7)), and this goes on
-/// when the test, which has opened it for writing, closes it.
+/// Waits, like at a disk that hangs, if a test requests it at this point: the file is a named pipe (fifo(7)), and this
+/// returns when the test, which has opened it for writing, closes it.
 pub fn stall(name: &str) {
     if !IS_HEEDED {
         return;
     }
     let fault = std::env::var(FAULT).unwrap_or_default();
     if let Some((_, file)) = fault.split_once(':').filter(|(point, _)| *point == name) {
-        // Not there is the same as an end of file: nobody wants it here, or no longer.
+        // A missing file is like an end of file: the test does not request it, or not any more.
         let _ = std::fs::read(file);
     }
 }
 
-/// Panics once, when a test wants that here: the file is gone afterwards.
+/// Panics once if a test requests it at this point: the file is removed first.
 ///
 /// # Panics
-/// That is what it is for.
+/// On request of a test.
 pub fn stumble(name: &str) {
     if !IS_HEEDED {
         return;
@@ -61,33 +61,33 @@ pub fn stumble(name: &str) {
     assert!(wanted.is_none_or(|(_, file)| std::fs::remove_file(file).is_err()), "a test wants a fault at {name}");
 }
 
-/// How much of a terminal is read at once: what there is, or so much as a test wants.
+/// How much of a terminal is read at once: as much as there is, or a random size for tests.
 #[derive(Debug)]
 pub struct ReadSizes(Option<u64>);
 
 impl ReadSizes {
-    /// As the environment says.
+    /// As configured in the environment.
     pub fn of_environment() -> Self {
         let seed = if IS_HEEDED { std::env::var(READ_SIZES).ok() } else { None };
         Self(seed.and_then(|seed| seed.parse().ok()))
     }
 
-    /// Random ones, the same for the same seed.
+    /// Random sizes, the same for the same seed.
     pub fn seeded(seed: u64) -> Self {
         Self(Some(seed))
     }
 
-    /// Whether each piece is to be told on its own.
+    /// Whether the sizes are random, so that each piece ends a turn.
     pub fn are_random(&self) -> bool {
         self.0.is_some()
     }
 
-    /// How much is read next, where so much could be.
+    /// The size of the next read, at most `most`.
     pub fn next(&mut self, most: usize) -> usize {
         let Some(state) = &mut self.0 else { return most };
         // Knuth's linear congruential generator (MMIX); its upper bits are the random ones.
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // Small ones as often as large ones, because they cut the most.
+        // Small sizes as often as large ones, because they cut the most.
         let bytes = 1 + (*state >> 33) % READ_BYTES_MAX;
         let bytes = if *state >> 63 == 0 { bytes } else { 1 + bytes % 16 };
         most.min(usize::try_from(bytes).unwrap_or(most))

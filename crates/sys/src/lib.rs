@@ -1,8 +1,9 @@
-//! The OS edge of ptyd: pseudo-terminals, spawning, signals, sockets with kernel credentials and `/proc`.
+//! The operating system interface of ptyd: pseudoterminals, spawning, signals, sockets with kernel credentials and
+//! `/proc`.
 //!
-//! This is the only crate with `unsafe`; every block states why it is sound. It depends on nothing of ours and
-//! decides nothing: it gives typed, narrow access to what the kernel offers (Linux; the edge is here so that
-//! another system can come).
+//! This is the only crate with `unsafe`; every block states why it is sound. It depends on no other crate of ours and
+//! makes no decisions: it gives typed, narrow access to the kernel (Linux; the interface is here so that another system
+//! can be added).
 
 pub mod cgroup;
 pub mod fault;

@@ -1,13 +1,13 @@
-//! Gives memory back to the kernel that is of no use while nothing happens.
+//! Returns memory to the kernel that an idle process does not need.
 
 use rustix::process::getpid;
 use rustix::thread::gettid;
 
-/// How far below its present place the stack of a busy moment may have reached.
+/// How far below the present position the stack of a busy moment may have reached.
 const STACK_BYTES: usize = 512 << 10;
 
-/// Gives back the pages of the free heap and, on the first thread, of the stack below this call. They come again, empty, when
-/// they are touched.
+/// Returns the pages of the free heap and, on the first thread, of the stack below this call. They come back, zeroed,
+/// when they are touched.
 pub fn give_back() {
     // SAFETY: malloc_trim(3) releases what is free, and touches nothing that is in use.
     #[cfg(target_env = "gnu")]
@@ -19,8 +19,8 @@ pub fn give_back() {
     }
 }
 
-/// Only for the first thread, below whose stack the kernel keeps more room than this free of other mappings (`mmap_base` in
-/// mm/util.c); another thread's stack has a neighbour.
+/// Only for the first thread, below whose stack the kernel keeps more room than this free of other mappings
+/// (`mmap_base` in mm/util.c); another thread's stack has a neighbour.
 #[inline(never)]
 fn stack_below() {
     let here = 0u8;

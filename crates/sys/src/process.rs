@@ -1,4 +1,4 @@
-//! What `/proc` says of processes: family, state, and what a process is blocked in (proc(5)).
+//! Processes in `/proc`: family, state, and the call in which a process is blocked (proc(5)).
 //!
 //! Everything here is a sample: a process may be gone a moment later, so absence is `None`, never an error.
 
@@ -9,8 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Marks every descriptor from 3 on close-on-exec (close_range(2), Linux 5.11; where it is missing nothing changes), so
-/// that what this process was started with does not reach the programs that it starts.
+/// Marks every descriptor from 3 on close-on-exec (close_range(2), Linux 5.11; without it nothing changes), so that
+/// descriptors inherited by this process do not reach the programs that it starts.
 pub fn keep_descriptors_to_ourselves() {
     // SAFETY: the call takes three numbers, touches no memory, and closes nothing: it only sets a flag.
     unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
@@ -37,11 +37,11 @@ pub struct Stat {
     pub foreground_group: Option<u32>,
     /// User and system time together, in clock ticks (1/100 s).
     pub cpu_ticks: u64,
-    /// The same of its children that have ended and were waited for.
+    /// The same of its children that have ended and were reaped.
     pub reaped_ticks: u64,
     /// How many threads it has.
     pub threads: u64,
-    /// When it started, in clock ticks since boot: with the pid this names a process for ever.
+    /// Start time in clock ticks since boot: together with the pid it identifies a process for ever.
     pub start_ticks: u64,
     /// Resident memory in pages.
     pub rss_pages: u64,
@@ -50,7 +50,7 @@ pub struct Stat {
 /// Reads `/proc/<pid>/stat`.
 pub fn stat(pid: u32) -> Option<Stat> {
     let raw = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // The name is in parentheses and may itself hold spaces and parentheses: the last one closes it.
+    // The name is in parentheses and may itself have spaces and parentheses: the last one closes it.
     let open = raw.iter().position(|b| *b == b'(')?;
     let close = raw.iter().rposition(|b| *b == b')')?;
     let comm = String::from_utf8_lossy(raw.get(open + 1..close)?).into_owned();
@@ -75,7 +75,7 @@ pub fn stat(pid: u32) -> Option<Stat> {
     })
 }
 
-/// A process and all its descendants, parents before children, at most so many; nothing when it is gone.
+/// A process and its descendants, parents before children, at most `most`; empty if it is gone.
 pub fn tree(root: u32, most: usize) -> Vec<Stat> {
     let mut found: Vec<Stat> = stat(root).into_iter().collect();
     let (mut next, mut pids) = (0, Vec::new());
@@ -85,7 +85,7 @@ pub fn tree(root: u32, most: usize) -> Vec<Stat> {
         if threads > 1 {
             children(pid, &mut pids);
         } else if let Ok(list) = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")) {
-            // The usual case, without a look at the folder of threads.
+            // The usual case, without reading the folder of threads.
             pids.extend(list.split_ascii_whitespace().filter_map(|c| c.parse::<u32>().ok()));
         }
         found.extend(pids.iter().filter_map(|pid| stat(*pid)));
@@ -95,18 +95,19 @@ pub fn tree(root: u32, most: usize) -> Vec<Stat> {
     found
 }
 
-/// A descriptor of the process that started then (pidfd_open(2)), which becomes readable when it ends; `None` when it is gone.
+/// A pidfd of the process with this start time (pidfd_open(2)), which becomes readable when it ends; `None` if it is
+/// gone.
 pub fn open_exactly(pid: u32, start_ticks: u64) -> io::Result<Option<OwnedFd>> {
     let Some(raw) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return Ok(None) };
     match rustix::process::pidfd_open(raw, rustix::process::PidfdFlags::empty()) {
-        // What the descriptor is for cannot change any more, so this look is about the same process.
+        // The descriptor's process cannot change any more, so this check is about the same process.
         Ok(fd) => Ok(stat(pid).is_some_and(|s| s.start_ticks == start_ticks).then_some(fd)),
         Err(rustix::io::Errno::SRCH) => Ok(None),
         Err(e) => Err(e.into()),
     }
 }
 
-/// Sends a signal to the process that started then, and to no later one with its id; false when it is gone.
+/// Sends a signal to the process with this start time, and to no later one with its pid; false if it is gone.
 pub fn signal_exactly(pid: u32, start_ticks: u64, signo: i32) -> bool {
     let signal = rustix::process::Signal::from_named_raw(signo);
     let (Ok(Some(fd)), Some(signal)) = (open_exactly(pid, start_ticks), signal) else { return false };
@@ -122,7 +123,7 @@ pub fn children(pid: u32, into: &mut Vec<u32>) {
     });
 }
 
-/// Each thread of a process, by names read into the stack: opendir(3) wants eight pages of heap, once for every look.
+/// Each thread of a process; the names are read into the stack, because opendir(3) needs eight pages of heap each time.
 fn for_each_task(pid: u32, mut each: impl FnMut(u32)) {
     use rustix::fs::{Mode, OFlags, RawDir};
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -150,13 +151,13 @@ pub fn descendants(root: u32, most: usize) -> Vec<u32> {
     found
 }
 
-/// Whether a process has this one among its ancestors, or is it; `None` when it is gone, or its ancestors change faster than
-/// they are read.
+/// Whether a process is this ancestor or has it among its ancestors; `None` if it is gone, or if its ancestors change
+/// faster than they are read.
 pub fn is_descendant(pid: u32, ancestor: u32) -> Option<bool> {
     (0..WALKS_MAX).find_map(|_| descends(pid, ancestor))
 }
 
-/// One walk upwards; `None` when somebody on the way was gone.
+/// One walk upwards; `None` if a process on the way was gone.
 fn descends(pid: u32, ancestor: u32) -> Option<bool> {
     let mut at = pid;
     for _ in 0..GENERATIONS_MAX {
@@ -169,9 +170,9 @@ fn descends(pid: u32, ancestor: u32) -> Option<bool> {
     None
 }
 
-/// How often a process's ancestors are read anew because one of them has ended meanwhile.
+/// How often a walk is repeated because an ancestor has ended meanwhile.
 const WALKS_MAX: usize = 8;
-/// How many ancestors are looked at.
+/// How many ancestors are followed.
 const GENERATIONS_MAX: usize = 4096;
 
 /// The command line, arguments joined by spaces; empty for a kernel thread or a zombie.
@@ -181,18 +182,18 @@ pub fn command_line(pid: u32) -> String {
     parts.join(" ")
 }
 
-/// The program that a process runs; `None` where it may not be read.
+/// The executable of a process; `None` if it may not be read.
 pub fn executable(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/exe")).ok()
 }
 
-/// The working directory as the kernel knows it.
+/// The working directory, from the kernel.
 pub fn working_directory(pid: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
 
-/// Where the stack of a process begins: the kernel chooses another place for each program that is executed, the same one
-/// again included (proc(5), `startstack`). `None` where that may not be read.
+/// The start of a process's stack, which the kernel chooses anew at each execve(2), also of the same program (proc(5),
+/// `startstack`). `None` if it may not be read.
 pub fn image(pid: u32) -> Option<u64> {
     let raw = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let close = raw.iter().rposition(|b| *b == b')')?;
@@ -200,7 +201,7 @@ pub fn image(pid: u32) -> Option<u64> {
     rest.split_ascii_whitespace().nth(25)?.parse().ok().filter(|stack| *stack > 1)
 }
 
-/// Whether a process was stopped by a signal; one that is traced is not.
+/// Whether a process was stopped by a signal; a traced one does not count.
 pub fn is_stopped(pid: u32) -> bool {
     stat(pid).is_some_and(|s| s.state == b'T')
 }
@@ -210,13 +211,13 @@ pub fn is_alive(pid: u32) -> bool {
     stat(pid).is_some_and(|s| s.state != b'Z')
 }
 
-/// The processes of the whole machine.
+/// All processes of the machine.
 pub fn all() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|e| e.file_name().to_str().and_then(|n| n.parse().ok())).collect()
 }
 
-/// All processes whose initial environment holds exactly this entry, such as `NAME=value`.
+/// All processes whose initial environment has exactly this entry, such as `NAME=value`.
 pub fn with_environment(entry: &[u8]) -> Vec<u32> {
     all()
         .into_iter()
@@ -226,41 +227,41 @@ pub fn with_environment(entry: &[u8]) -> Vec<u32> {
         .collect()
 }
 
-/// How a process stands to the terminal.
+/// What a process waits for, with regard to the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Blocked {
-    /// Not to be told: another user's process, or one that may not be traced.
+    /// Unknown: another user's process, or one that may not be traced.
     Unknown,
     /// It computes, sleeps, or waits for something else.
     Elsewhere,
-    /// It waits in poll, select or epoll with the terminal among others, and wakes up by itself soon; or one thread waits for
-    /// the terminal while the first one works.
+    /// It waits in poll, select or epoll on the terminal and other descriptors with a short timeout; or one thread
+    /// waits for the terminal while the first one works.
     PollsForATime,
-    /// The same without a time limit.
+    /// The same without a timeout.
     Polls,
-    /// The same for nothing but the terminal.
+    /// The same on the terminal alone.
     PollsAlone,
     /// It is in a plain read of the terminal.
     Reads,
 }
 
 impl Blocked {
-    /// It waits for the terminal in poll, select or epoll, however.
+    /// Whether it waits for the terminal in poll, select or epoll.
     pub fn polls(self) -> bool {
         matches!(self, Self::PollsForATime | Self::Polls | Self::PollsAlone)
     }
 }
 
-/// What a process is blocked in, with regard to the terminal `tty` (such as `/dev/pts/7`).
+/// The call in which a process is blocked, with regard to the terminal `tty` (such as `/dev/pts/7`).
 ///
-/// An ancestor may read this where others may not (ptrace(2), access mode checks; Yama).
+/// An ancestor may read this where other processes may not (ptrace(2), access mode checks; Yama).
 pub fn blocked(pid: u32, tty: &Path) -> Blocked {
     let main = blocked_task(pid, pid, tty);
     if main != Blocked::Elsewhere {
         return main;
     }
-    // Another thread may be the reader; programs with very many threads are not searched to the end. While the first one
-    // does something else than to wait for them, the program works and only listens besides.
+    // Another thread may be the reader; only the first ones of a program with very many threads are examined. While the
+    // first thread does something other than wait for them, the program works and merely listens besides.
     let at_most = if waits_for_its_own(pid) { Blocked::Reads } else { Blocked::PollsForATime };
     let mut others = Vec::new();
     for_each_task(pid, |tid| {
@@ -271,7 +272,8 @@ pub fn blocked(pid: u32, tty: &Path) -> Blocked {
     others.into_iter().map(|tid| blocked_task(pid, tid, tty)).max().unwrap_or(main).clamp(main, at_most)
 }
 
-/// Whether the first thread waits, without a time limit, for another one (futex(2), pthread_join(3)) or a signal (pause(2)).
+/// Whether the first thread waits, without a timeout, for another one (futex(2), pthread_join(3)) or a signal
+/// (pause(2)).
 fn waits_for_its_own(pid: u32) -> bool {
     let line = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
     let mut words = line.split_ascii_whitespace();
@@ -285,8 +287,8 @@ fn waits_for_its_own(pid: u32) -> bool {
     }
 }
 
-/// Whether a program of several threads waits for a connection besides: it may pass on what one of them reads, as
-/// `docker exec -it` and `podman run -it` do all the time, and that thread tells nothing of what runs at the other end.
+/// Whether a multi-threaded program also waits for a connection: it may relay what one of its threads reads, as `docker
+/// exec -it` and `podman run -it` always do, and that thread shows nothing about the program at the other end.
 pub fn may_relay(pid: u32) -> bool {
     let names = |folder: &str| fs::read_dir(format!("/proc/{pid}/{folder}")).into_iter().flatten().flatten();
     let link = |fd: u64| fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap_or_default();
@@ -298,18 +300,18 @@ pub fn may_relay(pid: u32) -> bool {
             .any(|epoll| watched(pid, epoll).iter().any(|fd| is(*fd, b"socket:")))
 }
 
-/// Whether a shell waits for a line of commands, and not for the input of its `read`.
+/// Whether a shell waits for a command line, and not for the input of its `read`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtLine {
-    /// It does not read, or it reads one byte at a time: what follows the line is not `read`'s own.
+    /// It does not read, or reads one byte at a time: `read` must not take input behind its line.
     No,
-    /// Its editor selects, and so may its `read` (ksh93); or the kernel lets nobody look.
+    /// Its editor selects, and so may its `read` (ksh93); or the kernel does not permit to look.
     Perhaps,
-    /// It reads as much as comes, or its own editor has the terminal.
+    /// It reads as much as there is, or its own editor has the terminal.
     Yes,
 }
 
-/// How a shell without a line editor of ours stands to the terminal `tty`, which is in raw mode or not.
+/// The state of a shell without our line editor keys at the terminal `tty`, which is in raw mode or not.
 pub fn at_line(pid: u32, tty: &Path, is_raw: bool) -> AtLine {
     let line = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
     let mut words = line.split_ascii_whitespace();
@@ -324,12 +326,12 @@ pub fn at_line(pid: u32, tty: &Path, is_raw: bool) -> AtLine {
     }
 }
 
-/// How many threads of one process are looked at.
+/// How many threads of one process are examined.
 const THREADS_MAX: usize = 16;
-/// How many descriptors of one poll or select are looked at.
+/// How many descriptors of one poll or select are examined.
 const POLL_FDS_MAX: usize = 1024;
 
-/// The call that a thread is in, and its arguments; `None` where it runs, an error where nobody may look.
+/// The system call of a thread, with its arguments; `None` if it runs, an error if it may not be read.
 fn call_of(pid: u32, tid: u32) -> std::io::Result<Option<(i64, [u64; 5])>> {
     let line = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall"))?;
     let mut words = line.split_ascii_whitespace();
@@ -341,7 +343,7 @@ fn call_of(pid: u32, tid: u32) -> std::io::Result<Option<(i64, [u64; 5])>> {
     Ok(Some((number, arguments)))
 }
 
-/// The epoll instance in which a thread waits without a time limit (-1).
+/// The epoll instance in which a thread waits without a timeout (-1).
 fn is_endless_epoll(pid: u32, tid: u32) -> Option<u64> {
     let (number, [epoll, _, _, limit, _]) = call_of(pid, tid).ok()??;
     let is_endless = if number == libc::SYS_epoll_pwait2 { limit == 0 } else { limit as i32 == -1 };
@@ -352,7 +354,7 @@ fn blocked_task(pid: u32, tid: u32, tty: &Path) -> Blocked {
     match call_of(pid, tid) {
         Ok(Some(call)) => match blocked_in(pid, call, tty) {
             Blocked::Elsewhere => Blocked::Elsewhere,
-            // The kernel tells the call of a thread that it has woken on another processor until that one runs it.
+            // The kernel shows the old call of a thread that was woken on another CPU until that CPU runs it.
             _ if !is_asleep(pid, tid) => Blocked::Elsewhere,
             blocked => blocked,
         },
@@ -361,7 +363,7 @@ fn blocked_task(pid: u32, tid: u32, tty: &Path) -> Blocked {
     }
 }
 
-/// Whether a thread sleeps until something happens: the state `S` of proc_pid_stat(5), which a woken thread no longer has.
+/// Whether a thread sleeps interruptibly: the state `S` of proc_pid_stat(5), which a woken thread no longer has.
 fn is_asleep(pid: u32, tid: u32) -> bool {
     let raw = fs::read(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
     raw.iter().rposition(|b| *b == b')').and_then(|close| raw.get(close + 2)) == Some(&b'S')
@@ -384,7 +386,8 @@ fn blocked_in(pid: u32, (number, [a, b, c, d, e]): (i64, [u64; 5]), tty: &Path) 
     }
 }
 
-/// Whether a wait has a time limit of seconds: milliseconds in the older calls, a `struct timespec` or `timeval` in the others.
+/// Whether a wait has a timeout of seconds: milliseconds in the older calls, a `struct timespec` or `timeval` in the
+/// others.
 fn is_soon(pid: u32, call: i64, limit: u64) -> bool {
     const SOON_SECONDS: u64 = 10;
     let is_milliseconds = match call {
@@ -394,15 +397,15 @@ fn is_soon(pid: u32, call: i64, limit: u64) -> bool {
         _ => false,
     };
     if is_milliseconds {
-        // An int, of which the kernel shows all 64 bits of the register.
+        // An int, for which the kernel shows all 64 bits of the register.
         return u64::from(limit as u32) < SOON_SECONDS * 1_000;
     }
     let seconds = || memory(pid, limit, 8).try_into().map(u64::from_ne_bytes);
     limit != 0 && seconds().is_ok_and(|seconds| seconds < SOON_SECONDS)
 }
 
-/// Whether an event loop (such as Node's) can be woken by nothing but the terminal and itself: it has no child, no thread at
-/// work, and watches no file, no connection and no clock.
+/// Whether an event loop (such as Node's) can be woken only by the terminal and itself: it has no child and no working
+/// thread, and watches no file, no connection and no clock.
 pub fn waits_for_nothing_else(pid: u32, tty: &Path) -> bool {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let tids = tasks.filter_map(|task| task.file_name().to_str()?.parse::<u32>().ok());
@@ -426,14 +429,14 @@ pub fn waits_for_nothing_else(pid: u32, tty: &Path) -> bool {
         let link = fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap_or_default();
         match link.as_os_str().as_bytes() {
             b"anon_inode:[eventfd]" | b"anon_inode:[io_uring]" | b"anon_inode:[signalfd]" => true,
-            // Both ends are its own.
+            // Both ends of the pipe are its own.
             pipe if pipe.starts_with(b"pipe:") => links.iter().filter(|l| **l == link).count() > 1,
             _ => is_tty(pid, fd, tty),
         }
     })
 }
 
-/// The kinds of system calls in which a program waits for input.
+/// The system calls in which a program waits for input.
 enum Call {
     Read,
     Poll,
@@ -503,8 +506,8 @@ pub fn listens(pid: u32) -> bool {
     !listening(pid).is_empty()
 }
 
-/// The inodes of a process's sockets, but those that are known to be of another protocol than TCP: almost every process of
-/// a session has one of ours, which is a Unix socket, and the table of connections of a whole machine is long.
+/// The inodes of a process's sockets, except those known not to be TCP: almost every process of a session has our Unix
+/// socket, and the connection table of a whole machine is long.
 fn tcp_sockets(pid: u32) -> Vec<String> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     entries
@@ -516,7 +519,7 @@ fn tcp_sockets(pid: u32) -> Vec<String> {
         .collect()
 }
 
-/// By the name of the protocol, which every socket has as an attribute (net/socket.c, `sockfs_xattr_handler`).
+/// By the protocol name, which every socket has as an attribute (net/socket.c, `sockfs_xattr_handler`).
 fn may_be_tcp(socket: &Path) -> bool {
     let mut name = [0; 32];
     match rustix::fs::getxattr(socket, "system.sockprotoname", &mut name[..]) {

@@ -1,7 +1,6 @@
 //! One pseudo-terminal pair: open, size, modes, foreground process group.
 //!
-//! The *leader* is the side that we keep, the *follower* the side that the shell gets (pty(7), older texts say
-//! master and slave).
+//! The *leader* is our side, the *follower* the shell's (pty(7); older texts say master and slave).
 
 use std::ffi::CString;
 use std::io;
@@ -20,27 +19,27 @@ use rustix::termios::{
 pub struct Pty {
     /// Our side.
     pub leader: OwnedFd,
-    /// The shell's side; dropped by the holder once the shell runs, so that a hang-up is seen.
+    /// The shell's side; the holder drops it once the shell runs, so that a hang-up is noticed.
     pub follower: OwnedFd,
     /// The follower's path, such as `/dev/pts/7`.
     pub path: CString,
 }
 
-/// What of the terminal's modes decides who is waiting for what (termios(3)).
+/// The terminal modes that matter for input (termios(3)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Modes {
-    /// ICANON: input is handed over by lines, edited by the kernel.
+    /// ICANON: input is delivered line by line, edited by the kernel.
     pub canonical: bool,
-    /// ECHO: the kernel shows what is typed.
+    /// ECHO: the kernel echoes input.
     pub echo: bool,
     /// ISIG: the interrupt characters raise signals.
     pub isig: bool,
-    /// Not NOFLSH: and they throw away what was typed and not read.
+    /// Not NOFLSH: they also discard unread input.
     pub flushes: bool,
     /// ICRNL: a carriage return is read as a newline. Line editors switch it off, other programs that read single keys
     /// mostly leave it on.
     pub maps_cr: bool,
-    /// INLCR: a newline is read as a carriage return. Together with ICRNL it is the sign of zsh's line editor.
+    /// INLCR: a newline is read as a carriage return. Together with ICRNL it identifies zsh's line editor.
     pub maps_nl: bool,
     /// The character that ends a partial line (VEOF), 0 when switched off.
     pub eof: u8,
@@ -62,7 +61,7 @@ impl Pty {
             OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
             rustix::fs::Mode::empty(),
         )?;
-        // As every terminal that speaks UTF-8: erasing takes away a whole character (termios(3)).
+        // Like every UTF-8 terminal: erasing removes a whole character (termios(3)).
         let mut modes = tcgetattr(&follower)?;
         modes.input_modes |= InputModes::IUTF8;
         tcsetattr(&follower, OptionalActions::Now, &modes)?;
@@ -72,7 +71,7 @@ impl Pty {
     }
 }
 
-/// Sets the size; the kernel sends SIGWINCH to the foreground group when it changed (ioctl_tty(2), TIOCSWINSZ).
+/// Sets the size; the kernel sends SIGWINCH to the foreground group if it changed (ioctl_tty(2), TIOCSWINSZ).
 pub fn resize(leader: BorrowedFd<'_>, cols: u16, rows: u16) -> io::Result<()> {
     let size = Winsize { ws_row: rows, ws_col: cols, ws_xpixel: 0, ws_ypixel: 0 };
     Ok(tcsetwinsize(leader, size)?)
@@ -105,24 +104,24 @@ pub fn modes(leader: BorrowedFd<'_>) -> io::Result<Modes> {
     })
 }
 
-/// The modes of another terminal than ours, such as the one that script(1) gives its program.
+/// The modes of another terminal, such as the one that script(1) gives its program.
 pub fn modes_at(follower: &std::path::Path) -> io::Result<Modes> {
     modes(open_follower(follower)?.as_fd())
 }
 
-/// How many bytes were typed that nobody has read yet (ioctl_tty(2), FIONREAD); only the follower can tell.
+/// The number of unread input bytes (ioctl_tty(2), FIONREAD); only the follower has it.
 ///
-/// A worker of the kernel's brings what was typed to the line discipline and wakes the reader, some time after write(2).
-/// poll(2) on the follower waits until that worker has done so (n_tty.c, `n_tty_poll`). So after this call every byte that
-/// was typed before it is counted here, or its reader is awake.
+/// A kernel worker delivers input to the line discipline and wakes the reader, some time after write(2). poll(2) on the
+/// follower waits until that worker has done so (n_tty.c, `n_tty_poll`). So after this call every byte that was written
+/// before it is counted here, or its reader is awake.
 pub fn unread(follower: &std::path::Path) -> usize {
     let Ok(fd) = open_follower(follower) else { return 0 };
     let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&Timespec::default()));
     rustix::io::ioctl_fionread(&fd).map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX))
 }
 
-/// Throws away what was typed and not read, as the line discipline does at a character that raises a signal (termios(3),
-/// NOFLSH): what is on its way to it, and what nobody has read of it.
+/// Discards unread input, as the line discipline does at a character that raises a signal (termios(3), NOFLSH):
+/// undelivered input, and delivered input that was not read.
 pub fn discard_typed(leader: BorrowedFd<'_>, follower: &std::path::Path) -> io::Result<()> {
     tcflush(leader, QueueSelector::OFlush)?;
     Ok(tcflush(open_follower(follower)?, QueueSelector::IFlush)?)
@@ -133,14 +132,14 @@ fn open_follower(follower: &std::path::Path) -> rustix::io::Result<OwnedFd> {
     rustix::fs::open(follower, flags, rustix::fs::Mode::empty())
 }
 
-/// The foreground process group, 0 when there is none (ioctl_tty(2), TIOCGPGRP).
+/// The foreground process group, 0 if there is none (ioctl_tty(2), TIOCGPGRP).
 pub fn foreground_group(leader: BorrowedFd<'_>) -> u32 {
     tcgetpgrp(leader).map_or(0, |p| p.as_raw_nonzero().get().unsigned_abs())
 }
 
 /// Sends a signal to the foreground process group from the terminal itself (TIOCSIG, drivers/tty/pty.c).
 ///
-/// Unlike the interrupt *character* this does not make the line discipline discard output that is on its way.
+/// Unlike the interrupt *character*, this does not make the line discipline discard pending output.
 pub fn signal_foreground(leader: BorrowedFd<'_>, signo: i32) -> io::Result<()> {
     /// `_IOW('T', 0x36, int)` of asm-generic/ioctls.h, the same on every architecture that we build for.
     const TIOCSIG: libc::c_ulong = 0x4004_5436;

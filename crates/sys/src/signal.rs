@@ -1,4 +1,4 @@
-//! Signals by name and number, and a descriptor that becomes readable when a child changed its state.
+//! Signals by name and number, and a descriptor that becomes readable when a signal is pending.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -65,7 +65,7 @@ pub fn name(signo: i32) -> String {
     SIGNALS.iter().find(|(_, n)| *n == signo).map_or_else(|| format!("SIG{signo}"), |(name, _)| (*name).to_owned())
 }
 
-/// Reads `TERM`, `SIGTERM`, `sigterm` or `15`.
+/// Parses `TERM`, `SIGTERM`, `sigterm` or `15`.
 pub fn parse(text: &str) -> Option<i32> {
     if let Ok(n) = text.parse::<i32>() {
         return (1..=SIGNO_MAX).contains(&n).then_some(n);
@@ -108,7 +108,7 @@ pub fn descriptor(signals: &[i32]) -> io::Result<OwnedFd> {
     }
 }
 
-/// Takes one pending signal's number from such a descriptor; `None` when there is none.
+/// Takes one pending signal's number from such a descriptor; `None` if there is none.
 pub fn take(fd: &OwnedFd) -> Option<i32> {
     /// sizeof(struct signalfd_siginfo); the first field is the number (signalfd(2)).
     const SIGINFO_BYTES: usize = 128;
@@ -119,10 +119,10 @@ pub fn take(fd: &OwnedFd) -> Option<i32> {
     }
 }
 
-/// Sends this process [`IO`] whenever something was removed from the folder, as long as the descriptor is open (fcntl(2),
-/// F_NOTIFY). Unblocked, that signal ends a process.
+/// Sends this process [`IO`] whenever something is removed from the folder, as long as the descriptor is open
+/// (fcntl(2), F_NOTIFY). Unblocked, that signal ends a process.
 pub fn on_removals(folder: BorrowedFd<'_>) -> io::Result<()> {
-    /// Of linux/fcntl.h: something was removed; tell it each time.
+    /// From linux/fcntl.h: something was removed; report it each time.
     const DN_DELETE: libc::c_int = 0x8;
     const DN_MULTISHOT: libc::c_int = 0x8000_0000_u32.cast_signed();
     // SAFETY: this fcntl takes two numbers and touches no memory of ours; the descriptor is open because it is borrowed.
@@ -130,7 +130,7 @@ pub fn on_removals(folder: BorrowedFd<'_>) -> io::Result<()> {
     if asked == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The name and number of the signal that an exit code above 128 stands for in a shell, if it does.
+/// The signal that a shell's exit code above 128 stands for, if it does.
 pub fn of_exit_code(code: i32) -> Option<i32> {
     (129..=128 + SIGNO_MAX).contains(&code).then(|| code - 128)
 }

@@ -1,4 +1,4 @@
-//! Unix sockets: the attestation pair with kernel credentials, and listeners whose path may be of any length.
+//! Unix sockets: the attestation pair with kernel credentials, and listeners with paths of any length.
 
 use std::fs::Permissions;
 use std::io::{self, IoSliceMut};
@@ -35,7 +35,7 @@ impl Attestation {
     }
 }
 
-/// One datagram with the pid that the kernel says wrote it (0 when that process is not visible from here).
+/// One datagram, with the pid of its writer from the kernel (0 if that process is not visible from here).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Datagram {
     /// How many bytes of the buffer are filled.
@@ -44,7 +44,7 @@ pub struct Datagram {
     pub pid: u32,
 }
 
-/// Takes the next datagram; `None` when there is none now. A datagram longer than the buffer is cut (unix(7)).
+/// Receives the next datagram; `None` if there is none now. A datagram longer than the buffer is cut (unix(7)).
 pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Option<Datagram>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -67,7 +67,7 @@ pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Option<D
     Ok(Some(Datagram { len: received.bytes, pid }))
 }
 
-/// Who made the other end of a connected stream.
+/// The process that made the other end of a connected stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
     /// Its user.
@@ -76,9 +76,9 @@ pub struct Peer {
     pub pid: u32,
 }
 
-/// Who is behind the other end of a connected stream, as it was when the stream was connected (unix(7), SO_PEERCRED).
+/// The peer of a connected stream, as it was when the stream was connected (unix(7), SO_PEERCRED).
 pub fn peer(stream: impl AsFd) -> io::Result<Peer> {
-    // By hand: rustix takes a pid for something that is never zero, and here it may be.
+    // By hand: rustix assumes a pid that is never zero, and here it may be.
     let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut len = std::mem::size_of::<libc::ucred>() as libc::socklen_t;
     let fd = stream.as_fd().as_raw_fd();
@@ -92,7 +92,7 @@ pub fn peer(stream: impl AsFd) -> io::Result<Peer> {
     }
 }
 
-/// The uid behind the other end of a connected stream.
+/// The user id of the peer of a connected stream.
 pub fn peer_uid(stream: impl AsFd) -> io::Result<u32> {
     Ok(peer(stream)?.uid)
 }
@@ -106,8 +106,8 @@ pub fn listen_in(folder: &Path, name: &str) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Connects to the socket `folder/name`, whatever the length of the path. The stream does not block, and nor does this: a
-/// listener whose queue is full is `WouldBlock` (connect(2), EAGAIN).
+/// Connects to the socket `folder/name`, whatever the length of the path. Neither the stream nor this call blocks: a
+/// listener with a full queue yields `WouldBlock` (connect(2), EAGAIN).
 pub fn connect_in(folder: &Path, name: &str) -> io::Result<UnixStream> {
     let dir = std::fs::File::open(folder)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

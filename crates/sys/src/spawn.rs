@@ -1,4 +1,4 @@
-//! Starts the shell on its terminal: fork, then code that never returns, with an error pipe for what goes wrong.
+//! Starts the shell on its terminal: fork, then code that never returns, with a pipe for errors.
 
 use std::ffi::{CString, NulError};
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
-/// Where between fork and exec it went wrong.
+/// The step between fork and exec that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Step {
@@ -32,7 +32,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The step of this number; a number that is not known is of a step shortly before the shell runs.
+    /// The step of this number; an unknown number is a step shortly before the shell runs.
     #[must_use]
     pub fn of_code(code: u8) -> Self {
         match code {
@@ -49,7 +49,7 @@ impl Step {
     }
 }
 
-/// What a process may be kept within by setrlimit(2), itself and each of its children.
+/// A limit of setrlimit(2), for a process and each of its children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
     /// Descriptors, `RLIMIT_NOFILE`.
@@ -63,11 +63,11 @@ pub enum Resource {
 pub struct SpawnError {
     /// The step that failed.
     pub step: Step,
-    /// The system's reason.
+    /// The errno.
     pub errno: i32,
 }
 
-/// Everything that the new process needs; made before the fork, because nothing may allocate after it.
+/// All data for the new process; prepared before the fork, because allocation is forbidden after it.
 #[derive(Debug)]
 pub struct Program {
     path: CString,
@@ -80,7 +80,7 @@ pub struct Program {
     identity: Option<Identity>,
 }
 
-/// Another user than the one who starts it, with all that the kernel asks about one.
+/// Another user to run as, with all ids that the kernel needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Identity {
     /// setuid(2).
@@ -92,28 +92,28 @@ pub struct Identity {
 }
 
 impl Program {
-    /// Refuses arguments that hold a NUL byte, which execve(2) cannot carry.
+    /// Refuses arguments with a NUL byte, which execve(2) cannot pass.
     pub fn new(path: &[u8], argv: &[Vec<u8>], env: &[Vec<u8>], cwd: &[u8], umask: u32) -> Result<Self, NulError> {
         let all = |list: &[Vec<u8>]| list.iter().map(|a| CString::new(a.as_slice())).collect::<Result<Vec<_>, _>>();
         let (path, argv, envp, cwd) = (CString::new(path)?, all(argv)?, all(env)?, CString::new(cwd)?);
         Ok(Self { path, argv, envp, cwd, umask, limits: Vec::new(), groups: Vec::new(), identity: None })
     }
 
-    /// Keeps it within limits, soft and hard, and puts it into the groups whose `cgroup.procs` files these are.
+    /// Applies these limits, soft and hard, and joins the groups with these `cgroup.procs` files.
     pub fn bounded(mut self, limits: Vec<(Resource, u64)>, groups: Vec<File>) -> Self {
         (self.limits, self.groups) = (limits, groups);
         self
     }
 
-    /// Runs it as another user, which only root may.
+    /// Runs as another user, which only root may do.
     pub fn owned_by(mut self, identity: Identity) -> Self {
         self.identity = Some(identity);
         self
     }
 }
 
-/// Forks and executes `program` as the leader of a new session on `follower`, with each of `extra` at its descriptor, in this
-/// order. Returns the pid once execve(2) has succeeded.
+/// Forks and executes `program` as the leader of a new session on `follower`, with each of `extra` at its descriptor,
+/// in this order. Returns the pid once execve(2) has succeeded.
 ///
 /// The caller must be single-threaded: the child runs Rust code between fork and exec.
 pub fn on_terminal(
@@ -154,7 +154,7 @@ pub fn on_terminal(
             let mut note = [0u8; 5];
             match rustix::io::read(&errors, &mut note[..]) {
                 Ok(5) => {
-                    // The child reported and left; take its status so that no zombie stays.
+                    // The child has reported and exited; reap it.
                     let _ = rustix::process::waitpid(
                         rustix::process::Pid::from_raw(pid),
                         rustix::process::WaitOptions::empty(),
@@ -182,7 +182,7 @@ type RlimitResource = libc::__rlimit_resource_t;
 #[cfg(not(target_env = "gnu"))]
 type RlimitResource = libc::c_int;
 
-/// Plain pointers and numbers: all that the child touches.
+/// Plain pointers and numbers: the only data that the child uses.
 struct Plan<'a> {
     path: *const libc::c_char,
     argv: *const *const libc::c_char,
@@ -209,7 +209,7 @@ unsafe fn become_program(plan: &Plan<'_>) -> ! {
     // SAFETY: every call is async-signal-safe and works on the plan's valid pointers or on locals; `sigset_t` may be
     // zeroed before sigemptyset initialises it.
     unsafe {
-        // The holder ignores and blocks signals; the shell must start with the system's defaults.
+        // The holder ignores and blocks signals; the shell must start with the defaults.
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut none);
         for signo in 1..=crate::signal::SIGNO_MAX {
@@ -222,7 +222,7 @@ unsafe fn become_program(plan: &Plan<'_>) -> ! {
         if libc::ioctl(plan.follower, libc::TIOCSCTTY as _, 0) == -1 {
             fail(plan.report, Step::Terminal);
         }
-        // The report pipe must not sit where a descriptor is about to be placed.
+        // The report pipe must not occupy a descriptor that is about to be placed.
         let report = libc::fcntl(plan.report, libc::F_DUPFD_CLOEXEC, 200);
         if report == -1 {
             fail(plan.report, Step::Descriptors);
@@ -233,13 +233,13 @@ unsafe fn become_program(plan: &Plan<'_>) -> ! {
             }
         }
         for group in plan.groups {
-            // Zero is whoever writes it.
+            // Zero stands for the writing process.
             if libc::write(*group, c"0".as_ptr().cast(), 1) != 1 {
                 fail(report, Step::Group);
             }
         }
-        // After all that was opened before the fork was used, for one of those may have this number; before the limit of
-        // descriptors, which may be below it.
+        // After everything opened before the fork was used, because one of those may have this number; and before the
+        // limit of descriptors, which may be lower.
         for (from, at) in plan.extra {
             let is_placed = if from == at { libc::fcntl(*from, libc::F_SETFD, 0) } else { libc::dup2(*from, *at) };
             if is_placed == -1 {
@@ -252,7 +252,7 @@ unsafe fn become_program(plan: &Plan<'_>) -> ! {
                 fail(report, Step::Limit);
             }
         }
-        // Behind everything that only root may, and before the directory, into which this user must be let.
+        // After everything that only root may do, and before chdir(2), which needs this user's permissions.
         if let Some((uid, gid, all)) = plan.identity
             && (libc::setgroups(all.len() as _, all.as_ptr()) == -1
                 || libc::setgid(gid) == -1
@@ -269,7 +269,7 @@ unsafe fn become_program(plan: &Plan<'_>) -> ! {
     }
 }
 
-/// Reports and leaves without running any destructor.
+/// Reports the error and exits without running any destructor.
 ///
 /// # Safety
 /// Only in the forked child.

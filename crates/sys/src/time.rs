@@ -1,4 +1,4 @@
-//! The clocks: the wall clock for what is recorded, the monotonic clock for what is waited for, the processor's for what is spent.
+//! The clocks: the wall clock for records, the monotonic clock for waits, the CPU clock for cost.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -7,7 +7,7 @@ pub fn wall_us() -> u64 {
     micros(ClockId::Realtime)
 }
 
-/// Microseconds for which this process has had a processor (`CLOCK_PROCESS_CPUTIME_ID`, clock_gettime(2)).
+/// Microseconds of CPU time of this process (`CLOCK_PROCESS_CPUTIME_ID`, clock_gettime(2)).
 pub fn processor_us() -> u64 {
     micros(ClockId::ProcessCPUTime)
 }
@@ -17,7 +17,7 @@ pub fn monotonic_us() -> u64 {
     micros(ClockId::Monotonic)
 }
 
-/// Microseconds since the system was started, sleep included (`CLOCK_BOOTTIME`): the clock of process start times.
+/// Microseconds since the system started, including suspend (`CLOCK_BOOTTIME`): the clock of process start times.
 pub fn since_boot_us() -> u64 {
     micros(ClockId::Boottime)
 }

@@ -1,18 +1,18 @@
-//! Users of this machine, as its databases have them (getpwnam(3)): files, LDAP, or whatever else is configured.
+//! Users of this machine, from its databases (getpwnam(3)): files, LDAP, or whatever is configured.
 
 use std::ffi::{CStr, CString};
 use std::io;
 
-/// Somebody as whom a shell can be started.
+/// A user as whom a shell can be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
     /// The login name.
     pub name: String,
     /// The user's number.
     pub uid: u32,
-    /// The group of the user's files.
+    /// The primary group.
     pub gid: u32,
-    /// All groups, that one among them.
+    /// All groups, including the primary one.
     pub groups: Vec<u32>,
     /// The home directory.
     pub home: Vec<u8>,
@@ -20,9 +20,9 @@ pub struct User {
     pub shell: Vec<u8>,
 }
 
-/// A line of a user database is a few hundred bytes.
+/// A record of a user database has a few hundred bytes.
 const RECORD_BYTES: usize = 64 << 10;
-/// What Linux allows (NGROUPS_MAX).
+/// The limit of Linux (NGROUPS_MAX).
 const GROUPS_MAX: usize = 65_536;
 
 /// Looks a user up by login name.

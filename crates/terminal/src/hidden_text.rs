@@ -1,14 +1,13 @@
-//! What output holds that a person at a terminal would not see: the places where it could speak past them to whoever
-//! reads the text.
+//! Counts output that a person at a terminal would not see, with which it could address only the reader of the text.
 
 use crate::sequence::{Piece, Splitter};
 
-/// How much of it there is.
+/// The counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HiddenText {
     /// Characters that are concealed (SGR 8), or in the colour of their background. They are in the text.
     pub concealed: u64,
-    /// Addresses behind words (OSC 8). They are not in the text.
+    /// Addresses of links (OSC 8). They are not in the text.
     pub links: u64,
     /// Writes to the clipboard (OSC 52). They are not in the text.
     pub clipboard: u64,
@@ -22,13 +21,13 @@ impl std::ops::AddAssign for HiddenText {
     }
 }
 
-/// Counts it in output that begins in no particular colour.
+/// Counts them in output that begins in no particular colour.
 pub fn unseen(bytes: &[u8]) -> HiddenText {
     let mut found = HiddenText::default();
     if memchr::memchr(0x1b, bytes).is_none() {
         return found;
     }
-    // Not by the splitter, which keeps no sequence as long as a clipboard may be.
+    // Not with the splitter, which keeps no sequence as long as a clipboard may be.
     found.clipboard = memchr::memmem::find_iter(bytes, b"\x1b]52;").count() as u64;
     let mut pen = Pen::default();
     Splitter::new(0).feed(bytes, &mut |_, piece| match piece {
@@ -38,7 +37,7 @@ pub fn unseen(bytes: &[u8]) -> HiddenText {
         }
         Piece::Sequence([_, b'[', body @ .., b'm']) => pen.take(body),
         Piece::Sequence([_, b']', b'8', b';', body @ ..]) => {
-            // The end of a link is a link to nowhere.
+            // The end of a link is a link with an empty address.
             let address = body.iter().position(|byte| *byte == b';').map_or(&body[..0], |at| &body[at + 1..]);
             found.links += u64::from(!matches!(address, [] | [0x07] | [0x1b, b'\\']));
         }
@@ -51,7 +50,7 @@ pub fn unseen(bytes: &[u8]) -> HiddenText {
     found
 }
 
-/// What colours are set.
+/// The present colours.
 #[derive(Debug, Default)]
 struct Pen {
     is_concealed: bool,
@@ -68,7 +67,7 @@ enum Colour {
 
 impl Pen {
     fn is_invisible(&self) -> bool {
-        // Terminals show the eight colours brighter where they are bold.
+        // Terminals show the eight colours brighter in bold.
         let foreground = match self.foreground {
             Some(Colour::Indexed(dark @ 0..=7)) if self.is_bold => Some(Colour::Indexed(dark + 8)),
             other => other,
@@ -76,7 +75,7 @@ impl Pen {
         self.is_concealed || foreground.is_some() && foreground == self.background
     }
 
-    /// SGR (ECMA-48 8.3.117), with the colours of ITU T.416 in both usual spellings.
+    /// Applies an SGR (ECMA-48 8.3.117), with the colours of ITU T.416 in both usual spellings.
     fn take(&mut self, body: &[u8]) {
         let mut fields = body.split(|byte| *byte == b';');
         while let Some(field) = fields.next() {
@@ -98,7 +97,7 @@ impl Pen {
                     let inner: Vec<Option<u16>> = parts.collect();
                     let colour = match inner.as_slice() {
                         [Some(5), .., index] => index.map(Colour::Indexed),
-                        // A colour space may stand between.
+                        // A colour space may come before.
                         [Some(2), .., r, g, b] => rgb(*r, *g, *b),
                         _ => match fields.next().and_then(number) {
                             Some(5) => fields.next().and_then(number).map(Colour::Indexed),

@@ -1,7 +1,7 @@
-//! Bytes to boundaries, screen and text. No IO, no clock, cannot fail.
+//! Parses output: bytes to boundaries, screen and text. No I/O, no clock, cannot fail.
 //!
-//! A session's output is one long run of bytes in its journal; this crate says what those bytes mean. Every part is fed
-//! consecutive chunks, cut anywhere, and gives the same result wherever the cuts fall.
+//! A session's output is one long run of bytes in its journal; this crate interprets them. Every part is fed
+//! consecutive chunks, cut anywhere, and gives the same result for any cuts.
 //!
 //! ```text
 //!  bytes ─► Scanner ──► markers ─► Boundaries ◄─ records     where commands start and end
@@ -11,15 +11,15 @@
 //!  bytes ─► Transcript ─► Text                               what a person would have read
 //! ```
 //!
-//! * [`scan`] is the only part that looks at every byte of every session while it lives, so it is the cheap one.
+//! * [`scan`] is the only part that reads every byte of every live session, so it is the cheap one.
 //! * [`boundary`] trusts a marker only together with its record, which came over a socket that output cannot reach.
-//! * [`guest`] is for output that is shown in a person's own terminal: what it changed there is undone afterwards; [`piped`] is for
-//!   output that goes to a pipe as text, line by line.
+//! * [`viewer_terminal`] is for output shown in a person's own terminal: its changes there are undone afterwards;
+//!   [`line_text`] is for output written to a pipe as text, line by line.
 //! * [`screen`] and [`transcript`] hide the emulators they wrap (`alacritty_terminal`, `avt`): no type of theirs is in
 //!   this crate's interface.
 //!
-//! Positions are journal offsets as plain `u64`: the journal has its own newtype, and this crate does not know it.
-//! All three parsers agree on what a control sequence is because one module, `sequence`, cuts them out.
+//! Positions are journal offsets as plain `u64`: the journal has a newtype of its own, and this crate does not know it.
+//! All three parsers agree on control sequences because one module, `sequence`, splits them off.
 
 pub mod boundary;
 mod hidden_text;

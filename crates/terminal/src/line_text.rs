@@ -1,35 +1,35 @@
-//! Output for a pipe or a file: each line as it comes, as text.
+//! Converts output into text for a pipe or a file, line by line.
 //!
-//! A line without control characters is passed on byte for byte, tabs and trailing blanks too, but for the carriage return
-//! that the terminal put before its line feed. Any other line is what a person would have read in it: colours are gone, what was
-//! written over is what it became, and what a program painted on the alternate screen leaves nothing.
+//! A line without control characters is passed on byte for byte, including tabs and trailing blanks, but without the
+//! carriage return that the terminal put before its line feed. Any other line becomes the text that a person would have
+//! read: colours are removed, overwritten text is replaced, and paint on the alternate screen leaves nothing.
 
 use crate::scan::Scanner;
 use crate::transcript::Transcript;
 
-/// A line is held until it ends, for a carriage return may begin it anew; of a longer one the beginning is given away.
+/// A line is held until it ends, because a carriage return may restart it; of a longer line the beginning is emitted.
 const LINE_BYTES_MAX: usize = 64 << 10;
 const TAKE_ALTERNATE: &[u8] = b"\x1b[?1049h";
 
-/// Turns consecutive chunks of output into lines of text.
+/// Converts consecutive chunks of output into lines of text.
 pub struct Piped {
     cols: u16,
-    /// Knows which screen is shown.
+    /// Tracks which screen is shown.
     scanner: Scanner,
-    /// The line that has not ended.
+    /// The unfinished line.
     line: Vec<u8>,
-    /// What a line with control characters has become, once it is too long to be held.
+    /// The text of a line with control characters, once it is too long to be held.
     painted: Option<Transcript>,
     began_on_alternate: bool,
 }
 
 impl Piped {
-    /// Of a terminal with `cols` columns.
+    /// For a terminal with `cols` columns.
     pub fn new(cols: u16) -> Self {
         Self { cols, scanner: Scanner::new(0), line: Vec::new(), painted: None, began_on_alternate: false }
     }
 
-    /// Reads the next output bytes; gives what can be passed on.
+    /// Feeds the next output bytes; returns the text that is ready.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -45,7 +45,7 @@ impl Piped {
         out
     }
 
-    /// The rest: a line that did not end.
+    /// The rest: an unfinished line.
     pub fn finish(mut self) -> Vec<u8> {
         let mut out = Vec::new();
         self.text(&mut out);
@@ -80,7 +80,7 @@ impl Piped {
         self.began_on_alternate = is_on_alternate;
     }
 
-    /// The text of the line so far, which is then forgotten.
+    /// The text of the line so far, which is then cleared.
     fn text(&mut self, out: &mut Vec<u8>) {
         if let Some(painted) = self.painted.take() {
             out.extend_from_slice(painted.finish().text.as_bytes());

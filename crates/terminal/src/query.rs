@@ -1,40 +1,40 @@
-//! Questions that programs ask the terminal, and our answers.
+//! Queries that programs send to the terminal, and our replies.
 //!
-//! The server answers each question once; a viewer's terminal must never see it, or the program would read two answers.
-//! An answer never repeats a byte of the question's free text: it arrives as typed input, and a file that somebody
-//! prints must not be able to type.
+//! The server answers each query once; a viewer's terminal must never see it, or the program would read two replies. A
+//! reply never repeats a byte of the query's free text: it arrives as typed input, and printing a file must not be able
+//! to type.
 
-/// A question found in the output.
+/// A query in the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Query {
-    /// DA1: what kind of terminal is this?
+    /// DA1: the kind of terminal.
     PrimaryAttributes,
-    /// DA2: which version of it?
+    /// DA2: the version of the terminal.
     SecondaryAttributes,
-    /// DSR 5: is all well?
+    /// DSR 5: the status.
     Status,
-    /// CPR: where is the cursor?
+    /// CPR: the cursor's position.
     CursorPosition,
-    /// DECXCPR: where is the cursor, in DEC's form?
+    /// DECXCPR: the cursor's position in DEC's form.
     ExtendedCursorPosition,
     /// XTVERSION: name and version of the terminal.
     Version,
-    /// Which kitty keyboard flags are set?
+    /// The kitty keyboard flags.
     KittyKeyboard,
-    /// DECRQM: is this mode set?
+    /// DECRQM: whether a mode is set.
     Mode {
         /// The mode's number.
         number: u16,
-        /// A DEC private mode (`CSI ? … $ p`), not an ANSI one.
+        /// Whether it is a DEC private mode (`CSI ? … $ p`), not an ANSI one.
         is_private: bool,
-        /// What the scanner knew when the question came.
+        /// The mode's state at the time of the query.
         state: ModeState,
     },
-    /// OSC 4, 10, 11, 12: which colours?
+    /// OSC 4, 10, 11, 12: colours.
     Colours {
-        /// The colours asked for, in order.
+        /// The requested colours, in order.
         colours: Vec<Colour>,
-        /// How the question ended; the answer ends in the same way.
+        /// The terminator of the query, which the reply repeats.
         terminator: Terminator,
     },
     /// XTGETTCAP: a terminfo value.
@@ -47,10 +47,10 @@ pub enum Query {
     SizeInCharacters,
 }
 
-/// What DECRQM may answer; the discriminant is the number on the wire.
+/// The possible replies to DECRQM; the discriminant is the number on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModeState {
-    /// A mode that the scanner does not follow.
+    /// A mode that the scanner does not track.
     Unknown = 0,
     /// The mode is set.
     Set = 1,
@@ -58,7 +58,7 @@ pub enum ModeState {
     Reset = 2,
 }
 
-/// A colour that can be asked for.
+/// A colour that can be queried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
     /// OSC 10.
@@ -80,19 +80,19 @@ pub enum Terminator {
     St,
 }
 
-/// Cells have no size where nobody looks; programs that draw pictures want one all the same.
+/// The assumed size of a cell, for programs that draw pictures.
 const CELL_PIXELS: (u32, u32) = (8, 16);
 
 impl Query {
-    /// The bytes to send to the program, possibly none.
+    /// The bytes of the reply, possibly none.
     ///
-    /// `cursor` is asked only by the questions for the cursor: (row, column), counted from 0. `size` is (columns, rows).
-    /// The kitty keyboard question gets no answer: keys reach a program from many doors, none of which speaks that
-    /// protocol, and programs learn it from DA1 being answered first.
+    /// `cursor` is called only for cursor queries: (row, column), from 0. `size` is (columns, rows). The kitty keyboard
+    /// query gets no reply: keys reach a program over several protocols, none of which supports kitty's, and programs
+    /// conclude that from DA1 being answered first.
     pub fn answer(&self, cursor: impl FnOnce() -> (u16, u16), size: (u16, u16)) -> Vec<u8> {
         let (cols, rows) = (u32::from(size.0), u32::from(size.1));
         match self {
-            // A VT220 with colours; vim and others read the second answer as "an xterm of 2012 or later".
+            // A VT220 with colours; vim and others read the second reply as "an xterm of 2012 or later".
             Self::PrimaryAttributes => b"\x1b[?62;22c".to_vec(),
             Self::SecondaryAttributes => b"\x1b[>0;276;0c".to_vec(),
             Self::Status => b"\x1b[0n".to_vec(),
@@ -139,7 +139,7 @@ impl Colour {
     }
 }
 
-/// The colours of an xterm: sixteen named ones, a cube of 6×6×6, and 24 greys.
+/// The palette of an xterm: sixteen named colours, a cube of 6×6×6, and 24 greys.
 fn palette(index: u8) -> [u8; 3] {
     match index {
         0..=15 => {

@@ -1,13 +1,13 @@
-//! The one cutter of control sequences: bytes in, text and whole sequences out.
+//! The splitter of control sequences: bytes in, text and whole sequences out.
 //!
 //! Only this module decides where a sequence begins and ends. The rules are those of the `vte` state machine, with two
-//! additions that make it safe for endless hostile input: a sequence longer than [`SEQUENCE_BYTES_MAX`] is swallowed
-//! without being kept, and C1 bytes (0x80–0x9f) never introduce anything, because they are parts of UTF-8 characters.
+//! additions for endless hostile input: a sequence longer than [`SEQUENCE_BYTES_MAX`] is skipped without being kept,
+//! and C1 bytes (0x80–0x9f) never introduce a sequence, because they are parts of UTF-8 characters.
 
 use memchr::memchr;
 
-/// Longest sequence that is kept whole. A marker has 90 bytes, a hyperlink or clipboard rarely some hundred; what is
-/// longer (pictures) is of no interest here, and it must not be able to hold output back from viewers.
+/// The longest sequence that is kept whole. A marker has 90 bytes, a hyperlink or clipboard rarely some hundred; longer
+/// ones (pictures) are irrelevant here, and must not hold output back from viewers.
 pub(crate) const SEQUENCE_BYTES_MAX: usize = 4096;
 
 const ESC: u8 = 0x1b;
@@ -15,14 +15,14 @@ const CAN: u8 = 0x18;
 const SUB: u8 = 0x1a;
 const BEL: u8 = 0x07;
 
-/// What the cutter yields.
+/// A piece of the output.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'a> {
     /// Bytes outside of any sequence, cut wherever the input was cut.
     Text(&'a [u8]),
     /// A whole sequence, from its ESC to its final byte or terminator.
     Sequence(&'a [u8]),
-    /// A sequence that another ESC, CAN or SUB broke off; the CAN or SUB is its last byte, the ESC is not.
+    /// A sequence aborted by another ESC, CAN or SUB; the CAN or SUB is its last byte, the ESC is not.
     Broken(&'a [u8]),
 }
 
@@ -32,22 +32,22 @@ enum State {
     Escape,
     EscapeIntermediate,
     Csi,
-    /// OSC ends at BEL too; DCS, SOS, PM and APC only at ST.
+    /// OSC ends at BEL, too; DCS, SOS, PM and APC only at ST.
     String {
         is_osc: bool,
     },
-    /// An ESC inside a string: the first half of its terminator, or the start of something else.
+    /// An ESC inside a string: the first half of its terminator, or the start of another sequence.
     StringEscape,
 }
 
-/// Cuts a stream of bytes into [`Piece`]s and knows the offset of each.
+/// Splits a stream of bytes into [`Piece`]s, and tracks the offset of each.
 #[derive(Clone, Debug)]
 pub(crate) struct Splitter {
     state: State,
-    /// The unfinished sequence. One byte longer than the limit when the limit is broken, so that feeding these bytes to
-    /// a new splitter brings it into the same state.
+    /// The unfinished sequence. One byte longer than the limit when the limit is exceeded, so that feeding these bytes
+    /// to a new splitter brings it into the same state.
     pending: Vec<u8>,
-    /// Length of the unfinished sequence, kept or not.
+    /// The length of the unfinished sequence, kept or not.
     pending_len: usize,
     position: u64,
 }
@@ -62,7 +62,7 @@ impl Splitter {
         self.position
     }
 
-    /// Offset of the first byte whose meaning is still open, or the position when none is.
+    /// The offset of the first byte whose meaning is still open, or else the position.
     pub(crate) fn held_from(&self) -> u64 {
         if self.is_overlong() { self.position } else { self.position - self.pending_len as u64 }
     }
@@ -76,7 +76,7 @@ impl Splitter {
         bytes
     }
 
-    /// Cuts the next bytes; `sink` gets each piece with the offset of its first byte.
+    /// Splits the next bytes; `sink` gets each piece with the offset of its first byte.
     pub(crate) fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(u64, Piece<'_>)) {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -103,7 +103,7 @@ impl Splitter {
         self.pending_len > SEQUENCE_BYTES_MAX
     }
 
-    /// Starts a sequence at an ESC that is the next byte.
+    /// Starts a sequence at an ESC, which is the next byte.
     fn begin(&mut self) {
         self.pending.clear();
         self.pending_len = 0;
@@ -119,7 +119,7 @@ impl Splitter {
         self.position += 1;
     }
 
-    /// Takes one byte inside a sequence. False when the byte belongs to what follows and must be looked at again.
+    /// Processes one byte inside a sequence. False if the byte does not belong to it and must be processed again.
     fn step(&mut self, byte: u8, sink: &mut impl FnMut(u64, Piece<'_>)) -> bool {
         match (self.state, byte) {
             (State::StringEscape, b'\\') => self.finish(byte, sink),

@@ -1,7 +1,7 @@
-//! Decoding of text that may be cut inside a character.
+//! Decodes UTF-8 text that may be cut inside a character.
 //!
-//! Only this module holds back parts of characters. What is not UTF-8 is passed on as such, byte-exact: whether it is
-//! shown as U+FFFD (a screen) or as `\xNN` (a transcript) is the caller's affair.
+//! Only this module holds back parts of characters. Invalid UTF-8 is passed on as such, byte for byte: the caller
+//! decides whether it is shown as U+FFFD (a screen) or as `\xNN` (a transcript).
 
 /// Decodes consecutive chunks; at most three bytes wait for the rest of their character.
 #[derive(Clone, Debug, Default)]
@@ -10,7 +10,7 @@ pub(crate) struct Utf8 {
     carry_len: usize,
 }
 
-/// A stretch of decoded text.
+/// A piece of decoded text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Decoded<'a> {
     Str(&'a str),
@@ -19,7 +19,7 @@ pub(crate) enum Decoded<'a> {
 }
 
 impl Utf8 {
-    /// The beginning of a character that waits for its end.
+    /// The beginning of an incomplete character.
     pub(crate) fn unfinished(&self) -> &[u8] {
         &self.carry[..self.carry_len]
     }
@@ -41,7 +41,7 @@ impl Utf8 {
                     self.carry_len += 1;
                     rest = after;
                 }
-                // The new byte does not belong to the character, so the character stays unfinished for ever.
+                // The new byte does not continue the character, which stays incomplete.
                 Err(_) => self.flush(sink),
             }
         }
@@ -60,7 +60,7 @@ impl Utf8 {
         }
     }
 
-    /// Gives up an unfinished character: what follows is not text.
+    /// Gives up an incomplete character: the following bytes are not text.
     pub(crate) fn flush(&mut self, sink: &mut impl FnMut(Decoded<'_>)) {
         if self.carry_len > 0 {
             let carry_len = std::mem::take(&mut self.carry_len);

@@ -1,23 +1,23 @@
-//! Output in a person's own terminal, which is lent to it: what it changes there is undone, and in a terminal that gives it
-//! one screen it does not switch to another.
+//! Output in a person's own terminal: changes made there are undone afterwards, and a terminal with one screen for the
+//! output is not switched to another.
 
 use std::collections::BTreeSet;
 
 use crate::sequence::{Piece, Splitter};
 
-/// Private modes that are off in a fresh terminal and change its keys, mouse or screen.
+/// Private modes that are off in a new terminal and change its keys, mouse or screen.
 const OFF_IN_FRESH: [u16; 19] =
     [1, 5, 6, 9, 45, 66, 69, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026, 2031];
-/// Those that are on.
+/// Private modes that are on.
 const ON_IN_FRESH: [u16; 2] = [7, 25];
-/// The three ways to the alternate screen.
+/// The three modes for the alternate screen.
 const ALTERNATE: [u16; 3] = [47, 1047, 1049];
-/// Insertion, and a line feed that returns.
+/// Insert mode, and automatic carriage return.
 const ANSI_MODES: [u16; 2] = [4, 20];
 /// More levels of the keyboard protocol than any program pushes; a terminal keeps no more.
 const KEYBOARD_LEVELS_MAX: u16 = 64;
 
-/// Follows what is written to a terminal, and knows what to write to have its modes as they were before.
+/// Tracks the output to a terminal, and how to restore its earlier modes.
 #[derive(Clone, Debug)]
 pub struct Changes {
     splitter: Splitter,
@@ -32,10 +32,10 @@ impl Default for Changes {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct State {
-    /// Private modes that are not as in a fresh terminal.
+    /// Private modes that differ from a new terminal.
     modes: BTreeSet<u16>,
     ansi_modes: BTreeSet<u16>,
-    /// The mode that took the alternate screen.
+    /// The mode that activated the alternate screen.
     alternate: Option<u16>,
     keypad: bool,
     margins: bool,
@@ -44,14 +44,14 @@ struct State {
     cursor_style: bool,
     other_keys: bool,
     keyboard_flags: bool,
-    /// Pushed levels of the keyboard protocol, on the primary and on the alternate screen.
+    /// Pushed levels of the keyboard protocol, on the primary and the alternate screen.
     keyboard_levels: [u16; 2],
-    /// The commands of OSC with which colours were set.
+    /// The OSC commands that set colours.
     colours: BTreeSet<u16>,
 }
 
 impl Changes {
-    /// Reads what is written to the terminal.
+    /// Tracks bytes written to the terminal.
     pub fn feed(&mut self, bytes: &[u8]) {
         let Self { splitter, state } = self;
         splitter.feed(bytes, &mut |_, piece| match piece {
@@ -65,10 +65,10 @@ impl Changes {
         });
     }
 
-    /// What undoes all that was changed; nothing when nothing was. The alternate screen is left only if it was taken.
+    /// Bytes that undo all changes; empty if there were none. The alternate screen is left only if it was entered.
     pub fn undo(&mut self) -> Vec<u8> {
         let mut out = String::new();
-        // A sequence that was begun swallows what follows.
+        // An unfinished sequence would swallow the following bytes.
         if self.splitter.held_from() < self.splitter.position() {
             out.push('\u{18}');
         }
@@ -125,7 +125,8 @@ impl State {
             }
             ([] | [b'0'..=b'9' | b';', ..], b'r') => self.margins = numbers(body).any(|margin| margin > 0),
             ([] | [b'0'..=b'9' | b';' | b':', ..], b'm') => {
-                // What is after the last reset counts; parts of a colour are never less than what they change.
+                // The last reset and everything behind it counts; parts of a colour are never less than what they
+                // change.
                 self.pen = numbers(body).last().is_some_and(|last| last > 0)
                     || numbers(body).any(|part| part == 38 || part == 48);
             }
@@ -150,7 +151,7 @@ impl State {
         }
     }
 
-    /// Colours of the palette (4), of text (10), background (11) and cursor (12) and what is like them; a question changes none.
+    /// Colours of the palette (4), of text (10), background (11), cursor (12) and the like; a query changes none.
     fn colour(&mut self, body: &[u8]) {
         let text = String::from_utf8_lossy(body);
         let (command, what) = text.split_once(';').unwrap_or((&text, ""));
@@ -166,7 +167,7 @@ impl State {
         let mut out = String::new();
         let mut put = |text: &str| out.push_str(text);
         if self.margins {
-            // Taking margins away moves the cursor.
+            // Resetting margins moves the cursor.
             put("\x1b7\x1b[r\x1b8");
         }
         for mode in &self.modes {
@@ -206,7 +207,7 @@ impl State {
     }
 }
 
-/// The numbers between semicolons; what is empty is 0.
+/// The numbers between semicolons; an empty one is 0.
 fn numbers(body: &[u8]) -> impl Iterator<Item = u16> {
     body.split(|byte| *byte == b';').map(|number| {
         let digits = number.split(|byte| *byte == b':').next().unwrap_or_default();
@@ -220,7 +221,7 @@ fn numbers(body: &[u8]) -> impl Iterator<Item = u16> {
 #[derive(Debug)]
 pub struct OneScreen {
     splitter: Splitter,
-    /// What has no end yet.
+    /// An unfinished sequence.
     held: Vec<u8>,
 }
 
@@ -231,8 +232,8 @@ impl Default for OneScreen {
 }
 
 impl OneScreen {
-    /// The bytes to show next. `None` when the program switched screens or reset the terminal: what is to be seen now is
-    /// another screen, to be painted as a whole, and to be followed by another one of these.
+    /// The bytes to show next. `None` if the program switched screens or reset the terminal: then another screen is
+    /// visible, which must be painted as a whole, and followed by a new value of this type.
     pub fn feed(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut switches = false;
         self.splitter.feed(bytes, &mut |_, piece| {
@@ -247,7 +248,7 @@ impl OneScreen {
         (!switches).then(|| std::mem::replace(&mut self.held, rest))
     }
 
-    /// A [snapshot](crate::Screen::ansi) for such a terminal: of its screens only the one that is to be seen.
+    /// A [snapshot](crate::Screen::ansi) for such a terminal, with only its visible screen.
     pub fn paint(snapshot: &[u8], is_alternate: bool) -> Vec<u8> {
         let mut out = Vec::with_capacity(snapshot.len());
         let mut on_alternate = false;
@@ -272,7 +273,7 @@ fn is_reset(sequence: &[u8]) -> bool {
     sequence == b"\x1bc"
 }
 
-/// Whether a sequence takes the alternate screen or leaves it.
+/// Whether a sequence enters the alternate screen or leaves it.
 fn switched(sequence: &[u8]) -> Option<bool> {
     match sequence {
         [_, b'[', b'?', modes @ .., last @ (b'h' | b'l')] => {

@@ -1,4 +1,4 @@
-//! bash: our script is its rc file, or what a login shell reads in posix mode.
+//! bash: our script is its rc file, or the $ENV file of a login shell in posix mode.
 
 use super::scripts::{self, Script};
 use super::{Shell, Start};
@@ -6,7 +6,7 @@ use super::{Shell, Start};
 pub(super) fn start(start: &Start<'_>) -> Shell {
     let script = start.script(Script::Bash);
     let (argv, mut env) = if start.wanted.login {
-        // In POSIX mode bash reads $ENV and nothing else; the script then reads the profiles as a login shell does.
+        // In posix mode bash reads only $ENV; the script then reads the profiles as a login shell does.
         (vec![b"bash".to_vec(), b"--posix".to_vec(), b"-l".to_vec()], scripts::as_env(script, start.wanted.env))
     } else {
         (vec![b"bash".to_vec(), b"--rcfile".to_vec(), script, b"-i".to_vec()], Vec::new())

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Wanted;
 use super::kind::Kind;
 
-/// Finds an executable by name on a PATH, or takes a path as it is.
+/// Finds an executable by name on a PATH, or accepts a path.
 pub(crate) fn find(name: &str, path: Option<&[u8]>) -> Option<PathBuf> {
     if name.is_empty() {
         return None;
@@ -23,15 +23,15 @@ pub(crate) fn find(name: &str, path: Option<&[u8]>) -> Option<PathBuf> {
         .find(|p| is_executable(p))
 }
 
-/// The user's own shell: what `SHELL` says, else the user database; bash where that is none that speaks to us with all
-/// that an interactive shell has.
+/// The user's own shell: from `SHELL`, or else from the user database; bash if that shell lacks our integration or the
+/// features of an interactive shell.
 pub(super) fn users_own(wanted: &Wanted<'_>) -> String {
     let told = wanted.own_shell.and_then(|s| std::str::from_utf8(s).ok()).map(str::to_owned);
     let own = told.filter(|s| find(s, None).is_some()).or_else(login_shell);
     own.filter(|s| is_other_for_people(s)).unwrap_or_else(|| "bash".to_owned())
 }
 
-/// Neither bash, which is found as every program is, nor a `/bin/sh` of a service, nor `nologin`.
+/// Not bash, which is found like any program, nor a service's `/bin/sh`, nor `nologin`.
 fn is_other_for_people(shell: &str) -> bool {
     let real = Path::new(shell).canonicalize().unwrap_or_default();
     let kind = real.file_name().map_or(Kind::Other, |name| Kind::of(&name.to_string_lossy()));

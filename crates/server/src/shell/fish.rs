@@ -6,7 +6,7 @@ use super::{Shell, Start};
 pub(super) fn start(start: &Start<'_>) -> Shell {
     let mut source = b"source '".to_vec();
     for byte in start.script(Script::Fish) {
-        // All that means something between its quotes.
+        // The characters with a meaning inside the quotes.
         if matches!(byte, b'\\' | b'\'') {
             source.push(b'\\');
         }

@@ -1,27 +1,27 @@
-//! The kinds of shells, one row for each name of a program. A shell of a kind that is here is one row more.
+//! The kinds of shells, by program name. Another shell of a known kind is one more row.
 
 use super::scripts::Script;
 use super::{Shell, Start, bash, fish, nu, other, posix, zsh};
 
-/// How a program is spoken to.
+/// How commands are handed over to a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Keys of ours in readline.
+    /// Private keys in readline.
     Bash,
-    /// Keys of ours in its line editor.
+    /// Private keys in its line editor.
     Zsh,
-    /// The same.
+    /// Private keys in its line editor.
     Fish,
-    /// A line is typed; it reads a script of ours by `ENV`.
+    /// A typed line; the shell reads our script by `ENV`.
     Posix,
-    /// A key of ours in its line editor; it tells of ends in the output.
+    /// A private key in its line editor; it reports ends in its output.
     Nu,
-    /// No script of ours: what is typed ends when the program reads the terminal again.
+    /// Without our script: a typed command ends when the program reads the terminal again.
     Other,
 }
 
 impl Kind {
-    /// Programs by the name of their file.
+    /// Programs by file name.
     pub(super) const NAMES: [(&'static str, Self); 13] = [
         ("bash", Self::Bash),
         ("rbash", Self::Bash),
@@ -34,18 +34,18 @@ impl Kind {
         ("mksh", Self::Posix),
         ("lksh", Self::Posix),
         ("nu", Self::Nu),
-        // It loses what is typed while its editor draws.
+        // It loses input that is typed while its editor draws.
         ("ksh93", Self::Other),
         ("yash", Self::Other),
     ];
 
-    /// By the real file's name, in which a version may follow (`zsh-5.9`).
+    /// The kind of a file name, which may end with a version (`zsh-5.9`).
     pub(super) fn of(name: &str) -> Self {
         let stem = name.split('-').next().unwrap_or(name);
         Self::NAMES.iter().find(|(known, _)| *known == stem).map_or(Self::Other, |(_, kind)| *kind)
     }
 
-    /// What makes it speak.
+    /// Its integration script.
     pub(super) fn script(self) -> Option<Script> {
         match self {
             Self::Bash => Some(Script::Bash),

@@ -1,7 +1,7 @@
-//! Which program a session runs, and how it is started so that it speaks to its holder.
+//! Chooses the program of a session, and starts it so that it reports to its holder.
 //!
-//! A shell that can is given our script and attests its ends ([`Kind`] lists them, one file each). Any other program is
-//! started as it is: what is typed at it ends when the kernel says that it reads the terminal again.
+//! A shell with an integration gets our script and attests its ends ([`Kind`] lists them, one file each). Any other
+//! program is started unchanged: a typed command ends when the kernel shows that the program reads the terminal again.
 
 mod bash;
 mod find;
@@ -22,48 +22,48 @@ use scripts::Script;
 
 use crate::action::ActionError;
 
-/// A shell, found and ready to be started.
+/// A shell, found and ready to start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Shell {
-    /// `bash`; the program itself and not the name of a link to it.
+    /// `bash`: the name of the program itself, not of a link to it.
     pub(crate) name: String,
     pub(crate) program: PathBuf,
     pub(crate) argv: Vec<Vec<u8>>,
     /// Variables that make it read our script.
     pub(crate) env: Vec<(Vec<u8>, Vec<u8>)>,
-    /// It reports over the attestation socket.
+    /// Whether it reports over the attestation socket.
     pub(crate) attests: bool,
-    /// On this descriptor; 0 is the usual one.
+    /// The descriptor of that socket; 0 for the usual one.
     pub(crate) attestation_fd: u32,
-    /// What is typed to hand a command over; empty where a line editor has our keys.
+    /// The line that hands a command over; empty if its line editor has our keys.
     pub(crate) run_line: Vec<u8>,
-    /// It reports in its output, and not on the descriptor.
+    /// Whether it reports in its output instead.
     pub(crate) speaks_in_band: bool,
-    /// Our script, where the shell is given it as a descriptor; empty where it finds it by name.
+    /// Our script, if the shell gets it as a descriptor; empty if it finds it by path.
     pub(crate) script: Vec<u8>,
 }
 
-/// Which shell is wanted, and what it depends on.
+/// The requested shell, with its environment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wanted<'a> {
-    /// A name or a path; the user's own without it.
+    /// A name or a path; `None` for the user's own.
     pub(crate) shell: Option<&'a str>,
     pub(crate) login: bool,
-    /// The environment of the session, where these variables mean something to shells.
+    /// Variables of the session's environment that matter to shells.
     pub(crate) path: Option<&'a [u8]>,
     pub(crate) own_shell: Option<&'a [u8]>,
     pub(crate) env: Option<&'a [u8]>,
     pub(crate) zdotdir: Option<&'a [u8]>,
-    /// None of the user's own start-up files is read.
+    /// Whether the user's own start-up files are skipped.
     pub(crate) clean: bool,
-    /// It is another user's, who may not look into our folders.
+    /// Whether it runs as another user, who has no access to our folders.
     pub(crate) is_anothers: bool,
 }
 
-/// What a kind of shell is started from.
+/// The input for starting a kind of shell.
 #[derive(Debug, Clone, Copy)]
 struct Start<'a> {
-    /// Under which name it was asked for.
+    /// The requested name.
     name: &'a str,
     program: &'a Path,
     wanted: &'a Wanted<'a>,
@@ -71,7 +71,7 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Under which name the shell finds its script, or its folder.
+    /// The path of the script, or of its folder, for the shell.
     fn script(&self, kind: Script) -> Vec<u8> {
         if self.wanted.is_anothers {
             return format!("/proc/self/fd/{}", wire::SCRIPT_FD).into_bytes();
@@ -81,7 +81,7 @@ impl Start<'_> {
 }
 
 impl Integration {
-    /// Finds the shell that was asked for.
+    /// Finds the requested shell.
     pub(crate) fn pick(&self, wanted: &Wanted<'_>) -> Result<Shell, ActionError> {
         self.is_installed().map_err(|e| ActionError::Start { why: format!("the shell integration: {e}") })?;
         let asked = match wanted.shell {
@@ -89,7 +89,7 @@ impl Integration {
             None => find::users_own(wanted),
         };
         let program = find(&asked, wanted.path).ok_or_else(|| not_found(&asked, wanted))?;
-        // A link such as `sh` says what a shell is to behave like, and its target what it is.
+        // A link such as `sh` selects a behaviour, its target is the program.
         let real = program.canonicalize().unwrap_or_else(|_| program.clone());
         let name = |path: &Path| path.file_name().map_or_else(|| asked.clone(), |n| n.to_string_lossy().into_owned());
         let (asked_name, real_name) = (name(&program), name(&real));

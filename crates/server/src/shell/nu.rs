@@ -3,7 +3,7 @@
 use super::scripts::Script;
 use super::{Shell, Start};
 
-/// As for the other shells that a child has to read for: dash takes one digit.
+/// A single digit, as for the shells whose children read from it: dash allows one digit.
 const ATTESTATION_FD: u32 = 9;
 
 pub(super) fn start(start: &Start<'_>) -> Shell {
@@ -14,11 +14,11 @@ pub(super) fn start(start: &Start<'_>) -> Shell {
     if start.wanted.login {
         argv.push(b"--login".to_vec());
     }
-    // It looks for the names of what it sources, also where it is given a descriptor.
+    // nushell checks the names of sourced files while parsing, so a descriptor does not help.
     if start.wanted.is_anothers {
         return Shell { argv, ..Shell::default() };
     }
-    // Between these nothing means anything but the same two characters once more.
+    // Inside this raw string only the two closing characters have a meaning.
     let source = [b"source r#'", start.script(Script::Nu).as_slice(), b"'#"].concat();
     argv.extend([b"--execute".to_vec(), source]);
     Shell { argv, attests: true, attestation_fd: ATTESTATION_FD, speaks_in_band: true, ..Shell::default() }

@@ -1,9 +1,9 @@
-//! Any other program: started under its name, with nothing of ours.
+//! Any other program: started under its name, without an integration.
 
 use super::{Shell, Start};
 
 pub(super) fn start(start: &Start<'_>) -> Shell {
-    // As login(1) says it (a hyphen before the name); a program that is no shell does not mind.
+    // Like login(1), with a hyphen before the name; a program that is no shell ignores it.
     let name = if start.wanted.login { format!("-{}", start.name) } else { start.name.to_owned() };
     Shell { argv: vec![name.into_bytes()], ..Shell::default() }
 }

@@ -1,24 +1,24 @@
-//! dash, busybox and mksh: interactive ones read `ENV`. They have no keys of ours, so a short line is typed.
+//! dash, busybox and mksh: interactive ones read `ENV`. They have no private keys, so a short line is typed.
 
 use std::os::unix::ffi::OsStrExt;
 
 use super::scripts::{self, Script};
 use super::{Shell, Start};
 
-/// dash takes one digit for a descriptor.
+/// dash allows one digit for a descriptor.
 const ATTESTATION_FD: u32 = 9;
-/// Sourced and not read into a variable, so that a text of any length and with any error in it is contained.
+/// Sourced and not read into a variable, so that a text of any length, and any error in it, is contained.
 const RUN_LINE: &[u8] = br#" \__ptyd_c {};\command . "$__ptyd_f";__ptyd_r=$?.$__ptyd_i;\__ptyd_d"#;
 
 pub(super) fn start(start: &Start<'_>) -> Shell {
-    // A clean one is not told of the user's own file, and the profile of a login shell is the script's to read.
+    // A clean shell does not get the user's own file; the profile of a login shell is read by the script.
     let (clean, login) = (start.wanted.clean, start.wanted.login);
     let mut env = scripts::as_env(start.script(Script::Posix), start.wanted.env.filter(|_| !clean));
     if clean && login {
         env.push((b"PTYD_CLEAN".to_vec(), b"login".to_vec()));
     }
     env.push((b"PTYD_SHELL".to_vec(), start.program.as_os_str().as_bytes().to_vec()));
-    // One program for many: its name is which one it is to be.
+    // One program for many: its name selects the applet.
     let name = if start.name == "busybox" { "ash" } else { start.name };
     if name != start.name {
         env.push((b"PTYD_APPLET".to_vec(), name.as_bytes().to_vec()));

@@ -1,4 +1,4 @@
-//! The script files of `shell-integration/`, embedded, and written into the state directory for the shells to read.
+//! The scripts of `shell-integration/`, embedded, and written into the state directory for the shells to read.
 
 use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -29,7 +29,7 @@ impl Script {
         }
     }
 
-    /// Its file, whose name tells the content; zsh is told a folder, and looks there for a name of its own.
+    /// Its file, with a hash of the contents in its name; zsh gets a folder, in which it looks for a fixed name.
     fn file(self, content: u32) -> PathBuf {
         match self {
             Self::Bash => format!("bash-{content:08x}.sh"),
@@ -42,7 +42,7 @@ impl Script {
     }
 }
 
-/// The script files, written out once for the shells to read.
+/// The script files, written once for the shells to read.
 #[derive(Debug)]
 pub(crate) struct Integration {
     state_dir: PathBuf,
@@ -50,8 +50,8 @@ pub(crate) struct Integration {
 }
 
 impl Integration {
-    /// Writes the scripts into the state directory. Where a full disk has no room for them, that is done when a shell is to
-    /// be started, and the server is there for the others.
+    /// Writes the scripts into the state directory. If a full disk has no room for them, that is retried when a shell
+    /// is started, and the server still starts.
     pub(crate) fn install(state_dir: &Path) -> std::io::Result<Self> {
         let this = Self { state_dir: state_dir.to_owned(), files: OnceLock::new() };
         match this.is_installed() {
@@ -63,7 +63,7 @@ impl Integration {
         }
     }
 
-    /// Sees to it that the scripts are there.
+    /// Writes the scripts if they are missing.
     pub(super) fn is_installed(&self) -> std::io::Result<()> {
         if self.files.get().is_none() {
             let _ = self.files.set(Self::write(&self.state_dir)?);
@@ -71,11 +71,11 @@ impl Integration {
         Ok(())
     }
 
-    /// The names tell the content: shells of an earlier version go on reading theirs.
+    /// File names depend on the contents: shells of an earlier version continue to read theirs.
     fn write(state_dir: &Path) -> std::io::Result<Vec<(Script, PathBuf)>> {
         let folder = state_dir.join("shell-integration");
         std::fs::create_dir_all(&folder)?;
-        // Whoever is given a folder in it as a descriptor gets no further up.
+        // A user with a descriptor of a folder in here cannot reach the parent.
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))?;
         crate::state_dir::check_private(&folder).map_err(std::io::Error::other)?;
         let install = |script: Script| {
@@ -91,7 +91,7 @@ impl Integration {
         Script::ALL.into_iter().map(install).collect()
     }
 
-    /// Where it is; zsh is told a folder.
+    /// The path for the shell; a folder for zsh.
     pub(super) fn place(&self, script: Script) -> Vec<u8> {
         let file = self.file(script);
         let place = if script == Script::Zsh { file.parent().unwrap_or(Path::new("/")) } else { file };
@@ -108,20 +108,20 @@ impl Integration {
     }
 }
 
-/// The script as what a shell reads by `ENV`, and the user's own kept for the script to read.
+/// The script as `ENV`, with the user's own value kept for the script to read.
 pub(super) fn as_env(script: Vec<u8>, users_own: Option<&[u8]>) -> Vec<(Vec<u8>, Vec<u8>)> {
     let own = users_own.map(|own| (b"PTYD_ENV".to_vec(), own.to_vec()));
     [(b"ENV".to_vec(), script)].into_iter().chain(own).collect()
 }
 
-/// Written aside and renamed, so that a shell never reads half a script. There is no secret in it, and the shell of another
-/// user, which is given it as a descriptor, opens it anew.
+/// Written to a draft and renamed, so that a shell never reads half a script. It has no secret, and another user's
+/// shell reopens it through its descriptor.
 fn write_once(path: &Path, text: &[u8]) -> std::io::Result<()> {
     let readable = std::fs::Permissions::from_mode(0o644);
     let is_ours =
         std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && m.uid() == rustix::process::geteuid().as_raw());
     if is_ours && std::fs::read(path).ok().as_deref() == Some(text) {
-        // An earlier version wrote it for its own user alone.
+        // An earlier version made it private.
         return std::fs::set_permissions(path, readable);
     }
     let draft = path.with_extension(format!("draft-{}", std::process::id()));
@@ -131,13 +131,13 @@ fn write_once(path: &Path, text: &[u8]) -> std::io::Result<()> {
     std::fs::rename(&draft, path)
 }
 
-/// The script as shells read it: half of the file is reasons, and every shell would read them at its start.
-/// No string of a script has a line that begins with `#`; a test would break if one had.
+/// The script without comments, which every shell would read at its start. No string of a script may have a line that
+/// begins with `#`; a test would fail.
 fn without_comments(script: &str) -> String {
     script.lines().filter(|l| !l.trim_start().starts_with('#')).flat_map(|l| [l, "\n"]).collect()
 }
 
-/// A short name for content; nothing depends on its strength.
+/// A short hash of the contents, not for security.
 fn crc(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0xffff_ffff_u32, |crc, b| {
         (0..8).fold(crc ^ u32::from(*b), |c, _| if c & 1 == 1 { c >> 1 ^ 0xedb8_8320 } else { c >> 1 })

@@ -1,4 +1,4 @@
-//! zsh: our script stands where its first start-up file is looked for, and reads the user's own.
+//! zsh: our script replaces its first start-up file, and reads the user's own.
 
 use super::scripts::Script;
 use super::{Shell, Start};

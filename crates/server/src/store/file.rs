@@ -1,19 +1,19 @@
-//! The store's file: opened, put aside when it is damaged, and what its errors mean.
+//! The store's file: opening it, setting a damaged one aside, and the meaning of its errors.
 //!
-//! Damage and a disk that does not serve are two things: a damaged file is made again, a sound one is waited for.
+//! Damage and an unavailable disk are different: a damaged file is rebuilt, a sound one is retried.
 
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
-/// Why the store does not answer.
+/// Why the store cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum StoreError {
-    /// The file does not hold what was written.
+    /// The file's contents are damaged.
     #[error("store.db is damaged: {0}")]
     Damaged(String),
-    /// The disk does not serve; the file may be sound.
+    /// The disk is unavailable; the file may be sound.
     #[error("store.db cannot be used: {0}")]
     Unavailable(String),
 }
@@ -23,7 +23,7 @@ impl From<rusqlite::Error> for StoreError {
         let why = error.to_string();
         let is_damage = match &error {
             rusqlite::Error::SqliteFailure(failure, _) => match failure.code {
-                // The last one is that of a file with other tables than ours.
+                // The last code is that of a file with other tables than ours.
                 ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::TypeMismatch | ErrorCode::Unknown => {
                     true
                 }
@@ -57,20 +57,20 @@ const SCHEMA: &str = "
         session TEXT NOT NULL, who TEXT NOT NULL, read_to INTEGER NOT NULL, PRIMARY KEY (session, who)) WITHOUT ROWID;
     PRAGMA user_version = 2;";
 
-/// What an earlier version's file lacks.
+/// The column missing in an earlier version's file.
 const SINCE_1: &str = "ALTER TABLE sessions ADD COLUMN key TEXT;";
 
-/// Opens the file, and makes it where there is none.
+/// Opens the file, or creates it.
 pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
-    // Commands may hold secrets: the file is nobody else's from its first moment on.
+    // Commands may contain secrets: the file is private from its creation on.
     let _ = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
     let connection = Connection::open(path)?;
-    // A crash of the machine may cost the newest rows, which the folders still have; it never costs the file.
-    // What is deleted is overwritten: a command's text may be the secret for which its session was purged.
+    // A crash of the machine may cost the newest rows, which the folders still have; it never costs the file. Deleted
+    // rows are overwritten: a command's text may be the secret for which its session was purged.
     connection.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000; PRAGMA secure_delete = ON;",
     )?;
-    // What is there is not written again: a full disk has no room for it.
+    // An existing schema is not written again: a full disk has no room for it.
     match connection.query_row("PRAGMA user_version", [], |r| r.get::<_, i64>(0))? {
         VERSION => {}
         1 => {
@@ -82,8 +82,8 @@ pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Opens a file that a server in peace has left, for reading, where a full disk has no room for what SQLite puts beside
-/// it. A file with a log beside it is not whole without that.
+/// Opens a file for reading that a server has closed cleanly, when a full disk has no room for the files that SQLite
+/// puts beside it. A file with a log beside it is incomplete without the log.
 pub(super) fn connect_to_read(path: &Path) -> Option<Connection> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -104,7 +104,7 @@ pub(super) fn nothing() -> Connection {
     connection
 }
 
-/// Puts the file and what belongs to it aside, for somebody who wants to look at it; the one before is lost.
+/// Sets the file and its companions aside for inspection; replaces an earlier set.
 pub(super) fn put_aside(path: &Path) -> std::io::Result<()> {
     for (there, block_in_place) in files(path).iter().zip(files(&block_in_place(path))) {
         match std::fs::rename(there, &block_in_place) {
@@ -115,14 +115,14 @@ pub(super) fn put_aside(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Removes what was put aside: nobody knows what is in it.
+/// Removes the set-aside files: their contents are unknown.
 pub(super) fn remove_aside(path: &Path) {
     for file in files(&block_in_place(path)) {
         let _ = std::fs::remove_file(file);
     }
 }
 
-/// Whether every page can be read and its rows agree with its indexes.
+/// Whether every page is readable and the rows agree with the indexes.
 pub(super) fn check(connection: &Connection) -> Result<(), StoreError> {
     let found: String = connection.query_row("PRAGMA quick_check(1)", [], |r| r.get(0))?;
     if found == "ok" { Ok(()) } else { Err(StoreError::Damaged(found)) }

@@ -1,8 +1,8 @@
-//! Metadata of sessions and the history of their commands in SQLite: for lists and for what has ended.
+//! The store: metadata of sessions and the history of their commands in SQLite, for lists and for ended sessions.
 //!
-//! Never the truth: that is in the sessions' folders, and this file is made again from them when it is lost or damaged.
-//! Writes go through one thread in batches, so no byte and no answer ever waits for the disk. What cannot be read is an
-//! error, and never an empty list.
+//! It is never authoritative: the sessions' folders are, and this file is rebuilt from them when it is lost or damaged.
+//! One thread writes in batches, so no output and no answer ever waits for the disk. A failed read is an error, and
+//! never an empty list.
 
 mod file;
 #[cfg(test)]
@@ -46,19 +46,19 @@ pub(crate) struct SessionRow {
     pub(crate) key: Option<String>,
 }
 
-/// A session, and who reads it.
+/// A session and a caller: the key of a read cursor.
 pub(crate) type Look = (String, String);
 
-/// Which sessions to list.
+/// A query of sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted<'a> {
-    /// Only this owner's.
+    /// Only sessions of this owner.
     pub(crate) owner: Option<&'a str>,
-    /// Only those of this name.
+    /// Only sessions with this name.
     pub(crate) name: Option<&'a str>,
-    /// None of these, which live.
+    /// Excluded: these sessions are live.
     pub(crate) living: &'a [String],
-    /// These too, whose end is not on record yet.
+    /// Included: the end of these sessions is not recorded yet.
     pub(crate) ending: &'a [String],
     /// The newest first.
     pub(crate) is_newest_first: bool,
@@ -70,63 +70,63 @@ pub(crate) struct Wanted<'a> {
 #[derive(Debug)]
 pub(crate) struct Store {
     writes: mpsc::SyncSender<Write>,
-    /// Taken when the store is closed.
+    /// `None` once the store is closed.
     writer: Option<std::thread::JoinHandle<()>>,
     state: Arc<State>,
 }
 
-/// What the writer and those who read share.
+/// The state shared by the writer and the readers.
 #[derive(Debug)]
 struct State {
     path: PathBuf,
     reads: Mutex<Reads>,
-    /// What is not on the disk yet.
+    /// Rows that are not on disk yet.
     fresh: Mutex<Fresh>,
     whole: watch::Sender<Whole>,
-    /// Somebody has to make rows again.
+    /// Notified when rows have to be rebuilt.
     calls: Notify,
 }
 
-/// Whether the file holds what the folders do.
+/// Whether the file has everything that the folders have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whole {
     Yes,
-    /// It is new, and the server that starts fills it.
+    /// The file is new, and the starting server fills it.
     Filled,
-    /// It is damaged, and is to be begun anew and filled.
+    /// The file is damaged, and has to be rebuilt.
     Damaged,
 }
 
-/// Where rows are read from.
+/// The source of reads.
 #[derive(Debug)]
 struct Reads {
     connection: Connection,
-    /// The writer has not opened the file, and has to open it for reading, too.
+    /// The writer has not opened the file yet, and has to reopen it for reading.
     is_provisional: bool,
-    /// Why nothing can be read, where that is so.
+    /// The reason why nothing can be read, if that is so.
     trouble: Option<StoreError>,
 }
 
-/// Sessions whose rows are yet to be written. Lists count them in, so a disk without room hides none.
+/// Sessions whose rows are not written yet. Lists include them, so a full disk hides none.
 #[derive(Debug, Default)]
 struct Fresh {
-    /// With the number of the change, by which the newest is known; none where the session is to be forgotten.
+    /// With the number of the change, which identifies the newest; `None` for a session to remove.
     sessions: HashMap<String, (u64, Option<SessionRow>)>,
     changes: u64,
-    /// Sessions of whose commands some were left out because too many waited.
+    /// Sessions with commands left out because too many rows were waiting.
     incomplete: HashSet<String>,
 }
 
 /// Rows that may wait for the disk.
 const QUEUE_MAX: usize = 65_536;
 
-/// A poisoned lock only means that another request failed half-way.
+/// A poisoned lock only means that another request panicked halfway.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Store {
-    /// Opens the file; a damaged one is put aside and a fresh one begun, and one that the disk does not give is waited for.
+    /// Opens the file; a damaged one is set aside and replaced, and an unavailable one is retried.
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
         let is_there = std::fs::metadata(path).is_ok_and(|m| m.len() > 0);
         let mut connected = file::connect(path);
@@ -159,20 +159,20 @@ impl Store {
         Ok(Self { writes, writer: Some(writer), state })
     }
 
-    /// Takes a session's row; it is listed from now on, whenever the disk takes it.
+    /// Stores a session's row; it is listed from now on, even before it is written.
     pub(crate) fn put_session(&self, row: SessionRow) {
         self.state.fresh().change(row.id.clone(), Some(row));
-        // A full queue is being worked on, and then the row is seen, too.
+        // If the queue is full, the writer is at work and sees this row, too.
         let _ = self.writes.try_send(Write::Sessions);
     }
 
-    /// The session's folder is gone, and its commands' texts go with it.
+    /// Removes a session whose folder is gone, with its commands.
     pub(crate) fn forget(&self, id: &str) {
         self.state.fresh().change(id.to_owned(), None);
         let _ = self.writes.try_send(Write::Sessions);
     }
 
-    /// Never waits: a disk that does not keep up costs history until it does, and not answers.
+    /// Stores a command without ever waiting: a disk that is too slow costs history, not answers.
     pub(crate) fn put_command(&self, row: HistoryRow) {
         if let Err(
             mpsc::TrySendError::Full(Write::Command(row)) | mpsc::TrySendError::Disconnected(Write::Command(row)),
@@ -182,13 +182,13 @@ impl Store {
         }
     }
 
-    /// This caller has read the session's output so far.
+    /// Stores a caller's read cursor.
     pub(crate) fn put_look(&self, look: Look, read_to: u64) {
-        // A full queue costs what can be read again.
+        // A full queue only loses a cursor, so that output is read again.
         let _ = self.writes.try_send(Write::Look(look, read_to));
     }
 
-    /// How far this caller has read, also before this server.
+    /// A caller's read cursor, also from before this server.
     pub(crate) fn look(&self, (session, principal): &Look) -> Result<Option<u64>, StoreError> {
         self.read(|connection| {
             let mut query = connection.prepare_cached("SELECT read_to FROM looks WHERE session = ?1 AND who = ?2")?;
@@ -196,17 +196,17 @@ impl Store {
         })
     }
 
-    /// Waits for room in the queue: for the history of a whole session at once.
+    /// Stores a command, waiting for room in the queue: for the history of a whole session.
     pub(crate) fn put_command_in_time(&self, row: HistoryRow) {
         let _ = self.writes.send(Write::Command(row));
     }
 
-    /// Waits until everything before is written, or cannot be.
+    /// Waits until every earlier row is written, or has failed.
     pub(crate) fn flush(&self) -> Result<(), StoreError> {
         self.asks(Write::Flush)
     }
 
-    /// The same, where the disk's own trouble only costs the newest rows: what can be read is read.
+    /// The same, but ignores an unavailable disk, which only delays the newest rows.
     pub(crate) fn flush_as_far_as_possible(&self) -> Result<(), StoreError> {
         match self.flush() {
             Err(StoreError::Unavailable(_)) => Ok(()),
@@ -214,7 +214,7 @@ impl Store {
         }
     }
 
-    /// Puts a damaged file aside and begins a fresh one, in which rows are to be put again.
+    /// Sets a damaged file aside and starts a new one, to be filled again.
     pub(crate) fn begin_anew(&self) -> Result<(), StoreError> {
         self.asks(Write::Anew)
     }
@@ -233,22 +233,22 @@ impl Store {
         }
     }
 
-    /// The file was found damaged and has not been begun anew.
+    /// Whether the file is damaged and has not been replaced yet.
     pub(crate) fn is_damaged(&self) -> bool {
         *self.state.whole.borrow() == Whole::Damaged
     }
 
-    /// Waits until everything that the folders hold can be read here.
+    /// Waits until everything in the folders can be read here.
     pub(crate) async fn whole(&self) {
         let _ = self.state.whole.subscribe().wait_for(|whole| *whole == Whole::Yes).await;
     }
 
-    /// A damaged file was begun anew, and holds all again.
+    /// The rebuild of a damaged file is complete.
     pub(crate) fn says_whole(&self) {
         self.state.whole.send_replace(Whole::Yes);
     }
 
-    /// Everything is in a new file.
+    /// The new file is filled.
     pub(crate) fn says_filled(&self) {
         self.state.whole.send_if_modified(|whole| {
             let is_new = *whole == Whole::Filled;
@@ -257,17 +257,17 @@ impl Store {
         });
     }
 
-    /// Waits until rows have to be made again: all of a damaged file, or those that were left out.
+    /// Waits until rows have to be rebuilt: all of a damaged file, or those that were left out.
     pub(crate) async fn calls(&self) {
         self.state.calls.notified().await;
     }
 
-    /// The sessions of whose commands some were left out, once.
+    /// Takes the list of sessions with commands left out.
     pub(crate) fn take_incomplete(&self) -> Vec<String> {
         self.state.fresh().incomplete.drain().collect()
     }
 
-    /// What was put aside earlier, if anything, holds everything of then.
+    /// Removes an earlier set-aside file, which still has the rows of its time.
     pub(crate) fn remove_aside(&self) {
         file::remove_aside(&self.state.path);
     }
@@ -315,9 +315,9 @@ impl Store {
         Ok(self.sessions()?.into_iter().find(|row| row.id == id))
     }
 
-    /// A page of the sessions that have ended, and how many there are in all.
+    /// A page of the ended sessions, and their total number.
     pub(crate) fn ended(&self, wanted: &Wanted<'_>) -> Result<(Vec<String>, usize), StoreError> {
-        /// What is not written yet stands in for what is.
+        /// Rows not written yet take precedence.
         const ALL: &str = "
             WITH fresh AS (SELECT key AS id, value ->> 'owner' AS owner, value ->> 'name' AS name,
                     value ->> 'created_us' AS created_us, value ->> 'ended_us' AS ended_us FROM json_each(?1)),
@@ -356,8 +356,8 @@ impl Store {
         })
     }
 
-    /// A page of a session's commands, oldest first, and how many there are in all; these ids are left out, because they
-    /// are known better elsewhere.
+    /// A page of a session's commands, oldest first, and their total number; the given ids are left out, because the
+    /// actor has newer data on them.
     pub(crate) fn commands(
         &self,
         session: &str,
@@ -380,8 +380,8 @@ impl Store {
         })
     }
 
-    /// The places and first words of commands with output in a range, oldest first: at most `limit`, but those that are
-    /// to be left out.
+    /// The ranges and first words of commands with output in a range, oldest first: at most `limit`, without the given
+    /// ids.
     pub(crate) fn places(
         &self,
         session: &str,
@@ -419,7 +419,7 @@ impl Store {
     }
 }
 
-/// A command's id, where its output begins and ends (if it has), and its first words.
+/// A command's id, the beginning and (if it has ended) the end of its output, and its first words.
 pub(crate) type Place = (u32, u64, Option<u64>, String);
 
 impl State {
@@ -427,7 +427,7 @@ impl State {
         locked(&self.fresh)
     }
 
-    /// The file does not hold what was written: nothing more is read from it, and somebody is called who makes it anew.
+    /// The file proved damaged: stops reading from it, and requests a rebuild.
     fn found_damaged(&self, why: &StoreError) {
         if self.whole.send_replace(Whole::Damaged) != Whole::Damaged {
             tracing::warn!(error = %why, "it is put aside as store.damaged and made again from the sessions' folders");
@@ -435,12 +435,12 @@ impl State {
         self.calls.notify_one();
     }
 
-    /// Rows are read from here from now on.
+    /// Reads use this connection from now on.
     fn reads_from(&self, connection: Connection, trouble: Option<StoreError>) {
         *locked(&self.reads) = Reads { connection, is_provisional: false, trouble };
     }
 
-    /// There was no room for a row of this session.
+    /// A row of this session was left out for lack of room.
     fn left_out(&self, session: String) {
         if self.fresh().incomplete.insert(session.clone()) {
             tracing::warn!(

@@ -1,4 +1,4 @@
-//! The store's one writer: takes what has come together and writes it, and keeps what could not be written.
+//! The store's only writer: writes queued rows in batches, and keeps those that could not be written.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, mpsc};
@@ -9,40 +9,40 @@ use rusqlite::{Connection, params};
 use super::file::StoreError;
 use super::{HistoryRow, Look, QUEUE_MAX, SessionRow, State, file, unavailable};
 
-/// What the writer is asked for.
+/// A request to the writer.
 pub(super) enum Write {
     Command(HistoryRow),
     Look(Look, u64),
-    /// Look at the sessions whose rows have changed.
+    /// Write the sessions whose rows have changed.
     Sessions,
-    /// Say how the writing of everything before went.
+    /// Report the result of all earlier writes.
     Flush(mpsc::SyncSender<Result<(), StoreError>>),
-    /// Put the file aside and begin a fresh one.
+    /// Set the file aside and start a new one.
     Anew(mpsc::SyncSender<Result<(), StoreError>>),
     Stop,
 }
 
-/// One transaction's size; a larger one keeps readers waiting.
+/// The size of one transaction; a larger one would block readers.
 const BATCH_MAX: usize = 1000;
 /// How long rows are collected: waking this thread for each would cost more than writing it.
 const COLLECT: Duration = Duration::from_millis(100);
-/// What could not be written is tried again after this.
+/// The retry interval after a failed write.
 const RETRY_EVERY: Duration = Duration::from_secs(1);
 
 /// The writer's thread.
 pub(super) struct Writer {
     state: Arc<State>,
-    /// None while the disk does not give the file.
+    /// `None` while the file cannot be opened.
     connection: Option<Connection>,
     /// Commands that are not written yet.
     waiting: VecDeque<HistoryRow>,
-    /// How far callers have read: who follows a session has read further with every chunk, and only the newest is written.
+    /// Read cursors: a client that follows a session moves its cursor with every chunk, and only the newest is written.
     looks: HashMap<Look, u64>,
-    /// The newest attempt failed; it is said once.
+    /// The newest attempt failed; logged once.
     is_failing: bool,
 }
 
-/// What is asked for besides rows.
+/// Requests besides rows.
 #[derive(Default)]
 struct Asked {
     flushes: Vec<mpsc::SyncSender<Result<(), StoreError>>>,
@@ -62,7 +62,7 @@ impl Writer {
     }
 
     pub(super) fn run(mut self, queue: &mpsc::Receiver<Write>) {
-        // Reading answers from what it looks at; a page that nobody has looked at yet may be damaged all the same.
+        // A query only reads some pages; one that was not read yet may be damaged, so all are checked first.
         if let Err(e @ StoreError::Damaged(_)) = self.connect().and_then(|connection| file::check(connection)) {
             self.state.found_damaged(&e);
         }
@@ -88,8 +88,8 @@ impl Writer {
             first.into_iter().for_each(|write| self.take(write, &mut asked));
             self.take_all(queue, &mut asked);
             let fresh = self.state.fresh().sessions.clone();
-            // The commands of a session that is to be forgotten were put before it was. What else comes now is for the
-            // next round: it may be about sessions that have changed since.
+            // Commands of a removed session were queued before its removal. Later rows wait for the next round: they
+            // may belong to sessions that have changed since.
             self.take_all(queue, &mut later);
             for done in asked.anew {
                 let _ = done.send(self.begin_anew());
@@ -123,7 +123,7 @@ impl Writer {
         }
     }
 
-    /// What came of an attempt: it is tried again, or somebody makes again what is missing.
+    /// Handles the result of an attempt: a retry, or a rebuild.
     fn note(&mut self, written: &Result<(), StoreError>) {
         match written {
             Ok(()) => {
@@ -145,12 +145,12 @@ impl Writer {
         }
     }
 
-    /// The connection, which a disk may have refused before.
+    /// The connection, which may have failed to open before.
     fn connect(&mut self) -> Result<&mut Connection, StoreError> {
         if self.connection.is_none() {
             let connection = file::connect(&self.state.path)?;
             if super::locked(&self.state.reads).is_provisional {
-                // Reading had to do without what a full disk refused, and need not any more.
+                // Reads were opened without the files that a full disk refused; now they can be reopened.
                 self.state.reads_from(file::connect(&self.state.path)?, None);
             }
             self.connection = Some(connection);
@@ -158,7 +158,7 @@ impl Writer {
         Ok(self.connection.as_mut().expect("invariant: it was made above"))
     }
 
-    /// Writes all that waits: commands first, so that a session that is known to have ended is known with all of them.
+    /// Writes all waiting rows: commands first, so that a session recorded as ended has all of them.
     fn write(&mut self, fresh: Fresh) -> Result<(), StoreError> {
         self.connect()?;
         let connection = self.connection.as_mut().expect("invariant: it was made above");
@@ -192,7 +192,7 @@ impl Writer {
         }
         transaction.commit()?;
         if fresh.values().any(|(_, row)| row.is_none()) {
-            // The pages as they were are in the log until it is written back.
+            // The log has the old pages until it is written back.
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
         }
         self.state.fresh().sessions.retain(|id, (change, _)| fresh.get(id).is_none_or(|written| written.0 != *change));
@@ -200,7 +200,7 @@ impl Writer {
     }
 
     fn begin_anew(&mut self) -> Result<(), StoreError> {
-        // Nobody may have the file open under its old name.
+        // No connection may have the file open under its old name.
         self.connection = None;
         self.state.reads_from(file::nothing(), Some(StoreError::Damaged("it is being made again".to_owned())));
         super::locked(&self.state.reads).is_provisional = true;

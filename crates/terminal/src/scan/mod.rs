@@ -1,8 +1,8 @@
-//! The cheap pass over every output byte of a living session.
+//! The scanner: the cheap pass over every output byte of a live session.
 //!
-//! The scanner finds what the server must act on at once (our markers, questions to the terminal) and remembers the few
-//! facts that answers depend on: modes, title, whether a line is open. It draws nothing. Text without ESC is passed at
-//! the speed of memchr.
+//! The scanner finds sequences on which the server must act at once (our markers, queries to the terminal), and tracks
+//! the state that replies depend on: modes, title, whether a line is unfinished. It draws nothing. Text without ESC is
+//! skipped at the speed of memchr.
 
 use std::ops::Range;
 
@@ -11,41 +11,41 @@ use memchr::memchr_iter;
 use crate::query::{Colour, ModeState, Query, Terminator};
 use crate::sequence::{Piece, Splitter};
 
-/// Titles longer than this are cut: they end up in lists.
+/// The longest title: titles are shown in lists.
 const TITLE_CHARS_MAX: usize = 256;
 
-/// Keyboard flags that a program may have pushed; the oldest go first, as the protocol allows.
+/// How many keyboard flags a program may push; the oldest are dropped first, as the protocol allows.
 const KEYBOARDS_MAX: usize = 16;
 
-/// Longest nonce that a marker may carry.
+/// The longest nonce of a marker.
 const NONCE_BYTES_MAX: usize = 64;
 
-/// Something in the output that the server acts on; `from..to` is the byte range of the sequence.
+/// A sequence on which the server acts; `from..to` is its byte range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// One of our markers, or a forgery of one: only [`Boundaries`](crate::Boundaries) can tell.
+    /// One of our markers, or a forged one: only [`Boundaries`](crate::Boundaries) can tell.
     Marker {
         /// Start or end of a command.
         kind: MarkerKind,
-        /// What joins the marker with its record.
+        /// The nonce shared with its record.
         nonce: Nonce,
-        /// Offset of its ESC.
+        /// The offset of its ESC.
         from: u64,
-        /// Offset behind its terminator.
+        /// The offset behind its terminator.
         to: u64,
     },
-    /// A question that the server answers, once.
+    /// A query that the server answers once.
     Query {
-        /// The question.
+        /// The query.
         query: Query,
-        /// Offset of its ESC.
+        /// The offset of its ESC.
         from: u64,
-        /// Offset behind its last byte.
+        /// The offset behind its last byte.
         to: u64,
     },
 }
 
-/// Which end of a command a marker or record stands for.
+/// Which end of a command a marker or record marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MarkerKind {
     /// `C`: the command's output begins.
@@ -54,7 +54,7 @@ pub enum MarkerKind {
     End,
 }
 
-/// The word that a marker and its record share: 1 to 64 bytes of `[0-9A-Za-z.]`.
+/// The nonce shared by a marker and its record: 1 to 64 bytes of `[0-9A-Za-z.]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Nonce(Box<[u8]>);
 
@@ -65,30 +65,30 @@ impl Nonce {
         ((1..=NONCE_BYTES_MAX).contains(&bytes.len()) && bytes.iter().all(is_word)).then(|| Self(bytes.into()))
     }
 
-    /// The word.
+    /// The nonce as text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
-/// Terminal modes that decide how keys and commands are sent.
+/// Terminal modes that affect how keys and commands are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Modes {
-    /// A full-screen program has the screen.
+    /// The alternate screen is active.
     pub alt_screen: bool,
     /// Cursor keys are sent as `ESC O A`, not `ESC [ A`.
     pub application_cursor: bool,
-    /// Pasted text is to be put in brackets.
+    /// Bracketed paste is enabled.
     pub bracketed_paste: bool,
     /// Mouse buttons are reported.
     pub mouse: bool,
-    /// They are reported in SGR's form, which has no largest column.
+    /// Mouse reports use SGR's form, which has no largest column.
     pub sgr_mouse: bool,
-    /// The kitty keyboard protocol's flags that the program has set.
+    /// The flags of the kitty keyboard protocol that the program has set.
     pub kitty: u8,
 }
 
-/// Finds markers and questions in consecutive chunks of output.
+/// Finds markers and queries in consecutive chunks of output.
 #[derive(Clone, Debug)]
 pub struct Scanner {
     splitter: Splitter,
@@ -124,8 +124,8 @@ impl Scanner {
         self.splitter.position()
     }
 
-    /// Offset of the first byte that may yet turn out to be part of a marker or question, or [`position`](Self::position).
-    /// Viewers are served up to here.
+    /// The offset of the first byte that may still turn out to be part of a marker or query, or
+    /// [`position`](Self::position). Viewers are served up to here.
     pub fn held_from(&self) -> u64 {
         self.splitter.held_from()
     }
@@ -147,19 +147,19 @@ impl Scanner {
         self.facts.title.as_deref()
     }
 
-    /// Since which offset a program without the alternate screen (top, dialog) paints the main one: it has asked for the
-    /// keys of an application (terminfo's smkx) and has put the cursor somewhere. It ends when it gives the keys back, with
-    /// its command, and where more lines follow than the screen has rows: of them a screen shows only the last.
+    /// Since which offset a program without the alternate screen (top, dialog) paints the main one: it has enabled
+    /// application keys (terminfo's smkx) and has positioned the cursor. That ends when it disables them, with its
+    /// command, and after more line feeds than the screen has rows: a screen shows only the last ones.
     pub fn paints_main_from(&self) -> Option<u64> {
         self.facts.paints_main_from
     }
 
-    /// The program that painted the main screen has gone without giving the keys back.
+    /// The program that painted the main screen is gone without disabling application keys.
     pub fn end_main_paint(&mut self) {
         self.facts.gives_keys_back();
     }
 
-    /// How many rows the screen has from here on.
+    /// Sets the number of rows from here on.
     pub fn resize(&mut self, rows: u16) {
         self.facts.rows = rows;
     }
@@ -169,11 +169,11 @@ impl Scanner {
         self.facts.bells
     }
 
-    /// True when the cursor stands behind text: something has been written since the last line feed or carriage return.
+    /// Whether the cursor is behind text: text was written since the last line feed or carriage return.
     ///
-    /// Blanks are text here, since a prompt may end with one. Tabs, other controls and escape sequences are not: a
-    /// program that only coloured or erased has not asked anything. A carriage return closes the line because a
-    /// progress bar ends with one and no prompt does, unless the cursor then goes on to the right, as fish has it do.
+    /// Blanks are text here, because a prompt may end with one. Tabs, other controls and escape sequences are not: a
+    /// program that only coloured or erased has asked for nothing. A carriage return closes the line, because progress
+    /// bars end with one and prompts do not, unless the cursor then moves to the right, as in fish.
     pub fn line_is_open(&self) -> bool {
         self.facts.line_is_open
     }
@@ -189,21 +189,21 @@ struct Facts {
     modes: PrivateModes,
     title: Option<String>,
     line_is_open: bool,
-    /// Where the sequence stands that is looked at.
+    /// The offset of the present sequence.
     at: u64,
-    /// The cursor keys are an application's; and since when, until the cursor is put somewhere.
+    /// Whether application cursor keys are enabled; and since when, until the cursor is positioned.
     is_application: bool,
     application_from: Option<u64>,
     paints_main_from: Option<u64>,
-    /// Line feeds since the cursor was put somewhere.
+    /// Line feeds since the cursor was positioned.
     lines: usize,
     rows: u16,
     bells: u64,
-    /// Of the primary and of the alternate screen.
+    /// For the primary and the alternate screen.
     keyboards: [Keyboard; 2],
 }
 
-/// A stack of the kitty keyboard protocol's flags; the newest counts.
+/// A stack of kitty keyboard flags; the newest applies.
 #[derive(Clone, Debug, Default)]
 struct Keyboard(Vec<u8>);
 
@@ -354,7 +354,7 @@ impl Facts {
     }
 }
 
-/// The colours that an OSC asks for. One that also sets a colour is no question: viewers must see it.
+/// The colours of an OSC query. An OSC that also sets a colour is no query: viewers must get it.
 fn colours(body: &[u8]) -> Option<Vec<Colour>> {
     let mut fields = body.split(|byte| *byte == b';');
     let kind = number_of(fields.next()?)?;
@@ -384,13 +384,13 @@ fn number_of(digits: &[u8]) -> Option<u16> {
         .flatten()
 }
 
-/// 47 and 1047 are older names of the same switch.
+/// 47 and 1047 are older forms of the same mode.
 const ALT_SCREEN: u16 = 1049;
 
-/// The private modes that are followed, because keys, viewers or DECRQM depend on them.
+/// The private modes that are tracked, because keys, viewers or DECRQM depend on them.
 const FOLLOWED: [u16; 10] = [1, 7, 25, 1000, 1002, 1003, 1004, 1006, ALT_SCREEN, 2004];
 
-/// One bit for each followed mode.
+/// One bit for each tracked mode.
 #[derive(Clone, Copy, Debug)]
 struct PrivateModes(u16);
 
@@ -430,7 +430,7 @@ impl PrivateModes {
     }
 }
 
-/// A stretch of output that viewers may see.
+/// A visible part of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part<'a> {
     /// Offset of the first byte.
@@ -439,10 +439,10 @@ pub struct Part<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Takes the answered questions and the attested markers out of `bytes`.
+/// Removes answered queries and attested markers from `bytes`.
 ///
-/// `scanner` stands at the first of the bytes, with nothing held, and is moved behind the last. The bytes should end at
-/// the [`held_from`](Scanner::held_from) of the live scanner: a sequence that is cut by their end is shown.
+/// `scanner` must be at the first of the bytes, with nothing held, and is moved behind the last. The bytes should end
+/// at the [`held_from`](Scanner::held_from) of the live scanner: a sequence that is cut by their end is shown.
 /// `is_ours` says whether the marker with this nonce at this range was attested; a forged one is output like any other.
 pub fn strip<'a>(
     scanner: &mut Scanner,

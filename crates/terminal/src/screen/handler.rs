@@ -1,4 +1,4 @@
-//! What each control function does to the [`Model`]: mostly what the emulator does, and then what keeps it whole.
+//! Control functions of the [`Model`]: the emulator's own handling, followed by repairs.
 
 use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::term::TermMode;
@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthChar;
 
 use super::model::{COMBINING_MAX, Mirror, Model, STACK_MAX, TITLE_CHARS_MAX};
 
-/// Methods that are passed on as they are.
+/// Methods that are passed on unchanged.
 macro_rules! pass_on {
     ($($method:ident($($argument:ident: $type:ty),*);)*) => {
         $(fn $method(&mut self, $($argument: $type),*) {
@@ -21,7 +21,7 @@ macro_rules! pass_on {
     };
 }
 
-/// Methods that move rows or the cursor in ways that leave marks of wrapping in the wrong place.
+/// Methods that move rows or the cursor in ways that misplace wrap marks.
 macro_rules! pass_on_and_repair_wrap {
     ($($method:ident($($argument:ident: $type:ty)?);)*) => {
         $(fn $method(&mut self, $($argument: $type)?) {
@@ -42,7 +42,7 @@ macro_rules! pass_on_and_repair {
     };
 }
 
-/// Questions to the terminal are left out: the server answers them, from what the scanner finds.
+/// Queries are left out: the server answers them, from the scanner's findings.
 impl Handler for Model {
     pass_on! {
         set_cursor_style(style: Option<CursorStyle>);
@@ -150,7 +150,7 @@ impl Handler for Model {
         self.term.clear_tabs(mode);
     }
 
-    /// Margins outside of the screen are refused as xterm refuses them; the emulator would take an empty region.
+    /// Margins outside of the screen are refused as in xterm; the emulator would accept an empty region.
     fn set_scrolling_region(&mut self, top: usize, bottom: Option<usize>) {
         let rows = self.term.screen_lines();
         let bottom = bottom.unwrap_or(rows).min(rows);
@@ -179,7 +179,7 @@ impl Handler for Model {
             PrivateMode::Unknown(47 | 1047) | PrivateMode::Named(NamedPrivateMode::SwapScreenAndSetRestoreCursor) => {
                 if self.has(TermMode::ALT_SCREEN) {
                     self.term.unset_private_mode(NamedPrivateMode::SwapScreenAndSetRestoreCursor.into());
-                    // The margins may have moved while the cursor waited below.
+                    // The margins may have moved while the cursor was saved.
                     self.keep_to_margins();
                     self.repair_wrap();
                 }

@@ -1,11 +1,11 @@
-//! The live screen of a session: what a person would see now, and a snapshot from which any terminal goes on.
+//! The live screen of a session: what a person would see now, and a snapshot from which any terminal can continue.
 //!
-//! Only this module and its children know `alacritty_terminal`. Three layers keep its state honest:
-//! the splitter and decoder hold back what is unfinished, so that the emulator only ever sees whole characters and whole
-//! sequences; `model` answers for the state that the emulator keeps private and for what would let hostile output panic it
-//! or grow it without bound; `snapshot` writes all of it down as escape sequences.
+//! Only this module and its children know `alacritty_terminal`. Three layers keep its state correct: the splitter and
+//! decoder hold back unfinished input, so that the emulator only sees whole characters and whole sequences; `model`
+//! mirrors the emulator's private state and keeps hostile output from making it panic or grow without bound; `snapshot`
+//! writes all of it as escape sequences.
 //!
-//! A synchronized update (mode 2026) is drawn as it comes: holding it back needs a clock, and there is none here.
+//! A synchronized update (mode 2026) is drawn as it comes: delaying it needs a clock, and there is none here.
 
 mod handler;
 mod model;
@@ -18,7 +18,7 @@ use crate::sequence::{Piece, Splitter};
 use crate::utf8::{Decoded, Utf8};
 use model::Model;
 
-/// Where the cursor is, counted from 0.
+/// The cursor's position, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     /// The row, from the top.
@@ -29,7 +29,7 @@ pub struct Cursor {
     pub visible: bool,
 }
 
-/// A stretch of a row.
+/// A range of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The row, from the top, counted from 0.
@@ -94,8 +94,8 @@ impl Screen {
                     utf8.flush(&mut draw);
                     if !is_ignored_string(sequence) {
                         processor.advance(model, sequence);
-                        // An OSC that another sequence breaks off still counts, in every emulator; one that CAN breaks
-                        // off has ended already. CAN ends whatever else is open.
+                        // An OSC aborted by another sequence still takes effect in every emulator; one aborted by CAN
+                        // has ended already. CAN ends any other open sequence.
                         let end = if sequence.get(1) == Some(&b']') { 0x07 } else { 0x18 };
                         if !matches!(sequence, [.., 0x18 | 0x1a]) {
                             processor.advance(model, &[end]);
@@ -106,7 +106,7 @@ impl Screen {
         });
     }
 
-    /// Changes the size. The primary screen's lines are wrapped anew.
+    /// Changes the size; rewraps the lines of the primary screen.
     pub fn resize(&mut self, cols: u16, rows: u16) {
         let (cols, rows) = clamp(cols, rows);
         self.model.resize(cols, rows);
@@ -123,17 +123,17 @@ impl Screen {
         self.model.text()
     }
 
-    /// What is shown inverse, row by row; blanks alone are left out.
+    /// Text in reverse video, row by row, without blanks.
     pub fn inverse(&self) -> Vec<Span> {
         self.model.inverse()
     }
 
-    /// A number for what each row looks like, colours included: another number is another look. Of this process only.
+    /// A hash of each row's appearance, including colours, valid only in this process.
     pub fn row_marks(&self) -> Vec<u64> {
         self.model.row_marks()
     }
 
-    /// Where the cursor is.
+    /// The cursor.
     pub fn cursor(&self) -> Cursor {
         self.model.cursor()
     }
@@ -143,11 +143,11 @@ impl Screen {
         self.model.title()
     }
 
-    /// Bytes that repaint this screen in any terminal of the same size, and leave it in the same state: modes, margins,
-    /// tabs, character sets, pen, saved cursor, the screen below the alternate one, and what has come so far of an
-    /// unfinished sequence or character.
+    /// Bytes that repaint this screen in any terminal of the same size, and restore its whole state: modes, margins,
+    /// tabs, character sets, pen, saved cursor, the screen below the alternate one, and the beginning of an unfinished
+    /// sequence or character.
     ///
-    /// They begin with a full reset, so they also repair a terminal that has lost touch.
+    /// They begin with a full reset, so they also repair a terminal in an unknown state.
     pub fn ansi(&mut self) -> Vec<u8> {
         let mut bytes = snapshot::write(&mut self.model);
         bytes.extend_from_slice(self.utf8.unfinished());
@@ -161,7 +161,7 @@ fn is_ignored_string(sequence: &[u8]) -> bool {
     matches!(sequence.get(1), Some(b'P' | b'X' | b'^' | b'_'))
 }
 
-/// The count of a REP (`CSI … b`); 0 for one that is malformed, so that the parser never sees one.
+/// The count of a REP (`CSI … b`); 0 for a malformed one, so that the parser never gets it.
 fn repetitions(sequence: &[u8]) -> Option<usize> {
     let [0x1b, b'[', body @ .., b'b'] = sequence else {
         return None;

@@ -1,6 +1,6 @@
-//! The emulator with everything about it known.
+//! The emulator, with its private state mirrored.
 //!
-//! `Model` stands between parser and emulator. It passes nearly everything on, and
+//! `Model` is between parser and emulator. It passes nearly everything on, and
 //! * mirrors what the emulator keeps private (tabs, margins, shifts, titles, keyboard flags), for snapshots;
 //! * bounds what hostile output could grow: combining characters in a cell, stacks of titles and keyboard flags (the
 //!   emulator's own keyboard stack panics when it is full, so it is never used);
@@ -19,9 +19,9 @@ use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::term::{Config, TermMode};
 use alacritty_terminal::vte::ansi::{CharsetIndex, Color, Handler};
 
-/// Combining characters in one cell. Real scripts need four; stacks of hundreds are somebody's joke.
+/// Combining characters in one cell. Real scripts need four; stacks of hundreds are a joke.
 pub(super) const COMBINING_MAX: usize = 8;
-/// Titles and keyboard flags that may be pushed. Programs nest a few deep.
+/// Titles and keyboard flags that may be pushed. Programs nest a few levels.
 pub(super) const STACK_MAX: usize = 16;
 /// Titles are shown in lists.
 pub(super) const TITLE_CHARS_MAX: usize = 256;
@@ -50,21 +50,21 @@ pub(super) struct Model {
     pub(super) mirror: Mirror,
 }
 
-/// What the emulator knows and does not tell.
+/// Private state of the emulator.
 pub(super) struct Mirror {
     pub(super) charset: CharsetIndex,
     pub(super) tabs: Vec<bool>,
-    /// First row of the scrolling region, and the row behind its last.
+    /// The first row of the scrolling region, and the row behind its last.
     pub(super) margins: (usize, usize),
     pub(super) title: Option<String>,
     pub(super) titles: Vec<Option<String>>,
-    /// Kitty keyboard flags of the primary and of the alternate screen.
+    /// The kitty keyboard flags of the primary and the alternate screen.
     pub(super) keyboards: [Keyboard; 2],
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Keyboard {
-    /// The flags below what was pushed.
+    /// The flags below the pushed ones.
     pub(super) base: u8,
     pub(super) pushed: Vec<u8>,
 }
@@ -156,7 +156,7 @@ impl Model {
             let mut mark = DefaultHasher::new();
             for cell in self.row(line) {
                 let style = cell.flags & (seen | Flags::ALL_UNDERLINES);
-                // Nobody sees in which colour a blank is written.
+                // The colour of a blank is invisible.
                 let ink = (cell.c != ' ' || !style.is_empty()).then_some(cell.fg);
                 (cell.c, cell.zerowidth(), style.bits(), ink.map(number), number(cell.bg)).hash(&mut mark);
             }
@@ -178,10 +178,10 @@ impl Model {
         self.mirror.title.as_deref()
     }
 
-    /// Shows `visit` the grid that is not on the screen: the primary one below the alternate, or the other way round.
+    /// Passes the inactive grid to `visit`: the primary one below the alternate, or the reverse.
     ///
-    /// The emulator has no way to look at it but to swap the two, which blanks the alternate grid and overwrites the
-    /// primary one's saved cursor; both are put back.
+    /// The emulator can only show it by swapping the two, which blanks the alternate grid and overwrites the primary
+    /// one's saved cursor; both are restored.
     pub(super) fn with_other_grid<T>(&mut self, visit: impl FnOnce(&mut Grid<Cell>) -> T) -> T {
         let is_alternate = self.has(TermMode::ALT_SCREEN);
         let shown = is_alternate.then(|| self.term.grid().clone());
@@ -196,8 +196,8 @@ impl Model {
         result
     }
 
-    /// Repeats the character before the cursor, at most a screenful. The parser would repeat what it saw last, wherever
-    /// that is now, and a snapshot cannot hold what is not on the screen.
+    /// Repeats the character before the cursor, at most a screenful. The parser would repeat the character that it saw
+    /// last, wherever it is now, and a snapshot has only what is on the screen.
     pub(super) fn repeat(&mut self, count: usize) {
         let grid = self.term.grid();
         let (cols, rows) = self.size();
@@ -232,26 +232,26 @@ impl Model {
         if self.mirror.margins.1 < self.term.screen_lines() {
             self.repair_last_row();
         }
-        // A wide character that does not fit and may not wrap is not written, but waits all the same.
+        // A wide character that does not fit and may not wrap is not written, but leaves the cursor waiting to wrap.
         if !self.has(TermMode::LINE_WRAP) {
             self.repair_wrap();
         }
     }
 
     /// Only a cursor in the last column of a row that has not wrapped yet waits to wrap. The emulator also lets it wait
-    /// elsewhere: when it moves back by tabs, or to another row, or when a saved cursor is restored.
+    /// elsewhere: when it moves back by tabs or to another row, or when a saved cursor is restored.
     pub(super) fn repair_wrap(&mut self) {
         repair_wrap(self.term.grid_mut());
     }
 
-    /// Moves the cursor by lines, to a column. In origin mode the emulator counts the margin twice here.
+    /// Moves the cursor by lines, to a column. In origin mode the emulator adds the margin twice here.
     pub(super) fn move_to(&mut self, lines: i32, col: usize) {
         let line = self.term.grid().cursor.point.line.0 + lines;
         let top = if self.has(TermMode::ORIGIN) { self.mirror.margins.0 as i32 } else { 0 };
         self.term.goto((line - top).max(0), col);
     }
 
-    /// In origin mode the cursor cannot leave the margins, so it is brought back where the emulator let it out.
+    /// In origin mode the cursor cannot leave the margins, so it is moved back if the emulator let it out.
     pub(super) fn keep_to_margins(&mut self) {
         if self.has(TermMode::ORIGIN) {
             let (top, bottom) = self.mirror.margins;
@@ -260,7 +260,7 @@ impl Model {
         }
     }
 
-    /// How many combining characters the cell that the next one would join has already.
+    /// How many combining characters the next one's cell already has.
     pub(super) fn combining_at_cursor(&self) -> usize {
         let grid = self.term.grid();
         let mut column = grid.cursor.point.column;
@@ -279,7 +279,7 @@ impl Model {
     }
 }
 
-/// A number of a colour's own.
+/// A unique number for a colour.
 fn number(color: Color) -> u32 {
     match color {
         Color::Named(name) => name as u32,
@@ -288,10 +288,10 @@ fn number(color: Color) -> u32 {
     }
 }
 
-/// Adds what a cell shows.
+/// Appends the visible text of a cell.
 fn put(cell: &Cell, text: &mut String) {
     if !cell.flags.contains(Flags::WIDE_CHAR_SPACER) {
-        // The emulator remembers that a tab was here; what it shows is a blank.
+        // The emulator remembers that a tab was here; it is shown as a blank.
         text.push(if cell.c == '\t' { ' ' } else { cell.c });
         text.extend(cell.zerowidth().into_iter().flatten());
     }

@@ -1,13 +1,13 @@
-//! Rules that the emulator's grid breaks and a snapshot needs.
+//! Repairs the emulator's grid so that a snapshot can be painted from it.
 //!
-//! A wide character has both its halves; only the last cell of a row that goes on in the next says that it wraps; only a
-//! cursor in the last column waits to wrap. A grid that keeps them can be painted again exactly.
+//! A wide character has both of its halves; only the last cell of a continued row has a wrap mark; only a cursor in the
+//! last column waits to wrap. A grid with these properties can be painted again exactly.
 
 use alacritty_terminal::grid::{Dimensions, Grid};
 use alacritty_terminal::index::Line;
 use alacritty_terminal::term::cell::{Cell, Flags};
 
-/// Blanks halves of wide characters, and takes away marks that lost their place.
+/// Blanks halves of wide characters, and removes misplaced wrap marks.
 pub(super) fn repair(row: &mut [Cell]) {
     for index in 0..row.len() {
         let is_paired = match row[index].flags {
@@ -24,14 +24,13 @@ pub(super) fn repair(row: &mut [Cell]) {
             row[index].flags.remove(Flags::WIDE_CHAR_SPACER);
         }
         if index + 1 < row.len() {
-            // Shifted here from the last column, the only one where it means something.
+            // Shifted here from the last column, the only one where it has a meaning.
             row[index].flags.remove(Flags::WRAPLINE);
         }
     }
 }
 
-/// Nothing follows the last row, so it does not wrap into anything, though what it wrapped into may have been scrolled away
-/// below it.
+/// The last row is not continued, although its continuation may have been scrolled away below it.
 pub(super) fn repair_last_row(grid: &mut Grid<Cell>) {
     let (line, column) = (grid.bottommost_line(), grid.last_column());
     grid[line][column].flags.remove(Flags::WRAPLINE);
@@ -46,7 +45,7 @@ pub(super) fn repair_wrap(grid: &mut Grid<Cell>) {
     }
 }
 
-/// What a resize leaves behind.
+/// Repairs the grid after a resize.
 pub(super) fn repair_grid(grid: &mut Grid<Cell>) {
     for line in 0..grid.screen_lines() {
         repair(&mut grid[Line(line as i32)][..]);

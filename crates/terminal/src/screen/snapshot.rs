@@ -1,6 +1,6 @@
-//! A screen written down as escape sequences.
+//! Writes a screen as escape sequences.
 //!
-//! The order matters: some settings move the cursor (margins, origin mode), some change what printing does (insert mode,
+//! The order matters: some settings move the cursor (margins, origin mode), some change printing (insert mode,
 //! wrapping, character sets). So everything is painted in the default state first, and modes are set last.
 
 use alacritty_terminal::grid::{Charsets, Cursor, Dimensions, Grid};
@@ -12,7 +12,7 @@ use alacritty_terminal::vte::ansi::{CharsetIndex, Color, CursorShape, CursorStyl
 
 use super::model::{Keyboard, Mirror, Model, is_default_tab};
 
-/// Modes that are off in a fresh terminal, and what sets them.
+/// Modes that are off in a new terminal, with the sequences that set them.
 const OFF_BY_DEFAULT: [(TermMode, &str); 11] = [
     (TermMode::APP_CURSOR, "\x1b[?1h"),
     (TermMode::APP_KEYPAD, "\x1b="),
@@ -27,7 +27,7 @@ const OFF_BY_DEFAULT: [(TermMode, &str); 11] = [
     (TermMode::INSERT, "\x1b[4h"),
 ];
 
-/// Modes that are on in a fresh terminal, and what resets them.
+/// Modes that are on in a new terminal, with the sequences that reset them.
 const ON_BY_DEFAULT: [(TermMode, &str); 4] = [
     (TermMode::LINE_WRAP, "\x1b[?7l"),
     (TermMode::SHOW_CURSOR, "\x1b[?25l"),
@@ -49,7 +49,7 @@ pub(super) fn write(model: &mut Model) -> Vec<u8> {
             writer.pen(&primary.cursor.template);
         });
         writer.keyboard(&model.mirror.keyboards[0]);
-        // The alternate screen begins in the background colour of the pen.
+        // The alternate screen begins in the pen's background colour.
         writer.put("\x1b[?1049h");
         writer.pen(&Cell::default());
         writer.put("\x1b[2J");
@@ -61,7 +61,7 @@ pub(super) fn write(model: &mut Model) -> Vec<u8> {
             writer.saved_cursor(&saved_cursor);
             writer.keyboard(keyboard);
             writer.put("\x1b[?1049l");
-            // Leaving brings back the primary screen's cursor, which is still a fresh one.
+            // Leaving restores the primary screen's cursor, which is still in its initial state.
             writer.pen = Pen::default();
             writer.charsets = Charsets::default();
         }
@@ -83,7 +83,7 @@ pub(super) fn write(model: &mut Model) -> Vec<u8> {
     writer.out
 }
 
-/// What printing is done with: a cell without its character.
+/// The attributes of printed text: a cell without its character.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Pen(Cell);
 
@@ -99,7 +99,7 @@ impl Pen {
     }
 }
 
-/// Flags that come from where a character stands, not from the pen.
+/// Flags that come from a character's position, not from the pen.
 const NOT_PEN: Flags =
     Flags::WRAPLINE.union(Flags::WIDE_CHAR).union(Flags::WIDE_CHAR_SPACER).union(Flags::LEADING_WIDE_CHAR_SPACER);
 
@@ -156,7 +156,7 @@ impl Writer {
         }
     }
 
-    /// Paints all rows. Rows that wrapped are printed without a break, so that they wrap again.
+    /// Paints all rows. Wrapped rows are printed without a break, so that they wrap again.
     fn paint(&mut self, grid: &Grid<Cell>) {
         self.charsets(&Charsets::default());
         let mut is_continued = false;
@@ -251,7 +251,7 @@ impl Writer {
         }
     }
 
-    /// To be called before painting: making a cursor wait to wrap takes a blank in the last column.
+    /// To be called before painting: a cursor that waits to wrap needs a blank in the last column.
     fn saved_cursor(&mut self, saved: &Cursor<Cell>) {
         if *saved == Cursor::default() {
             return;
@@ -271,7 +271,7 @@ impl Writer {
         }
     }
 
-    /// Puts the cursor where it was. Printing in the last column is what makes it wait to wrap.
+    /// Restores the cursor. Printing in the last column makes it wait to wrap.
     fn cursor(&mut self, grid: &Grid<Cell>, cursor: &Cursor<Cell>) {
         self.cursor_at(grid, cursor, cursor.point.line.0 as usize);
     }
@@ -324,8 +324,8 @@ impl Writer {
     }
 }
 
-/// A wide character that does not fit leaves a gap at the end of its row. Printing it again does the same, unless a resize
-/// made the gap: that one has no colours.
+/// A wide character that does not fit leaves a gap at the end of its row. Printing it again does the same, unless a
+/// resize made the gap, which then has no colours.
 fn is_gap(last: &Cell, next: &Cell) -> bool {
     last.flags.contains(Flags::LEADING_WIDE_CHAR_SPACER)
         && next.flags.contains(Flags::WIDE_CHAR)
@@ -357,7 +357,7 @@ fn push_colour(codes: &mut String, selector: u8, colour: Color) {
             codes.push_str(&format!(";{selector};2;{};{};{}", rgb.r, rgb.g, rgb.b));
         }
         Color::Indexed(index) => codes.push_str(&format!(";{selector};5;{index}")),
-        // Named colours below 8 have codes of their own, so do the bright ones; the others are the default.
+        // Named colours below 8 have codes of their own, and so have the bright ones; the others are the default.
         Color::Named(name) => match name as usize {
             index @ 0..=7 => codes.push_str(&format!(";{}", usize::from(selector) - 8 + index)),
             index @ 8..=15 => {

@@ -1,6 +1,7 @@
-//! The slow way: a virtual terminal without scrollback, whose rows are finished when they leave the screen.
+//! The slow path of the transcript: a virtual terminal without scrollback, whose rows are finished when they leave the
+//! screen.
 //!
-//! Only this file knows `avt`.
+//! Only this file uses `avt`.
 
 use avt::observer::{Observation, Observer};
 use avt::parser::Function;
@@ -11,15 +12,15 @@ use super::lines::Lines;
 
 pub(super) struct Emulated {
     terminal: Terminal,
-    /// Where the primary screen's cursor was when the alternate screen was entered.
+    /// The primary screen's cursor when the alternate screen was entered.
     cursor_below: Option<(usize, usize)>,
-    /// Something was set (margins, modes, a saved cursor) that a fresh terminal would not have.
+    /// A setting (margins, modes, a saved cursor) differs from a new terminal.
     is_changed: bool,
 }
 
 impl Emulated {
     pub(super) fn new(size: Size) -> Self {
-        // The only error is a size of 0, and sizes are clamped before they get here.
+        // The only error is a size of 0, and sizes are clamped earlier.
         let terminal = Terminal::new(size.cols, size.rows).expect("a size above 0");
         Self { terminal, cursor_below: None, is_changed: false }
     }
@@ -52,8 +53,8 @@ impl Emulated {
         self.terminal.active_screen_kind() == ScreenKind::Primary
     }
 
-    /// True when the cursor stands at the start of a line, nothing stands in it or below it, and the terminal behaves
-    /// like a fresh one: then plain lines to come are their own text.
+    /// Whether the cursor is at the start of a line without text in or below it, and the terminal behaves like a new
+    /// one: then following plain lines are their own text.
     pub(super) fn is_at_fresh_line(&self, lines: &Lines) -> bool {
         let cursor = self.terminal.cursor();
         if self.is_changed || !self.is_primary() || cursor.col != 0 {
@@ -71,7 +72,7 @@ impl Emulated {
                 .all(|line| !line.is_wrapped() && line.chars().all(|character| character == ' '))
     }
 
-    /// Writes what stands above the cursor: finished once enough has been printed below it.
+    /// Writes the text above the cursor: finished once enough was printed below it.
     pub(super) fn write_above(&self, lines: &mut Lines) {
         let rows = self.terminal.cursor().row;
         for line in self.terminal.primary_screen().visible_lines().take(rows) {
@@ -95,14 +96,14 @@ impl Emulated {
     }
 }
 
-/// The last row that output has reached: the cursor's, or the last with text.
+/// The last row that output has reached: the cursor's, or the last one with text.
 fn last_row(terminal: &Terminal, cursor_row: usize) -> usize {
     let rows: Vec<_> = terminal.primary_screen().visible_lines().collect();
     let has_text = |line: &&avt::Line| line.chars().any(|character| character != ' ');
     rows.iter().rposition(has_text).unwrap_or(0).max(cursor_row)
 }
 
-/// Moves finished rows to where text is collected.
+/// Moves finished rows to the collected text.
 struct Collector<'a>(&'a mut Lines);
 
 impl Observer for Collector<'_> {
@@ -112,7 +113,7 @@ impl Observer for Collector<'_> {
         self.0.row(line.chars(), line.is_wrapped());
     }
 
-    /// A full reset blanks the screen; what stood there was read all the same.
+    /// A full reset blanks the screen; its text was visible before.
     fn before(&mut self, context: &mut Observation<'_>, operation: &Operation) {
         if !matches!(operation, Operation::Function(Function::Ris)) {
             return;
@@ -129,7 +130,7 @@ impl Observer for Collector<'_> {
     fn end(&mut self, _: &mut Observation<'_>) {}
 }
 
-/// True for what leaves nothing behind but text and a cursor.
+/// Whether the sequence leaves nothing behind but text and a cursor.
 fn only_moves_or_erases(sequence: &[u8]) -> bool {
     match sequence {
         [_, b'D' | b'E' | b'M'] => true,

@@ -1,16 +1,17 @@
-//! Finished text: rows joined to logical lines, without trailing blanks.
+//! Collects finished text: joins rows to logical lines, without trailing blanks.
 
-/// A control character of C1 stands in a cell as one of the 32 noncharacters, which no text has: the terminal would obey it.
+/// A C1 control character is stored in a cell as one of the 32 noncharacters, which no text has: the terminal would
+/// execute it.
 pub(super) const STAND_IN_FIRST: char = '\u{fdd0}';
 pub(super) const STAND_IN_LAST: char = '\u{fdef}';
 const STAND_IN_AWAY: u32 = 0xfdd0 - 0x80;
 
-/// What the terminal is given for it.
+/// The stand-in for a C1 control character.
 pub(super) fn stand_in(control: char) -> char {
     char::from_u32(u32::from(control) + STAND_IN_AWAY).unwrap_or(control)
 }
 
-/// What a cell's character was.
+/// The character for which a cell's character stands.
 fn read_as(character: char) -> char {
     match character {
         STAND_IN_FIRST..=STAND_IN_LAST => char::from_u32(u32::from(character) - STAND_IN_AWAY).unwrap_or(character),
@@ -18,13 +19,13 @@ fn read_as(character: char) -> char {
     }
 }
 
-/// Collects rows. Blanks are counted, not written, until something visible follows them in the same line; so a line of
-/// any length can be taken in pieces.
+/// Collects rows. Blanks are counted, and written only before visible text in the same line; so a line of any length
+/// can be collected in pieces.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lines {
     text: String,
     blanks: usize,
-    /// The last row goes on in the next.
+    /// Whether the last row continues in the next.
     is_open: bool,
 }
 
@@ -33,7 +34,7 @@ impl Lines {
         self.is_open
     }
 
-    /// Takes the text; an open line goes on.
+    /// Takes the text; an open line continues.
     pub(super) fn take(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
@@ -53,7 +54,7 @@ impl Lines {
         }
     }
 
-    /// The unfinished last row. Blanks up to the cursor are part of it: a prompt ends with one.
+    /// The unfinished last row. Blanks up to the cursor belong to it: a prompt ends with one.
     pub(super) fn last_row(&mut self, row: impl Iterator<Item = char>, cursor: usize) {
         let mut blanks_before_cursor = self.blanks;
         for (col, character) in row.enumerate() {

@@ -1,13 +1,13 @@
-//! Output as a person would have read it: logical lines of plain text.
+//! Transcripts: output as the plain text that a person would have read, in logical lines.
 //!
 //! Carriage returns, backspaces, erasures and cursor movements are applied; colours, titles, markers and full-screen
-//! paint leave nothing. Lines that the terminal wrapped are whole again. `\r\n` is a line end, and the text ends with one
-//! exactly if the output did.
+//! paint leave nothing. Lines that the terminal wrapped are joined again. `\r\n` is a line end, and the text ends with
+//! one exactly if the output did.
 //!
-//! Two ways lead to the same text. `emulated` feeds a virtual terminal (`avt`), which is right for everything and
-//! slow. `plain` passes whole plain lines by as long as nothing has moved the cursor, which is what most output is; when
-//! something does, it hands the terminal as much text as could still be changed. That both give the same is a property
-//! test.
+//! Two paths lead to the same text. `emulated` feeds a virtual terminal (`avt`), which is always right and slow.
+//! `plain` takes whole plain lines as long as nothing has moved the cursor, which is the case for most output;
+//! otherwise it hands as much text to the terminal as could still change. A property test verifies that both give the
+//! same.
 
 mod emulated;
 mod lines;
@@ -19,38 +19,38 @@ use emulated::Emulated;
 use lines::Lines;
 use plain::Plain;
 
-/// What could be read.
+/// The text of a transcript.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text {
-    /// The lines, without control characters but those of C1 that came as characters (U+0080 to U+009F). Trailing blanks are
-    /// gone, except before the cursor in the last, unfinished line: a prompt may end with one.
+    /// The lines, without control characters except those of C1 that came as characters (U+0080 to U+009F). Trailing
+    /// blanks are removed, except before the cursor in the last, unfinished line: a prompt may end with one.
     pub text: String,
-    /// How many bytes appear as `\xNN`, because they are no text: NUL, noncharacters, what is not UTF-8.
+    /// How many bytes are shown as `\xNN`, because they are no text: NUL, noncharacters, invalid UTF-8.
     pub escaped: u64,
 }
 
-/// Rows that stay changeable when the real number is not known. More is safer: a program that paints progress on forty
-/// rows moves the cursor up by forty.
+/// Rows that stay changeable if the real number is unknown. More is safer: a program that paints progress on forty rows
+/// moves the cursor up by forty.
 const ROWS_DEFAULT: u16 = 100;
 /// A wide character needs two columns.
 const COLS_MIN: u16 = 2;
 const SIDE_MAX: u16 = 1000;
 
-/// Turns consecutive chunks of output into [`Text`].
+/// Converts consecutive chunks of output into [`Text`].
 pub struct Transcript {
     splitter: Splitter,
     utf8: Utf8,
     writer: Writer,
 }
 
-/// The part that text and sequences are written to.
+/// The part that receives text and sequences.
 struct Writer {
     size: Size,
-    /// Text that nothing can change any more, and has not been taken yet.
+    /// Text that cannot change any more and was not taken yet.
     finished: Lines,
     way: Way,
     escaped: u64,
-    /// Off in tests that compare the two ways.
+    /// Off in tests that compare the two paths.
     may_be_plain: bool,
 }
 
@@ -71,8 +71,8 @@ impl Transcript {
         Self::with_size(cols, ROWS_DEFAULT)
     }
 
-    /// A transcript of a terminal whose number of rows is known too. Right for programs that address rows absolutely
-    /// without taking the alternate screen.
+    /// A transcript of a terminal with a known number of rows. Right for programs that address rows absolutely without
+    /// the alternate screen.
     pub fn with_size(cols: u16, rows: u16) -> Self {
         let size =
             Size { cols: usize::from(cols.clamp(COLS_MIN, SIDE_MAX)), rows: usize::from(rows.clamp(1, SIDE_MAX)) };
@@ -102,13 +102,13 @@ impl Transcript {
         });
     }
 
-    /// Takes the text that nothing can change any more. Memory stays bounded for endless output if this is called now
-    /// and then. The pieces join to the whole text; a very long line may come in several.
+    /// Takes the text that cannot change any more. Memory stays bounded for endless output if this is called regularly.
+    /// The pieces join to the whole text; a very long line may come in several.
     pub fn take_finished(&mut self) -> String {
         self.writer.finished.take()
     }
 
-    /// The text that has not been taken yet, as it stands: finished lines, then what may still change.
+    /// The text that was not taken yet: finished lines, then lines that may still change.
     pub fn peek(&self) -> String {
         let mut lines = self.writer.finished.clone();
         self.writer.write_rest(&mut lines);
@@ -120,7 +120,7 @@ impl Transcript {
         self.writer.escaped
     }
 
-    /// The text that has not been taken yet. Bytes of a character that never came to its end are escaped.
+    /// The remaining text. Bytes of an incomplete character are escaped.
     pub fn finish(mut self) -> Text {
         let Self { utf8, writer, .. } = &mut self;
         utf8.flush(&mut |decoded| writer.text(decoded));
@@ -128,14 +128,14 @@ impl Transcript {
     }
 }
 
-/// The text of output that is there as a whole.
+/// The text of complete output.
 pub fn render(bytes: &[u8], cols: u16) -> Text {
     let mut transcript = Transcript::new(cols);
     transcript.feed(bytes);
     transcript.finish()
 }
 
-/// How much text must come before the cost of looking whether the plain way is open again is paid.
+/// How much text must come before it is worth checking whether the plain path is possible again.
 const PLAIN_BYTES_MIN: usize = if cfg!(test) { 1 } else { 512 };
 
 impl Writer {
@@ -189,7 +189,7 @@ impl Writer {
                     }
                 }
                 Way::Emulated(emulated) => {
-                    // The rest of this line, and of as many more as make a look at the plain way worth while.
+                    // The rest of this line, and of as many more as make the check for the plain path worthwhile.
                     let line_end = if self.may_be_plain {
                         memchr::memchr(b'\n', &rest.as_bytes()[rest.len().min(PLAIN_BYTES_MIN) - 1..])
                     } else {
@@ -214,7 +214,7 @@ impl Writer {
         if changes_nothing || leaves_text_alone(sequence) {
             return;
         }
-        // What is not ASCII is no sequence that anything would act on.
+        // A sequence that is not ASCII has no effect.
         if let Ok(sequence) = std::str::from_utf8(sequence) {
             self.emulate();
             if let Way::Emulated(emulated) = &mut self.way {
@@ -223,7 +223,7 @@ impl Writer {
         }
     }
 
-    /// Leaves the plain way: the terminal gets what could still be changed.
+    /// Leaves the plain path: the terminal gets the text that could still change.
     fn emulate(&mut self) {
         if let Way::Plain(plain) = &mut self.way {
             let emulated = plain.replay(&mut self.finished);
@@ -231,7 +231,7 @@ impl Writer {
         }
     }
 
-    /// Takes the plain way again; the terminal keeps what stands above.
+    /// Takes the plain path again; the terminal keeps the rows above.
     fn pass_by(&mut self) {
         let fresh = Way::Plain(Plain::new(self.size, None));
         if let Way::Emulated(above) = std::mem::replace(&mut self.way, fresh) {
@@ -247,8 +247,8 @@ impl Writer {
     }
 }
 
-/// NUL is shown; DEL and C1 are nothing that a person sees, but the terminal would print or obey them. C1 is kept, for other
-/// terminals obey it, too.
+/// NUL is shown; DEL and C1 are invisible, but the terminal would print or execute them. C1 is kept, because other
+/// terminals execute it, too.
 fn needs_cleaning_char(character: char) -> bool {
     matches!(character, '\0' | '\u{7f}'..='\u{9f}' | lines::STAND_IN_FIRST..=lines::STAND_IN_LAST)
 }
@@ -260,7 +260,7 @@ fn needs_cleaning(text: &str) -> bool {
     may && text.contains(needs_cleaning_char)
 }
 
-/// True for sequences that change colours, titles or keys, never what the text is.
+/// Whether the sequence changes only colours, titles or keys, never the text.
 fn leaves_text_alone(sequence: &[u8]) -> bool {
     match sequence {
         [_, b']' | b'P' | b'X' | b'^' | b'_', ..] | [_, b'=' | b'>'] => true,
@@ -280,7 +280,7 @@ fn leaves_text_alone(sequence: &[u8]) -> bool {
     }
 }
 
-/// Private modes of keys, mouse, pasting, the cursor's looks and timing.
+/// Private modes of keys, mouse, pasting, the cursor's appearance and timing.
 const HARMLESS_MODES: [&[u8]; 13] =
     [b"1", b"12", b"25", b"1000", b"1002", b"1003", b"1004", b"1005", b"1006", b"1007", b"1015", b"2004", b"2026"];
 

@@ -1,8 +1,7 @@
-//! The fast way: lines of printable ASCII that end in `\r\n` are their own text.
+//! The fast path of the transcript: lines of printable ASCII that end in `\r\n` are their own text.
 //!
-//! The text is held until it is out of reach: a program could move the cursor up as far as the screen goes and write over
-//! it. So at least a screenful stays here, and [`Plain::replay`] gives it to a terminal when something that is not plain
-//! comes.
+//! Text is held until it is out of reach: a program could move the cursor up as far as the screen goes and overwrite
+//! it. So at least a screenful stays here, and [`Plain::replay`] gives it to a terminal when other output comes.
 
 use super::Size;
 use super::emulated::Emulated;
@@ -10,22 +9,22 @@ use super::lines::Lines;
 
 pub(super) struct Plain {
     size: Size,
-    /// The terminal as it was when the plain way was taken: what stands above the held text. None once that is out of
-    /// reach, or when there was none.
+    /// The terminal as it was when the plain path was taken: the rows above the held text. `None` once that is out of
+    /// reach, or if there was none.
     above: Option<Box<Emulated>>,
-    /// Whole lines, then the unfinished one. Blanks at the ends of lines are still there.
+    /// Whole lines, then the unfinished one. Blanks at the ends of lines are kept.
     held: String,
-    /// Where in `held` the unfinished line begins.
+    /// The beginning of the unfinished line in `held`.
     line_from: usize,
-    /// How many rows the whole lines take.
+    /// The number of rows of the whole lines.
     held_rows: usize,
-    /// A carriage return came last, and is plain only if a line feed follows.
+    /// A carriage return came last, which is plain only before a line feed.
     is_returned: bool,
 }
 
 const TAB_COLS: usize = 8;
 
-/// How many screenfuls are held before what is out of reach is given away. Moving text costs; holding it does not.
+/// How many screenfuls are held before text out of reach is emitted. Moving text costs; holding it does not.
 const SCREENS_HELD_MAX: usize = if cfg!(test) { 2 } else { 16 };
 
 impl Plain {
@@ -37,7 +36,7 @@ impl Plain {
         self.held.len() - self.line_from
     }
 
-    /// Takes as much of the text as is plain, and tells how much that was.
+    /// Takes as much of the text as is plain, and returns its length.
     pub(super) fn take(&mut self, text: &str, finished: &mut Lines) -> usize {
         let bytes = text.as_bytes();
         let mut at = 0;
@@ -45,7 +44,7 @@ impl Plain {
             match byte {
                 b'\n' if self.is_returned => self.end_line(finished),
                 b'\r' => self.is_returned = true,
-                // Harmless: the bell, and the character set that is in use anyway.
+                // Harmless: the bell, and the character set that is active anyway.
                 0x07 | 0x0f => {}
                 _ if self.is_returned => break,
                 0x20..=0x7e => {
@@ -75,13 +74,13 @@ impl Plain {
         at
     }
 
-    /// True for sequences that do nothing here: choosing the usual character sets, and erasing to the right of a cursor
-    /// that has nothing to its right.
+    /// Whether the sequence has no effect here: choosing the usual character sets, and erasing to the right of a cursor
+    /// with nothing to its right.
     pub(super) fn is_unchanged_by(&self, sequence: &[u8]) -> bool {
         match sequence {
             [_, b'(' | b')', b'B'] => true,
             [_, b'[', b'K'] | [_, b'[', b'0', b'K'] => {
-                // In the last column the cursor stands on a character, not behind it.
+                // In the last column the cursor is on a character, not behind it.
                 !self.is_returned && (self.line_len() == 0 || !self.line_len().is_multiple_of(self.size.cols))
             }
             _ => false,
@@ -102,7 +101,7 @@ impl Plain {
         }
     }
 
-    /// Gives away what no cursor can reach, and keeps the last screenful.
+    /// Emits the text that no cursor can reach, and keeps the last screenful.
     fn give_away(&mut self, finished: &mut Lines) {
         if let Some(above) = self.above.take() {
             above.write_above(finished);
@@ -122,7 +121,7 @@ impl Plain {
         self.held_rows = kept_rows;
     }
 
-    /// Hands over to a terminal, which then is as it would be had it seen everything.
+    /// Hands over to a terminal, which then is as if it had processed everything.
     pub(super) fn replay(&mut self, finished: &mut Lines) -> Box<Emulated> {
         let size = self.size;
         let mut emulated = self.above.take().unwrap_or_else(|| Box::new(Emulated::new(size)));
