@@ -1,11 +1,11 @@
-//! `ptyd attach`: a session in this terminal. Its screen is painted once, then its stream is shown from that offset on;
-//! what is typed goes to it as it is.
+//! `ptyd attach`: uses a session from this terminal. Its screen is painted once, then its stream is shown from that
+//! offset on; typed bytes are sent unchanged.
 //!
-//! The visit has the terminal's alternate screen for itself, so leaving it brings back what was there. A program that
-//! switches screens meanwhile is followed by painting the one that is to be seen now.
+//! The attachment uses the terminal's alternate screen, so leaving restores the earlier contents. When the program
+//! switches screens, the visible one is painted.
 //!
-//! Three loops run side by side (typing, watching, resizing), and the first that ends says how the visit ended. All of
-//! them outlive a restart of the server: the offset and the idempotency keys keep anything from happening twice.
+//! Three loops run side by side (typing, watching, resizing), and the first that ends determines the result. All of
+//! them survive a restart of the server: the offset and the idempotency keys keep anything from happening twice.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -41,8 +41,8 @@ pub struct AttachOptions {
     read_only: bool,
 }
 
-/// Whether one session shows another, or is it: by its own `ptyd attach`, or by that of a session that it shows. The command
-/// lines of its processes tell; nobody else knows where an attached terminal is.
+/// Whether one session shows another, or is it: by its own `ptyd attach`, or by that of a session that it shows. Only
+/// the command lines of its processes reveal where an attached terminal is.
 async fn shows(client: &Client, session: &str, other: &str) -> Result<bool, Failure> {
     let mut open = vec![session.to_owned()];
     let mut seen = BTreeSet::new();
@@ -54,7 +54,7 @@ async fn shows(client: &Client, session: &str, other: &str) -> Result<bool, Fail
         if !seen.insert(next.clone()) {
             continue;
         }
-        // One that has ended meanwhile shows nothing.
+        // A session that has ended meanwhile shows nothing.
         let processes = client.processes(&next).await.map(|list| list.processes).unwrap_or_default();
         for viewer in processes.iter().filter(|process| process.name == "ptyd") {
             let known = match &all {
@@ -68,13 +68,13 @@ async fn shows(client: &Client, session: &str, other: &str) -> Result<bool, Fail
     Ok(false)
 }
 
-/// How a visit ended.
+/// How an attachment ended.
 enum Ending {
-    /// By the keys.
+    /// By the detach keys.
     Detached,
-    /// With the session; how, in words.
+    /// By the session's end; with its reason as text.
     Ended(String),
-    /// This terminal went away, or we were told to stop.
+    /// This terminal was closed, or we got a signal to stop.
     Stopped,
 }
 
@@ -88,10 +88,10 @@ impl fmt::Display for Ending {
     }
 }
 
-/// How long `attach` waits at its end for the server to give the session its size back.
+/// How long `attach` waits at its end for the server to restore the session's size.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Attaches until the session or the visit ends.
+/// Attaches until the session ends or this terminal detaches.
 pub async fn attach(client: &Client, options: &AttachOptions) -> Result<ExitCode, Failure> {
     if !tty::is_interactive() {
         return Err(Failure::usage("attach needs a terminal; use logs and send in scripts"));
@@ -145,17 +145,17 @@ fn called(session: &TerminalSession) -> String {
     quote::line(session.name.as_deref().unwrap_or(&session.id)).into_owned()
 }
 
-/// One visit.
+/// One attachment.
 struct Visit<'a> {
     client: &'a Client,
     session: &'a str,
-    /// The session becomes as large as this terminal.
+    /// Whether the session is resized to this terminal.
     fits: bool,
     /// The size that it was given.
     fitted: Cell<Option<Dimensions>>,
 }
 
-/// What one question of the watcher brought.
+/// The result of one request of the watching loop.
 enum Step {
     Screen(api::Screen),
     Output(api::Output),
@@ -169,7 +169,7 @@ impl Visit<'_> {
         Ok(())
     }
 
-    /// Gives the session the size that it had, unless somebody else has changed it since.
+    /// Restores the session's earlier size, unless another client has changed it since.
     async fn give_size_back(&self, before: Dimensions) -> Result<(), ClientError> {
         let Some(ours) = self.fitted.get().filter(|ours| *ours != before) else { return Ok(()) };
         if self.client.session(self.session).await?.dimensions == ours {
@@ -200,7 +200,7 @@ impl Visit<'_> {
                     display.paint(&OneScreen::paint(&paint, screen.alternate))?;
                     (from, one_screen) = (Some(screen.offset), OneScreen::default());
                 }
-                // Freed bytes cannot be shown: the screen as it is now can.
+                // Freed bytes cannot be shown: the present screen can.
                 Ok(Step::Output(output)) if output.gap.is_some() => from = None,
                 Ok(Step::Output(output)) => {
                     let is_over = output.is_final && output.next_offset >= output.end_offset;
@@ -227,8 +227,7 @@ impl Visit<'_> {
         }
     }
 
-    /// How the session ended, in words; `None` when it has not, because a server that stops speaks of a session that it
-    /// has let go as of one that is over.
+    /// How the session ended, as text; `None` if it has not: a stopping server reports its released sessions as over.
     async fn how_it_ended(&self, patience: &mut Patience) -> Result<Option<String>, Failure> {
         let session = loop {
             match self.client.session(self.session).await {

@@ -1,6 +1,6 @@
-//! The person at this terminal: what is typed goes to a session as it is, and the session becomes as large as the terminal.
+//! The person at this terminal: sends typed bytes to a session unchanged, and resizes the session to the terminal.
 //!
-//! Both outlive a restart of the server: the idempotency keys keep anything from being typed twice.
+//! Both survive a restart of the server: the idempotency keys keep anything from being typed twice.
 
 use std::io::{self, Read};
 
@@ -16,19 +16,19 @@ use crate::exit::Failure;
 use crate::follow::Patience;
 use crate::tty;
 
-/// Reads of the keyboard that may wait to be sent: at a paste the terminal waits, not our memory grows.
+/// Reads of the keyboard that may wait to be sent: during a paste the terminal waits, and our memory does not grow.
 const KEYBOARD_READS_MAX: usize = 16;
 
-/// Why nothing more is typed.
+/// Why typing ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
-    /// By the keys.
+    /// By the detach keys.
     Detached,
-    /// The terminal has gone.
+    /// The terminal was closed.
     Gone,
 }
 
-/// Types until the person leaves; whoever only looks on leaves by the same keys.
+/// Sends typed bytes until the person detaches; in read-only mode only the detach keys have an effect.
 pub async fn typing(
     client: &Client,
     session: &str,
@@ -40,7 +40,7 @@ pub async fn typing(
     let mut typed = read_keyboard();
     let mut count = 0u64;
     while let Some(mut bytes) = typed.recv().await {
-        // What was typed while the last request was on its way goes out in one.
+        // Bytes typed during the last request are sent together.
         while let Ok(more) = typed.try_recv() {
             bytes.extend(more);
         }
@@ -59,7 +59,8 @@ pub async fn typing(
     Ok(Left::Gone)
 }
 
-/// The keyboard in a thread of its own, because a read of a terminal cannot be given up; it ends with the process.
+/// Reads the keyboard in a thread of its own, because a read of a terminal cannot be cancelled; it ends with the
+/// process.
 fn read_keyboard() -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel(KEYBOARD_READS_MAX);
     std::thread::spawn(move || {
@@ -84,8 +85,8 @@ async fn enter(
     loop {
         match client.input(session, &request, Some(key)).await {
             Ok(_) => break,
-            // A program that does not read loses what is typed, as on any terminal; the session's end is seen by the
-            // one who watches.
+            // A program that does not read loses input, as on any terminal; the watching loop notices the session's
+            // end.
             Err(e) if matches!(e.code(), Some(ErrorCode::InputStalled | ErrorCode::SessionEnded)) => break,
             Err(e) => patience.after(e).await?,
         }
@@ -94,7 +95,7 @@ async fn enter(
     Ok(())
 }
 
-/// Makes the session as large as this terminal; tells how large that is.
+/// Resizes the session to this terminal; returns the size.
 pub async fn fit(client: &Client, session: &str) -> Result<Option<Dimensions>, ClientError> {
     match tty::size() {
         Some(size) => client.resize(session, size).await.map(|_| Some(size)),
@@ -107,7 +108,7 @@ pub fn size_changes() -> io::Result<Signal> {
     signal(SignalKind::window_change())
 }
 
-/// Follows the size of this terminal; only ends when it cannot.
+/// Follows the size of this terminal; ends only with an error.
 pub async fn resizing(
     mut changes: Signal,
     mut patience: Patience,

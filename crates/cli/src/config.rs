@@ -1,5 +1,5 @@
-//! The configuration file on the command line: it gives the options of `serve` other defaults, and `ptyd config show`
-//! says what holds and why.
+//! The configuration file on the command line: it provides defaults for the options of `serve`, and `ptyd config show`
+//! prints the effective settings with their origins.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -35,12 +35,12 @@ enum ConfigCommand {
     },
 }
 
-/// The options that are set on the server's command line and nowhere else.
+/// Options that are set only on the server's command line.
 const NOT_IN_THE_FILE: [&str; 1] = ["detached"];
-/// Those that every command takes: a client must find the server without reading its file.
+/// Options of every command: a client must find the server without reading its file.
 const OF_EVERY_COMMAND: [&str; 4] = ["state_dir", "socket", "config", "runtime_dir"];
 
-/// Reads the command line; for a server the configuration file stands behind it and the environment.
+/// Parses the command line; for `serve`, the configuration file comes after the command line and the environment.
 pub fn read(command: Command) -> Result<ArgMatches, Failure> {
     let command = without_empty_variables(command);
     let matches = command.clone().get_matches();
@@ -67,7 +67,7 @@ fn with_file(command: Command, given: &PathOptions) -> Result<(Command, ConfigFi
             let meant = resembling(&serve, &name).map(|like| format!("; did you mean {like}?")).unwrap_or_default();
             return Err(wrong(format!("is no setting{meant} There are {}", known.join(", "))));
         }
-        // Alone, so that the message does not speak of a command line that nobody has written.
+        // Parsed alone, so that the error does not mention a command line that was not given.
         let id = name.clone();
         let alone = serve.clone().mut_arg(&id, |arg| arg.default_values(words.clone()).env(None::<&str>));
         alone.try_get_matches_from(["serve"]).map_err(|e| wrong(first_line(&e.to_string())))?;
@@ -76,7 +76,7 @@ fn with_file(command: Command, given: &PathOptions) -> Result<(Command, ConfigFi
     Ok((command.mut_subcommand("serve", |_| serve), file))
 }
 
-/// The setting that somebody who wrote this may have meant, as it would be told of an option.
+/// The setting with a similar name, as clap suggests options.
 fn resembling(serve: &Command, name: &str) -> Option<String> {
     let option = format!("--{}", name.replace('_', "-"));
     let error = serve.clone().try_get_matches_from(["serve", &option]).err()?;
@@ -86,7 +86,7 @@ fn resembling(serve: &Command, name: &str) -> Option<String> {
     }
 }
 
-/// Without the variables of the environment that are empty: they count as unset, as `docker run -e NAME=` means it.
+/// Treats empty environment variables as unset, as `docker run -e NAME=` means it.
 fn without_empty_variables(command: Command) -> Command {
     let command = command.mut_args(|arg| match arg.get_env().map(std::env::var_os) {
         Some(Some(value)) if value.is_empty() => arg.env(None::<&str>),
@@ -99,7 +99,7 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
-/// The names of the settings in the file, with the variables of the environment that go before it.
+/// The names of the settings in the file, with the environment variables that take precedence.
 fn settings(serve: &Command) -> Vec<(String, Option<String>)> {
     let is_setting = |name: &str| !NOT_IN_THE_FILE.contains(&name) && !OF_EVERY_COMMAND.contains(&name);
     serve
@@ -145,7 +145,7 @@ pub fn config(
     rows.push(("state_dir".to_owned(), json!(paths.state_dir), of(given.state_dir.is_some(), "PTYD_STATE_DIR")));
     let is_placed = given.socket.is_some() || given.runtime_dir.is_some();
     rows.push(("socket".to_owned(), json!(paths.socket), of(is_placed, "PTYD_RUNTIME_DIR")));
-    // A secret: only that there is one.
+    // A secret: only its presence is shown.
     let token = if config.token.is_some() { ("***", "environment (PTYD_TOKEN)") } else { ("made and kept", "default") };
     rows.push(("token".to_owned(), json!(token.0), token.1.to_owned()));
     let profiles: Vec<&String> = file.profiles.keys().collect();
@@ -165,7 +165,7 @@ pub fn config(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What holds, by the name of the setting.
+/// The effective values, by the name of the setting.
 fn values(config: &Config) -> BTreeMap<&'static str, Value> {
     let figures = |limits: &Limits, named: &dyn Fn(&Limit) -> bool| {
         let named = Limit::ALL.into_iter().filter(named);

@@ -1,7 +1,7 @@
-//! A server on demand: when nobody answers on the socket, one is started that outlives whoever asked for it.
+//! A server on demand: if no server answers on the socket, one is started that outlives the command.
 //!
-//! Blocking and without a runtime, because the stdio shim uses it too. Two that start one at the same moment are
-//! sorted out by the server's own lock: the loser's server ends, and both find the winner's socket.
+//! Blocking and without a runtime, because the stdio shim uses it, too. The server's own lock resolves concurrent
+//! starts: the losing server ends, and both commands find the winner's socket.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read};
@@ -17,14 +17,14 @@ use crate::paths::Paths;
 
 /// How long a server may take until its socket answers.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The pause after another server was a moment faster; it doubles.
+/// The first pause after another server was faster; it doubles.
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// How a server on demand ends that finds another one in its place (sysexits.h, EX_TEMPFAIL).
+/// The exit code of a server on demand that finds another one running (sysexits.h, EX_TEMPFAIL).
 pub const TAKEN: u8 = 75;
 
-/// A connection to the server, which is started if there is none.
+/// Connects to the server, and starts one if there is none.
 pub fn connect_or_start(paths: &Paths) -> io::Result<UnixStream> {
     match connect(&paths.socket) {
         Ok(stream) => Ok(stream),
@@ -34,19 +34,19 @@ pub fn connect_or_start(paths: &Paths) -> io::Result<UnixStream> {
     }
 }
 
-/// A connection to the server that runs, if it is this user's or root's.
+/// Connects to the running server, if it belongs to this user or root.
 fn connect(socket: &Path) -> io::Result<UnixStream> {
     let stream = UnixStream::connect(socket)?;
     client::owner::check(&stream, socket, None)?;
     Ok(stream)
 }
 
-/// Whether this error means that no server is there (and not, say, that the socket is somebody else's).
+/// Whether this error means that no server is there (and not, for example, that the socket belongs to another user).
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
-/// Starts a server and waits until it says that it listens.
+/// Starts a server and waits until it reports that it listens.
 pub fn start_server(paths: &Paths) -> io::Result<UnixStream> {
     start(paths, || command(paths), PATIENCE)
 }
@@ -62,14 +62,14 @@ fn start(paths: &Paths, command: impl Fn() -> io::Result<Command>, patience: Dur
         let mut greeting = child.stdout.take().expect("invariant: it was asked for");
         match is_readable(&greeting, deadline) {
             Ok(true) => {}
-            // One that says nothing in time would hold the lock, and be in the way of the next attempt.
+            // A server that does not report in time would keep the lock, and block the next attempt.
             silent @ (Ok(false) | Err(_)) => {
                 let _ = child.kill().and_then(|()| child.wait());
                 return Err(silent.err().unwrap_or_else(|| failed(paths, "does not answer")));
             }
         }
         if greeting.read(&mut [0])? > 0 {
-            // Whoever started it may live long: without this thread a server that ends would stay as a zombie.
+            // This process may live long: without the thread, a server that ends would stay a zombie.
             std::thread::spawn(move || child.wait());
             return connect(&paths.socket);
         }
@@ -77,7 +77,7 @@ fn start(paths: &Paths, command: impl Fn() -> io::Result<Command>, patience: Dur
         if status.code() != Some(i32::from(TAKEN)) || Instant::now() + pause > deadline {
             return Err(failed(paths, &format!("ended ({status})")));
         }
-        // Another one was a moment faster. It is there soon, or ends, and then the next attempt takes its place.
+        // Another server was faster. Its socket appears soon, or it ends, and then the next attempt succeeds.
         let _ = poll(&mut [], Timespec::try_from(pause).ok().as_ref());
         pause = (pause * 2).min(PAUSE_MAX);
         if let Ok(stream) = connect(&paths.socket) {
@@ -106,7 +106,7 @@ fn failed(paths: &Paths, how: &str) -> io::Error {
     io::Error::other(format!("the server was started and {how}{last}; its log is {}", log.display()))
 }
 
-/// `ptyd serve`, apart from the terminal and, under systemd, from the session and scope of whoever asked.
+/// The command `ptyd serve`, detached from the terminal and, under systemd, from the user's session and scope.
 fn command(paths: &Paths) -> io::Result<Command> {
     let program = std::env::current_exe()?;
     let mut command = if has_scopes() {
@@ -121,14 +121,13 @@ fn command(paths: &Paths) -> io::Result<Command> {
     if let Some(config) = &paths.config {
         command.arg("--config").arg(config);
     }
-    // Not where it happened to be asked for: sessions that name no directory start here, and it must not be in the
-    // way of an unmount.
+    // Not the present directory: sessions without a directory start here, and the server must not prevent an unmount.
     let home = std::env::var_os("HOME").filter(|h| Path::new(h).is_dir());
     command.current_dir(home.unwrap_or_else(|| "/".into()));
     Ok(command)
 }
 
-/// Whether this user's systemd gives scopes of their own; logind ends what stays in a login's scope.
+/// Whether this user's systemd can create scopes; logind ends processes that stay in a login's scope.
 fn has_scopes() -> bool {
     Path::new("/run/systemd/system").exists()
         && Command::new("systemd-run")
@@ -142,7 +141,7 @@ fn has_scopes() -> bool {
 
 fn last_line(log: &Path) -> Option<String> {
     use std::io::{Seek, SeekFrom};
-    /// The end of a log in which a last line surely is.
+    /// The last line of a log is within this many bytes of its end.
     const TAIL: u64 = 4_096;
     let mut file = File::open(log).ok()?;
     let len = file.metadata().ok()?.len();

@@ -1,14 +1,14 @@
-//! What is typed while attached: bytes as they are, but for the keys that detach.
+//! Typed bytes in an attached terminal: passed on unchanged, except for the detach keys.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The keys that detach, such as `C-\ C-\`: control keys or single characters.
+/// The detach keys, such as `C-\ C-\`: control keys or single characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DetachKey(Vec<u8>);
 
 impl DetachKey {
-    /// Those that are meant where none are named.
+    /// The default.
     pub const USUAL: &str = r"C-\ C-\";
 }
 
@@ -45,22 +45,22 @@ fn key(word: &str) -> Result<u8, String> {
     let control = word.strip_prefix("C-").or_else(|| word.strip_prefix("ctrl-")).or_else(|| word.strip_prefix('^'));
     match (word.as_bytes(), control.map(str::as_bytes)) {
         ([one @ 0x21..=0x7e], _) => Ok(*one),
-        // A control key is its letter with the upper three bits taken off (ASCII).
+        // A control key is its letter without the upper three bits (ASCII).
         (_, Some([letter @ (b'@'..=b'_' | b'a'..=b'z')])) => Ok(letter & 0x1f),
         _ => Err(format!("{word} is no key; such as C-a, C-\\ or d")),
     }
 }
 
-/// What to do with what was typed.
+/// The meaning of typed bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Typed {
-    /// These bytes go to the session.
+    /// These bytes are sent to the session.
     Bytes(Vec<u8>),
-    /// These bytes still go to the session, then this terminal leaves it.
+    /// These bytes are still sent to the session, then this terminal detaches.
     Detach(Vec<u8>),
 }
 
-/// Finds the detaching keys in the stream of what is typed. A part of them is held back until the next key.
+/// Finds the detach keys in typed bytes. A partial match is held back until the next key.
 #[derive(Debug)]
 pub struct DetachScanner {
     detach: DetachKey,
@@ -68,17 +68,17 @@ pub struct DetachScanner {
 }
 
 impl DetachScanner {
-    /// With these keys.
+    /// Looks for these keys.
     pub fn new(detach: DetachKey) -> Self {
         Self { detach, matched: 0 }
     }
 
-    /// Takes what was typed.
+    /// Processes typed bytes.
     pub fn take(&mut self, bytes: &[u8]) -> Typed {
         let mut out = Vec::with_capacity(bytes.len());
         for byte in bytes {
             if *byte != self.detach.0[self.matched] {
-                // What was held back was not meant; the key itself may begin anew.
+                // The held-back keys were no match; the present key may begin one.
                 out.extend_from_slice(&self.detach.0[..self.matched]);
                 self.matched = 0;
             }

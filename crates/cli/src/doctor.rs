@@ -1,4 +1,4 @@
-//! `ptyd doctor`: does everything work here, one line each, and what to do where it does not.
+//! `ptyd doctor`: checks whether everything works here, with one line and a remedy for each check.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -21,7 +21,7 @@ pub struct DoctorOptions {
     json: bool,
 }
 
-/// Looks at everything; fails when something does not work.
+/// Runs every check; fails if one fails.
 pub async fn doctor(paths: &Paths, options: &DoctorOptions) -> Result<ExitCode, Failure> {
     let mut checks = doctor_checks::checks(paths);
     checks.push(session(paths).await);
@@ -42,7 +42,7 @@ pub async fn doctor(paths: &Paths, options: &DoctorOptions) -> Result<ExitCode, 
     Ok(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// A command through a real session: the way of everything that ptyd does.
+/// Checks a command in a real session, which uses all parts of ptyd.
 async fn session(paths: &Paths) -> Check {
     const NAME: &str = "session";
     let running = Client::unix(&paths.socket);
@@ -72,7 +72,7 @@ async fn session(paths: &Paths) -> Check {
 }
 
 async fn round_trip(client: &Client) -> Result<(Boundary, Duration), Failure> {
-    /// A code that no failure of ours gives by accident.
+    /// An exit code that no failure of ours has.
     const CODE: i32 = 42;
     let session = client.create(&CreateRequest::default(), None).await?;
     let begun = Instant::now();
@@ -80,7 +80,7 @@ async fn round_trip(client: &Client) -> Result<(Boundary, Duration), Failure> {
         ExecuteRequest { command: format!("(exit {CODE})"), timeout: Some(10.0), ..ExecuteRequest::default() };
     let command = client.execute(&session.id, &request, None).await;
     let took = begun.elapsed();
-    // The session was only for this; that it cannot be ended is not what is looked at.
+    // The session was only for this check; whether it can be ended is not checked.
     let _ = client.terminate(&session.id, true, None).await;
     let command = command?;
     match command.exit_code {
@@ -91,7 +91,7 @@ async fn round_trip(client: &Client) -> Result<(Boundary, Duration), Failure> {
     }
 }
 
-/// A server for this one look, in a directory of its own.
+/// A temporary server for this check, in a directory of its own.
 struct Trial {
     server: Child,
     dir: std::path::PathBuf,
@@ -112,7 +112,7 @@ impl Trial {
         Ok(Self { server, dir })
     }
 
-    /// The server says that it listens by its first line.
+    /// The server's first line reports that it listens.
     async fn client(&mut self) -> Result<Client, Failure> {
         const PATIENCE: Duration = Duration::from_secs(10);
         let client = Client::unix(self.dir.join("ptyd.sock"));

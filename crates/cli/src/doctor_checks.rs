@@ -1,4 +1,4 @@
-//! What `ptyd doctor` looks at on this machine: each look answers ok, warn or fail, and what to do.
+//! The checks of `ptyd doctor` on this machine: each returns ok, warn or fail, and a remedy.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -11,28 +11,28 @@ use server::http::listeners::SOCKET_PATH_BYTES_MAX;
 
 use crate::paths::Paths;
 
-/// How a look turned out.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// As it should be.
+    /// It works.
     Ok,
-    /// Works, with a risk.
+    /// It works, with a risk.
     Warn,
-    /// Does not work.
+    /// It does not work.
     Fail,
 }
 
 /// One line of the report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was looked at.
+    /// The subject of the check.
     pub name: &'static str,
-    /// How it turned out.
+    /// The result.
     pub state: State,
-    /// What was found.
+    /// The details.
     pub found: String,
-    /// What to do.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
@@ -51,7 +51,7 @@ impl Check {
     }
 }
 
-/// Everything that can be seen without a server.
+/// All checks that need no server.
 pub fn checks(paths: &Paths) -> Vec<Check> {
     let mut all = vec![
         pty(),
@@ -87,7 +87,7 @@ fn splice(paths: &Paths) -> Check {
     Check::warn("splice", found, "nothing; output is copied instead, which is slower")
 }
 
-/// Asked of a child, for everybody may look at oneself, and what may be seen of others is the kernel's to say (Yama).
+/// Read from a child, because a process may always read itself, while the kernel decides about others (Yama).
 fn of_holder(is_static: bool) -> Check {
     if is_static {
         return Check::ok("holder", "the program that holds a session is static");
@@ -113,7 +113,7 @@ fn syscall() -> Check {
     }
 }
 
-/// The oldest bash whose hooks do all that the attestation needs.
+/// The oldest bash whose hooks support the attestation.
 const BASH_MIN: (u32, u32) = (5, 0);
 
 fn bash() -> Check {
@@ -172,7 +172,7 @@ fn token(path: &Path) -> Check {
 fn state_dir(path: &Path) -> Check {
     let there = existing(path);
     match rustix::fs::access(&there, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK) {
-        // One that is to be made will be closed.
+        // A directory that does not exist yet will be created private.
         Ok(()) if there == path => match server::check_private(path) {
             Ok(()) => Check::ok("state", path.display().to_string()),
             Err(e) => Check::fail("state", e.to_string(), "ptyd serve refuses it"),
@@ -196,9 +196,9 @@ fn runtime_dir() -> Check {
     }
 }
 
-/// Below this, sessions soon wait for room.
+/// Below this, sessions will soon wait for disk space.
 const SPACE_LOW: u64 = 1 << 30;
-/// Below this, they do at once.
+/// Below this, they wait at once.
 const SPACE_NONE: u64 = 64 << 20;
 
 fn space(state_dir: &Path) -> Check {
@@ -219,7 +219,7 @@ fn of_space(free: u64) -> Check {
     }
 }
 
-/// What ends sessions although the server is meant to outlive its starter.
+/// Conditions that end sessions although the server is meant to outlive its starter.
 fn survival() -> Vec<Check> {
     let init = fs::read_to_string("/proc/1/comm").unwrap_or_default();
     let cgroup = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -267,7 +267,7 @@ fn of_logind(has_systemd: bool, logind: &str) -> Check {
     Check::ok("logout", "sessions stay when you log out")
 }
 
-/// The directory itself, or the nearest one above that is there.
+/// The directory, or its nearest existing parent.
 fn existing(path: &Path) -> PathBuf {
     path.ancestors().find(|p| p.is_dir()).unwrap_or(Path::new("/")).to_owned()
 }

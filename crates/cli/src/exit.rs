@@ -10,7 +10,7 @@ pub const USAGE: u8 = 2;
 const NOT_ALLOWED: u8 = 4;
 const NO_SERVER: u8 = 5;
 
-/// Why a command did not do what it was asked.
+/// Why a command failed.
 #[derive(Debug)]
 pub struct Failure {
     /// The process's exit code.
@@ -19,17 +19,17 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure of no special kind.
+    /// A failure without a special code.
     pub fn new(message: impl fmt::Display) -> Self {
         Self::with(1, message)
     }
 
-    /// A wrong use that clap cannot see.
+    /// A usage error that clap cannot detect.
     pub fn usage(message: impl fmt::Display) -> Self {
         Self::with(USAGE, message)
     }
 
-    /// No such session.
+    /// The session does not exist.
     pub fn no_session(message: impl fmt::Display) -> Self {
         Self::with(3, message)
     }
@@ -39,7 +39,7 @@ impl Failure {
         Self::with(of_unreached(error), error)
     }
 
-    /// Time is up.
+    /// The timeout expired.
     pub fn timed_out(message: impl fmt::Display) -> Self {
         Self::with(124, message)
     }
@@ -79,7 +79,7 @@ impl From<ClientError> for Failure {
     }
 }
 
-/// The exit code of whoever reaches no server: another user's is there, and there is none, are two things.
+/// The exit code if no server is reached: "another user's server" and "no server" are different.
 pub fn of_unreached(error: &io::Error) -> u8 {
     if error.kind() == io::ErrorKind::PermissionDenied { NOT_ALLOWED } else { NO_SERVER }
 }

@@ -1,6 +1,6 @@
-//! Reading a session's output as it comes, from an offset on, and patience with a server that restarts.
+//! Reads a session's output as it comes, from an offset on, and retries while the server restarts.
 //!
-//! Offsets mean the same in every server, so whoever knows where it stopped loses nothing and sees nothing twice.
+//! Offsets mean the same in every server, so a client that remembers its offset loses nothing and sees nothing twice.
 
 use std::time::{Duration, Instant};
 
@@ -14,16 +14,16 @@ use crate::exit::Failure;
 use crate::paths::Paths;
 use crate::print;
 
-/// How long one question waits for new output; an answer without any is simply asked again.
+/// How long one request waits for new output; an answer without any is simply requested again.
 const POLL_MS: u64 = 20_000;
-/// One answer's size: large enough for a flood, small enough to be shown while the next one is on its way.
+/// The size of one answer: large enough for a flood, small enough to be shown while the next one is in transit.
 const CHUNK: u64 = 256 << 10;
 /// How long a restart may take.
 const OUTAGE_MAX: Duration = Duration::from_secs(30);
-/// Between two attempts.
+/// The pause between two attempts.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Output from `since` on, at least a byte of it unless the time is up or the session has ended.
+/// Output from `since` on, at least one byte unless the poll timed out or the session has ended.
 pub async fn next(client: &Client, session: &str, since: u64, view: OutputView) -> Result<Output, ClientError> {
     let query = OutputQuery {
         since: Some(format!("o:{since}")),
@@ -36,7 +36,7 @@ pub async fn next(client: &Client, session: &str, since: u64, view: OutputView) 
     client.output(session, &query).await
 }
 
-/// Output that is there already, at most up to `end`.
+/// Existing output, at most up to `end`.
 pub async fn until(
     client: &Client,
     session: &str,
@@ -54,7 +54,7 @@ pub async fn until(
     client.output(session, &query).await
 }
 
-/// The bytes of an answer, whatever its view.
+/// The bytes of an answer in any view.
 pub fn bytes(output: Output) -> Result<Vec<u8>, Failure> {
     match (output.data_base64, output.text) {
         (Some(data), _) => STANDARD.decode(data).map_err(Failure::new),
@@ -62,26 +62,26 @@ pub fn bytes(output: Output) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// The pause before an attempt whose success nothing announces.
+/// The pause before an attempt whose success no event announces.
 pub async fn moment() {
     tokio::time::sleep_until(tokio::time::Instant::now() + AGAIN).await;
 }
 
-/// Patience with a server that restarts: attempts go on until it took too long.
+/// Retries during a restart of the server, up to a time limit.
 #[derive(Debug, Default)]
 pub struct Patience {
     since: Option<Instant>,
-    /// Where the next server is started when there is none.
+    /// The paths for starting the next server, if there is none.
     starts: Option<Paths>,
 }
 
 impl Patience {
-    /// One that starts the next server by itself, as `ptyd mcp` does.
+    /// With starting the next server, as `ptyd mcp` does.
     pub fn that_starts(paths: &Paths) -> Self {
         Self { since: None, starts: Some(paths.clone()) }
     }
 
-    /// Asks until there is an answer, or a refusal that another attempt would not change.
+    /// Repeats a request until there is an answer, or a refusal that a retry would not change.
     pub async fn ask<T>(&mut self, mut question: impl AsyncFnMut() -> Result<T, ClientError>) -> Result<T, Failure> {
         loop {
             match question().await {
@@ -94,21 +94,21 @@ impl Patience {
         }
     }
 
-    /// Waits a moment before the next attempt; fails where another attempt would not help.
+    /// Pauses before the next attempt; fails if a retry would not help.
     pub async fn after(&mut self, error: ClientError) -> Result<(), Failure> {
         let since = *self.since.get_or_insert_with(Instant::now);
         if !error.is_outage() || since.elapsed() > OUTAGE_MAX {
             return Err(error.into());
         }
         if let (ClientError::NoServer(_), Some(paths)) = (&error, self.starts.clone()) {
-            // One that cannot be started now is looked for again, as long as the patience lasts.
+            // If starting fails, the next attempt looks for a server again.
             let _ = tokio::task::spawn_blocking(move || daemon::connect_or_start(&paths)).await;
         }
         moment().await;
         Ok(())
     }
 
-    /// It answers again.
+    /// The server answers again.
     pub fn rewarded(&mut self) {
         self.since = None;
     }

@@ -31,10 +31,10 @@ pub struct KillOptions {
     json: bool,
 }
 
-/// Sessions that are worked on at once: each may take the seconds that its processes have to clean up.
+/// Sessions handled at once: each may take the grace period of its processes.
 pub const AT_ONCE_MAX: usize = 16;
 
-/// Ends sessions. One that cannot be ended keeps nobody from the others.
+/// Ends sessions. A failure of one does not affect the others.
 pub async fn kill(client: &Client, options: &KillOptions) -> Result<ExitCode, Failure> {
     let meant = if options.all {
         client.list(None).await?.terminals.into_iter().map(|session| session.id).collect()
@@ -71,7 +71,7 @@ pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// The outcome of one request for each of many sessions.
+/// The outcomes of one request for each of many sessions.
 #[derive(Debug, Default)]
 pub struct Done {
     /// The answers.
@@ -80,7 +80,7 @@ pub struct Done {
 }
 
 impl Done {
-    /// Keeps an answer; failures are told as they come, and the last one is the command's.
+    /// Records an answer; failures are printed as they come, and the last one is the command's.
     pub fn heed(&mut self, answer: Result<Terminated, Failure>) {
         match answer {
             Ok(answer) => self.answers.push(answer),
@@ -88,19 +88,19 @@ impl Done {
         }
     }
 
-    /// Keeps a failure.
+    /// Records a failure.
     pub fn fail(&mut self, failure: Failure) {
         if let Some(before) = self.failed.replace(failure) {
             print::note(format_args!("ptyd: {before}"));
         }
     }
 
-    /// Whether there is nothing to say but why it failed.
+    /// Whether every request failed.
     pub fn only_failed(&self) -> bool {
         self.answers.is_empty() && self.failed.is_some()
     }
 
-    /// The exit code, or the failure that is still to be told.
+    /// The exit code, or the failure that is still to be printed.
     pub fn outcome(self) -> Result<ExitCode, Failure> {
         self.failed.map_or(Ok(ExitCode::SUCCESS), Err)
     }

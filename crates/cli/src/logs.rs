@@ -28,7 +28,7 @@ pub struct LogsOptions {
     json: bool,
 }
 
-/// Prints it.
+/// Prints the output.
 pub async fn logs(client: &Client, options: &LogsOptions) -> Result<ExitCode, Failure> {
     let session = sessions::find(client, &options.session).await?;
     let view = if options.raw { OutputView::Raw } else { OutputView::Text };
@@ -64,7 +64,7 @@ pub async fn logs(client: &Client, options: &LogsOptions) -> Result<ExitCode, Fa
         if is_stuck {
             break;
         }
-        // A server that stops speaks of a session that it has let go as of one that is over.
+        // A stopping server reports its released sessions as over.
         if is_over {
             match client.session(&session.id).await {
                 Ok(now) if now.status == SessionStatus::Terminated || !options.follow => break,

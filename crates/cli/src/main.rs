@@ -1,9 +1,9 @@
-//! The ptyd binary: the server, the stdio door for MCP clients, and the commands for people.
+//! The ptyd binary: the server, the stdio MCP shim, and the commands for people.
 //!
-//! stdout carries data only; everything else is said on stderr. Commands other than `serve` talk to this user's server
-//! over its Unix socket.
+//! stdout has only data; everything else goes to stderr. Commands other than `serve` use this user's server over its
+//! Unix socket.
 
-// They panic where nobody reads; `say` does not.
+// These macros panic if the output cannot be written; the `print` module does not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod attach;
@@ -159,11 +159,11 @@ fn started(paths: &Paths) -> Result<Client, Failure> {
     Ok(Client::unix(&paths.socket))
 }
 
-/// Runs one conversation with the server; one thread is enough for it.
+/// Runs one command's requests; one thread is enough for them.
 fn talk(conversation: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(conversation);
-    // Whoever leaves does not wait for a server that is just being started.
+    // The process does not wait for a server that is just being started.
     runtime.shutdown_background();
     result
 }

@@ -1,4 +1,4 @@
-//! Where this user's server keeps its things: from the command line, the environment (`PTYD_*`), or XDG.
+//! The directories of this user's server: from the command line, the environment (`PTYD_*`), or XDG.
 
 use std::io;
 use std::path::PathBuf;
@@ -24,19 +24,19 @@ pub struct PathOptions {
     pub runtime_dir: Option<PathBuf>,
 }
 
-/// One server's places.
+/// The paths of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
-    /// Sessions, token, log.
+    /// The directory for sessions, token and log.
     pub state_dir: PathBuf,
     /// Its Unix socket.
     pub socket: PathBuf,
-    /// The configuration file, if another than the usual one was named.
+    /// The configuration file, if it was given explicitly.
     pub config: Option<PathBuf>,
 }
 
 impl PathOptions {
-    /// The configuration file, if there is a home for one.
+    /// The configuration file, if there is a home directory for one.
     pub fn config_file(&self) -> Option<PathBuf> {
         let named = self.config.clone().filter(|file| !file.as_os_str().is_empty());
         named.or_else(|| Some(Xdg::new().ok()?.config_dir().join("ptyd/config.toml")))
@@ -44,7 +44,7 @@ impl PathOptions {
 }
 
 impl Paths {
-    /// The places that these options mean in this environment.
+    /// Resolves these options in the present environment.
     pub fn resolve(options: &PathOptions) -> io::Result<Self> {
         let xdg = Xdg::new().map_err(|_| io::Error::other("no home directory; set HOME or PTYD_STATE_DIR"));
         Self::choose(options, xdg)
@@ -63,7 +63,7 @@ impl Paths {
         };
         let runtime_dir = match (options.runtime_dir.clone().filter(|d| !d.as_os_str().is_empty()), runtime) {
             (Some(dir), _) => dir,
-            // Two servers with two state directories must not meet on one socket.
+            // Two servers with two state directories must not share a socket.
             (None, Some(base)) if !is_chosen => base.join("ptyd"),
             (None, _) => state_dir.clone(),
         };

@@ -1,7 +1,7 @@
-//! Standard input, handed to a command as its own: a pipe with a name, which the shell opens for the command.
+//! Standard input for a command: a named pipe, which the shell opens for the command.
 //!
-//! It is the kernel's pipe from here to the program, so any bytes pass as they are, a program that does not read holds back
-//! whoever writes, and the end of the input is the end of the pipe. The program's output stays on the terminal.
+//! It is a kernel pipe from here to the program, so any bytes pass unchanged, a program that does not read blocks the
+//! writer, and the end of the input is the end of the pipe. The program's output stays on the terminal.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -17,11 +17,11 @@ use crate::{shim, tty};
 /// The kinds of standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
-    /// A terminal, with a person who types and sees.
+    /// A terminal, with a person who types and reads.
     Person,
     /// Data: a pipe, a file, a socket.
     Data,
-    /// Nothing that could be read: closed, `/dev/null`, a terminal that is not ours to read.
+    /// Unreadable: closed, `/dev/null`, or a terminal that this process may not read.
     None,
 }
 
@@ -29,7 +29,7 @@ pub enum Input {
 const NULL: (u32, u32) = (1, 3);
 
 impl Input {
-    /// Of this process.
+    /// That of this process.
     pub fn find() -> Self {
         if rustix::termios::isatty(stdin()) {
             return if tty::is_interactive() && tty::is_in_foreground() { Self::Person } else { Self::None };
@@ -41,7 +41,7 @@ impl Input {
     }
 }
 
-/// How a shell is told to take a command's input from a file.
+/// The shell syntax for redirecting a command's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Syntax {
     /// `{ …; } <file`
@@ -62,7 +62,7 @@ impl Syntax {
     }
 }
 
-/// The pipe. Its name goes once it was opened, or when this is dropped.
+/// The named pipe. Its name is removed once it was opened, or when this is dropped.
 #[derive(Debug)]
 pub struct StdinPipe {
     path: PathBuf,
@@ -70,7 +70,7 @@ pub struct StdinPipe {
 }
 
 impl StdinPipe {
-    /// One for a command of this shell, beside the server's socket: both sides reach that place.
+    /// A pipe for a command of this shell, beside the server's socket, which both sides can reach.
     pub fn make(socket: &Path, shell: &str) -> Result<Self, Failure> {
         let syntax = Syntax::of(shell).ok_or_else(|| {
             Failure::usage(format!(
@@ -84,7 +84,7 @@ impl StdinPipe {
         Ok(Self { path, syntax })
     }
 
-    /// The command with this for its input.
+    /// The command with its input redirected from this pipe.
     pub fn given_to(&self, command: &str) -> String {
         let path = quoted(&self.path.display().to_string());
         match self.syntax {
@@ -93,14 +93,14 @@ impl StdinPipe {
         }
     }
 
-    /// Passes standard input on, in a thread of its own: it waits until the shell opens the pipe, and whenever the program
-    /// does not read. It ends with the process.
+    /// Copies standard input in a thread of its own, which blocks until the shell opens the pipe, and whenever the
+    /// program does not read. It ends with the process.
     pub fn begin(&self) {
         let path = self.path.clone();
         std::thread::spawn(move || {
             let Ok(mut pipe) = OpenOptions::new().write(true).open(&path) else { return };
             let _ = std::fs::remove_file(&path);
-            // A program that reads no more has had what it wanted.
+            // The program may close its input early.
             let _ = io::copy(&mut io::stdin().lock(), &mut pipe);
         });
     }

@@ -1,7 +1,7 @@
-//! `ptyd record`: an asciicast in a file, of a session that is there or of a command in a session of its own.
+//! `ptyd record`: an asciicast file of an existing session, or of a command in a session of its own.
 //!
-//! The server makes the recording from the journal, so there is nothing here that listens while a program runs, and a
-//! session can be recorded after it has ended.
+//! The server makes the recording from the journal, so nothing has to listen while a program runs, and a session can be
+//! recorded after it has ended.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, Write};
@@ -47,7 +47,7 @@ pub struct RecordOptions {
     command: Vec<String>,
 }
 
-/// Records it; the command's exit code is our own.
+/// Records the session or command; returns the command's exit code.
 pub async fn record(paths: &Paths, options: RecordOptions) -> Result<ExitCode, Failure> {
     let RecordOptions { session, output, format, name, start, timeout, command } = options;
     if let Some(given) = session {
@@ -58,7 +58,7 @@ pub async fn record(paths: &Paths, options: RecordOptions) -> Result<ExitCode, F
     }
     let client = crate::started(paths)?;
     let request = start.request(name)?;
-    // Whether it can be written is better known before a long command than after it.
+    // An unwritable file should be reported before a long command, not after it.
     let mut cast = output.map(Cast::at).transpose()?;
     let options = RunOptions::alone(command, start, timeout, matches!(cast, Some(Cast::Stdout)));
     let and = async |session: &TerminalSession| {
@@ -68,14 +68,14 @@ pub async fn record(paths: &Paths, options: RecordOptions) -> Result<ExitCode, F
     run::run_and(&client, paths, &options, &request, and).await
 }
 
-/// Where it goes.
+/// The destination.
 enum Cast {
     File(CastFile),
-    /// In one piece, once there is all of it: an attempt that a server's end broke off is on nobody's stdout.
+    /// Written in one piece once complete, so that an attempt aborted by a server's end leaves nothing on stdout.
     Stdout,
 }
 
-/// The file. It holds a whole recording when this is dropped, or it is not there.
+/// The file. When this is dropped, the file is a complete recording or does not exist.
 struct CastFile {
     path: PathBuf,
     file: File,
@@ -85,7 +85,7 @@ struct CastFile {
 impl Cast {
     fn begin(output: Option<PathBuf>, session: &TerminalSession) -> Result<Self, Failure> {
         Self::at(output.unwrap_or_else(|| {
-            // A name may be a path; here it names a file.
+            // A session's name may look like a path; here it is one file name.
             let name = session.name.as_deref().unwrap_or(&session.id).replace('/', "-");
             Path::new(".").join(format!("{name}.cast"))
         }))
@@ -131,7 +131,7 @@ fn tempfile() -> io::Result<File> {
     Ok(rustix::fs::open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)?.into())
 }
 
-/// Has a whole recording written into the file; each attempt begins anew.
+/// Fetches a whole recording into the file; each attempt starts over.
 async fn fetch(client: &Client, session: &TerminalSession, format: u64, file: &mut File) -> Result<(), Failure> {
     let mut patience = Patience::default();
     loop {

@@ -1,4 +1,4 @@
-//! `rm` and `prune`: what ended sessions left is removed from the disk at once.
+//! `rm` and `prune`: remove ended sessions from the disk at once.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -69,7 +69,7 @@ pub async fn prune(client: &Client, options: &PruneOptions) -> Result<ExitCode, 
     purge(client, meant, false, options.json, Done::default()).await
 }
 
-/// Whether it ended so long ago. When it began is what is left to go by where its end is not known.
+/// Whether it ended that long ago; its start counts if its end is unknown.
 fn ended_before(session: &TerminalSession, now: Timestamp, age: Duration) -> bool {
     let ended = session.exit.as_ref().map_or(session.created_at.as_str(), |exit| exit.at.as_str());
     let since = ended.parse::<Timestamp>().map(|ended| now.duration_since(ended));

@@ -1,7 +1,8 @@
-//! `ptyd run`: a command in a session of its own (or a given one), its output on stdout, its exit code as our own.
+//! `ptyd run`: runs a command in a session of its own (or a given one), with its output on stdout and its exit code as
+//! our own.
 //!
-//! A person at a terminal types at the program and sees its bytes; data on standard input becomes the program's own; without
-//! either it is said, once, that the program wants input. A pipe gets the output as text.
+//! A person at a terminal types at the program and sees its bytes; data on standard input is passed to the program;
+//! without either, a program that wants input is mentioned once. A pipe gets the output as text.
 
 use std::cell::Cell;
 use std::io::{self, Write};
@@ -56,23 +57,23 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// In a session of its own.
+    /// Runs it in a session of its own.
     pub fn alone(command: Vec<String>, start: StartOptions, timeout: Option<Duration>, quiet: bool) -> Self {
         Self { session: None, inside: false, start, timeout, json: false, raw: false, quiet, command }
     }
 }
 
-/// A shell may take this long to its first prompt.
+/// How long a shell may take to its first prompt.
 const FIRST_PROMPT: Duration = Duration::from_secs(10);
 
-/// The first wait. The first byte of a command's output is known once the shell has reported its start, which takes a
-/// millisecond; output that comes before this is over is shown after it.
+/// The first wait. The offset of a command's output is known once the shell has reported its start, which takes a
+/// millisecond; output that comes earlier is shown afterwards.
 const START: Duration = Duration::from_millis(50);
 
-/// After an interrupt, for an answer that is on its way.
+/// How long to wait after an interrupt for an answer in transit.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// The signals that mean to leave, caught from its making on, so that none is lost and no session stays behind.
+/// The signals that end this process, caught from its creation on, so that none is lost and no session remains.
 struct Leaving {
     interrupts: Signal,
     terminations: Signal,
@@ -88,7 +89,7 @@ impl Leaving {
         })
     }
 
-    /// Waits for one of them; whether it was an interrupt, which may be meant for the program.
+    /// Waits for one of them; returns whether it was an interrupt, which may be meant for the program.
     async fn asked(&mut self) -> bool {
         tokio::select! {
             _ = self.interrupts.recv() => true,
@@ -98,15 +99,15 @@ impl Leaving {
     }
 }
 
-/// What everything here is done with: a server that dies is followed by another one, which is asked again. The key keeps
-/// it from doing anything twice.
+/// The state of a run: requests are repeated at the next server if one dies, and the idempotency key keeps anything
+/// from happening twice.
 struct Runner<'a> {
     client: &'a Client,
     paths: &'a Paths,
     key: String,
-    /// What the program's input is.
+    /// The source of the program's input.
     input: Input,
-    /// It was said that the program wants input.
+    /// Whether it was mentioned that the program wants input.
     has_asked: Cell<bool>,
 }
 
@@ -116,7 +117,7 @@ pub async fn run(client: &Client, paths: &Paths, options: &RunOptions) -> Result
     run_and(client, paths, options, &request, async |_| Ok(())).await
 }
 
-/// Runs the command, and does this before the session that was made for it ends, however the command ended.
+/// Runs the command, and calls `done` before its own session ends, however the command ended.
 pub async fn run_and(
     client: &Client,
     paths: &Paths,
@@ -131,7 +132,7 @@ pub async fn run_and(
     let mut leaving = Leaving::catch()?;
     let key = format!("run-{}", shim::random_name()?);
     let input = match Input::find() {
-        // Whoever is shown nothing cannot answer.
+        // Without visible output a person cannot answer.
         Input::Person if options.json || options.quiet => Input::None,
         found => found,
     };
@@ -147,12 +148,12 @@ pub async fn run_and(
         _ = leaving.asked() => Err(Failure::new("interrupted")),
     };
     runner.end(&session, result.is_err(), &mut leaving).await;
-    // Why the command came to no end says more than what could not be done after it.
+    // The command's own failure is more important than a failure after it.
     result.and_then(|code| done.map(|()| code))
 }
 
 impl Runner<'_> {
-    /// Another key for another request: one key stands for one.
+    /// A key of its own for each request.
     fn session_key(&self) -> String {
         format!("{}-session", self.key)
     }
@@ -161,7 +162,7 @@ impl Runner<'_> {
         Patience::that_starts(self.paths)
     }
 
-    /// A session of our own.
+    /// Creates our own session.
     async fn made(&self, request: &CreateRequest, leaving: &mut Leaving) -> Result<TerminalSession, Failure> {
         let mut patience = self.patience();
         let making = patience.ask(async || self.client.create(request, Some(&self.session_key())).await);
@@ -170,14 +171,14 @@ impl Runner<'_> {
             made = &mut making => return made,
             _ = leaving.asked() => {}
         }
-        // It may be there already, and only the answer tells which one it is.
+        // The session may exist already, and only the answer has its id.
         if let Ok(Ok(session)) = tokio::time::timeout(LAST_WORDS, making).await {
             self.end(&session, true, leaving).await;
         }
         Err(Failure::new("interrupted"))
     }
 
-    /// Ends our own session; a server that is gone is followed by one that can be asked.
+    /// Ends our own session, also through the next server.
     async fn end(&self, session: &TerminalSession, force: bool, leaving: &mut Leaving) {
         let mut patience = self.patience();
         let ended = tokio::select! {
@@ -248,7 +249,8 @@ impl Runner<'_> {
         loop {
             tokio::select! {
                 done = &mut following => return done,
-                // The first is the program's, as if it had been typed; one that does not end by it is left by the second.
+                // The first interrupt is passed to the program, as if typed; a second one leaves a program that does
+                // not end.
                 is_interrupt = leaving.asked() => {
                     if !is_interrupt {
                         return Err(Failure::new("terminated"));
@@ -264,7 +266,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Follows the command to its end, and prints what is to be printed.
+    /// Follows the command to its end, and prints its output.
     async fn followed(
         &self,
         session: &TerminalSession,
@@ -275,14 +277,14 @@ impl Runner<'_> {
             return self.finished(command).await;
         }
         let mut printer = Printer::find(options.raw, session.dimensions.cols);
-        // Until the shell inside has told where its output begins, what comes is an echo of what was typed.
+        // Until the nested shell has reported where the output begins, output is an echo of the typed line.
         let inside = if options.inside { Some(self.finished(command).await?) } else { None };
         let done = self.printed(inside.as_ref().unwrap_or(command), &mut printer).await?;
         printer.finish()?;
         Ok(done)
     }
 
-    /// The same with the person at this terminal, who types at it and sees it.
+    /// The same with the person at this terminal, who types and reads.
     async fn used(
         &self,
         session: &TerminalSession,
@@ -325,7 +327,7 @@ impl Runner<'_> {
         let _ = self.client.signal(&session.id, &request).await;
     }
 
-    /// Has the command accepted; a fresh shell may not be at its prompt yet.
+    /// Submits the command; a new shell may not be at its prompt yet.
     async fn accepted(
         &self,
         session: &TerminalSession,
@@ -348,7 +350,8 @@ impl Runner<'_> {
                 Err(e) if e.code() == Some(ErrorCode::SessionNotReady) && begun.elapsed() < FIRST_PROMPT => {
                     follow::moment().await;
                 }
-                // It was accepted by a server that died, and has ended its shell since: nobody else runs anything there.
+                // A server that died had accepted it, and it has ended its shell since: no other command runs in this
+                // session.
                 Err(e) if e.code() == Some(ErrorCode::SessionEnded) && is_ours => {
                     let all = patience.ask(async || self.client.commands(&session.id).await).await?;
                     return all.commands.into_iter().next().ok_or_else(|| e.into());
@@ -358,7 +361,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Prints the command's bytes as they come, and exactly those, until it has ended.
+    /// Prints exactly the command's bytes as they come, until it has ended.
     async fn printed(&self, command: &CommandExecution, printer: &mut Printer) -> Result<CommandExecution, Failure> {
         let client = self.client;
         let mut next = command.start_offset;
@@ -370,7 +373,8 @@ impl Runner<'_> {
                 done = &mut ended => break done?,
                 chunk = follow::next(client, &command.session_id, next, OutputView::Stream) => chunk,
             };
-            // The chunk may begin before the command's output or reach beyond it; only what is known after it was read tells.
+            // The chunk may begin before the command's output or extend beyond it; only its state after the read shows
+            // that.
             let looked = match chunk {
                 Ok(chunk) => client.command(&command.session_id, &command.id, 0).await.map(|now| (chunk, now)),
                 Err(e) => Err(e),
@@ -399,7 +403,7 @@ impl Runner<'_> {
             let chunk =
                 patience.ask(async || follow::until(client, &command.session_id, next, end, view).await).await?;
             say_gap(&chunk);
-            // A sequence that the command left unfinished is held back as long as it could become a marker; now it cannot.
+            // An unfinished sequence of the command is held back as long as it could become a marker; now it cannot.
             if chunk.next_offset <= next {
                 if view == OutputView::Raw {
                     break;
@@ -434,14 +438,14 @@ impl Runner<'_> {
             match looked {
                 Ok(now) if now.status != CommandStatus::Running => return Ok(now),
                 Ok(_) => patience.rewarded(),
-                // The session ended while it was waited for: the command's record says how.
+                // The session ended during the wait: the command's record says how.
                 Err(e) if e.code() == Some(ErrorCode::SessionEnded) => {}
                 Err(e) => patience.after(e).await?,
             }
         }
     }
 
-    /// Says, once, how to give a program input that has asked for it, and how to end the wait where nobody will.
+    /// Mentions once how to send input to a program that wants some, and how to end the wait.
     fn asks(&self, session: &str, foreground: Foreground) {
         self.has_asked.set(true);
         let send = match foreground {
@@ -454,7 +458,7 @@ impl Runner<'_> {
         ));
     }
 
-    /// The command's own code; that of its shell when the shell ended with it.
+    /// The command's exit code; that of its shell if the shell ended with it.
     async fn code(&self, done: &CommandExecution) -> Result<ExitCode, Failure> {
         let as_u8 = |code: i32| ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1));
         if let Some(code) = done.exit_code {
@@ -481,13 +485,13 @@ fn wait_for_end() -> WaitRequest {
     WaitRequest { timeout: Some(3_600.0), max_chars: Some(0), ..WaitRequest::default() }
 }
 
-/// Where the command's output goes.
+/// The destination of the command's output.
 enum Printer {
-    /// To a terminal: the bytes, and what they changed there is undone.
+    /// A terminal: the bytes, with their changes to the terminal undone afterwards.
     Shown(tty::Display),
-    /// To a pipe or a file, as text.
+    /// A pipe or a file, as text.
     Text(Box<Piped>),
-    /// The bytes.
+    /// The bytes, unchanged.
     Raw,
 }
 

@@ -1,4 +1,4 @@
-//! `ptyd search`: lines of a session's text that match, all of them, in pages.
+//! `ptyd search`: prints all matching lines of a session's output, fetched in pages.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -38,11 +38,11 @@ enum Kind {
     Background,
 }
 
-/// Matches that are asked for at once.
+/// Matches per request.
 const PAGE: u64 = 1_000;
 
-/// Prints them, each with the command whose output it is, or `-` for what came while none ran. As `grep` does, it ends with 1
-/// when nothing matched.
+/// Prints the matches, each with its command, or `-` for background output. Like `grep`, it ends with 1 if nothing
+/// matched.
 pub async fn search(client: &Client, options: &SearchOptions) -> Result<ExitCode, Failure> {
     let session = sessions::find(client, &options.session).await?;
     let mut query = SearchQuery {

@@ -19,7 +19,7 @@ use crate::exit::Failure;
 use crate::paths::{PathOptions, Paths};
 use crate::{print, units};
 
-/// Where ptyd listens unless told otherwise.
+/// The default address.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7893);
 
 /// The options of `serve`.
@@ -94,7 +94,7 @@ fn seconds(text: &str, least: Duration, most: Duration) -> Result<Duration, Stri
     Some(time).filter(|time| (least..=most).contains(time)).ok_or_else(wrong)
 }
 
-/// Less is no journal.
+/// The smallest useful journal.
 const JOURNAL_BYTES_MIN: u64 = 1 << 20;
 
 fn journal_bytes(text: &str) -> Result<u64, String> {
@@ -107,7 +107,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("must be an address and a port, like {LISTEN}"))
 }
 
-/// One that has no option of its own; its figure is checked here, so that the message says where it was given.
+/// A limit without an option of its own; its value is checked here, so that the error names the option.
 fn limit(text: &str) -> Result<(Limit, f64), String> {
     let has_no_option = |limit: &Limit| !matches!(limit, Limit::InactivityTimeout | Limit::MaxAge);
     one_of(&Limit::ALL.into_iter().filter(has_no_option).collect::<Vec<_>>(), text)
@@ -129,26 +129,26 @@ fn one_of(named: &[Limit], text: &str) -> Result<(Limit, f64), String> {
     Limits::default().set(limit, value).map(|()| (limit, value))
 }
 
-/// These figures, in the place of those that are there.
+/// Sets these limits in `there`.
 fn limits(there: Limits, figures: &[(Limit, f64)]) -> Limits {
     figures.iter().fold(there, |mut limits, (limit, value)| {
-        // It was checked when it was read.
+        // Checked when it was parsed.
         let _ = limits.set(*limit, *value);
         limits
     })
 }
 
 impl ServeOptions {
-    /// What they mean, for a server that listens here.
+    /// The configuration for a server with this address.
     pub fn config(&self, given: &PathOptions, paths: Paths, listen: SocketAddr) -> io::Result<Config> {
         let options = self;
         let defaults = Config::of(listen, paths.socket, paths.state_dir);
         let lifetime = Limits { inactivity: options.inactivity_timeout, max_age: options.max_age, ..Limits::default() };
-        // It may change its directory.
+        // The server may change its directory.
         let config_file = given.config_file().map(std::path::absolute).transpose()?;
         Ok(Config {
             config_file,
-            // Only from the environment: arguments can be read by every user of the machine.
+            // Only from the environment: every user of the machine can read arguments.
             token: std::env::var("PTYD_TOKEN").ok().filter(|t| !t.is_empty()),
             journal_bytes_max: options.journal_bytes.unwrap_or(defaults.journal_bytes_max),
             soft_timeout: options.soft_timeout.unwrap_or(defaults.soft_timeout),
@@ -171,7 +171,7 @@ impl ServeOptions {
 pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Result<ExitCode, Failure> {
     sys::process::keep_descriptors_to_ourselves();
     if options.detached {
-        // Fails for the leader of a process group, which has no terminal to leave then.
+        // Fails for a process group leader, which then has no terminal to leave.
         let _ = rustix::process::setsid();
     }
     log();
@@ -179,12 +179,12 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
     let config = options.config(given, paths, listen)?;
     let ready = |listening: &Listening| {
         let text = greeting(listening, given).join("\n") + "\n";
-        // In one piece, and whether or not it is read to the end: whoever started us only waits for its first byte.
+        // Written at once, and a failure is ignored: the starting process only waits for the first byte.
         let _ = io::stdout().write_all(text.as_bytes());
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(server::serve(config, ready));
-    // What still runs is a wait or a connection; neither may hold up the end.
+    // The remaining tasks are waits or connections; neither may delay the exit.
     runtime.shutdown_background();
     match result {
         Ok(()) => Ok(ExitCode::SUCCESS),
@@ -196,7 +196,7 @@ pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Resul
     }
 }
 
-/// A server on demand is reached over its socket, so a taken port must not keep it from starting.
+/// A server on demand is reached over its socket, so a used port must not prevent its start.
 fn default_listen(detached: bool) -> SocketAddr {
     if detached && TcpListener::bind(LISTEN).is_err() { SocketAddr::new(LISTEN.ip(), 0) } else { LISTEN }
 }
@@ -204,9 +204,9 @@ fn default_listen(detached: bool) -> SocketAddr {
 fn log() {
     let given = std::env::var("PTYD_LOG").ok().filter(|given| !given.is_empty());
     let asked = given.and_then(|given| EnvFilter::try_new(given).ok()).unwrap_or_else(|| EnvFilter::new("info"));
-    // The MCP library logs whole requests, and with them what is typed at password prompts.
+    // The MCP library logs whole requests, including passwords typed at prompts.
     let filter = ["rmcp=error"].iter().filter_map(|d| d.parse().ok()).fold(asked, EnvFilter::add_directive);
-    // Errors quote what they are about: nobody who names a directory or a session may write lines of this log.
+    // Errors quote foreign text: the name of a directory or session must not be able to forge log lines.
     let fields = format::debug_fn(|out, field, value| {
         let text = format!("{value:?}");
         match field.name() {
@@ -234,7 +234,7 @@ fn greeting(listening: &Listening, given: &PathOptions) -> [String; 4] {
         }
     }
     if given.socket.is_none() && given.runtime_dir.is_some() {
-        // A client's environment may not have it.
+        // A client's environment may not have the variable.
         mcp.push_str(&format!(" --socket {}", quoted(&listening.socket.display().to_string())));
     }
     let url = listening.url();
@@ -248,7 +248,7 @@ fn greeting(listening: &Listening, given: &PathOptions) -> [String; 4] {
     ]
 }
 
-/// A word for a shell, in quotes where it needs them.
+/// A word for a shell, quoted if necessary.
 pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

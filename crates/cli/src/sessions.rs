@@ -1,4 +1,4 @@
-//! `ls`, `new`, `send`, and how a session is named on the command line.
+//! `ls`, `new`, `send`, and how the command line identifies a session.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -48,18 +48,18 @@ pub async fn ls(client: &Client, options: &LsOptions) -> Result<ExitCode, Failur
     Ok(ExitCode::SUCCESS)
 }
 
-/// Puts the texts of the commands that run in the place of their ids.
+/// Replaces the ids of running commands by their texts.
 async fn tell_commands(client: &Client, all: &mut [TerminalSession]) {
     let texts = stream::iter(all.iter()).map(async |session| {
         let id = session.current_command.as_deref()?;
-        // One that is no longer known has ended meanwhile.
+        // An unknown command has ended meanwhile.
         Some(client.command(&session.id, id, 0).await.ok()?.command)
     });
     let texts: Vec<_> = texts.buffered(AT_ONCE_MAX).collect().await;
     all.iter_mut().zip(texts).for_each(|(session, text)| session.current_command = text);
 }
 
-/// The rows of the list, under their headings; whose they are is said where they are not all of one owner.
+/// The rows of the list under their headings; owners are shown if there are several.
 fn listed(all: &[TerminalSession], now: Timestamp) -> Vec<Vec<String>> {
     let has_owners = all.windows(2).any(|pair| pair[0].owner != pair[1].owner);
     let mut head =
@@ -73,7 +73,7 @@ fn listed(all: &[TerminalSession], now: Timestamp) -> Vec<Vec<String>> {
     std::iter::once(head).chain(rows).collect()
 }
 
-/// Columns of a command that are shown.
+/// The visible columns of a command.
 const COMMAND_COLS: usize = 40;
 
 fn row(session: &TerminalSession, now: Timestamp) -> Vec<String> {
@@ -92,7 +92,7 @@ fn row(session: &TerminalSession, now: Timestamp) -> Vec<String> {
     ]
 }
 
-/// What its foreground does; of an ended one how it ended.
+/// The activity of its foreground; for an ended session, how it ended.
 fn activity(session: &TerminalSession) -> String {
     match &session.exit {
         _ if session.status != SessionStatus::Terminated && session.trouble.is_some() => "trouble".to_owned(),
@@ -103,7 +103,7 @@ fn activity(session: &TerminalSession) -> String {
     }
 }
 
-/// A time in its largest unit.
+/// A duration in its largest unit.
 fn age(since: SignedDuration) -> String {
     let seconds = since.as_secs().max(0);
     match seconds {
@@ -128,12 +128,12 @@ fn shortened(text: &str, cols: usize) -> String {
     text.chars().take_while(fits).chain(['…']).collect()
 }
 
-/// The word that stands for a value on the wire.
+/// The name of a value on the wire.
 pub fn word(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// Columns, the last one as long as it is. What stands in a cell stays in it, whoever wrote it.
+/// Aligned columns, the last one unlimited. A cell's contents cannot break out of it.
 pub fn table(rows: Vec<Vec<String>>) -> String {
     let quoted = |row: Vec<String>| row.into_iter().map(|cell| quote::line(&cell).into_owned()).collect();
     let rows: Vec<Vec<String>> = rows.into_iter().map(quoted).collect();
@@ -202,7 +202,7 @@ fn variable(text: &str) -> Result<(String, String), String> {
     text.split_once('=').map(|(n, v)| (n.to_owned(), v.to_owned())).ok_or_else(|| "must be NAME=VALUE".to_owned())
 }
 
-/// The names are REST's; the bounds are the server's business.
+/// The names are REST's; the server checks the bounds.
 fn limit(text: &str) -> Result<(String, Number), String> {
     let (name, value) = text.split_once('=').ok_or("must be NAME=NUMBER")?;
     let value = serde_json::from_str(value).map_err(|_| format!("{value} is no number"))?;
@@ -216,7 +216,7 @@ fn limits(given: &[(String, Number)]) -> Result<api::Limits, String> {
 }
 
 impl StartOptions {
-    /// The request for a session that starts where this process is, as large as its terminal.
+    /// The request for a session in the present directory, with the size of this terminal.
     pub fn request(&self, name: Option<String>) -> Result<CreateRequest, Failure> {
         let dir = match &self.cwd {
             Some(dir) => std::path::absolute(dir)?,
@@ -225,7 +225,7 @@ impl StartOptions {
         let dir = dir.into_os_string().into_string().map_err(|_| {
             Failure::usage("the directory's name is not UTF-8; choose another --cwd and change into it in the session")
         })?;
-        // Where this process happens to be goes behind a profile's directory.
+        // The present directory only counts if the profile has none.
         let (cwd, fallback_cwd) = if self.cwd.is_some() { (Some(dir), None) } else { (None, Some(dir)) };
         let env: BTreeMap<_, _> = self.env.iter().cloned().collect();
         Ok(CreateRequest {
@@ -235,7 +235,7 @@ impl StartOptions {
             profile: self.profile.clone(),
             env,
             name,
-            // Whoever names a profile wants its size.
+            // A named profile sets the size.
             dimensions: self.size.or_else(|| if self.profile.is_none() { tty::size() } else { None }),
             ..CreateRequest::default()
         })
@@ -281,7 +281,7 @@ pub struct SendOptions {
     secret: bool,
 }
 
-/// Types at a session.
+/// Types input at a session.
 pub async fn send(client: &Client, options: &SendOptions) -> Result<ExitCode, Failure> {
     let session = find(client, &options.session).await?;
     let (input, keys) = match options.keys {
@@ -301,7 +301,7 @@ fn line_of_input() -> Result<String, Failure> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Sessions, oldest first, the ended ones where asked for.
+/// Sessions, oldest first, optionally with ended ones.
 async fn known(client: &Client, with_ended: bool) -> Result<Vec<TerminalSession>, Failure> {
     let mut all = client.list(None).await?.terminals;
     if with_ended {
@@ -310,9 +310,9 @@ async fn known(client: &Client, with_ended: bool) -> Result<Vec<TerminalSession>
     Ok(all)
 }
 
-/// The session that a person means: an id, a unique beginning of one (with or without its node), or a name.
+/// Finds a session by id, by a unique beginning of one (with or without its node), or by name.
 pub async fn find(client: &Client, text: &str) -> Result<TerminalSession, Failure> {
-    // A whole id is known to the server; only for a part of one, or a name, all there are have to be looked at.
+    // The server finds a whole id; only a part of one, or a name, needs the whole list.
     if !text.is_empty() {
         match client.session(text).await {
             Ok(session) => return Ok(session),
@@ -332,7 +332,7 @@ fn is_no_id(error: &ClientError) -> bool {
     matches!(error.code(), Some(ErrorCode::SessionNotFound | ErrorCode::InvalidField | ErrorCode::RouteNotFound))
 }
 
-/// The same, or where none is named the only one that lives.
+/// The same; without a text, the only live session.
 pub async fn find_or_only(client: &Client, text: Option<&str>) -> Result<TerminalSession, Failure> {
     if let Some(text) = text {
         return find(client, text).await;
@@ -347,7 +347,7 @@ pub async fn find_or_only(client: &Client, text: Option<&str>) -> Result<Termina
     }
 }
 
-/// Whether a session is one that the given words may mean.
+/// Whether a session matches.
 type IsMeant<'a> = &'a dyn Fn(&TerminalSession) -> bool;
 
 /// The same among these.
@@ -358,7 +358,7 @@ pub fn choose(all: &[TerminalSession], text: &str) -> Result<Option<TerminalSess
     let starts =
         |s: &TerminalSession| s.id.starts_with(text) || s.id.split_once('-').is_some_and(|(_, t)| t.starts_with(text));
     let named = |s: &TerminalSession| s.name.as_deref() == Some(text);
-    // A live one is meant before an ended one, a name before the beginning of an id.
+    // Live sessions come before ended ones, names before beginnings of ids.
     let alive = |s: &TerminalSession| s.status != SessionStatus::Terminated;
     let tries: [(&str, IsMeant<'_>); 4] = [
         ("are called", &|s| alive(s) && named(s)),

@@ -1,4 +1,4 @@
-//! `token`: named tokens are made, listed and revoked.
+//! `token`: creates, lists and revokes named tokens.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -59,13 +59,13 @@ enum Allowed {
 }
 
 impl TokenOptions {
-    /// Whether a server is started for it where none runs: what there is not can be neither listed nor revoked.
+    /// Whether the command starts a server if none runs: without a server there is no token to list or revoke.
     pub fn makes(&self) -> bool {
         matches!(self.what, What::New { .. })
     }
 }
 
-/// Does what was asked.
+/// Runs the subcommand.
 pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, Failure> {
     match &options.what {
         What::New { name, scope, expires, json } => {

@@ -1,4 +1,4 @@
-//! The terminal that a person sits at: its size, raw mode, and what is shown on it; both are undone on every way out.
+//! This process's terminal: its size, raw mode, and output on it; raw mode and output are undone on every exit path.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -15,22 +15,22 @@ pub fn size() -> Option<Dimensions> {
     Some(Dimensions { cols: size.ws_col, rows: size.ws_row })
 }
 
-/// Whether what is printed is shown on a terminal.
+/// Whether output is shown on a terminal.
 pub fn is_shown() -> bool {
     isatty(stdout())
 }
 
-/// Whether a person can type and see.
+/// Whether a person can type and read.
 pub fn is_interactive() -> bool {
     isatty(stdin()) && isatty(stdout())
 }
 
-/// Whether the keyboard is ours to read: a shell's job in the background is stopped when it tries.
+/// Whether this process may read the keyboard: a background job of a shell is stopped when it tries.
 pub fn is_in_foreground() -> bool {
     tcgetpgrp(stdin()).is_ok_and(|group| group == getpgrp())
 }
 
-/// Raw mode; dropping it gives the terminal back as it was, also when a panic unwinds.
+/// Raw mode; dropping it restores the terminal, also when a panic unwinds.
 #[derive(Debug)]
 pub struct Raw {
     before: Termios,
@@ -49,41 +49,41 @@ impl Raw {
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        // Nothing more can be done for a terminal that is gone.
+        // For a closed terminal nothing can be done.
         let _ = tcsetattr(stdin(), OptionalActions::Flush, &self.before);
     }
 }
 
-/// Output on this terminal. Dropping it undoes what the output changed there: modes, colours, a screen that was taken.
+/// Output on this terminal. Dropping it undoes the output's changes: modes, colours, the alternate screen.
 #[derive(Debug)]
 pub struct Display {
     changes: RefCell<Changes>,
     takes_screen: bool,
 }
 
-/// The alternate screen for a visit: leaving it brings back what was there, with the cursor. The title is kept aside.
+/// Enters the alternate screen: leaving it restores the earlier contents, with the cursor. The title is saved.
 const TAKE_SCREEN: &[u8] = b"\x1b[22;2t\x1b[?1049h";
 const GIVE_SCREEN_BACK: &[u8] = b"\x1b[?1049l\x1b[23;2t";
 
 impl Display {
-    /// From where the cursor stands, as any program's output.
+    /// At the cursor, like any program's output.
     pub fn inline() -> Self {
         Self { changes: RefCell::default(), takes_screen: false }
     }
 
-    /// On a screen of its own.
+    /// On the alternate screen.
     pub fn whole() -> io::Result<Self> {
         write(TAKE_SCREEN)?;
         Ok(Self { changes: RefCell::default(), takes_screen: true })
     }
 
-    /// Shows what comes next.
+    /// Shows the next bytes.
     pub fn show(&self, bytes: &[u8]) -> io::Result<()> {
         self.changes.borrow_mut().feed(bytes);
         write(bytes)
     }
 
-    /// Shows a whole screen instead of what is there.
+    /// Replaces the whole screen.
     pub fn paint(&self, screen: &[u8]) -> io::Result<()> {
         let undone = self.changes.borrow_mut().undo();
         write(&undone)?;

@@ -1,5 +1,5 @@
-//! Times and sizes on the command line and in the configuration file: a number, which is seconds or bytes, or a number with
-//! its unit.
+//! Parses times and sizes on the command line and in the configuration file: a number of seconds or bytes, or a number
+//! with its unit.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub fn time(text: &str) -> Result<Duration, String> {
 /// A size in bytes.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let wrong = "must be bytes, or a number with B, KiB, MiB, GiB, TiB, kB, MB, GB or TB, such as 256MiB";
-    // A plain number is taken as it is: a float would round the largest ones.
+    // A plain number is parsed exactly: a float would round the largest ones.
     if let Ok(bytes) = text.parse() {
         return Ok(bytes);
     }
@@ -35,7 +35,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     Ok(bytes as u64)
 }
 
-/// A size in words.
+/// A size for people.
 pub fn said(bytes: u64) -> String {
     let mut units = SIZES[..5].iter().rev();
     match units.find(|(_, size)| bytes as f64 >= *size && *size > 1.0) {

@@ -1,4 +1,4 @@
-//! The holder's binary: `ptyd-holder <session folder>`, with a server's connection as standard input; or `ptyd-holder
+//! The holder's binary: `ptyd-holder <session folder>`, with the server's connection as standard input; or `ptyd-holder
 //! --self-test <folder>`, which tries splice(2) there.
 
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
-//! How fast each part reads: `cargo run --release -p terminal --example throughput`.
+//! Measures the throughput of each parser: `cargo run --release -p terminal --example throughput`.
 //!
-//! Prints MB/s for kinds of output that differ in what makes them slow. The numbers are for a look before and after a
-//! change; nothing checks them.
+//! Prints MB/s for kinds of output that differ in what makes them slow. The numbers are for a comparison before and
+//! after a change; nothing checks them.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use terminal::{Scanner, Screen, Transcript};
 
 const INPUT_BYTES: usize = 16 << 20;
-/// What the server reads at once.
+/// The chunk size of the server.
 const CHUNK_BYTES: usize = 64 << 10;
 
 fn repeated(line: impl Fn(usize) -> String) -> Vec<u8> {

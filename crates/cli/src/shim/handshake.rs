@@ -1,4 +1,4 @@
-//! The first line to the server: where this client is, so that its shells start there and not where the server is.
+//! The hello line to the server, with this client's directory and environment, so that its shells start there.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Detach, Options, Tools};
 
-/// Bytes of randomness in a client's name: nobody guesses another one's default session.
+/// Random bytes in a client's name, so that another's default session cannot be guessed.
 const NAME_BYTES: usize = 16;
 
 /// A name that no other process has or had.
@@ -22,10 +22,10 @@ pub fn random_name() -> io::Result<String> {
     Ok(random.iter().map(|b| format!("{b:02x}")).collect())
 }
 
-/// The hello of this process; the same line introduces it again to the next server.
+/// The hello line of this process; the same line introduces it to the next server.
 pub(super) fn line(options: &Options) -> io::Result<Vec<u8>> {
     let client = random_name()?;
-    // A deleted directory has no name; the server then chooses one.
+    // A deleted directory has no path; the server then chooses one.
     let cwd = std::env::current_dir().unwrap_or_default();
     let env: Vec<[String; 2]> = std::env::vars_os().map(|(name, value)| [base64(&name), base64(&value)]).collect();
     let hello = json!({
@@ -44,7 +44,7 @@ fn base64(text: &OsStr) -> String {
     STANDARD.encode(text.as_bytes())
 }
 
-/// The kernel tells the mask only by setting another; no second thread runs yet that could create a file meanwhile.
+/// umask(2) reads the mask only by setting another; no second thread runs yet that could create a file meanwhile.
 fn umask() -> u32 {
     let mask = rustix::process::umask(Mode::empty());
     rustix::process::umask(mask);

@@ -1,34 +1,34 @@
-//! Bytes into lines, with a bound: a peer that never ends its line must not fill the memory.
+//! Splits bytes into lines of bounded length: a peer that never ends its line must not fill the memory.
 
 /// The longest line; the server's own limit for one message.
 pub(super) const LINE_BYTES_MAX: usize = 16 << 20;
 
-/// Bytes that are not yet a whole line.
+/// Bytes before the end of their line.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     bytes: Vec<u8>,
-    /// Up to here there is no newline.
+    /// The bytes before this index have no newline.
     searched: usize,
-    /// The line is too long and is thrown away up to its end.
+    /// The line is too long and is discarded to its end.
     is_discarding: bool,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// A line without its newline.
     Whole(Vec<u8>),
-    /// A line was too long and is gone.
+    /// A line was too long and was discarded.
     TooLong,
 }
 
 impl Lines {
-    /// Takes what was read.
+    /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next line, if it is whole.
+    /// The next complete line.
     pub fn next(&mut self) -> Option<Line> {
         loop {
             let Some(at) = self.bytes[self.searched..].iter().position(|b| *b == b'\n') else {
@@ -53,7 +53,7 @@ impl Lines {
         }
     }
 
-    /// Forgets a line that will not be continued.
+    /// Drops a line that will not be continued.
     pub fn clear(&mut self) {
         *self = Self::default();
     }

@@ -1,8 +1,8 @@
-//! `ptyd mcp`: carries MCP lines between a host's pipes and this user's server, and outlives the server.
+//! `ptyd mcp`: carries MCP lines between a host's pipes and this user's server, and survives the server.
 //!
-//! One thread, one poll loop, no runtime: it is started for every conversation and stands in every message's way.
-//! stdout carries MCP and nothing else. When the server dies, the next one gets the handshake and the open requests
-//! again; they are numbered, so nothing is done twice, and the host sees only a delay.
+//! One thread, one poll loop, no runtime: it is started for every client, and every message passes through it. stdout
+//! has only MCP. When the server dies, the next one gets the handshake and the open requests again; they are numbered,
+//! so nothing is done twice, and the host only sees a delay.
 
 mod handshake;
 mod lines;
@@ -60,7 +60,7 @@ fn detach(text: &str) -> Result<Detach, String> {
     }
 }
 
-/// Carries until the host closes standard input.
+/// Carries lines until the host closes standard input.
 pub fn run(options: &Options, paths: &Paths) -> ExitCode {
     if rustix::termios::isatty(io::stdin()) {
         print::note(

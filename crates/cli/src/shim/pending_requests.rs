@@ -1,7 +1,7 @@
-//! What the next server has to be told when this one dies: the handshake, and every request that has no answer yet.
+//! The requests to repeat at the next server when one dies: the handshake, and every request without an answer.
 //!
-//! Pure: lines in, lines out. A message is parsed no further than to its id and method, and only a tool call is changed:
-//! it gets this process's number for it, so that the server knows it when it comes again.
+//! No I/O: lines in, lines out. Only the id and method of a message are parsed, and only tool calls are changed: each
+//! gets a number, so that the next server recognises it.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use serde_json::value::RawValue;
 
 /// Requests that may be open at once: far more than any host sends.
 const OPEN_MAX: usize = 1_024;
-/// Bytes of all of them.
+/// The bytes of all of them.
 const OPEN_BYTES_MAX: usize = 64 << 20;
-/// Resources that are followed at once: more than the server allows.
+/// Resources followed at once: more than the server permits.
 const SUBSCRIBED_MAX: usize = 256;
 /// How often one request is sent: a request that kills every server must not do so for ever.
 const SENDS_MAX: u32 = 3;
-/// Where the server looks for the number.
+/// The field in which the server expects the number.
 const REQUEST_NUMBER: &str = "ptyd/request";
 
 /// The requests of one host.
@@ -25,9 +25,9 @@ const REQUEST_NUMBER: &str = "ptyd/request";
 pub(super) struct PendingRequests {
     initialize: Option<Vec<u8>>,
     initialized: Option<Vec<u8>>,
-    /// What the host follows, by the name of the resource, and the level of its log: the next server has to be told.
+    /// The host's subscriptions, by resource, and its log level, to be repeated at the next server.
     subscribed: BTreeMap<String, Subscribed>,
-    /// The handshake and subscriptions were repeated, and these are the ids of answers that the host has had already.
+    /// Ids of repeated requests (handshake, subscriptions) whose answers the host already has.
     swallowed: Vec<String>,
     open: BTreeMap<u64, Open>,
     open_bytes: usize,
@@ -48,16 +48,16 @@ struct Subscribed {
     line: Vec<u8>,
 }
 
-/// What to do with the host's line.
+/// The handling of a line from the host.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Outgoing {
     /// Send this.
     Send(Vec<u8>),
-    /// Answer this to the host.
+    /// Send this answer to the host.
     Refuse(Vec<u8>),
 }
 
-/// The parts of a message that matter here.
+/// The relevant parts of a message.
 #[derive(Deserialize)]
 struct Head<'a> {
     #[serde(borrow)]
@@ -70,7 +70,7 @@ struct Head<'a> {
 
 #[derive(Deserialize)]
 struct Params<'a> {
-    /// Present although null is another thing than absent: a second `_meta` would be an error.
+    /// Null counts as present: a second `_meta` would be an error.
     #[serde(borrow, default, rename = "_meta", deserialize_with = "present")]
     meta: Option<&'a RawValue>,
 }
@@ -86,7 +86,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
 }
 
 impl PendingRequests {
-    /// Notes what the host says.
+    /// Processes a line from the host.
     pub fn outgoing(&mut self, line: Vec<u8>) -> Outgoing {
         let Some((id, method, numbered)) = self.read(&line) else { return Outgoing::Send(line) };
         let line = numbered.unwrap_or(line);
@@ -116,7 +116,7 @@ impl PendingRequests {
         Outgoing::Send(line)
     }
 
-    /// Remembers what is followed. More than fits is refused by the server, too.
+    /// Remembers a subscription. The server refuses too many, as well.
     fn note_subscription(&mut self, id: &str, method: &str, line: &[u8]) {
         let uri = || Some(serde_json::from_slice::<Value>(line).ok()?["params"]["uri"].as_str()?.to_owned());
         match method {
@@ -124,7 +124,7 @@ impl PendingRequests {
                 let subscribed = Subscribed { id: id.to_owned(), line: line.to_vec() };
                 self.subscribed.extend(uri().map(|uri| (uri, subscribed)));
             }
-            // The level stands beside the resources; no resource has no name.
+            // The log level is stored like a resource; no resource has an empty name.
             "\"logging/setLevel\"" => {
                 let level = Subscribed { id: id.to_owned(), line: line.to_vec() };
                 self.subscribed.insert(String::new(), level);
@@ -134,7 +134,7 @@ impl PendingRequests {
         }
     }
 
-    /// The id, the method as JSON, and the line with its number if it is a tool call; `None` for what is no message.
+    /// The id, the method as JSON, and the line with its number if it is a tool call; `None` if it is no message.
     fn read(&mut self, line: &[u8]) -> Option<(Option<String>, String, Option<Vec<u8>>)> {
         let text = std::str::from_utf8(line).ok().filter(|t| t.trim_start().starts_with('{'))?;
         let head: Head<'_> = serde_json::from_str(text).ok()?;
@@ -148,7 +148,7 @@ impl PendingRequests {
         Some((id, method.to_owned(), numbered))
     }
 
-    /// Whether the host is to see this line of the server.
+    /// Whether the host gets this line of the server.
     pub fn incoming(&mut self, line: &[u8]) -> bool {
         let text = std::str::from_utf8(line).unwrap_or_default();
         let Ok(Head { id: Some(id), method: None, .. }) = serde_json::from_str(text) else { return true };
@@ -161,7 +161,7 @@ impl PendingRequests {
         true
     }
 
-    /// The lines for the next server, in their order, and the answers to requests that were sent often enough.
+    /// The lines for the next server, in order, and the answers to requests that were sent too often.
     pub fn replay(&mut self) -> (Vec<u8>, Vec<u8>) {
         let (mut lines, mut refusals) = (Vec::new(), Vec::new());
         let is_answered = !self.open.values().any(|open| open.is_initialize);
@@ -174,7 +174,7 @@ impl PendingRequests {
             }
         }
         for Subscribed { id, line } in self.subscribed.values() {
-            // One without an answer is open, and is sent as such.
+            // A request without an answer is open, and is sent as such.
             if !self.open.values().any(|open| open.id == *id) {
                 self.swallowed.push(id.clone());
                 push(&mut lines, line);
@@ -196,7 +196,7 @@ impl PendingRequests {
         (lines, refusals)
     }
 
-    /// The answers to everything that is open, because no server will give one, and why.
+    /// The error answers to all open requests when no server can be reached.
     pub fn give_up(&mut self, why: &str) -> Vec<u8> {
         let mut refusals = Vec::new();
         for open in std::mem::take(&mut self.open).into_values() {
@@ -206,7 +206,7 @@ impl PendingRequests {
         refusals
     }
 
-    /// Whether an answer is still awaited.
+    /// Whether an answer is pending.
     pub fn awaits(&self) -> bool {
         !self.open.is_empty()
     }
@@ -224,12 +224,12 @@ fn push(lines: &mut Vec<u8>, line: &[u8]) {
     lines.push(b'\n');
 }
 
-/// An id as both sides would write it: the server need not keep the host's escapes.
+/// A normalised id: the server need not keep the host's escapes.
 fn key(id: &RawValue) -> Option<String> {
     serde_json::from_str::<Value>(id.get()).ok().filter(|v| !v.is_null()).map(|v| v.to_string())
 }
 
-/// The line with the number in the request's `_meta`, all other bytes as they were.
+/// The line with the number in the request's `_meta`, and all other bytes unchanged.
 fn number(line: &str, params: &RawValue, number: u64) -> Option<Vec<u8>> {
     let Params { meta } = serde_json::from_str(params.get()).ok()?;
     let member = format!("\"{REQUEST_NUMBER}\":{number}");
@@ -241,7 +241,7 @@ fn number(line: &str, params: &RawValue, number: u64) -> Option<Vec<u8>> {
         Some(meta) => (meta, member),
         None => (params, format!("\"_meta\":{{{member}}}")),
     };
-    // A RawValue borrows from the line, so where it begins is where it stands in the line.
+    // A RawValue borrows from the line, so its address gives its position in the line.
     let begin = object.get().as_ptr() as usize - line.as_ptr() as usize;
     let inner = object.get().strip_prefix('{')?.strip_suffix('}')?;
     // Last, because the last of two members with one name counts.

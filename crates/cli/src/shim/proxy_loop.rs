@@ -1,6 +1,6 @@
-//! The poll loop: host's lines to the server, server's lines to the host, and another server when one dies.
+//! The poll loop: the host's lines to the server, the server's lines to the host, and another server when one dies.
 //!
-//! Reading stops while the other side does not take what was read, so the memory is bounded in both directions.
+//! Reading stops while the other side does not read, so memory is bounded in both directions.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,21 +15,21 @@ use super::pending_requests::{Outgoing, PendingRequests};
 use super::upgrade::{NotUpgraded, upgrade};
 use super::write_buffer::WriteBuffer;
 
-/// Bytes of one read: a whole answer of the usual budget.
+/// The size of one read: a whole answer of the usual budget.
 const CHUNK: usize = 64 << 10;
-/// Above this much unsent, the side that it came from is not read.
+/// Above this number of unsent bytes, their source is not read.
 const UNSENT_MAX: usize = 1 << 20;
-/// What a pipe that is ready takes without blocking (PIPE_BUF); the host's pipes are not ours to make non-blocking.
+/// The bytes that a ready pipe accepts without blocking (PIPE_BUF); the host's pipes must not be made non-blocking.
 const PIPE_BYTES: usize = 4_096;
 /// How long the shim looks for a server.
 const RECONNECT_MAX: Duration = Duration::from_secs(30);
-/// The same before any server was ever reached: what does not start now will not start in a moment.
+/// The same before the first connection: a server that does not start now will not start later.
 const FIRST_CONTACT_MAX: Duration = Duration::from_secs(3);
-/// The pause after the first failure; it doubles.
+/// The first pause after a failure; it doubles.
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// After the host closed stdin: time for the answers that are on their way (`printf … | ptyd mcp`), none for waits.
+/// After the host closed stdin: time for pending answers (`printf … | ptyd mcp`), but not for waits.
 const FAREWELL: Duration = Duration::from_millis(250);
 
 /// Why the shim ends.
@@ -39,7 +39,7 @@ pub(super) enum Ending {
     HostClosed,
 }
 
-/// Carries until the host has gone; an error when no server can be reached.
+/// Carries lines until the host is gone; an error if no server can be reached.
 pub(super) fn carry(
     connect: impl FnMut() -> io::Result<UnixStream>,
     hello: &[u8],
@@ -81,26 +81,26 @@ struct Shim<'a, C> {
     from_server: Lines,
     to_host: WriteBuffer,
     to_server: WriteBuffer,
-    /// A server was there once.
+    /// Whether a server was ever reached.
     was_reached: bool,
-    /// Since when no server has said anything.
+    /// Since when no server has answered.
     trouble_since: Option<Instant>,
     /// When to look for a server again.
     next_try: Instant,
-    /// How long after that.
+    /// The pause after that.
     pause: Duration,
-    /// The host closed stdin: at this time the shim ends.
+    /// The host closed stdin: the shim ends at this time.
     leaves_at: Option<Instant>,
 }
 
 impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
-    /// One look for a server; on success everything that is open has been asked for (again).
+    /// Tries to connect to a server; on success all open requests are sent (again).
     fn reach(&mut self) -> io::Result<()> {
         let since = *self.trouble_since.get_or_insert_with(Instant::now);
         let patience = if self.was_reached { RECONNECT_MAX } else { FIRST_CONTACT_MAX };
         match (self.connect)().map_err(NotUpgraded::unreached).and_then(|stream| upgrade(stream, self.hello)) {
             Ok(stream) => {
-                // Half a line from the dead server is not continued by the next one.
+                // A partial line of the dead server is not continued by the next one.
                 self.from_server.clear();
                 let (lines, refusals) = self.ledger.replay();
                 self.to_server.clear();
@@ -116,7 +116,7 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
                 Ok(())
             }
             Err(NotUpgraded::Later(error) | NotUpgraded::Never(error)) => {
-                // Whoever waits for an answer is told that none will come.
+                // Every open request gets an error, because no answer will come.
                 self.to_host.push(&self.ledger.give_up(&error.to_string()));
                 while !self.to_host.is_empty() && self.write_host().is_ok() {}
                 Err(error)
@@ -124,7 +124,7 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
         }
     }
 
-    /// The server has gone. A server that ends at once each time is looked for with pauses, too.
+    /// The server is gone. Reconnecting to a server that ends each time uses pauses, too.
     fn lose_server(&mut self) {
         self.server = None;
         self.to_server.clear();
@@ -137,14 +137,14 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
         }
     }
 
-    /// One poll and what it found.
+    /// One poll, and the handling of its results.
     fn turn(&mut self) -> io::Result<Option<Ending>> {
         let now = Instant::now();
         let is_done = !self.ledger.awaits() && self.to_host.is_empty() && self.to_server.is_empty();
         if self.leaves_at.is_some_and(|at| is_done || now >= at) {
             return Ok(Some(Ending::HostClosed));
         }
-        // Looking for a server may take a while, so what the host can have already goes out first.
+        // Looking for a server may take a while, so pending lines for the host are written first.
         if self.server.is_none() && now >= self.next_try && self.to_host.is_empty() {
             self.reach()?;
         }
@@ -160,7 +160,7 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
         if found.stdin.intersects(PollFlags::IN | ended) && !self.read_host()? {
             self.leaves_at = Some(Instant::now() + FAREWELL);
         }
-        // What was just read goes out in the same turn; a socket or pipe is almost always ready.
+        // Bytes just read are written in the same turn; a socket or pipe is almost always ready.
         if !self.to_server.is_empty() && self.server.is_some() && !self.write_server() {
             self.lose_server();
         }
@@ -170,12 +170,12 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
         Ok(None)
     }
 
-    /// Waits until something can be done.
+    /// Waits until a descriptor is ready.
     fn poll(&self, reads_host: bool) -> io::Result<Found> {
         let wants = |is_wanted: bool, flag: PollFlags| if is_wanted { flag } else { PollFlags::empty() };
         let mut fds = Vec::with_capacity(3);
         fds.push(PollFd::from_borrowed_fd(self.stdout, wants(!self.to_host.is_empty(), PollFlags::OUT)));
-        // A descriptor that is not wanted is left out: a closed pipe would wake the loop again and again.
+        // An unused descriptor is left out: a closed pipe would wake the loop again and again.
         if reads_host {
             fds.push(PollFd::from_borrowed_fd(self.stdin, PollFlags::IN));
         }
@@ -197,7 +197,7 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
         Ok(Found { stdout, stdin, server: found.next().unwrap_or(PollFlags::empty()) })
     }
 
-    /// `false` when the server has gone.
+    /// `false` if the server is gone.
     fn read_server(&mut self) -> bool {
         let Some(server) = &self.server else { return false };
         let mut chunk = [0u8; CHUNK];
@@ -209,7 +209,7 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
         }
         while let Some(line) = self.from_server.next() {
             self.trouble_since = None;
-            // The server sends no line that is too long; if it did, nobody could use it.
+            // The server sends no line that is too long.
             let Line::Whole(line) = line else { continue };
             if self.ledger.incoming(&line) {
                 self.to_host.line(&line);
@@ -218,7 +218,7 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
         true
     }
 
-    /// `false` when the host has closed its end.
+    /// `false` if the host has closed its end.
     fn read_host(&mut self) -> io::Result<bool> {
         let mut chunk = [0u8; CHUNK];
         match rustix::io::read(self.stdin, &mut chunk) {
@@ -240,7 +240,7 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
         Ok(true)
     }
 
-    /// `false` when the server has gone.
+    /// `false` if the server is gone.
     fn write_server(&mut self) -> bool {
         let Some(server) = &self.server else { return false };
         match rustix::io::write(server, self.to_server.rest()) {
@@ -262,7 +262,7 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
     }
 }
 
-/// What a poll found.
+/// The result of a poll.
 struct Found {
     stdout: PollFlags,
     stdin: PollFlags,
@@ -273,7 +273,7 @@ struct Found {
 fn is_ready(fd: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::OUT)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // An error or a hang-up is ready too: the write then says what it is.
+    // An error or a hang-up counts as ready: the write then reports it.
     poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
 }
 

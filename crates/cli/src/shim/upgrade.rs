@@ -1,4 +1,4 @@
-//! From HTTP to MCP lines: one request on the Unix socket, one `101`, and the connection is the stream.
+//! The HTTP upgrade to MCP lines: one request on the Unix socket, one `101`, and the connection is the stream.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -9,28 +9,28 @@ use api::Problem;
 const REQUEST: &[u8] =
     b"GET /mcp/stdio HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: ptyd-mcp\r\n\r\n";
 
-/// A server that takes the connection answers within this, or it is as good as dead.
+/// A server that accepts the connection answers within this time, or counts as dead.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The head of an answer, and of a refusal enough to say why.
+/// Room for the head of an answer, and for enough of a refusal.
 const HEAD_BYTES_MAX: usize = 8 << 10;
 
-/// Why there is no stream.
+/// Why the upgrade failed.
 #[derive(Debug)]
 pub(super) enum NotUpgraded {
-    /// Another try may do: the server is just starting, stopping or dead.
+    /// A retry may help: the server is starting, stopping or dead.
     Later(io::Error),
-    /// It will not.
+    /// A retry will not help.
     Never(io::Error),
 }
 
 impl NotUpgraded {
-    /// Why nobody could be connected to: another user's server stays closed.
+    /// Why the connection failed: a server of another user stays inaccessible.
     pub(super) fn unreached(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::PermissionDenied { Self::Never(error) } else { Self::Later(error) }
     }
 }
 
-/// Makes the connection the stream of this client, which has said hello.
+/// Upgrades the connection to this client's stream, and sends the hello line.
 pub(super) fn upgrade(mut stream: UnixStream, hello: &[u8]) -> Result<UnixStream, NotUpgraded> {
     let head = exchange(&mut stream).map_err(NotUpgraded::Later)?;
     let status = head.split(' ').nth(1).unwrap_or_default();
@@ -51,7 +51,8 @@ pub(super) fn upgrade(mut stream: UnixStream, hello: &[u8]) -> Result<UnixStream
     ready.map(|()| stream).map_err(NotUpgraded::Later)
 }
 
-/// The head of the answer; after a `101` the server is silent until the hello, so nothing of the stream is read here.
+/// Reads the head of the answer; after a `101` the server is silent until the hello, so no byte of the stream is read
+/// here.
 fn exchange(stream: &mut UnixStream) -> io::Result<String> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.write_all(REQUEST)?;

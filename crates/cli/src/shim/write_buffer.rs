@@ -1,6 +1,6 @@
-//! Bytes that wait to be written, taken from the front without moving the rest each time.
+//! A write buffer: bytes are taken from its front without moving the rest each time.
 
-/// Bytes in their order.
+/// Bytes in order.
 #[derive(Debug, Default)]
 pub(super) struct WriteBuffer {
     bytes: Vec<u8>,
@@ -19,12 +19,12 @@ impl WriteBuffer {
         self.bytes.push(b'\n');
     }
 
-    /// What is not yet written.
+    /// The unwritten bytes.
     pub fn rest(&self) -> &[u8] {
         &self.bytes[self.sent..]
     }
 
-    /// So much of it was written. The memory is given back when half of it is, so no byte moves more than once or twice.
+    /// Removes written bytes. Memory is freed when half of it was written, so each byte moves only once or twice.
     pub fn advance(&mut self, count: usize) {
         self.sent += count;
         if self.sent * 2 >= self.bytes.len() {
@@ -33,17 +33,17 @@ impl WriteBuffer {
         }
     }
 
-    /// How much is not yet written.
+    /// The number of unwritten bytes.
     pub fn len(&self) -> usize {
         self.bytes.len() - self.sent
     }
 
-    /// Whether all is written.
+    /// Whether everything is written.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Forgets it.
+    /// Drops all bytes.
     pub fn clear(&mut self) {
         *self = Self::default();
     }

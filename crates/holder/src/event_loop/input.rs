@@ -97,8 +97,8 @@ impl Holder {
         }
     }
 
-    /// A command was handed over and has not begun, and the shell's line editor has the terminal: its modes map no carriage
-    /// return to a newline, so the command would read a line without an end.
+    /// Whether a command that was handed over has not begun and the shell's line editor still has the terminal: its modes
+    /// map no carriage return to a newline, so the command would read a line without an end.
     fn awaits_beginning(&mut self, now: u64) -> bool {
         let Some((nonce, from)) = self.prompt.awaited_marker(now) else { return false };
         let bytes = self.journal.end().since(from);

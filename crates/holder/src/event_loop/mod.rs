@@ -158,7 +158,7 @@ struct Holder {
     answers: VecDeque<(Offset, u64, Vec<u8>)>,
     /// Output before this offset was written before the newest prompt.
     prompt_at: Offset,
-    /// Where the journal ended when this turn began.
+    /// The journal's end at the beginning of this turn.
     turn_from: Offset,
     /// When to try the terminal again after the disk was full or the terminal hung up.
     retry_at: Option<u64>,

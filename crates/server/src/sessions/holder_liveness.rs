@@ -109,7 +109,7 @@ fn look_for(claim: &Claim, folder: &Path) -> Liveness {
     }
 }
 
-/// Holders of earlier versions left only their pid, which may be somebody else's by now.
+/// Holders of earlier versions recorded only their pid, which may belong to another process by now.
 fn earlier_version(folder: &Path) -> Liveness {
     let mut began = false;
     let pid = EventsReader::open(folder).ok().and_then(|mut events| {

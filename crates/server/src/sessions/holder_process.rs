@@ -62,8 +62,8 @@ fn self_test(program: &Path, folder: &Path) -> io::Result<bool> {
 }
 
 impl HolderBinary {
-    /// In memory, so that replacing or deleting ptyd's own file never touches a running holder; in the state directory
-    /// where memory files may not be executed (sysctl vm.memfd_noexec).
+    /// A memfd, so that replacing or deleting ptyd's own file never affects a running holder; a file in the state directory
+    /// where memfds may not be executed (sysctl vm.memfd_noexec).
     pub(crate) fn prepare(state_dir: &Path, sessions: &Path) -> io::Result<Self> {
         Self::in_memory(sessions).or_else(|_| Self::in_folder(state_dir, sessions))
     }

@@ -1,7 +1,7 @@
 //! The line that runs a command in a nested shell, and the markers by which it reports where its output begins and how
 //! it ended.
 //!
-//! The line is the same for sh, bash, zsh, ksh, dash, busybox and fish, for nobody knows what reads on another machine:
+//! The line is the same for sh, bash, zsh, ksh, dash, busybox and fish, because the shell on another machine is unknown:
 //! ```text
 //!  printf C-mark; eval '<sh only>' 'eval "$(printf TEXT)"'; eval printf D-mark '$?<sh only>' '$status' '<sh only>'
 //! ```

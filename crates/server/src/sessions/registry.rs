@@ -115,7 +115,7 @@ pub struct Registry {
     folder: PathBuf,
     pub(super) image: HolderBinary,
     pub(super) integration: Integration,
-    /// Where profiles are.
+    /// The file with the profiles.
     pub(super) config_file: Option<PathBuf>,
     pub(super) open_files: u64,
     pub(super) umask: u32,

@@ -314,7 +314,7 @@ impl Timeline {
         // Input for a program may be left to the prompt; then the shell reports that line's end, too.
         let is_at_prompt = self.prompt_seen && self.current.is_none();
         self.has_typed_line |= is_at_prompt && bytes.iter().any(|b| wire::ENDS_LINE.contains(b));
-        // C-u, C-z and C-\ leave nothing of a line either.
+        // C-u, C-z and C-\ also discard the line.
         let ends = |b: &u8| wire::ENDS_LINE.contains(b) || [0x15, 0x1a, 0x1c].contains(b);
         self.line_is_begun = bytes.last().map_or(self.line_is_begun, |last| !ends(last));
     }

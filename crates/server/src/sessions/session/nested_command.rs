@@ -1,9 +1,9 @@
 //! Commands in a nested shell: typed when a program inside reads a line and the caller says that it is a shell.
 //!
 //! ```text
-//! typed ──mark──► begun ──mark──► completed, `boundary nonce`
-//!   │ 5 s           │ interrupted, and the same program reads again: failed, no exit code is told
-//!   └► failed: not known whether it ran        the shell inside ends: failed, it says with what
+//! typed ──marker──► begun ──marker──► completed, `boundary nonce`
+//!   │ 5 s             │ interrupted, and the same program reads again: failed, exit code unknown
+//!   └► failed: unknown whether it ran          the nested shell ends: failed, with the shell's status
 //! ```
 //! While such a command runs, the command that started the nested shell runs too and counts as busy.
 
