@@ -1,5 +1,5 @@
-//! `cargo xtask deps`: what comes in from outside. Licences, banned crates and sources (`deny.toml`), the minimum version of
-//! Rust, and dependencies that nobody uses.
+//! `cargo xtask deps`: checks dependencies. Licences, banned crates and sources (`deny.toml`), the minimum version of
+//! Rust, and unused dependencies.
 //!
 //! It needs no second toolchain: a dependency says itself which Rust it needs, and clippy (`incompatible_msrv`) looks at what
 //! our own code takes from the standard library. That shows neither that a dependency is right about itself nor that nothing

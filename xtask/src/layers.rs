@@ -1,4 +1,4 @@
-//! The walls between the crates: who may depend on whom, and which names stay on which side.
+//! The dependency rules: which crates may depend on which, and which names belong to which crate.
 //!
 //! A crate exists because of a sentence about what it must not depend on; these are the sentences. Tests may cross a wall
 //! of names (they forge journals and run servers), but not one of dependencies.

@@ -1,4 +1,4 @@
-//! What tests leave out by their own word, and which of it may be left out where everything is to run.
+//! The tests that skip themselves, and which of them may be skipped when everything is to run.
 
 use crate::suite::LeftOut;
 use crate::tree::{self, TextFile};

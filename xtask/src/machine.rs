@@ -1,4 +1,5 @@
-//! What the tests need of a machine, and getting it on Debian and Ubuntu. Nothing is installed without a word why.
+//! The requirements of the tests on a machine, and their installation on Debian and Ubuntu. Nothing is installed
+//! without its reason being printed.
 
 use crate::services;
 use crate::workspace;

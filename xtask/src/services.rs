@@ -1,4 +1,5 @@
-//! Packages without their services: what the tests need are programs, and no service of this machine is theirs to change.
+//! Installs packages without starting their services: the tests need only the programs, and must not change the
+//! services of this machine.
 //!
 //! A Debian package that brings a service enables and starts it in its maintainers' scripts, through four helpers that they
 //! find by PATH. While the tests' packages are installed, others stand before those: what is new stays as if the person who

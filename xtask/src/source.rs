@@ -1,6 +1,6 @@
-//! Rust source without its comments and literals, so that a rule about code is not broken by a sentence about it.
+//! Rust source with comments and literals blanked, so that rules about code ignore text.
 //!
-//! What is taken out becomes blanks of the same length: lines keep their numbers, columns their places.
+//! Removed text becomes blanks of the same length: lines keep their numbers, columns their places.
 
 /// The code alone: comments, and what stands between quotes, are blank.
 pub fn code(text: &str) -> String {

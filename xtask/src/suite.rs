@@ -1,4 +1,4 @@
-//! One suite of tests: run it, show what it prints while it prints it, and read which tests passed, failed and did not run.
+//! Runs one test suite: shows its output while it runs, and reads which tests passed, failed and did not run.
 
 use anyhow::{Context as _, Result};
 use std::collections::BTreeSet;

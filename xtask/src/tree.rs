@@ -1,4 +1,4 @@
-//! The project's own text files, and what is said about a line of one.
+//! The project's own text files, and complaints about their lines.
 
 use anyhow::{Context as _, Result};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Where the workspace is and how cargo is called in it.
+//! The workspace's location, and how cargo is called in it.
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Commands on the wire: the data model of terminal-management.md §3.4.2 to the letter, and what the contract adds.
+//! Commands on the wire: exactly the data model of terminal-management.md §3.4.2, and the contract's additions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What happens in all sessions: `GET /events`, as server-sent events whose data is an [`Event`].
+//! Events of all sessions on the wire: `GET /events`, as server-sent events whose data is an [`Event`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
-//! Foreign text as it may be printed: names, directories, titles and messages come from programs and from other people.
+//! Quotes foreign text for printing: names, directories, titles and messages come from programs and from other people.
 //!
-//! Every place that prints such text in a line (a table, a log, an error, the line of facts for models) takes it from here:
-//! nothing in it may move a cursor, end the line, turn the direction of writing, hide, or read as a part of what stands
-//! around it.
+//! Every place that prints such text in a line (a table, a log, an error, the status line for models) uses this module:
+//! the text must not move a cursor, end the line, change the writing direction, hide, or look like a part of the
+//! surrounding text.
 
 use std::borrow::Cow;
 use std::fmt::Write;

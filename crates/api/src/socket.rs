@@ -1,4 +1,4 @@
-//! What a viewer asks for in the address of its WebSocket; docs/websocket.md describes the conversation.
+//! The query parameters of a viewer's WebSocket; docs/websocket.md describes the protocol.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

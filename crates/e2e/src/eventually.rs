@@ -1,6 +1,6 @@
-//! Waiting for what nobody tells us: the kernel's own accounts, files that another process writes.
+//! Polling for conditions without an event: the kernel's own accounts, and files that another process writes.
 //!
-//! Everything else is waited for by its event. Only this module looks again and again.
+//! Everything else is awaited by its event. Only this module polls.
 
 use std::time::Duration;
 

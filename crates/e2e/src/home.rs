@@ -1,4 +1,4 @@
-//! A home of a test's own: nothing in it is the developer's, and everything that runs in it can be found by its path.
+//! A test's own home directory: nothing in it is the developer's, and every process in it can be found by its path.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Tests that this machine cannot run, or not wholly: they say so where it is counted, and do not pass as if they had run.
+//! Tests that this machine cannot run, or only in part: they are counted as such, and do not pass as if they had run.
 //!
 //! `cargo xtask test` names a file in [`FILE`], counts each line of it, and fails where everything was to run. Other crates
 //! take this file in by its path, for it needs nothing.

@@ -1,4 +1,4 @@
-//! Random choices that can be made again: the seed is said, and `PTYD_TEST_SEED` repeats it.
+//! Reproducible random choices: the seed is printed, and `PTYD_TEST_SEED` repeats it.
 
 use std::time::Duration;
 

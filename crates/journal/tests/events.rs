@@ -1,4 +1,5 @@
-//! Events are there whole or not at all, whatever happens to the file, and all kinds come back as they were written.
+//! Event records are there completely or not at all, whatever happens to the file, and all kinds are decoded as they
+//! were written.
 
 use journal::{EndReason, Event, EventsReader, EventsWriter, Kind, Offset, Record, TroubleKind};
 use proptest::prelude::*;

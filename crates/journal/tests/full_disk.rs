@@ -1,4 +1,4 @@
-//! A full disk loses nothing silently, and leaves room for a session's last words.
+//! A full disk loses nothing silently, and leaves room for a session's last records.
 
 use journal::{EndReason, EventsReader, EventsWriter, Kind, Offset, Read, Reader, Record, Retention, Writer};
 use rustix::io::Errno;

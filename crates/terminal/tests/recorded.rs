@@ -1,5 +1,5 @@
-//! What real programs printed: read to the text and the screen that are expected, wherever it is cut, and to the screen that
-//! tmux shows of the same bytes.
+//! Recorded output of real programs: converted to the expected text and screen, wherever it is cut, and to the screen
+//! that tmux shows for the same bytes.
 //!
 //! The streams in `fixtures/` are made by `record-fixtures.sh`. With `PTYD_WRITE_EXPECTED=1` the expected files beside them are
 //! written instead of read; what changed in them is for a person to judge.

@@ -1,4 +1,4 @@
-//! `cargo xtask soak [seed] [rounds]`: the long counts of the end-to-end tests, again and again, with a seed that is said.
+//! `cargo xtask soak [seed] [rounds]`: repeats the long end-to-end tests, with a printed seed.
 //!
 //! It runs the tests themselves (crashes, leaks, floods, crowds) with `PTYD_TEST_FULL=1` against an optimised ptyd, so
 //! that there is nothing here that could promise something else than the tests do.

@@ -1,4 +1,4 @@
-//! When a command ends and with what: false completions, exit codes, forged ends, the death of the shell.
+//! Ends of commands: false completions, exit codes, forged ends, the death of the shell.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! The edges of the contract that no other subject holds: how a start is told, lists, positions, variables, what a session
-//! uses, and what is over a limit.
+//! Edges of the contract without a file of their own: reports of a start, lists, positions, variables, resource usage,
+//! and values beyond limits.
 
 use std::process::Command;
 

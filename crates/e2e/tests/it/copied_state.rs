@@ -1,4 +1,5 @@
-//! A state directory that was copied, moved, or lost a file: what lives is left alone, and a copy says that it is one.
+//! A state directory that was copied, moved, or lost a file: live sessions are left alone, and a copy is reported as
+//! one.
 
 use std::process::Command;
 

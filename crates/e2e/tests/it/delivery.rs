@@ -1,4 +1,4 @@
-//! Commands are data: every byte of a command and of an input arrives, or it is said how many did.
+//! Commands are data: every byte of a command and of an input arrives, or the answer says how many did.
 
 use api::{ErrorCode, Foreground, InputRequest};
 use e2e::Server;

@@ -1,4 +1,4 @@
-//! What a session starts besides its shell: jobs that hold the terminal, daemons, and what is left of them.
+//! Descendants of a session: jobs that keep the terminal open, daemons, and leftover processes.
 
 use std::time::{Duration, Instant};
 

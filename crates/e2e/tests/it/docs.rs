@@ -1,4 +1,4 @@
-//! The documentation page: whole as it comes, entered by a ticket of its own, and quiet about it.
+//! The documentation page: self-contained, entered with a ticket of its own, and without information about sessions.
 
 use e2e::{Connection, Server};
 use serde_json::{Value, json};

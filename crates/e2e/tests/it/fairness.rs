@@ -1,4 +1,5 @@
-//! One principal cannot take the server: what another's `true` takes beside each attack, and what the server holds then.
+//! One principal cannot starve the server: the latency of another's `true` during each attack, and what the server
+//! holds meanwhile.
 //!
 //! A median is compared with the one of the same moment without the attack. The machine has other work, too, so a round in which
 //! that came between is repeated; what an attack really takes from others, it takes in every round.

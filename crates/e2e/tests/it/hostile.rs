@@ -1,4 +1,5 @@
-//! Shells and settings that speak against the hooks: right, or said to be uncertain within a moment, never a hang.
+//! Shells and settings that defeat the hooks: ends are right, or reported as uncertain within a moment, and never a
+//! hang.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! Once and whole: a request that comes again with its key is done once, in every channel, also while the first one still
-//! waits, after its session has ended and across a crash, and is given the first one's answer.
+//! Idempotency: a repeated request with its key is performed once and gets the first answer, in every channel, also
+//! while the first one still waits, after its session has ended and across a crash.
 
 use std::sync::Arc;
 

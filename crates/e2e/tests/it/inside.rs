@@ -1,5 +1,5 @@
-//! Commands in a shell inside the session's own: their output and exit code, told by a mark that no echo is; and what is
-//! said where no shell tells anything.
+//! Commands in a nested shell: their output and exit code come from markers that no echo can be; and the errors if no
+//! shell answers.
 
 use std::time::{Duration, Instant};
 

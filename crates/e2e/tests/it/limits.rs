@@ -1,4 +1,4 @@
-//! Limits: what goes beyond one is stopped and said, and nobody else notices.
+//! Limits: a session that exceeds one is stopped and reported, without effect on the others.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What an operator sees: counters without a trace of who does what, and calls that took too long, by their request's id.
+//! The operator's view: counters without names of owners or sessions, and slow calls, by their request's id.
 
 use api::{TokenRequest, TokenScope};
 use e2e::{Connection, Server, Session, Socket, Start};

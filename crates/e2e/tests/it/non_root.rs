@@ -1,4 +1,4 @@
-//! A server that somebody other than root runs: what the kernel lets only root do is not needed, or it is said.
+//! A server of a user other than root: operations reserved to root are not needed, or their lack is reported.
 //!
 //! Where the tests run as root, the server is another user's, made of numbers alone: no account is needed or left.
 

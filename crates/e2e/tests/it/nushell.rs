@@ -1,4 +1,4 @@
-//! nushell, which tells of its ends in its output: what holds in it, tested where it is installed (`PTYD_TEST_NU` names it).
+//! nushell, which reports ends in its output; tested where it is installed (`PTYD_TEST_NU` names it).
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

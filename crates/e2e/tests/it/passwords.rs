@@ -1,5 +1,5 @@
-//! Passwords: what is typed while the terminal does not echo is in no record and in no read, and a secret is typed only where it
-//! is not shown.
+//! Passwords: input without echo is in no record and in no read, and a secret is typed only while the terminal does not
+//! echo.
 
 use api::{ErrorCode, Foreground, InputRequest, OutputQuery, OutputView};
 use e2e::{Heard, Server, Session, Socket, eventually};

@@ -1,4 +1,5 @@
-//! dash, busybox's ash and mksh, at which lines are typed: what a user does to our names, and what others see of ours.
+//! dash, busybox's ash and mksh, into which commands are typed: users who redefine our names, and the visibility of our
+//! names.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The processes of a session, what they were sent, and the actions that a session has under a name.
+//! The processes of a session, the signals sent to them, and a session's named actions.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Profiles: what the configuration file says holds behind what a request says, and all of it can be seen.
+//! Profiles: the configuration file's settings apply where a request has none, and all of them can be shown.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! Programs that want more than lines: passwords, and screens that they paint themselves.
+//! Programs that need more than lines: passwords, and full-screen programs.
 
 use std::path::Path;
 use std::sync::Arc;

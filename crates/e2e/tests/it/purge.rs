@@ -1,4 +1,4 @@
-//! What is kept of an ended session can be removed at once, and then nothing of it is left.
+//! Purging: the records of an ended session can be removed at once and completely.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The REST contract: terminal-management.md §3.3.1 and §3.4 to the letter, who may come in, and how a refusal looks.
+//! The REST contract: exactly terminal-management.md §3.3.1 and §3.4, authentication, and the form of refusals.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! `ptyd run` and `ptyd record` have an input: a person's keys, data from a pipe or a file, or a word that there is none.
+//! The input of `ptyd run` and `ptyd record`: a person's keys, data from a pipe or a file, or a message that there is
+//! none.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};

@@ -1,4 +1,4 @@
-//! How long sessions live: inactivity, age, what is kept of them afterwards, and how many may live at once.
+//! Lifetimes of sessions: inactivity, age, retention afterwards, and the quota of live sessions.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Ends of commands in every shell: questions, codes, forgeries, the shell's own death, what is refused, interrupts.
+//! Ends of commands in every shell: questions, exit codes, forgeries, the shell's own death, refused commands,
+//! interrupts.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The shells that the cases of docs/shells.md are run in: how each says what the cases need, and what each has not.
+//! The shells in which the cases of docs/shells.md run: each shell's syntax for them, and the features it lacks.
 //!
 //! A case runs in every shell, or [`SKIPPED`] says why it cannot; the page and this file name the same pairs.
 

@@ -1,4 +1,4 @@
-//! What goes into every shell and comes out of it: texts of any shape, input, secrets, noise, settings that disturb.
+//! Input and output of every shell: texts of any shape, secrets, noise, and disturbing settings.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! A shell inside the shell, another user's, another machine's, one in another terminal: a program like any other. No
-//! command is typed at it behind somebody's back; input drives it, and its end is the end of the command that started it.
+//! A nested shell (another user's, another machine's, or one in another terminal) is a program like any other. No
+//! command is typed into it without a request; input drives it, and its end is the end of the command that started it.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Signals: to the foreground, through pipelines, to programs that will not hear, and what stops without ending.
+//! Signals: to the foreground, through pipelines, to programs that ignore them, and to programs that stop without
+//! ending.
 
 use std::time::{Duration, Instant};
 

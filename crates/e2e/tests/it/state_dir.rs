@@ -1,4 +1,4 @@
-//! Whose directories a server takes for its own, and what it says of a file that it cannot use.
+//! The directories that a server accepts as its own, and its errors about unusable files.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

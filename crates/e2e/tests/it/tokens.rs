@@ -1,4 +1,4 @@
-//! Named tokens: what each scope may do, whose sessions it sees, and what ends when it is taken back.
+//! Named tokens: the permissions of each scope, the visible sessions, and the effects of revocation.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,4 +1,5 @@
-//! What a person types at the prompt is told as what runs: by the kernel's word, in every shell, and no command gets in.
+//! Lines typed at the prompt: reported as running by the kernel's state, in every shell, and no command is handed over
+//! meanwhile.
 
 use api::{
     CreateRequest, EndedBy, ErrorCode, ExecuteRequest, Foreground, InputRequest, NumberOrName, SignalRequest,

@@ -1,5 +1,5 @@
-//! A holder that does not answer: whoever asks is told in time, the others notice nothing, the session is no ended one, and it
-//! can be ended for certain.
+//! A holder that does not answer: its callers get an error in time, other sessions are unaffected, the session does not
+//! count as ended, and it can be killed.
 
 use std::path::Path;
 use std::time::Duration;

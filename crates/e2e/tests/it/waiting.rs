@@ -1,4 +1,4 @@
-//! Waits: the first of their reasons ends them, and none of them ends the program.
+//! Waits: the first condition to be met ends a wait, and no wait ends the program.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Answers to what programs ask the terminal: typed once, whoever gives them, and cheap to remember.
+//! Replies to programs' terminal queries: typed once, whichever server sends them, and cheap to record.
 
 use journal::{EventsReader, Offset, Record};
 use wire::{FromHolder, ToHolder};

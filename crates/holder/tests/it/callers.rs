@@ -1,4 +1,4 @@
-//! Who may speak to a holder, and what callers that say nothing cost.
+//! Connections to a holder: which peers are admitted, and the cost of silent ones.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What becomes of a holder when its folder is removed, or only moved.
+//! A holder whose folder is removed, or only moved.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What it costs to look at the foreground.
+//! The cost of sampling the foreground.
 
 use std::time::Instant;
 

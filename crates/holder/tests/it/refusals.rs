@@ -1,4 +1,4 @@
-//! What the kernel refuses for a while ends no session.
+//! Temporary refusals of the kernel end no session.
 
 use crate::rig::Held;
 

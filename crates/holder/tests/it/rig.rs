@@ -1,4 +1,4 @@
-//! A holder with a terminal of its own, whose server is the test.
+//! Test support: a holder with a terminal of its own, whose server is the test.
 
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! The floor: bash on a PTY with nobody between it and us. A marker in front of its prompt tells when a command ended.
+//! The baseline: bash on a PTY without anything in between. A marker before its prompt shows when a command ended.
 
 use std::fs::File;
 use std::io::{Read, Write};

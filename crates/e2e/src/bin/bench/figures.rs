@@ -1,4 +1,4 @@
-//! What was measured: medians, ratios and what they should be, as a table and as JSON.
+//! The measurements: medians, ratios and their targets, as a table and as JSON.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `cargo xtask bench load [sessions] [commands]`: how many commands a second many sessions at once get answered.
+//! `cargo xtask bench load [sessions] [commands]`: how many commands per second many sessions complete together.
 
 use anyhow::{Context, Result};
 use e2e::{Binary, Home, Load, Loaded, Server, Start};

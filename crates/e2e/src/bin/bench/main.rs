@@ -1,9 +1,9 @@
-//! `cargo xtask bench`: what a terminal behind ptyd costs, against the same thing on a bare PTY in the same run.
+//! `cargo xtask bench`: the cost of a terminal behind ptyd, compared with a bare PTY in the same run.
 //!
-//! Ratios are what counts: a machine is fast or slow, and both sides of a ratio were on it, in turns. Prints a table,
-//! writes `target/bench.json`, and fails only with `--check`. With `viewers` only what is behind a WebSocket is measured,
-//! with `waits` only how soon a wait is answered, with `idle` only what idle sessions cost,
-//! with `load [sessions] [commands]` only many sessions at work at once, which is in no other run.
+//! Only ratios matter: a machine is fast or slow, and both sides of a ratio ran on it, in turns. Prints a table, writes
+//! `target/bench.json`, and fails only with `--check`. With `viewers` only WebSockets are measured, with `waits` only
+//! the latency of waits, with `idle` only the cost of idle sessions, and with `load [sessions] [commands]` only many
+//! busy sessions, which no other run includes.
 
 mod bare;
 mod figures;

@@ -1,7 +1,8 @@
-//! How soon a wait is answered: `waits` measures nothing else.
+//! The latency of waits, for `cargo xtask bench waits`.
 //!
-//! The program under watch says when it did what was waited for, by the clock that is read when the answer is here; both are on
-//! one machine. So the way through terminal, holder, server and loopback is all in the figure, and nothing else.
+//! The watched program reports when it met the condition, by the clock that is read when the answer arrives; both are
+//! on one machine. So the figure includes the whole path through terminal, holder, server and loopback, and nothing
+//! else.
 
 use std::time::{Duration, SystemTime};
 
