@@ -113,7 +113,7 @@ impl Guard {
         }
     }
 
-    /// Applies the rate limits: a caller beyond its rate is told when to retry.
+    /// Applies the rate limits; the refusal of a caller beyond its rate says when to retry.
     fn paced(
         &self,
         transport: Option<Transport>,

@@ -1,7 +1,7 @@
 //! The event log of all sessions, newest last: a bounded ring that followers of many sessions read.
 //!
-//! The ring waits for no reader and queues nothing for any. A reader has a position, and is told if the events behind
-//! it are gone. Positions belong to this server; one of another server is such a gap, too.
+//! The ring waits for no reader and queues nothing for any. A reader has a position, and gets a gap if the events
+//! behind it are gone. Positions belong to this server; one of another server is such a gap, too.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

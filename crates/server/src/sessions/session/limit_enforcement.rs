@@ -1,9 +1,10 @@
 //! Enforces a session's limits: records each hit, and ends the processes that exceeded the limit.
 //!
 //! ```text
-//! time, CPU or output is used up: INT to the foreground, TERM to what is meant ── grace ──► INT, KILL ── grace ──► the session ends
-//! memory, processes:              the kernel has killed or refused already; it is counted and said
-//! the output's rate:              the holder lets the program wait, and says so
+//! time, CPU or output is used up: INT to the foreground, TERM to the processes covered by the limit ── grace ──►
+//!                                 INT, KILL ── grace ──► the session ends
+//! memory, processes:              the kernel has killed or refused already; the hits are counted and published
+//! output rate:                    the holder blocks the program, and records a hit
 //! ```
 //! A command's time or output limit covers the processes that this command started; the CPU limit covers every process
 //! but the shell.

@@ -527,7 +527,7 @@ impl Session {
             }
         }
         if self.is_adrift {
-            // Callers of this moment retry; none is told that the session has ended.
+            // Callers get `Restarting` and retry; none gets the answer that the session has ended.
             self.shared.faulted.store(true, Ordering::Release);
             self.give_up_calls(|| ActionError::Restarting);
         }
