@@ -95,7 +95,7 @@ impl Done {
         }
     }
 
-    /// Whether every request failed.
+    /// Whether there is no answer, only a failure.
     pub fn only_failed(&self) -> bool {
         self.answers.is_empty() && self.failed.is_some()
     }

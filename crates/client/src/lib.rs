@@ -113,7 +113,7 @@ impl Client {
         Self { pool: Pool::new(Place::Unix { path: socket.into(), owner: None }, None) }
     }
 
-    /// The same for a server of this user.
+    /// The same, also for a server that runs as the user `owner`.
     pub fn unix_of(socket: impl Into<PathBuf>, owner: u32) -> Self {
         Self { pool: Pool::new(Place::Unix { path: socket.into(), owner: Some(owner) }, None) }
     }

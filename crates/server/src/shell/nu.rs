@@ -3,7 +3,7 @@
 use super::scripts::Script;
 use super::{Shell, Start};
 
-/// A single digit, as for the shells whose children read from it: dash allows one digit.
+/// A single digit: a child shell reads from it, and dash allows one digit.
 const ATTESTATION_FD: u32 = 9;
 
 pub(super) fn start(start: &Start<'_>) -> Shell {

@@ -161,7 +161,7 @@ impl Session {
             Ok(Read::Bytes(n)) => {
                 let bytes = &buffer[..n];
                 let now_us = micros(SystemTime::now());
-                // The first of these bytes came no earlier than the last read, the last no later than now.
+                // These bytes came after the last read and no later than now.
                 self.timeline.note_time(at, now_us);
                 self.timeline.note_time(at + n as u64, now_us);
                 if !self.is_replaying {
@@ -283,7 +283,7 @@ impl Session {
         self.finish_where(|w| w.command.is_none(), EndedBy::Ended);
     }
 
-    /// Records the shell's executable: nothing runs, so the process is still the shell that has reported.
+    /// Records the shell's program image: nothing runs, so the process is still the shell that has reported.
     fn check_shell_image(&mut self) {
         if self.image.is_none() && !self.is_replaying && self.shared.spec.attests {
             self.image = sys::process::image(self.timeline.shell_pid);

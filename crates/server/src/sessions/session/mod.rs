@@ -358,7 +358,7 @@ pub(crate) struct Session {
     next_seq: u32,
     screen: Option<(Screen, u64)>,
     is_heuristic: bool,
-    /// The executable of the shell that has reported.
+    /// The program image ([`sys::process::image`]) of the shell that has reported.
     image: Option<u64>,
     last_activity_us: u64,
     meter: Meter,

@@ -81,7 +81,7 @@ impl Session {
     }
 
     /// Whether the shell's process runs another program since `exec`: its command line is not the one we started, or
-    /// its executable is not the one that has reported.
+    /// its program image is not the one that has reported.
     pub(super) fn is_replaced(&self) -> bool {
         if self.image.is_some_and(|ours| sys::process::image(self.timeline.shell_pid).is_some_and(|now| now != ours)) {
             return true;
