@@ -19,9 +19,25 @@ pub fn line(text: impl Display) -> Result<(), Failure> {
     data(format_args!("{text}\n"))
 }
 
-/// Prints a value as JSON.
+/// Prints a value as JSON. Characters that a terminal obeys or nobody sees are escaped, which is the same JSON.
 pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    line(serde_json::to_string_pretty(value).map_err(Failure::new)?)
+    line(plain_json(&serde_json::to_string_pretty(value).map_err(Failure::new)?))
+}
+
+fn plain_json(json: &str) -> String {
+    let mut plain = String::with_capacity(json.len());
+    let mut before = '\0';
+    for c in json.chars() {
+        if quote::is_unseen(c, before) || c == '\u{7f}' {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                plain.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            plain.push(c);
+        }
+        before = c;
+    }
+    plain
 }
 
 /// Prints one line for people, also if it quotes foreign text. A failed write is ignored.
@@ -38,4 +54,21 @@ pub fn lines(text: impl Display) {
 pub fn harmless(text: &str) -> String {
     let is_obeyed = |c: char| ('\u{80}'..='\u{9f}').contains(&c);
     text.chars().flat_map(|c| if is_obeyed(c) { c.escape_unicode().collect() } else { vec![c] }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_with_characters_that_a_terminal_obeys_is_the_same_json_without_them() {
+        let value = serde_json::json!({"name": "a\u{9b}31m\u{202e}gpj\u{e0041}\u{1b}\u{7f}", "plain": "naïve · 日本 👨\u{200d}👩"});
+        let json = serde_json::to_string_pretty(&value).expect("plain data");
+        let plain = plain_json(&json);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&plain).expect("it is JSON"), value);
+        assert!(
+            !plain.contains(['\u{9b}', '\u{202e}', '\u{e0041}', '\u{1b}', '\u{7f}'])
+                && plain.contains("naïve · 日本 👨")
+        );
+    }
 }
