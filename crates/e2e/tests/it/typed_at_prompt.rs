@@ -150,9 +150,22 @@ async fn what_is_typed_before_a_command_has_begun_reaches_it_as_a_whole_line() {
         let shell = server.session_with(request).await;
         shell.run("true").await;
         let pid = Pid::new(shell.look().await.pid.expect("it lives"));
-        // It does not read the keys that hand the command over, so its editor still has the terminal.
-        pid.signal(Signal::STOP);
-        let reads = shell.begin("head -n 1").await;
+        // Stopped, it does not read the keys that hand the command over, so its editor still has the terminal. Where it was
+        // stopped before its editor had it, the command is refused.
+        let request = ExecuteRequest {
+            command: "head -n 1".to_owned(),
+            wait_for_completion: Some(false),
+            ..ExecuteRequest::default()
+        };
+        let reads = eventually("it is stopped at its editor", async || {
+            pid.signal(Signal::STOP);
+            let reads = shell.try_run(&request).await.ok();
+            if reads.is_none() {
+                pid.signal(Signal::CONT);
+            }
+            reads
+        })
+        .await;
         let goes_on = async {
             // The holder does one request after the other, and this one behind the input.
             let size = api::Dimensions { cols: 100, rows: 24 };
