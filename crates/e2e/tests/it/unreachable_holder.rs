@@ -165,6 +165,39 @@ async fn a_session_whose_socket_is_gone_lives_on_is_told_and_can_be_ended_by_for
     assert!(pid.ends_within(PATIENCE));
 }
 
+#[tokio::test]
+// promise: crash-5
+async fn a_session_without_socket_whose_holder_file_is_damaged_or_gone_lives_on_and_is_not_pruned() {
+    let server = Server::start();
+    let (cut, gone) = (server.session().await, server.session().await);
+    let living = [&cut, &gone];
+    let mut pids = Vec::new();
+    for shell in living {
+        pids.push(Pid::new(shell.look().await.pid.expect("it lives")));
+    }
+    server.kill9();
+    let folder = |shell: &Session| server.home().state().join("sessions").join(&shell.id);
+    let claim = std::fs::File::options().write(true).open(folder(&cut).join("holder")).expect("there");
+    claim.set_len(20).expect("cut");
+    std::fs::remove_file(folder(&gone).join("holder")).expect("there");
+    for shell in living {
+        std::fs::remove_file(folder(shell).join("control")).expect("there");
+    }
+    server.again();
+    for shell in living {
+        let seen = shell.look().await;
+        assert_eq!((seen.status, seen.unreachable, seen.exit), (SessionStatus::Running, true, None));
+    }
+    let pruned = server.ptyd(&["prune", "--ended"]).output().expect("it runs");
+    assert!(pruned.status.success(), "{}", String::from_utf8_lossy(&pruned.stderr));
+    for (shell, pid) in living.iter().zip(&pids) {
+        assert!(folder(shell).join("journal").exists() && pid.is_alive(), "nothing of it was ended");
+        let ended = server.client().terminate(&shell.id, true, None).await.expect("ended");
+        assert_eq!((ended.session.status, ended.left, ended.was_over), (SessionStatus::Terminated, 0, false));
+        assert!(ended.killed > 0 && pid.ends_within(PATIENCE), "{ended:?}");
+    }
+}
+
 /// Changes one byte of a file of the session's folder.
 fn damage(server: &Server, shell: &Session, file: &str) {
     let path = server.home().state().join("sessions").join(&shell.id).join(file);

@@ -326,6 +326,10 @@ impl Registry {
                 let why = format!("its holder (process {pid}) cannot be reached at its socket: {error}");
                 return Tried::Not(Hindrance::Silent, why);
             }
+            Liveness::MayLive(why) => {
+                let why = format!("its holder cannot be reached at its socket ({error}), and may live: {why}");
+                return Tried::Not(Hindrance::Silent, why);
+            }
             Liveness::NeverBegan => {
                 if let Err(e) = give_up(&adopting.folder) {
                     return Tried::Not(Hindrance::Silent, format!("its holder is about to begin: {e}"));
@@ -343,7 +347,7 @@ impl Registry {
     /// Records the end of a session and kills what is left of it. A session that lives, or is about to begin, is left
     /// alone.
     pub(super) fn bury(&self, id: &SessionId, row_before: Option<SessionRow>, liveness: Liveness) {
-        if matches!(liveness, Liveness::Alive(_) | Liveness::NeverBegan) {
+        if matches!(liveness, Liveness::Alive(_) | Liveness::MayLive(_) | Liveness::NeverBegan) {
             return;
         }
         let past = self.record(id);
@@ -359,7 +363,7 @@ impl Registry {
                 Liveness::Unknown(why) => {
                     tracing::warn!(session = %id, why, "nothing that it may have left is looked for")
                 }
-                Liveness::Alive(_) | Liveness::NeverBegan => {}
+                Liveness::Alive(_) | Liveness::MayLive(_) | Liveness::NeverBegan => {}
             }
         }
         let Some(past) = past else {

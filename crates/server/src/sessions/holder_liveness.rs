@@ -8,7 +8,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use journal::{EventsReader, Record};
 use sys::process::{self, Stat};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -32,8 +31,10 @@ pub(crate) enum Liveness {
     Dead(Dead),
     /// The folder is a copy; the original's holder lives.
     Copy(Identity),
-    /// It cannot be determined from here, for this reason.
+    /// It cannot be determined from here, for this reason. No process here holds the folder.
     Unknown(&'static str),
+    /// It may live: this could not be determined now, for this reason.
+    MayLive(&'static str),
     /// No holder has begun in this folder.
     NeverBegan,
 }
@@ -81,14 +82,25 @@ fn is_alive((pid, start_ticks): Identity) -> bool {
 }
 
 /// Examines the folder's holder. `met` is the process behind the folder's socket, if there was a connection: holders of
-/// earlier versions recorded less about themselves.
+/// earlier versions recorded less about themselves, and the record can be damaged or gone.
 pub(crate) fn look(folder: &Path, met: Option<Identity>) -> Liveness {
+    let without_claim = |why| met.map_or_else(|| search(folder, why), |met| told(met, true));
     match Claim::load(folder) {
         Ok(Holding::By(claim)) => look_for(&claim, folder),
         Ok(Holding::GivenUp) => Liveness::NeverBegan,
-        Ok(Holding::Nobody) => met.map_or_else(|| earlier_version(folder), |met| told(met, true)),
-        Err(_) => met.map_or(Liveness::Unknown("its file `holder` cannot be read"), |met| told(met, true)),
+        Ok(Holding::Nobody) => match without_claim("it has no file `holder`, or an earlier version of ptyd started it")
+        {
+            Liveness::Unknown(_) if has_nothing(folder) => Liveness::NeverBegan,
+            found => found,
+        },
+        Err(e) if e.kind() == io::ErrorKind::InvalidData => without_claim("its file `holder` is damaged"),
+        Err(_) => met.map_or(Liveness::MayLive("its file `holder` cannot be read"), |met| told(met, true)),
     }
+}
+
+/// Whether no holder has written anything here.
+fn has_nothing(folder: &Path) -> bool {
+    [journal::EVENTS_FILE, journal::JOURNAL_FILE].iter().all(|file| !folder.join(file).exists())
 }
 
 fn told(holder: Identity, is_own: bool) -> Liveness {
@@ -109,29 +121,34 @@ fn look_for(claim: &Claim, folder: &Path) -> Liveness {
     }
 }
 
-/// Holders of earlier versions recorded only their pid, which may belong to another process by now.
-fn earlier_version(folder: &Path) -> Liveness {
-    let mut began = false;
-    let pid = EventsReader::open(folder).ok().and_then(|mut events| {
-        began = true;
-        match events.next(u64::MAX).ok()??.record() {
-            Some(Record::Started { holder_pid, .. }) => Some(holder_pid),
-            _ => None,
-        }
-    });
-    let Some(holder) = pid.and_then(alive).filter(|stat| stat.comm == PROGRAM) else {
-        let has_any =
-            began || folder.join(journal::EVENTS_FILE).exists() || folder.join(journal::JOURNAL_FILE).exists();
-        return if has_any { Liveness::Unknown("an earlier version of ptyd started it") } else { Liveness::NeverBegan };
-    };
-    let identity = (holder.pid, holder.start_ticks);
-    match folder_of(holder.pid) {
-        Some(held) if held.file_name() != folder.file_name() => {
-            Liveness::Unknown("an earlier version of ptyd started it")
-        }
-        Some(held) => told(identity, is_same(&held, folder).unwrap_or(false)),
-        None => Liveness::Unknown("its holder may not be looked at"),
+/// Searches the running holders for that of this folder, which is in their arguments; `Unknown` for this reason if there
+/// is none.
+fn search(folder: &Path, why: &'static str) -> Liveness {
+    let all = process::all();
+    if !all.contains(&std::process::id()) {
+        return Liveness::MayLive("the processes of this machine cannot be listed");
     }
+    let mut found = Liveness::Unknown(why);
+    for holder in all.into_iter().filter_map(alive).filter(|stat| stat.comm == PROGRAM) {
+        let identity = (holder.pid, holder.start_ticks);
+        match folder_of(holder.pid) {
+            Some(held) if held.file_name() != folder.file_name() => {}
+            Some(held) if is_same(&held, folder).unwrap_or(false) || has_open(holder.pid, folder) => {
+                return Liveness::Alive(identity);
+            }
+            Some(_) => found = Liveness::Copy(identity),
+            None if is_alive(identity) => found = Liveness::MayLive("a running holder may not be looked at"),
+            None => {}
+        }
+    }
+    found
+}
+
+/// Whether the process has the folder's journal or events open: the folder may have been moved since it started.
+fn has_open(pid: u32, folder: &Path) -> bool {
+    let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let files = [journal::EVENTS_FILE, journal::JOURNAL_FILE].map(|file| folder.join(file));
+    fds.map(|fd| fd.path()).any(|fd| files.iter().any(|file| is_same(&fd, file).unwrap_or(false)))
 }
 
 /// The folder in a holder's arguments; it may have been moved since.

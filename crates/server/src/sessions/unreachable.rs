@@ -227,7 +227,7 @@ impl Registry {
                     "its folder is a copy, and the process that holds the original is another session's".to_owned();
                 return Err(ActionError::Unreachable { session: id.clone(), why });
             }
-            Liveness::Unknown(why) => {
+            Liveness::Unknown(why) | Liveness::MayLive(why) => {
                 let why = format!("nobody can tell which process holds it: {why}");
                 return Err(ActionError::Unreachable { session: id.clone(), why });
             }

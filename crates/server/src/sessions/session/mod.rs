@@ -539,6 +539,7 @@ impl Session {
     async fn holder_ends(&self) -> bool {
         match holder_liveness::look(&self.shared.folder, self.holder) {
             Liveness::Alive(holder) => holder_liveness::ends_within(holder, limits::HOLDER_ENDS).await,
+            Liveness::MayLive(_) => false,
             Liveness::Dead(_) | Liveness::Copy(_) | Liveness::Unknown(_) | Liveness::NeverBegan => true,
         }
     }

@@ -217,7 +217,11 @@ impl Session {
             // session's tag.
             let swept = match holder_liveness::look(&self.shared.folder, self.holder) {
                 Liveness::Dead(dead) => holder_liveness::sweep(&self.shared.id, dead),
-                Liveness::Alive(_) | Liveness::Copy(_) | Liveness::Unknown(_) | Liveness::NeverBegan => 0,
+                Liveness::Alive(_)
+                | Liveness::Copy(_)
+                | Liveness::Unknown(_)
+                | Liveness::MayLive(_)
+                | Liveness::NeverBegan => 0,
             };
             tracing::warn!(session = %self.shared.id, swept, "the holder is gone");
             let folder = &self.shared.folder;
