@@ -137,6 +137,7 @@ async fn nothing_is_left_when_a_sessions_folder_is_removed_or_the_whole_state_di
     };
     let (ran, ()) = tokio::join!(one.run("touch begun; sleep 1000"), remove);
     assert_eq!(ran.status, CommandStatus::Terminated, "{ran:?}");
+    assert!(ran.error.as_ref().is_some_and(|why| why.contains("the session's folder was removed")), "{ran:?}");
     assert!(first.ends_within(PATIENCE));
     assert_eq!(sleepers(&server), []);
     assert_eq!(other.gives("echo alive").await, (0, "alive\n".to_owned()));

@@ -114,7 +114,10 @@ async fn a_session_whose_holder_does_not_answer_is_ended_by_force_with_everythin
     let over = server.client().list(Some("terminated")).await.expect("a list").terminals;
     for shell in all {
         assert!(over.iter().any(|session| session.id == shell.id), "on record: {over:?}");
-        assert_eq!(shell.look().await.status, SessionStatus::Terminated);
+        let seen = shell.look().await;
+        assert_eq!(seen.status, SessionStatus::Terminated);
+        let reason = seen.exit.expect("it has ended").reason;
+        assert!(reason.starts_with("terminated by force on request"), "{reason}");
     }
 }
 
@@ -163,6 +166,15 @@ async fn a_session_whose_socket_is_gone_lives_on_is_told_and_can_be_ended_by_for
     let ended = server.client().terminate(&shell.id, true, None).await.expect("ended");
     assert_eq!((ended.session.status, ended.left), (SessionStatus::Terminated, 0));
     assert!(pid.ends_within(PATIENCE));
+    for _ in 0..2 {
+        let seen = shell.look().await;
+        let reason = seen.exit.expect("it has ended").reason;
+        assert!(reason.starts_with("terminated by force on request"), "{reason}");
+        assert_eq!(seen.trouble, None, "nothing of it is damaged");
+        server.kill9();
+        server.again();
+    }
+    assert!(!server.logged().contains("damaged"), "{}", server.logged());
 }
 
 #[tokio::test]

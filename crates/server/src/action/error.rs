@@ -59,7 +59,7 @@ pub enum ActionError {
         session: SessionId,
     },
     /// The session has ended.
-    #[error("session {session} has ended ({reason}); its output can still be read; start a new one")]
+    #[error("session {session} has ended ({reason}); its output can be read while it is kept; start a new one")]
     Ended {
         /// The session.
         session: SessionId,

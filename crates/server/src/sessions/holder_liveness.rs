@@ -19,6 +19,8 @@ use crate::ids::SessionId;
 
 /// The command name of holders.
 const PROGRAM: &str = "ptyd-holder";
+/// A server makes this file in a session's folder before it kills its holder on request.
+const FORCED_FILE: &str = "killed-on-request";
 /// A process may fork during a search; the next round finds its child.
 const ROUNDS_MAX: usize = 10;
 
@@ -171,6 +173,13 @@ pub(crate) fn has_left(folder: &Path) -> bool {
     std::fs::symlink_metadata(folder.join(wire::SOCKET_FILE)).is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
 }
 
+/// Records that a server is about to kill the holder of this folder on request: a killed holder records nothing.
+pub(crate) fn note_forced(folder: &Path) {
+    if let Err(e) = std::fs::File::create(folder.join(FORCED_FILE)) {
+        tracing::warn!(folder = %folder.display(), error = %e, "that its holder is killed on request is not recorded");
+    }
+}
+
 /// Sets in the timeline how a session ended whose events have no exit: its holder was killed, or the end of the events
 /// is missing. `has_left` must be older than the events that were read.
 pub(crate) fn notify_unrecorded_end(timeline: &mut Timeline, folder: &Path, has_left: bool) {
@@ -178,14 +187,20 @@ pub(crate) fn notify_unrecorded_end(timeline: &mut Timeline, folder: &Path, has_
         let original = folder_of(pid).map_or_else(String::new, |path| format!(" in {:?}", path));
         format!("this folder is a copy: the session lives with its holder (process {pid}){original}; nothing was ended")
     } else {
-        if has_left {
+        let is_forced = folder.join(FORCED_FILE).exists();
+        if has_left && !is_forced {
             let missing = "damaged: events end before the session's exit, and its holder's socket is gone; what happened \
                            at the end is not known";
             timeline.damage.get_or_insert_with(|| missing.to_owned());
         }
-        let begun =
-            timeline.ending.as_ref().map_or_else(String::new, |why| format!(" while it ended the session ({why})"));
+        let begun = timeline
+            .ending
+            .as_ref()
+            .map_or_else(String::new, |(_, why)| format!(" while it ended the session ({why})"));
+        let forced = "terminated by force on request; the session's holder process was killed";
         match &timeline.damage {
+            None if is_forced => forced.to_owned(),
+            Some(damage) if is_forced => format!("{forced}; {damage}"),
             None => format!("the session's holder process was killed{begun}"),
             Some(damage) if has_left => format!("how it ended is not known; {damage}"),
             Some(damage) => format!("the session's holder process was killed{begun}; {damage}"),

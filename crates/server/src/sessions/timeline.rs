@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use journal::{Event, Record};
+use journal::{EndReason, Event, Record};
 use terminal::{Boundaries, Boundary as Found, Query, Scanner};
 use wire::Key;
 
@@ -148,7 +148,7 @@ pub(crate) struct Timeline {
     /// Number of reports that were not the shell's own.
     pub(crate) dropped_records: u64,
     /// Why its termination began: the requested signal, or the holder's own reason.
-    pub(crate) ending: Option<String>,
+    pub(crate) ending: Option<(EndReason, String)>,
     /// How it ended, as text, if no exit is recorded.
     pub(crate) unrecorded_end: Option<String>,
     pub(crate) trouble: Option<String>,
@@ -265,7 +265,9 @@ impl Timeline {
                 let is_worth_saying = what == journal::TroubleKind::DISK_FULL;
                 self.trouble = is_worth_saying.then(|| String::from_utf8_lossy(text).into_owned());
             }
-            Some(Record::Ending { text, .. }) => self.ending = Some(String::from_utf8_lossy(text).into_owned()),
+            Some(Record::Ending { reason, text }) => {
+                self.ending = Some((reason, String::from_utf8_lossy(text).into_owned()));
+            }
             Some(Record::Answered { query }) => {
                 self.answered = self.answered.max(query.0);
                 self.answer_heard = self.answer_heard.max(query.0);

@@ -234,6 +234,7 @@ impl Registry {
         };
         let held: Vec<Identity> = processes::tree(pid).iter().map(|s| (s.pid, s.start_ticks)).collect();
         tracing::warn!(session = %id, holder = pid, "killed by force, with its {} processes", held.len());
+        holder_liveness::note_forced(folder);
         sys::process::signal_exactly(pid, start_ticks, sys::signal::KILL);
         if !holder_liveness::ends_within((pid, start_ticks), limits::KILL_PATIENCE).await {
             let why = format!(

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use journal::EndReason;
+
 use super::processes;
 use super::session::Shared;
 use super::timeline::{Command, Hit, Sent, Timeline, time};
@@ -158,6 +160,7 @@ pub(crate) fn exit_of(timeline: &Timeline) -> Option<SessionExit> {
     let ends = |limit: &&Limit| **limit != Limit::OutputMbPerSecond;
     let unending = || last.and_then(|c| c.limits_hit.iter().rfind(ends).copied());
     let reason = match (&timeline.ending, timeline.hits.iter().map(|h| h.limit).find(is_over).or_else(unending)) {
+        (Some((EndReason::HOLDER, why)), _) => format!("{why}; {how}"),
         (Some(_), Some(limit)) => format!("it reached its {}; {how}", limit.name()),
         (Some(_), None) => format!("terminated on request; {how}"),
         (None, _) => how,

@@ -386,7 +386,7 @@ impl Open<'_> {
 }
 
 fn ended() -> End {
-    End::Close(Code::Ended, "the session has ended; its output can still be read".to_owned())
+    End::Close(Code::Ended, "the session has ended; its output can be read while it is kept".to_owned())
 }
 
 /// The input is no WebSocket frame, or too long.
