@@ -29,7 +29,8 @@ pub enum Read {
 /// A reader of one session's output, for any number of positions at once: it has none of its own.
 #[derive(Debug)]
 pub struct Reader {
-    journal: File,
+    /// `None` if it is gone.
+    journal: Option<File>,
     /// `None` if the header of the events file is damaged.
     events: Option<File>,
     /// The journal's first offset when the reader was opened.
@@ -43,17 +44,23 @@ impl Reader {
         header::check(&events)?;
         let journal = File::open(dir.join(JOURNAL_FILE))?;
         let first_at_open = first_kept(&journal, header::first(&events)?)?;
-        Ok(Self { journal, events: Some(events), first_at_open })
+        Ok(Self { journal: Some(journal), events: Some(events), first_at_open })
     }
 
     /// Opens the journal of a session whose events have a damaged header: its first offset comes from the file system.
     pub fn open_alone(dir: &Path) -> io::Result<Self> {
         let journal = File::open(dir.join(JOURNAL_FILE))?;
-        Ok(Self { journal, events: None, first_at_open: Offset::ZERO })
+        Ok(Self { journal: Some(journal), events: None, first_at_open: Offset::ZERO })
+    }
+
+    /// Reads nothing: for an ended session whose journal is gone.
+    pub fn of_nothing() -> Self {
+        Self { journal: None, events: None, first_at_open: Offset::ZERO }
     }
 
     /// Reads at `at`, and never at or beyond `limit`, the published tail.
     pub fn read(&self, at: Offset, limit: Offset, buf: &mut [u8]) -> io::Result<Read> {
+        let Some(journal) = &self.journal else { return Ok(Read::End) };
         let wanted = limit.since(at);
         if wanted == 0 {
             return Ok(Read::End);
@@ -63,7 +70,7 @@ impl Reader {
             return Ok(Read::Bytes(0));
         };
         let n = loop {
-            match self.journal.read_at(room, at.0) {
+            match journal.read_at(room, at.0) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 other => break other?,
             }
@@ -81,13 +88,18 @@ impl Reader {
 
     /// The offset of the oldest retained byte.
     pub fn first(&self) -> io::Result<Offset> {
-        let first = self.events.as_ref().map_or_else(|| first_data(&self.journal, Offset::ZERO), header::first)?;
+        let first = match (&self.events, &self.journal) {
+            (Some(events), _) => header::first(events)?,
+            (None, Some(journal)) => first_data(journal, Offset::ZERO)?,
+            (None, None) => Offset::ZERO,
+        };
         Ok(first.max(self.first_at_open))
     }
 
     /// The file's size: the end of a journal whose holder is dead. A living holder publishes its tail instead.
     #[allow(clippy::len_without_is_empty, reason = "a size that can fail is no collection's length")]
     pub fn len(&self) -> io::Result<Offset> {
-        Ok(Offset(self.journal.metadata()?.len()))
+        let Some(journal) = &self.journal else { return Ok(Offset::ZERO) };
+        Ok(Offset(journal.metadata()?.len()))
     }
 }

@@ -409,6 +409,52 @@ async fn records_cut_at_the_end_are_told_as_damage_without_a_store_too() {
     assert_eq!(killed.ends().await.left, 0);
 }
 
+#[tokio::test]
+// promise: damage-3
+async fn ended_sessions_whose_journal_or_events_are_gone_are_listed_and_can_be_removed() {
+    let server = Server::start();
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let shell = server.session().await;
+        shell.gives("echo before").await;
+        shell.ends().await;
+        ids.push(shell.id);
+    }
+    assert!(server.stop().success());
+    let folder = |id: &String| server.home().state().join("sessions").join(id);
+    std::fs::remove_file(folder(&ids[0]).join("journal")).expect("there");
+    std::fs::remove_file(folder(&ids[1]).join("events")).expect("there");
+    std::fs::create_dir(folder(&ids[1]).join("events")).expect("made");
+    for file in ["journal", "events", "spec"] {
+        std::fs::remove_file(folder(&ids[2]).join(file)).expect("there");
+    }
+    for loses_store in [false, true] {
+        if loses_store {
+            assert!(server.stop().success());
+            std::fs::remove_file(server.home().state().join("store.db")).expect("there");
+        }
+        server.again();
+        let mut listed = ended(&server).await;
+        listed.sort();
+        let mut all = ids.clone();
+        all.sort();
+        assert_eq!(listed, all, "the store is lost: {loses_store}");
+        for id in &ids {
+            let session = server.client().session(id).await.expect("it is there");
+            let trouble = session.trouble.unwrap_or_default();
+            assert!(trouble.starts_with("damaged: "), "{id}: {trouble}");
+            for at in [session.created_at, session.last_activity, session.exit.expect("it has ended").at] {
+                assert!(!at.starts_with("1970"), "{id}: {at}");
+            }
+        }
+    }
+    for id in &ids {
+        server.client().purge(id, false).await.expect("removed");
+        assert!(!folder(id).exists(), "{id}");
+    }
+    assert_eq!(ended(&server).await, Vec::<String>::new());
+}
+
 /// What is done to a file.
 #[derive(Debug, Clone, Copy)]
 enum Harm {
@@ -457,7 +503,11 @@ async fn whatever_of_the_events_or_the_spec_is_damaged_the_first_delete_ends_the
                 let session = shell.look().await;
                 assert_eq!(session.status, SessionStatus::Terminated, "{case}");
                 assert!(session.trouble.as_ref().is_some_and(|t| t.starts_with("damaged: ")), "{case}: {session:?}");
-                assert!(session.exit.is_some_and(|exit| !exit.reason.is_empty()), "{case}");
+                let exit = session.exit.expect("it has ended");
+                assert!(!exit.reason.is_empty(), "{case}");
+                for at in [session.created_at, session.last_activity, exit.at] {
+                    assert!(!at.starts_with("1970"), "{case}: an unknown time is bounded by that of the files: {at}");
+                }
             }
         }
     }

@@ -65,7 +65,7 @@ impl EndedSession {
                 let shared = Arc::new(shared);
                 let mut timeline =
                     Timeline::new(shared.reader.len()?.0, shared.spec.cols.max(1), shared.spec.rows.max(1));
-                (timeline.prompt_seen, timeline.last_us) = (true, shared.meta.created_us);
+                (timeline.prompt_seen, timeline.last_us) = (true, last_write_us(folder));
                 timeline.damage = damage;
                 Self { shared, timeline, unreachable: None }
             }
@@ -80,7 +80,14 @@ impl EndedSession {
         store: &Arc<Store>,
         mut ended: impl FnMut(&Command),
     ) -> std::io::Result<Self> {
-        let (shared, mut damage) = open(id, folder, store)?;
+        let (shared, mut damage) = match open(id, folder, store) {
+            // A folder that is there is a session, which can be listed and removed.
+            Err(e) if is_damage(&e) && folder.is_dir() => {
+                let (shared, _) = open_with(id, folder, store, Reader::of_nothing())?;
+                (shared, Some(damaged("journal", &e)))
+            }
+            opened => opened?,
+        };
         let shared = Arc::new(shared);
         let first = shared.reader.first()?;
         let mut timeline = Timeline::new(first.0, shared.spec.cols, shared.spec.rows);
@@ -127,6 +134,9 @@ impl EndedSession {
             });
         }
         timeline.damage = damage;
+        if timeline.last_us == 0 {
+            timeline.last_us = last_write_us(folder);
+        }
         // A command whose marker is missing at the very end has ended all the same.
         for id in timeline.ends_without_marker() {
             timeline.expire(id, timeline.scanner.position(), &mut news);
@@ -158,8 +168,17 @@ impl EndedSession {
     /// When the session ended. If damaged records have no time, the last write of its output: retention removes
     /// sessions that ended long ago.
     pub(crate) fn ended_us(&self) -> u64 {
-        let written = std::fs::metadata(self.shared.folder.join(journal::JOURNAL_FILE)).and_then(|m| m.modified());
-        self.timeline.exit.map_or_else(|| self.timeline.last_us.max(written.map_or(0, micros)), |(_, _, us)| us)
+        let written = || self.timeline.last_us.max(last_write_us(&self.shared.folder));
+        self.timeline.exit.map_or_else(written, |(_, _, us)| us)
+    }
+}
+
+/// The last write of the session's output, or of its folder: when damaged records have no time.
+pub(crate) fn last_write_us(folder: &Path) -> u64 {
+    let written = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified()).map_or(0, micros);
+    match written(&folder.join(journal::JOURNAL_FILE)) {
+        0 => written(folder),
+        us => us,
     }
 }
 
@@ -170,7 +189,8 @@ fn damaged(file: &str, why: &std::io::Error) -> String {
 
 /// Whether the file is readable but damaged, or is gone from the session's folder.
 fn is_damage(e: &std::io::Error) -> bool {
-    matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::NotFound)
+    use ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound, UnexpectedEof};
+    matches!(e.kind(), InvalidData | UnexpectedEof | NotFound | IsADirectory | NotADirectory)
 }
 
 /// The events of a session; `None` if their header is damaged, which [`open`] reports.
@@ -185,7 +205,7 @@ pub(crate) fn events(folder: &Path) -> std::io::Result<Option<EventsReader>> {
 /// session whose owner is unknown is visible to admins only.
 pub(crate) fn open(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io::Result<(Shared, Option<String>)> {
     let mut damage = None;
-    // The journal first: a folder without one is no session.
+    // The journal first: a session without one is not taken on.
     let reader = match Reader::open(folder) {
         Err(e) if is_damage(&e) => {
             damage = Some(damaged("events", &e));
@@ -193,7 +213,18 @@ pub(crate) fn open(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io
         }
         reader => reader?,
     };
-    let (spec, meta) = match Spec::load(folder) {
+    let (shared, damaged_spec) = open_with(id, folder, store, reader)?;
+    Ok((shared, damaged_spec.or(damage)))
+}
+
+fn open_with(
+    id: &SessionId,
+    folder: &Path,
+    store: &Arc<Store>,
+    reader: Reader,
+) -> std::io::Result<(Shared, Option<String>)> {
+    let mut damage = None;
+    let (spec, mut meta) = match Spec::load(folder) {
         Ok(spec) => {
             let meta = SessionMetadata::decode(&spec.meta);
             (spec, meta)
@@ -212,6 +243,7 @@ pub(crate) fn open(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io
         }
         Err(e) => return Err(e),
     };
+    meta.created_us = meta.created_us_in(folder);
     let shared = Shared {
         id: id.clone(),
         folder: folder.to_owned(),

@@ -2,9 +2,11 @@
 //! enough to restore the session.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::timeline::micros;
 use crate::action::{Limits, NamedAction};
 use crate::auth::principal::Detach;
 
@@ -37,6 +39,18 @@ pub(crate) struct SessionMetadata {
     pub(crate) user: Option<String>,
     /// The start-up commands.
     pub(crate) startup: Vec<String>,
+}
+
+impl SessionMetadata {
+    /// When the session was created; if that is not known, when the oldest of its files was last written.
+    pub(crate) fn created_us_in(&self, folder: &Path) -> u64 {
+        if self.created_us > 0 {
+            return self.created_us;
+        }
+        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let written = files.filter_map(|file| file.metadata().ok()?.modified().ok());
+        written.min().map_or_else(|| super::ended_session::last_write_us(folder), micros)
+    }
 }
 
 /// Whether the value of this variable is hidden; docs/profiles.md documents these rules.

@@ -72,6 +72,7 @@ impl Unreachable {
                 ..meta
             };
         }
+        meta.created_us = meta.created_us_in(&folder);
         let started = EventsReader::open(&folder).ok().and_then(|mut events| events.next(u64::MAX).ok()?);
         let shell_pid = started.and_then(|event| match event.record() {
             Some(Record::Started { shell_pid, .. }) => Some(shell_pid),

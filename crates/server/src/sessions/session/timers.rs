@@ -225,6 +225,9 @@ impl Session {
             };
             tracing::warn!(session = %self.shared.id, swept, "the holder is gone");
             let folder = &self.shared.folder;
+            if self.timeline.last_us == 0 {
+                self.timeline.last_us = micros(SystemTime::now());
+            }
             holder_liveness::notify_unrecorded_end(&mut self.timeline, folder, holder_liveness::has_left(folder));
             let why = self.timeline.unrecorded_end.clone().unwrap_or_default();
             self.give_up_inside(CommandStatus::Terminated, &why);
