@@ -175,8 +175,18 @@ pub const FAULTS_FORGOTTEN: Duration = Duration::from_secs(600);
 pub const MAILBOX_MAX: usize = 64;
 /// The newest plain text against which a pattern is matched.
 pub const PATTERN_TEXT_MAX: usize = 64 << 10;
-/// The memory of a compiled pattern.
-pub const PATTERN_BYTES_MAX: usize = 1 << 20;
+/// The length of a pattern.
+pub const PATTERN_LENGTH_MAX: usize = 4_096;
+/// Character classes in a pattern. Each takes up to 0.2 ms to look up and fold before the compiled size is known; more
+/// than 64 are longer than a line that a person would write.
+pub const PATTERN_CLASSES_MAX: usize = 64;
+/// The compiled size of a pattern in each direction: six times `\w`, which has every letter of Unicode.
+pub const PATTERN_BYTES_MAX: usize = 256 << 10;
+/// The cache of a pattern's matching in each direction; a fuller one is begun anew.
+pub const PATTERN_CACHE_BYTES_MAX: usize = 256 << 10;
+/// Patterns in open waits and searches on sessions of one owner. Each takes at most 1 to 1.5 MiB, compiled and with its
+/// caches; an ordinary one takes a hundredth.
+pub const PATTERNS_PER_OWNER_MAX: usize = 128;
 /// Characters that patterns may match in one turn of an actor before the work moves to the blocking pool: one wait on a
 /// flood.
 pub const MATCHED_AT_ONCE: usize = PATTERN_TEXT_MAX + SCAN_CHUNK;

@@ -440,3 +440,32 @@ async fn an_id_that_is_none_is_said_to_be_no_session_and_nothing_else() {
     let unknown = ask(&mut mcp, "s0-aaaaaaaaaa");
     assert!(unknown.contains(&session.id) && !unknown.contains("there is none"), "{unknown}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+// promise: limit-6
+async fn patterns_of_one_owner_are_bounded_and_large_ones_refused() {
+    let rig = Rig::start().await;
+    let owner = CreateRequest { owner: Some("eye".to_owned()), ..CreateRequest::default() };
+    let session = rig.server.session_with(owner).await.id;
+    let ask = |session: &str, token: &str, pattern: &str, timeout: u32| {
+        let body = json!({ "waitFor": pattern, "timeout": timeout }).to_string();
+        let head = head("POST", &format!("/terminals/{session}/wait"), token, body.len());
+        sent(rig.server.address(), &[head.as_bytes(), body.as_bytes()])
+    };
+    for large in [r"(\w{1,60}){1,40}\pL{50}x".to_owned(), r"\w{16}q".to_owned(), format!("(?i){}", r"\pL".repeat(65))] {
+        assert_eq!(status(&mut ask(&session, &rig.read, &large, 0)), Some(422), "{large}");
+    }
+    let comes = |wanted: u16| {
+        let begun = Instant::now();
+        while status(&mut ask(&session, &rig.read, "q", 0)) != Some(wanted) {
+            assert!(begun.elapsed() < PATIENCE, "no {wanted} came");
+        }
+    };
+    let waits: Vec<TcpStream> = (0..128).map(|_| ask(&session, &rig.read, r"\w{5}q", 60)).collect();
+    comes(429);
+    assert_eq!(status(&mut ask(&rig.session, &rig.token, "q", 0)), Some(200), "another owner's are another's");
+    drop(waits);
+    comes(200);
+    let peak = footprint(rig.server.pid()).peak_bytes;
+    assert!(peak <= MEMORY_MAX, "{} MiB", peak >> 20);
+}

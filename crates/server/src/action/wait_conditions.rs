@@ -6,7 +6,10 @@ use std::time::Duration;
 use regex::{Regex, RegexBuilder};
 
 use super::Wait;
-use crate::limits::{PATTERN_BYTES_MAX, TIMEOUT_MAX, UNTIL_MAX};
+use crate::block_in_place::block_in_place;
+use crate::limits::{
+    PATTERN_BYTES_MAX, PATTERN_CACHE_BYTES_MAX, PATTERN_CLASSES_MAX, PATTERN_LENGTH_MAX, TIMEOUT_MAX, UNTIL_MAX,
+};
 
 /// All conditions in one sentence, for errors.
 pub const VALID: &str = "listening, listening:PORT, file:PATH, gone:REGEX, bell, quiet:MILLISECONDS or input";
@@ -40,12 +43,48 @@ impl std::fmt::Display for Until {
     }
 }
 
-/// A regular expression in which `^` and `$` match at line ends.
-pub fn pattern(text: &str) -> Result<Regex, regex::Error> {
-    RegexBuilder::new(text).multi_line(true).size_limit(PATTERN_BYTES_MAX).build()
+/// A regular expression in which `^` and `$` match at line ends. What would take long to compile is refused by its
+/// text.
+pub fn pattern(text: &str) -> Result<Regex, String> {
+    if text.len() > PATTERN_LENGTH_MAX {
+        return Err(format!("a pattern has at most {PATTERN_LENGTH_MAX} bytes"));
+    }
+    let classes = classes(text);
+    if classes > PATTERN_CLASSES_MAX {
+        return Err(format!("{classes} character classes; a pattern has at most {PATTERN_CLASSES_MAX}"));
+    }
+    let mut builder = RegexBuilder::new(text);
+    builder.multi_line(true).size_limit(PATTERN_BYTES_MAX).dfa_size_limit(PATTERN_CACHE_BYTES_MAX);
+    block_in_place(|| builder.build()).map_err(|error| match error {
+        regex::Error::CompiledTooBig(limit) => format!(
+            "larger than {} KiB when compiled; repeat less, or write [0-9A-Za-z_] for \\w and [0-9] for \\d",
+            limit >> 10
+        ),
+        error => error.to_string(),
+    })
+}
+
+/// How many character classes a pattern has at most: `[…]`, `\w`, `\d`, `\s`, `\p{…}` and their opposites.
+fn classes(text: &str) -> usize {
+    let mut bytes = text.bytes();
+    let mut classes = 0;
+    while let Some(byte) = bytes.next() {
+        let is_class = match byte {
+            b'\\' => bytes.next().is_some_and(|name| b"wWdDsSpP".contains(&name)),
+            byte => byte == b'[',
+        };
+        classes += usize::from(is_class);
+    }
+    classes
 }
 
 impl Wait {
+    /// How many patterns it matches.
+    pub fn patterns(&self) -> usize {
+        let gone = self.until.iter().filter(|until| matches!(until, Until::Gone(_))).count();
+        gone + usize::from(self.pattern.is_some())
+    }
+
     /// A wait that only the timeout ends, or the end of the command or session.
     pub fn at_most(timeout: Duration) -> Self {
         Self { pattern: None, until: Vec::new(), input_wanted: false, quiet: None, timeout }

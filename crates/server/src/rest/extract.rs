@@ -23,8 +23,6 @@ use crate::limits;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Longer keys than any UUID or hash would only fill the sessions' events.
 const KEY_CHARS_MAX: usize = 200;
-/// The longest text of a pattern; the compiled pattern is bounded, too.
-const PATTERN_CHARS_MAX: usize = 4_096;
 
 /// A JSON body. An absent body is `{}`. The content type is ignored, because every request has shown a token or came
 /// over the Unix socket, and a browser's form post could do neither.
@@ -207,9 +205,6 @@ pub(super) fn size(prefix: &str, size: api::Dimensions) -> Result<(u16, u16), Pr
 /// A regular expression; `^` and `$` match at lines, because output is lines.
 pub(super) fn pattern(field: &'static str, text: Option<&str>) -> Result<Option<Regex>, ProblemResponse> {
     let Some(text) = text else { return Ok(None) };
-    if text.len() > PATTERN_CHARS_MAX {
-        return Err(ProblemResponse::field(field, format!("a pattern has at most {PATTERN_CHARS_MAX} bytes")));
-    }
     action::pattern(text).map(Some).map_err(|e| ProblemResponse::field(field, e))
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct EventLog {
     followers: PerPrincipal<Semaphore>,
     /// The permits for costly pattern matching: one session of an owner at a time.
     pub(crate) matching: PerPrincipal<Semaphore>,
+    /// The permits of patterns in open requests on an owner's sessions.
+    pub(super) patterns: PerPrincipal<Semaphore>,
     /// Notified when a session waits for disk space.
     pub(super) stalled: Notify,
 }
@@ -46,6 +48,7 @@ impl Default for EventLog {
             metrics: Arc::default(),
             followers: PerPrincipal::default(),
             matching: PerPrincipal::default(),
+            patterns: PerPrincipal::default(),
             stalled: Notify::new(),
         }
     }
