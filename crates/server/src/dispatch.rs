@@ -15,16 +15,16 @@ use crate::sessions::Registry;
 /// The dispatcher: a cheap handle that the protocols hold.
 #[derive(Debug, Clone)]
 pub struct Dispatcher {
-    manager: Arc<Registry>,
+    registry: Arc<Registry>,
     /// Calls that take longer are logged, unless the caller asked to wait.
     slow: Duration,
 }
 
 impl Dispatcher {
     /// A dispatcher to this registry's sessions.
-    pub fn new(manager: Arc<Registry>) -> Self {
-        let slow = manager.slow_call;
-        Self { manager, slow }
+    pub fn new(registry: Arc<Registry>) -> Self {
+        let slow = registry.slow_call;
+        Self { registry, slow }
     }
 
     /// Performs one action for one caller.
@@ -40,10 +40,10 @@ impl Dispatcher {
             tokio::select! {
                 biased;
                 () = principal.shut_out() => Err(ActionError::ShutOut),
-                result = self.manager.act(principal, action) => result,
+                result = self.registry.act(principal, action) => result,
             }
         } else {
-            self.manager.act(principal, action).await
+            self.registry.act(principal, action).await
         };
         let took = begun.elapsed();
         let ms = took.as_millis();
@@ -60,53 +60,53 @@ impl Dispatcher {
 
     /// The tickets, for the authentication layer.
     pub(crate) fn tickets(&self) -> Arc<Tickets> {
-        Arc::clone(&self.manager.tickets)
+        Arc::clone(&self.registry.tickets)
     }
 
     /// The named tokens, for the authentication layer.
     pub(crate) fn tokens(&self) -> Arc<Tokens> {
-        Arc::clone(&self.manager.tokens)
+        Arc::clone(&self.registry.tokens)
     }
 
     /// The metrics.
     pub(crate) fn metrics(&self) -> Arc<Metrics> {
-        self.manager.metrics()
+        self.registry.metrics()
     }
 
     /// The number of sessions by state.
     pub(crate) async fn counts(&self) -> Vec<(&'static str, usize)> {
-        self.manager.counts().await
+        self.registry.counts().await
     }
 
     /// The reason why the server is degraded, if it is.
     pub(crate) fn trouble(&self) -> Option<String> {
-        self.manager.trouble()
+        self.registry.trouble()
     }
 
     /// The free disk space in bytes.
     pub(crate) async fn free_bytes(&self) -> Option<u64> {
-        let manager = Arc::clone(&self.manager);
-        tokio::task::spawn_blocking(move || manager.room()).await.ok()?.map(|(free, _)| free)
+        let registry = Arc::clone(&self.registry);
+        tokio::task::spawn_blocking(move || registry.room()).await.ok()?.map(|(free, _)| free)
     }
 
     /// Whether the server is stopping and refuses requests.
     pub fn is_stopping(&self) -> bool {
-        self.manager.is_stopping()
+        self.registry.is_stopping()
     }
 
     /// Waits until the server stops.
     pub(crate) fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
-        self.manager.stopping()
+        self.registry.stopping()
     }
 
     /// A stdio client disconnected: its sessions end after their grace period.
     pub fn client_gone(&self, client: &str, grace: crate::auth::principal::Detach) {
-        self.manager.client_gone(client, grace);
+        self.registry.client_gone(client, grace);
     }
 
     /// A stdio client has connected: its sessions continue.
     pub fn client_here(&self, client: &str) {
-        self.manager.client_here(client);
+        self.registry.client_here(client);
     }
 }
 

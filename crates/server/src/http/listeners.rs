@@ -171,11 +171,11 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     let tcp = TcpListener::bind(config.listen).await.map_err(cannot)?;
     let address = tcp.local_addr().map_err(cannot)?;
     let unix = unix_listener(&config.socket)?;
-    let manager = Registry::start(&config).await?;
-    manager.keep_tidy();
-    manager.keep_whole();
+    let registry = Registry::start(&config).await?;
+    registry.keep_tidy();
+    registry.keep_whole();
 
-    let dispatcher = Dispatcher::new(Arc::clone(&manager));
+    let dispatcher = Dispatcher::new(Arc::clone(&registry));
     let uid = own_uid().map_err(ServeError::at(&config.socket))?;
     let guard = Guard::new(token, &dispatcher, uid, &config);
     let visits = SocketCount::new();
@@ -202,7 +202,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     }
     tracing::info!("stopping; sessions live on");
     let _ = stopping.send(true);
-    let last = async { tokio::join!(manager.stop(), serving, visits.closed()) };
+    let last = async { tokio::join!(registry.stop(), serving, visits.closed()) };
     if tokio::time::timeout(LAST_ANSWERS, last).await.is_err() {
         tracing::info!("some connections did not end in time");
     }
@@ -298,8 +298,8 @@ mod tests {
     async fn app_in(dir: &Path) -> Router {
         let config = config(dir);
         private_dir(&config.state_dir).expect("a directory");
-        let manager = Registry::start(&config).await.expect("a manager");
-        let dispatcher = Dispatcher::new(manager);
+        let registry = Registry::start(&config).await.expect("a manager");
+        let dispatcher = Dispatcher::new(registry);
         let guard = Guard::new(Token::given("right").expect("valid"), &dispatcher, 1_000, &config);
         app(dispatcher, guard, &SocketCount::new(), "127.0.0.1:1", &config.state_dir)
     }

@@ -304,8 +304,8 @@ impl Registry {
         self.check_client(&handle);
         if adopting.row.is_none() {
             // The store was lost, and the actor has only the newest commands.
-            let (manager, id) = (Arc::clone(self), adopting.id.clone());
-            let _ = tokio::task::spawn_blocking(move || drop(manager.record(&id))).await;
+            let (registry, id) = (Arc::clone(self), adopting.id.clone());
+            let _ = tokio::task::spawn_blocking(move || drop(registry.record(&id))).await;
         }
         sys::fault::point("adopt");
         Tried::Settled
@@ -338,8 +338,8 @@ impl Registry {
                 tracing::info!(session = %adopting.id, "removed: its creation was cut short before anything ran in it");
             }
             Liveness::Dead(_) | Liveness::Copy(_) | Liveness::Unknown(_) => {
-                let (manager, id, row) = (Arc::clone(self), adopting.id.clone(), adopting.row.clone());
-                let _ = tokio::task::spawn_blocking(move || manager.bury(&id, row, liveness)).await;
+                let (registry, id, row) = (Arc::clone(self), adopting.id.clone(), adopting.row.clone());
+                let _ = tokio::task::spawn_blocking(move || registry.bury(&id, row, liveness)).await;
             }
         }
         Tried::Settled

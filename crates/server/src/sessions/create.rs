@@ -111,8 +111,8 @@ impl Registry {
         principal: &Principal,
         request: &Create,
     ) -> Result<Spec, ActionError> {
-        let (manager, id, principal, request) = (Arc::clone(self), id.clone(), principal.clone(), request.clone());
-        on_disk(move || manager.spec(&id, &principal, &request)).await
+        let (registry, id, principal, request) = (Arc::clone(self), id.clone(), principal.clone(), request.clone());
+        on_disk(move || registry.spec(&id, &principal, &request)).await
     }
 
     fn spec(&self, id: &SessionId, principal: &Principal, request: &Create) -> Result<Spec, ActionError> {

@@ -60,8 +60,8 @@ impl Registry {
         if handle.shared.meta.startup.is_empty() {
             return;
         }
-        let (manager, principal, handle) = (Arc::clone(self), principal.clone(), handle.clone());
-        let _ = tokio::spawn(async move { manager.start_up(&principal, &handle).await }).await;
+        let (registry, principal, handle) = (Arc::clone(self), principal.clone(), handle.clone());
+        let _ = tokio::spawn(async move { registry.start_up(&principal, &handle).await }).await;
     }
 
     async fn start_up(self: &Arc<Self>, principal: &Principal, handle: &Handle) {

@@ -72,8 +72,8 @@ impl Registry {
                 .await?;
             // Only the requested page is read from folders.
             for id in ids.iter().filter_map(|id| SessionId::parse(id).ok()) {
-                let (manager, principal) = (Arc::clone(self), principal.clone());
-                let read = async move { manager.show(&principal, &id).await };
+                let (registry, principal) = (Arc::clone(self), principal.clone());
+                let read = async move { registry.show(&principal, &id).await };
                 // The same patience as for the store: a whole journal is read for each session.
                 views.extend(self.in_time(("a session's folder", limits::STORE_PATIENCE), read).await?);
             }

@@ -38,14 +38,14 @@ impl Registry {
             Found::Live(_) | Found::Unreachable(_) | Found::EndedSession(_) => {}
         }
         let mut ended = self.terminate(principal, request).await?;
-        let (manager, id) = (Arc::clone(self), request.session.clone());
+        let (registry, id) = (Arc::clone(self), request.session.clone());
         let freed = on_disk(move || {
-            let freed = manager.remove(&id).map_err(|e| {
-                let folder = manager.folder().join(id.as_str());
+            let freed = registry.remove(&id).map_err(|e| {
+                let folder = registry.folder().join(id.as_str());
                 ActionError::Internal { why: format!("{} cannot be removed: {e}", folder.display()) }
             })?;
             // Only after its rows are gone, too.
-            let store = manager.store();
+            let store = registry.store();
             store.remove_aside();
             store.flush().map_err(|e| ActionError::Internal {
                 why: format!(

@@ -6,13 +6,13 @@ use crate::ids::SessionId;
 
 /// The reservation of a session that is being started, until its start has succeeded or failed.
 pub(super) struct Reservation<'a> {
-    manager: &'a Registry,
+    registry: &'a Registry,
     id: SessionId,
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        locked(&self.manager.starting).remove(&self.id);
+        locked(&self.registry.starting).remove(&self.id);
     }
 }
 
@@ -39,6 +39,6 @@ impl Registry {
         }
         starting.insert(id.clone(), owner);
         drop((unreachable, live, starting));
-        Ok(Reservation { manager: self, id: id.clone() })
+        Ok(Reservation { registry: self, id: id.clone() })
     }
 }

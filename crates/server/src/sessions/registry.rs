@@ -193,7 +193,7 @@ impl Registry {
         let (path, remedy) = (place("tokens.json"), "restore it, or remove it: then every named token is revoked");
         let tokens = Tokens::open(&path).map_err(|e| ServeError::unusable("the named tokens", &path, &e, remedy))?;
         let store = Store::open(&config.state_dir.join("store.db")).map_err(ServeError::at(&place("store.db")))?;
-        let manager = Arc::new(Self {
+        let registry = Arc::new(Self {
             image: HolderBinary::prepare(&config.state_dir, &folder).map_err(ServeError::at(&config.state_dir))?,
             integration: Integration::install(&config.state_dir)
                 .map_err(ServeError::at(&place("shell-integration")))?,
@@ -235,8 +235,8 @@ impl Registry {
             stopping: watch::Sender::new(false),
             folder,
         });
-        manager.adopt_all();
-        Ok(manager)
+        registry.adopt_all();
+        Ok(registry)
     }
 
     /// Stops every actor; the sessions continue in their holders.
@@ -348,8 +348,8 @@ impl Registry {
 
     /// Starts a session. If its caller goes away meanwhile, the start is still completed.
     pub(super) async fn launch(self: &Arc<Self>, id: &SessionId, spec: &Spec) -> Result<Handle, ActionError> {
-        let (manager, id, spec) = (Arc::clone(self), id.clone(), Arc::new(spec.clone()));
-        let launched = tokio::spawn(async move { manager.launch_now(&id, &spec).await });
+        let (registry, id, spec) = (Arc::clone(self), id.clone(), Arc::new(spec.clone()));
+        let launched = tokio::spawn(async move { registry.launch_now(&id, &spec).await });
         launched.await.unwrap_or_else(|e| Err(ActionError::Internal { why: e.to_string() }))
     }
 
@@ -357,10 +357,10 @@ impl Registry {
         let _place = self.place(id, SessionMetadata::decode(&spec.meta).owner)?;
         let folder = self.folder.join(id.as_str());
         let started = {
-            let (manager, id, spec, folder) = (Arc::clone(self), id.clone(), Arc::clone(spec), folder.clone());
+            let (registry, id, spec, folder) = (Arc::clone(self), id.clone(), Arc::clone(spec), folder.clone());
             on_disk(move || {
                 cgroup_plan::make(&spec, &id).map_err(|e| adoption::start_error("its control group", &e))?;
-                holder_process::start(&manager.image, &folder, &spec)
+                holder_process::start(&registry.image, &folder, &spec)
                     .map_err(|e| adoption::start_error("its holder", &e))
             })
         };
@@ -626,17 +626,17 @@ impl Registry {
             *count
         };
         let Detach::After(grace) = detach else { return };
-        let (manager, client) = (Arc::clone(self), client.to_owned());
+        let (registry, client) = (Arc::clone(self), client.to_owned());
         tokio::spawn(async move {
             tokio::time::sleep(grace).await;
-            if locked(&manager.clients).get(&client) != Some(&seen) {
+            if locked(&registry.clients).get(&client) != Some(&seen) {
                 return;
             }
-            locked(&manager.clients).remove(&client);
-            locked(&manager.defaults).remove(&client);
-            for handle in manager.handles().into_iter().filter(|h| h.shared.meta.client.as_ref() == Some(&client)) {
+            locked(&registry.clients).remove(&client);
+            locked(&registry.defaults).remove(&client);
+            for handle in registry.handles().into_iter().filter(|h| h.shared.meta.client.as_ref() == Some(&client)) {
                 tracing::info!(session = %handle.shared.id, "its client has gone");
-                let _ = manager.end(&handle, sys::signal::HUP, limits::TERMINATE_GRACE).await;
+                let _ = registry.end(&handle, sys::signal::HUP, limits::TERMINATE_GRACE).await;
             }
         });
     }

@@ -27,12 +27,12 @@ pub(super) struct Retention {
 impl Registry {
     /// Removes sessions beyond retention, now and from now on.
     pub(crate) fn keep_tidy(self: &Arc<Self>) {
-        let manager = Arc::downgrade(self);
+        let registry = Arc::downgrade(self);
         tokio::spawn(async move {
-            while let Some(manager) = Weak::upgrade(&manager).filter(|m| !m.is_stopping()) {
+            while let Some(registry) = Weak::upgrade(&registry).filter(|m| !m.is_stopping()) {
                 let next = tokio::time::Instant::now() + limits::RETENTION_EVERY;
-                let event_log = Arc::clone(&manager.event_log);
-                let _ = tokio::task::spawn_blocking(move || manager.tidy()).await;
+                let event_log = Arc::clone(&registry.event_log);
+                let _ = tokio::task::spawn_blocking(move || registry.tidy()).await;
                 // A session that waits for disk space does not wait for the next interval.
                 let _ = tokio::time::timeout_at(next, event_log.stalled.notified()).await;
             }

@@ -61,7 +61,7 @@ impl Registry {
 
     /// Rebuilds rows whenever some are missing.
     pub(crate) fn keep_whole(self: &Arc<Self>) {
-        let (manager, store) = (Arc::downgrade(self), self.store());
+        let (registry, store) = (Arc::downgrade(self), self.store());
         let stopping = self.stopping();
         tokio::spawn(async move {
             let mut stopping = std::pin::pin!(stopping);
@@ -70,8 +70,8 @@ impl Registry {
                     () = store.calls() => {}
                     () = &mut stopping => return,
                 }
-                let Some(manager) = Weak::upgrade(&manager) else { return };
-                let _ = tokio::task::spawn_blocking(move || manager.mend()).await;
+                let Some(registry) = Weak::upgrade(&registry) else { return };
+                let _ = tokio::task::spawn_blocking(move || registry.mend()).await;
             }
         });
     }

@@ -30,27 +30,27 @@ impl Drop for FaultAlarm {
 /// Runs the actor to its end, and adopts its session again if that has not ended. Boxed because the future is
 /// recursive.
 pub(super) fn watch_over(
-    manager: Arc<Registry>,
+    registry: Arc<Registry>,
     session: Box<Session>,
     stopping: watch::Receiver<bool>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
         let shared = Arc::clone(&session.shared);
         match tokio::spawn(session.run(stopping)).await {
-            Ok(session) if session.is_adrift() && !manager.is_stopping() => {
+            Ok(session) if session.is_adrift() && !registry.is_stopping() => {
                 let met = session.holder();
                 drop(session);
                 // Two servers that displace each other must not do so in a busy loop.
                 tokio::time::sleep_until(Instant::now() + FAULT_PAUSE).await;
-                manager.adopt_again(shared, met).await;
+                registry.adopt_again(shared, met).await;
             }
-            Ok(session) => manager.actor_ended(&session),
-            Err(fault) if fault.is_panic() => match count(&manager, &shared.id) {
+            Ok(session) => registry.actor_ended(&session),
+            Err(fault) if fault.is_panic() => match count(&registry, &shared.id) {
                 Some(pause) => {
                     tracing::error!(session = %shared.id, ?pause, "a fault of ptyd's in this session; it is taken up again");
                     // A session that fails at once must not keep a CPU busy.
                     tokio::time::sleep_until(Instant::now() + pause).await;
-                    manager.adopt_again(shared, None).await;
+                    registry.adopt_again(shared, None).await;
                 }
                 None => {
                     tracing::error!(session = %shared.id, "a fault of ptyd's in this session, {FAULTS_MAX} times in a row");
@@ -58,7 +58,7 @@ pub(super) fn watch_over(
                         "this server fails on what it has written, {FAULTS_MAX} times in a row, which is a bug of ptyd's; its \
                          bytes can be read (view=raw), and another version may read the rest"
                     );
-                    manager.leave_alone(shared, why).await;
+                    registry.leave_alone(shared, why).await;
                 }
             },
             // The runtime is shutting down.
@@ -68,9 +68,9 @@ pub(super) fn watch_over(
 }
 
 /// How long to wait before the session is adopted again; `None` after too many faults.
-fn count(manager: &Registry, id: &SessionId) -> Option<Duration> {
+fn count(registry: &Registry, id: &SessionId) -> Option<Duration> {
     let now = Instant::now();
-    let mut faults = locked(&manager.faults);
+    let mut faults = locked(&registry.faults);
     faults.retain(|_, (_, at)| now.duration_since(*at) < FAULTS_FORGOTTEN);
     let (count, at) = faults.entry(id.clone()).or_insert((0, now));
     (*count, *at) = (*count + 1, now);

@@ -37,9 +37,9 @@ fn me() -> Principal {
 async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
     const BYTES: usize = 32 << 20;
     let dir = tempfile::tempdir().expect("a directory");
-    let manager = Registry::start(&config(dir.path())).await.expect("a manager");
-    let id = manager.create(&me(), &request(dir.path())).await.expect("a session").id;
-    let handle = manager.live(&me(), &id).await.expect("alive");
+    let registry = Registry::start(&config(dir.path())).await.expect("a manager");
+    let id = registry.create(&me(), &request(dir.path())).await.expect("a session").id;
+    let handle = registry.live(&me(), &id).await.expect("alive");
     let shell = handle.ask(Request::Look).await.expect("alive").view.pid.expect("a shell");
     let begun = Execute {
         session: handle.shared.id.clone(),
@@ -49,7 +49,7 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
         key: None,
         budget: 0,
     };
-    manager.execute(&me(), begun).await.expect("accepted");
+    registry.execute(&me(), begun).await.expect("accepted");
     let turns = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&turns);
     tokio::spawn(async move {
@@ -66,14 +66,14 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
     tokio::time::timeout(Duration::from_secs(60), handle.gone()).await.expect("it ends");
     let turns = turns.load(Ordering::Relaxed) - before;
     assert!(turns >= BYTES / limits::SCAN_CHUNK / 2, "others got {turns} turns");
-    let past = manager.find(&me(), &handle.shared.id).await.expect("known");
+    let past = registry.find(&me(), &handle.shared.id).await.expect("known");
     let super::registry::Found::EndedSession(past) = past else { panic!("it has ended") };
     let command = past.commands().pop().expect("on record");
     assert_eq!(command.output_size, BYTES as u64 + "exit\r\n".len() as u64);
 }
 
 /// Runs a command to its end.
-async fn run(manager: &Registry, session: &SessionId, command: &str) {
+async fn run(registry: &Registry, session: &SessionId, command: &str) {
     let wait = Wait::at_most(Duration::from_secs(30));
     let execute = Execute {
         session: session.clone(),
@@ -83,7 +83,7 @@ async fn run(manager: &Registry, session: &SessionId, command: &str) {
         key: None,
         budget: 0,
     };
-    let report = manager.execute(&me(), execute).await.expect("accepted");
+    let report = registry.execute(&me(), execute).await.expect("accepted");
     assert!(report.command.is_some_and(|c| c.end_offset.is_some()), "{command} has ended");
 }
 
@@ -91,15 +91,15 @@ async fn run(manager: &Registry, session: &SessionId, command: &str) {
 async fn a_list_of_commands_is_paged_through_history_and_memory_as_one() {
     const COUNT: usize = limits::COMMANDS_IN_MEMORY + 6;
     let dir = tempfile::tempdir().expect("a directory");
-    let manager = Registry::start(&config(dir.path())).await.expect("a manager");
-    let session = manager.create(&me(), &request(dir.path())).await.expect("a session").id;
+    let registry = Registry::start(&config(dir.path())).await.expect("a manager");
+    let session = registry.create(&me(), &request(dir.path())).await.expect("a session").id;
     for i in 1..=COUNT {
-        run(&manager, &session, &format!("(exit {i})")).await;
+        run(&registry, &session, &format!("(exit {i})")).await;
     }
     let mut told = Vec::new();
     for offset in (0..COUNT + 8).step_by(4) {
         let list = Action::Commands { session: session.clone(), limit: 4, offset };
-        let Outcome::Commands(page, total) = manager.act(&me(), list).await.expect("known") else {
+        let Outcome::Commands(page, total) = registry.act(&me(), list).await.expect("known") else {
             panic!("another outcome")
         };
         assert_eq!((page.len(), total), (COUNT.saturating_sub(offset).min(4), COUNT));
@@ -107,20 +107,20 @@ async fn a_list_of_commands_is_paged_through_history_and_memory_as_one() {
     }
     assert_eq!(told, (1..=COUNT).map(|i| Some(i as i32)).collect::<Vec<_>>());
     let end = Terminate { session, force: true, signo: None, grace: None, purges: false };
-    manager.terminate(&me(), &end).await.expect("it ends");
+    registry.terminate(&me(), &end).await.expect("it ends");
 }
 
 #[tokio::test]
 async fn a_holder_that_does_not_greet_is_ended_with_its_session() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().expect("a directory");
-    let mut manager = Registry::start(&config(dir.path())).await.expect("a manager");
+    let mut registry = Registry::start(&config(dir.path())).await.expect("a manager");
     // Says who it is, closes its connection and lives on.
     let mute = dir.path().join("mute");
     std::fs::write(&mute, "#!/bin/sh\necho $$ > \"$1/../../pid\"; exec <&-; exec sleep 1000\n").expect("a write");
     std::fs::set_permissions(&mute, PermissionsExt::from_mode(0o700)).expect("ours");
-    Arc::get_mut(&mut manager).expect("nobody else has it yet").image.path = mute;
-    let failed = manager.create(&me(), &request(dir.path())).await;
+    Arc::get_mut(&mut registry).expect("nobody else has it yet").image.path = mute;
+    let failed = registry.create(&me(), &request(dir.path())).await;
     assert!(matches!(failed, Err(ActionError::Start { .. })), "{failed:?}");
     let pid = std::fs::read_to_string(dir.path().join("pid")).expect("it ran").trim().parse().expect("a number");
     assert!(!sys::process::is_alive(pid));
@@ -133,19 +133,19 @@ async fn a_tilde_is_the_home_of_the_session() {
     for home in ["a", "b"] {
         std::fs::create_dir_all(dir.path().join(home).join("src")).expect("ours");
     }
-    let manager = Registry::start(&config(dir.path())).await.expect("a manager");
+    let registry = Registry::start(&config(dir.path())).await.expect("a manager");
     let b = vec![("HOME".to_owned(), dir.path().join("b").to_str().expect("UTF-8").to_owned())];
     for (home, env, cwd, expected) in
         [("a", vec![], "~", "a"), ("a", vec![], "~/src", "a/src"), ("a", b, "~/src", "b/src")]
     {
         let request = Create { cwd: Some(cwd.into()), env, ..request(&dir.path().join(home)) };
-        let session = manager.create(&me(), &request).await.expect("a session");
+        let session = registry.create(&me(), &request).await.expect("a session");
         assert_eq!(session.cwd, dir.path().join(expected));
         let end = Terminate { session: session.id, force: true, signo: None, grace: None, purges: false };
-        manager.terminate(&me(), &end).await.expect("it ends");
+        registry.terminate(&me(), &end).await.expect("it ends");
     }
     let homeless = Create { base_env: Some(Arc::default()), cwd: Some("~".into()), ..Create::default() };
-    let refused = manager.create(&me(), &homeless).await;
+    let refused = registry.create(&me(), &homeless).await;
     assert!(matches!(refused, Err(ActionError::Invalid { field: "cwd", .. })), "{refused:?}");
 }
 
@@ -155,18 +155,18 @@ async fn a_viewer_is_told_what_is_no_longer_kept_output_and_events() {
     const LINES: usize = 500_000;
     let dir = tempfile::tempdir().expect("a directory");
     let few = Config { journal_bytes_max: 1 << 20, ..config(dir.path()) };
-    let manager = Registry::start(&few).await.expect("a manager");
-    let session = manager.create(&me(), &request(dir.path())).await.expect("a session").id;
+    let registry = Registry::start(&few).await.expect("a manager");
+    let session = registry.create(&me(), &request(dir.path())).await.expect("a session").id;
     let watch = Action::Watch { session: session.clone(), since: Some(0) };
-    let Outcome::Watching(watching) = manager.act(&me(), watch).await.expect("alive") else {
+    let Outcome::Watching(watching) = registry.act(&me(), watch).await.expect("alive") else {
         panic!("another outcome")
     };
     let mut feed = watching.feed;
     for _ in 0..limits::EVENTS_KEPT {
-        run(&manager, &session, "true").await;
+        run(&registry, &session, "true").await;
     }
-    run(&manager, &session, &format!("seq 1 {LINES}")).await;
-    let view = manager.show(&me(), &session).await.expect("alive");
+    run(&registry, &session, &format!("seq 1 {LINES}")).await;
+    let view = registry.show(&me(), &session).await.expect("alive");
     assert!(view.first_offset > 0);
     let (mut missed, mut gap, mut at, mut shown) = (0, None, 0, Vec::new());
     while at < view.end_offset {
@@ -193,7 +193,7 @@ async fn a_viewer_is_told_what_is_no_longer_kept_output_and_events() {
     assert_eq!(gap, Some(view.first_offset));
     assert!(String::from_utf8_lossy(&shown).contains(&format!("\r\n{LINES}\r\n")));
     let end = Terminate { session, force: true, signo: None, grace: None, purges: false };
-    manager.terminate(&me(), &end).await.expect("it ends");
+    registry.terminate(&me(), &end).await.expect("it ends");
     while !matches!(feed.next(limits::FRAME_BYTES).await.expect("it has ended"), Piece::Over) {}
 }
 
@@ -207,11 +207,11 @@ fn processor_time() -> Duration {
 // promise: rest-5
 async fn a_page_of_ended_sessions_costs_no_more_than_a_look_at_each() {
     let dir = tempfile::tempdir().expect("a directory");
-    let manager = Registry::start(&config(dir.path())).await.expect("a manager");
+    let registry = Registry::start(&config(dir.path())).await.expect("a manager");
     let list = async |known: usize| {
         let begun = processor_time();
         let list = List { status: Some(SessionStatus::Terminated), limit: 100, ..List::default() };
-        let Outcome::Sessions(_, total) = manager.act(&me(), Action::List(list)).await.expect("a list") else {
+        let Outcome::Sessions(_, total) = registry.act(&me(), Action::List(list)).await.expect("a list") else {
             panic!("another outcome")
         };
         assert_eq!(total, known);
@@ -221,7 +221,7 @@ async fn a_page_of_ended_sessions_costs_no_more_than_a_look_at_each() {
     let mut costs = Vec::new();
     for upto in [1_000, 16_000] {
         for number in known..upto {
-            manager.store().put_session(SessionRow {
+            registry.store().put_session(SessionRow {
                 id: SessionId::random(0).to_string(),
                 owner: "me".to_owned(),
                 name: None,
@@ -230,7 +230,7 @@ async fn a_page_of_ended_sessions_costs_no_more_than_a_look_at_each() {
                 key: None,
             });
         }
-        manager.store().flush().expect("written");
+        registry.store().flush().expect("written");
         known = upto;
         list(known).await;
         costs.push((list(known).await + list(known).await + list(known).await).max(Duration::from_millis(1)));
@@ -240,7 +240,7 @@ async fn a_page_of_ended_sessions_costs_no_more_than_a_look_at_each() {
 }
 
 /// Puts sessions on record that ended at these times, each with a folder.
-fn put_ended(manager: &Registry, dir: &Path, ended: impl IntoIterator<Item = u64>) -> Vec<SessionId> {
+fn put_ended(registry: &Registry, dir: &Path, ended: impl IntoIterator<Item = u64>) -> Vec<SessionId> {
     let put = |ended_us: u64| {
         let id = SessionId::random(0);
         std::fs::create_dir(dir.join("sessions").join(id.as_str())).expect("made");
@@ -252,7 +252,7 @@ fn put_ended(manager: &Registry, dir: &Path, ended: impl IntoIterator<Item = u64
             ended_us: Some(ended_us),
             key: None,
         };
-        manager.store().put_session(row);
+        registry.store().put_session(row);
         id
     };
     ended.into_iter().map(put).collect()
@@ -263,16 +263,16 @@ async fn what_ended_too_long_ago_goes_and_what_ended_since_stays() {
     let dir = tempfile::tempdir().expect("a directory");
     let age = Duration::from_secs(3600);
     let config = Config { retention_age: age, retention_free: 0, ..config(dir.path()) };
-    let manager = Registry::start(&config).await.expect("a manager");
+    let registry = Registry::start(&config).await.expect("a manager");
     let ago = |seconds: u64| {
         let now = SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
         u64::try_from((now - Duration::from_secs(seconds)).as_micros()).expect("not for long")
     };
-    let ids = put_ended(&manager, dir.path(), [ago(3_700), ago(3_500), ago(7_200), ago(0)]);
-    manager.tidy();
+    let ids = put_ended(&registry, dir.path(), [ago(3_700), ago(3_500), ago(7_200), ago(0)]);
+    registry.tidy();
     let is_there = |id: &SessionId| dir.path().join("sessions").join(id.as_str()).exists();
     assert_eq!(ids.iter().map(is_there).collect::<Vec<_>>(), [false, true, false, true]);
-    let rows = manager.store().sessions().expect("rows");
+    let rows = registry.store().sessions().expect("rows");
     assert_eq!(rows.iter().map(|r| r.id.as_str()).collect::<Vec<_>>(), [ids[1].as_str(), ids[3].as_str()]);
 }
 
@@ -281,10 +281,10 @@ async fn beyond_a_number_of_ended_sessions_the_oldest_go() {
     const MORE: usize = 3;
     let dir = tempfile::tempdir().expect("a directory");
     let config = Config { retention_age: Duration::MAX, retention_free: 0, ..config(dir.path()) };
-    let manager = Registry::start(&config).await.expect("a manager");
-    let ids = put_ended(&manager, dir.path(), 1..=(super::retention::PASTS_MAX + MORE) as u64);
-    manager.tidy();
-    let rows = manager.store().sessions().expect("rows");
+    let registry = Registry::start(&config).await.expect("a manager");
+    let ids = put_ended(&registry, dir.path(), 1..=(super::retention::PASTS_MAX + MORE) as u64);
+    registry.tidy();
+    let rows = registry.store().sessions().expect("rows");
     assert_eq!((rows.len(), rows[0].id.as_str()), (super::retention::PASTS_MAX, ids[MORE].as_str()));
 }
 
@@ -292,16 +292,16 @@ async fn beyond_a_number_of_ended_sessions_the_oldest_go() {
 // promise: damage-1
 async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_another_story() {
     let dir = tempfile::tempdir().expect("a directory");
-    let manager = Registry::start(&config(dir.path())).await.expect("a manager");
+    let registry = Registry::start(&config(dir.path())).await.expect("a manager");
     // A file's time is that of the kernel's last tick.
     let begun_us = super::timeline::micros(SystemTime::now() - Duration::from_secs(1));
-    let id = manager.create(&me(), &request(dir.path())).await.expect("a session").id;
-    run(&manager, &id, "cd /; echo one; (exit 3)").await;
-    run(&manager, &id, "false | true").await;
+    let id = registry.create(&me(), &request(dir.path())).await.expect("a session").id;
+    run(&registry, &id, "cd /; echo one; (exit 3)").await;
+    run(&registry, &id, "false | true").await;
     let end = Terminate { session: id.clone(), force: false, signo: None, grace: None, purges: false };
-    manager.terminate(&me(), &end).await.expect("it ends");
-    let folder = manager.folder().join(id.as_str());
-    let load = || super::ended_session::EndedSession::load(&id, &folder, &manager.store());
+    registry.terminate(&me(), &end).await.expect("it ends");
+    let folder = registry.folder().join(id.as_str());
+    let load = || super::ended_session::EndedSession::load(&id, &folder, &registry.store());
     let story = |past: &super::ended_session::EndedSession| format!("{:?} {:?}", past.view(), past.commands());
     let truth = story(&load().expect("whole"));
     let mut damaged = 0;
@@ -329,12 +329,12 @@ async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_ano
 // promise: damage-1
 async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_known() {
     let dir = tempfile::tempdir().expect("a directory");
-    let manager = Registry::start(&config(dir.path())).await.expect("a manager");
-    let id = manager.create(&me(), &request(dir.path())).await.expect("a session").id;
-    run(&manager, &id, "echo one").await;
+    let registry = Registry::start(&config(dir.path())).await.expect("a manager");
+    let id = registry.create(&me(), &request(dir.path())).await.expect("a session").id;
+    run(&registry, &id, "echo one").await;
     let end = Terminate { session: id.clone(), force: false, signo: None, grace: None, purges: false };
-    manager.terminate(&me(), &end).await.expect("it ends");
-    let folder = manager.folder().join(id.as_str());
+    registry.terminate(&me(), &end).await.expect("it ends");
+    let folder = registry.folder().join(id.as_str());
     let events = folder.join(journal::EVENTS_FILE);
     let whole = std::fs::read(&events).expect("there");
     let mut reader = journal::EventsReader::open(&folder).expect("events");
@@ -351,7 +351,7 @@ async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_kn
         for to in cuts.clone() {
             std::fs::write(&events, &whole[..to]).expect("written");
             let past =
-                super::ended_session::EndedSession::load(&id, &folder, &manager.store()).expect("it can be shown");
+                super::ended_session::EndedSession::load(&id, &folder, &registry.store()).expect("it can be shown");
             let view = past.view();
             let exit = view.exit.expect("it has ended");
             assert_eq!((exit.code, exit.signal), (None, None), "cut at {to}");
@@ -372,13 +372,13 @@ async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_kn
     }
     std::fs::remove_file(&socket).expect("there");
     std::fs::write(&events, &whole).expect("written");
-    let past = super::ended_session::EndedSession::load(&id, &folder, &manager.store()).expect("it can be shown");
+    let past = super::ended_session::EndedSession::load(&id, &folder, &registry.store()).expect("it can be shown");
     assert!(past.view().trouble.is_none());
     assert_eq!(past.view().exit.expect("it has ended").reason, "terminated on request; the shell was killed by HUP");
 }
 
 /// A call of the one-tool shell, of a client that has sent it before.
-async fn resent(manager: &Arc<Registry>, command: &str, is_input: bool, key: &str) -> crate::action::TerminalView {
+async fn resent(registry: &Arc<Registry>, command: &str, is_input: bool, key: &str) -> crate::action::TerminalView {
     let client = ClientContext { client: Some("one".to_owned()), detach: Detach::Keep, ..ClientContext::default() };
     let call = TerminalCall {
         session: None,
@@ -392,7 +392,7 @@ async fn resent(manager: &Arc<Registry>, command: &str, is_input: bool, key: &st
         key: Some(key.to_owned()),
         budget: 1_000,
     };
-    match manager.act(&me(), Action::Terminal(call)).await.expect("an answer") {
+    match registry.act(&me(), Action::Terminal(call)).await.expect("an answer") {
         Outcome::Terminal(view) => *view,
         other => panic!("another outcome: {other:?}"),
     }
@@ -402,8 +402,8 @@ async fn resent(manager: &Arc<Registry>, command: &str, is_input: bool, key: &st
 // promise: once-3
 async fn a_call_that_ended_the_default_session_is_answered_and_not_done_again_in_a_fresh_shell() {
     let dir = tempfile::tempdir().expect("a directory");
-    let mut manager = Registry::start(&config(dir.path())).await.expect("a manager");
-    let first = resent(&manager, "echo last words; exit 5", false, "one").await;
+    let mut registry = Registry::start(&config(dir.path())).await.expect("a manager");
+    let first = resent(&registry, "echo last words; exit 5", false, "one").await;
     let told = |view: &crate::action::TerminalView| {
         let command = view.report.command.clone().map(|command| (command.id, command.status, command.exit_code));
         let exit = view.report.session.exit.clone().map(|exit| exit.reason);
@@ -413,19 +413,19 @@ async fn a_call_that_ended_the_default_session_is_answered_and_not_done_again_in
     // By the same server, by one that finds its end in the store, and by one whose predecessor was killed before it was there.
     for has_store in [None, Some(true), Some(false)] {
         if let Some(has_store) = has_store {
-            manager.stop().await;
-            drop(manager);
+            registry.stop().await;
+            drop(registry);
             if !has_store {
                 std::fs::remove_file(dir.path().join("store.db")).expect("there");
             }
-            manager = Registry::start(&config(dir.path())).await.expect("another manager");
+            registry = Registry::start(&config(dir.path())).await.expect("another manager");
         }
-        let again = resent(&manager, "echo last words; exit 5", false, "one").await;
+        let again = resent(&registry, "echo last words; exit 5", false, "one").await;
         assert_eq!((told(&again), again.fresh.is_none()), (told(&first), true), "{has_store:?}");
-        assert_eq!(manager.folders().expect("folders").len(), 1, "{has_store:?}");
+        assert_eq!(registry.folders().expect("folders").len(), 1, "{has_store:?}");
     }
-    let next = resent(&manager, "echo next", false, "two").await;
+    let next = resent(&registry, "echo next", false, "two").await;
     assert!(matches!(&next.fresh, Some(Fresh::Ended { session, .. }) if *session == first.report.session.id));
     let end = Terminate { session: next.report.session.id, force: true, signo: None, grace: None, purges: false };
-    manager.terminate(&me(), &end).await.expect("it ends");
+    registry.terminate(&me(), &end).await.expect("it ends");
 }
