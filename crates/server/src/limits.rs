@@ -184,7 +184,7 @@ pub const PATTERN_CLASSES_MAX: usize = 64;
 pub const PATTERN_BYTES_MAX: usize = 256 << 10;
 /// The cache of a pattern's matching in each direction; a fuller one is begun anew.
 pub const PATTERN_CACHE_BYTES_MAX: usize = 256 << 10;
-/// Patterns in open waits and searches on sessions of one owner. Each takes at most 1 to 1.5 MiB, compiled and with its
+/// Patterns with a class, a `.` or a counted repetition in open waits and searches on sessions of one owner. Each takes at most 1 to 1.5 MiB, compiled and with its
 /// caches; an ordinary one takes a hundredth.
 pub const PATTERNS_PER_OWNER_MAX: usize = 128;
 /// Characters that patterns may match in one turn of an actor before the work moves to the blocking pool: one wait on a

@@ -457,7 +457,7 @@ async fn patterns_of_one_owner_are_bounded_and_large_ones_refused() {
     }
     let comes = |wanted: u16| {
         let begun = Instant::now();
-        while status(&mut ask(&session, &rig.read, "q", 0)) != Some(wanted) {
+        while status(&mut ask(&session, &rig.read, r"\dq", 0)) != Some(wanted) {
             assert!(begun.elapsed() < PATIENCE, "no {wanted} came");
         }
     };

@@ -64,6 +64,12 @@ pub fn pattern(text: &str) -> Result<Regex, String> {
     })
 }
 
+/// Whether a pattern may take more memory than its text: it has a character class, a `.` or a counted repetition.
+fn is_large(pattern: &Regex) -> bool {
+    let text = pattern.as_str();
+    classes(text) > 0 || text.contains(['.', '{'])
+}
+
 /// How many character classes a pattern has at most: `[…]`, `\w`, `\d`, `\s`, `\p{…}` and their opposites.
 fn classes(text: &str) -> usize {
     let mut bytes = text.bytes();
@@ -81,8 +87,8 @@ fn classes(text: &str) -> usize {
 impl Wait {
     /// How many patterns it matches.
     pub fn patterns(&self) -> usize {
-        let gone = self.until.iter().filter(|until| matches!(until, Until::Gone(_))).count();
-        gone + usize::from(self.pattern.is_some())
+        let gone = self.until.iter().filter(|until| matches!(until, Until::Gone(regex) if is_large(regex))).count();
+        gone + usize::from(self.pattern.as_ref().is_some_and(is_large))
     }
 
     /// A wait that only the timeout ends, or the end of the command or session.

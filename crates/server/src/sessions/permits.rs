@@ -39,7 +39,7 @@ impl Permits {
     /// Permits for so many patterns.
     pub(super) fn patterns(&self, count: usize) -> Result<SemaphorePermit<'_>, ActionError> {
         self.patterns.try_acquire_many(u32::try_from(count).unwrap_or(u32::MAX)).map_err(|_| ActionError::Limit {
-            what: "the number of patterns (waitFor, gone:, q) in open requests on all sessions of this owner",
+            what: "the number of patterns with a character class, a `.` or a counted repetition (waitFor, gone:, q) in open requests on all sessions of this owner",
             limit: limits::PATTERNS_PER_OWNER_MAX as u64,
             hint: "let some of them end, or join several patterns into one by |",
         })
@@ -115,11 +115,13 @@ mod tests {
     fn patterns_of_one_owner_are_counted_over_all_sessions() {
         let owner = Arc::new(Semaphore::new(limits::PATTERNS_PER_OWNER_MAX));
         let (one, other) = (Permits::of(Arc::clone(&owner)), Permits::of(owner));
-        let words = vec!["gone:busy".to_owned(); 16];
+        let words = vec![r"gone:\w".to_owned(); 16];
         let wait = Wait::at_most(std::time::Duration::ZERO).until(&words).expect("valid");
         let mut waits: Vec<_> = [&one, &other].repeat(4).into_iter().map(|p| p.wait(&wait).expect("a place")).collect();
         assert_eq!((refused(one.wait(&wait)), refused(other.patterns(1))), (Some(128), Some(128)));
         assert!(other.wait(&Wait::at_most(std::time::Duration::ZERO)).is_ok(), "one without a pattern");
+        let plain = Wait::at_most(std::time::Duration::ZERO).until(&["gone:busy".to_owned()]).expect("valid");
+        assert!(one.wait(&plain).is_ok(), "one of plain text");
         waits.pop();
         assert!(one.wait(&wait).is_ok());
     }
