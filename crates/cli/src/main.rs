@@ -65,7 +65,7 @@ enum Command {
     New(sessions::NewOptions),
     /// Run a command, print its output and pass its exit code through
     ///
-    /// What is typed at this terminal, or comes through a pipe or from a file, is the command's input; give it `</dev/null` in a
+    /// The command reads its input from this terminal, or from the pipe or file on standard input; give it `</dev/null` in a
     /// loop that reads lines itself. C-\ C-\ leaves a command that ends by nothing else.
     Run(run::RunOptions),
     /// Write an asciicast of a session, or of a command in a session of its own

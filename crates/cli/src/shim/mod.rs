@@ -25,7 +25,7 @@ use proxy_loop::Ending;
 /// The options of `ptyd mcp`.
 #[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// What happens to this client's sessions once it has gone: keep, or a time until they end (0 is at once)
+    /// Keep this client's sessions once it has disconnected, or end them after this time (0 is at once)
     #[arg(long, default_value = "600", value_parser = detach, value_name = "keep|TIME")]
     pub detach: Detach,
     /// Which tools the model sees

@@ -224,7 +224,7 @@ async fn the_only_session_needs_no_name_and_gets_its_size_back() {
     person.types(LEAVE);
     assert_eq!((person.leaves().code(), shell.look().await.dimensions), (Some(0), before));
 
-    // Whoever looks on changes nothing.
+    // A read-only client neither resizes the session nor types in it.
     let mut guest = Person::starts(&server.ptyd(&["attach", "--read-only"]), 60, 18);
     guest.sees("\x1b[2J");
     guest.types(b"echo typed\r");

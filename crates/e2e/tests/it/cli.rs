@@ -163,7 +163,7 @@ async fn a_mistyped_option_is_not_run_as_a_command() {
     let (out, err, code) = ptyd(&server, &["run", "--timout", "5", "touch ran"]);
     assert!(out.is_empty() && code == Some(2) && err.contains("'--timeout'"), "{err}");
     assert!(!server.home().file("ran").exists());
-    // What follows the first word, or two hyphens, is the command's.
+    // Options behind the first word, or behind two hyphens, belong to the command.
     assert_eq!(ptyd(&server, &["run", "printf", "%s", "--timeout"]).0, "--timeout");
     assert_eq!(ptyd(&server, &["run", "--", "echo", "-n", "x"]).0, "x");
 }

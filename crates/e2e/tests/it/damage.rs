@@ -51,7 +51,7 @@ async fn a_damaged_store_hides_no_session_whichever_page_it_is() {
         let history = server.client().commands(last).await.expect("known");
         assert_eq!((history.total, history.commands[0].command.len()), (1, 3_007), "page {page}");
         assert!(server.home().state().join("store.damaged").exists(), "page {page}");
-        // What a kill leaves beside a file that is damaged afterwards.
+        // A killed server leaves its write-ahead log beside the file that is damaged next.
         if page % 2 == 0 {
             server.kill9();
         } else {
@@ -106,7 +106,7 @@ impl Disk {
 
     fn start(&self) -> Start {
         let behind = ["nsenter", "-m", "-t", &self.keeper.id().to_string()].map(OsString::from).to_vec();
-        // What has ended stays, although there is no room.
+        // Retention removes no ended session, although the disk has no room.
         Start { behind, env: vec![("PTYD_RETENTION_FREE", "0".into())] }
     }
 
@@ -360,7 +360,7 @@ async fn ended_sessions_with_damage_are_listed_and_say_what_is_not_known() {
     for (trouble, part) in told.iter().zip(parts) {
         assert!(trouble.contains(part), "{trouble}");
     }
-    // What is whole is told, and what is cut says so.
+    // Whole records are read, and a cut one is reported.
     let command =
         async |number: usize, id: &str| server.client().command(&ids[number], id, 10_000).await.expect("known");
     for number in [0, 1, 3] {
@@ -464,7 +464,7 @@ async fn ended_sessions_whose_journal_or_events_are_gone_are_listed_and_can_be_r
     assert_eq!(ended(&server).await, Vec::<String>::new());
 }
 
-/// What is done to a file.
+/// Damage to a file.
 #[derive(Debug, Clone, Copy)]
 enum Harm {
     Byte(u64),
