@@ -85,7 +85,8 @@ impl Session {
                 return now;
             }
             assert!(begun.elapsed() < PATIENCE, "{:?} still runs", now.command);
-            let request = WaitRequest { timeout: Some(10.0), max_chars: Some(0), ..WaitRequest::default() };
+            // A wait is for the newest command that runs: after the end of this one, for the one that started its shell.
+            let request = WaitRequest { timeout: Some(0.5), max_chars: Some(0), ..WaitRequest::default() };
             match self.client.wait(&self.id, &request).await {
                 Ok(_) => {}
                 Err(error) if error.code() == Some(ErrorCode::SessionEnded) => {}
