@@ -49,7 +49,8 @@ pub(crate) struct InputDone {
     pub(crate) from: Vec<(u64, u32)>,
     pub(crate) key: Key,
     pub(crate) status: Status,
-    /// The command's number if its line was written in full, else the number of bytes written.
+    /// Of a command its number, and if its line was not written in full also the number of bytes written; else only
+    /// those.
     pub(crate) value: u64,
     pub(crate) is_command: bool,
 }
@@ -57,8 +58,11 @@ pub(crate) struct InputDone {
 impl QueuedInput {
     fn over(self, status: Status) -> InputDone {
         let is_command = self.command != 0;
-        let is_whole = status == Status::Ok && is_command;
-        let value = if is_whole { u64::from(self.command) } else { self.written as u64 };
+        let value = match (is_command, status) {
+            (true, Status::Ok) => u64::from(self.command),
+            (true, _) => wire::in_part(self.command, self.written),
+            (false, _) => self.written as u64,
+        };
         InputDone { from: self.from, key: self.key, status, value, is_command }
     }
 }

@@ -207,6 +207,13 @@ impl ShellState {
         self.last_id + 1
     }
 
+    /// Numbers a command that is typed as a line: with its own number, or with the next one if that is 0.
+    pub(crate) fn number(&mut self, own: u32) -> u32 {
+        let id = if own == 0 { self.next_id() } else { own };
+        self.last_id = self.last_id.max(id);
+        id
+    }
+
     /// Whether a command was handed over so recently that the shell may not have read its keys yet.
     pub(crate) fn may_have_keys_to_read(&self, now: u64) -> bool {
         self.command() != 0 && now < self.begun_at + KEYS_READ_US

@@ -7,9 +7,11 @@
 use journal::Offset;
 
 /// The version that both ends announce; it only says which optional fields to expect.
-pub const PROTOCOL: u16 = 2;
+pub const PROTOCOL: u16 = 3;
 /// From this version on a holder knows [`ToHolder::Type`] and [`ToHolder::Judge`].
 pub const TYPES_LINES: u16 = 2;
+/// From this version on a holder numbers the commands of [`ToHolder::Type`] that have no number yet.
+pub const NUMBERS_LINES: u16 = 3;
 /// The largest frame that either end accepts: a command of 1 MiB, the line that is typed for it, and room for what comes with
 /// them.
 pub const FRAME_BYTES_MAX: usize = (2 << 20) + (4 << 10);
@@ -23,6 +25,19 @@ pub const NO_KEY: Key = [0; 16];
 #[must_use]
 pub fn is_same_name(one: &Key, other: &Key) -> bool {
     *one != NO_KEY && one.first_chunk::<8>() == other.first_chunk::<8>()
+}
+
+/// The value of an answer to [`ToHolder::Type`] whose line was typed in part: the command's number and the bytes typed. The
+/// number is 0 in the answer of a holder before [`NUMBERS_LINES`], and if nothing was recorded.
+#[must_use]
+pub fn typed_in_part(value: u64) -> (u32, u64) {
+    ((value >> 32) as u32, value & u64::from(u32::MAX))
+}
+
+/// The value for this command of which so many bytes were typed.
+#[must_use]
+pub fn in_part(command: u32, bytes: usize) -> u64 {
+    u64::from(command) << 32 | u64::from(u32::try_from(bytes).unwrap_or(u32::MAX))
 }
 
 /// What a server says. Requests carry a sequence number that comes back in [`FromHolder::Done`].
@@ -116,13 +131,13 @@ pub enum ToHolder {
     },
     /// Type the line of a command that no key of ours hands over, and keep the command on record.
     Type {
-        /// Comes back in the answer, whose value is the command's number.
+        /// Comes back in the answer, whose value is the command's number, or that of [`typed_in_part`].
         seq: u32,
         /// The same key again is answered with the same command.
         key: Key,
         /// As of [`Self::Input`].
         patience_ms: u32,
-        /// The command's number.
+        /// The command's number; 0 asks the holder for the next one.
         id: u32,
         /// It is for a shell inside the session's own.
         is_inside: bool,
@@ -693,100 +708,4 @@ impl<'a> Decoder<'a> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_frame_is_read_back_as_it_was_written_at_any_cut() {
-        let tail = Tail { journal: Offset(7), events: 64 };
-        let to = [
-            ToHolder::Kill,
-            ToHolder::Hello { protocol: 1, attaches: true },
-            ToHolder::Run { seq: 1, key: [9; 16], patience_ms: 5, text: b"true\n".to_vec() },
-            ToHolder::Input { seq: 2, key: NO_KEY, is_secret: true, patience_ms: 6, bytes: b"x".to_vec() },
-            ToHolder::Resize { seq: 3, cols: 80, rows: 24 },
-            ToHolder::Signal { seq: 4, target: Target::Process(77), signo: 15 },
-            ToHolder::Signal { seq: 4, target: Target::Session, signo: 15 },
-            ToHolder::Answer { query: Offset(1 << 40), bytes: b"\x1b[0n".to_vec() },
-            ToHolder::Terminate { seq: 5, signo: 1, grace_ms: 1000 },
-            ToHolder::Report { seq: 6 },
-            ToHolder::Ping { seq: 7 },
-            ToHolder::Limited { limit: 1, command: 2, count: 1 << 40 },
-            ToHolder::Type {
-                seq: 8,
-                key: [7; 16],
-                patience_ms: 9,
-                id: 1_000_001,
-                is_inside: true,
-                nonce: 1 << 50,
-                text: b"1 + 1".to_vec(),
-                line: b"1 + 1\n".to_vec(),
-            },
-            ToHolder::Judge {
-                command: 3,
-                status: 1,
-                boundary: 2,
-                is_hookless: true,
-                end: Offset(1 << 41),
-                time_us: 1 << 51,
-                why: b"the hooks are gone".to_vec(),
-            },
-        ];
-        let stream: Vec<u8> = to.iter().flat_map(ToHolder::encode).collect();
-        for cut in [1, 2, 3, 7, 1000] {
-            let mut frames = Frames::default();
-            let mut seen = Vec::new();
-            for part in stream.chunks(cut) {
-                frames.push(part);
-                while let Some(frame) = frames.next_frame().unwrap() {
-                    seen.push(ToHolder::decode(frame).unwrap());
-                }
-            }
-            assert_eq!(seen, to);
-        }
-        let from = [
-            FromHolder::Hello(Hello { protocol: 1, holder_pid: 2, shell_pid: 3, cols: 4, rows: 5, command: 6, tail }),
-            FromHolder::Tail(tail),
-            FromHolder::State(State {
-                foreground: Foreground::Stopped,
-                canonical: true,
-                echo: false,
-                isig: true,
-                group: 8,
-                pid: 9,
-                answered: Offset(10),
-            }),
-            FromHolder::Done { seq: 1, status: Status::Stalled, value: 4096 },
-            FromHolder::Displaced,
-        ];
-        for frame in from {
-            assert_eq!(FromHolder::decode(frame.encode().get(4..).unwrap()), Some(frame));
-        }
-    }
-
-    #[test]
-    fn a_state_of_an_older_holder_is_read() {
-        let state = [kind::STATE, Foreground::Reads as u8, 1, 0, 1, 8, 0, 0, 0, 9, 0, 0, 0];
-        let told = match FromHolder::decode(&state) {
-            Some(FromHolder::State(s)) => Some((s.foreground, s.group, s.pid, s.answered)),
-            _ => None,
-        };
-        assert_eq!(told, Some((Foreground::Reads, 8, 9, Offset(0))));
-    }
-
-    #[test]
-    // promise: crash-5
-    fn the_kill_frame_never_changes() {
-        assert_eq!(ToHolder::Kill.encode(), [1, 0, 0, 0, 1]);
-    }
-
-    #[test]
-    // promise: crash-5
-    fn unknown_kinds_are_ignored_and_longer_payloads_are_read() {
-        assert_eq!(ToHolder::decode(&[0x7e, 1, 2]), None);
-        assert_eq!(ToHolder::decode(&[kind::PING, 1, 0, 0, 0, 99, 99]), Some(ToHolder::Ping { seq: 1 }));
-        let mut frames = Frames::default();
-        frames.push(&u32::MAX.to_le_bytes());
-        assert_eq!(frames.next_frame(), Err(FrameTooLarge));
-    }
-}
+mod tests;

@@ -12,8 +12,8 @@ mod spec;
 
 pub use claim::{Claim, Holding};
 pub use frames::{
-    ENDS_LINE, FRAME_BYTES_MAX, Foreground, FrameTooLarge, Frames, FromHolder, Hello, Key, NO_KEY, PROTOCOL, State,
-    Status, TYPES_LINES, Tail, Target, ToHolder, is_same_name,
+    ENDS_LINE, FRAME_BYTES_MAX, Foreground, FrameTooLarge, Frames, FromHolder, Hello, Key, NO_KEY, NUMBERS_LINES,
+    PROTOCOL, State, Status, TYPES_LINES, Tail, Target, ToHolder, in_part, is_same_name, typed_in_part,
 };
 pub use spec::Spec;
 

@@ -108,6 +108,26 @@ pub async fn runs_beside(shell: &Session, enter: &str) -> [String; 3] {
 }
 
 #[tokio::test]
+// promise: once-1
+async fn commands_of_every_channel_are_numbered_in_one_sequence_also_by_the_next_server() {
+    let server = Server::start();
+    let shell = server.session().await;
+    shell.gives("true").await;
+    let ran = runs_beside(&shell, "bash --norc").await;
+    server.kill9();
+    server.again();
+    // The shell is replaced by a program that lines are typed into.
+    assert_eq!(shell.run("exec dash").await.boundary, Boundary::Heuristic);
+    let typed = shell.run("echo typed").await;
+    assert_eq!(typed.boundary, Boundary::Heuristic, "{typed:?}");
+    assert_eq!(gives(&shell, "echo inside").await, (0, "inside\n".to_owned()));
+    let listed = server.client().commands(&shell.id).await.expect("a list").commands;
+    let ids: Vec<String> = listed.into_iter().map(|c| c.id).collect();
+    assert_eq!(ids, ["c1", "c2", "c3", "c4", "c5", "c6", "c7"]);
+    assert_eq!(ran.as_slice(), &ids[1..4]);
+}
+
+#[tokio::test]
 // promise: inside-3
 async fn what_is_interrupted_inside_ends_and_no_code_is_made_up() {
     let server = Server::start();

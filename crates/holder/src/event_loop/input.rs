@@ -35,6 +35,7 @@ pub(super) struct InputRequest {
 
 /// A command that is typed as a line, where no private key hands it over.
 pub(super) struct Line {
+    /// Its number, or 0 for the next one.
     pub(super) id: u32,
     pub(super) is_inside: bool,
     pub(super) nonce: u64,
@@ -129,7 +130,7 @@ impl Holder {
     }
 
     fn take(&mut self, asked: InputRequest, now: u64) {
-        let InputRequest { from, key, is_secret, patience_us, bytes, command, .. } = asked;
+        let InputRequest { from, key, is_secret, patience_us, bytes, mut command, .. } = asked;
         if self.exit.is_some() {
             return self.answer_all(&from, Status::Ended, 0);
         }
@@ -141,6 +142,9 @@ impl Holder {
         // other input counts as a secret too: which program will read it is not known yet.
         let is_hidden = || modes.is_none_or(|m| !m.echo && (m.canonical || !self.shell_edits()));
         let is_hidden = is_secret || !self.keyboard.is_empty() || is_hidden();
+        if let Some(line) = &mut command {
+            line.id = self.prompt.number(line.id);
+        }
         if let Err(e) = self.put_on_record(key, &bytes, is_hidden, command.as_ref()) {
             let errno = e.raw_os_error().unwrap_or(0).unsigned_abs();
             return self.answer_untyped(&from, Status::Failed, errno.into(), now);

@@ -48,6 +48,22 @@ pub enum Boundary {
     Heuristic,
 }
 
+impl Boundary {
+    /// Its name in the store.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Attested => "attested",
+            Self::Nonce => "nonce",
+            Self::Heuristic => "heuristic",
+        }
+    }
+
+    /// The boundary of this name.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        [Self::Attested, Self::Nonce, Self::Heuristic].into_iter().find(|boundary| boundary.as_str() == name)
+    }
+}
+
 /// The present view of a session.
 #[derive(Debug, Clone)]
 pub struct SessionView {

@@ -133,11 +133,6 @@ fn from_history(session: &SessionView, row: crate::store::HistoryRow) -> Command
         end_offset: Some(row.end_offset),
         output_size: row.end_offset.saturating_sub(row.start_offset),
         cwd: None,
-        // A typed command has an exit code only from a nonce marker.
-        boundary: match (row.id > super::TYPED_IDS_FROM, row.exit) {
-            (false, _) => Boundary::Attested,
-            (true, Some(_)) => Boundary::Nonce,
-            (true, None) => Boundary::Heuristic,
-        },
+        boundary: row.boundary.as_deref().and_then(Boundary::parse).unwrap_or(Boundary::Heuristic),
     }
 }

@@ -59,6 +59,3 @@ pub use viewer_cursor::ViewerCursor;
 
 /// The environment variable that identifies a session's processes.
 pub(crate) const TAG: &str = "PTYD_SESSION";
-/// The first id of commands that were typed into a shell without our hooks or into a nested shell: the holder does not
-/// number them.
-pub(crate) const TYPED_IDS_FROM: u32 = 1_000_000;

@@ -49,8 +49,18 @@ pub(crate) struct Command {
     pub(crate) limits_hit: Vec<Limit>,
     /// The ranges where the editor painted the loader's line instead of the command.
     pub(crate) echoes: Vec<HandoverEcho>,
-    /// The command was typed into a nested shell.
-    pub(crate) is_inside: bool,
+    pub(crate) channel: Channel,
+}
+
+/// How a command was handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Channel {
+    /// By the shell's integration, which reports its beginning and its end.
+    Hooks,
+    /// Typed as a line into a program without our hooks; the kernel's foreground state shows its end.
+    Line,
+    /// Typed as a line into a nested shell; markers in the line report its beginning and its end.
+    NestedShell,
 }
 
 /// A limit that was hit while this command ran (0 for none), when first, and how often.
@@ -93,8 +103,7 @@ impl Command {
     /// Whether it was accepted and its output has not begun. The output of a command typed as a line begins with its
     /// echo.
     pub(crate) fn is_about_to_begin(&self) -> bool {
-        let tells_its_beginning = self.id < super::TYPED_IDS_FROM || self.is_inside;
-        tells_its_beginning && self.start.is_none() && self.end.is_none()
+        self.channel != Channel::Line && self.start.is_none() && self.end.is_none()
     }
 
     /// Where its output begins, as far as known.
@@ -170,7 +179,7 @@ pub(crate) struct Timeline {
     pub(crate) line_is_begun: bool,
     /// The keys of typed input, each with the output's end at that time and the number of bytes, also from before this
     /// server.
-    typed_keys: VecDeque<(Key, u64, u32)>,
+    input_keys: VecDeque<(Key, u64, u32)>,
     /// The shell has lost its hooks, and commands are typed into it.
     pub(crate) is_hookless: bool,
     /// Queries up to this offset were answered.
@@ -222,7 +231,7 @@ impl Timeline {
             unclear: None,
             has_typed_line: false,
             line_is_begun: false,
-            typed_keys: VecDeque::new(),
+            input_keys: VecDeque::new(),
             is_hookless: false,
             answered: 0,
             answer_heard: 0,
@@ -300,10 +309,10 @@ impl Timeline {
             }
             Some(Record::Input { key, len, bytes, .. }) => {
                 if key != wire::NO_KEY {
-                    if self.typed_keys.len() == KEYS_KEPT {
-                        self.typed_keys.pop_front();
+                    if self.input_keys.len() == KEYS_KEPT {
+                        self.input_keys.pop_front();
                     }
-                    self.typed_keys.push_back((key, event.offset.0, len));
+                    self.input_keys.push_back((key, event.offset.0, len));
                 }
                 self.typed(bytes);
             }
@@ -360,7 +369,7 @@ impl Timeline {
             end: None,
             limits_hit: Vec::new(),
             echoes: Vec::new(),
-            is_inside: false,
+            channel: Channel::Hooks,
         });
         self.echo = (event.offset.0, Vec::new());
     }
@@ -379,11 +388,12 @@ impl Timeline {
         self.inside.as_ref().map(|inside| inside.id).or(self.current)
     }
 
-    /// The id of a typed command. An older holder does not record it, and a later server must not reuse it: ids grow at
-    /// least as fast as hundredths of a second pass.
-    pub(crate) fn next_typed_id(&self, now_us: u64) -> u32 {
+    /// An id for a typed command of a holder that does not number them. The oldest holders do not record it either, and a
+    /// later server must not reuse it: ids grow at least as fast as hundredths of a second pass.
+    pub(crate) fn unused_id(&self, now_us: u64) -> u32 {
+        const FIRST: u32 = 1_000_001;
         let age = u32::try_from(now_us.saturating_sub(self.started_us) / 10_000).unwrap_or(u32::MAX / 2);
-        (self.last_id + 1).max(super::TYPED_IDS_FROM + 1 + age)
+        (self.last_id + 1).max(FIRST + age)
     }
 
     /// A command's line was typed, into the session's own program or into a nested shell.
@@ -405,7 +415,7 @@ impl Timeline {
             end: None,
             limits_hit: Vec::new(),
             echoes: Vec::new(),
-            is_inside: inside.is_some(),
+            channel: if inside.is_some() { Channel::NestedShell } else { Channel::Line },
         });
         match inside {
             Some(inside) => self.inside = Some(inside),
@@ -415,22 +425,22 @@ impl Timeline {
 
     /// The output's end when the input with this key was typed.
     pub(crate) fn typed_from(&self, key: &Key) -> Option<u64> {
-        self.typed_keys.iter().rev().find(|(of, ..)| of == key).map(|(_, at, _)| *at)
+        self.input_keys.iter().rev().find(|(of, ..)| of == key).map(|(_, at, _)| *at)
     }
 
     /// The output's end when the input with this key was typed, and its length; an error if the key was used for
     /// another request.
     pub(crate) fn typed_with(&self, key: &Key) -> Option<Result<(u64, u32), ()>> {
-        let (known, at, len) = self.typed_keys.iter().rev().find(|(of, ..)| wire::is_same_name(of, key))?;
+        let (known, at, len) = self.input_keys.iter().rev().find(|(of, ..)| wire::is_same_name(of, key))?;
         Some(if known == key { Ok((*at, *len)) } else { Err(()) })
     }
 
     /// Applies a server's judgement that this command has ended; the server that made it has applied it already.
     fn judged(&mut self, id: u32, end: End) -> Option<Change> {
         let command = self.command_mut(id).filter(|c| c.end.is_none())?;
-        let (at, is_inside) = (end.at, command.is_inside);
+        let (at, channel) = (end.at, command.channel);
         command.end = Some(end);
-        if is_inside {
+        if channel == Channel::NestedShell {
             self.inside.take_if(|inside| inside.id == id);
             return Some(Change::InsideEnded(id));
         }
@@ -569,7 +579,7 @@ impl Timeline {
 
     /// The accepted command whose output has not begun.
     fn awaits_start(&self) -> Option<&Command> {
-        self.current.and_then(|id| self.command(id)).filter(|c| c.start.is_none() && c.id < super::TYPED_IDS_FROM)
+        self.current_command().filter(|c| c.start.is_none() && c.channel == Channel::Hooks)
     }
 
     /// Keeps bytes that may contain the loader's line.
@@ -696,7 +706,7 @@ impl Timeline {
 
     /// The hooks are back and reported the end of a line that was typed without them.
     fn end_typed(&mut self, at: u64, time_us: u64, news: &mut Vec<Change>) {
-        let Some(id) = self.current.filter(|id| *id > super::TYPED_IDS_FROM) else { return };
+        let Some(id) = self.current_command().filter(|c| c.channel == Channel::Line).map(|c| c.id) else { return };
         self.end_current(CommandStatus::Failed, WITHOUT_HOOKS, Boundary::Heuristic, time_us);
         if let Some(command) = self.command_mut(id) {
             let from = command.output_from();
@@ -728,6 +738,11 @@ impl Timeline {
             boundary,
         });
         Some(id)
+    }
+
+    /// The command that the session runs, unless it has left the memory.
+    pub(crate) fn current_command(&self) -> Option<&Command> {
+        self.current.and_then(|id| self.command(id))
     }
 
     pub(crate) fn command(&self, id: u32) -> Option<&Command> {

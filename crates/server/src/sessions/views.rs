@@ -6,7 +6,7 @@ use journal::EndReason;
 
 use super::processes;
 use super::session::Shared;
-use super::timeline::{Command, Hit, Sent, Timeline, time};
+use super::timeline::{Channel, Command, Hit, Sent, Timeline, time};
 use crate::action::{
     Boundary, CommandStatus, CommandView, Foreground, Limit, LimitHit, Receiver, SessionExit, SessionStatus,
     SessionView, SignalTarget, SignalView, Tools, Usage,
@@ -137,6 +137,7 @@ pub(crate) fn history_row(session: &SessionId, c: &Command) -> HistoryRow {
         start_offset: c.output_from(),
         end_offset: c.end.as_ref().map_or(c.output_from(), |e| e.at),
         command: c.text.clone(),
+        boundary: c.end.as_ref().map(|e| e.boundary.as_str().to_owned()),
     }
 }
 
@@ -193,10 +194,10 @@ fn bytes_to_path(bytes: &[u8]) -> PathBuf {
 
 /// How certain the end of a running command will be.
 fn open_boundary(shared: &Shared, c: &Command) -> Boundary {
-    match c.id > super::TYPED_IDS_FROM {
-        true if c.is_inside => Boundary::Nonce,
-        true => Boundary::Heuristic,
-        false if shared.spec.speaks_in_band => Boundary::Nonce,
-        false => Boundary::Attested,
+    match c.channel {
+        Channel::NestedShell => Boundary::Nonce,
+        Channel::Line => Boundary::Heuristic,
+        Channel::Hooks if shared.spec.speaks_in_band => Boundary::Nonce,
+        Channel::Hooks => Boundary::Attested,
     }
 }

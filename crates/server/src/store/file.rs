@@ -43,7 +43,7 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS sessions (
@@ -52,13 +52,23 @@ const SCHEMA: &str = "
     CREATE INDEX IF NOT EXISTS sessions_by_time ON sessions (created_us, id);
     CREATE TABLE IF NOT EXISTS commands (
         session TEXT NOT NULL, id INTEGER NOT NULL, started_us INTEGER NOT NULL, ended_us INTEGER,
-        status TEXT NOT NULL, exit INTEGER, start_offset INTEGER NOT NULL, end_offset INTEGER NOT NULL, command TEXT NOT NULL, PRIMARY KEY (session, id)) WITHOUT ROWID;
+        status TEXT NOT NULL, exit INTEGER, start_offset INTEGER NOT NULL, end_offset INTEGER NOT NULL, command TEXT NOT NULL,
+        boundary TEXT, PRIMARY KEY (session, id)) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS looks (
         session TEXT NOT NULL, who TEXT NOT NULL, read_to INTEGER NOT NULL, PRIMARY KEY (session, who)) WITHOUT ROWID;
-    PRAGMA user_version = 2;";
+    PRAGMA user_version = 3;";
 
-/// The column missing in an earlier version's file.
-const SINCE_1: &str = "ALTER TABLE sessions ADD COLUMN key TEXT;";
+/// The columns missing in earlier versions' files: the version, the table, the column, and what its rows had instead.
+/// Version 2 numbered typed commands from 1,000,000 on; only those in a nested shell had an exit code.
+const MISSING: [(i64, &str, &str, &str); 2] = [
+    (1, "sessions", "key", ""),
+    (
+        2,
+        "commands",
+        "boundary",
+        "UPDATE commands SET boundary = CASE WHEN id <= 1000000 THEN 'attested' WHEN exit IS NOT NULL THEN 'nonce' ELSE 'heuristic' END;",
+    ),
+];
 
 /// Opens the file, or creates it.
 pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
@@ -73,11 +83,17 @@ pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
     // An existing schema is not written again: a full disk has no room for it.
     match connection.query_row("PRAGMA user_version", [], |r| r.get::<_, i64>(0))? {
         VERSION => {}
-        1 => {
-            connection.execute_batch(SINCE_1)?;
+        version => {
+            connection.execute_batch("BEGIN IMMEDIATE")?;
             connection.execute_batch(SCHEMA)?;
+            for (_, table, column, fill) in MISSING.iter().filter(|(last, ..)| (1..=*last).contains(&version)) {
+                let has = "SELECT count(*) FROM pragma_table_info(?1) WHERE name = ?2";
+                if connection.query_row(has, [table, column], |r| r.get::<_, i64>(0))? == 0 {
+                    connection.execute_batch(&format!("ALTER TABLE {table} ADD COLUMN {column} TEXT; {fill}"))?;
+                }
+            }
+            connection.execute_batch("COMMIT")?;
         }
-        _ => connection.execute_batch(SCHEMA)?,
     }
     Ok(connection)
 }

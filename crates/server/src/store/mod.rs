@@ -31,6 +31,8 @@ pub(crate) struct HistoryRow {
     pub(crate) start_offset: u64,
     pub(crate) end_offset: u64,
     pub(crate) command: String,
+    /// How certain its end is; unknown if an earlier version stored it, or while it runs.
+    pub(crate) boundary: Option<String>,
 }
 
 /// One session.
@@ -372,7 +374,7 @@ impl Store {
             )?;
             let total: i64 = count.query_row(params![session, left_out], |r| r.get(0))?;
             let mut query = connection.prepare_cached(
-            "SELECT session, id, started_us, ended_us, status, exit, start_offset, end_offset, command FROM commands
+            "SELECT session, id, started_us, ended_us, status, exit, start_offset, end_offset, command, boundary FROM commands
              WHERE session = ?1 AND id NOT IN (SELECT value FROM json_each(?2)) ORDER BY started_us, id LIMIT ?3 OFFSET ?4",
         )?;
             let rows = query.query_map(params![session, left_out, limit as i64, offset as i64], history_row)?;
@@ -410,7 +412,7 @@ impl Store {
         self.read(|connection| {
         connection
             .query_row(
-                "SELECT session, id, started_us, ended_us, status, exit, start_offset, end_offset, command FROM commands WHERE session = ?1 AND id = ?2",
+                "SELECT session, id, started_us, ended_us, status, exit, start_offset, end_offset, command, boundary FROM commands WHERE session = ?1 AND id = ?2",
                 params![session, id],
                 history_row,
             )
@@ -484,5 +486,6 @@ fn history_row(r: &rusqlite::Row<'_>) -> rusqlite::Result<HistoryRow> {
         start_offset: r.get::<_, i64>(6)?.unsigned_abs(),
         end_offset: r.get::<_, i64>(7)?.unsigned_abs(),
         command: r.get(8)?,
+        boundary: r.get(9)?,
     })
 }

@@ -19,6 +19,7 @@ fn command(session: &str, id: u32) -> HistoryRow {
         start_offset: 10,
         end_offset: 20,
         command: format!("echo {id} {}", "x".repeat(200)),
+        boundary: Some("attested".into()),
     }
 }
 
@@ -93,6 +94,24 @@ fn the_file_of_an_earlier_version_is_read_on() {
     for _ in 0..2 {
         let store = Store::open(&path).expect("an old file is fine");
         assert_eq!(told(&store), [("s0-a".to_owned(), None)]);
+    }
+}
+
+#[test]
+fn commands_of_an_earlier_version_keep_how_certain_their_ends_were() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("store.db");
+    let old = "CREATE TABLE commands (session TEXT NOT NULL, id INTEGER NOT NULL, started_us INTEGER NOT NULL, ended_us INTEGER,
+               status TEXT NOT NULL, exit INTEGER, start_offset INTEGER NOT NULL, end_offset INTEGER NOT NULL, command TEXT NOT NULL,
+               PRIMARY KEY (session, id)) WITHOUT ROWID;
+               INSERT INTO commands VALUES ('s0-a', 1, 5, 9, 'failed', NULL, 0, 1, 'a'), ('s0-a', 1000002, 5, 9, 'completed', 3, 1, 2, 'b'),
+               ('s0-a', 1000003, 5, 9, 'failed', NULL, 2, 3, 'c'); PRAGMA user_version = 2;";
+    Connection::open(&path).and_then(|c| c.execute_batch(old)).expect("an old file");
+    for _ in 0..2 {
+        let store = Store::open(&path).expect("an old file is fine");
+        let boundaries =
+            [1, 1_000_002, 1_000_003].map(|id| store.command("s0-a", id).expect("a query").expect("kept").boundary);
+        assert_eq!(boundaries, ["attested", "nonce", "heuristic"].map(|name| Some(name.to_owned())));
     }
 }
 

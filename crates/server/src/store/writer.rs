@@ -220,8 +220,8 @@ fn put_session(connection: &Connection, s: &SessionRow) -> rusqlite::Result<()> 
 }
 
 fn put_command(connection: &Connection, c: &HistoryRow) -> rusqlite::Result<()> {
-    let mut put =
-        connection.prepare_cached("INSERT OR REPLACE INTO commands VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
+    let mut put = connection
+        .prepare_cached("INSERT OR REPLACE INTO commands VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?;
     put.execute(params![
         c.session,
         c.id,
@@ -231,7 +231,8 @@ fn put_command(connection: &Connection, c: &HistoryRow) -> rusqlite::Result<()> 
         c.exit,
         c.start_offset as i64,
         c.end_offset as i64,
-        c.command
+        c.command,
+        c.boundary
     ])?;
     Ok(())
 }

@@ -75,7 +75,7 @@ impl Session {
     /// and its end is unknown.
     fn was_typed_before(&mut self, key: Key, text: &str, wait: Option<Wait>, started: StartReply) {
         let now_us = micros(SystemTime::now());
-        let lost = NestedCommand::new(self.timeline.next_typed_id(now_us));
+        let lost = NestedCommand::new(self.timeline.unused_id(now_us));
         let id = lost.id;
         let running = self.timeline.inside.take();
         self.timeline.line_typed((id, key, text), Some(lost), now_us, self.timeline.scanner.position());
@@ -168,8 +168,7 @@ impl Session {
 
     fn type_inside(&mut self, pending: PendingNested) {
         let PendingNested { text, key, wait, started, .. } = pending;
-        let now_us = micros(SystemTime::now());
-        let inside = NestedCommand::new(self.timeline.next_typed_id(now_us));
+        let inside = NestedCommand::new(self.id_to_propose());
         let line = match inside.line(&text) {
             Ok(line) => line,
             Err(bytes) => {

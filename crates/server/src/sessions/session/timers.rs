@@ -1,6 +1,6 @@
 //! Timers: wait deadlines, missing hooks and markers, heuristic command ends; and session exit.
 
-use super::super::timeline::WITHOUT_HOOKS;
+use super::super::timeline::{Channel, WITHOUT_HOOKS};
 use super::*;
 
 /// The error of the command that called `exec`.
@@ -135,9 +135,8 @@ impl Session {
 
     /// When a typed command that seems to have ended is old enough for its end to count.
     pub(super) fn typed_command_at(&self) -> Option<Instant> {
-        let id = self.timeline.current.filter(|id| *id > super::super::TYPED_IDS_FROM)?;
-        let reads_again = self.reads_commands();
-        let typed_us = self.timeline.command(id)?.accepted_us;
+        let typed = self.timeline.current_command().filter(|c| c.channel == Channel::Line)?;
+        let (reads_again, typed_us) = (self.reads_commands(), typed.accepted_us);
         let age = std::time::Duration::from_micros(micros(SystemTime::now()).saturating_sub(typed_us));
         reads_again.then(|| Instant::now() + limits::TYPED_AGE_MIN.saturating_sub(age))
     }

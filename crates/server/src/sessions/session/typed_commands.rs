@@ -2,11 +2,12 @@
 //! before it types it, and types it once per idempotency key, so a later server knows the command and reports the same.
 
 use super::super::nested_shell::NestedCommand;
-use super::super::{TYPED_IDS_FROM, judged_end};
+use super::super::{judged_end, timeline::Channel};
 use super::*;
 
 /// The line of a command.
 pub(super) struct Line {
+    /// Its number if the holder does not give it one, else 0.
     pub(super) id: u32,
     pub(super) key: Key,
     pub(super) text: String,
@@ -69,8 +70,13 @@ impl Session {
         // A private key that the shell did not know may have left characters in its editor.
         let clear = if end == '\r' && self.shared.spec.attests { "\x15" } else { "" };
         let bytes = format!("{clear}{}{end}", text.trim_end()).into_bytes();
-        let id = self.timeline.next_typed_id(micros(SystemTime::now()));
+        let id = self.id_to_propose();
         self.type_line(Line { id, key, text, inside: None, bytes }, wait, started);
+    }
+
+    /// The number of a typed command if the holder does not number it, else 0.
+    pub(super) fn id_to_propose(&self) -> u32 {
+        if self.protocol >= wire::NUMBERS_LINES { 0 } else { self.timeline.unused_id(micros(SystemTime::now())) }
     }
 
     /// Asks the holder to type a command's line.
@@ -103,8 +109,11 @@ impl Session {
         self.typing = self.typing.saturating_sub(1);
         self.state = None;
         let names_command = self.protocol >= wire::TYPES_LINES;
+        // Of a line that was typed in part, the answer has the command's number in its upper half.
+        let (numbered, value) = wire::typed_in_part(value);
         let id = match (status, self.before(&key)) {
             (Status::Ok | Status::Duplicate, _) if names_command => u32::try_from(value).unwrap_or(id),
+            _ if numbered != 0 => numbered,
             (_, Before::Command(earlier)) => earlier,
             (_, Before::Nothing | Before::OnItsWay | Before::Reused) => id,
         };
@@ -170,6 +179,7 @@ impl Session {
         if self.timeline.inside.as_ref().is_some_and(|inside| !inside.has_begun) {
             self.inside.typed_at = Some(Instant::now());
         }
-        debug_assert!(self.timeline.current.is_none_or(|id| id < TYPED_IDS_FROM || self.is_heuristic));
+        let is_typed = self.timeline.current_command().is_some_and(|c| c.channel == Channel::Line);
+        debug_assert!(!is_typed || self.is_heuristic);
     }
 }
