@@ -27,6 +27,9 @@ pub(crate) enum Turn {
     More,
     /// The journal cannot take more now; bytes already taken from the terminal wait in the pipe.
     Full(Errno),
+    /// Another process has cut the journal, and nothing is written to it before what is missing is given up; bytes
+    /// already taken from the terminal wait in the pipe.
+    Cut,
     /// The terminal was hung up and all output is in the journal.
     HungUp,
 }
@@ -65,6 +68,9 @@ impl Pump {
         let most = most.min(TURN_BYTES_MAX);
         let mut moved = 0;
         loop {
+            if self.has_taken() && journal.is_cut() {
+                return Turn::Cut;
+            }
             if let Err(e) = self.empty_into(journal) {
                 return Turn::Full(e);
             }
@@ -101,6 +107,14 @@ impl Pump {
             }
             Way::Copy { buffer, .. } if buffer.is_empty() => *buffer = Vec::new(),
             Way::Splice { .. } | Way::Copy { .. } => {}
+        }
+    }
+
+    /// Whether bytes from the terminal wait in the pipe or buffer.
+    fn has_taken(&self) -> bool {
+        match &self.way {
+            Way::Splice { inside, .. } => *inside > 0,
+            Way::Copy { buffer, from } => *from < buffer.len(),
         }
     }
 

@@ -60,6 +60,8 @@ impl TroubleKind {
     pub const SPLICE_REFUSED: Self = Self(3);
     /// The file system refused to punch a hole; old output is kept.
     pub const PUNCH_REFUSED: Self = Self(4);
+    /// Another process has cut the journal; everything before the record's offset was given up.
+    pub const JOURNAL_CUT: Self = Self(5);
 }
 
 /// Why a session is terminated.

@@ -22,6 +22,13 @@ pub enum Read {
         /// The first offset after the gap, never past the limit.
         to: Offset,
     },
+    /// The file ends before the limit: another process has cut or removed it.
+    Cut {
+        /// The requested offset.
+        from: Offset,
+        /// The limit.
+        to: Offset,
+    },
     /// There is nothing at or after the limit.
     End,
 }
@@ -60,11 +67,11 @@ impl Reader {
 
     /// Reads at `at`, and never at or beyond `limit`, the published tail.
     pub fn read(&self, at: Offset, limit: Offset, buf: &mut [u8]) -> io::Result<Read> {
-        let Some(journal) = &self.journal else { return Ok(Read::End) };
         let wanted = limit.since(at);
         if wanted == 0 {
             return Ok(Read::End);
         }
+        let Some(journal) = &self.journal else { return Ok(Read::Cut { from: at, to: limit }) };
         let room = usize::try_from(wanted).unwrap_or(usize::MAX).min(buf.len());
         let Some(room) = buf.get_mut(..room) else {
             return Ok(Read::Bytes(0));
@@ -81,7 +88,7 @@ impl Reader {
             return Ok(Read::Gap { from: at, to: first.min(limit) });
         }
         if n == 0 && !buf.is_empty() {
-            return Ok(Read::End);
+            return Ok(Read::Cut { from: at, to: limit });
         }
         Ok(Read::Bytes(n))
     }

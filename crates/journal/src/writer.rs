@@ -121,6 +121,33 @@ impl Writer {
         self.end = self.end.plus(n);
     }
 
+    /// Whether another process has made the file shorter than what was written. A write at [`Writer::end`] would then
+    /// leave zeros before it that nobody printed, so [`Writer::give_up`] comes first.
+    ///
+    /// The end is sought and not stat'ed because that costs less: every write asks. All writes have explicit offsets,
+    /// so the file's own position is nobody's.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        rustix::fs::seek(&self.file, SeekFrom::End(0)).is_ok_and(|size| size < self.end.0)
+    }
+
+    /// Gives up everything written so far: readers get it as a gap, and later bytes keep their offsets.
+    pub fn give_up(&mut self, events: &EventsWriter) -> io::Result<()> {
+        self.begin_at(self.end, events)?;
+        self.file.set_len(self.end.0)
+    }
+
+    /// Publishes the new first offset, before anything is freed or written.
+    fn begin_at(&mut self, first: Offset, events: &EventsWriter) -> io::Result<()> {
+        events.publish_first(first)?;
+        if self.first == Offset::ZERO {
+            // Synced once, so that a header with zero means zero even after the machine went down.
+            events.sync()?;
+        }
+        self.first = first;
+        Ok(())
+    }
+
     /// Reads back the newest bytes, as many as exist and fit.
     ///
     /// # Errors
@@ -172,12 +199,7 @@ impl Writer {
             let oldest = self.end.0.saturating_sub(self.retention.bytes_max);
             let first = Offset(self.align_down(oldest.min(keep_from.0)));
             if first > self.first {
-                events.publish_first(first)?;
-                if self.first == Offset::ZERO {
-                    // Synced once, so that a header with zero means zero even after the machine went down.
-                    events.sync()?;
-                }
-                self.first = first;
+                self.begin_at(first, events)?;
             }
         }
         if self.punched < self.first {

@@ -158,6 +158,7 @@ fn a_reader_that_races_with_retention_sees_bytes_or_gaps_and_never_zeros() {
                     gaps_seen += 1;
                     at = to;
                 }
+                cut @ Read::Cut { .. } => panic!("{cut:?}"),
                 Read::End => {
                     // A holder that failed would leave this loop without an end.
                     assert!(!holder.is_finished() || tail.load(Ordering::Acquire) >= END);
@@ -185,6 +186,44 @@ fn what_is_freed_is_given_back_to_the_disk_and_the_rest_keeps_its_offsets() {
     let mut buf = vec![0; 1 << 20];
     assert_eq!(reader.read(first, Offset(total), &mut buf).unwrap(), Read::Bytes(1 << 20));
     assert_eq!(buf, bytes_at(first.0..total));
+}
+
+#[test]
+// promise: output-6
+fn a_journal_that_another_process_cuts_goes_on_at_its_offsets_and_reads_as_a_gap() {
+    for cut_to in [0, 100, 2 * BLOCK] {
+        let (dir, mut writer, mut events) = session(Retention::UNLIMITED);
+        let (end, new_end) = (Offset(3 * BLOCK + 10), Offset(3 * BLOCK + 20));
+        writer.append(&bytes_at(0..end.0)).unwrap();
+        assert!(!writer.is_cut());
+        let reader = Reader::open(dir.path()).unwrap();
+        let file = std::fs::File::options().write(true).open(dir.path().join("journal")).unwrap();
+        file.set_len(cut_to).unwrap();
+
+        let mut buf = [0; 64];
+        let missing = Read::Cut { from: Offset(cut_to), to: end };
+        assert_eq!(reader.read(Offset(cut_to), end, &mut buf).unwrap(), missing);
+        assert!(writer.is_cut());
+        writer.give_up(&events).unwrap();
+        assert_eq!((writer.first(), writer.end(), writer.is_cut()), (end, end, false));
+        writer.append(&bytes_at(end.0..new_end.0)).unwrap();
+        assert!(!writer.is_cut());
+        assert_eq!(writer.newest(&mut buf).unwrap(), bytes_at(end.0..new_end.0));
+        for is_retained in [false, true] {
+            if is_retained {
+                assert_eq!(writer.retain(&events, end).unwrap(), Retained::From(end));
+            }
+            for reader in [&reader, &Reader::open(dir.path()).unwrap()] {
+                assert_eq!(reader.first().unwrap(), end);
+                assert_eq!(reader.read(Offset(0), new_end, &mut buf).unwrap(), Read::Gap { from: Offset(0), to: end });
+                assert_eq!(reader.read(end, new_end, &mut buf).unwrap(), Read::Bytes(10));
+                assert_eq!(buf[..10], bytes_at(end.0..new_end.0));
+            }
+        }
+        events = EventsWriter::open(dir.path()).unwrap();
+        writer = Writer::open(dir.path(), &events, Retention::UNLIMITED).unwrap();
+        assert_eq!((writer.first(), writer.end()), (end, new_end));
+    }
 }
 
 #[test]

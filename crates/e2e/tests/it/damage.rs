@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use api::{ExecuteRequest, SessionStatus};
-use e2e::{Home, Server, Start, eventually};
+use api::{ExecuteRequest, OutputQuery, OutputView, SessionStatus};
+use e2e::{Home, Server, Start, eventually, seq};
 
 /// The ids of the sessions that have ended, as the list gives them.
 async fn ended(server: &Server) -> Vec<String> {
@@ -336,6 +336,7 @@ async fn ended_sessions_with_damage_are_listed_and_say_what_is_not_known() {
         ids.push(shell.id);
     }
     assert_eq!(ended(&server).await, ids);
+    let end = server.client().session(&ids[3]).await.expect("it is there").journal.end_offset;
     server.stop();
     let file = |number: usize, name: &str| server.home().state().join("sessions").join(&ids[number]).join(name);
     flip(&file(0, "events"), "seq 1 500");
@@ -368,6 +369,8 @@ async fn ended_sessions_with_damage_are_listed_and_say_what_is_not_known() {
     }
     let cut = command(3, "c2").await;
     assert!(cut.error.as_ref().is_some_and(|why| why.contains("output may be missing")), "{cut:?}");
+    assert!(cut.omitted.as_ref().is_some_and(|omitted| (omitted.freed, omitted.to_offset) == (1_000, end)), "{cut:?}");
+    assert_eq!(server.client().session(&ids[3]).await.expect("it is there").journal.end_offset, end);
     for id in &ids {
         assert!(server.client().purge(id, false).await.expect("it can be removed").freed_bytes.is_some());
     }
@@ -462,6 +465,85 @@ async fn ended_sessions_whose_journal_or_events_are_gone_are_listed_and_can_be_r
         assert!(!folder(id).exists(), "{id}");
     }
     assert_eq!(ended(&server).await, Vec::<String>::new());
+}
+
+/// The session's state, and the answer to a raw read of everything.
+async fn told(shell: &e2e::Session) -> (Option<String>, api::Journal, Option<api::Gap>, Vec<u8>) {
+    let session = shell.look().await;
+    let query = OutputQuery { since: Some("o:0".to_owned()), view: Some(OutputView::Raw), ..Default::default() };
+    let output = shell.output(&query).await;
+    let bytes = shell.bytes(output.from_offset, session.journal.end_offset).await;
+    (session.trouble, session.journal, output.gap, bytes)
+}
+
+#[tokio::test]
+// promise: output-6
+async fn a_journal_that_is_cut_under_a_living_session_is_told_and_reads_as_a_gap_and_never_as_zeros() {
+    for to in [0, 100, 5_000] {
+        let server = Server::start();
+        let shell = server.session().await;
+        // A program that waits for input prints nothing more.
+        let lost = shell.run_until("seq 1 3000; read -p 'ask: ' x", "ask: $").await;
+        let journal = server.home().state().join("sessions").join(&shell.id).join("journal");
+        let journal = std::fs::File::options().write(true).open(journal).expect("there");
+        journal.set_len(to).expect("cut");
+
+        // No output has come since, so only the file itself shows it.
+        let session = shell.look().await;
+        assert!(session.trouble.as_ref().is_some_and(|t| t.starts_with("damaged: the journal was cut")), "{session:?}");
+        assert_eq!(session.status, SessionStatus::Running);
+        let logged = server.logged();
+        assert!(logged.lines().any(|l| l.contains("the journal was cut") && l.contains(&shell.id)), "{logged}");
+        let query = OutputQuery { since: Some(format!("o:{to}")), view: Some(OutputView::Raw), ..Default::default() };
+        let output = shell.output(&query).await;
+        let gap = api::Gap { from: to, to: session.journal.end_offset };
+        assert_eq!((output.gap, output.next_offset), (Some(gap), gap.to), "cut to {to}");
+        let omitted = shell.command(&lost.id).await.omitted.expect("its end is missing");
+        assert_eq!((omitted.from_offset, omitted.to_offset), (lost.start_offset.max(to), gap.to), "cut to {to}");
+
+        shell.types("go").await;
+        assert_eq!(shell.end_of(&lost).await.exit_code, Some(0));
+        assert_eq!(shell.gives("echo on").await, (0, "on\n".to_owned()), "cut to {to}");
+        let before = told(&shell).await;
+        let (trouble, kept, missing, bytes) = &before;
+        assert!(trouble.as_ref().is_some_and(|t| t.starts_with("damaged: the journal was cut")), "{trouble:?}");
+        assert_eq!((kept.first_offset, *missing), (gap.to, Some(api::Gap { from: 0, to: gap.to })));
+        assert!(!bytes.contains(&0) && bytes.windows(4).any(|part| part == b"on\r\n"), "{bytes:?}");
+        let omitted = shell.command(&lost.id).await.omitted.expect("little of it is left");
+        assert_eq!(omitted.freed, gap.to - lost.start_offset);
+        server.kill9();
+        server.again();
+        // Its prompt may be longer by now.
+        let after = told(&shell).await;
+        assert_eq!((&after.0, after.1.first_offset, &after.2), (trouble, gap.to, missing), "cut to {to}");
+        assert!(after.3.starts_with(bytes), "cut to {to}");
+        assert_eq!(shell.gives("echo and on").await, (0, "and on\n".to_owned()));
+        shell.ends().await;
+        let ended = told(&shell).await;
+        assert_eq!((&ended.0, ended.1.first_offset, &ended.2), (trouble, gap.to, missing), "cut to {to}");
+        assert!(ended.3.starts_with(bytes), "cut to {to}");
+        server.stop();
+        server.again();
+        assert_eq!(told(&shell).await, ended, "cut to {to}");
+    }
+}
+
+#[tokio::test]
+// promise: output-6
+async fn a_journal_that_is_cut_under_a_running_command_leaves_its_end_exact() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let journal = server.home().state().join("sessions").join(&shell.id).join("journal");
+    let command = shell.run_until("seq 1 3000; read -p 'ask: ' x; seq 1 100000; (exit 3)", "ask: $").await;
+    std::fs::File::options().write(true).open(&journal).expect("there").set_len(0).expect("cut");
+    shell.types("go").await;
+    let done = shell.end_of(&command).await;
+    assert_eq!(done.exit_code, Some(3));
+    let (trouble, kept, _, bytes) = told(&shell).await;
+    assert!(trouble.is_some_and(|t| t.starts_with("damaged: the journal was cut")));
+    assert!(kept.first_offset > done.start_offset && !bytes.contains(&0), "{kept:?}");
+    assert!(shell.bytes(kept.first_offset, done.end_offset.expect("ended")).await.ends_with(&seq(100_000)));
+    assert_eq!(shell.gives("echo on").await, (0, "on\n".to_owned()));
 }
 
 /// Damage to a file.

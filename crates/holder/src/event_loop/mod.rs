@@ -529,7 +529,10 @@ impl Holder {
     /// One turn of the pump; records when the disk becomes full and when it has room again.
     fn pump_once(&mut self, now: u64, most: usize) -> Turn {
         let before = self.journal.end();
-        let turn = self.pump.turn(self.leader.as_fd(), &mut self.journal, most);
+        let turn = match self.pump.turn(self.leader.as_fd(), &mut self.journal, most) {
+            Turn::Cut => self.give_up_journal(),
+            turn => turn,
+        };
         self.count_throttled(self.journal.end().since(before), now);
         match turn {
             Turn::Full(errno) => {
@@ -543,14 +546,23 @@ impl Holder {
                     );
                 }
             }
-            Turn::Drained | Turn::More | Turn::HungUp if self.is_full => {
+            Turn::Drained | Turn::More | Turn::Cut | Turn::HungUp if self.is_full => {
                 self.is_full = false;
                 self.trouble(TroubleKind::RECOVERED, 0, b"there is room again; nothing was lost");
             }
             Turn::HungUp => self.retry_at = Some(now + HUNG_UP_RETRY_US),
-            Turn::Drained | Turn::More => {}
+            Turn::Drained | Turn::More | Turn::Cut => {}
         }
         turn
+    }
+
+    /// Another process has cut the journal: the output goes on at its offset, and what was before it is told as missing.
+    fn give_up_journal(&mut self) -> Turn {
+        if let Err(e) = self.journal.give_up(&self.events) {
+            return Turn::Full(rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO));
+        }
+        self.trouble(TroubleKind::JOURNAL_CUT, 0, b"another process has cut the journal");
+        Turn::More
     }
 
     /// Reads everything that the terminal holds. False if the journal cannot take all of it now and no client asked for

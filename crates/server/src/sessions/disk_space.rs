@@ -8,7 +8,7 @@ use super::session::Session;
 impl Session {
     /// Logs once that the session waits for disk space, and once that it continues.
     pub(super) fn note_room(&self) {
-        let (id, trouble) = (&self.shared.id, &self.timeline.trouble);
+        let (id, trouble) = (&self.shared.id, &self.timeline.trouble.full_disk);
         if self.shared.stalled.swap(trouble.is_some(), Ordering::AcqRel) == trouble.is_some() {
             return;
         }

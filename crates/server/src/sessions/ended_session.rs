@@ -116,7 +116,7 @@ impl EndedSession {
             };
             match shared.reader.read(Offset(at), to, &mut buffer)? {
                 Read::Bytes(n) => timeline.bytes(&buffer[..n], &mut news),
-                Read::Gap { to, .. } => timeline.skip_to(to.0, &mut news),
+                Read::Gap { to, .. } | Read::Cut { to, .. } => timeline.skip_to(to.0, &mut news),
                 // Missing output does not hold up events.
                 Read::End => at = u64::MAX,
             }
@@ -132,6 +132,8 @@ impl EndedSession {
             damage.get_or_insert_with(|| {
                 format!("damaged: the output ends at {}, and {known_to} bytes were printed", end.0)
             });
+            // Offsets stay as they were told while it lived.
+            timeline.skip_to(known_to, &mut news);
         }
         timeline.damage = damage;
         if timeline.last_us == 0 {

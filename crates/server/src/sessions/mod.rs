@@ -45,6 +45,7 @@ mod terminal_tool;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod trouble;
 mod unreachable;
 mod viewer_cursor;
 mod views;

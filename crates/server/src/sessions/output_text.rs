@@ -12,7 +12,8 @@ use crate::limits::RENDER_BYTES_MAX;
 /// Bytes read at once while lines are counted.
 const COUNT_CHUNK: usize = 256 << 10;
 
-/// A range of the journal, without the part at its front that retention has removed.
+/// A range of the journal, without the part at its front that retention has removed, or the part behind it that another
+/// process has cut away.
 pub(crate) struct Slice {
     pub(crate) from: u64,
     pub(crate) bytes: Vec<u8>,
@@ -36,6 +37,14 @@ pub(crate) fn read(reader: &Reader, from: u64, to: u64) -> std::io::Result<Slice
                 slice.bytes.clear();
                 at = next.0;
                 slice.from = at;
+            }
+            Read::Cut { .. } if had > 0 => {
+                slice.bytes.truncate(had);
+                break;
+            }
+            Read::Cut { to: next, .. } => {
+                slice.bytes.clear();
+                (at, slice.from) = (next.0, next.0);
             }
             Read::End => {
                 slice.bytes.truncate(had);
@@ -64,11 +73,11 @@ pub(crate) fn text(
     budget: usize,
     begins: &Begins,
 ) -> std::io::Result<TextView> {
-    let first = reader.first()?.0;
-    let lost = (from < first).then(|| (from, first.min(to)));
-    let from = from.max(first).min(to);
+    let asked = from;
+    let from = from.max(reader.first()?.0).min(to);
     let mut view = if to - from <= RENDER_BYTES_MAX {
         let mut slice = read(reader, from, to)?;
+        let end = slice.from + slice.bytes.len() as u64;
         show_commands(&mut slice.bytes, slice.from, &begins.echoes);
         if begins.in_paint {
             slice.bytes.splice(0..0, *b"\x1b[?1049h");
@@ -81,6 +90,7 @@ pub(crate) fn text(
                 to,
                 escaped: whole.escaped,
                 unseen: terminal::unseen(&slice.bytes),
+                omitted: (end < to).then(|| Omitted { freed: to - end, from: end, to, first_line: 0, last_line: 0 }),
                 ..TextView::default()
             }
         } else {
@@ -89,7 +99,8 @@ pub(crate) fn text(
     } else {
         head_and_tail(reader, (from, to), cols, budget, &begins.echoes)?
     };
-    if let Some((lost_from, lost_to)) = lost {
+    if asked < view.from {
+        let (lost_from, lost_to) = (asked, view.from);
         // Retention removed the front. The head is left out, too, so that there is one omitted range and not two; how
         // many lines were removed is unknown.
         let head = std::mem::take(&mut view.head);
@@ -219,7 +230,7 @@ fn lines(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
                 count += memchr::memchr_iter(b'\n', &buffer[..n]).count() as u64;
                 at += n as u64;
             }
-            Read::Gap { to: next, .. } => at = next.0,
+            Read::Gap { to: next, .. } | Read::Cut { to: next, .. } => at = next.0,
             Read::End => break,
         }
     }

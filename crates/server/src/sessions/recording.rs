@@ -186,7 +186,7 @@ impl Recorder {
                 self.bytes(&buffer[..n], us);
                 self.at += n as u64;
             }
-            Read::Gap { to, .. } => {
+            Read::Gap { to, .. } | Read::Cut { to, .. } => {
                 self.at = to.0;
                 (self.scanner, self.held) = (Scanner::new(to.0), (to.0, Vec::new()));
                 self.hidden.clear();

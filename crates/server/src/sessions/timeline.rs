@@ -16,6 +16,7 @@ use wire::Key;
 use super::handover_echo::{self, HandoverEcho};
 use super::nested_shell::{NestedCommand, NestedMark};
 use super::processes::Identity;
+use super::trouble::Trouble;
 use crate::action::{Boundary, CommandStatus, Limit, Tools};
 use crate::limits::{COMMANDS_IN_MEMORY, ECHO_HELD};
 
@@ -160,7 +161,7 @@ pub(crate) struct Timeline {
     pub(crate) ending: Option<(EndReason, String)>,
     /// How it ended, as text, if no exit is recorded.
     pub(crate) unrecorded_end: Option<String>,
-    pub(crate) trouble: Option<String>,
+    pub(crate) trouble: Trouble,
     /// The journal's length when the newest event was written.
     pub(crate) reached: u64,
     /// The part of the events that cannot be read.
@@ -221,7 +222,7 @@ impl Timeline {
             dropped_records: 0,
             ending: None,
             unrecorded_end: None,
-            trouble: None,
+            trouble: Trouble::default(),
             reached: first,
             damage: None,
             last_us: 0,
@@ -270,10 +271,7 @@ impl Timeline {
                 self.dropped_records = dropped_records;
                 self.exit = Some((wait_status, end.0, event.time_us));
             }
-            Some(Record::Trouble { what, text, .. }) => {
-                let is_worth_saying = what == journal::TroubleKind::DISK_FULL;
-                self.trouble = is_worth_saying.then(|| String::from_utf8_lossy(text).into_owned());
-            }
+            Some(Record::Trouble { what, text, .. }) => self.trouble.recorded(what, text, event.offset.0),
             Some(Record::Ending { reason, text }) => {
                 self.ending = Some((reason, String::from_utf8_lossy(text).into_owned()));
             }

@@ -195,7 +195,7 @@ impl ViewerCursor {
                 self.cursor = to;
                 Ok((to > from).then_some(Piece::Data { from, to, bytes: shown }))
             }
-            Read::Gap { to, .. } => {
+            Read::Gap { to, .. } | Read::Cut { to, .. } => {
                 self.cursor = to.0;
                 Ok(Some(Piece::Gap { from, to: to.0 }))
             }

@@ -46,7 +46,7 @@ pub(crate) fn session_view(
         first_offset: first,
         end_offset: end,
         exit: is_over.then(|| exit_of(timeline)).flatten(),
-        trouble: timeline.damage.clone().or_else(|| timeline.trouble.clone()),
+        trouble: timeline.damage.clone().or_else(|| timeline.trouble.told()),
         is_unreachable: false,
         tools: timeline.tools.clone(),
         profile: shared.meta.profile.clone(),

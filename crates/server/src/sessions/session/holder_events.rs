@@ -54,6 +54,7 @@ impl Session {
     fn read_events(&mut self) {
         let tail = *self.tail.borrow();
         let size = (self.timeline.cols, self.timeline.rows);
+        let cut_before = self.timeline.trouble.cut_before;
         let mut news = Vec::new();
         let mut output_to = None;
         for _ in 0..limits::EVENTS_CHUNK {
@@ -84,6 +85,7 @@ impl Session {
                 Err(e) => self.events_unreadable(&e),
             }
         }
+        self.log_cut(cut_before);
         let (cols, rows) = (self.timeline.cols, self.timeline.rows);
         if (cols, rows) != size {
             self.note(self.timeline.scanner.held_from(), SessionEvent::Resized { cols, rows });
@@ -132,6 +134,21 @@ impl Session {
         }
     }
 
+    /// Records that another process has cut the journal. The session goes on: later output has its offsets.
+    pub(super) fn is_cut(&mut self, before: u64) {
+        let known = self.timeline.trouble.cut_before;
+        self.timeline.trouble.is_cut(before);
+        self.log_cut(known);
+    }
+
+    /// Logs the first cut of the journal.
+    fn log_cut(&self, known: u64) {
+        let before = self.timeline.trouble.cut_before;
+        if known == 0 && before > 0 {
+            tracing::error!(session = %self.shared.id, before, "the journal was cut by another process");
+        }
+    }
+
     pub(super) fn has_unread(&self) -> bool {
         self.timeline.scanner.position() < self.tail.borrow().journal.0
     }
@@ -174,23 +191,17 @@ impl Session {
                 self.on_output(at, bytes, &news);
                 self.on_news(news);
             }
-            Ok(Read::Gap { to, .. }) => {
+            Ok(missing @ (Read::Gap { to, .. } | Read::Cut { to, .. })) => {
+                if matches!(missing, Read::Cut { .. }) {
+                    self.is_cut(to.0);
+                }
                 self.timeline.skip_to(to.0, &mut news);
                 self.screen = None;
                 // Command output that the waits expect may have begun in the gap.
                 self.waiters.iter_mut().for_each(|w| w.goes_on_from(to.0));
                 self.on_news(news);
             }
-            Ok(Read::End) => {
-                if at < limit.0 {
-                    // The holder published a tail beyond the end of the file.
-                    self.is_damaged(format!("damaged: the output ends at {at}, and {} bytes were printed", limit.0));
-                    self.timeline.skip_to(limit.0, &mut news);
-                    self.on_news(news);
-                    return true;
-                }
-                return false;
-            }
+            Ok(Read::End) => return false,
             Err(e) => {
                 tracing::error!(session = %self.shared.id, error = %e, "the journal cannot be read");
                 return false;

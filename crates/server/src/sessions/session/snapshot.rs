@@ -131,6 +131,10 @@ impl Session {
             SessionStatus::Creating
         };
         let (first, end) = (self.shared.reader.first().unwrap_or_default().0, self.tail.borrow().journal.0);
+        // The holder notices a cut journal only when it writes.
+        if !self.holder_gone && self.shared.reader.len().is_ok_and(|size| size.0 < end) {
+            self.is_cut(end);
+        }
         let boundary = match self.is_heuristic {
             true => Boundary::Heuristic,
             false if self.shared.spec.speaks_in_band => Boundary::Nonce,
