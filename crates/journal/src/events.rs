@@ -203,7 +203,7 @@ pub struct EventsReader {
 impl EventsReader {
     /// Opens the events in a session's folder, before the first one.
     pub fn open(dir: &Path) -> io::Result<Self> {
-        Self::on(File::open(dir.join(EVENTS_FILE))?)
+        Self::on(crate::open_to_read(&dir.join(EVENTS_FILE))?)
     }
 
     fn on(file: File) -> io::Result<Self> {

@@ -20,6 +20,10 @@ pub use reader::{Read, Reader};
 pub use writer::{Retained, Retention, Writer};
 
 use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 
 /// The journal's file in a session's folder.
 pub const JOURNAL_FILE: &str = "journal";
@@ -51,5 +55,17 @@ impl Offset {
 impl fmt::Display for Offset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+/// Opens one of a session's files for reading. Anything else in its place is damage, and a named pipe there must not
+/// keep the caller waiting for a writer.
+fn open_to_read(path: &Path) -> io::Result<File> {
+    let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file"))
     }
 }

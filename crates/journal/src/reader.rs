@@ -4,7 +4,7 @@
 //! bytes; the reader reads the bytes first and the header second, so a hole always appears as a gap.
 
 use crate::writer::{first_data, first_kept};
-use crate::{EVENTS_FILE, JOURNAL_FILE, Offset, header};
+use crate::{EVENTS_FILE, JOURNAL_FILE, Offset, header, open_to_read};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -47,17 +47,23 @@ pub struct Reader {
 impl Reader {
     /// Opens the journal in a session's folder, whether its holder is alive or not.
     pub fn open(dir: &Path) -> io::Result<Self> {
-        let events = File::open(dir.join(EVENTS_FILE))?;
+        let events = open_to_read(&dir.join(EVENTS_FILE))?;
         header::check(&events)?;
-        let journal = File::open(dir.join(JOURNAL_FILE))?;
+        let journal = open_to_read(&dir.join(JOURNAL_FILE))?;
         let first_at_open = first_kept(&journal, header::first(&events)?)?;
         Ok(Self { journal: Some(journal), events: Some(events), first_at_open })
     }
 
     /// Opens the journal of a session whose events have a damaged header: its first offset comes from the file system.
     pub fn open_alone(dir: &Path) -> io::Result<Self> {
-        let journal = File::open(dir.join(JOURNAL_FILE))?;
+        let journal = open_to_read(&dir.join(JOURNAL_FILE))?;
         Ok(Self { journal: Some(journal), events: None, first_at_open: Offset::ZERO })
+    }
+
+    /// Whether there is a journal to read from.
+    #[must_use]
+    pub fn has_journal(&self) -> bool {
+        self.journal.is_some()
     }
 
     /// Reads nothing: for an ended session whose journal is gone.

@@ -426,7 +426,7 @@ async fn records_cut_at_the_end_are_told_as_damage_without_a_store_too() {
 async fn ended_sessions_whose_journal_or_events_are_gone_are_listed_and_can_be_removed() {
     let server = Server::start();
     let mut ids = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..7 {
         let shell = server.session().await;
         shell.gives("echo before").await;
         shell.ends().await;
@@ -440,6 +440,17 @@ async fn ended_sessions_whose_journal_or_events_are_gone_are_listed_and_can_be_r
     for file in ["journal", "events", "spec"] {
         std::fs::remove_file(folder(&ids[2]).join(file)).expect("there");
     }
+    // In their places: a directory, a named pipe that nobody writes to, and a link to itself.
+    std::fs::remove_file(folder(&ids[3]).join("journal")).expect("there");
+    std::fs::create_dir(folder(&ids[3]).join("journal")).expect("made");
+    for (id, file) in [(&ids[4], "journal"), (&ids[5], "events")] {
+        let file = folder(id).join(file);
+        std::fs::remove_file(&file).expect("there");
+        assert!(Command::new("mkfifo").arg(&file).status().expect("mkfifo").success());
+    }
+    let journal = folder(&ids[6]).join("journal");
+    std::fs::remove_file(&journal).expect("there");
+    std::os::unix::fs::symlink("journal", &journal).expect("linked");
     for loses_store in [false, true] {
         if loses_store {
             assert!(server.stop().success());
@@ -459,6 +470,13 @@ async fn ended_sessions_whose_journal_or_events_are_gone_are_listed_and_can_be_r
                 assert!(!at.starts_with("1970"), "{id}: {at}");
             }
         }
+    }
+    for id in [&ids[0], &ids[3], &ids[4], &ids[6]] {
+        let recorded = server.client().recording(id, 2, |_| ()).await.expect_err("there is nothing to play");
+        assert!(recorded.to_string().contains("damaged: journal cannot be read"), "{recorded}");
+        let search = api::SearchQuery { q: "before".to_owned(), ..Default::default() };
+        let found = server.client().search(id, &search).await.expect_err("there is nothing to search");
+        assert!(found.to_string().contains("damaged: journal cannot be read"), "{found}");
     }
     for id in &ids {
         server.client().purge(id, false).await.expect("removed");

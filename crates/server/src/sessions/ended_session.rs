@@ -15,7 +15,7 @@ use super::session_metadata::SessionMetadata;
 use super::timeline::{Change, Command, Timeline, micros, time};
 use super::unreachable::{Hindrance, Unreachable};
 use super::views;
-use crate::action::{Boundary, CommandStatus, CommandView, Foreground, SessionStatus, SessionView};
+use crate::action::{ActionError, Boundary, CommandStatus, CommandView, Foreground, SessionStatus, SessionView};
 use crate::ids::SessionId;
 use crate::limits::{COLS_DEFAULT, ROWS_DEFAULT, SCAN_CHUNK};
 use crate::store::Store;
@@ -163,6 +163,15 @@ impl EndedSession {
         view
     }
 
+    /// Refuses what would be empty without a journal and look as if nothing had been printed.
+    pub(crate) fn has_journal(&self) -> Result<(), ActionError> {
+        if self.shared.reader.has_journal() {
+            return Ok(());
+        }
+        let why = self.timeline.damage.clone().unwrap_or_else(|| "the journal is gone".to_owned());
+        Err(ActionError::Internal { why })
+    }
+
     pub(crate) fn commands(&self) -> Vec<CommandView> {
         views::command_views(&self.shared, &self.timeline)
     }
@@ -189,10 +198,12 @@ fn damaged(file: &str, why: &std::io::Error) -> String {
     format!("damaged: {file} cannot be read ({why}); what it holds is not known")
 }
 
-/// Whether the file is readable but damaged, or is gone from the session's folder.
+/// Whether the file itself cannot be read as it is: damaged, gone, or closed to this server. Other errors pass.
 fn is_damage(e: &std::io::Error) -> bool {
-    use ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound, UnexpectedEof};
-    matches!(e.kind(), InvalidData | UnexpectedEof | NotFound | IsADirectory | NotADirectory)
+    use ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound, PermissionDenied, UnexpectedEof};
+    let is_loop = e.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error());
+    let kinds = [InvalidData, UnexpectedEof, NotFound, IsADirectory, NotADirectory, PermissionDenied];
+    is_loop || kinds.contains(&e.kind())
 }
 
 /// The events of a session; `None` if their header is damaged, which [`open`] reports.

@@ -53,6 +53,7 @@ impl Registry {
             }
             Found::Unreachable(unreachable) => return Err(unreachable.error()),
             Found::EndedSession(past) => {
+                past.has_journal()?;
                 (Arc::clone(&past.shared), past.timeline.scanner.position(), past.commands(), false)
             }
         };
@@ -124,6 +125,7 @@ impl Registry {
                 (Arc::clone(&handle.shared), extent)
             }
             Found::EndedSession(past) => {
+                past.has_journal()?;
                 let (end, end_us) = (past.timeline.scanner.position(), past.ended_us());
                 let marks = past.timeline.times.clone();
                 (Arc::clone(&past.shared), Extent { events_end: u64::MAX, end, marks, end_us })
