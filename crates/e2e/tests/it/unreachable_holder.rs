@@ -335,6 +335,37 @@ async fn a_disk_that_does_not_give_the_store_holds_up_no_list_for_ever_and_not_t
 }
 
 #[tokio::test]
+// promise: disk-3
+async fn a_disk_that_does_not_give_or_take_the_store_refuses_a_purge_and_a_wait_in_time() {
+    for (point, purges) in [("store", false), ("store-write", false), ("store-write", true)] {
+        let (server, file) = stalling(point);
+        let (live, old) = (server.session().await, server.session().await);
+        old.ends().await;
+        pipe(&file);
+        let (client, id) = (std::sync::Arc::clone(server.client()), [&live.id, &old.id][usize::from(purges)].clone());
+        let asked = tokio::spawn(async move {
+            let wait = WaitRequest { wait_for: Some("never".into()), timeout: Some(1.0), ..Default::default() };
+            if purges { client.purge(&id, false).await.map(drop) } else { client.wait(&id, &wait).await.map(drop) }
+        });
+        let frozen = has_come(&file).await;
+        let refused = tokio::time::timeout(PATIENCE, asked).await.expect("in time").expect("no panic");
+        let refused = refused.expect_err("the disk does not answer");
+        assert_eq!(refused.code(), Some(ErrorCode::ResourcesExhausted), "{point}: {refused}");
+        assert!(refused.to_string().contains("store.db"), "{point}: {refused}");
+        std::fs::remove_file(&file).expect("there");
+        assert_eq!(live.gives("echo unharmed").await, (0, "unharmed\n".to_owned()));
+        drop(frozen);
+        if purges {
+            eventually("it is purged", async || {
+                let again = server.client().purge(&old.id, false).await;
+                again.is_err_and(|e| e.code() == Some(ErrorCode::SessionNotFound)).then_some(())
+            })
+            .await;
+        }
+    }
+}
+
+#[tokio::test]
 // promise: crash-8
 async fn a_server_inside_a_session_says_that_it_cannot_take_that_session_on() {
     let server = Server::start();

@@ -154,7 +154,7 @@ impl Registry {
         Ok(match since {
             Since::First => 0,
             Since::Offset(at) => *at,
-            Since::Last => self.read_to(principal, session).await.unwrap_or(0),
+            Since::Last => self.read_to(principal, session).await?.unwrap_or(0),
             Since::Time(when) => match found {
                 Found::Live(handle) => handle.ask(|reply| Request::At(*when, reply)).await?,
                 Found::Unreachable(unreachable) => return Err(unreachable.error()),

@@ -12,6 +12,7 @@ use super::session::Request;
 use crate::action::{ActionError, SessionStatus, Terminate, TerminatedView};
 use crate::auth::principal::Principal;
 use crate::ids::SessionId;
+use crate::limits;
 
 /// The unit of blocks in stat(2), whatever the file system's is.
 const BLOCK_BYTES: u64 = 512;
@@ -39,7 +40,7 @@ impl Registry {
         }
         let mut ended = self.terminate(principal, request).await?;
         let (registry, id) = (Arc::clone(self), request.session.clone());
-        let freed = on_disk(move || {
+        let removal = on_disk(move || {
             let freed = registry.remove(&id).map_err(|e| {
                 let folder = registry.folder().join(id.as_str());
                 ActionError::Internal { why: format!("{} cannot be removed: {e}", folder.display()) }
@@ -54,7 +55,8 @@ impl Registry {
             })?;
             Ok(freed)
         });
-        ended.freed_bytes = Some(freed.await?);
+        // Past its time it goes on: what is asked again finds the session removed.
+        ended.freed_bytes = Some(self.in_time(("store.db", limits::DISK_PATIENCE), removal).await??);
         tracing::info!(session = %request.session, by = %principal.name, "purged");
         Ok(ended)
     }

@@ -8,21 +8,27 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use super::registry::{Registry, locked};
-use crate::action::ScreenView;
+use crate::action::{ActionError, ScreenView};
 use crate::auth::principal::Principal;
 use crate::ids::{CommandId, SessionId};
+use crate::limits;
 
 impl Registry {
     /// The read cursor of this caller in the session, also from before this server.
-    pub(super) async fn read_to(&self, principal: &Principal, id: &SessionId) -> Option<u64> {
+    pub(super) async fn read_to(&self, principal: &Principal, id: &SessionId) -> Result<Option<u64>, ActionError> {
         if let Some(read_to) = self.read_cursors.read_to(&principal.name, id) {
-            return Some(read_to);
+            return Ok(Some(read_to));
         }
         let look = (id.to_string(), principal.name.clone());
         let store = self.store();
-        let read_to = tokio::task::spawn_blocking(move || store.look(&look)).await.ok()?.ok().flatten()?;
-        self.read_cursors.has_read(&principal.name, id, read_to);
-        Some(read_to)
+        let read = async move { tokio::task::spawn_blocking(move || store.look(&look)).await };
+        let read = self.in_time(("store.db", limits::DISK_PATIENCE), read).await?;
+        // A damaged store only loses the cursor.
+        let read_to = read.ok().and_then(Result::ok).flatten();
+        if let Some(read_to) = read_to {
+            self.read_cursors.has_read(&principal.name, id, read_to);
+        }
+        Ok(read_to)
     }
 
     pub(super) fn has_read(&self, principal: &Principal, id: &SessionId, to: u64) {
@@ -32,10 +38,11 @@ impl Registry {
     }
 
     /// Waits until the read cursors are stored, for a caller that must find its cursor after a crash.
-    pub(super) async fn keeps_read_cursors(&self) {
+    pub(super) async fn keeps_read_cursors(&self) -> Result<(), ActionError> {
         // If the store cannot be written, only the cursor is lost; the request is still answered.
         let store = self.store();
-        let _ = tokio::task::spawn_blocking(move || store.flush()).await;
+        let write = async move { tokio::task::spawn_blocking(move || store.flush()).await };
+        self.in_time(("store.db", limits::DISK_PATIENCE), write).await.map(drop)
     }
 }
 

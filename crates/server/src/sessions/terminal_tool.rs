@@ -88,7 +88,7 @@ impl Registry {
             TerminalTool::At(handle, fresh) => (handle, fresh),
             TerminalTool::Done(report) => {
                 let (id, report) = (report.session.id.clone(), *report);
-                let read_to = self.read_to(principal, &id).await.unwrap_or(0);
+                let read_to = self.read_to(principal, &id).await?.unwrap_or(0);
                 let told = report.command.as_ref().map(|command| (&id, command));
                 let missed = self.missed(principal, &id, read_to, told).await;
                 return Ok(TerminalView { report, fresh: None, look: None, missed, soft_timeout: self.soft_timeout });
@@ -98,6 +98,8 @@ impl Registry {
             Some(Fresh::Ended { session, .. }) => session.clone(),
             _ => handle.shared.id.clone(),
         };
+        // Before anything is done: a disk that does not give it refuses the call.
+        let read_to = self.read_to(principal, &before).await?.unwrap_or(0);
         if call.reset {
             let mut lost = None;
             if fresh.is_none() {
@@ -106,7 +108,6 @@ impl Registry {
             fresh = Some(Fresh::Reset(lost));
         }
         let id = handle.shared.id.clone();
-        let read_to = self.read_to(principal, &before).await.unwrap_or(0);
         let ask = ask(&call);
         let only_reset = call.reset && matches!(ask, Ask::Look);
         let (report, look) = match ask {
@@ -299,7 +300,7 @@ impl Registry {
         let (snapshot, commands) = handle.ask(Request::Commands).await?;
         let session = snapshot.view;
         let last = commands.into_iter().rev().find(|c| c.end_offset.is_some());
-        let seen = self.read_to(principal, &session.id).await.unwrap_or(0);
+        let seen = self.read_to(principal, &session.id).await?.unwrap_or(0);
         // The end of a command for which no caller waited is shown first, background output at the next call.
         let unseen =
             last.as_ref().and_then(|c| c.end_offset.filter(|end| *end > seen).map(|end| (c.start_offset, end)));

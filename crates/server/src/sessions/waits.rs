@@ -32,8 +32,9 @@ impl Registry {
         let report = self.report(principal, &handle, finished, budget).await?;
         self.has_read(principal, session, report.output.to);
         if has_pattern {
-            // Output that matched must not match again.
-            self.keeps_read_cursors().await;
+            // Output that matched must not match again. A disk that does not answer delays the report and does not take
+            // it back: this server would not match that output again.
+            let _ = self.keeps_read_cursors().await;
         }
         Ok(report)
     }
@@ -42,7 +43,7 @@ impl Registry {
     /// so that a repeated wait, also one at the next server, begins at the same offset.
     async fn waits_from(&self, principal: &Principal, handle: &Handle, has_pattern: bool) -> Result<u64, ActionError> {
         let id = &handle.shared.id;
-        let from = match self.read_to(principal, id).await {
+        let from = match self.read_to(principal, id).await? {
             Some(from) => from,
             None => {
                 let from = handle.ask(Request::ViewerLimit).await?.to;
@@ -51,7 +52,7 @@ impl Registry {
             }
         };
         if has_pattern {
-            self.keeps_read_cursors().await;
+            self.keeps_read_cursors().await?;
         }
         Ok(from)
     }

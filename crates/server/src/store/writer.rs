@@ -94,6 +94,7 @@ impl Writer {
             for done in asked.anew {
                 let _ = done.send(self.begin_anew());
             }
+            sys::fault::stall("store-write");
             let written = self.write(fresh);
             self.note(&written);
             for done in asked.flushes {
