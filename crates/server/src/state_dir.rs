@@ -31,6 +31,13 @@ pub fn check_private(path: &Path) -> Result<(), ServeError> {
     Ok(())
 }
 
+/// The same check for the directories in a state directory that have what sessions and clients left; one of another
+/// user may have been restored or put there. The scripts' own directory is checked when they are written.
+pub(crate) fn check_inner(state_dir: &Path) -> Result<(), ServeError> {
+    let inner = ["sessions", "conversations"].map(|name| state_dir.join(name));
+    inner.iter().filter(|path| path.exists()).try_for_each(|path| check_private(path))
+}
+
 /// Checks a directory for a socket: it must be private, or like /tmp, where no user can remove another's files.
 fn check_sockets_folder(path: &Path) -> Result<(), ServeError> {
     let there = fs::metadata(path).map_err(ServeError::at(path))?;

@@ -29,6 +29,33 @@ fn a_state_directory_that_others_can_write_is_refused_with_what_to_do() {
 }
 
 #[test]
+// promise: access-2
+fn a_directory_in_the_state_directory_that_others_own_or_can_write_is_refused_with_what_to_do() {
+    let server = Server::start_in(Home::make(), e2e::Start::default());
+    let state = server.home().state();
+    server.stop();
+    for name in ["sessions", "conversations", "shell-integration"] {
+        let folder = state.join(name);
+        fs::create_dir_all(&folder).expect("ours");
+        // Only root gives files away.
+        if std::os::unix::fs::chown(&folder, Some(65_534), None).is_ok() {
+            let said = refusal(&server);
+            let words = format!("{} belongs to uid 65534", folder.display());
+            assert!(said.contains(&words) && said.contains("chown -R"), "{name}: {said}");
+            std::os::unix::fs::chown(&folder, Some(rustix::process::geteuid().as_raw()), None).expect("root may");
+        } else {
+            e2e::in_part("only root gives a directory away");
+        }
+    }
+    let sessions = state.join("sessions");
+    fs::set_permissions(&sessions, Permissions::from_mode(0o777)).expect("ours");
+    let said = refusal(&server);
+    assert!(said.contains(&format!("chmod 700 {}", sessions.display())), "{said}");
+    fs::set_permissions(&sessions, Permissions::from_mode(0o700)).expect("ours");
+    server.again();
+}
+
+#[test]
 fn a_damaged_file_of_the_servers_own_is_named_with_what_helps() {
     let server = Server::start();
     let state = server.home().state();

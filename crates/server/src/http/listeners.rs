@@ -157,6 +157,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     // Signals are caught first, so that a stop during the start is not lost.
     let stop = stop_signal().map_err(ServeError::Signals)?;
     private_dir(&config.state_dir)?;
+    state_dir::check_inner(&config.state_dir)?;
     let _lock = lock(&config.state_dir)?;
     let (token, token_file) = match &config.token {
         Some(given) => (Token::given(given).ok_or(ServeError::Token)?, None),
