@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::action::{Action, ActionError, Outcome};
+use crate::action::{Action, ActionError, Outcome, PatternShare};
 use crate::auth::named_tokens::Tokens;
 use crate::auth::principal::Principal;
 use crate::auth::tickets::Tickets;
@@ -56,6 +56,11 @@ impl Dispatcher {
             Err(e) => tracing::info!(action = name, principal = %principal.name, ms, error = %e, "not done"),
         }
         result
+    }
+
+    /// The caller's share for patterns, in which the protocols compile those of its requests.
+    pub(crate) fn patterns(&self, principal: &Principal) -> Arc<PatternShare> {
+        self.registry.event_log.patterns.of(&principal.name, PatternShare::default)
     }
 
     /// The tickets, for the authentication layer.

@@ -177,18 +177,24 @@ pub const MAILBOX_MAX: usize = 64;
 pub const PATTERN_TEXT_MAX: usize = 64 << 10;
 /// The length of a pattern.
 pub const PATTERN_LENGTH_MAX: usize = 4_096;
-/// Character classes in a pattern. Each takes up to 0.2 ms to look up and fold before the compiled size is known; more
+/// Character classes in a pattern. Each takes up to 1.5 ms to look up and fold before the compiled size is known; more
 /// than 64 are longer than a line that a person would write.
 pub const PATTERN_CLASSES_MAX: usize = 64;
 /// The compiled size of a pattern in each direction: six times `\w`, which has every letter of Unicode.
 pub const PATTERN_BYTES_MAX: usize = 256 << 10;
+/// A pattern up to this length without classes, `.`, counted repetitions and flags does not wait for its principal's
+/// turn: it is compiled in some ten microseconds.
+pub const PLAIN_PATTERN_BYTES_MAX: usize = 64;
 /// The cache of a pattern's matching in each direction; a fuller one is begun anew.
 pub const PATTERN_CACHE_BYTES_MAX: usize = 256 << 10;
-/// Patterns with a class, a `.` or a counted repetition in open waits and searches on sessions of one owner. Each takes at most 1 to 1.5 MiB, compiled and with its
-/// caches; an ordinary one takes a hundredth.
-pub const PATTERNS_PER_OWNER_MAX: usize = 128;
-/// Characters that patterns may match in one turn of an actor before the work moves to the blocking pool: one wait on a
-/// flood.
+/// Patterns with a class, a `.` or a counted repetition in open requests of one principal. Each takes at most 1 to 1.5
+/// MiB, compiled and with its caches; an ordinary one takes a hundredth.
+pub const PATTERNS_PER_PRINCIPAL_MAX: usize = 128;
+/// A pattern that is not plain counts each character this many times: one with nested repetitions takes up to 2 µs for
+/// it, and must not take them of a thread that serves all.
+pub const COSTLY_PATTERN_WEIGHT: usize = 16;
+/// Characters that plain patterns may match in one turn of an actor before the work moves to the blocking pool: one
+/// wait on a flood.
 pub const MATCHED_AT_ONCE: usize = PATTERN_TEXT_MAX + SCAN_CHUNK;
 /// After a turn that took longer, the next ones run on the blocking pool, too.
 pub const MATCHED_SOON: Duration = Duration::from_millis(2);

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use regex::Regex;
-
-use super::{Limits, OutputKind, SessionStatus, Until};
+use super::{Limits, OutputKind, Pattern, SessionStatus, Until};
 use crate::auth::principal::Detach;
 use crate::ids::{CommandId, SessionId};
 
@@ -168,7 +166,7 @@ pub enum InputBytes {
 #[derive(Debug, Clone)]
 pub struct Wait {
     /// This expression matches the plain text since the call began, or the screen of a full-screen program.
-    pub pattern: Option<Regex>,
+    pub pattern: Option<Pattern>,
     /// One of these conditions is met.
     pub until: Vec<Until>,
     /// The program wants input (ignored if there is a pattern or another condition).
@@ -253,7 +251,7 @@ pub struct TerminalCall {
     /// Start a new shell first.
     pub reset: bool,
     /// The pattern that ends the wait.
-    pub pattern: Option<Regex>,
+    pub pattern: Option<Pattern>,
     /// The client whose default session is used.
     pub client: ClientContext,
     /// The idempotency key: a repeated call with it does not run again.

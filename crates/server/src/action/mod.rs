@@ -8,6 +8,7 @@ mod asks;
 mod error;
 pub(crate) mod events;
 mod limits;
+pub(crate) mod pattern;
 mod processes;
 pub(crate) mod search;
 mod wait_conditions;
@@ -19,8 +20,9 @@ pub use answers::*;
 pub use asks::*;
 pub use error::ActionError;
 pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
+pub use pattern::{Pattern, PatternShare};
 pub use processes::{ProcessState, ProcessView, Receiver, SignalView};
-pub use wait_conditions::{Until, pattern};
+pub use wait_conditions::Until;
 
 pub use crate::action::events::{EventPlace, EventsView, Happened, Happening, ReadEvents};
 pub use crate::action::search::{CastVersion, FoundView, MatchView, OutputKind, Recording, Search};

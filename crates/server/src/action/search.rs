@@ -3,9 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use regex::Regex;
-
-use crate::action::Since;
+use crate::action::{Pattern, Since};
 use crate::ids::{CommandId, SessionId};
 
 /// A request to search for lines.
@@ -20,7 +18,7 @@ pub struct Search {
     /// Only in output of this kind.
     pub kind: Option<OutputKind>,
     /// The pattern of a matching line.
-    pub pattern: Regex,
+    pub pattern: Pattern,
     /// At most this many matches.
     pub limit: usize,
 }

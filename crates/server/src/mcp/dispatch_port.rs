@@ -4,8 +4,9 @@
 //! A trait, so that tests can run the handler without a shell; [`Dispatcher`] is the only real implementation.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
-use crate::action::{Action, ActionError, Outcome};
+use crate::action::{Action, ActionError, Outcome, PatternShare};
 use crate::auth::principal::{Detach, Principal};
 use crate::dispatch::Dispatcher;
 
@@ -16,6 +17,8 @@ pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub(super) trait Dispatch: Send + Sync + 'static {
     /// Performs one action; dropping the future ends the wait and nothing else.
     fn dispatch<'a>(&'a self, principal: &'a Principal, action: Action) -> Boxed<'a, Result<Outcome, ActionError>>;
+    /// The caller's share for patterns.
+    fn patterns(&self, principal: &Principal) -> Arc<PatternShare>;
     /// Whether the server is stopping: its connections end soon, and the next server starts soon.
     fn is_stopping(&self) -> bool;
     /// Waits until the server stops.
@@ -29,6 +32,10 @@ pub(super) trait Dispatch: Send + Sync + 'static {
 impl Dispatch for Dispatcher {
     fn dispatch<'a>(&'a self, principal: &'a Principal, action: Action) -> Boxed<'a, Result<Outcome, ActionError>> {
         Box::pin(self.dispatch(principal, action))
+    }
+
+    fn patterns(&self, principal: &Principal) -> Arc<PatternShare> {
+        self.patterns(principal)
     }
 
     fn is_stopping(&self) -> bool {

@@ -4,11 +4,9 @@
 
 use std::time::{Duration, Instant};
 
-use regex::Regex;
-
 use super::text;
 use super::tools::{Answer, Call, ToolError, input, mismatch, output};
-use crate::action::{Action, EndedBy, InputBytes, Outcome, Report, Since, View, Wait};
+use crate::action::{Action, EndedBy, InputBytes, Outcome, Pattern, Report, Since, View, Wait};
 use crate::ids::SessionId;
 use crate::limits::{BUDGET_CHARS, READ_BYTES_MAX};
 
@@ -16,7 +14,7 @@ use crate::limits::{BUDGET_CHARS, READ_BYTES_MAX};
 #[derive(Debug, Clone)]
 pub(super) struct Step {
     /// The pattern to wait for first.
-    pub wait_for: Option<Regex>,
+    pub wait_for: Option<Pattern>,
     /// The input to type then.
     pub bytes: Option<InputBytes>,
 }
@@ -82,7 +80,7 @@ pub(super) async fn run(
 /// If a step did not match, the status line begins with it.
 fn told(text: String, progress: Progress, steps: &[Step]) -> String {
     let Progress::Unmatched(i) = progress else { return text };
-    let words = steps[i].wait_for.as_ref().map_or("", Regex::as_str);
+    let words = steps[i].wait_for.as_ref().map_or("", |words| words.as_str());
     let (body, facts) = text.rsplit_once('\n').map_or(("", text.as_str()), |(body, facts)| (body, facts));
     let gap = if body.is_empty() { "" } else { "\n" };
     let rest = facts.strip_prefix('[').unwrap_or(facts);
@@ -95,7 +93,7 @@ fn told(text: String, progress: Progress, steps: &[Step]) -> String {
 }
 
 /// Waits for a pattern; a match in the program's unfinished last line, or in the cursor's row, counts already.
-async fn wait_for(call: &Call<'_>, id: &SessionId, words: &Regex, timeout: Duration) -> Result<Report, ToolError> {
+async fn wait_for(call: &Call<'_>, id: &SessionId, words: &Pattern, timeout: Duration) -> Result<Report, ToolError> {
     let wait = words_within(words.clone(), timeout);
     let mut waiting = std::pin::pin!(call.act(Action::Wait { session: id.clone(), wait, budget: BUDGET_CHARS }));
     let looking = async {
@@ -104,8 +102,9 @@ async fn wait_for(call: &Call<'_>, id: &SessionId, words: &Regex, timeout: Durat
         let view = output::output(call, id, Since::Offset(from), View::Text, READ_BYTES_MAX, None).await?;
         let newest = if view.text.omitted.is_some() { &view.text.tail } else { &view.text.head };
         let prompt = newest.rsplit('\n').next().unwrap_or_default();
-        if let Some(found) = words.find(prompt) {
-            return Ok::<_, ToolError>(Some(found.as_str().to_owned()));
+        let patterns = call.patterns();
+        if let Some(found) = patterns.find(words, prompt).await {
+            return Ok::<_, ToolError>(Some(found));
         }
         // A program that moves the cursor asks in the cursor's row, and a full-screen program anywhere.
         let Outcome::Screen(screen) = call.act(Action::Screen(id.clone())).await? else { return Ok(None) };
@@ -113,7 +112,7 @@ async fn wait_for(call: &Call<'_>, id: &SessionId, words: &Regex, timeout: Durat
             Some(row) if !screen.is_alternate => row.clone(),
             _ => screen.rows.join("\n"),
         };
-        Ok(words.find(&rows).map(|m| m.as_str().to_owned()))
+        Ok(patterns.find(words, &rows).await)
     };
     let early = tokio::select! {
         biased;
@@ -127,7 +126,7 @@ async fn wait_for(call: &Call<'_>, id: &SessionId, words: &Regex, timeout: Durat
     Ok(Report { ended_by: EndedBy::Matched, matched: Some(matched), ..report })
 }
 
-fn words_within(words: Regex, timeout: Duration) -> Wait {
+fn words_within(words: Pattern, timeout: Duration) -> Wait {
     Wait { pattern: Some(words), ..Wait::at_most(timeout) }
 }
 

@@ -13,8 +13,8 @@ use tokio::sync::mpsc;
 use super::dispatch_port::{Boxed, Dispatch};
 use super::stdio;
 use crate::action::{
-    Action, ActionError, Boundary, CommandStatus, CommandView, EndedBy, Foreground, Outcome, Report, SessionStatus,
-    SessionView, TextView, Tools, Usage,
+    Action, ActionError, Boundary, CommandStatus, CommandView, EndedBy, Foreground, Outcome, PatternShare, Report,
+    SessionStatus, SessionView, TextView, Tools, Usage,
 };
 use crate::auth::principal::{Detach, Principal, Scope};
 use crate::ids::{CommandId, SessionId};
@@ -78,6 +78,10 @@ impl Dispatch for Fake {
                 }
             }
         })
+    }
+
+    fn patterns(&self, _who: &Principal) -> Arc<PatternShare> {
+        Arc::default()
     }
 
     fn is_stopping(&self) -> bool {

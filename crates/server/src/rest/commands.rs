@@ -1,12 +1,14 @@
 //! `…/execute` and `…/commands`: runs commands and shows them.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 
 use super::extract::{self, Body, Command, Key, LongBody, Params, Session};
 use super::{Rest, convert, sessions, unexpected};
-use crate::action::{Action, Execute, Outcome, ReadOutput, Since, View, Wait};
+use crate::action::{Action, Execute, Outcome, PatternShare, ReadOutput, Since, View, Wait};
 use crate::auth::principal::Principal;
 use crate::http::problem::ProblemResponse;
 use crate::ids::SessionId;
@@ -20,7 +22,10 @@ pub(super) async fn execute(
     Key(key): Key,
     Body(body): LongBody<api::ExecuteRequest>,
 ) -> Result<(StatusCode, Json<api::CommandExecution>), ProblemResponse> {
-    match rest.act(&principal, Action::Execute(to_execute(session, body, key)?)).await? {
+    match rest
+        .act(&principal, Action::Execute(to_execute(&rest.patterns(&principal), session, body, key).await?))
+        .await?
+    {
         Outcome::Report(report) => {
             let execution = convert::execution(*report).ok_or_else(without_command)?;
             let status = match execution.status {
@@ -39,7 +44,12 @@ fn without_command() -> ProblemResponse {
     ProblemResponse::new(api::ErrorCode::Internal, "the answer names no command")
 }
 
-fn to_execute(session: SessionId, body: api::ExecuteRequest, key: Option<String>) -> Result<Execute, ProblemResponse> {
+async fn to_execute(
+    patterns: &Arc<PatternShare>,
+    session: SessionId,
+    body: api::ExecuteRequest,
+    key: Option<String>,
+) -> Result<Execute, ProblemResponse> {
     if body.command.len() > limits::COMMAND_BYTES_MAX {
         return Err(ProblemResponse::field("command", format!("has more than {} bytes", limits::COMMAND_BYTES_MAX)));
     }
@@ -47,11 +57,11 @@ fn to_execute(session: SessionId, body: api::ExecuteRequest, key: Option<String>
         return Err(ProblemResponse::field("command", "holds a NUL, which no shell takes"));
     }
     let timeout = extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?;
-    let pattern = extract::pattern("waitFor", body.wait_for.as_deref())?;
+    let pattern = extract::pattern(patterns, "waitFor", body.wait_for.as_deref()).await?;
     // A pattern implies a wait, whatever `waitForCompletion` says.
     let waits = body.wait_for_completion.unwrap_or(true) || pattern.is_some() || !body.until.is_empty();
     let wait = Wait { pattern, input_wanted: true, ..Wait::at_most(timeout) };
-    let wait = waits.then_some(extract::until(wait, &body.until)?);
+    let wait = waits.then_some(extract::until(patterns, wait, &body.until).await?);
     let (command, is_inside, budget) = (body.command, body.inside, extract::budget(body.max_chars)?);
     Ok(Execute { session, command, is_inside, wait, key, budget })
 }
@@ -141,11 +151,12 @@ async fn add_bytes(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::action::pattern::tests::at_once;
     use std::time::Duration;
 
     fn parse(body: &str) -> Result<Execute, ProblemResponse> {
         let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
-        to_execute(session, serde_json::from_str(body).expect("a well-formed body"), None)
+        at_once(to_execute(&Arc::default(), session, serde_json::from_str(body).expect("a well-formed body"), None))
     }
 
     /// Timeout, and whether there is a pattern; `None` when nothing is waited for.

@@ -1,5 +1,7 @@
 //! `…/input`, `…/signal` and `…/wait`: types input, sends signals and waits.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::{Extension, State};
 use base64::Engine;
@@ -7,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::extract::{self, Body, Key, LongBody, Session};
 use super::{Rest, convert, sessions, unexpected};
-use crate::action::{Action, Input, InputBytes, Outcome, SignalTarget, Wait};
+use crate::action::{Action, Input, InputBytes, Outcome, PatternShare, SignalTarget, Wait};
 use crate::auth::principal::Principal;
 use crate::http::problem::ProblemResponse;
 use crate::ids::SessionId;
@@ -26,11 +28,16 @@ pub(super) async fn input(
     Key(key): Key,
     Body(body): LongBody<api::InputRequest>,
 ) -> Result<Json<api::WaitAnswer>, ProblemResponse> {
-    report(&rest, &principal, Action::Input(to_input(session, body, key)?)).await
+    report(&rest, &principal, Action::Input(to_input(&rest.patterns(&principal), session, body, key).await?)).await
 }
 
-fn to_input(session: SessionId, body: api::InputRequest, key: Option<String>) -> Result<Input, ProblemResponse> {
-    let pattern = extract::pattern("waitFor", body.wait_for.as_deref())?;
+async fn to_input(
+    patterns: &Arc<PatternShare>,
+    session: SessionId,
+    body: api::InputRequest,
+    key: Option<String>,
+) -> Result<Input, ProblemResponse> {
+    let pattern = extract::pattern(patterns, "waitFor", body.wait_for.as_deref()).await?;
     let waits = pattern.is_some() || body.timeout.is_some() || !body.until.is_empty();
     let timeout = extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?;
     let budget = extract::budget(body.max_chars)?;
@@ -51,7 +58,7 @@ fn to_input(session: SessionId, body: api::InputRequest, key: Option<String>) ->
         _ => return Err(ProblemResponse::field("input", "only one of input, inputBase64 and keys can be given")),
     };
     let wait = Wait { pattern, input_wanted: true, ..Wait::at_most(timeout) };
-    let wait = waits.then_some(extract::until(wait, &body.until)?);
+    let wait = waits.then_some(extract::until(patterns, wait, &body.until).await?);
     Ok(Input { session, bytes, is_secret: body.secret, wait, key, budget })
 }
 
@@ -112,13 +119,14 @@ pub(super) async fn wait(
     Session(session): Session,
     Body(body): Body<api::WaitRequest>,
 ) -> Result<Json<api::WaitAnswer>, ProblemResponse> {
+    let patterns = &rest.patterns(&principal);
     let wait = Wait {
-        pattern: extract::pattern("waitFor", body.wait_for.as_deref())?,
+        pattern: extract::pattern(patterns, "waitFor", body.wait_for.as_deref()).await?,
         input_wanted: body.input_wanted,
         quiet: body.quiet_ms.map(|ms| extract::millis("quietMs", ms)).transpose()?,
         ..Wait::at_most(extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?)
     };
-    let wait = extract::until(wait, &body.until)?;
+    let wait = extract::until(patterns, wait, &body.until).await?;
     report(&rest, &principal, Action::Wait { session, wait, budget: extract::budget(body.max_chars)? }).await
 }
 
@@ -136,10 +144,12 @@ pub(super) async fn report(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::action::pattern::tests::at_once;
 
     fn parse(body: &str) -> Result<Input, Option<String>> {
         let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
-        to_input(session, serde_json::from_str(body).expect("a well-formed body"), None).map_err(|r| r.field)
+        at_once(to_input(&Arc::default(), session, serde_json::from_str(body).expect("a well-formed body"), None))
+            .map_err(|r| r.field)
     }
 
     fn bytes(body: &str) -> InputBytes {

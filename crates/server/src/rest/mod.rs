@@ -33,7 +33,7 @@ use api::ErrorCode;
 use axum::Router;
 use axum::http::Method;
 
-use crate::action::{Action, Outcome};
+use crate::action::{Action, Outcome, PatternShare};
 use crate::auth::principal::Principal;
 use crate::dispatch::Dispatcher;
 use crate::http::problem::ProblemResponse;
@@ -52,6 +52,11 @@ pub(crate) struct Rest {
 impl Rest {
     pub(crate) fn new(dispatcher: Dispatcher, authority: &str) -> Self {
         Self { dispatcher, authority: authority.into() }
+    }
+
+    /// The caller's share for patterns.
+    fn patterns(&self, principal: &Principal) -> Arc<PatternShare> {
+        self.dispatcher.patterns(principal)
     }
 
     async fn act(&self, principal: &Principal, action: Action) -> Result<Outcome, ProblemResponse> {

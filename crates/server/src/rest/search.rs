@@ -1,12 +1,14 @@
 //! `…/search`: searches for lines of text.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::{Extension, State};
 
 use super::extract::{self, Params, Session};
 use super::output::to_since;
 use super::{Rest, unexpected};
-use crate::action::{Action, FoundView, Outcome, OutputKind, Search, Since};
+use crate::action::{Action, FoundView, Outcome, OutputKind, PatternShare, Search, Since};
 use crate::auth::principal::Principal;
 use crate::http::problem::ProblemResponse;
 use crate::ids::{CommandId, SessionId};
@@ -21,24 +23,28 @@ pub(super) async fn search(
     Session(session): Session,
     Params(query): Params<api::SearchQuery>,
 ) -> Result<Json<api::SearchAnswer>, ProblemResponse> {
-    match rest.act(&principal, Action::Search(to_search(session, &query)?)).await? {
+    match rest.act(&principal, Action::Search(to_search(&rest.patterns(&principal), session, &query).await?)).await? {
         Outcome::Found(view) => Ok(Json(answer(view))),
         other => Err(unexpected(&other)),
     }
 }
 
-fn to_search(session: SessionId, query: &api::SearchQuery) -> Result<Search, ProblemResponse> {
+async fn to_search(
+    patterns: &Arc<PatternShare>,
+    session: SessionId,
+    query: &api::SearchQuery,
+) -> Result<Search, ProblemResponse> {
     let command = query
         .command_id
         .as_deref()
         .map(|id| CommandId::parse(id).ok_or_else(|| ProblemResponse::field("commandId", "must be an id such as c7")));
-    let pattern = extract::pattern("q", Some(&query.q))?;
+    let pattern = patterns.compile("q", "", &query.q).await?;
     Ok(Search {
         session,
         since: query.since.as_deref().map_or(Ok(Since::First), to_since)?,
         command: command.transpose()?,
         kind: query.kind.map(to_kind),
-        pattern: pattern.ok_or_else(|| ProblemResponse::field("q", "must be a regular expression"))?,
+        pattern,
         limit: extract::count("limit", query.limit, MATCHES, 1, limits::SEARCH_MATCHES_MAX)?,
     })
 }

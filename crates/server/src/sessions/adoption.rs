@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use journal::EventsReader;
 use sys::spawn::Step;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use wire::Spec;
 use wire::{Claim, Holding};
@@ -104,14 +104,13 @@ impl Registry {
             Arc::clone(&self.event_log),
         );
         damage.into_iter().for_each(|what| session.is_damaged(what));
-        let owned = || Semaphore::new(limits::PATTERNS_PER_OWNER_MAX);
         let handle = Handle {
             shared: Arc::clone(&shared),
             mailbox,
             tail,
             feed,
             stopping: self.stopping.subscribe(),
-            permits: Permits::of(self.event_log.patterns.of(&shared.meta.owner, owned)),
+            permits: Permits::default(),
         };
         self.forget_past(&shared.id);
         locked(&self.live).insert(shared.id.clone(), handle.clone());

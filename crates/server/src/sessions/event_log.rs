@@ -11,7 +11,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 use super::registry::{Registry, locked};
 use super::session::Shared;
-use crate::action::{ActionError, EventPlace, EventsView, Happened, Happening, ReadEvents};
+use crate::action::{ActionError, EventPlace, EventsView, Happened, Happening, PatternShare, ReadEvents};
 use crate::auth::principal::Principal;
 use crate::ids::SessionId;
 use crate::limits::{EVENTS_OF_ALL_KEPT, EVENTS_READ_MAX, FOLLOWERS_PER_PRINCIPAL_MAX};
@@ -29,10 +29,8 @@ pub(crate) struct EventLog {
     pub(crate) metrics: Arc<Metrics>,
     /// The permits of followers.
     followers: PerPrincipal<Semaphore>,
-    /// The permits for costly pattern matching: one session of an owner at a time.
-    pub(crate) matching: PerPrincipal<Semaphore>,
-    /// The permits of patterns in open requests on an owner's sessions.
-    pub(super) patterns: PerPrincipal<Semaphore>,
+    /// The shares for patterns: of callers, whose requests have them, and of owners, whose sessions match them.
+    pub(crate) patterns: PerPrincipal<PatternShare>,
     /// Notified when a session waits for disk space.
     pub(super) stalled: Notify,
 }
@@ -47,7 +45,6 @@ impl Default for EventLog {
             count: watch::Sender::new(0),
             metrics: Arc::default(),
             followers: PerPrincipal::default(),
-            matching: PerPrincipal::default(),
             patterns: PerPrincipal::default(),
             stalled: Notify::new(),
         }

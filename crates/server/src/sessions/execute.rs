@@ -27,7 +27,7 @@ impl Registry {
     async fn execute_once(&self, principal: &Principal, request: Execute) -> Result<Report, ActionError> {
         check_command(&request.command)?;
         let handle = self.live(principal, &request.session).await?;
-        let _permit = request.wait.as_ref().map(|wait| handle.permits.wait(wait)).transpose()?;
+        let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
         self.not_a_creates(principal, request.key.as_deref()).await?;
         let key = self.key_of_command(&request);
         let patience = request.wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, |w| w.timeout);

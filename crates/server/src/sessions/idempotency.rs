@@ -78,7 +78,7 @@ fn is_default(limits: &Limits) -> bool {
 
 fn waited(wait: Option<&Wait>) -> Option<Waited<'_>> {
     wait.map(|wait| Waited {
-        pattern: wait.pattern.as_ref().map(regex::Regex::as_str),
+        pattern: wait.pattern.as_ref().map(|pattern| pattern.as_str()),
         until: wait.until.iter().map(Until::to_string).collect(),
         input: wait.input_wanted,
         timeout_us: wait.timeout.as_micros(),
@@ -232,7 +232,7 @@ mod tests {
         let text = |words: Vec<u8>| String::from_utf8(words).expect("JSON is text");
         let session = SessionId::parse("s0-abcdefghij").expect("an id");
         let wait = Wait {
-            pattern: Some(regex::Regex::new("a|b").expect("a pattern")),
+            pattern: Some(crate::action::pattern::tests::compiled("a|b").expect("a pattern")),
             until: vec![Until::Bell, Until::Listening(Some(80))],
             input_wanted: true,
             quiet: Some(Duration::from_secs(9)),

@@ -36,7 +36,7 @@ impl Registry {
             let problem = format!("{size} bytes; at most {} at once", limits::INPUT_BYTES_MAX);
             return Err(ActionError::Invalid { field: "input", problem });
         }
-        let _permit = request.wait.as_ref().map(|wait| handle.permits.wait(wait)).transpose()?;
+        let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
         self.not_a_creates(principal, request.key.as_deref()).await?;
         let key = self.key_of_input(&request);
         let Input { bytes, is_secret, wait, .. } = request;

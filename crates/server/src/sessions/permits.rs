@@ -4,44 +4,33 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
-use crate::action::{ActionError, Wait};
+use crate::action::ActionError;
 use crate::limits;
 use crate::per_principal::PerPrincipal;
 
-/// The permits of one session, and its owner's for patterns.
+/// The permits of one session.
 #[derive(Debug, Clone)]
 pub(super) struct Permits {
     waits: Arc<Semaphore>,
     viewers: Arc<Semaphore>,
-    patterns: Arc<Semaphore>,
 }
 
-impl Permits {
-    /// The permits of a session whose owner has these for patterns.
-    pub(super) fn of(patterns: Arc<Semaphore>) -> Self {
+impl Default for Permits {
+    fn default() -> Self {
         Self {
             waits: Arc::new(Semaphore::new(limits::WAITS_MAX)),
             viewers: Arc::new(Semaphore::new(limits::VIEWERS_MAX)),
-            patterns,
         }
     }
+}
 
-    /// A permit to wait, and one for each pattern of the wait.
-    pub(super) fn wait(&self, wait: &Wait) -> Result<[SemaphorePermit<'_>; 2], ActionError> {
-        let permit = self.waits.try_acquire().map_err(|_| ActionError::Limit {
+impl Permits {
+    /// A permit to wait.
+    pub(super) fn wait(&self) -> Result<SemaphorePermit<'_>, ActionError> {
+        self.waits.try_acquire().map_err(|_| ActionError::Limit {
             what: "the number of open waits on this session",
             limit: limits::WAITS_MAX as u64,
             hint: "let some of them end, or ask without waiting",
-        })?;
-        Ok([permit, self.patterns(wait.patterns())?])
-    }
-
-    /// Permits for so many patterns.
-    pub(super) fn patterns(&self, count: usize) -> Result<SemaphorePermit<'_>, ActionError> {
-        self.patterns.try_acquire_many(u32::try_from(count).unwrap_or(u32::MAX)).map_err(|_| ActionError::Limit {
-            what: "the number of patterns with a character class, a `.` or a counted repetition (waitFor, gone:, q) in open requests on all sessions of this owner",
-            limit: limits::PATTERNS_PER_OWNER_MAX as u64,
-            hint: "let some of them end, or join several patterns into one by |",
         })
     }
 
@@ -83,10 +72,6 @@ mod tests {
     use super::*;
     use std::task::{Context, Poll, Waker};
 
-    fn permits() -> Permits {
-        Permits::of(Arc::new(Semaphore::new(limits::PATTERNS_PER_OWNER_MAX)))
-    }
-
     /// The bound that a refusal names.
     fn refused<T>(asked: Result<T, ActionError>) -> Option<u64> {
         match asked {
@@ -98,32 +83,15 @@ mod tests {
     #[test]
     // promise: limit-5
     fn one_wait_and_one_viewer_too_many_are_refused_and_each_has_places_of_its_own() {
-        let permits = permits();
-        let wait = Wait::at_most(std::time::Duration::ZERO);
-        let waits: Vec<_> = (0..256).map(|_| permits.wait(&wait).expect("a place")).collect();
-        assert_eq!(refused(permits.wait(&wait)), Some(256));
+        let permits = Permits::default();
+        let waits: Vec<_> = (0..256).map(|_| permits.wait().expect("a place")).collect();
+        assert_eq!(refused(permits.wait()), Some(256));
         let mut viewers: Vec<_> = (0..1_500).map(|_| permits.viewer().expect("a place")).collect();
         assert_eq!(refused(permits.clone().viewer()), Some(1_500));
         drop(waits);
         viewers.pop();
-        assert!(permits.wait(&wait).is_ok() && permits.viewer().is_ok());
-        assert!(self::permits().viewer().is_ok(), "another session has its own");
-    }
-
-    #[test]
-    // promise: limit-6
-    fn patterns_of_one_owner_are_counted_over_all_sessions() {
-        let owner = Arc::new(Semaphore::new(limits::PATTERNS_PER_OWNER_MAX));
-        let (one, other) = (Permits::of(Arc::clone(&owner)), Permits::of(owner));
-        let words = vec![r"gone:\w".to_owned(); 16];
-        let wait = Wait::at_most(std::time::Duration::ZERO).until(&words).expect("valid");
-        let mut waits: Vec<_> = [&one, &other].repeat(4).into_iter().map(|p| p.wait(&wait).expect("a place")).collect();
-        assert_eq!((refused(one.wait(&wait)), refused(other.patterns(1))), (Some(128), Some(128)));
-        assert!(other.wait(&Wait::at_most(std::time::Duration::ZERO)).is_ok(), "one without a pattern");
-        let plain = Wait::at_most(std::time::Duration::ZERO).until(&["gone:busy".to_owned()]).expect("valid");
-        assert!(one.wait(&plain).is_ok(), "one of plain text");
-        waits.pop();
-        assert!(one.wait(&wait).is_ok());
+        assert!(permits.wait().is_ok() && permits.viewer().is_ok());
+        assert!(Permits::default().viewer().is_ok(), "another session has its own");
     }
 
     #[test]

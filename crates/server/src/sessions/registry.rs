@@ -166,7 +166,7 @@ pub struct Registry {
     /// One-time tickets for browsers.
     pub(crate) tickets: Arc<Tickets>,
     /// The event log of all sessions.
-    pub(super) event_log: Arc<EventLog>,
+    pub(crate) event_log: Arc<EventLog>,
     /// Named tokens.
     pub(crate) tokens: Arc<Tokens>,
     /// Set when the server stops.

@@ -1,5 +1,6 @@
 //! One open wait and the conditions that end it.
 
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use terminal::{Screen, Transcript};
@@ -40,14 +41,14 @@ pub(crate) struct Waiter {
 
 /// A pattern that ends the wait once the screen no longer has it.
 struct Vanishing {
-    pattern: regex::Regex,
+    pattern: crate::action::Pattern,
     was_there: bool,
     absent_since: Option<Instant>,
 }
 
 /// A pattern and the plain text that it is matched against.
 struct Matcher {
-    pattern: regex::Regex,
+    pattern: crate::action::Pattern,
     transcript: Transcript,
     cols: u16,
     /// The newest part of the finished lines.
@@ -55,7 +56,7 @@ struct Matcher {
 }
 
 impl Matcher {
-    fn new(pattern: regex::Regex, cols: u16) -> Self {
+    fn new(pattern: crate::action::Pattern, cols: u16) -> Self {
         Self { pattern, transcript: Transcript::new(cols), cols, text: String::new() }
     }
 
@@ -125,6 +126,11 @@ impl Waiter {
     /// Whether the caller is gone.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.reply.is_closed()
+    }
+
+    /// Ready once the caller of a wait with a pattern is gone: the pattern takes memory, and a place of its principal.
+    pub(crate) fn poll_abandoned(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.matcher.is_none() && self.vanishing.is_empty() { Poll::Pending } else { self.reply.poll_closed(cx) }
     }
 
     /// The command's output begins at this offset.
@@ -223,9 +229,8 @@ impl Waiter {
 
     /// How many characters its patterns match when this many bytes or cells are new.
     pub(crate) fn matching_work(&self, unread: usize, cells: usize) -> usize {
-        let of_text = self.matcher.as_ref().map_or(0, |m| m.text.len() + unread);
-        let of_screen = if self.matcher.is_some() || !self.vanishing.is_empty() { cells } else { 0 };
-        of_text + of_screen + self.vanishing.len() * (unread + cells)
+        let of_text = self.matcher.as_ref().map_or(0, |m| m.pattern.work(m.text.len() + unread + cells));
+        of_text + self.vanishing.iter().map(|v| v.pattern.work(unread + cells)).sum::<usize>()
     }
 
     /// Whether it waits for a condition that needs no running command.
@@ -268,7 +273,7 @@ impl Waiter {
     pub(crate) fn by_time(&self, now: Instant) -> Option<(EndedBy, Option<String>)> {
         let has_gone = |v: &&Vanishing| v.absent_since.is_some_and(|since| now >= since + GONE_SETTLES);
         if let Some(gone) = self.vanishing.iter().find(has_gone) {
-            Some((EndedBy::Matched, Some(format!("gone:{}", gone.pattern))))
+            Some((EndedBy::Matched, Some(format!("gone:{}", gone.pattern.as_str()))))
         } else if now >= self.deadline {
             Some((EndedBy::TimedOut, None))
         } else if self.quiet.is_some_and(|quiet| now >= self.last_output + quiet) {

@@ -22,7 +22,7 @@ impl Registry {
             Found::Unreachable(unreachable) => return Err(unreachable.error()),
             Found::EndedSession(past) => return Ok(past_report(&past)),
         };
-        let _permit = handle.permits.wait(&wait)?;
+        let _permit = handle.permits.wait()?;
         let from = self.waits_from(principal, &handle, wait.pattern.is_some()).await?;
         let outside = ExternalConditions::of(&handle, Some(&wait), true).await?;
         let command = command.map(|c| c.0);

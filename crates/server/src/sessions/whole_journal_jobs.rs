@@ -40,10 +40,6 @@ impl Drop for GivenUp {
 impl Registry {
     pub(super) async fn search(&self, principal: &Principal, request: Search) -> Result<FoundView, ActionError> {
         let found = self.find_to_read(principal, &request.session).await?;
-        let _pattern = match &found {
-            Found::Live(handle) => Some(handle.permits.patterns(1)?),
-            Found::Unreachable(_) | Found::EndedSession(_) => None,
-        };
         let (shared, end, recent, is_growing) = match &found {
             Found::Live(handle) => {
                 let tail = handle.tail.borrow().journal.0;

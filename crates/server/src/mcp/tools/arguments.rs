@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use regex::Regex;
 use serde::Deserialize;
 
-use super::ToolError;
-use crate::action::{self, InputBytes, Wait};
+use super::{Call, ToolError};
+use crate::action::{InputBytes, Pattern, Wait};
 use crate::ids::SessionId;
 use crate::keys;
 use crate::limits::TIMEOUT_MAX;
@@ -31,18 +30,16 @@ pub(super) fn session(id: &str) -> Result<SessionId, ToolError> {
 }
 
 /// A regular expression; an empty text is none. `^` and `$` match at every line, as people who wait for a line expect.
-pub(super) fn pattern(field: &'static str, text: &str) -> Result<Option<Regex>, ToolError> {
+pub(super) async fn pattern(call: &Call<'_>, field: &'static str, text: &str) -> Result<Option<Pattern>, ToolError> {
     if text.is_empty() {
         return Ok(None);
     }
-    action::pattern(text)
-        .map(Some)
-        .map_err(|error| ToolError::Said(format!("{field}: not a regular expression (Rust regex syntax): {error}")))
+    Ok(Some(call.patterns().compile(field, "not a regular expression (Rust regex syntax): ", text).await?))
 }
 
 /// Adds the conditions that end a wait.
-pub(super) fn until(wait: Wait, words: &[String]) -> Result<Wait, ToolError> {
-    wait.until(words).map_err(|problem| ToolError::Said(format!("until: {problem}")))
+pub(super) async fn until(call: &Call<'_>, wait: Wait, words: &[String]) -> Result<Wait, ToolError> {
+    Ok(wait.until(&call.patterns(), words).await?)
 }
 
 /// Input from either text or keys; `None` if there is neither.

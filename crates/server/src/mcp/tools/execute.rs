@@ -65,10 +65,11 @@ pub(super) fn tool() -> Tool {
 
 async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
-    let pattern = pattern("wait_for", &arguments.wait_for)?;
+    let pattern = pattern(call, "wait_for", &arguments.wait_for).await?;
     let timeout = arguments.timeout.map(Seconds::duration).transpose()?.unwrap_or(EXECUTE_TIMEOUT);
     let waits = arguments.wait_for_completion || pattern.is_some() || !arguments.until.is_empty();
-    let wait = until(Wait { input_wanted: true, pattern, ..Wait::at_most(timeout) }, &arguments.until)?;
+    let wait = Wait { input_wanted: true, pattern, ..Wait::at_most(timeout) };
+    let wait = until(call, wait, &arguments.until).await?;
     let action = Action::Execute(Execute {
         session: session(&arguments.session_id)?,
         command: arguments.command,

@@ -102,7 +102,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
         }
         bytes => bytes,
     };
-    let ready = pattern("wait_for", &arguments.wait_for)?;
+    let ready = pattern(call, "wait_for", &arguments.wait_for).await?;
     let timeout = arguments.timeout.map(Seconds::duration).transpose()?;
     let begun = Instant::now();
     let wait = if ready.is_none() && timeout.is_none() && arguments.until.is_empty() {
@@ -110,7 +110,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
     } else {
         Wait { pattern: ready, input_wanted: true, ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT)) }
     };
-    let wait = until(wait, &arguments.until)?;
+    let wait = until(call, wait, &arguments.until).await?;
     match (bytes, arguments.steps.is_empty()) {
         (Some(bytes), true) => {
             let report = type_at(call, &id, bytes, Some(wait), call.key.clone()).await?;
@@ -121,7 +121,10 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
             if arguments.steps.len() > STEPS_MAX {
                 return Err(ToolError::Said(format!("steps: {} are more than {STEPS_MAX}", arguments.steps.len())));
             }
-            let steps = arguments.steps.into_iter().map(step).collect::<Result<Vec<Step>, ToolError>>()?;
+            let mut steps = Vec::new();
+            for arguments in arguments.steps {
+                steps.push(step(call, arguments).await?);
+            }
             let deadline = begun + timeout.unwrap_or(EXECUTE_TIMEOUT);
             steps::run(call, &id, steps, wait, deadline).await
         }
@@ -134,8 +137,9 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
     }
 }
 
-fn step(step: StepArguments) -> Result<Step, ToolError> {
-    Ok(Step { wait_for: pattern("steps.wait_for", &step.wait_for)?, bytes: typing(&step.input, &step.keys, false)? })
+async fn step(call: &Call<'_>, step: StepArguments) -> Result<Step, ToolError> {
+    let wait_for = pattern(call, "steps.wait_for", &step.wait_for).await?;
+    Ok(Step { wait_for, bytes: typing(&step.input, &step.keys, false)? })
 }
 
 /// Types one input, and reports the reaction.

@@ -16,7 +16,7 @@ mod terminate;
 #[cfg(test)]
 mod tests;
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
 use rmcp::model::{JsonObject, ToolAnnotations};
@@ -26,7 +26,7 @@ use serde_json::Value;
 use super::dispatch_port::Boxed;
 use super::text::AnswerContext;
 use super::{Handler, schema};
-use crate::action::{Action, ActionError, Outcome, SessionView};
+use crate::action::{Action, ActionError, Outcome, PatternShare, SessionView};
 
 /// Every tool, ordered by name: prompts are cached by their text, so the order never changes.
 pub(super) static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
@@ -138,6 +138,11 @@ impl Call<'_> {
     /// Performs one action.
     pub async fn act(&self, action: Action) -> Result<Outcome, ToolError> {
         Ok(self.handler.road.dispatch(&self.handler.principal, action).await?)
+    }
+
+    /// The caller's share for patterns.
+    pub fn patterns(&self) -> Arc<PatternShare> {
+        self.handler.road.patterns(&self.handler.principal)
     }
 
     /// The context of an answer about a session; `shown` is the state reported before, and without it everything is

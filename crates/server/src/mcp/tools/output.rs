@@ -90,8 +90,8 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
         ),
     };
     let since = since(&arguments.since)?;
-    let search = pattern("search", &arguments.search)?;
-    let ready = pattern("wait_for", &arguments.wait_for)?;
+    let search = pattern(call, "search", &arguments.search).await?;
+    let ready = pattern(call, "wait_for", &arguments.wait_for).await?;
     let timeout = arguments.timeout.map(Seconds::duration).transpose()?;
     if arguments.view != Form::Text && search.is_some() {
         return Err(ToolError::Said("search: only the text view can be searched; leave view out".to_owned()));
@@ -105,7 +105,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
     let mut running = None;
     if ready.is_some() || timeout.is_some() || !arguments.until.is_empty() {
         let request = Wait { input_wanted: true, pattern: ready, ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT)) };
-        let request = until(request, &arguments.until)?;
+        let request = until(call, request, &arguments.until).await?;
         running = show(call, &id).await?.current_command;
         waited = if arguments.view == Form::Screen {
             wait_at_screen(call, &id, request).await?
@@ -295,8 +295,13 @@ async fn wait(
         done = &mut waiting => return done.map(|done| Waited::of(&done)),
         view = looking => view?,
     };
-    let why = match ready.find(&looked.text.head).or_else(|| ready.find(&looked.text.tail)) {
-        Some(found) => Some(text::matched(found.as_str())),
+    let patterns = call.patterns();
+    let mut found = patterns.find(&ready, &looked.text.head).await;
+    if found.is_none() {
+        found = patterns.find(&ready, &looked.text.tail).await;
+    }
+    let why = match found {
+        Some(found) => Some(text::matched(&found)),
         None => Waited::of(&waiting.await?).why,
     };
     Ok(Waited { from: Some(looked.from), why })
@@ -313,8 +318,8 @@ async fn wait_at_screen(call: &Call<'_>, id: &SessionId, request: Wait) -> Resul
         screen = call.act(Action::Screen(id.clone())) => screen?,
     };
     let Outcome::Screen(screen) = looked else { return Err(mismatch(looked)) };
-    match ready.find(&screen.rows.join("\n")) {
-        Some(found) => Ok(Waited { from: None, why: Some(text::matched(found.as_str())) }),
+    match call.patterns().find(&ready, &screen.rows.join("\n")).await {
+        Some(found) => Ok(Waited { from: None, why: Some(text::matched(&found)) }),
         None => waiting.await.map(|done| Waited::of(&done)),
     }
 }

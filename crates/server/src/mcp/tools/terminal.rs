@@ -82,7 +82,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
         is_inside: arguments.inside,
         timeout: arguments.timeout.map(Seconds::duration).transpose()?,
         reset: arguments.reset,
-        pattern: pattern("wait_for", &arguments.wait_for)?,
+        pattern: pattern(call, "wait_for", &arguments.wait_for).await?,
         client: ClientContext::clone(&call.handler.client),
         key: call.key.clone(),
         budget: BUDGET_CHARS,

@@ -20,9 +20,11 @@ mod timers;
 mod typed_commands;
 
 use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::SystemTime;
 
 use journal::{EventsReader, Offset, Read, Reader};
@@ -554,6 +556,7 @@ impl Session {
             request = self.mailbox.recv(), if !is_replaying => request.map_or(Event::Everyone, Event::Asked),
             _ = everyone.changed() => Event::Everyone,
             () = sleep_until(wake) => Event::Time,
+            () = abandoned(&mut self.waiters) => Event::Time,
             // Unread output comes last: requests and the holder's frames are more urgent.
             () = std::future::ready(()), if has_work => Event::Time,
         }
@@ -601,6 +604,14 @@ impl Session {
 
 fn os_error(value: u64) -> String {
     i32::try_from(value).map_or_else(|_| format!("error {value}"), |n| std::io::Error::from_raw_os_error(n).to_string())
+}
+
+/// Until the caller of a wait with a pattern is gone. There may be more waits than a task may poll in one turn.
+async fn abandoned(waiters: &mut [Waiter]) {
+    let any = poll_fn(|cx| {
+        if waiters.iter_mut().any(|w| w.poll_abandoned(cx).is_ready()) { Poll::Ready(()) } else { Poll::Pending }
+    });
+    tokio::task::unconstrained(any).await;
 }
 
 async fn sleep_until(at: Option<Instant>) {

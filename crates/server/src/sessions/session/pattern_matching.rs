@@ -5,11 +5,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::Session;
-use crate::action::{Until, Wait};
+use crate::action::{PatternShare, Until, Wait};
 use crate::block_in_place::block_in_place;
 use crate::limits;
 use crate::sessions::event_log::EventLog;
@@ -17,15 +16,15 @@ use crate::sessions::event_log::EventLog;
 /// The measured cost of a session's patterns.
 #[derive(Debug)]
 pub(super) struct Matching {
-    /// The owner's permit for long work.
-    turn: Arc<Semaphore>,
+    /// The owner's share, whose turn long work takes.
+    share: Arc<PatternShare>,
     /// The duration of the last turn with a pattern.
     took: Duration,
 }
 
 impl Matching {
     pub(super) fn of(event_log: &EventLog, owner: &str) -> Self {
-        Self { turn: event_log.matching.of(owner, || Semaphore::new(1)), took: Duration::ZERO }
+        Self { share: event_log.patterns.of(owner, PatternShare::default), took: Duration::ZERO }
     }
 }
 
@@ -37,7 +36,8 @@ impl Session {
             return work(self);
         }
         let is_costly = characters > limits::MATCHED_AT_ONCE || self.matching.took > limits::MATCHED_SOON;
-        let turn = if is_costly { Arc::clone(&self.matching.turn).acquire_owned().await.ok() } else { None };
+        let share = Arc::clone(&self.matching.share);
+        let turn = if is_costly { share.turn().await } else { None };
         let begun = Instant::now();
         if is_costly {
             block_in_place(|| work(self))
@@ -62,9 +62,13 @@ impl Session {
     /// The same for a wait that begins, perhaps over all earlier output.
     pub(super) fn matching_work_of(&self, wait: Option<&Wait>) -> usize {
         let Some(wait) = wait else { return 0 };
-        let gone = wait.until.iter().filter(|until| matches!(until, Until::Gone(_))).count();
+        let gone = wait.until.iter().map(|until| match until {
+            Until::Gone(pattern) => pattern.work(self.cells()),
+            Until::Listening(_) | Until::File(_) | Until::Bell | Until::Input => 0,
+        });
         let earlier = usize::try_from(self.timeline.scanner.position()).unwrap_or(usize::MAX);
-        gone * self.cells() + if wait.pattern.is_some() { earlier } else { 0 }
+        let text = wait.pattern.as_ref().map_or(0, |pattern| pattern.work(earlier));
+        text.saturating_add(gone.sum())
     }
 
     fn cells(&self) -> usize {
