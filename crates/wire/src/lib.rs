@@ -15,7 +15,7 @@ pub use frames::{
     ENDS_LINE, FRAME_BYTES_MAX, Foreground, FrameTooLarge, Frames, FromHolder, Hello, Key, NO_KEY, NUMBERS_LINES,
     PROTOCOL, State, Status, TYPES_LINES, Tail, Target, ToHolder, in_part, is_same_name, typed_in_part,
 };
-pub use spec::Spec;
+pub use spec::{Handover, HandoverMethod, Spec};
 
 /// The socket in a session's folder on which its holder listens.
 pub const SOCKET_FILE: &str = "control";

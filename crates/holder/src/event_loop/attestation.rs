@@ -81,11 +81,11 @@ impl Holder {
     /// Handles one prompt mark. Marks of the shell are recorded even without news, so that viewers can cut them out.
     fn prompt_drawn(&mut self, drawn: &PromptMark, now: u64) {
         // nushell draws its prompt before it takes the terminal back, and often prints such a sequence itself.
-        let is_theirs = self.spec.speaks_in_band || pty::foreground_group(self.leader.as_fd()) == self.shell_pid;
+        let is_theirs = self.spec.handover.is_in_band() || pty::foreground_group(self.leader.as_fd()) == self.shell_pid;
         let running = self.prompt.command();
         let ended = match &drawn.command {
             _ if !drawn.is_news || !is_theirs => None,
-            Some((id, flags)) if self.spec.speaks_in_band || *id == running => {
+            Some((id, flags)) if self.spec.handover.is_in_band() || *id == running => {
                 Some((*id, drawn.status, flags.as_str()))
             }
             // No caller waits for a line typed by a person, so an unknown exit status is recorded as unknown.

@@ -244,11 +244,11 @@ fn start_shell(
         // The other user's programs also open their terminal by name.
         rustix::fs::fchown(&follower, Some(rustix::process::Uid::from_raw(*uid)), None)?;
     }
-    let at = i32::try_from(spec.attestation_fd).ok().filter(|fd| *fd > 2).unwrap_or(ATTESTATION_FD);
+    let at = i32::try_from(spec.handover.attestation_fd).ok().filter(|fd| *fd > 2).unwrap_or(ATTESTATION_FD);
     let readable = given.to_another_user(spec)?;
     let mut extra: Vec<_> = readable.iter().map(|(file, at)| (file.as_fd(), *at)).collect();
     // Last, because one of the others may occupy this descriptor number.
-    extra.extend(spec.attests.then(|| (given.theirs.as_fd(), at)));
+    extra.extend(spec.handover.has_hooks().then(|| (given.theirs.as_fd(), at)));
     match spawn::on_terminal(&program, follower.as_fd(), &extra) {
         Ok(pid) => Ok((pid, server)),
         Err(e) => {
@@ -269,10 +269,10 @@ impl Inherited<'_> {
     /// Descriptors for a shell that runs as another user and cannot open these files by path: it has no access to the
     /// session's folders nor to the holder's /proc entries. They are read-only, and nothing in them is secret.
     fn to_another_user(&self, spec: &Spec) -> io::Result<Vec<(std::fs::File, i32)>> {
-        if spec.script.is_empty() {
+        if spec.handover.script.is_empty() {
             return Ok(Vec::new());
         }
-        let script = std::fs::File::open(Path::new(std::ffi::OsStr::from_bytes(&spec.script)))?;
+        let script = std::fs::File::open(Path::new(std::ffi::OsStr::from_bytes(&spec.handover.script)))?;
         // The other user opens it again for every command.
         rustix::fs::fchmod(self.command_file, rustix::fs::Mode::from_raw_mode(0o444))?;
         let command = std::fs::File::open(format!("/proc/self/fd/{}", self.command_file.as_raw_fd()))?;
@@ -340,16 +340,16 @@ fn seed() -> io::Result<u32> {
 
 /// Whether prompt marks in the output are evaluated.
 fn speaks_by_prompts(spec: &Spec) -> bool {
-    spec.speaks_in_band || !spec.run_line.is_empty()
+    spec.handover.is_in_band() || spec.handover.line().is_some()
 }
 
 /// The bytes sent to the shell at its start: the secret, the path of the staged command (the holder's own descriptor,
 /// which the same user may open) and, with prompt marks, the start of their sequence.
 fn greeting(secret: &[u8], command_file: &std::fs::File, spec: &Spec, seed: u32) -> VecDeque<u8> {
-    if !spec.attests {
+    if !spec.handover.has_hooks() {
         return VecDeque::new();
     }
-    let path = match spec.script.is_empty() {
+    let path = match spec.handover.script.is_empty() {
         true => format!("/proc/{}/fd/{}", std::process::id(), command_file.as_raw_fd()),
         false => format!("/proc/self/fd/{COMMAND_FD}"),
     };
@@ -381,11 +381,11 @@ impl Holder {
         let journal = journal::Writer::create(folder, retention)?;
         let listener = socket::listen_in(folder, SOCKET_FILE)?;
         listener.set_nonblocking(true)?;
-        let text_file = spec.speaks_in_band.then(|| requests::text_file(folder)).transpose()?;
+        let text_file = spec.handover.is_in_band().then(|| requests::text_file(folder)).transpose()?;
         let secret = secret()?;
         let seed = seed()?;
         let greeting = greeting(&secret, &command_file, &spec, seed);
-        let takes_lines = !spec.run_line.is_empty();
+        let takes_lines = spec.handover.line().is_some();
         let mut holder = Self {
             leader,
             attestation,

@@ -197,7 +197,7 @@ impl Holder {
 
     /// Whether commands are handed over as lines, because the shell has no private keys.
     fn takes_lines(&self) -> bool {
-        !self.spec.run_line.is_empty()
+        self.spec.handover.line().is_some()
     }
 
     /// Whether a line typed at the prompt still runs while a command waits.
@@ -253,7 +253,8 @@ impl Holder {
 
     /// The line that hands a command over; C-u first deletes a half-typed line.
     fn line_for(&self, id: u32, nonce: u64, input_since_handover: bool) -> Vec<u8> {
-        let line = String::from_utf8_lossy(&self.spec.run_line).replace("{}", &format!("{id} {nonce}"));
+        let line = String::from_utf8_lossy(self.spec.handover.line().unwrap_or_default())
+            .replace("{}", &format!("{id} {nonce}"));
         format!("{}{line}\n", if input_since_handover { "\x15" } else { "" }).into_bytes()
     }
 

@@ -175,16 +175,12 @@ impl Registry {
             umask: umask & 0o777,
             cols,
             rows,
-            attests: shell.attests,
             journal_bytes_max: self.journal_bytes_max,
             may_splice: self.image.may_splice,
             keeps_descendants: request.keeps_descendants,
             meta: meta.encode(),
             open_files: self.open_files,
-            attestation_fd: shell.attestation_fd,
-            run_line: shell.run_line,
-            speaks_in_band: shell.speaks_in_band,
-            script: shell.script,
+            handover: shell.handover,
             identity: setting.user.map(|user| [vec![user.uid, user.gid], user.groups].concat()).unwrap_or_default(),
             ..Spec::default()
         };

@@ -197,7 +197,7 @@ fn open_boundary(shared: &Shared, c: &Command) -> Boundary {
     match c.channel {
         Channel::NestedShell => Boundary::Nonce,
         Channel::Line => Boundary::Heuristic,
-        Channel::Hooks if shared.spec.speaks_in_band => Boundary::Nonce,
+        Channel::Hooks if shared.spec.handover.is_in_band() => Boundary::Nonce,
         Channel::Hooks => Boundary::Attested,
     }
 }

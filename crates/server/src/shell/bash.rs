@@ -14,5 +14,5 @@ pub(super) fn start(start: &Start<'_>) -> Shell {
     if start.wanted.clean {
         env.push((b"PTYD_CLEAN".to_vec(), b"1".to_vec()));
     }
-    Shell { argv, env, attests: true, ..Shell::default() }
+    Shell::with_keys(argv, env)
 }

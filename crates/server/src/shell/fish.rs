@@ -20,5 +20,5 @@ pub(super) fn start(start: &Start<'_>) -> Shell {
     if start.wanted.clean {
         argv.push(b"--no-config".to_vec());
     }
-    Shell { argv, attests: true, ..Shell::default() }
+    Shell::with_keys(argv, Vec::new())
 }

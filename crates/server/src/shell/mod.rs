@@ -19,6 +19,7 @@ pub(crate) use find::find;
 use kind::Kind;
 pub(crate) use scripts::Integration;
 use scripts::Script;
+use wire::{Handover, HandoverMethod};
 
 use crate::action::ActionError;
 
@@ -31,16 +32,8 @@ pub(crate) struct Shell {
     pub(crate) argv: Vec<Vec<u8>>,
     /// Variables that make it read our script.
     pub(crate) env: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Whether it reports over the attestation socket.
-    pub(crate) attests: bool,
-    /// The descriptor of that socket; 0 for the usual one.
-    pub(crate) attestation_fd: u32,
-    /// The line that hands a command over; empty if its line editor has our keys.
-    pub(crate) run_line: Vec<u8>,
-    /// Whether it reports in its output instead.
-    pub(crate) speaks_in_band: bool,
-    /// Our script, if the shell gets it as a descriptor; empty if it finds it by path.
-    pub(crate) script: Vec<u8>,
+    /// How it takes commands and reports their ends.
+    pub(crate) handover: Handover,
 }
 
 /// The requested shell, with its environment.
@@ -70,6 +63,14 @@ struct Start<'a> {
     scripts: &'a Integration,
 }
 
+impl Shell {
+    /// A shell whose line editor has our private keys.
+    fn with_keys(argv: Vec<Vec<u8>>, env: Vec<(Vec<u8>, Vec<u8>)>) -> Self {
+        let handover = Handover { method: HandoverMethod::Keys, ..Handover::default() };
+        Self { argv, env, handover, ..Self::default() }
+    }
+}
+
 impl Start<'_> {
     /// The path of the script, or of its folder, for the shell.
     fn script(&self, kind: Script) -> Vec<u8> {
@@ -96,8 +97,8 @@ impl Integration {
         let kind = Kind::of(&real_name);
         let start = Start { name: &asked_name, program: &program, wanted, scripts: self };
         let mut shell = kind.start(&start);
-        if let (true, Some(script)) = (wanted.is_anothers && shell.attests, kind.script()) {
-            shell.script = self.place(script);
+        if let (true, Some(script)) = (wanted.is_anothers && shell.handover.has_hooks(), kind.script()) {
+            shell.handover.script = self.place(script);
         }
         if wanted.clean && kind == Kind::Other {
             let problem =

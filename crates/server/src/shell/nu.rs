@@ -1,5 +1,7 @@
 //! nushell: our script runs after the user's configuration and before the first prompt.
 
+use wire::{Handover, HandoverMethod};
+
 use super::scripts::Script;
 use super::{Shell, Start};
 
@@ -21,5 +23,7 @@ pub(super) fn start(start: &Start<'_>) -> Shell {
     // Inside this raw string only the two closing characters have a meaning.
     let source = [b"source r#'", start.script(Script::Nu).as_slice(), b"'#"].concat();
     argv.extend([b"--execute".to_vec(), source]);
-    Shell { argv, attests: true, attestation_fd: ATTESTATION_FD, speaks_in_band: true, ..Shell::default() }
+    let method = HandoverMethod::InBand;
+    let handover = Handover { method, attestation_fd: ATTESTATION_FD, ..Handover::default() };
+    Shell { argv, handover, ..Shell::default() }
 }

@@ -2,6 +2,8 @@
 
 use std::os::unix::ffi::OsStrExt;
 
+use wire::{Handover, HandoverMethod};
+
 use super::scripts::{self, Script};
 use super::{Shell, Start};
 
@@ -27,6 +29,7 @@ pub(super) fn start(start: &Start<'_>) -> Shell {
     if login && !clean {
         argv.push(b"-l".to_vec());
     }
-    let (attestation_fd, run_line) = (ATTESTATION_FD, RUN_LINE.to_vec());
-    Shell { argv, env, attests: true, attestation_fd, run_line, ..Shell::default() }
+    let method = HandoverMethod::Line(RUN_LINE.to_vec());
+    let handover = Handover { method, attestation_fd: ATTESTATION_FD, ..Handover::default() };
+    Shell { argv, env, handover, ..Shell::default() }
 }

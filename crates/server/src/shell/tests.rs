@@ -33,7 +33,8 @@ fn a_link_is_the_shell_that_it_leads_to() {
     let pick = |shell| {
         let shell = scripts.pick(&Wanted { shell: Some(shell), path: Some(path), ..Wanted::default() }).unwrap();
         let argv: Vec<_> = shell.argv.iter().map(|a| String::from_utf8_lossy(a).into_owned()).collect();
-        (shell.name, argv[0].clone(), shell.attests, shell.attestation_fd, shell.run_line.is_empty())
+        let handover = shell.handover;
+        (shell.name, argv[0].clone(), handover.has_hooks(), handover.attestation_fd, handover.line().is_none())
     };
     let told = |name: &str, argv: &str, attests, fd, keys| (name.to_owned(), argv.to_owned(), attests, fd, keys);
     assert_eq!(pick("bash"), told("bash", "bash", true, 0, true));

@@ -13,5 +13,5 @@ pub(super) fn start(start: &Start<'_>) -> Shell {
     if start.wanted.login {
         argv.push(b"-l".to_vec());
     }
-    Shell { argv, env, attests: true, ..Shell::default() }
+    Shell::with_keys(argv, env)
 }

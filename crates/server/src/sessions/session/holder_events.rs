@@ -280,7 +280,7 @@ impl Session {
     }
 
     pub(super) fn on_prompt(&mut self) {
-        (self.is_heuristic, self.was_not_ready) = (!self.shared.spec.attests, false);
+        (self.is_heuristic, self.was_not_ready) = (!self.shared.spec.handover.has_hooks(), false);
         self.check_shell_image();
         // The kernel's state may be newer than this prompt, which is read only now, and it is not sent again.
         let is_editing =
@@ -296,7 +296,7 @@ impl Session {
 
     /// Records the shell's program image: nothing runs, so the process is still the shell that has reported.
     fn check_shell_image(&mut self) {
-        if self.image.is_none() && !self.is_replaying && self.shared.spec.attests {
+        if self.image.is_none() && !self.is_replaying && self.shared.spec.handover.has_hooks() {
             self.image = sys::process::image(self.timeline.shell_pid);
         }
     }

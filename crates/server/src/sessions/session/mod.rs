@@ -399,7 +399,7 @@ impl Session {
     ) -> Self {
         let first = shared.reader.first().map_or(0, |o| o.0);
         let timeline = Timeline::new(first, shared.spec.cols, shared.spec.rows);
-        let is_heuristic = !shared.spec.attests;
+        let is_heuristic = !shared.spec.handover.has_hooks();
         let limit_enforcer = limit_enforcement::LimitEnforcer::of(&shared);
         let life = expiry::Expiry::of(&shared);
         let matching = pattern_matching::Matching::of(&event_log, &shared.meta.owner);

@@ -137,7 +137,7 @@ impl Session {
         }
         let boundary = match self.is_heuristic {
             true => Boundary::Heuristic,
-            false if self.shared.spec.speaks_in_band => Boundary::Nonce,
+            false if self.shared.spec.handover.is_in_band() => Boundary::Nonce,
             false => Boundary::Attested,
         };
         let mut view =
@@ -230,7 +230,7 @@ impl Session {
         if let Some(damage) = &self.timeline.damage {
             return format!("{damage}; end it and start another one");
         }
-        if self.is_heuristic && !self.shared.spec.attests {
+        if self.is_heuristic && !self.shared.spec.handover.has_hooks() {
             return "it is not waiting for a command; send_input_to_terminal types at what runs in it".to_owned();
         }
         match (self.timeline.prompt_seen, self.foreground()) {

@@ -40,7 +40,10 @@ impl Session {
             self.end_heuristically(why);
         } else if is_suspicious && self.reported_at.is_none() && !self.keys_are_read() {
             self.editor_since = Some(now);
-        } else if is_suspicious && self.shared.spec.speaks_in_band && !self.timeline.scanner.modes().bracketed_paste {
+        } else if is_suspicious
+            && self.shared.spec.handover.is_in_band()
+            && !self.timeline.scanner.modes().bracketed_paste
+        {
             // The shell reads keys for one of its commands: at its prompt, its editor would enable bracketed paste.
             (self.editor_since, self.timeline.still_inside, self.state_pending) = (None, true, true);
         } else if is_suspicious && self.reported_at.is_none() {
@@ -108,7 +111,7 @@ impl Session {
 
     /// Whether commands are handed over as lines, because the shell has no private keys.
     pub(super) fn takes_lines(&self) -> bool {
-        !self.shared.spec.run_line.is_empty()
+        self.shared.spec.handover.line().is_some()
     }
 
     /// The shell did not answer the report key: its hooks are gone, and with them the exit code.
@@ -122,7 +125,7 @@ impl Session {
         let has_begun =
             self.timeline.current.and_then(|id| self.timeline.command(id)).is_some_and(|c| c.start.is_some());
         // Such a shell has reported the beginning of its output, so its hooks work; only this end is lost.
-        if !((self.takes_lines() || self.shared.spec.speaks_in_band) && has_begun) {
+        if !((self.takes_lines() || self.shared.spec.handover.is_in_band()) && has_begun) {
             self.goes_without_hooks();
         }
         let lost = if has_begun || !self.takes_lines() {

@@ -68,7 +68,7 @@ impl Session {
         // the kernel.
         let end = if self.state.is_some_and(|s| !s.canonical) { '\r' } else { '\n' };
         // A private key that the shell did not know may have left characters in its editor.
-        let clear = if end == '\r' && self.shared.spec.attests { "\x15" } else { "" };
+        let clear = if end == '\r' && self.shared.spec.handover.has_hooks() { "\x15" } else { "" };
         let bytes = format!("{clear}{}{end}", text.trim_end()).into_bytes();
         let id = self.id_to_propose();
         self.type_line(Line { id, key, text, inside: None, bytes }, wait, started);
@@ -166,7 +166,7 @@ impl Session {
 
     /// Has the holder record the end of a command that the shell did not report.
     pub(super) fn judge(&mut self, id: u32) {
-        let is_hookless = self.is_heuristic && self.shared.spec.attests;
+        let is_hookless = self.is_heuristic && self.shared.spec.handover.has_hooks();
         if let Some(frame) = self.timeline.command(id).and_then(|c| judged_end::to_holder(c, is_hookless)) {
             // A holder of an earlier version ignores the unknown frame.
             self.connection.send(&frame);

@@ -627,14 +627,6 @@ impl Encoder {
         self.u32(u32::try_from(v.len()).unwrap_or(u32::MAX)).raw(v)
     }
 
-    pub(crate) fn list(&mut self, v: &[Vec<u8>]) -> &mut Self {
-        self.u32(u32::try_from(v.len()).unwrap_or(u32::MAX));
-        for item in v {
-            self.bytes(item);
-        }
-        self
-    }
-
     pub(crate) fn take(&mut self) -> Vec<u8> {
         if self.is_frame {
             let length = u32::try_from(self.bytes.len() - 4).unwrap_or(u32::MAX).to_le_bytes();

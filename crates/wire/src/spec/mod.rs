@@ -1,0 +1,287 @@
+//! How a session is started: written once by the server into the session's folder, read by the holder, kept for ever.
+//!
+//! ```text
+//! (tag u8 | length u32 | value)*, crc32 u32, "spec-tag"
+//! ```
+//! A field with its default value is left out, and a reader skips tags that it does not know. [`positional`] reads the
+//! layout of earlier versions.
+
+mod positional;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use crate::SPEC_FILE;
+use crate::frames::{Decoder, Encoder};
+
+/// The end of a spec with tagged fields, behind the checksum of its fields.
+const TAGGED: [u8; 8] = *b"spec-tag";
+
+/// Everything that a holder needs to know.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Spec {
+    /// The session's id.
+    pub session: String,
+    /// The shell's path, for execve(2).
+    pub program: Vec<u8>,
+    /// Its arguments, the first one being its name.
+    pub argv: Vec<Vec<u8>>,
+    /// Its whole environment, `NAME=value`.
+    pub env: Vec<Vec<u8>>,
+    /// Where it starts.
+    pub cwd: Vec<u8>,
+    /// Its file mode mask.
+    pub umask: u32,
+    /// The terminal's width in cells.
+    pub cols: u16,
+    /// The terminal's height in cells.
+    pub rows: u16,
+    /// How many bytes of output are kept at least; 0 keeps all.
+    pub journal_bytes_max: u64,
+    /// Whether splice(2) from a terminal into a file of this file system was seen to work.
+    pub may_splice: bool,
+    /// Whether descendants stay alive when the session ends.
+    pub keeps_descendants: bool,
+    /// Fields that only the server understands: name, owner, and so on.
+    pub meta: Vec<u8>,
+    /// The soft limit of open files for the shell (the server raises its own); 0 leaves it.
+    pub open_files: u64,
+    /// The `cgroup.procs` files of the control groups that the shell joins.
+    pub groups: Vec<Vec<u8>>,
+    /// The hard limit of open files for the shell; 0 leaves it.
+    pub open_files_max: u64,
+    /// The hard limit of each process's address space in bytes; 0 leaves it.
+    pub address_space_max: u64,
+    /// Another user whose shell it is: uid, gid and all groups, in this order; empty for the holder's own.
+    pub identity: Vec<u32>,
+    /// The highest output rate in bytes per second; 0 is unlimited.
+    pub output_rate: u64,
+    /// How the shell takes commands and reports their ends.
+    pub handover: Handover,
+}
+
+/// How a shell takes commands and reports their ends.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Handover {
+    /// The way on which it takes them.
+    pub method: HandoverMethod,
+    /// The descriptor on which the shell reports; 0 is [`crate::ATTESTATION_FD`].
+    pub attestation_fd: u32,
+    /// The script of another user's shell, which cannot open it by path: the shell inherits it as [`crate::SCRIPT_FD`]
+    /// and the staged command as [`crate::COMMAND_FD`]. Empty if the shell opens both by path.
+    pub script: Vec<u8>,
+}
+
+/// The way on which a shell takes commands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum HandoverMethod {
+    /// The program has none of our hooks: the server types commands as input, and nothing attests their ends.
+    #[default]
+    Typed,
+    /// The shell's line editor has our private keys.
+    Keys,
+    /// The holder types this line, with the command's id and nonce in the place of `{}`.
+    Line(Vec<u8>),
+    /// As [`Self::Keys`], but the shell reports in its output instead of on a descriptor, and reads the command from a
+    /// file in the session's folder.
+    InBand,
+}
+
+impl Handover {
+    /// Whether the shell has our hooks.
+    #[must_use]
+    pub fn has_hooks(&self) -> bool {
+        self.method != HandoverMethod::Typed
+    }
+
+    /// The line that hands a command over, if the shell takes lines.
+    #[must_use]
+    pub fn line(&self) -> Option<&[u8]> {
+        match &self.method {
+            HandoverMethod::Line(line) => Some(line),
+            HandoverMethod::Typed | HandoverMethod::Keys | HandoverMethod::InBand => None,
+        }
+    }
+
+    /// Whether the shell reports in its output.
+    #[must_use]
+    pub fn is_in_band(&self) -> bool {
+        self.method == HandoverMethod::InBand
+    }
+}
+
+/// The tags of the fields. A number is never used again.
+mod tag {
+    pub(super) const SESSION: u8 = 1;
+    pub(super) const PROGRAM: u8 = 2;
+    pub(super) const ARGV: u8 = 3;
+    pub(super) const ENV: u8 = 4;
+    pub(super) const CWD: u8 = 5;
+    pub(super) const UMASK: u8 = 6;
+    pub(super) const COLS: u8 = 7;
+    pub(super) const ROWS: u8 = 8;
+    pub(super) const JOURNAL_BYTES_MAX: u8 = 9;
+    pub(super) const MAY_SPLICE: u8 = 10;
+    pub(super) const KEEPS_DESCENDANTS: u8 = 11;
+    pub(super) const META: u8 = 12;
+    pub(super) const OPEN_FILES: u8 = 13;
+    pub(super) const GROUPS: u8 = 14;
+    pub(super) const OPEN_FILES_MAX: u8 = 15;
+    pub(super) const ADDRESS_SPACE_MAX: u8 = 16;
+    pub(super) const IDENTITY: u8 = 17;
+    pub(super) const OUTPUT_RATE: u8 = 18;
+    /// One byte, see [`super::method_number`].
+    pub(super) const HANDOVER_METHOD: u8 = 19;
+    pub(super) const HANDOVER_LINE: u8 = 20;
+    pub(super) const ATTESTATION_FD: u8 = 21;
+    pub(super) const SCRIPT: u8 = 22;
+}
+
+impl Spec {
+    /// Writes the file, readable by nobody else: the environment may hold secrets.
+    pub fn store(&self, folder: &Path) -> io::Result<()> {
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(SPEC_FILE))?;
+        file.write_all(&self.encode())
+    }
+
+    /// Reads the file back.
+    pub fn load(folder: &Path) -> io::Result<Self> {
+        let bytes = std::fs::read(folder.join(SPEC_FILE))?;
+        Self::decode(&bytes)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the session's spec file is damaged"))
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut fields = Encoder::default();
+        fields.field(tag::SESSION, |e| e.raw(self.session.as_bytes()));
+        fields.field(tag::PROGRAM, |e| e.raw(&self.program));
+        fields.field(tag::ARGV, |e| e.items(&self.argv));
+        fields.field(tag::ENV, |e| e.items(&self.env));
+        fields.field(tag::CWD, |e| e.raw(&self.cwd));
+        fields.number(tag::UMASK, self.umask.into());
+        fields.number(tag::COLS, self.cols.into());
+        fields.number(tag::ROWS, self.rows.into());
+        fields.number(tag::JOURNAL_BYTES_MAX, self.journal_bytes_max);
+        fields.number(tag::MAY_SPLICE, self.may_splice.into());
+        fields.number(tag::KEEPS_DESCENDANTS, self.keeps_descendants.into());
+        fields.field(tag::META, |e| e.raw(&self.meta));
+        fields.number(tag::OPEN_FILES, self.open_files);
+        fields.field(tag::GROUPS, |e| e.items(&self.groups));
+        fields.number(tag::OPEN_FILES_MAX, self.open_files_max);
+        fields.number(tag::ADDRESS_SPACE_MAX, self.address_space_max);
+        fields.field(tag::IDENTITY, |e| self.identity.iter().fold(e, |e, id| e.u32(*id)));
+        fields.number(tag::OUTPUT_RATE, self.output_rate);
+        fields.number(tag::HANDOVER_METHOD, method_number(&self.handover.method));
+        fields.field(tag::HANDOVER_LINE, |e| e.raw(self.handover.line().unwrap_or_default()));
+        fields.number(tag::ATTESTATION_FD, self.handover.attestation_fd.into());
+        fields.field(tag::SCRIPT, |e| e.raw(&self.handover.script));
+        let bytes = fields.take();
+        let sum = crc32fast::hash(&bytes);
+        [&bytes[..], &sum.to_le_bytes(), &TAGGED].concat()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let Some((fields, sum)) = bytes.strip_suffix(&TAGGED).and_then(<[u8]>::split_last_chunk) else {
+            return positional::decode(bytes);
+        };
+        (crc32fast::hash(fields) == u32::from_le_bytes(*sum)).then(|| Self::decode_fields(fields)).flatten()
+    }
+
+    fn decode_fields(bytes: &[u8]) -> Option<Self> {
+        let (mut spec, mut method, mut line) = (Self::default(), 0, Vec::new());
+        let mut d = Decoder::new(bytes);
+        while !d.is_empty() {
+            let (tag, value) = (d.u8()?, d.bytes()?);
+            match tag {
+                tag::SESSION => spec.session = String::from_utf8(value.to_vec()).ok()?,
+                tag::PROGRAM => spec.program = value.to_vec(),
+                tag::ARGV => spec.argv = items(value)?,
+                tag::ENV => spec.env = items(value)?,
+                tag::CWD => spec.cwd = value.to_vec(),
+                tag::UMASK => spec.umask = number(value)?,
+                tag::COLS => spec.cols = number(value)?,
+                tag::ROWS => spec.rows = number(value)?,
+                tag::JOURNAL_BYTES_MAX => spec.journal_bytes_max = number(value)?,
+                tag::MAY_SPLICE => spec.may_splice = number::<u64>(value)? != 0,
+                tag::KEEPS_DESCENDANTS => spec.keeps_descendants = number::<u64>(value)? != 0,
+                tag::META => spec.meta = value.to_vec(),
+                tag::OPEN_FILES => spec.open_files = number(value)?,
+                tag::GROUPS => spec.groups = items(value)?,
+                tag::OPEN_FILES_MAX => spec.open_files_max = number(value)?,
+                tag::ADDRESS_SPACE_MAX => spec.address_space_max = number(value)?,
+                tag::IDENTITY => spec.identity = ids(value)?,
+                tag::OUTPUT_RATE => spec.output_rate = number(value)?,
+                tag::HANDOVER_METHOD => method = number(value)?,
+                tag::HANDOVER_LINE => line = value.to_vec(),
+                tag::ATTESTATION_FD => spec.handover.attestation_fd = number(value)?,
+                tag::SCRIPT => spec.handover.script = value.to_vec(),
+                // A field of a later version.
+                _ => {}
+            }
+        }
+        spec.handover.method = method_of(method, line)?;
+        Some(spec)
+    }
+}
+
+fn method_number(method: &HandoverMethod) -> u64 {
+    match method {
+        HandoverMethod::Typed => 0,
+        HandoverMethod::Keys => 1,
+        HandoverMethod::Line(_) => 2,
+        HandoverMethod::InBand => 3,
+    }
+}
+
+/// `None` for a method of a later version: a session whose commands cannot be handed over is not started.
+fn method_of(number: u64, line: Vec<u8>) -> Option<HandoverMethod> {
+    match number {
+        0 => Some(HandoverMethod::Typed),
+        1 => Some(HandoverMethod::Keys),
+        2 => Some(HandoverMethod::Line(line)),
+        3 => Some(HandoverMethod::InBand),
+        _ => None,
+    }
+}
+
+impl Encoder {
+    /// Tag, length and value; nothing at all for an empty value.
+    fn field(&mut self, tag: u8, value: impl FnOnce(&mut Self) -> &mut Self) {
+        let mut inner = Self::default();
+        let bytes = value(&mut inner).take();
+        if !bytes.is_empty() {
+            self.u8(tag).bytes(&bytes);
+        }
+    }
+
+    /// A number of eight bytes; nothing at all for 0.
+    fn number(&mut self, tag: u8, value: u64) {
+        self.field(tag, |e| if value == 0 { e } else { e.u64(value) });
+    }
+
+    fn items(&mut self, items: &[Vec<u8>]) -> &mut Self {
+        items.iter().fold(self, |e, item| e.bytes(item))
+    }
+}
+
+/// A number of eight bytes, if it is in the field's range.
+fn number<T: TryFrom<u64>>(value: &[u8]) -> Option<T> {
+    T::try_from(u64::from_le_bytes(value.try_into().ok()?)).ok()
+}
+
+fn items(value: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let (mut d, mut items) = (Decoder::new(value), Vec::new());
+    while !d.is_empty() {
+        items.push(d.bytes()?.to_vec());
+    }
+    Some(items)
+}
+
+fn ids(value: &[u8]) -> Option<Vec<u32>> {
+    let (ids, rest) = value.as_chunks();
+    rest.is_empty().then(|| ids.iter().map(|id| u32::from_le_bytes(*id)).collect())
+}
