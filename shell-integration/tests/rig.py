@@ -274,7 +274,8 @@ class Shell:
             group = os.tcgetpgrp(self.leader)
             try:
                 return Path(f"/proc/{group}/comm").read_text() == name + "\n"
-            except FileNotFoundError:
+            except (FileNotFoundError, ProcessLookupError):
+                # It ended, before the file was opened or (ESRCH) between opening and reading it.
                 return False
 
         self.kernel(name, has_it)
