@@ -15,7 +15,7 @@ impl Session {
         match trouble {
             Some(trouble) => {
                 tracing::warn!(session = %id, trouble, "the session waits for room on the disk");
-                self.event_log.stalled.notify_one();
+                self.publisher.event_log.stalled.notify_one();
             }
             None => tracing::warn!(session = %id, "the session waits for room on the disk no longer"),
         }

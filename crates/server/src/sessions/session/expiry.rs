@@ -3,10 +3,17 @@
 //! A running command counts as activity. A quiet session costs one deadline and no timer of its own. The monotonic
 //! clock decides; the wall clock only tells a server that adopts a session how much of its time has passed.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use super::*;
-use crate::action::{Limit, Limits};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use wire::ToHolder;
+
+use super::holder_link::Call;
+use super::{Session, Shared};
+use crate::action::{Foreground, Limit, Limits};
+use crate::limits;
+use crate::sessions::timeline::micros;
 
 /// The interval at which termination is requested again, in case the holder did not get the request.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
@@ -60,31 +67,32 @@ impl Session {
 
     /// Requests the termination of a session whose deadline has passed, and records the limit.
     pub(super) fn check_expiry(&mut self) {
-        if (self.life.inactivity, self.life.old_at, self.life.again_at) == (None, None, None) {
+        if (self.expiry.inactivity, self.expiry.old_at, self.expiry.again_at) == (None, None, None) {
             return;
         }
-        if self.is_replaying || self.timeline.exit.is_some() {
-            self.life.again_at = None;
-            (self.life.quiet_at, self.life.old_at) = (None, self.life.old_at.filter(|_| self.is_replaying));
+        if self.follower.is_replaying || self.timeline.exit.is_some() {
+            self.expiry.again_at = None;
+            (self.expiry.quiet_at, self.expiry.old_at) =
+                (None, self.expiry.old_at.filter(|_| self.follower.is_replaying));
             return;
         }
         let is_busy = self.is_busy();
-        if std::mem::replace(&mut self.life.was_busy, is_busy) && !is_busy {
-            self.life.touch();
+        if std::mem::replace(&mut self.expiry.was_busy, is_busy) && !is_busy {
+            self.expiry.touch();
         }
         let now = Instant::now();
-        if self.life.next_at().is_none_or(|at| now < at) {
+        if self.expiry.next_at().is_none_or(|at| now < at) {
             return;
         }
-        if self.life.again_at.is_none() {
-            let is_old = self.life.old_at.is_some_and(|at| now >= at);
+        if self.expiry.again_at.is_none() {
+            let is_old = self.expiry.old_at.is_some_and(|at| now >= at);
             let limit = if is_old { Limit::MaxAge } else { Limit::InactivityTimeout };
             self.hit(limit, self.timeline.current, 1);
         }
-        self.life.again_at = Some(now + ASK_AGAIN);
+        self.expiry.again_at = Some(now + ASK_AGAIN);
         let (reply, _) = oneshot::channel();
         let grace_ms = u32::try_from(limits::TERMINATE_GRACE.as_millis()).unwrap_or(u32::MAX);
         let signo = sys::signal::HUP;
-        self.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
+        self.link.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
     }
 }

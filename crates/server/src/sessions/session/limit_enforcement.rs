@@ -10,14 +10,20 @@
 //! but the shell.
 
 use std::collections::HashSet;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use sys::process::Stat;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use wire::{Target, ToHolder};
 
-use super::super::processes;
-use super::super::timeline::Hit;
-use super::*;
-use crate::action::{Limit, Limits};
+use super::holder_link::Call;
+use super::{Session, Shared};
+use crate::action::{Limit, Limits, SessionEvent};
+use crate::limits;
+use crate::sessions::processes::{self, Identity};
+use crate::sessions::timeline::{Hit, micros};
+use crate::sessions::views;
 
 /// Interval between checks of a session with limits while a command runs.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -68,7 +74,7 @@ impl LimitEnforcer {
         // These limits are enforced elsewhere.
         let Limits { open_files, output_rate, inactivity, max_age, .. } = limits;
         let is_watched = limits != Limits { open_files, output_rate, inactivity, max_age, ..Limits::default() };
-        let group = super::super::cgroup_plan::group(&shared.spec);
+        let group = crate::sessions::cgroup_plan::group(&shared.spec);
         is_watched.then(|| {
             let limit_enforcer = Self {
                 limits,
@@ -124,7 +130,7 @@ impl LimitEnforcer {
 impl Session {
     /// Checks the limits, and takes the next step against processes that exceeded one.
     pub(super) fn check_limits(&mut self) {
-        if self.is_replaying {
+        if self.follower.is_replaying {
             return;
         }
         let current = self.timeline.current;
@@ -181,7 +187,7 @@ impl Session {
     /// A command has ended: counts the kernel's kills and refusals for it, and records the remaining processes as
     /// earlier ones.
     pub(super) fn end_limits(&mut self, id: u32) {
-        if self.is_replaying {
+        if self.follower.is_replaying {
             return;
         }
         let Some(mut limit_enforcer) = self.limit_enforcer.take() else { return };
@@ -282,7 +288,7 @@ impl Session {
                 if self.timeline.current.is_some() && self.timeline.exit.is_none() {
                     let (reply, _) = oneshot::channel();
                     let signo = sys::signal::KILL;
-                    self.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms: 0 });
+                    self.link.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms: 0 });
                 } else if limit == Limit::CpuSeconds {
                     // The remaining processes' CPU time counts from here.
                     limit_enforcer.cpu_from_us = self.cpu_used(limit_enforcer);
@@ -294,7 +300,7 @@ impl Session {
     fn interrupt(&mut self, target: Target) {
         if self.timeline.current.is_some() {
             let (reply, _) = oneshot::channel();
-            self.call(Call::Plain(reply), |seq| ToHolder::Signal { seq, target, signo: sys::signal::INT });
+            self.link.call(Call::Plain(reply), |seq| ToHolder::Signal { seq, target, signo: sys::signal::INT });
         }
     }
 
@@ -332,14 +338,14 @@ impl Session {
         let is_news = count == times || !matches!(limit, Limit::MemoryMb | Limit::Processes);
         let hit = Hit { limit, command, at_us: micros(SystemTime::now()), count, is_recorded: false };
         self.timeline.hit(hit);
-        self.connection.send(&ToHolder::Limited { limit: limit.code(), command, count });
+        self.link.connection.send(&ToHolder::Limited { limit: limit.code(), command, count });
         if is_news {
             self.notify_limit_hit(hit);
         }
     }
 
     pub(super) fn notify_limit_hit(&mut self, hit: Hit) {
-        if self.is_replaying {
+        if self.follower.is_replaying {
             return;
         }
         tracing::info!(session = %self.shared.id, limit = hit.limit.name(), "the session ran into a limit");

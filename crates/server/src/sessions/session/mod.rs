@@ -6,54 +6,65 @@
 //! It follows the tail that its holder publishes: first events, then bytes, then the waits. Handlers are not async;
 //! frames for the holder go through the connection's buffer, answers through oneshot channels.
 
+mod errors;
+mod exit;
 mod expiry;
+mod foreground;
 mod fullscreen;
 mod holder_events;
-mod holder_timeout;
+mod holder_link;
+mod journal_follower;
 mod limit_enforcement;
+mod lost_hooks;
 mod nested_command;
+mod open_waits;
 mod pattern_matching;
+mod pending_commands;
 mod publish;
 mod requests;
 mod snapshot;
-mod timers;
+mod stopped_jobs;
 mod typed_commands;
 
-use std::collections::{HashMap, VecDeque};
-use std::future::poll_fn;
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
 use std::time::SystemTime;
 
-use journal::{EventsReader, Offset, Read, Reader};
+use journal::{EventsReader, Reader};
 use terminal::Screen;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use wire::Spec;
-use wire::{FromHolder, Hello, Key, State, Status, Tail, Target, ToHolder};
+use wire::{FromHolder, Key, Tail, Target, ToHolder};
 
 use super::event_log::EventLog;
-use super::handover_echo;
 use super::holder_connection::HolderConnection;
 use super::holder_liveness::{self, Liveness};
-use super::processes::{Identity, Meter};
-use super::replay_order::{ReplayOrder, Step};
+use super::processes::Meter;
 use super::session_metadata::SessionMetadata;
 use super::supervision::FaultAlarm;
-use super::timeline::{Change, Timeline, micros, time};
-use super::viewer_cursor::{Noted, Published};
-use super::views;
-use super::wait::Waiter;
+use super::timeline::{Timeline, micros};
+use super::viewer_cursor::Published;
 use crate::action::{
-    ActionError, Boundary, CommandStatus, CommandView, EndedBy, Foreground, InputBytes, ProcessView, ScreenView,
-    SessionEvent, SessionStatus, SessionView, SignalView, StartupFailure, Wait,
+    ActionError, CommandView, EndedBy, InputBytes, ProcessView, ScreenView, SessionView, SignalView, StartupFailure,
+    Wait,
 };
-use crate::ids::{CommandId, SessionId};
+use crate::ids::SessionId;
 use crate::limits;
 use crate::store::Store;
+use expiry::Expiry;
+use foreground::ForegroundState;
 pub(crate) use fullscreen::{Fullscreen, Painted};
+use holder_link::HolderLink;
+use journal_follower::JournalFollower;
+use limit_enforcement::LimitEnforcer;
+use nested_command::NestedShell;
+use open_waits::OpenWaits;
+use pending_commands::PendingCommands;
+use publish::Publisher;
+use stopped_jobs::StoppedJobs;
 
 /// A request to a live session.
 #[derive(Debug)]
@@ -169,15 +180,6 @@ pub(crate) struct ScreenSnapshot {
     pub(crate) count: u64,
 }
 
-/// A command that waits for the shell's first prompt.
-struct Pending {
-    text: Vec<u8>,
-    key: Key,
-    until: Instant,
-    wait: Option<Wait>,
-    started: StartReply,
-}
-
 /// Accepted input, and the channel on which its wait answers.
 #[derive(Debug)]
 pub(crate) struct Typed {
@@ -221,47 +223,6 @@ pub(crate) struct Snapshot {
     pub(crate) holder_pid: u32,
 }
 
-/// A request that the holder has not answered yet.
-#[derive(Debug)]
-enum Call {
-    Run {
-        wait: Option<Wait>,
-        started: oneshot::Sender<Result<Started, ActionError>>,
-    },
-    Input {
-        key: Key,
-        wait: Option<Wait>,
-        from: u64,
-        offered: usize,
-        is_signal: bool,
-        typed: oneshot::Sender<Result<Typed, ActionError>>,
-    },
-    /// A command that is typed as a line.
-    Line {
-        id: u32,
-        key: Key,
-        wait: Option<Wait>,
-        started: StartReply,
-    },
-    Plain(oneshot::Sender<Result<(), ActionError>>),
-    Signal {
-        is_foreground: bool,
-        reply: oneshot::Sender<Result<(), ActionError>>,
-    },
-    Terminate(oneshot::Sender<Result<Ended, ActionError>>),
-    Report,
-}
-
-impl Call {
-    /// The wait that begins once the holder has answered.
-    fn wait(&self) -> Option<&Wait> {
-        match self {
-            Self::Run { wait, .. } | Self::Input { wait, .. } | Self::Line { wait, .. } => wait.as_ref(),
-            Self::Plain(_) | Self::Signal { .. } | Self::Terminate(_) | Self::Report => None,
-        }
-    }
-}
-
 /// Everything that wakes the actor.
 enum Event {
     Asked(Request),
@@ -299,92 +260,25 @@ pub(crate) struct Session {
     /// The first field: fields are dropped in order.
     _alarm: FaultAlarm,
     pub(crate) shared: Arc<Shared>,
-    connection: HolderConnection,
-    /// The holder's process.
-    holder: Option<Identity>,
-    replay: ReplayOrder,
-    /// Events up to the tail were not read yet, so later frames wait.
-    has_events: bool,
-    frames: VecDeque<FromHolder>,
-    /// Events or output up to the tail were not read yet.
-    is_behind: bool,
-    /// The rest of the output up to the tail cannot be read.
-    journal_unreadable: bool,
-    /// Events and output from before this server are being read. Until then no request is answered: a partial replay
-    /// would name the wrong command as the running one.
-    is_replaying: bool,
-    /// The end of the output that existed when this server connected.
-    replays_to: u64,
-    /// Queries in that output for which no reply was found yet.
-    unanswered: VecDeque<(terminal::Query, u64)>,
+    link: HolderLink,
+    follower: JournalFollower,
     pub(crate) timeline: Timeline,
     mailbox: mpsc::Receiver<Request>,
-    /// How far the session may be read; receivers follow it.
-    tail: watch::Sender<Tail>,
-    /// The state that viewers follow.
-    feed: watch::Sender<Published>,
-    /// Events that will be published next.
-    notes: Vec<Noted>,
-    /// Viewers that wait for the screen.
-    pictures: Vec<oneshot::Sender<ScreenSnapshot>>,
-    state: Option<State>,
-    /// When a full-screen program last painted, left, or did something else than before.
-    painted_at: Option<Instant>,
-    paint: Fullscreen,
-    /// The newest command was refused because the shell was not at its prompt.
-    was_not_ready: bool,
-    /// The waits have not been checked against the new state yet.
-    state_pending: bool,
-    /// When the editor was first seen to have the terminal although a command runs.
-    editor_since: Option<Instant>,
-    /// The end of the output when the kernel's state arrived last.
-    heard_at: u64,
-    reported_at: Option<Instant>,
-    marker_missed_at: Option<Instant>,
-    /// Requests to type or to signal that are not answered: the kernel's state from before them is out of date after
-    /// them.
-    typing: usize,
-    waiters: Vec<Waiter>,
-    matching: pattern_matching::Matching,
-    prompt_waiters: Vec<oneshot::Sender<()>>,
-    pending: Vec<Pending>,
+    pub(crate) publisher: Publisher,
+    foreground: ForegroundState,
+    waits: OpenWaits,
+    pending: PendingCommands,
     /// The command in the nested shell.
-    inside: nested_command::NestedShell,
-    pending_inside: Vec<nested_command::PendingNested>,
-    /// Callers that wait only until their command's output begins, with their deadlines.
-    start_waiters: Vec<(u32, Instant, StartReply)>,
-    calls: HashMap<u32, Call>,
-    /// Tracks whether the holder answers calls.
-    holder_timeout: holder_timeout::HolderTimeout,
-    enders: Vec<oneshot::Sender<Result<Ended, ActionError>>>,
-    next_seq: u32,
+    inside: NestedShell,
+    jobs: StoppedJobs,
     screen: Option<(Screen, u64)>,
-    is_heuristic: bool,
-    /// The program image ([`sys::process::image`]) of the shell that has reported.
-    image: Option<u64>,
     last_activity_us: u64,
     meter: Meter,
     /// The session's limits, if it has any.
-    limit_enforcer: Option<Box<limit_enforcement::LimitEnforcer>>,
-    life: expiry::Expiry,
-    /// The event log that followers of all sessions read.
-    pub(crate) event_log: Arc<EventLog>,
-    /// The last command was stopped by `^Z`, and its job still exists.
-    has_stopped_job: bool,
-    /// A key or a signal that stops programs was sent since the last command ended.
-    may_have_stopped: bool,
-    /// The shell's children that were stopped at the last check.
-    stopped: Vec<Identity>,
-    holder_gone: bool,
-    /// The tail is the size of the files, because the holder no longer publishes one.
-    is_tail_last: bool,
+    limit_enforcer: Option<Box<LimitEnforcer>>,
+    expiry: Expiry,
     /// Waits were ended because the shell has exited.
     exit_told: bool,
-    displaced: bool,
-    /// The version of the wire protocol that the holder speaks.
-    protocol: u16,
-    /// The session continues, but this actor has lost the connection to its holder.
-    is_adrift: bool,
 }
 
 impl Session {
@@ -399,67 +293,26 @@ impl Session {
     ) -> Self {
         let first = shared.reader.first().map_or(0, |o| o.0);
         let timeline = Timeline::new(first, shared.spec.cols, shared.spec.rows);
-        let is_heuristic = !shared.spec.handover.has_hooks();
-        let limit_enforcer = limit_enforcement::LimitEnforcer::of(&shared);
-        let life = expiry::Expiry::of(&shared);
         let matching = pattern_matching::Matching::of(&event_log, &shared.meta.owner);
         Self {
             _alarm: FaultAlarm(Arc::clone(&shared)),
-            shared,
-            connection,
-            holder: None,
-            replay: ReplayOrder::new(events),
-            has_events: false,
-            frames: early.into(),
-            is_behind: false,
-            journal_unreadable: false,
-            is_replaying: true,
-            replays_to: 0,
-            unanswered: VecDeque::new(),
+            link: HolderLink::new(shared.id.clone(), connection),
+            follower: JournalFollower::new(events, early),
             timeline,
             mailbox,
-            tail,
-            feed,
-            notes: Vec::new(),
-            pictures: Vec::new(),
-            state: None,
-            painted_at: None,
-            paint: Fullscreen::default(),
-            was_not_ready: false,
-            state_pending: false,
-            editor_since: None,
-            heard_at: 0,
-            reported_at: None,
-            marker_missed_at: None,
-            typing: 0,
-            waiters: Vec::new(),
-            matching,
-            prompt_waiters: Vec::new(),
-            pending: Vec::new(),
-            inside: nested_command::NestedShell::default(),
-            pending_inside: Vec::new(),
-            start_waiters: Vec::new(),
-            calls: HashMap::new(),
-            holder_timeout: holder_timeout::HolderTimeout::default(),
-            enders: Vec::new(),
-            next_seq: 1,
+            publisher: Publisher { tail, feed, notes: Vec::new(), event_log },
+            foreground: ForegroundState::new(!shared.spec.handover.has_hooks()),
+            waits: OpenWaits::new(matching),
+            pending: PendingCommands::default(),
+            inside: NestedShell::default(),
+            jobs: StoppedJobs::default(),
             screen: None,
-            is_heuristic,
-            image: None,
             last_activity_us: 0,
             meter: Meter::default(),
-            limit_enforcer,
-            life,
-            event_log,
-            has_stopped_job: false,
-            may_have_stopped: false,
-            stopped: Vec::new(),
-            holder_gone: false,
-            is_tail_last: false,
+            limit_enforcer: LimitEnforcer::of(&shared),
+            expiry: Expiry::of(&shared),
             exit_told: false,
-            displaced: false,
-            protocol: 0,
-            is_adrift: false,
+            shared,
         }
     }
 
@@ -468,16 +321,16 @@ impl Session {
         loop {
             sys::fault::stumble("turn");
             // A command that was handed over earlier begins its wait with the output it has already written.
-            let begins = self.calls.values().map(|call| self.matching_work_of(call.wait())).max().unwrap_or(0);
-            self.matches(if self.frames.is_empty() { 0 } else { begins }, Self::handle_frames).await;
+            let begins = self.link.calls.values().map(|call| self.matching_work_of(call.wait())).max().unwrap_or(0);
+            self.matches(if self.follower.frames.is_empty() { 0 } else { begins }, Self::handle_frames).await;
             // One chunk per turn: a flood must delay neither requests nor the other sessions of this thread.
-            if self.is_behind {
+            if self.follower.is_behind {
                 self.matches(0, Self::follow_some).await;
             }
-            if !self.is_behind {
+            if !self.follower.is_behind {
                 self.check_exit();
             }
-            if self.is_behind || !self.pictures.is_empty() {
+            if self.follower.is_behind || !self.waits.pictures.is_empty() {
                 tokio::task::yield_now().await;
             }
             self.check_foreground();
@@ -485,33 +338,33 @@ impl Session {
             self.draw_some();
             match self.next_event(&mut everyone).await {
                 Event::Asked(request) => {
-                    if let Some(request) = self.refuse(request) {
+                    if let Some(request) = self.link.refuse(request) {
                         let new = self.matching_work_of(request.wait());
                         self.matches(new, |session| session.on_request(request)).await;
                     }
                 }
                 Event::Frames(frames) => {
-                    self.frames.extend(frames);
-                    self.on_holder_answer();
+                    self.follower.frames.extend(frames);
+                    self.link.on_answer();
                 }
                 Event::Everyone => break,
                 Event::HolderGone => match super::holder_process::connect(&self.shared.folder) {
                     // Only the connection broke; the session continues.
                     Ok((stream, _)) => {
                         tracing::warn!(session = %self.shared.id, "the connection to the holder broke; connected again");
-                        self.connection = HolderConnection::new(stream);
+                        self.link.connection = HolderConnection::new(stream);
                         self.give_up_calls(|| ActionError::Restarting);
-                        self.connection.send(&ToHolder::Hello { protocol: wire::PROTOCOL, attaches: true });
+                        self.link.connection.send(&ToHolder::Hello { protocol: wire::PROTOCOL, attaches: true });
                     }
                     // A connection ends a moment before its process does.
                     Err(why) if !self.holder_ends().await => {
                         tracing::warn!(session = %self.shared.id, %why, "the connection to the holder is lost, and it lives on");
-                        self.is_adrift = true;
+                        self.link.is_adrift = true;
                         break;
                     }
                     Err(_) => {
                         self.on_last_tail();
-                        while self.is_behind {
+                        while self.follower.is_behind {
                             self.follow_some();
                             tokio::task::yield_now().await;
                         }
@@ -522,13 +375,13 @@ impl Session {
                 Event::Time => {}
             }
             self.on_time();
-            if self.displaced {
+            if self.link.is_displaced {
                 tracing::warn!(session = %self.shared.id, "another program has attached itself to the holder");
-                self.is_adrift = true;
+                self.link.is_adrift = true;
                 break;
             }
         }
-        if self.is_adrift {
+        if self.link.is_adrift {
             // Callers get `Restarting` and retry; none gets the answer that the session has ended.
             self.shared.faulted.store(true, Ordering::Release);
             self.give_up_calls(|| ActionError::Restarting);
@@ -539,7 +392,7 @@ impl Session {
 
     /// Whether the holder has ended or is about to.
     async fn holder_ends(&self) -> bool {
-        match holder_liveness::look(&self.shared.folder, self.holder) {
+        match holder_liveness::look(&self.shared.folder, self.link.process) {
             Liveness::Alive(holder) => holder_liveness::ends_within(holder, limits::HOLDER_ENDS).await,
             Liveness::MayLive(_) => false,
             Liveness::Dead(_) | Liveness::Copy(_) | Liveness::Unknown(_) | Liveness::NeverBegan => true,
@@ -548,53 +401,60 @@ impl Session {
 
     async fn next_event(&mut self, everyone: &mut watch::Receiver<bool>) -> Event {
         let wake = self.next_wake();
-        let (is_replaying, has_frames) = (self.is_replaying, !self.frames.is_empty());
-        let has_work = self.is_behind || has_frames || !self.pictures.is_empty();
+        let (is_replaying, has_frames) = (self.follower.is_replaying, !self.follower.frames.is_empty());
+        let has_work = self.follower.has_work() || !self.waits.pictures.is_empty();
         tokio::select! {
             biased;
-            frames = self.connection.receive(), if !has_frames => frames.map_or(Event::HolderGone, Event::Frames),
+            frames = self.link.connection.receive(), if !has_frames => frames.map_or(Event::HolderGone, Event::Frames),
             request = self.mailbox.recv(), if !is_replaying => request.map_or(Event::Everyone, Event::Asked),
             _ = everyone.changed() => Event::Everyone,
             () = sleep_until(wake) => Event::Time,
-            () = abandoned(&mut self.waiters) => Event::Time,
+            () = self.waits.abandoned() => Event::Time,
             // Unread output comes last: requests and the holder's frames are more urgent.
             () = std::future::ready(()), if has_work => Event::Time,
         }
     }
 
+    /// Does what is due.
+    fn on_time(&mut self) {
+        self.check_waits();
+        self.check_hooks();
+        self.check_marker();
+        if self.link.is_overdue() {
+            let error = self.link.unreachable_error();
+            self.give_up_calls(|| error.clone());
+        }
+        self.check_typed_command();
+        self.refuse_pending();
+        self.check_nested_command();
+        self.check_limits();
+        self.check_expiry();
+    }
+
+    /// When something is due.
     fn next_wake(&self) -> Option<Instant> {
-        let waits = self.waiters.iter().map(Waiter::next_at).min();
-        let editor = self.editor_since.filter(|_| self.reported_at.is_none()).map(|t| t + limits::EDITOR_SUSPICION);
-        let report = self.reported_at.map(|t| t + limits::REPORT_PATIENCE);
-        let marker = self.marker_missed_at.map(|t| t + limits::MARKER_PATIENCE);
-        let start = self.start_waiters.iter().map(|(_, until, _)| *until).min();
-        let pending = self.pending.iter().map(|p| p.until).min();
-        // Checked again when the typed command is old enough to have begun.
-        let typed = self.typed_command_at();
-        let screen = self.screen_settles_at().filter(|_| self.state_pending && !self.has_unread());
-        let painted = self.painted_at.filter(|_| self.paints());
-        let still = painted.and_then(|at| self.waiters.iter().filter_map(|w| w.still_at(at)).min());
-        let inside = self.inside_wakes_at();
-        let limit_enforcer = self.limit_enforcer.as_ref().and_then(|s| s.next_at());
+        let marker = self.follower.marker_missed_at.map(|t| t + limits::MARKER_PATIENCE);
+        let screen =
+            self.foreground.screen_settles_at().filter(|_| self.foreground.state_pending && !self.has_unread());
+        let painted = self.foreground.painted_at.filter(|_| self.paints());
+        let still = painted.and_then(|at| self.waits.open.iter().filter_map(|w| w.still_at(at)).min());
         let now_us = micros(SystemTime::now());
         let echo = self.timeline.echo_until_us().filter(|until| *until > now_us);
         let echo = echo.map(|until| Instant::now() + std::time::Duration::from_micros(until - now_us));
-        let holder_timeout = self.holder_timeout.next_at();
         [
-            holder_timeout,
-            inside,
+            self.link.next_at(),
+            self.inside_wakes_at(),
             echo,
             still,
-            waits,
-            editor,
-            report,
+            self.waits.next_at(),
+            self.foreground.next_at(),
             marker,
-            start,
-            pending,
-            typed,
+            self.pending.next_at(),
+            // Checked again when the typed command is old enough to have begun.
+            self.typed_command_at(),
             screen,
-            limit_enforcer,
-            self.life.next_at(),
+            self.limit_enforcer.as_ref().and_then(|s| s.next_at()),
+            self.expiry.next_at(),
         ]
         .into_iter()
         .flatten()
@@ -604,14 +464,6 @@ impl Session {
 
 fn os_error(value: u64) -> String {
     i32::try_from(value).map_or_else(|_| format!("error {value}"), |n| std::io::Error::from_raw_os_error(n).to_string())
-}
-
-/// Until the caller of a wait with a pattern is gone. There may be more waits than a task may poll in one turn.
-async fn abandoned(waiters: &mut [Waiter]) {
-    let any = poll_fn(|cx| {
-        if waiters.iter_mut().any(|w| w.poll_abandoned(cx).is_ready()) { Poll::Ready(()) } else { Poll::Pending }
-    });
-    tokio::task::unconstrained(any).await;
 }
 
 async fn sleep_until(at: Option<Instant>) {

@@ -7,9 +7,17 @@
 //! ```
 //! While such a command runs, the command that started the nested shell runs too and counts as busy.
 
-use super::super::nested_shell::NestedCommand;
+use std::time::SystemTime;
+
+use tokio::time::Instant;
+use wire::{Key, State};
+
 use super::typed_commands::{Before, Line};
-use super::*;
+use super::{Session, StartReply, holder_events};
+use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Foreground, Wait};
+use crate::limits;
+use crate::sessions::nested_shell::NestedCommand;
+use crate::sessions::timeline::micros;
 
 /// The error of a command that an earlier server typed.
 pub(super) const TYPED_BEFORE: &str = "it was typed before the server was restarted; what became of it is not known";
@@ -67,7 +75,7 @@ impl Session {
         }
         let patience = limits::INSIDE_SETTLES.min(std::time::Duration::from_millis(u64::from(patience_ms)));
         let pending = PendingNested { text, key, until: Instant::now() + patience, wait, started };
-        self.pending_inside.push(pending);
+        self.pending.nested.push(pending);
         self.run_pending_inside();
     }
 
@@ -87,7 +95,7 @@ impl Session {
 
     /// Types the waiting commands if the nested shell reads now.
     pub(super) fn run_pending_inside(&mut self) {
-        for pending in std::mem::take(&mut self.pending_inside) {
+        for pending in std::mem::take(&mut self.pending.nested) {
             match self.before(&pending.key) {
                 Before::Command(earlier) => {
                     self.hand_out(earlier, pending.wait, pending.started);
@@ -102,7 +110,7 @@ impl Session {
             }
             match self.reads_inside() {
                 Ok(()) => self.type_inside(pending),
-                Err(NestedRefusal::Soon) if Instant::now() < pending.until => self.pending_inside.push(pending),
+                Err(NestedRefusal::Soon) if Instant::now() < pending.until => self.pending.nested.push(pending),
                 Err(NestedRefusal::Soon) => {
                     let error = self.busy_inside_error();
                     drop(pending.started.send(Err(error)));
@@ -127,8 +135,9 @@ impl Session {
             });
         }
         // The session's own shell reads: at its prompt, in an unfinished line, or in `read`.
-        let own_shell_reads = self.is_idle() || self.state.is_some_and(|s| s.group == self.timeline.shell_pid);
-        if own_shell_reads && !self.is_heuristic {
+        let own_shell_reads =
+            self.is_idle() || self.foreground.state.is_some_and(|s| s.group == self.timeline.shell_pid);
+        if own_shell_reads && !self.foreground.is_heuristic {
             if self.timeline.current.is_some() {
                 return Err(NestedRefusal::Never(self.busy_inside_error()));
             }
@@ -144,7 +153,7 @@ impl Session {
             return Ok(());
         }
         let is_settling = self.inside.stirred_at.is_some_and(|at| at.elapsed() < limits::INSIDE_SETTLES);
-        let is_unknown = self.typing > 0 || self.state.is_none();
+        let is_unknown = self.foreground.typing > 0 || self.foreground.state.is_none();
         let is_quiet = matches!(self.foreground(), Foreground::Running | Foreground::Idle);
         let may_read_soon = is_quiet && (is_settling || is_unknown);
         Err(if may_read_soon { NestedRefusal::Soon } else { NestedRefusal::Never(self.busy_inside_error()) })
@@ -154,10 +163,10 @@ impl Session {
     pub(super) fn may_be_a_shell(&self) -> bool {
         let is_others = |s: State| s.foreground == wire::Foreground::Unknown && (s.echo || !s.canonical);
         match self.foreground() {
-            _ if self.typing > 0 || self.timeline.inside.is_some() => false,
+            _ if self.foreground.typing > 0 || self.timeline.inside.is_some() => false,
             Foreground::InputWanted => true,
-            Foreground::Idle => self.is_heuristic && self.reads_commands(),
-            Foreground::Running => self.state.is_some_and(is_others) && self.timeline.scanner.line_is_open(),
+            Foreground::Idle => self.foreground.is_heuristic && self.reads_commands(),
+            Foreground::Running => self.foreground.state.is_some_and(is_others) && self.timeline.scanner.line_is_open(),
             Foreground::PasswordWanted | Foreground::Fullscreen | Foreground::Stopped => false,
         }
     }
@@ -182,12 +191,12 @@ impl Session {
         };
         let id = inside.id;
         if self.timeline.inside.is_none() {
-            let reader = self.state.map(|s| (s.pid, s.canonical));
+            let reader = self.foreground.state.map(|s| (s.pid, s.canonical));
             self.inside = NestedShell { reader, ..NestedShell::default() };
         }
         // A line editor takes a carriage return as the end of a line; a program in canonical mode gets a newline from
         // the kernel.
-        let end = if self.state.is_some_and(|s| s.canonical) { '\n' } else { '\r' };
+        let end = if self.foreground.state.is_some_and(|s| s.canonical) { '\n' } else { '\r' };
         let bytes = format!("{line}{end}").into_bytes();
         self.type_line(Line { id, key, text, inside: Some(inside), bytes }, wait, started);
     }
@@ -202,12 +211,12 @@ impl Session {
     pub(super) fn on_inside_end(&mut self, id: u32) {
         let end = self.timeline.command(id).and_then(|c| c.end.as_ref());
         let is_over = end.is_some_and(|end| end.status == CommandStatus::Terminated);
-        if self.heard_at < end.map_or(0, |end| end.at) {
+        if self.foreground.heard_at < end.map_or(0, |end| end.at) {
             // The state was about the ended command.
-            self.state = None;
+            self.foreground.state = None;
         }
         self.inside = NestedShell { stirred_at: Some(Instant::now()), ..NestedShell::default() };
-        self.notify_started(|waits_for| waits_for == id);
+        self.waits.notify_started(|waits_for| waits_for == id);
         self.put_on_record(id);
         self.finish_where(|w| w.command == Some(id), if is_over { EndedBy::Exited } else { EndedBy::Ended });
     }
@@ -224,7 +233,7 @@ impl Session {
     pub(super) fn inside_wakes_at(&self) -> Option<Instant> {
         let begins = self.timeline.inside.as_ref().filter(|inside| !inside.has_begun).and(self.inside.typed_at);
         let thrown = self.inside.reads_since.filter(|_| self.timeline.inside.is_some());
-        let pending = self.pending_inside.iter().map(|p| p.until).min();
+        let pending = self.pending.nested.iter().map(|p| p.until).min();
         let times = [begins.map(|t| t + limits::INSIDE_BEGINS), thrown.map(|t| t + limits::INSIDE_THROWN), pending];
         times.into_iter().flatten().min()
     }
@@ -232,7 +241,7 @@ impl Session {
     /// The timers of nested commands.
     pub(super) fn check_nested_command(&mut self) {
         let now = Instant::now();
-        if !self.pending_inside.is_empty() {
+        if !self.pending.nested.is_empty() {
             self.run_pending_inside();
         }
         let Some(has_begun) = self.timeline.inside.as_ref().map(|inside| inside.has_begun) else { return };
@@ -257,7 +266,8 @@ impl Session {
 
     /// Whether the interrupted command's end will be decided in a moment.
     pub(super) fn is_undecided(&self) -> bool {
-        let is_unknown = self.timeline.inside.is_some() && self.inside.is_interrupted && self.state.is_none();
+        let is_unknown =
+            self.timeline.inside.is_some() && self.inside.is_interrupted && self.foreground.state.is_none();
         is_unknown || self.seems_thrown_away()
     }
 
@@ -267,12 +277,15 @@ impl Session {
         self.timeline.inside.is_some()
             && self.inside.is_interrupted
             && !self.has_unread()
-            && self.state.is_some_and(|s| self.inside.reader.is_none_or(|reader| reader == (s.pid, s.canonical)))
+            && self
+                .foreground
+                .state
+                .is_some_and(|s| self.inside.reader.is_none_or(|reader| reader == (s.pid, s.canonical)))
             && self.waits_for_a_line()
     }
 
     /// Whether the foreground waits for a line, as a shell does at its prompt.
     fn waits_for_a_line(&self) -> bool {
-        self.typing == 0 && self.foreground() == Foreground::InputWanted
+        self.foreground.typing == 0 && self.foreground() == Foreground::InputWanted
     }
 }

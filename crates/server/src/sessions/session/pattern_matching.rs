@@ -35,8 +35,8 @@ impl Session {
         if characters == 0 {
             return work(self);
         }
-        let is_costly = characters > limits::MATCHED_AT_ONCE || self.matching.took > limits::MATCHED_SOON;
-        let share = Arc::clone(&self.matching.share);
+        let is_costly = characters > limits::MATCHED_AT_ONCE || self.waits.matching.took > limits::MATCHED_SOON;
+        let share = Arc::clone(&self.waits.matching.share);
         let turn = if is_costly { share.turn().await } else { None };
         let begun = Instant::now();
         if is_costly {
@@ -44,19 +44,20 @@ impl Session {
         } else {
             work(self)
         }
-        self.matching.took = begun.elapsed();
+        self.waits.matching.took = begun.elapsed();
         drop(turn);
     }
 
     /// How many characters the patterns of the open waits match in the next turn.
     fn matching_work(&self) -> usize {
-        if self.waiters.is_empty() {
+        if self.waits.open.is_empty() {
             return 0;
         }
         let position = self.timeline.scanner.position();
-        let unread = usize::try_from(self.tail.borrow().journal.0.saturating_sub(position)).unwrap_or(usize::MAX);
+        let unread =
+            usize::try_from(self.publisher.tail.borrow().journal.0.saturating_sub(position)).unwrap_or(usize::MAX);
         let (unread, cells) = (unread.min(limits::SCAN_CHUNK), self.cells());
-        self.waiters.iter().map(|w| w.matching_work(unread, cells)).sum()
+        self.waits.open.iter().map(|w| w.matching_work(unread, cells)).sum()
     }
 
     /// The same for a wait that begins, perhaps over all earlier output.

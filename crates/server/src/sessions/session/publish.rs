@@ -3,26 +3,47 @@
 //!
 //! Everything is published at the end of a turn, without waiting for any viewer.
 
-use super::*;
-use crate::action::Happened;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use wire::Tail;
+
+use super::{ScreenSnapshot, Session};
+use crate::action::{Foreground, Happened, SessionEvent};
+use crate::limits;
+use crate::sessions::event_log::EventLog;
+use crate::sessions::viewer_cursor::{Noted, Published};
+use crate::sessions::views;
 
 /// Journal bytes that are fed to the screen per turn while a viewer waits for it: more than a turn reads, so that it
 /// catches up, and few enough for the other sessions to get their turns.
 const DRAW_CHUNK: u64 = 2 * limits::SCAN_CHUNK as u64;
 
+/// The channels on which readers and viewers follow the session.
+pub(crate) struct Publisher {
+    /// How far the session may be read; receivers follow it.
+    pub(super) tail: watch::Sender<Tail>,
+    /// The state that viewers follow.
+    pub(super) feed: watch::Sender<Published>,
+    /// Events that will be published next.
+    pub(super) notes: Vec<Noted>,
+    /// The event log that followers of all sessions read.
+    pub(crate) event_log: Arc<EventLog>,
+}
+
 impl Session {
     /// Queues an event that viewers get once they have the output up to `at`. Events from before this server are not
     /// published.
     pub(super) fn note(&mut self, at: u64, event: SessionEvent) {
-        if !self.is_replaying {
-            self.notes.push(Noted { at, event: Arc::new(event) });
+        if !self.follower.is_replaying {
+            self.publisher.notes.push(Noted { at, event: Arc::new(event) });
         }
     }
 
     /// Publishes a command's beginning. If it ended in the same turn, its end is published at the end of its output.
     pub(super) fn note_start(&mut self, id: u32) {
         if let Some(command) = self.timeline.command(id) {
-            let begun = super::super::timeline::Command { end: None, ..command.clone() };
+            let begun = crate::sessions::timeline::Command { end: None, ..command.clone() };
             let view = views::command_view(&self.shared, &begun, command.output_from());
             self.note(view.start_offset, SessionEvent::Started(Box::new(view)));
         }
@@ -38,16 +59,17 @@ impl Session {
 
     /// Publishes the present state. A foreground state from before the newest input is not published.
     pub(super) fn publish(&mut self) {
-        if self.is_replaying {
+        if self.follower.is_replaying {
             return;
         }
         let foreground = self.foreground();
-        let is_known = self.typing == 0 && (self.state.is_some() || self.timeline.current.is_none());
+        let is_known =
+            self.foreground.typing == 0 && (self.foreground.state.is_some() || self.timeline.current.is_none());
         let held_from = self.shown_to();
-        let is_over = self.holder_gone;
+        let is_over = self.link.is_gone;
         let to = if is_over { self.timeline.scanner.position() } else { held_from };
-        let (timeline, notes, mut told) = (&self.timeline, &mut self.notes, Vec::new());
-        self.feed.send_if_modified(|now| {
+        let (timeline, notes, mut told) = (&self.timeline, &mut self.publisher.notes, Vec::new());
+        self.publisher.feed.send_if_modified(|now| {
             let is_new = is_known && now.foreground != Some(foreground);
             if is_new {
                 // The first state, before a viewer can connect, is no event.
@@ -82,19 +104,19 @@ impl Session {
                 Happened::Wanted(*now)
             }
             SessionEvent::Exited(exit) => {
-                self.event_log.metrics.dropped(self.timeline.dropped_records);
+                self.publisher.event_log.metrics.dropped(self.timeline.dropped_records);
                 Happened::Terminated(exit.clone())
             }
             SessionEvent::LimitHit(hit) => Happened::LimitHit(*hit),
             SessionEvent::Foreground(_) | SessionEvent::Resized { .. } | SessionEvent::Missed(_) => return,
         };
-        self.event_log.notify(&self.shared, what);
+        self.publisher.event_log.notify(&self.shared, what);
     }
 
     /// Feeds more output to the screen, and answers the viewers that wait for it once it is up to date.
     pub(super) fn draw_some(&mut self) {
-        self.pictures.retain(|reply| !reply.is_closed());
-        if self.pictures.is_empty() {
+        self.waits.pictures.retain(|reply| !reply.is_closed());
+        if self.waits.pictures.is_empty() {
             return;
         }
         let to = self.shown_to();
@@ -105,9 +127,22 @@ impl Session {
             return;
         }
         // Viewers continue at the offset that was just published: no byte is in both, and none in neither.
-        for reply in std::mem::take(&mut self.pictures) {
-            let (rows, count) = (self.timeline.rows, self.feed.borrow().count);
+        for reply in std::mem::take(&mut self.waits.pictures) {
+            let (rows, count) = (self.timeline.rows, self.publisher.feed.borrow().count);
             let _ = reply.send(ScreenSnapshot { screen: self.screen_view(), rows, count });
+        }
+    }
+
+    /// Publishes the end and stores the command in the history, which outlives this actor.
+    pub(super) fn put_on_record(&mut self, id: u32) {
+        self.note_end(id);
+        self.put_row(id);
+    }
+
+    /// Stores only the history row, also of a command that has not ended.
+    pub(super) fn put_row(&self, id: u32) {
+        if let Some(command) = self.timeline.command(id) {
+            self.shared.store.put_command(views::history_row(&self.shared.id, command));
         }
     }
 }

@@ -1,14 +1,23 @@
 //! Handles requests to the session: run, type, wait, resize, signal, end.
 
-use super::super::timeline::Sent;
-use super::typed_commands::Before;
-use super::*;
+use std::time::SystemTime;
+
+use tokio::sync::oneshot;
+use wire::{Key, Target, ToHolder};
+
+use super::holder_link::Call;
+use super::{Request, Session, Typed, ViewerLimit};
+use crate::action::{ActionError, InputBytes, Wait};
+use crate::limits;
+use crate::sessions::timeline::{Command, Sent, micros};
+use crate::sessions::views;
+use crate::sessions::wait::Waiter;
 
 impl Session {
     pub(super) fn on_request(&mut self, request: Request) {
         if matches!(request, Request::Run { .. } | Request::Input { .. }) {
             self.last_activity_us = micros(SystemTime::now());
-            self.life.touch();
+            self.expiry.touch();
         }
         match request {
             Request::Look(reply) => drop(reply.send(self.snapshot(self.timeline.newest_running()))),
@@ -29,7 +38,7 @@ impl Session {
                 let known = command.and_then(|id| self.timeline.command(id));
                 // The prompt and the echo before a command's beginning are not part of its output.
                 let from = known.map_or(from, |c| from.max(c.output_from()));
-                let is_about_to_begin = known.is_some_and(super::super::timeline::Command::is_about_to_begin);
+                let is_about_to_begin = known.is_some_and(Command::is_about_to_begin);
                 let mut waiter = Waiter::new(wait, command, from, self.timeline.cols, None, reply);
                 waiter.count_current_state();
                 if is_about_to_begin {
@@ -41,10 +50,10 @@ impl Session {
                 }
             }
             Request::Resize { cols, rows, reply } => {
-                self.call(Call::Plain(reply), |seq| ToHolder::Resize { seq, cols, rows });
+                self.link.call(Call::Plain(reply), |seq| ToHolder::Resize { seq, cols, rows });
             }
             Request::Signal { target, signo, reply } => {
-                self.may_have_stopped |= signo == sys::signal::TSTP;
+                self.jobs.may_have_stopped |= signo == sys::signal::TSTP;
                 let is_foreground = target == Target::Foreground;
                 if is_foreground {
                     self.forget_state();
@@ -53,12 +62,12 @@ impl Session {
                     self.check_interrupt();
                 }
                 self.timeline.signals_on_their_way.push_back(self.about_to_send(target, signo));
-                self.call(Call::Signal { is_foreground, reply }, |seq| ToHolder::Signal { seq, target, signo });
+                self.link.call(Call::Signal { is_foreground, reply }, |seq| ToHolder::Signal { seq, target, signo });
             }
             Request::Terminate { signo, grace_ms, reply } => {
-                self.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
+                self.link.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
             }
-            Request::Picture(reply) => self.pictures.push(reply),
+            Request::Picture(reply) => self.waits.pictures.push(reply),
             Request::ViewerLimit(reply) => {
                 let markers = self.timeline.markers.iter().copied().collect();
                 let has_exited = self.timeline.exit.is_some();
@@ -76,10 +85,10 @@ impl Session {
             }
             Request::Signals(reply) => drop(reply.send(views::signal_views(&self.timeline))),
             Request::Prompt(reply) => {
-                if self.timeline.prompt_seen || self.timeline.exit.is_some() || self.is_heuristic {
+                if self.timeline.prompt_seen || self.timeline.exit.is_some() || self.foreground.is_heuristic {
                     let _ = reply.send(());
                 } else {
-                    self.prompt_waiters.push(reply);
+                    self.waits.at_prompt.push(reply);
                 }
             }
         }
@@ -87,7 +96,7 @@ impl Session {
 
     /// The signal as the event log will record it, with the processes that will receive it.
     fn about_to_send(&self, target: Target, signo: i32) -> Sent {
-        let all = super::super::processes::tree(self.timeline.holder_pid);
+        let all = crate::sessions::processes::tree(self.timeline.holder_pid);
         let foreground = all.iter().find(|s| s.pid == self.timeline.shell_pid).and_then(|s| s.foreground_group);
         let gets = |stat: &sys::process::Stat| match target {
             Target::Foreground => Some(stat.pgrp) == foreground,
@@ -103,103 +112,6 @@ impl Session {
         Sent { target, signo, errno: 0, at_us: 0, receivers }
     }
 
-    /// Feeds a wait from an earlier position with the output since then; for an ended command, only up to its end.
-    pub(super) fn catch_up(&mut self, mut waiter: Waiter) -> Option<Waiter> {
-        let end =
-            waiter.command.and_then(|id| self.timeline.command(id)).and_then(|c| c.end.as_ref()).map(|end| end.at);
-        let position = self.timeline.scanner.position();
-        let now = end.map_or(position, |end| end.min(position));
-        let mut at = waiter.from;
-        while waiter.wants_pattern() && !waiter.is_awaiting_beginning() && !waiter.is_abandoned() && at < now {
-            // In chunks, like live output: there may be much of it.
-            let slice =
-                super::super::output_text::read(&self.shared.reader, at, now.min(at + limits::SCAN_CHUNK as u64))
-                    .ok()?;
-            if let Some(text) = waiter.output(slice.from, &slice.bytes, Instant::now()) {
-                self.finish(waiter, EndedBy::Matched, Some(text));
-                return None;
-            }
-            at = (slice.from + slice.bytes.len() as u64).max(at + 1);
-        }
-        Some(waiter)
-    }
-
-    pub(super) fn ask_run(
-        &mut self,
-        text: Vec<u8>,
-        key: Key,
-        patience_ms: u32,
-        wait: Option<Wait>,
-        started: oneshot::Sender<Result<Started, ActionError>>,
-    ) {
-        match self.before(&key) {
-            Before::Command(earlier) => return self.hand_out(earlier, wait, started),
-            Before::Reused => return drop(started.send(Err(holder_events::key_reused()))),
-            // The holder answers with the command that it has under this key.
-            Before::OnItsWay => return self.run_typed(&text, key, wait, started),
-            Before::Nothing => {}
-        }
-        if self.timeline.exit.is_some() {
-            return drop(started.send(Err(self.ended_error())));
-        }
-        if self.timeline.damage.is_some() {
-            // The command's beginning and end might be reported in a part of the journal that cannot be read.
-            return drop(started.send(Err(self.not_ready(&self.why_not_ready()))));
-        }
-        if let Some(inside) = self.timeline.inside.as_ref().map(|inside| inside.id) {
-            return drop(started.send(Err(self.busy_error(inside))));
-        }
-        let is_unread = self.is_heuristic && self.timeline.current.is_none() && !self.reads_commands();
-        if self.is_heuristic && !is_unread {
-            return self.run_typed(&text, key, wait, started);
-        }
-        if !self.timeline.prompt_seen || is_unread {
-            let until = Instant::now() + std::time::Duration::from_millis(u64::from(patience_ms));
-            self.pending.push(Pending { text, key, until, wait, started });
-            return self.refuse_pending();
-        }
-        self.call(Call::Run { wait, started }, |seq| ToHolder::Run { seq, key, patience_ms, text });
-    }
-
-    /// Whether the shell itself has the terminal and waits for input, so that no other program reads what is typed now.
-    pub(super) fn reads_commands(&self) -> bool {
-        let is_its_turn = |s: State| {
-            let waits = matches!(s.foreground, wire::Foreground::Editor | wire::Foreground::ShellReads);
-            waits && s.group == self.timeline.shell_pid
-        };
-        self.typing == 0 && self.state.is_some_and(is_its_turn)
-    }
-
-    /// The first prompt came: hands over the commands that waited for it, one at a time.
-    pub(super) fn run_pending(&mut self) {
-        /// The shell is at its prompt; only its painting may be unfinished.
-        const PATIENCE_MS: u32 = 5_000;
-        for Pending { text, key, wait, started, .. } in std::mem::take(&mut self.pending) {
-            self.ask_run(text, key, PATIENCE_MS, wait, started);
-        }
-    }
-
-    /// Refuses waiting commands if a start-up file asks for input, or after their deadline: they could wait for ever.
-    pub(super) fn refuse_pending(&mut self) {
-        let asks = matches!(self.foreground(), Foreground::InputWanted | Foreground::PasswordWanted);
-        let now = Instant::now();
-        let is_hopeless = |p: &Pending| asks || now >= p.until;
-        if self.pending.iter().any(is_hopeless) {
-            let why = self.why_not_ready();
-            let (refused, waiting) = std::mem::take(&mut self.pending).into_iter().partition(is_hopeless);
-            self.pending = waiting;
-            for pending in refused {
-                let _ = pending.started.send(Err(self.not_ready(&why)));
-            }
-        }
-    }
-
-    /// Input or a signal is on its way: the kernel's state from before is out of date.
-    pub(super) fn forget_state(&mut self) {
-        self.typing += 1;
-        (self.state, self.editor_since, self.timeline.still_inside) = (None, None, false);
-    }
-
     pub(super) fn ask_input(
         &mut self,
         bytes: InputBytes,
@@ -212,7 +124,7 @@ impl Session {
             Ok(bytes) => bytes,
             Err((field, problem)) => return drop(typed.send(Err(ActionError::Invalid { field, problem }))),
         };
-        self.may_have_stopped |= bytes.contains(&0x1a);
+        self.jobs.may_have_stopped |= bytes.contains(&0x1a);
         // A signal key works even when the program does not read, and costs it no output.
         let signo = match bytes.as_slice() {
             [0x03] => Some(sys::signal::INT),
@@ -230,12 +142,12 @@ impl Session {
         if let Some(signo) = signo {
             self.timeline.line_is_begun = false;
             let call = Call::Input { key, wait, from, offered, is_signal: true, typed };
-            return self.call(call, |seq| ToHolder::Signal { seq, target: Target::Foreground, signo });
+            return self.link.call(call, |seq| ToHolder::Signal { seq, target: Target::Foreground, signo });
         }
         // Before the holder records it: a wait that begins with this input must not end at the prompt where it is
         // typed.
         self.timeline.typed(&bytes);
-        self.call(Call::Input { key, wait, from, offered, is_signal: false, typed }, |seq| ToHolder::Input {
+        self.link.call(Call::Input { key, wait, from, offered, is_signal: false, typed }, |seq| ToHolder::Input {
             seq,
             key,
             is_secret,

@@ -1,9 +1,18 @@
 //! Commands that are typed as lines: into a program without our hooks, or into a nested shell. The holder records each
 //! before it types it, and types it once per idempotency key, so a later server knows the command and reports the same.
 
-use super::super::nested_shell::NestedCommand;
-use super::super::{judged_end, timeline::Channel};
-use super::*;
+use std::time::SystemTime;
+
+use tokio::time::Instant;
+use wire::{Key, Status, ToHolder};
+
+use super::holder_link::Call;
+use super::{Session, StartReply, Started, holder_events, nested_command, os_error};
+use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Wait};
+use crate::limits;
+use crate::sessions::judged_end;
+use crate::sessions::nested_shell::NestedCommand;
+use crate::sessions::timeline::{Channel, Command, WITHOUT_HOOKS, micros};
 
 /// The line of a command.
 pub(super) struct Line {
@@ -35,7 +44,7 @@ impl Session {
             return if command.key == *key { Before::Command(command.id) } else { Before::Reused };
         }
         let is_on_its_way = |call: &Call| matches!(call, Call::Line { key, .. } if is_same(key));
-        if self.calls.values().any(is_on_its_way) { Before::OnItsWay } else { Before::Nothing }
+        if self.link.calls.values().any(is_on_its_way) { Before::OnItsWay } else { Before::Nothing }
     }
 
     /// Answers the caller of a command that was accepted, now or earlier.
@@ -44,11 +53,11 @@ impl Session {
             let known = Started { id, is_history: true, finished: None };
             return drop(started.send(Ok(known)));
         }
-        let begins = self.timeline.command(id).is_some_and(super::super::timeline::Command::is_about_to_begin);
+        let begins = self.timeline.command(id).is_some_and(Command::is_about_to_begin);
         if wait.is_none() && begins {
             // The answer includes the offset of the output, which the shell is about to report.
             let until = Instant::now() + limits::START_WAIT;
-            return self.start_waiters.push((id, until, started));
+            return self.waits.at_start.push((id, until, started));
         }
         let begun = self.begin_wait(id, wait);
         let _ = started.send(Ok(begun));
@@ -66,7 +75,7 @@ impl Session {
         }
         // A line editor takes a carriage return as the end of a line; a program in canonical mode gets a newline from
         // the kernel.
-        let end = if self.state.is_some_and(|s| !s.canonical) { '\r' } else { '\n' };
+        let end = if self.foreground.state.is_some_and(|s| !s.canonical) { '\r' } else { '\n' };
         // A private key that the shell did not know may have left characters in its editor.
         let clear = if end == '\r' && self.shared.spec.handover.has_hooks() { "\x15" } else { "" };
         let bytes = format!("{clear}{}{end}", text.trim_end()).into_bytes();
@@ -76,7 +85,7 @@ impl Session {
 
     /// The number of a typed command if the holder does not number it, else 0.
     pub(super) fn id_to_propose(&self) -> u32 {
-        if self.protocol >= wire::NUMBERS_LINES { 0 } else { self.timeline.unused_id(micros(SystemTime::now())) }
+        if self.link.protocol >= wire::NUMBERS_LINES { 0 } else { self.timeline.unused_id(micros(SystemTime::now())) }
     }
 
     /// Asks the holder to type a command's line.
@@ -85,17 +94,17 @@ impl Session {
         let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
         self.forget_state();
         let call = Call::Line { id, key, wait, started };
-        if self.protocol >= wire::TYPES_LINES {
+        if self.link.protocol >= wire::TYPES_LINES {
             let (is_inside, nonce) = (inside.is_some(), inside.as_ref().map_or(0, |inside| inside.nonce));
             let text = text.into_bytes();
             let typed = |seq| ToHolder::Type { seq, key, patience_ms, id, is_inside, nonce, text, line: bytes };
-            return self.call(call, typed);
+            return self.link.call(call, typed);
         }
         // An older holder records only the bytes it types.
         let at = self.timeline.scanner.position();
         self.timeline.line_typed((id, key, &text), inside, micros(SystemTime::now()), at);
         self.put_row(id);
-        self.call(call, |seq| ToHolder::Input { seq, key, is_secret: false, patience_ms, bytes });
+        self.link.call(call, |seq| ToHolder::Input { seq, key, is_secret: false, patience_ms, bytes });
     }
 
     /// The holder's answer: it has typed this line, an earlier one of the same key, or none.
@@ -106,9 +115,8 @@ impl Session {
         wait: Option<Wait>,
         started: StartReply,
     ) {
-        self.typing = self.typing.saturating_sub(1);
-        self.state = None;
-        let names_command = self.protocol >= wire::TYPES_LINES;
+        self.foreground.on_typed();
+        let names_command = self.link.protocol >= wire::TYPES_LINES;
         // Of a line that was typed in part, the answer has the command's number in its upper half.
         let (numbered, value) = wire::typed_in_part(value);
         let id = match (status, self.before(&key)) {
@@ -166,20 +174,48 @@ impl Session {
 
     /// Has the holder record the end of a command that the shell did not report.
     pub(super) fn judge(&mut self, id: u32) {
-        let is_hookless = self.is_heuristic && self.shared.spec.handover.has_hooks();
+        let is_hookless = self.foreground.is_heuristic && self.shared.spec.handover.has_hooks();
         if let Some(frame) = self.timeline.command(id).and_then(|c| judged_end::to_holder(c, is_hookless)) {
             // A holder of an earlier version ignores the unknown frame.
-            self.connection.send(&frame);
+            self.link.connection.send(&frame);
         }
     }
 
     /// Takes over the typed command that an earlier server left running.
     pub(super) fn take_up_typed(&mut self) {
-        self.is_heuristic |= self.timeline.is_hookless;
+        self.foreground.is_heuristic |= self.timeline.is_hookless;
         if self.timeline.inside.as_ref().is_some_and(|inside| !inside.has_begun) {
             self.inside.typed_at = Some(Instant::now());
         }
         let is_typed = self.timeline.current_command().is_some_and(|c| c.channel == Channel::Line);
-        debug_assert!(!is_typed || self.is_heuristic);
+        debug_assert!(!is_typed || self.foreground.is_heuristic);
+    }
+
+    /// When a typed command that seems to have ended is old enough for its end to count.
+    pub(super) fn typed_command_at(&self) -> Option<Instant> {
+        let typed = self.timeline.current_command().filter(|c| c.channel == Channel::Line)?;
+        let (reads_again, typed_us) = (self.reads_commands(), typed.accepted_us);
+        let age = std::time::Duration::from_micros(micros(SystemTime::now()).saturating_sub(typed_us));
+        reads_again.then(|| Instant::now() + limits::TYPED_AGE_MIN.saturating_sub(age))
+    }
+
+    /// Ends a typed command when the shell reads the terminal again; output from before that is read first.
+    pub(super) fn check_typed_command(&mut self) {
+        if self.foreground.is_heuristic
+            && (self.follower.journal_unreadable || !self.has_unread())
+            && self.typed_command_at().is_some_and(|at| at <= Instant::now())
+        {
+            self.end_heuristically(WITHOUT_HOOKS);
+        }
+    }
+
+    pub(super) fn end_heuristically(&mut self, error: &str) {
+        let now_us = micros(SystemTime::now());
+        self.give_up_inside(CommandStatus::Failed, error);
+        if let Some(id) = self.timeline.end_current(CommandStatus::Failed, error, Boundary::Heuristic, now_us) {
+            self.judge(id);
+            self.put_on_record(id);
+            self.finish_where(|w| w.command == Some(id) || w.command.is_none(), EndedBy::Ended);
+        }
     }
 }

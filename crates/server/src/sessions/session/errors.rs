@@ -1,0 +1,53 @@
+//! The errors of the session's requests, with the reason and what to do.
+
+use super::Session;
+use crate::action::{ActionError, Foreground};
+use crate::ids::CommandId;
+use crate::sessions::views;
+
+impl Session {
+    pub(super) fn busy_error(&self, id: u32) -> ActionError {
+        let text = self.timeline.command(id).map_or("", |c| &c.text);
+        let words: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
+        let with = format!("command {} ({})", CommandId(id), api::quote::line(&words));
+        ActionError::Busy { session: self.shared.id.clone(), with, may_be_a_shell: self.may_be_a_shell() }
+    }
+
+    pub(super) fn typed_busy_error(&self) -> ActionError {
+        let with = "what somebody typed at its prompt".to_owned();
+        ActionError::Busy { session: self.shared.id.clone(), with, may_be_a_shell: self.may_be_a_shell() }
+    }
+
+    pub(super) fn not_ready(&self, why: &str) -> ActionError {
+        ActionError::NotReady { session: self.shared.id.clone(), why: why.to_owned() }
+    }
+
+    pub(super) fn why_not_ready(&self) -> String {
+        if let Some(damage) = &self.timeline.damage {
+            return format!("{damage}; end it and start another one");
+        }
+        if self.foreground.is_heuristic && !self.shared.spec.handover.has_hooks() {
+            return "it is not waiting for a command; send_input_to_terminal types at what runs in it".to_owned();
+        }
+        match (self.timeline.prompt_seen, self.foreground()) {
+            (false, Foreground::InputWanted | Foreground::PasswordWanted) => {
+                "its start-up file waits for input; send some with send_input_to_terminal".to_owned()
+            }
+            (false, _) => "it is still starting; ask again in a moment".to_owned(),
+            // A zsh prompt without its line editor goes on reading after an interrupt.
+            (true, _) if self.shared.meta.shell == "zsh" => {
+                "its line editor does not have the terminal; if `unsetopt zle` took it away, type `setopt zle` with \
+                 send_input_to_terminal; else send C-c, or reset the session"
+                    .to_owned()
+            }
+            (true, _) => "its line editor does not have the terminal; send C-c, or reset the session".to_owned(),
+        }
+    }
+
+    pub(super) fn ended_error(&self) -> ActionError {
+        // The holder may know of the exit long before it can record it, on a full disk.
+        let unrecorded = if self.link.is_gone { "its holder is gone" } else { "the shell has exited" };
+        let reason = views::exit_of(&self.timeline).map_or_else(|| unrecorded.to_owned(), |e| e.reason);
+        ActionError::Ended { session: self.shared.id.clone(), reason }
+    }
+}

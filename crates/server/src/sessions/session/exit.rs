@@ -1,0 +1,108 @@
+//! The end of the session: the shell's exit, and a holder that is gone.
+
+use std::time::SystemTime;
+
+use wire::Tail;
+
+use super::holder_link::Call;
+use super::{Ended, Session};
+use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, SessionEvent};
+use crate::sessions::holder_liveness::{self, Liveness};
+use crate::sessions::processes::Identity;
+use crate::sessions::timeline::micros;
+use crate::sessions::views;
+
+impl Session {
+    /// Handles the shell's exit while the holder still ends its descendants. The last output belongs to the last
+    /// command, so this runs only after everything up to the tail is read.
+    pub(super) fn check_exit(&mut self) {
+        if self.exit_told || self.timeline.exit.is_none() {
+            return;
+        }
+        self.exit_told = true;
+        let exit = views::exit_of(&self.timeline);
+        let reason = exit.as_ref().map_or_else(String::new, |e| e.reason.clone());
+        let now_us = self.timeline.exit.map_or(0, |(_, _, us)| us);
+        self.give_up_inside(CommandStatus::Terminated, &reason);
+        if let Some(id) = self.timeline.end_current(CommandStatus::Terminated, &reason, Boundary::Attested, now_us) {
+            self.put_on_record(id);
+        }
+        self.note(self.timeline.scanner.held_from(), SessionEvent::Exited(exit));
+        self.finish_where(|_| true, EndedBy::Exited);
+        self.waits.notify_started(|_| true);
+        for pending in std::mem::take(&mut self.pending.at_prompt) {
+            let _ = pending.started.send(Err(self.ended_error()));
+        }
+        self.run_pending_inside();
+        self.waits.notify_prompt();
+    }
+
+    /// The connection has ended: everything that the holder wrote is on disk.
+    pub(super) fn on_last_tail(&mut self) {
+        self.link.is_tail_last = true;
+        let journal = self.shared.reader.len().unwrap_or_default();
+        self.on_tail(Tail { journal, events: self.follower.order.events_end().unwrap_or_default() });
+    }
+
+    /// All output has been read.
+    pub(super) fn on_holder_gone(&mut self) {
+        self.link.is_gone = true;
+        self.check_exit();
+        if self.timeline.exit.is_none() {
+            // The holder was killed: the kernel hung the terminal up, and processes that survived this are found by the
+            // session's tag.
+            let swept = match holder_liveness::look(&self.shared.folder, self.link.process) {
+                Liveness::Dead(dead) => holder_liveness::sweep(&self.shared.id, dead),
+                Liveness::Alive(_)
+                | Liveness::Copy(_)
+                | Liveness::Unknown(_)
+                | Liveness::MayLive(_)
+                | Liveness::NeverBegan => 0,
+            };
+            tracing::warn!(session = %self.shared.id, swept, "the holder is gone");
+            let folder = &self.shared.folder;
+            if self.timeline.last_us == 0 {
+                self.timeline.last_us = micros(SystemTime::now());
+            }
+            holder_liveness::notify_unrecorded_end(&mut self.timeline, folder, holder_liveness::has_left(folder));
+            let why = self.timeline.unrecorded_end.clone().unwrap_or_default();
+            self.give_up_inside(CommandStatus::Terminated, &why);
+            let now_us = micros(SystemTime::now());
+            self.timeline.end_current(CommandStatus::Terminated, &why, Boundary::Attested, now_us);
+            self.note(self.timeline.scanner.held_from(), SessionEvent::Exited(views::exit_of(&self.timeline)));
+            self.finish_where(|_| true, EndedBy::Exited);
+        }
+        let asked = |call: &Call| matches!(call, Call::Terminate(_));
+        for (_, call) in self.link.calls.extract_if(|_, call| asked(call)) {
+            if let Call::Terminate(reply) = call {
+                self.link.terminators.push(reply);
+            }
+        }
+        self.link.notify_terminators(Ended { killed: 0, left: 0 });
+        let ended = self.ended_error();
+        self.give_up_calls(|| ended.clone());
+    }
+
+    /// Fails the calls that were sent over the old connection.
+    pub(super) fn give_up_calls(&mut self, why: impl Fn() -> ActionError) {
+        (self.foreground.typing, self.foreground.reported_at) = (0, None);
+        self.timeline.answer_heard = self.timeline.answered;
+        self.timeline.signals_on_their_way.clear();
+        self.link.give_up_calls(why);
+    }
+
+    /// Whether the session continues without this actor.
+    pub(crate) fn is_adrift(&self) -> bool {
+        self.link.is_adrift
+    }
+
+    /// The process of its holder.
+    pub(crate) fn holder(&self) -> Option<Identity> {
+        self.link.process
+    }
+
+    /// Whether the session has ended for good, so that its actor can go.
+    pub(crate) fn is_over(&self) -> bool {
+        self.link.is_gone
+    }
+}

@@ -1,0 +1,300 @@
+//! The foreground of the session: the kernel's state of it, as the holder samples it, and its meaning together with the
+//! output and the shell's reports.
+//!
+//! The kernel's state from before an input, a signal or a reply is out of date after it; the holder sends another one.
+
+use tokio::time::Instant;
+use wire::State;
+
+use super::Session;
+use super::fullscreen::Fullscreen;
+use crate::action::{EndedBy, Foreground};
+use crate::limits;
+use crate::sessions::wait::Waiter;
+
+/// The newest state of the foreground, and the doubts about it.
+pub(super) struct ForegroundState {
+    /// The kernel's state; `None` while it is out of date.
+    pub(super) state: Option<State>,
+    /// The waits have not been checked against the new state yet.
+    pub(super) state_pending: bool,
+    /// When the editor was first seen to have the terminal although a command runs.
+    pub(super) editor_since: Option<Instant>,
+    /// The end of the output when the kernel's state arrived last.
+    pub(super) heard_at: u64,
+    /// When the report key was pressed.
+    pub(super) reported_at: Option<Instant>,
+    /// Requests to type or to signal that are not answered: the kernel's state from before them is out of date after
+    /// them.
+    pub(super) typing: usize,
+    /// When a full-screen program last painted, left, or did something else than before.
+    pub(super) painted_at: Option<Instant>,
+    pub(super) paint: Fullscreen,
+    /// The shell sends no reports: the kernel's state shows when typed commands end.
+    pub(super) is_heuristic: bool,
+    /// The program image ([`sys::process::image`]) of the shell that has reported.
+    pub(super) image: Option<u64>,
+    /// The newest command was refused because the shell was not at its prompt.
+    pub(super) was_not_ready: bool,
+}
+
+impl ForegroundState {
+    pub(super) fn new(is_heuristic: bool) -> Self {
+        Self {
+            state: None,
+            state_pending: false,
+            editor_since: None,
+            heard_at: 0,
+            reported_at: None,
+            typing: 0,
+            painted_at: None,
+            paint: Fullscreen::default(),
+            is_heuristic,
+            image: None,
+            was_not_ready: false,
+        }
+    }
+
+    /// Input or a signal was handled, in full or not.
+    pub(super) fn on_typed(&mut self) {
+        self.typing = self.typing.saturating_sub(1);
+        self.state = None;
+    }
+
+    /// When to check again whether the shell's editor should have the terminal, or whether the report key was answered.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        match self.reported_at {
+            Some(at) => Some(at + limits::REPORT_PATIENCE),
+            None => self.editor_since.map(|at| at + limits::EDITOR_SUSPICION),
+        }
+    }
+
+    /// When a full-screen program, or one that has just left full screen, counts as waiting for a key: it also reads
+    /// keys between two paints and while it leaves.
+    pub(super) fn screen_settles_at(&self) -> Option<Instant> {
+        self.painted_at.map(|at| at + limits::SCREEN_SETTLES)
+    }
+}
+
+impl Session {
+    pub(super) fn on_state(&mut self, state: State) {
+        self.timeline.answer_heard = self.timeline.answer_heard.max(state.answered.0);
+        // The holder sends another state after the input; one from before it is out of date.
+        let is_answer_on_its_way = self.timeline.answered > self.timeline.answer_heard;
+        if self.foreground.typing > 0 || is_answer_on_its_way {
+            return;
+        }
+        if self.foreground.state.is_some_and(|before| before.group != state.group) {
+            // The program that reads now has received no part of a line.
+            self.timeline.line_is_begun = false;
+        }
+        self.foreground.state = Some(state);
+        self.jobs.may_have_stopped |= state.foreground == wire::Foreground::Stopped;
+        self.foreground.heard_at = self.publisher.tail.borrow().journal.0;
+        // The painting program was killed or disconnected; the process group that has the terminal now has painted
+        // nothing.
+        if self.foreground.paint.is_left_to(state.group) {
+            self.timeline.scanner.end_main_paint();
+        }
+        if self.paints() {
+            self.foreground.painted_at = Some(Instant::now());
+        }
+        self.check_typed_command();
+        if self.foreground.is_heuristic && self.reads_commands() {
+            self.run_pending();
+        }
+        // A shell whose prompt was never reported has not read our script, or asks for input by its editor. A shell
+        // without our hooks has no report key: its command ends when the shell reads again.
+        let is_odd = !self.foreground.is_heuristic && (self.timeline.current.is_some() || !self.timeline.prompt_seen);
+        let editor_has_it = state.foreground == wire::Foreground::Editor && is_odd;
+        match (
+            (editor_has_it && !self.timeline.still_inside) || self.has_replaced_itself(state),
+            self.foreground.editor_since,
+        ) {
+            (true, None) => self.foreground.editor_since = Some(Instant::now()),
+            (false, _) => self.foreground.editor_since = None,
+            (true, Some(_)) => {}
+        }
+        self.check_foreign_shell(state);
+        self.refuse_pending();
+        self.foreground.state_pending = true;
+    }
+
+    /// Whether the shell's process reads the terminal otherwise than at its prompt, because it runs another program by
+    /// now.
+    fn has_replaced_itself(&self, state: State) -> bool {
+        let is_odd = match state.foreground {
+            wire::Foreground::Editor => self.timeline.has_typed_line,
+            wire::Foreground::ShellReads => self.timeline.has_typed_line || self.timeline.current.is_some(),
+            _ => false,
+        };
+        is_odd && self.timeline.prompt_seen && !self.foreground.is_heuristic && self.is_replaced()
+    }
+
+    /// Switches to heuristics if the shell's process reads the terminal but runs another program (`exec` in a start-up
+    /// file).
+    pub(super) fn check_foreign_shell(&mut self, state: State) {
+        let waits = matches!(state.foreground, wire::Foreground::Editor | wire::Foreground::ShellReads);
+        if !waits || self.foreground.is_heuristic || self.timeline.current.is_some() && self.timeline.prompt_seen {
+            return;
+        }
+        let Some(now) = sys::process::executable(self.timeline.shell_pid) else { return };
+        let ours = std::ffi::OsStr::new(&self.shared.meta.shell);
+        if now.file_name() != Some(ours) && !self.timeline.prompt_seen {
+            self.goes_without_hooks();
+        }
+    }
+
+    /// The shell will send no reports: from now on the kernel's state shows when typed commands end.
+    pub(super) fn goes_without_hooks(&mut self) {
+        self.foreground.is_heuristic = true;
+        self.waits.notify_prompt();
+        if self.reads_commands() {
+            self.run_pending();
+        }
+    }
+
+    /// Records the shell's program image: nothing runs, so the process is still the shell that has reported.
+    pub(super) fn check_shell_image(&mut self) {
+        if self.foreground.image.is_none() && !self.follower.is_replaying && self.shared.spec.handover.has_hooks() {
+            self.foreground.image = sys::process::image(self.timeline.shell_pid);
+        }
+    }
+
+    /// Whether nothing runs: no command of ours, and no line typed at the prompt.
+    pub(super) fn is_idle(&self) -> bool {
+        let typed_line = self.timeline.has_typed_line || self.foreign_program_runs();
+        self.timeline.newest_running().is_none() && self.timeline.prompt_seen && !typed_line
+    }
+
+    /// Whether a program, or the shell's own `read`, has the terminal although no command was handed over.
+    pub(super) fn foreign_program_runs(&self) -> bool {
+        let has_it = |s: State| {
+            let somebody_reads = matches!(s.foreground, wire::Foreground::ShellReads | wire::Foreground::Reads);
+            s.group != self.timeline.shell_pid || somebody_reads
+        };
+        self.timeline.current.is_none()
+            && self.timeline.prompt_seen
+            && !self.foreground.is_heuristic
+            && self.foreground.state.is_some_and(has_it)
+    }
+
+    /// The public foreground state, derived from the kernel's state and the screen.
+    pub(crate) fn foreground(&self) -> Foreground {
+        if self.is_idle() {
+            return if self.jobs.has_stopped { Foreground::Stopped } else { Foreground::Idle };
+        }
+        if self.foreground.state.is_some_and(|s| s.foreground == wire::Foreground::Stopped) {
+            return Foreground::Stopped;
+        }
+        if self.paints() {
+            return Foreground::Fullscreen;
+        }
+        let Some(state) = self.foreground.state else { return Foreground::Running };
+        if self.typed_command_at().is_some() {
+            return Foreground::Running;
+        }
+        match (self.asks(state), state.canonical && !state.echo) {
+            (true, true) => Foreground::PasswordWanted,
+            (true, false) if self.foreground.is_heuristic && self.timeline.newest_running().is_none() => {
+                Foreground::Idle
+            }
+            (true, false) => Foreground::InputWanted,
+            (false, _) => Foreground::Running,
+        }
+    }
+
+    /// Whether a program paints the whole screen, alternate or main.
+    pub(super) fn paints(&self) -> bool {
+        let scanner = &self.timeline.scanner;
+        scanner.modes().alt_screen || scanner.paints_main_from().is_some()
+    }
+
+    /// Whether this state means that the program wants input.
+    fn asks(&self, state: State) -> bool {
+        match state.foreground {
+            wire::Foreground::Reads | wire::Foreground::ShellReads => true,
+            // Before the first prompt it is not known whether the editor is the shell's prompt.
+            wire::Foreground::Editor => {
+                let is_known = self.timeline.prompt_seen || self.foreground.is_heuristic;
+                self.timeline.still_inside || self.timeline.current.is_none() && is_known
+            }
+            // Many programs poll the terminal without wanting input. One that wants input has left its line unfinished,
+            // and one that has taken the whole screen waits for a key.
+            wire::Foreground::Polls => self.timeline.scanner.line_is_open() || self.paints(),
+            // A program that wakes up by a timeout has other work, such as a spinner behind its line.
+            wire::Foreground::PollsForATime => self.paints(),
+            // Another user's program (su, sudo): only the terminal's modes are visible, and no echo means a password.
+            wire::Foreground::Unknown => state.canonical && !state.echo,
+            wire::Foreground::PollsAndListens | wire::Foreground::Busy | wire::Foreground::Stopped => false,
+        }
+    }
+
+    /// The result of waits that end on wanted input, if they end now.
+    pub(super) fn pause(&self) -> Option<EndedBy> {
+        let is_unsettled = self.foreground.screen_settles_at().is_some_and(|at| Instant::now() < at);
+        // The nested shell reads, but has not yet read the typed line.
+        let is_unread = self.timeline.inside.as_ref().is_some_and(|inside| !inside.has_begun);
+        let is_undecided = is_unread || self.is_undecided();
+        if self.foreground.typing > 0 || self.foreground.editor_since.is_some() || is_unsettled || is_undecided {
+            return None;
+        }
+        let is_idle = self.is_idle();
+        match self.foreground() {
+            Foreground::InputWanted | Foreground::PasswordWanted => Some(EndedBy::InputWanted),
+            Foreground::Stopped if !is_idle => Some(EndedBy::Stopped),
+            Foreground::Fullscreen if self.foreground.state.is_some_and(|s| self.asks(s)) => Some(EndedBy::InputWanted),
+            // The shell reads again without a report of it.
+            Foreground::Idle if self.foreground.is_heuristic && !is_idle => Some(EndedBy::InputWanted),
+            Foreground::Fullscreen | Foreground::Stopped | Foreground::Idle | Foreground::Running => None,
+        }
+    }
+
+    /// Ends the waits that the new foreground state ends. Its meaning depends on the output before it, so that output
+    /// is read first.
+    pub(super) fn check_foreground(&mut self) {
+        let is_settled = self.foreground.screen_settles_at().is_none_or(|at| Instant::now() >= at);
+        if self.foreground.state_pending && is_settled && !self.has_unread() {
+            self.foreground.state_pending = false;
+            if let Some(ended_by) = self.pause() {
+                self.finish_where(Waiter::ends_on_input_wanted, ended_by);
+            }
+        }
+    }
+
+    /// Whether the shell's process runs another program since `exec`: its command line is not the one we started, or
+    /// its program image is not the one that has reported.
+    pub(super) fn is_replaced(&self) -> bool {
+        if self
+            .foreground
+            .image
+            .is_some_and(|ours| sys::process::image(self.timeline.shell_pid).is_some_and(|now| now != ours))
+        {
+            return true;
+        }
+        let ours: Vec<_> = self.shared.spec.argv.iter().map(|a| String::from_utf8_lossy(a)).collect();
+        let now = sys::process::command_line(self.timeline.shell_pid);
+        // A process that has ended has no command line.
+        !now.is_empty() && now != ours.join(" ")
+    }
+
+    /// Whether commands are handed over as lines, because the shell has no private keys.
+    pub(super) fn takes_lines(&self) -> bool {
+        self.shared.spec.handover.line().is_some()
+    }
+
+    /// Whether the shell itself has the terminal and waits for input, so that no other program reads what is typed now.
+    pub(super) fn reads_commands(&self) -> bool {
+        let is_its_turn = |s: State| {
+            let waits = matches!(s.foreground, wire::Foreground::Editor | wire::Foreground::ShellReads);
+            waits && s.group == self.timeline.shell_pid
+        };
+        self.foreground.typing == 0 && self.foreground.state.is_some_and(is_its_turn)
+    }
+
+    /// Input or a signal is on its way: the kernel's state from before is out of date.
+    pub(super) fn forget_state(&mut self) {
+        self.foreground.typing += 1;
+        (self.foreground.state, self.foreground.editor_since, self.timeline.still_inside) = (None, None, false);
+    }
+}

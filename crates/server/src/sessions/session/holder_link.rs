@@ -1,0 +1,250 @@
+//! The link to the session's holder: open calls, and a holder that does not answer.
+//!
+//! A holder serves its requests in every turn, also while a command waits for the prompt or the session is being ended.
+//! A request that stays unanswered is therefore followed by a ping; if the ping stays unanswered too, the requests
+//! fail, and nothing more is sent until the holder answers again. It may still perform a request later.
+
+use std::collections::HashMap;
+use std::time::SystemTime;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use wire::{Key, ToHolder};
+
+use super::{Ended, Request, StartReply, Started, Typed};
+use crate::action::{ActionError, Wait};
+use crate::ids::SessionId;
+use crate::limits;
+use crate::sessions::holder_connection::HolderConnection;
+use crate::sessions::processes::Identity;
+
+/// When the holder was last called, pinged and found silent.
+#[derive(Debug, Default)]
+struct HolderTimeout {
+    /// Since when a call is open without any frame from the holder.
+    since: Option<Instant>,
+    /// When the ping was sent.
+    probed: Option<Instant>,
+    /// Since when the holder counts as silent.
+    silent_since: Option<SystemTime>,
+}
+
+impl HolderTimeout {
+    fn is_silent(&self) -> bool {
+        self.silent_since.is_some()
+    }
+
+    fn asked(&mut self) {
+        self.since.get_or_insert_with(Instant::now);
+    }
+
+    /// When to check next.
+    fn next_at(&self) -> Option<Instant> {
+        if self.is_silent() {
+            return None;
+        }
+        match self.probed {
+            Some(probed) => Some(probed + limits::HOLDER_PATIENCE),
+            None => self.since.map(|since| since + limits::HOLDER_PROBE_AFTER),
+        }
+    }
+}
+
+/// A request that the holder has not answered yet.
+#[derive(Debug)]
+pub(super) enum Call {
+    Run {
+        wait: Option<Wait>,
+        started: oneshot::Sender<Result<Started, ActionError>>,
+    },
+    Input {
+        key: Key,
+        wait: Option<Wait>,
+        from: u64,
+        offered: usize,
+        is_signal: bool,
+        typed: oneshot::Sender<Result<Typed, ActionError>>,
+    },
+    /// A command that is typed as a line.
+    Line {
+        id: u32,
+        key: Key,
+        wait: Option<Wait>,
+        started: StartReply,
+    },
+    Plain(oneshot::Sender<Result<(), ActionError>>),
+    Signal {
+        is_foreground: bool,
+        reply: oneshot::Sender<Result<(), ActionError>>,
+    },
+    Terminate(oneshot::Sender<Result<Ended, ActionError>>),
+    Report,
+}
+
+impl Call {
+    /// The wait that begins once the holder has answered.
+    pub(super) fn wait(&self) -> Option<&Wait> {
+        match self {
+            Self::Run { wait, .. } | Self::Input { wait, .. } | Self::Line { wait, .. } => wait.as_ref(),
+            Self::Plain(_) | Self::Signal { .. } | Self::Terminate(_) | Self::Report => None,
+        }
+    }
+}
+
+/// The connection to the holder and the calls over it.
+pub(super) struct HolderLink {
+    session: SessionId,
+    pub(super) connection: HolderConnection,
+    /// The holder's process.
+    pub(super) process: Option<Identity>,
+    /// The version of the wire protocol that the holder speaks.
+    pub(super) protocol: u16,
+    pub(super) calls: HashMap<u32, Call>,
+    timeout: HolderTimeout,
+    pub(super) terminators: Vec<oneshot::Sender<Result<Ended, ActionError>>>,
+    next_seq: u32,
+    pub(super) is_gone: bool,
+    /// The tail is the size of the files, because the holder no longer publishes one.
+    pub(super) is_tail_last: bool,
+    /// Another program has attached itself to the holder.
+    pub(super) is_displaced: bool,
+    /// The session continues, but this actor has lost the connection to its holder.
+    pub(super) is_adrift: bool,
+}
+
+impl HolderLink {
+    pub(super) fn new(session: SessionId, connection: HolderConnection) -> Self {
+        Self {
+            session,
+            connection,
+            process: None,
+            protocol: 0,
+            calls: HashMap::new(),
+            timeout: HolderTimeout::default(),
+            terminators: Vec::new(),
+            next_seq: 1,
+            is_gone: false,
+            is_tail_last: false,
+            is_displaced: false,
+            is_adrift: false,
+        }
+    }
+
+    /// The holder sent a frame.
+    pub(super) fn on_answer(&mut self) {
+        if self.timeout.silent_since.take().is_some() {
+            tracing::info!(session = %self.session, "the holder answers again");
+        }
+        let since = (!self.calls.is_empty()).then(Instant::now);
+        self.timeout = HolderTimeout { since, ..HolderTimeout::default() };
+    }
+
+    /// When to check for an answer.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        self.timeout.next_at()
+    }
+
+    /// Pings the holder if a call stays open; returns true if the ping stays unanswered, so that the calls fail.
+    pub(super) fn is_overdue(&mut self) -> bool {
+        if self.calls.is_empty() && self.timeout.probed.is_none() {
+            self.timeout.since = None;
+        }
+        let now = Instant::now();
+        if self.timeout.next_at().is_none_or(|at| now < at) {
+            return false;
+        }
+        if self.timeout.probed.is_none() {
+            self.timeout.probed = Some(now);
+            let seq = self.take_seq();
+            self.connection.send(&ToHolder::Ping { seq });
+            return false;
+        }
+        self.timeout.silent_since = Some(SystemTime::now());
+        tracing::warn!(session = %self.session, open = self.calls.len(), "the holder does not answer");
+        true
+    }
+
+    /// The error if the holder cannot be called now.
+    pub(super) fn unreachable_reason(&self) -> Option<ActionError> {
+        let is_full = self.connection.unsent_bytes() > limits::HOLDER_UNSENT_BYTES_MAX
+            || self.calls.len() >= limits::HOLDER_CALLS_MAX;
+        (self.timeout.is_silent() || is_full).then(|| self.unreachable_error())
+    }
+
+    pub(super) fn unreachable_error(&self) -> ActionError {
+        ActionError::Unreachable { session: self.session.clone(), why: self.timeout_text() }
+    }
+
+    fn timeout_text(&self) -> String {
+        crate::sessions::adoption::does_not_answer(self.process)
+    }
+
+    /// The session's trouble message while its holder does not answer.
+    pub(super) fn silent_trouble(&self) -> Option<String> {
+        self.timeout.is_silent().then(|| self.timeout_text())
+    }
+
+    /// Sends a call to the holder, or fails it at once if the holder cannot be called.
+    pub(super) fn call(&mut self, call: Call, frame: impl FnOnce(u32) -> ToHolder) {
+        if let Some(why) = self.unreachable_reason() {
+            return give_up(call, why);
+        }
+        let seq = self.take_seq();
+        self.calls.insert(seq, call);
+        self.timeout.asked();
+        self.connection.send(&frame(seq));
+    }
+
+    fn take_seq(&mut self) -> u32 {
+        let seq = self.next_seq;
+        self.next_seq = self.next_seq.wrapping_add(1).max(1);
+        seq
+    }
+
+    /// Fails the calls that were sent over the old connection.
+    pub(super) fn give_up_calls(&mut self, why: impl Fn() -> ActionError) {
+        for (_, call) in std::mem::take(&mut self.calls) {
+            give_up(call, why());
+        }
+    }
+
+    /// Answers the callers that have requested the session's end.
+    pub(super) fn notify_terminators(&mut self, ended: Ended) {
+        for reply in self.terminators.drain(..) {
+            let _ = reply.send(Ok(ended));
+        }
+    }
+
+    /// Fails a request that needs the holder while the holder cannot be called.
+    pub(super) fn refuse(&self, request: Request) -> Option<Request> {
+        let Some(why) = self.unreachable_reason() else { return Some(request) };
+        match request {
+            Request::Run { started, .. } => drop(started.send(Err(why))),
+            Request::Input { typed, .. } => drop(typed.send(Err(why))),
+            Request::Resize { reply, .. } | Request::Signal { reply, .. } => drop(reply.send(Err(why))),
+            Request::Terminate { reply, .. } => drop(reply.send(Err(why))),
+            other @ (Request::Look(_)
+            | Request::Commands(_)
+            | Request::Wait { .. }
+            | Request::Picture(_)
+            | Request::ViewerLimit(_)
+            | Request::At(..)
+            | Request::Times(_)
+            | Request::Processes(_)
+            | Request::Signals(_)
+            | Request::Prompt(_)) => return Some(other),
+        }
+        None
+    }
+}
+
+/// Fails one call.
+fn give_up(call: Call, why: ActionError) {
+    match call {
+        Call::Run { started, .. } | Call::Line { started, .. } => drop(started.send(Err(why))),
+        Call::Input { typed, .. } => drop(typed.send(Err(why))),
+        Call::Plain(reply) | Call::Signal { reply, .. } => drop(reply.send(Err(why))),
+        Call::Terminate(reply) => drop(reply.send(Err(why))),
+        Call::Report => {}
+    }
+}

@@ -1,0 +1,262 @@
+//! Follows the session's files up to the tail that its holder publishes: first events, then bytes, in chunks.
+
+use std::collections::VecDeque;
+use std::time::SystemTime;
+
+use journal::{EventsReader, Offset, Read};
+use tokio::time::Instant;
+use wire::{FromHolder, Tail};
+
+use super::Session;
+use crate::action::SessionEvent;
+use crate::limits;
+use crate::sessions::replay_order::{ReplayOrder, Step};
+use crate::sessions::timeline::micros;
+
+/// The state of reading a session's events and output.
+pub(super) struct JournalFollower {
+    pub(super) order: ReplayOrder,
+    /// Events up to the tail were not read yet, so later frames wait.
+    pub(super) has_events: bool,
+    pub(super) frames: VecDeque<FromHolder>,
+    /// Events or output up to the tail were not read yet.
+    pub(super) is_behind: bool,
+    /// The rest of the output up to the tail cannot be read.
+    pub(super) journal_unreadable: bool,
+    /// Events and output from before this server are being read. Until then no request is answered: a partial replay
+    /// would name the wrong command as the running one.
+    pub(super) is_replaying: bool,
+    /// The end of the output that existed when this server connected.
+    pub(super) replays_to: u64,
+    /// Queries in that output for which no reply was found yet.
+    pub(super) unanswered: VecDeque<(terminal::Query, u64)>,
+    /// Since when the marker of an ended command is missing although all output was read.
+    pub(super) marker_missed_at: Option<Instant>,
+}
+
+impl JournalFollower {
+    pub(super) fn new(events: Option<EventsReader>, early: Vec<FromHolder>) -> Self {
+        Self {
+            order: ReplayOrder::new(events),
+            has_events: false,
+            frames: early.into(),
+            is_behind: false,
+            journal_unreadable: false,
+            is_replaying: true,
+            replays_to: 0,
+            unanswered: VecDeque::new(),
+            marker_missed_at: None,
+        }
+    }
+
+    /// Whether there is something to read or to handle without waiting.
+    pub(super) fn has_work(&self) -> bool {
+        self.is_behind || !self.frames.is_empty()
+    }
+}
+
+impl Session {
+    pub(super) fn on_tail(&mut self, tail: Tail) {
+        self.publisher.tail.send_if_modified(|t| {
+            let newer = tail != *t && tail.events >= t.events;
+            if newer {
+                *t = tail;
+                (self.follower.has_events, self.follower.is_behind, self.follower.journal_unreadable) =
+                    (true, true, false);
+            }
+            newer
+        });
+    }
+
+    /// Handles received frames; a frame may refer to events before it, so those are read first.
+    pub(super) fn handle_frames(&mut self) {
+        while !self.follower.has_events
+            && let Some(frame) = self.follower.frames.pop_front()
+        {
+            self.on_frame(frame);
+            if self.follower.has_events {
+                self.read_events();
+            }
+        }
+    }
+
+    /// Reads some of the events up to the tail. During replay, events and output are read in the order in which they
+    /// happened; afterwards events are read at once.
+    fn read_events(&mut self) {
+        let tail = *self.publisher.tail.borrow();
+        let size = (self.timeline.cols, self.timeline.rows);
+        let cut_before = self.timeline.trouble.cut_before;
+        let mut news = Vec::new();
+        let mut output_to = None;
+        for _ in 0..limits::EVENTS_CHUNK {
+            if !self.follower.has_events {
+                break;
+            }
+            let is_in_order = self.follower.is_replaying && !self.follower.journal_unreadable;
+            let at = if is_in_order { self.timeline.scanner.position() } else { u64::MAX };
+            match self.follower.order.next(tail.events, at, tail.journal.0) {
+                Ok(Step::Event(event)) => {
+                    if is_end(&event) {
+                        // The kernel's state was about the ended command; newer states arrive after this event.
+                        self.foreground.state = None;
+                    }
+                    self.timeline.event(&event, &mut news);
+                }
+                Ok(Step::OutputTo(to)) => {
+                    output_to = Some(to);
+                    break;
+                }
+                Ok(Step::AllOutput) => {
+                    self.follower.has_events = false;
+                    match self.follower.order.damage(tail.events, !self.link.is_tail_last) {
+                        Ok(damage) => damage.into_iter().for_each(|what| self.is_damaged(what)),
+                        Err(e) => self.events_unreadable(&e),
+                    }
+                }
+                Err(e) => self.events_unreadable(&e),
+            }
+        }
+        self.log_cut(cut_before);
+        let (cols, rows) = (self.timeline.cols, self.timeline.rows);
+        if (cols, rows) != size {
+            self.note(self.timeline.scanner.held_from(), SessionEvent::Resized { cols, rows });
+            if let Some((screen, _)) = &mut self.screen {
+                screen.resize(cols, rows);
+            }
+        }
+        self.on_news(news);
+        if let Some(to) = output_to {
+            self.follower.journal_unreadable = !self.read_output(Offset(to));
+        }
+    }
+
+    /// Ends the replay once its events and output are read; until then requests wait.
+    fn end_replay(&mut self) {
+        let is_told = !self.follower.has_events
+            && (self.follower.journal_unreadable || self.timeline.scanner.position() >= self.follower.replays_to);
+        if is_told && std::mem::take(&mut self.follower.is_replaying) {
+            self.take_up_typed();
+            for (query, to) in std::mem::take(&mut self.follower.unanswered) {
+                self.on_query(&query, to);
+            }
+            // Input and commands are events with a time; output has none, but the journal file's modification time is
+            // known.
+            let written = std::fs::metadata(self.shared.folder.join(journal::JOURNAL_FILE)).and_then(|m| m.modified());
+            let written_us = written.map_or(0, micros).min(micros(SystemTime::now()));
+            self.last_activity_us = self.timeline.last_us.max(written_us);
+            self.expiry.quiet_since(self.last_activity_us);
+            // On a busy machine the first prompt may come before the server has connected.
+            if self.is_idle() {
+                self.check_shell_image();
+            }
+        }
+    }
+
+    fn events_unreadable(&mut self, e: &std::io::Error) {
+        tracing::error!(session = %self.shared.id, error = %e, "the events cannot be read");
+        self.follower.has_events = false;
+    }
+
+    /// Records damage once.
+    pub(crate) fn is_damaged(&mut self, what: String) {
+        if self.timeline.damage.is_none() {
+            tracing::error!(session = %self.shared.id, what, "the session's folder is damaged");
+            self.timeline.damage = Some(what);
+        }
+    }
+
+    /// Records that another process has cut the journal. The session goes on: later output has its offsets.
+    pub(super) fn is_cut(&mut self, before: u64) {
+        let known = self.timeline.trouble.cut_before;
+        self.timeline.trouble.is_cut(before);
+        self.log_cut(known);
+    }
+
+    /// Logs the first cut of the journal.
+    fn log_cut(&self, known: u64) {
+        let before = self.timeline.trouble.cut_before;
+        if known == 0 && before > 0 {
+            tracing::error!(session = %self.shared.id, before, "the journal was cut by another process");
+        }
+    }
+
+    pub(super) fn has_unread(&self) -> bool {
+        self.timeline.scanner.position() < self.publisher.tail.borrow().journal.0
+    }
+
+    /// Reads one chunk of what is unread.
+    pub(super) fn follow_some(&mut self) {
+        if self.follower.has_events {
+            self.read_events();
+        } else {
+            let limit = self.publisher.tail.borrow().journal;
+            self.follower.journal_unreadable = self.has_unread() && !self.read_output(limit);
+            self.follower.is_behind = self.has_unread() && !self.follower.journal_unreadable;
+        }
+        self.end_replay();
+        if !self.follower.is_replaying {
+            self.note_room();
+        }
+    }
+
+    /// Scans one chunk; false if it cannot be read.
+    fn read_output(&mut self, limit: Offset) -> bool {
+        let at = self.timeline.scanner.position();
+        let want = usize::try_from(limit.0.saturating_sub(at)).unwrap_or(usize::MAX).min(limits::SCAN_CHUNK);
+        let mut buffer = vec![0; want];
+        let mut news = Vec::new();
+        match self.shared.reader.read(Offset(at), limit, &mut buffer) {
+            Ok(Read::Bytes(n)) => {
+                let bytes = &buffer[..n];
+                let now_us = micros(SystemTime::now());
+                // These bytes came after the last read and no later than now.
+                self.timeline.note_time(at, now_us);
+                self.timeline.note_time(at + n as u64, now_us);
+                if !self.follower.is_replaying {
+                    self.publisher.event_log.metrics.read(n);
+                    self.last_activity_us = now_us;
+                    self.expiry.touch();
+                }
+                sys::fault::point("index");
+                self.timeline.bytes(bytes, &mut news);
+                self.on_output(at, bytes, &news);
+                self.on_news(news);
+            }
+            Ok(missing @ (Read::Gap { to, .. } | Read::Cut { to, .. })) => {
+                if matches!(missing, Read::Cut { .. }) {
+                    self.is_cut(to.0);
+                }
+                self.timeline.skip_to(to.0, &mut news);
+                self.screen = None;
+                // Command output that the waits expect may have begun in the gap.
+                self.waits.open.iter_mut().for_each(|w| w.goes_on_from(to.0));
+                self.on_news(news);
+            }
+            Ok(Read::End) => return false,
+            Err(e) => {
+                tracing::error!(session = %self.shared.id, error = %e, "the journal cannot be read");
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Ends a command whose marker did not come although all output was read.
+    pub(super) fn check_marker(&mut self) {
+        let now = Instant::now();
+        if self.follower.marker_missed_at.is_some_and(|t| now >= t + limits::MARKER_PATIENCE) {
+            self.follower.marker_missed_at = None;
+            let mut news = Vec::new();
+            let at = self.timeline.scanner.position();
+            for id in self.timeline.ends_without_marker() {
+                self.timeline.expire(id, at, &mut news);
+            }
+            self.on_news(news);
+        }
+    }
+}
+
+/// Whether the shell reported the end of a command or line.
+fn is_end(event: &journal::Event) -> bool {
+    matches!(event.record(), Some(journal::Record::Attested { report }) if report.starts_with(b"D"))
+}

@@ -1,0 +1,86 @@
+//! A shell that may have lost its hooks: its editor has the terminal although a command runs. The report key makes it say
+//! whether its hooks are still there; without an answer its commands are typed, and the kernel shows when they end.
+
+use std::time::SystemTime;
+
+use tokio::time::Instant;
+use wire::ToHolder;
+
+use super::Session;
+use super::holder_link::Call;
+use crate::limits;
+use crate::sessions::timeline::{WITHOUT_HOOKS, micros};
+
+/// The error of the command that called `exec`.
+const REPLACED: &str = "exec replaced the shell by another program, and commands are typed into that now, without exit codes; if it \
+                        is a shell, use inside to get them";
+
+impl Session {
+    /// Checks the suspicion and the answer to the report key.
+    pub(super) fn check_hooks(&mut self) {
+        let now = Instant::now();
+        let is_suspicious = self.foreground.editor_since.is_some_and(|t| now >= t + limits::EDITOR_SUSPICION);
+        if is_suspicious && !self.timeline.prompt_seen && self.is_replaced() {
+            self.foreground.editor_since = None;
+            self.goes_without_hooks();
+        } else if is_suspicious && self.is_replaced() {
+            // The process is no longer our shell: our report key would be input for the program it has become.
+            self.foreground.editor_since = None;
+            let why = if self.foreground.is_heuristic { WITHOUT_HOOKS } else { REPLACED };
+            self.goes_without_hooks();
+            self.end_heuristically(why);
+        } else if is_suspicious && self.foreground.reported_at.is_none() && !self.keys_are_read() {
+            self.foreground.editor_since = Some(now);
+        } else if is_suspicious
+            && self.shared.spec.handover.is_in_band()
+            && !self.timeline.scanner.modes().bracketed_paste
+        {
+            // The shell reads keys for one of its commands: at its prompt, its editor would enable bracketed paste.
+            (self.foreground.editor_since, self.timeline.still_inside, self.foreground.state_pending) =
+                (None, true, true);
+        } else if is_suspicious && self.foreground.reported_at.is_none() {
+            self.foreground.reported_at = Some(now);
+            self.link.call(Call::Report, |seq| ToHolder::Report { seq });
+        }
+        if self.foreground.reported_at.is_some_and(|t| now >= t + limits::REPORT_PATIENCE) {
+            self.foreground.reported_at = None;
+            self.on_report_overdue();
+        }
+    }
+
+    /// Whether the shell has read the keys that handed the command over; a report key pressed before that would become
+    /// the command's input.
+    fn keys_are_read(&self) -> bool {
+        let Some(command) = self.timeline.current.and_then(|id| self.timeline.command(id)) else {
+            return !self.timeline.prompt_seen;
+        };
+        // The kernel showed that a shell without private keys reads again and has nothing left to read.
+        if self.takes_lines() {
+            return true;
+        }
+        let age = micros(SystemTime::now()).saturating_sub(command.accepted_us);
+        command.start.is_some() || std::time::Duration::from_micros(age) > limits::KEYS_READ
+    }
+
+    /// The shell did not answer the report key: its hooks are gone, and with them the exit code.
+    pub(super) fn on_report_overdue(&mut self) {
+        if self.timeline.still_inside {
+            // The shell has reported that the command itself uses the line editor.
+            (self.foreground.editor_since, self.foreground.state_pending) = (None, true);
+            return;
+        }
+        self.foreground.editor_since = None;
+        let has_begun =
+            self.timeline.current.and_then(|id| self.timeline.command(id)).is_some_and(|c| c.start.is_some());
+        // Such a shell has reported the beginning of its output, so its hooks work; only this end is lost.
+        if !((self.takes_lines() || self.shared.spec.handover.is_in_band()) && has_begun) {
+            self.goes_without_hooks();
+        }
+        let lost = if has_begun || !self.takes_lines() {
+            "the shell's hooks are gone, so its exit code is not known"
+        } else {
+            "the shell's hooks are gone, so it is not known whether it has run, nor its exit code"
+        };
+        self.end_heuristically(lost);
+    }
+}

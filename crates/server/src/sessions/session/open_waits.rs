@@ -1,0 +1,234 @@
+//! The open waits of the session: their beginning, the output and events that end them, and their answers.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::{Finished, ScreenSnapshot, Session, StartReply, Started, pattern_matching};
+use crate::action::{EndedBy, Foreground, Wait};
+use crate::limits;
+use crate::sessions::timeline::{Change, Command};
+use crate::sessions::wait::Waiter;
+
+/// Everyone who waits for something that the session does.
+pub(super) struct OpenWaits {
+    pub(super) open: Vec<Waiter>,
+    pub(super) matching: pattern_matching::Matching,
+    pub(super) at_prompt: Vec<oneshot::Sender<()>>,
+    /// Callers that wait only until their command's output begins, with their deadlines.
+    pub(super) at_start: Vec<(u32, Instant, StartReply)>,
+    /// Viewers that wait for the screen.
+    pub(super) pictures: Vec<oneshot::Sender<ScreenSnapshot>>,
+}
+
+impl OpenWaits {
+    pub(super) fn new(matching: pattern_matching::Matching) -> Self {
+        Self { open: Vec::new(), matching, at_prompt: Vec::new(), at_start: Vec::new(), pictures: Vec::new() }
+    }
+
+    /// Answers callers that wait for the beginning of a command.
+    pub(super) fn notify_started(&mut self, which: impl Fn(u32) -> bool) {
+        self.notify_start_where(|(id, ..)| which(*id));
+    }
+
+    /// Answers callers that have waited long enough for the beginning of a command.
+    fn notify_overdue(&mut self, now: Instant) {
+        self.notify_start_where(|(_, until, _)| now >= *until);
+    }
+
+    fn notify_start_where(&mut self, which: impl Fn(&(u32, Instant, StartReply)) -> bool) {
+        for (id, _, started) in self.at_start.extract_if(.., |caller| which(caller)) {
+            let _ = started.send(Ok(Started { id, is_history: false, finished: None }));
+        }
+    }
+
+    /// Answers callers that wait for the shell's first prompt.
+    pub(super) fn notify_prompt(&mut self) {
+        for waiter in self.at_prompt.drain(..) {
+            let _ = waiter.send(());
+        }
+    }
+
+    /// Until the caller of a wait with a pattern is gone. There may be more waits than a task may poll in one turn.
+    pub(super) async fn abandoned(&mut self) {
+        let any = poll_fn(|cx| {
+            if self.open.iter_mut().any(|w| w.poll_abandoned(cx).is_ready()) { Poll::Ready(()) } else { Poll::Pending }
+        });
+        tokio::task::unconstrained(any).await;
+    }
+
+    /// When the first wait, or the first caller that waits for a beginning, times out.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        let start = self.at_start.iter().map(|(_, until, _)| *until);
+        self.open.iter().map(Waiter::next_at).chain(start).min()
+    }
+}
+
+impl Session {
+    pub(super) fn on_output(&mut self, at: u64, bytes: &[u8], news: &[Change]) {
+        if at + bytes.len() as u64 > self.foreground.heard_at {
+            self.foreground.editor_since = None;
+        }
+        // The kernel's state from before this output is out of date; the holder sends another one when output pauses.
+        let now = Instant::now();
+        let paints = self.paints();
+        if paints || self.foreground.paint.is_on() {
+            self.foreground.painted_at = Some(now);
+        }
+        let end = at + bytes.len() as u64;
+        let scanner = &self.timeline.scanner;
+        let group = || sys::process::stat(self.timeline.shell_pid).and_then(|s| s.foreground_group);
+        self.foreground.paint.heard(end, scanner.modes().alt_screen, scanner.paints_main_from(), group);
+        for item in news {
+            if let Change::Started(id) = item {
+                let start = self.timeline.command(*id).map_or(at, Command::output_from);
+                self.waits.open.iter_mut().for_each(|w| w.output_begins(*id, start));
+            }
+        }
+        // Output after a command's end is a prompt or other text, and none of the command's.
+        let end_of = |id: u32| self.timeline.command(id).and_then(|c| c.end.as_ref()).map(|end| end.at);
+        let ends: Vec<Option<u64>> = self.waits.open.iter().map(|w| w.command.and_then(end_of)).collect();
+        let is_painted = paints;
+        let needs_screen = |w: &Waiter| w.watches_screen() || is_painted && w.wants_pattern();
+        let rows = self.waits.open.iter().any(needs_screen).then(|| self.screen_now().text().join("\n"));
+        let bells = self.timeline.scanner.bells();
+        let mut matched: Vec<(usize, String)> = Vec::new();
+        for (i, waiter) in self.waits.open.iter_mut().enumerate() {
+            let ends_at = ends.get(i).copied().flatten();
+            let own = ends_at.map_or(bytes.len(), |end| offset_in(bytes, at, end));
+            let by_text = waiter.output(at, &bytes[..own], now);
+            let shows = is_painted && ends_at.is_none();
+            let by_screen = rows.as_deref().filter(|_| shows).and_then(|r| waiter.screen(r));
+            if let Some(rows) = &rows {
+                waiter.look(rows, now);
+            }
+            let by_bell = || waiter.hears(bells).then(|| "bell".to_owned());
+            if let Some(what) = by_screen.or(by_text).or_else(by_bell) {
+                matched.push((i, what));
+            }
+        }
+        for (i, text) in matched.into_iter().rev() {
+            let waiter = self.waits.open.swap_remove(i);
+            self.finish(waiter, EndedBy::Matched, Some(text));
+        }
+    }
+
+    pub(super) fn begin_wait(&mut self, id: u32, wait: Option<Wait>) -> Started {
+        let finished = wait.map(|wait| {
+            let (reply, finished) = oneshot::channel();
+            let at = self.timeline.scanner.position();
+            let from = self.timeline.command(id).map_or(at, Command::output_from);
+            let mut waiter = Waiter::new(wait, Some(id), from, self.timeline.cols, None, reply);
+            waiter.looks_at_its_command(self.timeline.cols, self.timeline.rows);
+            if self.timeline.command(id).is_some_and(Command::is_about_to_begin) {
+                waiter.awaits_beginning();
+            }
+            waiter.end_on_idle_screen();
+            // A repeated request may be for a command that has already written output.
+            if let Some(waiter) = self.catch_up(waiter) {
+                self.admit(waiter);
+            }
+            finished
+        });
+        Started { id, is_history: false, finished }
+    }
+
+    /// Registers a wait, unless it has ended already.
+    pub(super) fn admit(&mut self, mut waiter: Waiter) {
+        waiter.begin_to_listen(self.timeline.scanner.bells());
+        if waiter.watches_screen() {
+            let rows = self.screen_now().text().join("\n");
+            waiter.look(&rows, Instant::now());
+        }
+        let ended = match waiter.command {
+            Some(id) => self.timeline.command(id).is_some_and(|c| c.end.is_some()),
+            None => self.is_idle(),
+        };
+        if self.exit_told {
+            self.finish(waiter, EndedBy::Exited, None);
+        } else if ended && (waiter.command.is_some() || !waiter.wants_more()) {
+            self.finish(waiter, EndedBy::Ended, None);
+        } else if let Some(ended_by) = self.pause().filter(|_| waiter.ends_on_input_wanted()) {
+            self.finish(waiter, ended_by, None);
+        } else {
+            // A state that does not end the wait now may do so when the screen has settled.
+            self.foreground.state_pending = true;
+            self.waits.open.push(waiter);
+        }
+    }
+
+    pub(super) fn finish_where(&mut self, which: impl Fn(&Waiter) -> bool, ended_by: EndedBy) {
+        let mut i = 0;
+        while i < self.waits.open.len() {
+            if which(&self.waits.open[i]) {
+                let waiter = self.waits.open.swap_remove(i);
+                self.finish(waiter, ended_by, None);
+            } else {
+                i += 1;
+            }
+        }
+    }
+
+    pub(super) fn finish(&mut self, waiter: Waiter, ended_by: EndedBy, matched: Option<String>) {
+        let snapshot = self.snapshot(waiter.command);
+        let finished = Finished {
+            ended_by,
+            from: waiter.from,
+            waited: waiter.began.elapsed(),
+            matched,
+            accepted_bytes: waiter.accepted_bytes,
+            snapshot,
+        };
+        self.publisher.event_log.metrics.waited(ended_by);
+        let _ = waiter.reply.send(finished);
+    }
+
+    /// Feeds a wait from an earlier position with the output since then; for an ended command, only up to its end.
+    pub(super) fn catch_up(&mut self, mut waiter: Waiter) -> Option<Waiter> {
+        let end =
+            waiter.command.and_then(|id| self.timeline.command(id)).and_then(|c| c.end.as_ref()).map(|end| end.at);
+        let position = self.timeline.scanner.position();
+        let now = end.map_or(position, |end| end.min(position));
+        let mut at = waiter.from;
+        while waiter.wants_pattern() && !waiter.is_awaiting_beginning() && !waiter.is_abandoned() && at < now {
+            // In chunks, like live output: there may be much of it.
+            let slice =
+                crate::sessions::output_text::read(&self.shared.reader, at, now.min(at + limits::SCAN_CHUNK as u64))
+                    .ok()?;
+            if let Some(text) = waiter.output(slice.from, &slice.bytes, Instant::now()) {
+                self.finish(waiter, EndedBy::Matched, Some(text));
+                return None;
+            }
+            at = (slice.from + slice.bytes.len() as u64).max(at + 1);
+        }
+        Some(waiter)
+    }
+
+    /// Ends the waits whose time is over, and forgets those whose callers are gone.
+    pub(super) fn check_waits(&mut self) {
+        let now = Instant::now();
+        self.waits.open.retain(|w| !w.is_abandoned());
+        self.waits.notify_overdue(now);
+        if self.is_undecided() {
+            self.waits.open.iter_mut().for_each(|w| w.defer_quiet_timer(now));
+        }
+        let due: Vec<usize> =
+            (0..self.waits.open.len()).rev().filter(|i| self.waits.open[*i].by_time(now).is_some()).collect();
+        for i in due {
+            let waiter = self.waits.open.swap_remove(i);
+            if let Some((ended_by, matched)) = waiter.by_time(now) {
+                self.finish(waiter, ended_by, matched);
+            }
+        }
+        if let Some(painted) = self.foreground.painted_at.filter(|_| self.foreground() == Foreground::Fullscreen) {
+            self.finish_where(|w| w.still_at(painted).is_some_and(|at| now >= at), EndedBy::Quiet);
+        }
+    }
+}
+
+/// The index of this offset in bytes that begin at another offset; their length if it is beyond them.
+fn offset_in(bytes: &[u8], begins: u64, offset: u64) -> usize {
+    usize::try_from(offset.saturating_sub(begins)).unwrap_or(usize::MAX).min(bytes.len())
+}

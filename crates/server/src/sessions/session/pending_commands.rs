@@ -1,0 +1,97 @@
+//! Commands that wait for the shell's first prompt, or for a nested shell to be at its prompt again.
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use wire::{Key, ToHolder};
+
+use super::holder_link::Call;
+use super::nested_command::PendingNested;
+use super::typed_commands::Before;
+use super::{Session, StartReply, Started, holder_events};
+use crate::action::{ActionError, Foreground, Wait};
+
+/// A command that waits for the shell's first prompt.
+pub(super) struct Pending {
+    text: Vec<u8>,
+    key: Key,
+    until: Instant,
+    wait: Option<Wait>,
+    pub(super) started: StartReply,
+}
+
+/// The waiting commands.
+#[derive(Default)]
+pub(super) struct PendingCommands {
+    pub(super) at_prompt: Vec<Pending>,
+    pub(super) nested: Vec<PendingNested>,
+}
+
+impl PendingCommands {
+    /// When the first one is refused that waits for the first prompt.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        self.at_prompt.iter().map(|p| p.until).min()
+    }
+}
+
+impl Session {
+    pub(super) fn ask_run(
+        &mut self,
+        text: Vec<u8>,
+        key: Key,
+        patience_ms: u32,
+        wait: Option<Wait>,
+        started: oneshot::Sender<Result<Started, ActionError>>,
+    ) {
+        match self.before(&key) {
+            Before::Command(earlier) => return self.hand_out(earlier, wait, started),
+            Before::Reused => return drop(started.send(Err(holder_events::key_reused()))),
+            // The holder answers with the command that it has under this key.
+            Before::OnItsWay => return self.run_typed(&text, key, wait, started),
+            Before::Nothing => {}
+        }
+        if self.timeline.exit.is_some() {
+            return drop(started.send(Err(self.ended_error())));
+        }
+        if self.timeline.damage.is_some() {
+            // The command's beginning and end might be reported in a part of the journal that cannot be read.
+            return drop(started.send(Err(self.not_ready(&self.why_not_ready()))));
+        }
+        if let Some(inside) = self.timeline.inside.as_ref().map(|inside| inside.id) {
+            return drop(started.send(Err(self.busy_error(inside))));
+        }
+        let is_unread = self.foreground.is_heuristic && self.timeline.current.is_none() && !self.reads_commands();
+        if self.foreground.is_heuristic && !is_unread {
+            return self.run_typed(&text, key, wait, started);
+        }
+        if !self.timeline.prompt_seen || is_unread {
+            let until = Instant::now() + std::time::Duration::from_millis(u64::from(patience_ms));
+            self.pending.at_prompt.push(Pending { text, key, until, wait, started });
+            return self.refuse_pending();
+        }
+        self.link.call(Call::Run { wait, started }, |seq| ToHolder::Run { seq, key, patience_ms, text });
+    }
+
+    /// The first prompt came: hands over the commands that waited for it, one at a time.
+    pub(super) fn run_pending(&mut self) {
+        /// The shell is at its prompt; only its painting may be unfinished.
+        const PATIENCE_MS: u32 = 5_000;
+        for Pending { text, key, wait, started, .. } in std::mem::take(&mut self.pending.at_prompt) {
+            self.ask_run(text, key, PATIENCE_MS, wait, started);
+        }
+    }
+
+    /// Refuses waiting commands if a start-up file asks for input, or after their deadline: they could wait for ever.
+    pub(super) fn refuse_pending(&mut self) {
+        let asks = matches!(self.foreground(), Foreground::InputWanted | Foreground::PasswordWanted);
+        let now = Instant::now();
+        let is_hopeless = |p: &Pending| asks || now >= p.until;
+        if self.pending.at_prompt.iter().any(is_hopeless) {
+            let why = self.why_not_ready();
+            let (refused, waiting) = std::mem::take(&mut self.pending.at_prompt).into_iter().partition(is_hopeless);
+            self.pending.at_prompt = waiting;
+            for pending in refused {
+                let _ = pending.started.send(Err(self.not_ready(&why)));
+            }
+        }
+    }
+}
