@@ -40,10 +40,10 @@ impl Dispatcher {
             tokio::select! {
                 biased;
                 () = principal.shut_out() => Err(ActionError::ShutOut),
-                result = self.registry.act(principal, action) => result,
+                result = self.registry.act(principal, &action) => result,
             }
         } else {
-            self.registry.act(principal, action).await
+            self.registry.act(principal, &action).await
         };
         let took = begun.elapsed();
         let ms = took.as_millis();

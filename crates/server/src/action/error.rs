@@ -64,7 +64,7 @@ pub enum ActionError {
         /// The session.
         session: SessionId,
         /// How it ended.
-        reason: String,
+        reason: EndReason,
     },
     /// The session is still live.
     #[error(
@@ -155,6 +155,17 @@ pub enum ActionError {
         /// The reason, which is also logged.
         why: String,
     },
+}
+
+/// How a session ended, as far as the request that failed for it knows.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EndReason {
+    /// It ended during the request, before its end was on record.
+    #[error("it has just ended")]
+    DuringRequest,
+    /// The reason on record.
+    #[error("{0}")]
+    Recorded(String),
 }
 
 fn live_list(live: Option<&[String]>) -> String {

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 pub use answers::*;
 pub use asks::*;
-pub use error::ActionError;
+pub use error::{ActionError, EndReason};
 pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
 pub use pattern::{Pattern, PatternShare};
 pub use processes::{ProcessState, ProcessView, Receiver, SignalView};

@@ -74,7 +74,7 @@ impl Registry {
                 key: None,
                 budget: 0,
             };
-            let (reason, may_go_on) = match self.execute(principal, execute).await {
+            let (reason, may_go_on) = match self.execute(principal, &execute).await {
                 Err(e) => (e.to_string(), false),
                 Ok(report) => match report.command {
                     Some(c) if c.status == CommandStatus::Running => {

@@ -118,7 +118,7 @@ impl Registry {
     }
 
     /// The events behind a position; waits for one that the caller may see.
-    pub(super) async fn events(&self, principal: &Principal, read: ReadEvents) -> Result<EventsView, ActionError> {
+    pub(super) async fn events(&self, principal: &Principal, read: &ReadEvents) -> Result<EventsView, ActionError> {
         let until = tokio::time::Instant::now() + read.wait;
         let mut stopping = self.stopping.subscribe();
         let mut view = self.event_log.since(principal, read.since);

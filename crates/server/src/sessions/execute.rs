@@ -15,24 +15,24 @@ use crate::limits;
 const PATIENCE_WITHOUT_WAIT: Duration = Duration::from_secs(5);
 
 impl Registry {
-    pub(super) async fn execute(&self, principal: &Principal, request: Execute) -> Result<Report, ActionError> {
-        match self.execute_once(principal, request.clone()).await {
+    pub(super) async fn execute(&self, principal: &Principal, request: &Execute) -> Result<Report, ActionError> {
+        match self.execute_once(principal, request).await {
             Err(ended @ ActionError::Ended { .. }) => {
-                self.executed_before(principal, &request).await.unwrap_or(Err(ended))
+                self.executed_before(principal, request).await.unwrap_or(Err(ended))
             }
             result => result,
         }
     }
 
-    async fn execute_once(&self, principal: &Principal, request: Execute) -> Result<Report, ActionError> {
+    async fn execute_once(&self, principal: &Principal, request: &Execute) -> Result<Report, ActionError> {
         check_command(&request.command)?;
         let handle = self.live(principal, &request.session).await?;
         let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
         self.not_a_creates(principal, request.key.as_deref()).await?;
-        let key = self.key_of_command(&request);
+        let key = self.key_of_command(request);
         let patience = request.wait.as_ref().map_or(PATIENCE_WITHOUT_WAIT, |w| w.timeout);
         let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
-        let (text, wait, is_inside) = (request.command.into_bytes(), request.wait, request.is_inside);
+        let (text, wait, is_inside) = (request.command.clone().into_bytes(), request.wait.clone(), request.is_inside);
         let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
         let started = handle.ask(|started| Request::Run { text, key, patience_ms, wait, is_inside, started }).await?;
         let started = started.map_err(|e| with_key(e, request.key.as_deref()))?;

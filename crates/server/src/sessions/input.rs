@@ -16,16 +16,14 @@ use crate::ids::SessionId;
 use crate::limits;
 
 impl Registry {
-    pub(super) async fn input(&self, principal: &Principal, request: Input) -> Result<Report, ActionError> {
-        match self.input_once(principal, request.clone()).await {
-            Err(ended @ ActionError::Ended { .. }) => {
-                self.typed_before(principal, &request).await.unwrap_or(Err(ended))
-            }
+    pub(super) async fn input(&self, principal: &Principal, request: &Input) -> Result<Report, ActionError> {
+        match self.input_once(principal, request).await {
+            Err(ended @ ActionError::Ended { .. }) => self.typed_before(principal, request).await.unwrap_or(Err(ended)),
             result => result,
         }
     }
 
-    async fn input_once(&self, principal: &Principal, request: Input) -> Result<Report, ActionError> {
+    async fn input_once(&self, principal: &Principal, request: &Input) -> Result<Report, ActionError> {
         let handle = self.live(principal, &request.session).await?;
         let size = match &request.bytes {
             InputBytes::Raw(bytes) => bytes.len(),
@@ -38,8 +36,8 @@ impl Registry {
         }
         let _permit = request.wait.as_ref().map(|_| handle.permits.wait()).transpose()?;
         self.not_a_creates(principal, request.key.as_deref()).await?;
-        let key = self.key_of_input(&request);
-        let Input { bytes, is_secret, wait, .. } = request;
+        let key = self.key_of_input(request);
+        let Input { bytes, is_secret, wait, .. } = request.clone();
         let outside = ExternalConditions::of(&handle, wait.as_ref(), false).await?;
         let typed = handle.ask(|typed| Request::Input { bytes, key, is_secret, wait, typed }).await?;
         let typed = typed.map_err(|e| with_key(e, request.key.as_deref()))?;
@@ -89,21 +87,22 @@ impl Registry {
     pub(super) async fn react(
         &self,
         principal: &Principal,
-        session: SessionId,
+        session: &SessionId,
         name: &str,
-        key: Option<String>,
+        key: Option<&String>,
     ) -> Result<Report, ActionError> {
         let budget = limits::BUDGET_CHARS;
+        let (session, key) = (session.clone(), key.cloned());
         let handle = self.live(principal, &session).await?;
         let known = &handle.shared.meta.reactions;
         match known.get(name).cloned() {
             Some(NamedAction::Command(command)) => {
-                self.execute(principal, Execute { session, command, is_inside: false, wait: None, key, budget }).await
+                self.execute(principal, &Execute { session, command, is_inside: false, wait: None, key, budget }).await
             }
             Some(NamedAction::Keys(names)) => {
                 let keys = names.iter().map(|name| crate::keys::parse(name)).collect::<Result<Vec<_>, _>>();
                 let bytes = InputBytes::Keys(keys.map_err(|why| ActionError::Internal { why })?.concat());
-                self.input(principal, Input { session, bytes, is_secret: false, wait: None, key, budget }).await
+                self.input(principal, &Input { session, bytes, is_secret: false, wait: None, key, budget }).await
             }
             Some(NamedAction::Signal(signo)) => {
                 self.signal(principal, &session, SignalTarget::Foreground, signo).await?;

@@ -18,6 +18,7 @@ use super::name_locks::NameLocks;
 use super::permits::{Permits, WholeReads};
 use super::processes::{self, Census};
 use super::read_cursors::ReadCursors;
+use super::report::ended;
 use super::retention::Retention;
 use super::session::{Ended, Request, Session, Shared, Snapshot};
 use super::session_metadata::SessionMetadata;
@@ -26,7 +27,7 @@ use super::unreachable::Unreachable;
 use super::viewer_cursor::Published;
 use super::{adoption, cgroup_plan, create, holder_process, holder_process::HolderBinary};
 use crate::action::{
-    Action, ActionError, Happened, Limits, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
+    Action, ActionError, EndReason, Happened, Limits, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
 };
 use crate::auth::named_tokens::Tokens;
 use crate::auth::principal::{Detach, Principal};
@@ -44,8 +45,6 @@ use crate::store::{SessionRow, Store, Wanted};
 pub(super) const NODE: u16 = 0;
 /// Ended sessions whose timeline is kept in memory, because clients often query them again at once.
 const PASTS_KEPT: usize = 4;
-/// The reason of a session that ended during the request.
-const JUST_ENDED: &str = "it has just ended";
 
 /// The registry's handle of a live session.
 #[derive(Debug, Clone)]
@@ -77,7 +76,7 @@ impl Handle {
         if *self.stopping.borrow() || self.shared.has_faulted() {
             return ActionError::Restarting;
         }
-        ActionError::Ended { session: self.shared.id.clone(), reason: JUST_ENDED.to_owned() }
+        ActionError::Ended { session: self.shared.id.clone(), reason: EndReason::DuringRequest }
     }
 
     /// Whether the session has ended although its handle still exists.
@@ -253,85 +252,83 @@ impl Registry {
     }
 
     /// Performs one action. Only the dispatcher calls this.
-    pub(crate) async fn act(self: &Arc<Self>, principal: &Principal, action: Action) -> Result<Outcome, ActionError> {
-        let has_just_ended =
-            |error: &ActionError| matches!(error, ActionError::Ended { reason, .. } if reason == JUST_ENDED);
-        let result = match self.attempt(principal, action.clone()).await {
+    pub(crate) async fn act(self: &Arc<Self>, principal: &Principal, action: &Action) -> Result<Outcome, ActionError> {
+        let result = match self.attempt(principal, action).await {
             // The actor ended before it took the request: the session is an ended one now, and is tried again as such.
-            Err(error) if has_just_ended(&error) => self.attempt(principal, action).await,
+            Err(ActionError::Ended { reason: EndReason::DuringRequest, .. }) => self.attempt(principal, action).await,
             result => result,
         };
         match result {
             // A new default session whose start-up file exits has just ended, too; its records say how.
-            Err(ActionError::Ended { session, reason }) if reason == JUST_ENDED => {
+            Err(ActionError::Ended { session, reason: EndReason::DuringRequest }) => {
                 Err(self.live(principal, &session).await.map_or_else(|error| error, |handle| handle.why_gone()))
             }
             result => result,
         }
     }
 
-    async fn attempt(self: &Arc<Self>, principal: &Principal, action: Action) -> Result<Outcome, ActionError> {
+    async fn attempt(self: &Arc<Self>, principal: &Principal, action: &Action) -> Result<Outcome, ActionError> {
         match action {
-            Action::Create(request) => Ok(Outcome::Session(Box::new(self.create(principal, &request).await?))),
-            Action::List(list) => self.list(principal, &list).await,
-            Action::Show(id) => Ok(Outcome::Session(Box::new(self.show(principal, &id).await?))),
+            Action::Create(request) => Ok(Outcome::Session(Box::new(self.create(principal, request).await?))),
+            Action::List(list) => self.list(principal, list).await,
+            Action::Show(id) => Ok(Outcome::Session(Box::new(self.show(principal, id).await?))),
             Action::Terminate(terminate) => {
                 let ended = if terminate.purges {
-                    self.purge(principal, &terminate).await
+                    self.purge(principal, terminate).await
                 } else {
-                    self.terminate(principal, &terminate).await
+                    self.terminate(principal, terminate).await
                 };
                 ended.map(|ended| Outcome::Terminated(Box::new(ended)))
             }
             Action::Resize { session, cols, rows } => {
-                let handle = self.live(principal, &session).await?;
-                let (cols, rows) = create::checked_size(Some(cols), Some(rows))?;
+                let handle = self.live(principal, session).await?;
+                let (cols, rows) = create::checked_size(Some(*cols), Some(*rows))?;
                 handle.ask(|reply| Request::Resize { cols, rows, reply }).await??;
                 Ok(Outcome::Session(Box::new(self.live_view(&handle).await?)))
             }
-            Action::Signal { session, target, signo } => self.signal(principal, &session, target, signo).await,
+            Action::Signal { session, target, signo } => self.signal(principal, session, *target, *signo).await,
             Action::NamedAction { session, name, key } => {
-                self.react(principal, session, &name, key).await.map(|r| Outcome::Report(Box::new(r)))
+                self.react(principal, session, name, key.as_ref()).await.map(|r| Outcome::Report(Box::new(r)))
             }
-            Action::Processes(session) => self.processes(principal, &session).await.map(Outcome::Processes),
+            Action::Processes(session) => self.processes(principal, session).await.map(Outcome::Processes),
             Action::Environment(session) => {
-                self.environment(principal, &session).await.map(|e| Outcome::Environment(Box::new(e)))
+                self.environment(principal, session).await.map(|e| Outcome::Environment(Box::new(e)))
             }
-            Action::Signals(session) => self.signals(principal, &session).await.map(Outcome::Signals),
+            Action::Signals(session) => self.signals(principal, session).await.map(Outcome::Signals),
             Action::Execute(execute) => self.execute(principal, execute).await.map(|r| Outcome::Report(Box::new(r))),
-            Action::Commands { session, limit, offset } => self.commands(principal, &session, limit, offset).await,
+            Action::Commands { session, limit, offset } => self.commands(principal, session, *limit, *offset).await,
             Action::Command { session, command, budget } => {
-                self.command(principal, &session, command, budget).await.map(|r| Outcome::Report(Box::new(r)))
+                self.command(principal, session, *command, *budget).await.map(|r| Outcome::Report(Box::new(r)))
             }
             Action::Type { session, bytes, key } => {
-                self.types(principal, &session, bytes, &key).await.map(Outcome::Typed)
+                self.types(principal, session, bytes, key).await.map(Outcome::Typed)
             }
-            Action::Watch { session, since } => self.watch(principal, &session, since).await,
-            Action::Ticket { place, may_write } => self.ticket(principal, place, may_write).await,
+            Action::Watch { session, since } => self.watch(principal, session, *since).await,
+            Action::Ticket { place, may_write } => self.ticket(principal, place.clone(), *may_write).await,
             Action::Input(input) => self.input(principal, input).await.map(|r| Outcome::Report(Box::new(r))),
             Action::Wait { session, wait, budget } => {
-                self.wait(principal, &session, wait, None, budget).await.map(|r| Outcome::Report(Box::new(r)))
+                self.wait(principal, session, wait.clone(), None, *budget).await.map(|r| Outcome::Report(Box::new(r)))
             }
-            Action::Output(read) => self.output(principal, &read).await.map(Outcome::Output),
+            Action::Output(read) => self.output(principal, read).await.map(Outcome::Output),
             Action::Search(search) => self.search(principal, search).await.map(Outcome::Found),
             Action::Recording(session, version) => {
-                self.recording(principal, &session, version).await.map(Outcome::Recording)
+                self.recording(principal, session, *version).await.map(Outcome::Recording)
             }
             Action::Screen(session) => {
-                let handle = self.live(principal, &session).await?;
+                let handle = self.live(principal, session).await?;
                 self.screen(principal, &handle).await.map(Outcome::Screen)
             }
             Action::Terminal(call) => self.terminal(principal, call).await.map(|t| Outcome::Terminal(Box::new(t))),
             Action::Events(read) => self.events(principal, read).await.map(Outcome::Events),
             Action::Tokens => Ok(Outcome::Tokens(self.tokens.list())),
             Action::MakeToken { name, scope, lifetime } => {
-                let tokens = Arc::clone(&self.tokens);
+                let (tokens, name, scope, lifetime) = (Arc::clone(&self.tokens), name.clone(), *scope, *lifetime);
                 let made = on_disk(move || tokens.make(&name, scope, lifetime)).await?;
                 tracing::info!(by = %principal.name, token = %made.view.name, scope = scope.name(), "a token was made");
                 Ok(Outcome::FreshToken(made))
             }
             Action::RevokeToken { name } => {
-                let tokens = Arc::clone(&self.tokens);
+                let (tokens, name) = (Arc::clone(&self.tokens), name.clone());
                 let revoked = on_disk(move || tokens.revoke(&name)).await?;
                 tracing::info!(by = %principal.name, token = %revoked.name, "a token was revoked");
                 Ok(Outcome::Token(revoked))
@@ -478,7 +475,7 @@ impl Registry {
         match self.find(principal, id).await? {
             Found::Live(handle) => Ok(handle),
             Found::Unreachable(unreachable) => Err(unreachable.error()),
-            Found::EndedSession(past) => Err(ActionError::Ended { session: id.clone(), reason: reason(&past.view()) }),
+            Found::EndedSession(past) => Err(ended(&past.view())),
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::output_text::Begins;
 use super::registry::{Handle, Registry, reason};
 use super::session::{Finished, Painted, Snapshot};
-use crate::action::{ActionError, CommandView, EndedBy, Foreground, Report, SessionView, TextView};
+use crate::action::{ActionError, CommandView, EndReason, EndedBy, Foreground, Report, SessionView, TextView};
 use crate::auth::principal::Principal;
 
 /// How long the holder may take after the shell's exit to end its descendants.
@@ -78,5 +78,5 @@ pub(super) fn plain_report(
 
 /// The error for callers whose session has just ended.
 pub(super) fn ended(view: &SessionView) -> ActionError {
-    ActionError::Ended { session: view.id.clone(), reason: reason(view) }
+    ActionError::Ended { session: view.id.clone(), reason: EndReason::Recorded(reason(view)) }
 }

@@ -50,10 +50,10 @@ impl Registry {
     pub(super) async fn terminal(
         self: &Arc<Self>,
         principal: &Principal,
-        call: TerminalCall,
+        call: &TerminalCall,
     ) -> Result<TerminalView, ActionError> {
         let asked_at = SystemTime::now();
-        match self.terminal_once(principal, call.clone()).await {
+        match self.terminal_once(principal, call).await {
             // The shell ended at this very moment: a command that has not run goes to the next shell.
             Err(ActionError::Ended { session, .. })
                 if call.session.is_none()
@@ -78,13 +78,13 @@ impl Registry {
     async fn terminal_once(
         self: &Arc<Self>,
         principal: &Principal,
-        call: TerminalCall,
+        call: &TerminalCall,
     ) -> Result<TerminalView, ActionError> {
         if call.reset && call.is_input {
             let problem = "cannot be combined with is_input: a fresh shell runs nothing that could read it".to_owned();
             return Err(ActionError::Invalid { field: "reset", problem });
         }
-        let (mut handle, mut fresh) = match self.terminal_tool(principal, &call).await? {
+        let (mut handle, mut fresh) = match self.terminal_tool(principal, call).await? {
             TerminalTool::At(handle, fresh) => (handle, fresh),
             TerminalTool::Done(report) => {
                 let (id, report) = (report.session.id.clone(), *report);
@@ -108,21 +108,21 @@ impl Registry {
             fresh = Some(Fresh::Reset(lost));
         }
         let id = handle.shared.id.clone();
-        let ask = ask(&call);
+        let ask = ask(call);
         let only_reset = call.reset && matches!(ask, Ask::Look);
         let (report, look) = match ask {
             Ask::Look if only_reset => (self.peek(principal, &handle, call.budget).await?, Some(Look::Reset)),
-            Ask::Look => self.look(principal, &handle, &call).await?,
-            Ask::Signal(signo) => self.interrupt(principal, &handle, &call, signo).await?,
+            Ask::Look => self.look(principal, &handle, call).await?,
+            Ask::Signal(signo) => self.interrupt(principal, &handle, call, signo).await?,
             Ask::EndOfFile if self.is_idle(&handle).await? => {
                 (self.peek(principal, &handle, call.budget).await?, Some(Look::NothingToInterrupt))
             }
-            Ask::EndOfFile => (self.type_in(principal, &id, END_OF_FILE.to_vec(), &call).await?, None),
+            Ask::EndOfFile => (self.type_in(principal, &id, END_OF_FILE.to_vec(), call).await?, None),
             Ask::Input(_) if self.is_idle(&handle).await? => {
                 return Err(ActionError::NothingRuns { session: id });
             }
-            Ask::Input(bytes) => (self.type_in(principal, &id, bytes, &call).await?, None),
-            Ask::Command(command) => (self.execute(principal, self.execution(id, command, &call)).await?, None),
+            Ask::Input(bytes) => (self.type_in(principal, &id, bytes, call).await?, None),
+            Ask::Command(command) => (self.execute(principal, &self.execution(id, command, call)).await?, None),
         };
         let told = report.command.as_ref().map(|command| (&report.session.id, command));
         let missed = self.missed(principal, &before, read_to, told).await;
@@ -355,7 +355,7 @@ impl Registry {
         bytes: Vec<u8>,
         call: &TerminalCall,
     ) -> Result<Report, ActionError> {
-        self.input(principal, self.typing(id, bytes, call)).await
+        self.input(principal, &self.typing(id, bytes, call)).await
     }
 
     fn typing(&self, id: &SessionId, bytes: Vec<u8>, call: &TerminalCall) -> Input {

@@ -49,7 +49,7 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
         key: None,
         budget: 0,
     };
-    registry.execute(&me(), begun).await.expect("accepted");
+    registry.execute(&me(), &begun).await.expect("accepted");
     let turns = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&turns);
     tokio::spawn(async move {
@@ -83,7 +83,7 @@ async fn run(registry: &Registry, session: &SessionId, command: &str) {
         key: None,
         budget: 0,
     };
-    let report = registry.execute(&me(), execute).await.expect("accepted");
+    let report = registry.execute(&me(), &execute).await.expect("accepted");
     assert!(report.command.is_some_and(|c| c.end_offset.is_some()), "{command} has ended");
 }
 
@@ -99,7 +99,7 @@ async fn a_list_of_commands_is_paged_through_history_and_memory_as_one() {
     let mut told = Vec::new();
     for offset in (0..COUNT + 8).step_by(4) {
         let list = Action::Commands { session: session.clone(), limit: 4, offset };
-        let Outcome::Commands(page, total) = registry.act(&me(), list).await.expect("known") else {
+        let Outcome::Commands(page, total) = registry.act(&me(), &list).await.expect("known") else {
             panic!("another outcome")
         };
         assert_eq!((page.len(), total), (COUNT.saturating_sub(offset).min(4), COUNT));
@@ -158,7 +158,7 @@ async fn a_viewer_is_told_what_is_no_longer_kept_output_and_events() {
     let registry = Registry::start(&few).await.expect("a manager");
     let session = registry.create(&me(), &request(dir.path())).await.expect("a session").id;
     let watch = Action::Watch { session: session.clone(), since: Some(0) };
-    let Outcome::Watching(watching) = registry.act(&me(), watch).await.expect("alive") else {
+    let Outcome::Watching(watching) = registry.act(&me(), &watch).await.expect("alive") else {
         panic!("another outcome")
     };
     let mut feed = watching.feed;
@@ -211,7 +211,7 @@ async fn a_page_of_ended_sessions_costs_no_more_than_a_look_at_each() {
     let list = async |known: usize| {
         let begun = processor_time();
         let list = List { status: Some(SessionStatus::Terminated), limit: 100, ..List::default() };
-        let Outcome::Sessions(_, total) = registry.act(&me(), Action::List(list)).await.expect("a list") else {
+        let Outcome::Sessions(_, total) = registry.act(&me(), &Action::List(list)).await.expect("a list") else {
             panic!("another outcome")
         };
         assert_eq!(total, known);
@@ -392,7 +392,7 @@ async fn resent(registry: &Arc<Registry>, command: &str, is_input: bool, key: &s
         key: Some(key.to_owned()),
         budget: 1_000,
     };
-    match registry.act(&me(), Action::Terminal(call)).await.expect("an answer") {
+    match registry.act(&me(), &Action::Terminal(call)).await.expect("an answer") {
         Outcome::Terminal(view) => *view,
         other => panic!("another outcome: {other:?}"),
     }

@@ -46,15 +46,15 @@ impl Registry {
         &self,
         principal: &Principal,
         id: &SessionId,
-        bytes: Vec<u8>,
+        bytes: &[u8],
         name: &str,
     ) -> Result<usize, ActionError> {
         if bytes.len() > limits::INPUT_BYTES_MAX {
             let problem = format!("{} bytes; at most {} at once", bytes.len(), limits::INPUT_BYTES_MAX);
             return Err(ActionError::Invalid { field: "input", problem });
         }
-        let key = self.key_of(name, &bytes);
-        let bytes = InputBytes::Raw(bytes);
+        let key = self.key_of(name, bytes);
+        let bytes = InputBytes::Raw(bytes.to_vec());
         let typed = async {
             let handle = self.live(principal, id).await?;
             handle.ask(|typed| Request::Input { bytes, key, is_secret: false, wait: None, typed }).await?

@@ -38,7 +38,7 @@ impl Drop for GivenUp {
 }
 
 impl Registry {
-    pub(super) async fn search(&self, principal: &Principal, request: Search) -> Result<FoundView, ActionError> {
+    pub(super) async fn search(&self, principal: &Principal, request: &Search) -> Result<FoundView, ActionError> {
         let found = self.find_to_read(principal, &request.session).await?;
         let (shared, end, recent, is_growing) = match &found {
             Found::Live(handle) => {
@@ -77,10 +77,11 @@ impl Registry {
         let is_given_up = given_up.asks();
         let cols = shared.spec.cols;
         let reaches_end = segments.last().is_some_and(|s| s.to == end);
+        let (pattern, matches_max) = (request.pattern.clone(), request.limit);
         let hits = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             let is_growing = is_growing && reaches_end;
-            let wanted = Wanted { pattern: &request.pattern, matches_max: request.limit, cols, is_growing };
+            let wanted = Wanted { pattern: &pattern, matches_max, cols, is_growing };
             search::search(&shared.reader, &segments, &wanted, &is_given_up)
         });
         let hits = hits.await.map_err(|e| ActionError::Internal { why: e.to_string() })?.map_err(failed)?;

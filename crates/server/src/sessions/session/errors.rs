@@ -1,7 +1,7 @@
 //! The errors of the session's requests, with the reason and what to do.
 
 use super::Session;
-use crate::action::{ActionError, Foreground};
+use crate::action::{ActionError, EndReason, Foreground};
 use crate::ids::CommandId;
 use crate::sessions::views;
 
@@ -48,6 +48,6 @@ impl Session {
         // The holder may know of the exit long before it can record it, on a full disk.
         let unrecorded = if self.link.is_gone { "its holder is gone" } else { "the shell has exited" };
         let reason = views::exit_of(&self.timeline).map_or_else(|| unrecorded.to_owned(), |e| e.reason);
-        ActionError::Ended { session: self.shared.id.clone(), reason }
+        ActionError::Ended { session: self.shared.id.clone(), reason: EndReason::Recorded(reason) }
     }
 }
