@@ -42,18 +42,13 @@ const BANNED: [Banned; 8] = [
 ];
 
 /// The places where a banned call is right, each with its reason.
-const ALLOWED: [(&str, &str, &str); 3] = [
+const ALLOWED: [(&str, &str, &str); 2] = [
     (
         "shell-integration/tests/bench.py",
         "time.sleep(",
         "it measures and is no test: the machine settles before the clock starts, and no result depends on it",
     ),
     ("crates/server/src/mcp/progress.rs", "time::sleep(", "progress is told at a pace; that is the event"),
-    (
-        "crates/server/src/sessions/registry.rs",
-        "time::sleep(",
-        "the grace period of a client that has gone is time itself",
-    ),
 ];
 
 /// The folder of the developers' machines that once slipped into a document. In two parts, so that this file is clean.

@@ -1,30 +1,81 @@
-//! The dispatcher, through which every request passes: it checks the scope, performs the action, and logs the result.
+//! The dispatcher, through which every action passes: it checks the scope, records the action, performs it, and records
+//! the result.
 //!
-//! Dropping the future of [`Dispatcher::dispatch`] cancels the *wait*, never the program.
+//! A composite action expands into primitive ones (`service/`), which come back here one by one, so each is authorized
+//! and recorded with the session, the text or keys, and the principal that it has in the end. Dropping the future of
+//! [`Dispatcher::dispatch`] cancels the *wait*, never the program.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::action::{Action, ActionError, Outcome, PatternShare};
+use crate::action::{Action, ActionError, Boxed, Composite, Dispatch, Outcome, PatternShare};
 use crate::auth::named_tokens::Tokens;
-use crate::auth::principal::Principal;
+use crate::auth::principal::{Detach, Principal};
 use crate::auth::tickets::Tickets;
 use crate::metrics::Metrics;
+use crate::service::{self, Caller};
 use crate::sessions::Registry;
+
+/// What every action is recorded by: each primitive before and after it is performed, and each composite after.
+pub(crate) trait Recorder: fmt::Debug + Send + Sync {
+    /// A primitive action that its principal may perform is about to be performed.
+    fn begins(&self, principal: &Principal, action: &Action);
+    /// An action was performed or refused; `waits` is whether its caller asked to wait.
+    fn ended(&self, principal: &Principal, done: &Done<'_>);
+}
+
+/// The end of an action.
+#[derive(Debug)]
+pub(crate) struct Done<'a> {
+    name: &'static str,
+    waits: bool,
+    took: Duration,
+    error: Option<&'a ActionError>,
+}
+
+/// The recorder that writes to the server's log; the log line's span has the request's id.
+#[derive(Debug)]
+struct Log {
+    /// Actions that take longer are logged, unless the caller asked to wait.
+    slow: Duration,
+}
+
+impl Recorder for Log {
+    fn begins(&self, principal: &Principal, action: &Action) {
+        tracing::trace!(action = name(action), principal = %principal.name, "begins");
+    }
+
+    fn ended(&self, principal: &Principal, done: &Done<'_>) {
+        let (action, ms) = (done.name, done.took.as_millis());
+        if done.took >= self.slow && !done.waits {
+            tracing::warn!(action, principal = %principal.name, ms, "slow");
+        }
+        match done.error {
+            None => tracing::debug!(action, principal = %principal.name, ms, "done"),
+            Some(e) => tracing::info!(action, principal = %principal.name, ms, error = %e, "not done"),
+        }
+    }
+}
 
 /// The dispatcher: a cheap handle that the protocols hold.
 #[derive(Debug, Clone)]
 pub struct Dispatcher {
     registry: Arc<Registry>,
-    /// Calls that take longer are logged, unless the caller asked to wait.
-    slow: Duration,
+    recorder: Arc<dyn Recorder>,
 }
 
 impl Dispatcher {
     /// A dispatcher to this registry's sessions.
     pub fn new(registry: Arc<Registry>) -> Self {
-        let slow = registry.slow_call;
-        Self { registry, slow }
+        let recorder = Arc::new(Log { slow: registry.slow_call });
+        Self { registry, recorder }
+    }
+
+    /// The same with another recorder.
+    #[cfg(test)]
+    pub(crate) fn recorded_by(registry: Arc<Registry>, recorder: Arc<dyn Recorder>) -> Self {
+        Self { registry, recorder }
     }
 
     /// Performs one action for one caller.
@@ -40,22 +91,27 @@ impl Dispatcher {
             tokio::select! {
                 biased;
                 () = principal.shut_out() => Err(ActionError::ShutOut),
-                result = self.registry.act(principal, &action) => result,
+                result = self.perform(principal, action) => result,
             }
         } else {
-            self.registry.act(principal, &action).await
+            self.perform(principal, action).await
         };
-        let took = begun.elapsed();
-        let ms = took.as_millis();
-        if took >= self.slow && !waits {
-            // The log line's span has the request's id.
-            tracing::warn!(action = name, principal = %principal.name, ms, "slow");
-        }
-        match &result {
-            Ok(_) => tracing::debug!(action = name, principal = %principal.name, ms, "done"),
-            Err(e) => tracing::info!(action = name, principal = %principal.name, ms, error = %e, "not done"),
-        }
+        let done = Done { name, waits, took: begun.elapsed(), error: result.as_ref().err() };
+        self.recorder.ended(principal, &done);
         result
+    }
+
+    async fn perform(&self, principal: &Principal, action: Action) -> Result<Outcome, ActionError> {
+        match action {
+            Action::Composite(composite) => {
+                let caller = Caller { dispatch: self, principal, soft_timeout: self.registry.soft_timeout };
+                Box::pin(service::expand(caller, composite)).await
+            }
+            primitive => {
+                self.recorder.begins(principal, &primitive);
+                self.registry.act(principal, &primitive).await
+            }
+        }
     }
 
     /// The caller's share for patterns, in which the protocols compile those of its requests.
@@ -105,19 +161,52 @@ impl Dispatcher {
     }
 
     /// A stdio client disconnected: its sessions end after their grace period.
-    pub fn client_gone(&self, client: &str, grace: crate::auth::principal::Detach) {
-        self.registry.client_gone(client, grace);
+    pub fn client_gone(&self, client: &str, grace: Detach) {
+        self.registry.clients.disconnected(client, grace);
     }
 
     /// A stdio client has connected: its sessions continue.
     pub fn client_here(&self, client: &str) {
-        self.registry.client_here(client);
+        self.registry.clients.connected(client);
+    }
+
+    /// Ends the sessions of stdio clients whose grace period is over, until the server stops.
+    pub(crate) async fn end_sessions_of_gone_clients(self) {
+        let mut stopping = std::pin::pin!(self.stopping());
+        loop {
+            let sessions = tokio::select! {
+                biased;
+                () = &mut stopping => return,
+                sessions = self.registry.sessions_of_gone_client() => sessions,
+            };
+            let dispatcher = self.clone();
+            tokio::spawn(async move { service::client_gone::end(&dispatcher, sessions).await });
+        }
     }
 }
 
-fn name(action: &Action) -> &'static str {
+impl Dispatch for Dispatcher {
+    fn dispatch<'a>(&'a self, principal: &'a Principal, action: Action) -> Boxed<'a, Result<Outcome, ActionError>> {
+        Box::pin(self.dispatch(principal, action))
+    }
+
+    fn patterns(&self, principal: &Principal) -> Arc<PatternShare> {
+        self.patterns(principal)
+    }
+
+    fn detached(&self) -> Arc<dyn Dispatch> {
+        Arc::new(self.clone())
+    }
+}
+
+pub(crate) fn name(action: &Action) -> &'static str {
     match action {
-        Action::Create(_) => "create",
+        Action::Composite(Composite::Create(_)) => "create",
+        Action::Composite(Composite::NamedAction { .. }) => "named action",
+        Action::Composite(Composite::Terminal(_)) => "terminal",
+        Action::Start(_) => "start",
+        Action::Restart(_) => "restart",
+        Action::StartupDone { .. } => "start-up done",
         Action::List(_) => "list",
         Action::Show(_) => "show",
         Action::Terminate(_) => "terminate",
@@ -130,7 +219,7 @@ fn name(action: &Action) -> &'static str {
         Action::Watch { .. } => "watch",
         Action::Ticket { .. } => "ticket",
         Action::Signal { .. } => "signal",
-        Action::NamedAction { .. } => "react",
+        Action::FindNamedAction { .. } => "find named action",
         Action::Processes(_) => "processes",
         Action::Environment(_) => "environment",
         Action::Signals(_) => "signals",
@@ -139,7 +228,11 @@ fn name(action: &Action) -> &'static str {
         Action::Search(_) => "search",
         Action::Recording(..) => "recording",
         Action::Screen(_) => "screen",
-        Action::Terminal(_) => "terminal",
+        Action::Locate(_) => "locate",
+        Action::Unread { .. } => "unread",
+        Action::Missed(_) => "missed",
+        Action::Earlier(_) => "earlier",
+        Action::FinalCommands(_) => "final commands",
         Action::Events(_) => "events",
         Action::Tokens => "tokens",
         Action::MakeToken { .. } => "make token",

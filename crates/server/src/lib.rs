@@ -1,7 +1,8 @@
 //! The server: actions, sessions, and the protocols over which clients reach them.
 //!
 //! No `unsafe`, and no writing of journals: a session's holder does that. `rest/`, `mcp/` and `ws/` parse and render;
-//! `action` is the interface between them and the sessions; `dispatch` is the only way in; `sessions/` owns the state.
+//! `action` is the interface between them and the sessions; `dispatch` is the only way in; `service/` expands composite
+//! actions into primitive ones; `sessions/` owns the state.
 
 pub mod action;
 pub mod auth;
@@ -18,6 +19,7 @@ mod metrics;
 mod per_principal;
 pub mod profile;
 pub mod rest;
+mod service;
 pub mod sessions;
 mod shell;
 mod state_dir;

@@ -174,6 +174,17 @@ pub struct EnvironmentView {
     pub tools: Tools,
 }
 
+/// A new session.
+#[derive(Debug, Clone)]
+pub struct Created {
+    /// The session at its first prompt.
+    pub session: SessionView,
+    /// The commands of its profile that are to be run before it is announced.
+    pub startup: Vec<String>,
+    /// Whether this request started it; an earlier one with the same idempotency key, or of the same client, may have.
+    pub is_new: bool,
+}
+
 /// How a session ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionExit {
@@ -403,61 +414,6 @@ pub struct TerminatedView {
     pub was_over: bool,
     /// How many bytes of disk space a purge has freed.
     pub freed_bytes: Option<u64>,
-}
-
-/// The answer of the `terminal` tool.
-#[derive(Debug, Clone)]
-pub struct TerminalView {
-    /// What happened.
-    pub report: Report,
-    /// The reason why a new shell was started for this call, if one was.
-    pub fresh: Option<Fresh>,
-    /// The result of a call that sends no command or input; `None` for the others.
-    pub look: Option<Look>,
-    /// Commands last reported to this caller as running that have ended since, except the one of this answer.
-    pub missed: Vec<Missed>,
-    /// The quiet time that ends the wait.
-    pub soft_timeout: Duration,
-}
-
-/// A command whose end has not been reported to the caller yet.
-#[derive(Debug, Clone)]
-pub struct Missed {
-    /// The session it ran in.
-    pub session: SessionView,
-    /// The ended command.
-    pub command: CommandView,
-    /// The caller's read cursor in the session at that time.
-    pub read_to: u64,
-}
-
-/// The reason why a new shell was started.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fresh {
-    /// It is the client's first call.
-    First,
-    /// The previous shell had ended.
-    Ended {
-        /// The previous session.
-        session: SessionId,
-        /// How it ended, as text.
-        how: String,
-    },
-    /// A reset was requested; the command that it killed, if one ran.
-    Reset(Option<String>),
-}
-
-/// The result of a call that runs nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
-    /// A program runs.
-    Running,
-    /// Nothing runs; the output is what came since the caller's last call.
-    Idle,
-    /// A key was requested, but nothing runs, so nothing was sent.
-    NothingToInterrupt,
-    /// Only a reset was requested.
-    Reset,
 }
 
 /// A named token, without the token itself.

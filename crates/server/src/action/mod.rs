@@ -9,8 +9,10 @@ mod error;
 pub(crate) mod events;
 mod limits;
 pub(crate) mod pattern;
+mod port;
 mod processes;
 pub(crate) mod search;
+mod terminal_tool;
 mod wait_conditions;
 pub(crate) mod watch;
 
@@ -21,7 +23,9 @@ pub use asks::*;
 pub use error::{ActionError, EndReason};
 pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
 pub use pattern::{Pattern, PatternShare};
+pub use port::{Boxed, Dispatch};
 pub use processes::{ProcessState, ProcessView, Receiver, SignalView};
+pub use terminal_tool::*;
 pub use wait_conditions::Until;
 
 pub use crate::action::events::{EventPlace, EventsView, Happened, Happening, ReadEvents};
@@ -34,8 +38,19 @@ pub use crate::sessions::ViewerCursor;
 /// A request.
 #[derive(Debug, Clone)]
 pub enum Action {
-    /// Start a session. → [`Outcome::Session`]
-    Create(Box<Create>),
+    /// An action that expands into others, which are dispatched one by one.
+    Composite(Composite),
+    /// Start a session, and wait for its first prompt. → [`Outcome::Created`]
+    Start(Box<Create>),
+    /// End a session by force, and start the same shell again. → [`Outcome::Created`]
+    Restart(SessionId),
+    /// The start-up commands of a session have been run; records those that failed. → [`Outcome::Session`]
+    StartupDone {
+        /// Which session.
+        session: SessionId,
+        /// The failed ones.
+        failed: Vec<StartupFailure>,
+    },
     /// List the sessions that the caller may see. → [`Outcome::Sessions`]
     List(List),
     /// Show one session. → [`Outcome::Session`]
@@ -105,14 +120,12 @@ pub enum Action {
         /// The signal's number.
         signo: i32,
     },
-    /// Perform a named action of the session. → [`Outcome::Report`]
-    NamedAction {
+    /// Look up a named action of a session. → [`Outcome::NamedAction`]
+    FindNamedAction {
         /// Which session.
         session: SessionId,
         /// The name.
         name: String,
-        /// The idempotency key: a repeated request with it is not performed again.
-        key: Option<String>,
     },
     /// List the processes of a session. → [`Outcome::Processes`]
     Processes(SessionId),
@@ -126,6 +139,8 @@ pub enum Action {
         session: SessionId,
         /// The conditions and the timeout.
         wait: Wait,
+        /// The command whose end ends the wait, instead of whatever runs.
+        command: Option<CommandId>,
         /// How many characters of output to give at most.
         budget: usize,
     },
@@ -137,8 +152,21 @@ pub enum Action {
     Recording(SessionId, CastVersion),
     /// Show the present screen. → [`Outcome::Screen`]
     Screen(SessionId),
-    /// Call the `terminal` tool, on this client's default session. → [`Outcome::Terminal`]
-    Terminal(TerminalCall),
+    /// Find the session that a call of the `terminal` tool is meant for. → [`Outcome::Located`]
+    Locate(Locate),
+    /// Show the output that this caller has not seen, and the newest command. → [`Outcome::Report`]
+    Unread {
+        /// Which session.
+        session: SessionId,
+        /// How many characters of output to give at most.
+        budget: usize,
+    },
+    /// List the commands reported to this caller as running that have ended since. → [`Outcome::Missed`]
+    Missed(ReadMissed),
+    /// Find the result of a request that was performed earlier and ended its session. → [`Outcome::Earlier`]
+    Earlier(Earlier),
+    /// List the commands of a session that has just ended, once its records are complete. → [`Outcome::Commands`]
+    FinalCommands(SessionId),
     /// Read the events of all sessions that the caller may see. → [`Outcome::Events`]
     Events(ReadEvents),
     /// List the named tokens. → [`Outcome::Tokens`]
@@ -159,6 +187,24 @@ pub enum Action {
     },
 }
 
+/// An action that expands into others: each of those is authorized and recorded for itself.
+#[derive(Debug, Clone)]
+pub enum Composite {
+    /// Start a session, and run the start-up commands of its profile. → [`Outcome::Session`]
+    Create(Box<Create>),
+    /// Perform a named action of the session. → [`Outcome::Report`]
+    NamedAction {
+        /// Which session.
+        session: SessionId,
+        /// The name.
+        name: String,
+        /// The idempotency key: a repeated request with it is not performed again.
+        key: Option<String>,
+    },
+    /// Call the `terminal` tool, on this client's default session. → [`Outcome::Terminal`]
+    Terminal(Box<TerminalCall>),
+}
+
 impl Action {
     /// Whether the request waits for events that take their own time.
     pub fn waits(&self) -> bool {
@@ -168,8 +214,14 @@ impl Action {
             Self::Output(read) => !read.wait.is_zero(),
             Self::Events(read) => !read.wait.is_zero(),
             // These give programs time to exit or to read.
-            Self::Wait { .. } | Self::Terminal(_) | Self::Terminate(_) | Self::Type { .. } => true,
-            Self::Create(_)
+            Self::Wait { .. } | Self::Terminate(_) | Self::Restart(_) | Self::Type { .. } => true,
+            // Finding the default session waits for the one that is being started.
+            Self::Composite(Composite::Terminal(_)) | Self::Locate(_) | Self::FinalCommands(_) | Self::Earlier(_) => {
+                true
+            }
+            Self::Composite(Composite::Create(_) | Composite::NamedAction { .. })
+            | Self::Start(_)
+            | Self::StartupDone { .. }
             | Self::List(_)
             | Self::Show(_)
             | Self::Resize { .. }
@@ -178,7 +230,9 @@ impl Action {
             | Self::Watch { .. }
             | Self::Ticket { .. }
             | Self::Signal { .. }
-            | Self::NamedAction { .. }
+            | Self::FindNamedAction { .. }
+            | Self::Unread { .. }
+            | Self::Missed(_)
             | Self::Processes(_)
             | Self::Signals(_)
             | Self::Environment(_)
@@ -207,9 +261,19 @@ impl Action {
             | Self::Processes(_)
             | Self::Signals(_)
             | Self::Screen(_)
+            | Self::FindNamedAction { .. }
+            | Self::Locate(_)
+            | Self::Unread { .. }
+            | Self::Missed(_)
+            | Self::Earlier(_)
+            | Self::FinalCommands(_)
             // A read-only ticket allows no more than its requester may do.
             | Self::Ticket { may_write: false, .. } => Scope::Read,
-            Self::Create(_)
+            // Even a call of the `terminal` tool that only looks may start a shell.
+            Self::Composite(Composite::Create(_) | Composite::NamedAction { .. } | Composite::Terminal(_))
+            | Self::Start(_)
+            | Self::Restart(_)
+            | Self::StartupDone { .. }
             | Self::Terminate(_)
             | Self::Resize { .. }
             | Self::Execute(_)
@@ -217,11 +281,8 @@ impl Action {
             | Self::Type { .. }
             | Self::Ticket { may_write: true, .. }
             | Self::Signal { .. }
-            | Self::NamedAction { .. }
             // The environment has what the server inherited: as much as a caller that may type there can print.
-            | Self::Environment(_)
-            // Even a call that only looks may start a shell.
-            | Self::Terminal(_) => Scope::Write,
+            | Self::Environment(_) => Scope::Write,
             Self::Tokens | Self::MakeToken { .. } | Self::RevokeToken { .. } => Scope::Admin,
         }
     }
@@ -232,6 +293,8 @@ impl Action {
 pub enum Outcome {
     /// A session.
     Session(Box<SessionView>),
+    /// A session that was started, or that an earlier request started.
+    Created(Box<Created>),
     /// Some sessions, and their total number.
     Sessions(Vec<SessionView>, usize),
     /// Some commands, and their total number.
@@ -250,6 +313,14 @@ pub enum Outcome {
     Terminated(Box<TerminatedView>),
     /// The answer of the `terminal` tool.
     Terminal(Box<TerminalView>),
+    /// A session of the `terminal` tool.
+    Located(Located),
+    /// Commands whose end the caller has not been told.
+    Missed(Vec<Missed>),
+    /// The report on a request performed earlier, if it was.
+    Earlier(Option<Box<Report>>),
+    /// What a session does by a name.
+    NamedAction(NamedAction),
     /// Processes, parents before children.
     Processes(Vec<ProcessView>),
     /// Signals, oldest first.
@@ -270,4 +341,37 @@ pub enum Outcome {
     FreshToken(FreshToken),
     /// The token that was revoked.
     Token(TokenView),
+}
+
+impl Outcome {
+    /// What it is, for the message about an outcome that nobody expected.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Session(_) => "a session",
+            Self::Created(_) => "a new session",
+            Self::Located(_) => "where a session is",
+            Self::Missed(_) => "ends of commands",
+            Self::Earlier(_) => "an earlier report",
+            Self::NamedAction(_) => "a named action",
+            Self::Sessions(..) => "sessions",
+            Self::Commands(..) => "commands",
+            Self::Report(_) => "a report",
+            Self::Output(_) => "output",
+            Self::Found(_) => "matches",
+            Self::Recording(_) => "a recording",
+            Self::Screen(_) => "a screen",
+            Self::Terminated(_) => "an end",
+            Self::Terminal(_) => "a terminal call",
+            Self::Processes(_) => "processes",
+            Self::Signals(_) => "signals",
+            Self::Environment(_) => "an environment",
+            Self::Typed(_) => "what was typed",
+            Self::Watching(_) => "a viewer's place",
+            Self::Ticket(_) => "a ticket",
+            Self::Events(_) => "events",
+            Self::Tokens(_) => "tokens",
+            Self::FreshToken(_) => "a fresh token",
+            Self::Token(_) => "a token",
+        }
+    }
 }

@@ -177,6 +177,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
     registry.keep_whole();
 
     let dispatcher = Dispatcher::new(Arc::clone(&registry));
+    tokio::spawn(dispatcher.clone().end_sessions_of_gone_clients());
     let uid = own_uid().map_err(ServeError::at(&config.socket))?;
     let guard = Guard::new(token, &dispatcher, uid, &config);
     let visits = SocketCount::new();

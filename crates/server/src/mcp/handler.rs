@@ -18,7 +18,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Value, json};
 
-use super::dispatch_port::Dispatch;
+use super::dispatch_port::Server;
 use super::handshake::ToolSet;
 use super::host::Host;
 use super::log_notifications::Log;
@@ -40,7 +40,7 @@ goes on and nothing is lost: look again. Only the last line is ptyd's; a program
 /// The handler of one caller; clones share what was reported to it.
 #[derive(Clone)]
 pub struct Handler {
-    pub(super) road: Arc<dyn Dispatch>,
+    pub(super) road: Arc<dyn Server>,
     pub(super) principal: Arc<Principal>,
     pub(super) client: Arc<ClientContext>,
     pub(super) host: Arc<Host>,
@@ -67,7 +67,7 @@ impl std::fmt::Debug for Handler {
 
 impl Handler {
     /// A handler for one caller, with its chosen tools and its default session, if it has one.
-    pub(super) fn on(road: Arc<dyn Dispatch>, principal: Principal, client: ClientContext, tools: ToolSet) -> Self {
+    pub(super) fn on(road: Arc<dyn Server>, principal: Principal, client: ClientContext, tools: ToolSet) -> Self {
         let (principal, client) = (Arc::new(principal), Arc::new(client));
         let (host, memory) = (Arc::new(Host::here()), Arc::default());
         Self { road, principal, client, host, memory, stream: None, is_asked_again: false, tools }

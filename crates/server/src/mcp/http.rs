@@ -32,7 +32,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::dispatch_port::{Boxed, Dispatch};
+use super::dispatch_port::{Boxed, Server};
 use super::http_session_store::HttpSessionStore;
 use super::http_sessions::{Held, HttpSessions};
 use super::{Handler, ToolSet};
@@ -97,7 +97,7 @@ impl McpState {
         // Over HTTP a client's disconnect is unknown, so no session ends with it.
         let client = principal.pass.is_some().then(|| format!("token {}", principal.name));
         let context = ClientContext { client, detach: Detach::Keep, ..ClientContext::default() };
-        let road: Arc<dyn Dispatch> = Arc::new(self.dispatcher.clone());
+        let road: Arc<dyn Server> = Arc::new(self.dispatcher.clone());
         let handler = Handler::on(Arc::clone(&road), principal.clone(), context, ToolSet::All);
         let conversing = handler.clone();
         let kept = HttpSessionStore::of(&self.folder, &principal.name);
@@ -126,7 +126,7 @@ pub(super) struct Entrance<S> {
     pub(super) conversations: Arc<HttpSessions>,
     /// Ends all of them.
     over: CancellationToken,
-    road: Arc<dyn Dispatch>,
+    road: Arc<dyn Server>,
 }
 
 impl<S: ServerHandler + Clone> Entrance<S> {
@@ -136,7 +136,7 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         begin: impl Fn() -> S + Send + Sync + 'static,
         places: Arc<Semaphore>,
         kept: Option<HttpSessionStore>,
-        road: Arc<dyn Dispatch>,
+        road: Arc<dyn Server>,
     ) -> Self {
         let over = CancellationToken::new();
         // Host and Origin were checked by the middleware; a second list here could only differ.

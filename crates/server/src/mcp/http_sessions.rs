@@ -15,7 +15,7 @@ use rmcp::transport::streamable_http_server::session::{RestoreOutcome, ServerSse
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use super::dispatch_port::Dispatch;
+use super::dispatch_port::Server;
 use super::http_session_store::HttpSessionStore;
 use crate::limits::CONVERSATIONS_PER_PRINCIPAL_MAX;
 
@@ -27,7 +27,7 @@ pub(super) struct HttpSessions {
     open: Mutex<HashMap<SessionId, Open>>,
     /// The store for the next server.
     kept: Option<HttpSessionStore>,
-    road: Arc<dyn Dispatch>,
+    road: Arc<dyn Server>,
 }
 
 struct Open {
@@ -46,7 +46,7 @@ pub(super) struct Held {
 
 impl HttpSessions {
     /// No sessions yet.
-    pub fn new(places: Arc<Semaphore>, kept: Option<HttpSessionStore>, road: Arc<dyn Dispatch>) -> Self {
+    pub fn new(places: Arc<Semaphore>, kept: Option<HttpSessionStore>, road: Arc<dyn Server>) -> Self {
         let mut local = LocalSessionManager::default();
         // rmcp's timeout would end an MCP session in which a long command runs, or whose client only listens.
         local.session_config.keep_alive = None;

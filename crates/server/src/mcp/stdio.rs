@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWrite
 use tokio_util::sync::CancellationToken;
 
 use super::Handler;
-use super::dispatch_port::Dispatch;
+use super::dispatch_port::Server;
 use super::handshake::Handshake;
 use crate::auth::principal::{Detach, Principal};
 use crate::dispatch::Dispatcher;
@@ -29,7 +29,7 @@ where
 }
 
 /// The same with any dispatcher.
-pub(super) async fn serve<S>(stream: S, road: Arc<dyn Dispatch>, principal: Principal)
+pub(super) async fn serve<S>(stream: S, road: Arc<dyn Server>, principal: Principal)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
@@ -89,12 +89,12 @@ static CONNECTIONS: LazyLock<Mutex<HashMap<String, usize>>> = LazyLock::new(Mute
 /// One connection of a client; the client counts as disconnected when its last connection is gone.
 struct Presence {
     client: String,
-    road: Arc<dyn Dispatch>,
+    road: Arc<dyn Server>,
     detach: Detach,
 }
 
 impl Presence {
-    fn of(client: String, road: Arc<dyn Dispatch>, detach: Detach) -> Self {
+    fn of(client: String, road: Arc<dyn Server>, detach: Detach) -> Self {
         *CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner).entry(client.clone()).or_default() += 1;
         road.client_here(&client);
         Self { client, road, detach }

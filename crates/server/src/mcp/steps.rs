@@ -95,7 +95,8 @@ fn told(text: String, progress: Progress, steps: &[Step]) -> String {
 /// Waits for a pattern; a match in the program's unfinished last line, or in the cursor's row, counts already.
 async fn wait_for(call: &Call<'_>, id: &SessionId, words: &Pattern, timeout: Duration) -> Result<Report, ToolError> {
     let wait = words_within(words.clone(), timeout);
-    let mut waiting = std::pin::pin!(call.act(Action::Wait { session: id.clone(), wait, budget: BUDGET_CHARS }));
+    let mut waiting =
+        std::pin::pin!(call.act(Action::Wait { session: id.clone(), wait, command: None, budget: BUDGET_CHARS }));
     let looking = async {
         let Outcome::Session(session) = call.act(Action::Show(id.clone())).await? else { return Ok(None) };
         let from = session.first_offset.max(session.end_offset.saturating_sub(BUDGET_CHARS as u64));
@@ -122,7 +123,9 @@ async fn wait_for(call: &Call<'_>, id: &SessionId, words: &Pattern, timeout: Dur
     let Some(matched) = early else { return reported(waiting.await?) };
     // A wait of zero length returns the present state.
     let now = Wait::at_most(Duration::ZERO);
-    let report = reported(call.act(Action::Wait { session: id.clone(), wait: now, budget: BUDGET_CHARS }).await?)?;
+    let report = reported(
+        call.act(Action::Wait { session: id.clone(), wait: now, command: None, budget: BUDGET_CHARS }).await?,
+    )?;
     Ok(Report { ended_by: EndedBy::Matched, matched: Some(matched), ..report })
 }
 

@@ -12,7 +12,7 @@ use rmcp::service::{Peer, RoleServer, SubscriptionContext, SubscriptionSink};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
-use super::dispatch_port::Dispatch;
+use super::dispatch_port::Server;
 use super::resources::{self, unknown};
 use crate::action::{Action, ActionError, Outcome, Piece, SessionEvent, ViewerCursor};
 use crate::auth::principal::Principal;
@@ -25,7 +25,7 @@ const PIECE_BYTES: usize = 8 << 10;
 /// A subscribed client.
 #[derive(Clone)]
 pub(super) struct Subscriber {
-    pub road: Arc<dyn Dispatch>,
+    pub road: Arc<dyn Server>,
     pub principal: Arc<Principal>,
 }
 

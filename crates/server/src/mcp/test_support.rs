@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
 use tokio::sync::mpsc;
 
-use super::dispatch_port::{Boxed, Dispatch};
+use super::dispatch_port::Server;
 use super::stdio;
 use crate::action::{
-    Action, ActionError, Boundary, CommandStatus, CommandView, EndedBy, Foreground, Outcome, PatternShare, Report,
+    Action, ActionError, Boundary, Boxed, CommandStatus, CommandView, Dispatch, EndedBy, Foreground, Outcome, PatternShare, Report,
     SessionStatus, SessionView, TextView, Tools, Usage,
 };
 use crate::auth::principal::{Detach, Principal, Scope};
@@ -84,6 +84,12 @@ impl Dispatch for Fake {
         Arc::default()
     }
 
+    fn detached(&self) -> Arc<dyn Dispatch> {
+        panic!("no test starts a session")
+    }
+}
+
+impl Server for Fake {
     fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }
@@ -109,7 +115,7 @@ pub(super) struct Client {
 
 impl Client {
     /// Connects with a hello that names the client.
-    pub async fn connect(road: Arc<dyn Dispatch>, client: &str) -> Self {
+    pub async fn connect(road: Arc<dyn Server>, client: &str) -> Self {
         let hello =
             json!({ "v": 1, "client": client, "cwd": "L3g=", "env": [], "umask": 18, "tools": "all", "detach": 0 });
         let mut this = Self::raw(road);
@@ -118,7 +124,7 @@ impl Client {
     }
 
     /// Connects without saying anything.
-    pub fn raw(road: Arc<dyn Dispatch>) -> Self {
+    pub fn raw(road: Arc<dyn Server>) -> Self {
         let (near, far) = tokio::io::duplex(1 << 16);
         tokio::spawn(stdio::serve(far, road, Principal { name: "tester".to_owned(), scope: Scope::Write, pass: None }));
         let (read, write) = tokio::io::split(near);

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::test_support::{Client, Fake, ID, report, session};
 use crate::action::{
-    Action, ActionError, Create, EndedBy, Fresh, InputBytes, Outcome, OutputView, ScreenView, Since, TerminalView,
-    TextView, View,
+    Action, ActionError, Composite, Create, EndedBy, Fresh, InputBytes, Outcome, OutputView, ScreenView, Since,
+    TerminalView, TextView, View,
 };
 
 /// What the 2026-07-28 era puts into every request.
@@ -23,7 +23,7 @@ fn modern(id: u64, method: &str, mut params: Value) -> Value {
 /// Answers every `terminal` with `hi`.
 fn says_hi(action: &Action) -> Option<Result<Outcome, ActionError>> {
     match action {
-        Action::Terminal(_) => {
+        Action::Composite(Composite::Terminal(_)) => {
             let view = TerminalView {
                 report: report("hi\n"),
                 fresh: Some(Fresh::First),
@@ -114,7 +114,7 @@ async fn a_call_without_a_shell_of_its_own_and_null_arguments_are_understood() {
     let arguments = json!({ "command": "ls", "timeout": 2.5, "reset": null, "wait_for": null });
     client.call(9, "terminal", arguments).await;
     let asked = road.asked.lock().expect("free");
-    let [Action::Terminal(call)] = asked.as_slice() else { panic!("{asked:?}") };
+    let [Action::Composite(Composite::Terminal(call))] = asked.as_slice() else { panic!("{asked:?}") };
     assert_eq!(call.key.as_deref(), Some("nulls:9"));
     assert_eq!(call.timeout, Some(std::time::Duration::from_millis(2_500)));
     assert_eq!(call.client.cwd, Some("/x".into()));
@@ -298,7 +298,8 @@ async fn a_session_starts_where_the_client_means_it_to() {
     }
     let asked = road.asked.lock().expect("free");
     let place = |c: &Create| Some(c.cwd.as_ref().or(c.otherwise.cwd.as_ref())?.to_str()?.to_owned());
-    let started = asked.iter().filter_map(|a| if let Action::Create(c) = a { place(c) } else { None });
+    let started =
+        asked.iter().filter_map(|a| if let Action::Composite(Composite::Create(c)) = a { place(c) } else { None });
     // The client is in /x, and only the session knows what its home is.
     assert_eq!(started.collect::<Vec<_>>(), ["/x", "/x/src", "/app", "~", "~/src"]);
 }

@@ -127,7 +127,8 @@ pub(super) async fn wait(
         ..Wait::at_most(extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?)
     };
     let wait = extract::until(patterns, wait, &body.until).await?;
-    report(&rest, &principal, Action::Wait { session, wait, budget: extract::budget(body.max_chars)? }).await
+    report(&rest, &principal, Action::Wait { session, wait, command: None, budget: extract::budget(body.max_chars)? })
+        .await
 }
 
 pub(super) async fn report(

@@ -89,27 +89,5 @@ pub(crate) async fn no_method(method: Method) -> ProblemResponse {
 
 /// An outcome of another kind than the action promises: a bug, and never a panic.
 fn unexpected(outcome: &Outcome) -> ProblemResponse {
-    let kind = match outcome {
-        Outcome::Session(_) => "a session",
-        Outcome::Sessions(..) => "sessions",
-        Outcome::Commands(..) => "commands",
-        Outcome::Report(_) => "a report",
-        Outcome::Output(_) => "output",
-        Outcome::Found(_) => "matches",
-        Outcome::Recording(_) => "a recording",
-        Outcome::Screen(_) => "a screen",
-        Outcome::Terminated(_) => "an end",
-        Outcome::Terminal(_) => "a terminal call",
-        Outcome::Processes(_) => "processes",
-        Outcome::Signals(_) => "signals",
-        Outcome::Environment(_) => "an environment",
-        Outcome::Typed(_) => "what was typed",
-        Outcome::Watching(_) => "a viewer's place",
-        Outcome::Ticket(_) => "a ticket",
-        Outcome::Events(_) => "events",
-        Outcome::Tokens(_) => "tokens",
-        Outcome::FreshToken(_) => "a fresh token",
-        Outcome::Token(_) => "a token",
-    };
-    ProblemResponse::new(ErrorCode::Internal, format!("the action was answered with {kind}"))
+    ProblemResponse::new(ErrorCode::Internal, format!("the action was answered with {}", outcome.kind()))
 }

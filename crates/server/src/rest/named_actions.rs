@@ -8,7 +8,7 @@ use axum::extract::{Extension, State};
 use super::Rest;
 use super::extract::{self, ActionName, Key, Session};
 use super::input::{KEYS_MAX, report};
-use crate::action::{Action, NamedAction};
+use crate::action::{Action, Composite, NamedAction};
 use crate::auth::principal::Principal;
 use crate::http::problem::ProblemResponse;
 use crate::{keys, limits};
@@ -20,7 +20,7 @@ pub(super) async fn react(
     Session(session): Session,
     ActionName(name): ActionName,
 ) -> Result<Json<api::WaitAnswer>, ProblemResponse> {
-    report(&rest, &principal, Action::NamedAction { session, name, key }).await
+    report(&rest, &principal, Action::Composite(Composite::NamedAction { session, name, key })).await
 }
 
 /// The named actions of a new session, each checked now and not when it is used.

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::extract::{self, Body, Key, LongBody, Params, Session};
 use super::{Rest, convert, named_actions, unexpected};
-use crate::action::{Action, Create, Limit, Limits, List, Otherwise, Outcome, SessionStatus, Terminate};
+use crate::action::{Action, Composite, Create, Limit, Limits, List, Otherwise, Outcome, SessionStatus, Terminate};
 use crate::auth::principal::Principal;
 use crate::http::problem::ProblemResponse;
 use crate::limits;
@@ -27,7 +27,7 @@ pub(super) async fn create(
     Key(key): Key,
     Body(body): LongBody<api::CreateRequest>,
 ) -> Result<Response, ProblemResponse> {
-    match rest.act(&principal, Action::Create(Box::new(to_create(body, key)?))).await? {
+    match rest.act(&principal, Action::Composite(Composite::Create(Box::new(to_create(body, key)?)))).await? {
         Outcome::Session(view) => {
             let session = convert::session(*view, &rest.authority);
             let place = HeaderValue::from_str(&format!("/terminals/{}", session.id));

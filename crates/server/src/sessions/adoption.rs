@@ -311,10 +311,10 @@ impl Registry {
     }
 
     /// A client from before the restart counts as disconnected until it connects again.
-    fn check_client(self: &Arc<Self>, handle: &Handle) {
+    fn check_client(&self, handle: &Handle) {
         let Some(client) = &handle.shared.meta.client else { return };
-        if !self.knows_client(client) {
-            self.client_gone(client, handle.shared.meta.detach);
+        if !self.clients.knows(client) {
+            self.clients.disconnected(client, handle.shared.meta.detach);
         }
     }
 

@@ -8,12 +8,13 @@ use std::time::SystemTime;
 
 use wire::Spec;
 
+use super::default_session::DefaultSession;
 use super::registry::{Found, Handle, NODE, Registry, locked, on_disk};
 use super::report::fnv;
 use super::session_metadata::SessionMetadata;
 use super::timeline::micros;
 use super::{TAG, cgroup_plan};
-use crate::action::{ActionError, Create, SessionView};
+use crate::action::{ActionError, Create, Created, SessionView, StartupFailure};
 use crate::auth::principal::Principal;
 use crate::ids::SessionId;
 use crate::limits;
@@ -48,12 +49,16 @@ const NOT_INHERITED: [&[u8]; 21] = [
 ];
 
 impl Registry {
-    /// Starts a session, or returns the one that the same request started earlier, which may have ended since.
+    /// Starts a session and waits for its first prompt, or returns the one that the same request started earlier, which
+    /// may have ended since.
     pub(super) async fn create(
         self: &Arc<Self>,
         principal: &Principal,
         request: &Create,
-    ) -> Result<SessionView, ActionError> {
+    ) -> Result<Created, ActionError> {
+        if let (true, Some(client)) = (request.is_default, &request.client) {
+            return self.create_default(principal, request, client).await;
+        }
         // Without a key, two requests make two sessions; with one, the second must find the first.
         let mut turn = None;
         if let Some(key) = &request.key {
@@ -66,7 +71,7 @@ impl Registry {
                 None => Err(ActionError::NoSession { id: String::new(), live: None }),
             };
             match found {
-                Ok(found) => return self.again_for(principal, &found, request).await,
+                Ok(found) => return self.again_for(principal, &found, request).await.map(not_new),
                 Err(ActionError::NoSession { .. }) => {}
                 Err(other) => return Err(other),
             }
@@ -75,8 +80,59 @@ impl Registry {
         let spec = self.spec_of(&id, principal, request).await?;
         let handle = self.launch(&id, &spec).await?;
         drop(turn);
-        self.begin(principal, &handle).await;
-        self.view_of(principal, &handle).await
+        self.created(principal, &handle).await
+    }
+
+    /// Starts a client's default session, again like the one before if there was one, or returns the live one.
+    async fn create_default(
+        self: &Arc<Self>,
+        principal: &Principal,
+        request: &Create,
+        client: &str,
+    ) -> Result<Created, ActionError> {
+        let turn = self.default_turn(client).await;
+        let id = SessionId::random(NODE);
+        let spec = match self.default_of(client).await? {
+            DefaultSession::Live(_, snapshot) => return Ok(not_new(snapshot.view)),
+            DefaultSession::Ended(old) => again(&old.shared.spec, &old.shared.meta, &id)?,
+            DefaultSession::Nothing => self.spec_of(&id, principal, request).await?,
+        };
+        let handle = self.launch(&id, &spec).await?;
+        drop(turn);
+        self.created(principal, &handle).await
+    }
+
+    /// Kills what runs in a session, and starts the same shell again.
+    pub(super) async fn restart(
+        self: &Arc<Self>,
+        principal: &Principal,
+        session: &SessionId,
+    ) -> Result<Created, ActionError> {
+        let old = self.live(principal, session).await?;
+        self.end(&old, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
+        let id = SessionId::random(NODE);
+        let spec = again(&old.shared.spec, &old.shared.meta, &id)?;
+        let handle = self.launch(&id, &spec).await?;
+        self.created(principal, &handle).await
+    }
+
+    async fn created(&self, principal: &Principal, handle: &Handle) -> Result<Created, ActionError> {
+        self.first_prompt(handle).await;
+        let session = self.view_of(principal, handle).await?;
+        Ok(Created { session, startup: handle.shared.meta.startup.clone(), is_new: true })
+    }
+
+    /// Records the start-up commands that failed.
+    pub(super) async fn startup_done(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        failed: &[StartupFailure],
+    ) -> Result<SessionView, ActionError> {
+        if let Found::Live(handle) = self.find(principal, session).await? {
+            locked(&handle.shared.startup_failed).extend_from_slice(failed);
+        }
+        self.show(principal, session).await
     }
 
     /// The answer to a request whose key was used before.
@@ -199,8 +255,13 @@ impl Registry {
     }
 }
 
+/// A session that an earlier request started.
+fn not_new(session: SessionView) -> Created {
+    Created { session, startup: Vec::new(), is_new: false }
+}
+
 /// The spec of the same session for a reset: the original directory, environment and size under a new id.
-pub(super) fn again(old: &Spec, meta: &SessionMetadata, id: &SessionId) -> Result<Spec, ActionError> {
+fn again(old: &Spec, meta: &SessionMetadata, id: &SessionId) -> Result<Spec, ActionError> {
     let tag = format!("{TAG}=");
     let mut spec = old.clone();
     spec.session = id.to_string();

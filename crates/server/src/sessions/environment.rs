@@ -12,13 +12,12 @@ use sys::user::User;
 
 use super::adoption::start_error_of;
 use super::create::{RESERVED, base_environment, check_variable, from_home, get, set};
-use super::registry::{Found, Handle, Registry, locked};
+use super::registry::{Found, Registry};
 use super::{TAG, session_metadata};
-use crate::action::{ActionError, CommandStatus, Create, EnvironmentView, Execute, StartupFailure, Variables, Wait};
+use crate::action::{ActionError, Create, EnvironmentView, Variables};
 use crate::auth::principal::Principal;
 use crate::config_file::ConfigFile;
 use crate::ids::SessionId;
-use crate::limits;
 use crate::profile::{self, Profile, StartFiles};
 
 /// Variables of the server's user (places and services) that do not apply to another user's shell.
@@ -51,49 +50,6 @@ impl Registry {
         };
         let user = profile.user.as_deref().map(|user| another_user(name, user)).transpose()?.flatten();
         Ok(Setting { name: Some(name.to_owned()), profile, user })
-    }
-
-    /// Waits for the first prompt and runs the profile's start-up commands before the session is announced. It
-    /// completes even if the client goes away meanwhile.
-    pub(super) async fn begin(self: &Arc<Self>, principal: &Principal, handle: &Handle) {
-        self.first_prompt(handle).await;
-        if handle.shared.meta.startup.is_empty() {
-            return;
-        }
-        let (registry, principal, handle) = (Arc::clone(self), principal.clone(), handle.clone());
-        let _ = tokio::spawn(async move { registry.start_up(&principal, &handle).await }).await;
-    }
-
-    async fn start_up(self: &Arc<Self>, principal: &Principal, handle: &Handle) {
-        for command in &handle.shared.meta.startup {
-            let execute = Execute {
-                session: handle.shared.id.clone(),
-                command: command.clone(),
-                is_inside: false,
-                wait: Some(Wait::at_most(limits::STARTUP_TIMEOUT)),
-                key: None,
-                budget: 0,
-            };
-            let (reason, may_go_on) = match self.execute(principal, &execute).await {
-                Err(e) => (e.to_string(), false),
-                Ok(report) => match report.command {
-                    Some(c) if c.status == CommandStatus::Running => {
-                        (format!("it still runs after {} s", limits::STARTUP_TIMEOUT.as_secs()), false)
-                    }
-                    Some(c) if c.exit_code == Some(0) => continue,
-                    Some(c) => {
-                        let code = c.exit_code.map(|code| format!("it exited with {code}"));
-                        let reason = code.or(c.error).unwrap_or_else(|| "how it ended is not known".to_owned());
-                        (reason, c.status != CommandStatus::Terminated)
-                    }
-                    None => ("how it ended is not known".to_owned(), true),
-                },
-            };
-            locked(&handle.shared.startup_failed).push(StartupFailure { command: command.clone(), reason });
-            if !may_go_on {
-                break;
-            }
-        }
     }
 
     /// The environment with which the shell of a session was started.

@@ -145,7 +145,7 @@ impl Registry {
     }
 
     /// The records of a session that has just ended, once they are complete.
-    async fn ended(&self, principal: &Principal, id: &SessionId) -> Option<std::sync::Arc<EndedSession>> {
+    pub(super) async fn ended(&self, principal: &Principal, id: &SessionId) -> Option<std::sync::Arc<EndedSession>> {
         if let Ok(Found::Live(handle)) = self.find(principal, id).await {
             let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
         }

@@ -1,6 +1,4 @@
-//! Types input, sends signals and does named actions for a caller.
-
-use std::time::Duration;
+//! Types input and sends signals for a caller, and knows a session's named actions.
 
 use wire::Target;
 
@@ -8,9 +6,7 @@ use super::external_conditions::{self, ExternalConditions};
 use super::registry::Registry;
 use super::report::{plain_report, with_key};
 use super::session::Request;
-use crate::action::{
-    ActionError, EndedBy, Execute, Input, InputBytes, NamedAction, Outcome, Report, SignalTarget, TextView, Wait,
-};
+use crate::action::{ActionError, EndedBy, Input, InputBytes, NamedAction, Outcome, Report, SignalTarget, TextView};
 use crate::auth::principal::Principal;
 use crate::ids::SessionId;
 use crate::limits;
@@ -83,40 +79,22 @@ impl Registry {
         Ok(Outcome::Session(Box::new(view)))
     }
 
-    /// Performs the session's named action.
-    pub(super) async fn react(
+    /// The session's named action.
+    pub(super) async fn named_action(
         &self,
         principal: &Principal,
         session: &SessionId,
         name: &str,
-        key: Option<&String>,
-    ) -> Result<Report, ActionError> {
-        let budget = limits::BUDGET_CHARS;
-        let (session, key) = (session.clone(), key.cloned());
-        let handle = self.live(principal, &session).await?;
+    ) -> Result<NamedAction, ActionError> {
+        let handle = self.live(principal, session).await?;
         let known = &handle.shared.meta.reactions;
-        match known.get(name).cloned() {
-            Some(NamedAction::Command(command)) => {
-                self.execute(principal, &Execute { session, command, is_inside: false, wait: None, key, budget }).await
-            }
-            Some(NamedAction::Keys(names)) => {
-                let keys = names.iter().map(|name| crate::keys::parse(name)).collect::<Result<Vec<_>, _>>();
-                let bytes = InputBytes::Keys(keys.map_err(|why| ActionError::Internal { why })?.concat());
-                self.input(principal, &Input { session, bytes, is_secret: false, wait: None, key, budget }).await
-            }
-            Some(NamedAction::Signal(signo)) => {
-                self.signal(principal, &session, SignalTarget::Foreground, signo).await?;
-                let wait = Wait::at_most(Duration::ZERO);
-                self.wait(principal, &session, wait, None, budget).await
-            }
-            None => {
-                let all: Vec<&str> = known.keys().map(String::as_str).collect();
-                let problem = match all.as_slice() {
-                    [] => "this session has none; they are given when it is started".to_owned(),
-                    all => format!("this session has {}", all.join(", ")),
-                };
-                Err(ActionError::Invalid { field: "action", problem })
-            }
-        }
+        known.get(name).cloned().ok_or_else(|| {
+            let all: Vec<&str> = known.keys().map(String::as_str).collect();
+            let problem = match all.as_slice() {
+                [] => "this session has none; they are given when it is started".to_owned(),
+                all => format!("this session has {}", all.join(", ")),
+            };
+            ActionError::Invalid { field: "action", problem }
+        })
     }
 }

@@ -1,13 +1,15 @@
 //! Sessions: the live ones with their actors, the ended ones, and the actions on them.
 //!
-//! `registry.rs` knows all sessions and performs actions; `execute.rs`, `input.rs`, `waits.rs`, `output.rs`,
-//! `search.rs`, `recording.rs` and `terminal_tool.rs` are the actions. `session/` is the actor of one live session,
+//! `registry.rs` knows all sessions and performs primitive actions; `execute.rs`, `input.rs`, `waits.rs`, `output.rs`,
+//! `search.rs`, `recording.rs` and `default_session.rs` are the actions. `session/` is the actor of one live session,
 //! `ended_session.rs` reads an ended one; both read `timeline.rs`.
 
 mod adoption;
 mod cgroup_plan;
+mod clients;
 mod commands;
 mod create;
+mod default_session;
 mod disk_space;
 mod ended_session;
 mod environment;
@@ -41,7 +43,6 @@ mod session;
 mod session_metadata;
 mod store_rebuild;
 mod supervision;
-mod terminal_tool;
 #[cfg(test)]
 mod tests;
 mod timeline;

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use wire::Spec;
 use wire::Tail;
 
+use super::clients::Clients;
 use super::ended_session::EndedSession;
 use super::event_log::EventLog;
 use super::holder_connection::HolderConnection;
@@ -30,7 +31,7 @@ use crate::action::{
     Action, ActionError, EndReason, Happened, Limits, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
 };
 use crate::auth::named_tokens::Tokens;
-use crate::auth::principal::{Detach, Principal};
+use crate::auth::principal::Principal;
 use crate::auth::server_token::Token;
 use crate::auth::tickets::Tickets;
 use crate::config::Config;
@@ -119,7 +120,8 @@ pub struct Registry {
     pub(super) open_files: u64,
     pub(super) umask: u32,
     pub(super) journal_bytes_max: u64,
-    pub(super) soft_timeout: Duration,
+    /// The quiet time that ends a wait of the `terminal` tool.
+    pub(crate) soft_timeout: Duration,
     /// Calls that take longer are logged.
     pub(crate) slow_call: Duration,
     /// The default limits of a new session.
@@ -135,8 +137,8 @@ pub struct Registry {
     pasts: Mutex<VecDeque<Arc<EndedSession>>>,
     /// The read cursors of each caller in each session.
     pub(super) read_cursors: ReadCursors,
-    /// Counts connects and disconnects of each stdio client, so that an outdated grace period ends nothing.
-    clients: Mutex<HashMap<String, u64>>,
+    /// The stdio clients.
+    pub(crate) clients: Clients,
     /// The last default session of each stdio client, and its creation time.
     pub(super) defaults: Mutex<HashMap<String, (u64, SessionId)>>,
     /// The session that each owner's idempotency key created, for as long as its folder is retained.
@@ -214,7 +216,7 @@ impl Registry {
             live: Mutex::default(),
             pasts: Mutex::default(),
             read_cursors: ReadCursors::default(),
-            clients: Mutex::default(),
+            clients: Clients::default(),
             defaults: Mutex::default(),
             keys: Mutex::default(),
             creating: NameLocks::default(),
@@ -269,7 +271,14 @@ impl Registry {
 
     async fn attempt(self: &Arc<Self>, principal: &Principal, action: &Action) -> Result<Outcome, ActionError> {
         match action {
-            Action::Create(request) => Ok(Outcome::Session(Box::new(self.create(principal, request).await?))),
+            Action::Composite(_) => {
+                Err(ActionError::Internal { why: "a composite action was not expanded; this is a bug".to_owned() })
+            }
+            Action::Start(request) => self.create(principal, request).await.map(|c| Outcome::Created(Box::new(c))),
+            Action::Restart(session) => self.restart(principal, session).await.map(|c| Outcome::Created(Box::new(c))),
+            Action::StartupDone { session, failed } => {
+                self.startup_done(principal, session, failed).await.map(|s| Outcome::Session(Box::new(s)))
+            }
             Action::List(list) => self.list(principal, list).await,
             Action::Show(id) => Ok(Outcome::Session(Box::new(self.show(principal, id).await?))),
             Action::Terminate(terminate) => {
@@ -287,8 +296,8 @@ impl Registry {
                 Ok(Outcome::Session(Box::new(self.live_view(&handle).await?)))
             }
             Action::Signal { session, target, signo } => self.signal(principal, session, *target, *signo).await,
-            Action::NamedAction { session, name, key } => {
-                self.react(principal, session, name, key.as_ref()).await.map(|r| Outcome::Report(Box::new(r)))
+            Action::FindNamedAction { session, name } => {
+                self.named_action(principal, session, name).await.map(Outcome::NamedAction)
             }
             Action::Processes(session) => self.processes(principal, session).await.map(Outcome::Processes),
             Action::Environment(session) => {
@@ -306,8 +315,9 @@ impl Registry {
             Action::Watch { session, since } => self.watch(principal, session, *since).await,
             Action::Ticket { place, may_write } => self.ticket(principal, place.clone(), *may_write).await,
             Action::Input(input) => self.input(principal, input).await.map(|r| Outcome::Report(Box::new(r))),
-            Action::Wait { session, wait, budget } => {
-                self.wait(principal, session, wait.clone(), None, *budget).await.map(|r| Outcome::Report(Box::new(r)))
+            Action::Wait { session, wait, command, budget } => {
+                let wait = self.wait(principal, session, wait.clone(), *command, *budget);
+                wait.await.map(|r| Outcome::Report(Box::new(r)))
             }
             Action::Output(read) => self.output(principal, read).await.map(Outcome::Output),
             Action::Search(search) => self.search(principal, search).await.map(Outcome::Found),
@@ -318,7 +328,13 @@ impl Registry {
                 let handle = self.live(principal, session).await?;
                 self.screen(principal, &handle).await.map(Outcome::Screen)
             }
-            Action::Terminal(call) => self.terminal(principal, call).await.map(|t| Outcome::Terminal(Box::new(t))),
+            Action::Locate(locate) => self.locate(principal, locate).await.map(Outcome::Located),
+            Action::Unread { session, budget } => {
+                self.unread(principal, session, *budget).await.map(|r| Outcome::Report(Box::new(r)))
+            }
+            Action::Missed(read) => Ok(Outcome::Missed(self.missed(principal, read).await)),
+            Action::Earlier(earlier) => self.earlier(principal, earlier).await,
+            Action::FinalCommands(session) => self.final_commands(principal, session).await,
             Action::Events(read) => self.events(principal, read).await.map(Outcome::Events),
             Action::Tokens => Ok(Outcome::Tokens(self.tokens.list())),
             Action::MakeToken { name, scope, lifetime } => {
@@ -547,12 +563,6 @@ impl Registry {
         }
     }
 
-    /// The newest ended default session of a client.
-    pub(super) async fn last_default(&self, client: &str) -> Option<Arc<EndedSession>> {
-        let (_, id) = locked(&self.defaults).get(client).cloned()?;
-        self.past(&id).await.ok()?
-    }
-
     pub(super) fn store(&self) -> Arc<Store> {
         Arc::clone(&self.store)
     }
@@ -612,40 +622,6 @@ impl Registry {
         let ended = self.kill_holder(&handle.shared.id, &handle.shared.folder, None).await?;
         let _ = tokio::time::timeout(limits::HOLDER_LEAVES, handle.mailbox.closed()).await;
         Ok(ended)
-    }
-
-    /// A stdio client disconnected: its sessions end after their grace period.
-    pub fn client_gone(self: &Arc<Self>, client: &str, detach: Detach) {
-        let seen = {
-            let mut clients = locked(&self.clients);
-            let count = clients.entry(client.to_owned()).or_default();
-            *count += 1;
-            *count
-        };
-        let Detach::After(grace) = detach else { return };
-        let (registry, client) = (Arc::clone(self), client.to_owned());
-        tokio::spawn(async move {
-            tokio::time::sleep(grace).await;
-            if locked(&registry.clients).get(&client) != Some(&seen) {
-                return;
-            }
-            locked(&registry.clients).remove(&client);
-            locked(&registry.defaults).remove(&client);
-            for handle in registry.handles().into_iter().filter(|h| h.shared.meta.client.as_ref() == Some(&client)) {
-                tracing::info!(session = %handle.shared.id, "its client has gone");
-                let _ = registry.end(&handle, sys::signal::HUP, limits::TERMINATE_GRACE).await;
-            }
-        });
-    }
-
-    /// Whether this client has connected since the server started.
-    pub(super) fn knows_client(&self, client: &str) -> bool {
-        locked(&self.clients).contains_key(client)
-    }
-
-    /// A stdio client has connected: its sessions continue.
-    pub fn client_here(&self, client: &str) {
-        *locked(&self.clients).entry(client.to_owned()).or_default() += 1;
     }
 }
 

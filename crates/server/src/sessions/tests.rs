@@ -8,11 +8,12 @@ use std::time::{Duration, SystemTime};
 use super::Registry;
 use super::session::Request;
 use crate::action::{
-    Action, ActionError, ClientContext, Create, Execute, Fresh, List, Outcome, Piece, SessionEvent, SessionStatus,
-    TerminalCall, Terminate, Wait,
+    Action, ActionError, ClientContext, Composite, Create, Execute, Fresh, List, Outcome, Piece, SessionEvent,
+    SessionStatus, TerminalCall, Terminate, Wait,
 };
 use crate::auth::principal::{Detach, Principal, Scope};
 use crate::config::Config;
+use crate::dispatch::Dispatcher;
 use crate::ids::SessionId;
 use crate::limits;
 use crate::store::SessionRow;
@@ -38,7 +39,7 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
     const BYTES: usize = 32 << 20;
     let dir = tempfile::tempdir().expect("a directory");
     let registry = Registry::start(&config(dir.path())).await.expect("a manager");
-    let id = registry.create(&me(), &request(dir.path())).await.expect("a session").id;
+    let id = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
     let handle = registry.live(&me(), &id).await.expect("alive");
     let shell = handle.ask(Request::Look).await.expect("alive").view.pid.expect("a shell");
     let begun = Execute {
@@ -92,7 +93,7 @@ async fn a_list_of_commands_is_paged_through_history_and_memory_as_one() {
     const COUNT: usize = limits::COMMANDS_IN_MEMORY + 6;
     let dir = tempfile::tempdir().expect("a directory");
     let registry = Registry::start(&config(dir.path())).await.expect("a manager");
-    let session = registry.create(&me(), &request(dir.path())).await.expect("a session").id;
+    let session = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
     for i in 1..=COUNT {
         run(&registry, &session, &format!("(exit {i})")).await;
     }
@@ -139,7 +140,7 @@ async fn a_tilde_is_the_home_of_the_session() {
         [("a", vec![], "~", "a"), ("a", vec![], "~/src", "a/src"), ("a", b, "~/src", "b/src")]
     {
         let request = Create { cwd: Some(cwd.into()), env, ..request(&dir.path().join(home)) };
-        let session = registry.create(&me(), &request).await.expect("a session");
+        let session = registry.create(&me(), &request).await.expect("a session").session;
         assert_eq!(session.cwd, dir.path().join(expected));
         let end = Terminate { session: session.id, force: true, signo: None, grace: None, purges: false };
         registry.terminate(&me(), &end).await.expect("it ends");
@@ -156,7 +157,7 @@ async fn a_viewer_is_told_what_is_no_longer_kept_output_and_events() {
     let dir = tempfile::tempdir().expect("a directory");
     let few = Config { journal_bytes_max: 1 << 20, ..config(dir.path()) };
     let registry = Registry::start(&few).await.expect("a manager");
-    let session = registry.create(&me(), &request(dir.path())).await.expect("a session").id;
+    let session = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
     let watch = Action::Watch { session: session.clone(), since: Some(0) };
     let Outcome::Watching(watching) = registry.act(&me(), &watch).await.expect("alive") else {
         panic!("another outcome")
@@ -295,7 +296,7 @@ async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_ano
     let registry = Registry::start(&config(dir.path())).await.expect("a manager");
     // A file's time is that of the kernel's last tick.
     let begun_us = super::timeline::micros(SystemTime::now() - Duration::from_secs(1));
-    let id = registry.create(&me(), &request(dir.path())).await.expect("a session").id;
+    let id = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
     run(&registry, &id, "cd /; echo one; (exit 3)").await;
     run(&registry, &id, "false | true").await;
     let end = Terminate { session: id.clone(), force: false, signo: None, grace: None, purges: false };
@@ -330,7 +331,7 @@ async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_ano
 async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_known() {
     let dir = tempfile::tempdir().expect("a directory");
     let registry = Registry::start(&config(dir.path())).await.expect("a manager");
-    let id = registry.create(&me(), &request(dir.path())).await.expect("a session").id;
+    let id = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
     run(&registry, &id, "echo one").await;
     let end = Terminate { session: id.clone(), force: false, signo: None, grace: None, purges: false };
     registry.terminate(&me(), &end).await.expect("it ends");
@@ -392,7 +393,8 @@ async fn resent(registry: &Arc<Registry>, command: &str, is_input: bool, key: &s
         key: Some(key.to_owned()),
         budget: 1_000,
     };
-    match registry.act(&me(), &Action::Terminal(call)).await.expect("an answer") {
+    let dispatcher = Dispatcher::new(Arc::clone(registry));
+    match dispatcher.dispatch(&me(), Action::Composite(Composite::Terminal(Box::new(call)))).await.expect("an answer") {
         Outcome::Terminal(view) => *view,
         other => panic!("another outcome: {other:?}"),
     }

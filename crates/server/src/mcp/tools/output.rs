@@ -274,7 +274,7 @@ async fn wait(
     command: Option<CommandId>,
 ) -> Result<Waited, ToolError> {
     let ready = request.pattern.clone();
-    let mut waiting = pin!(call.act(Action::Wait { session: id.clone(), wait: request, budget: 0 }));
+    let mut waiting = pin!(call.act(Action::Wait { session: id.clone(), wait: request, command: None, budget: 0 }));
     let Some(ready) = ready else { return waiting.await.map(|done| Waited::of(&done)) };
     // The wait is requested first: later output is matched by the wait, earlier output by the search.
     let looking = async {
@@ -310,7 +310,7 @@ async fn wait(
 /// The same for the screen view: text on the screen counts.
 async fn wait_at_screen(call: &Call<'_>, id: &SessionId, request: Wait) -> Result<Waited, ToolError> {
     let ready = request.pattern.clone();
-    let mut waiting = pin!(call.act(Action::Wait { session: id.clone(), wait: request, budget: 0 }));
+    let mut waiting = pin!(call.act(Action::Wait { session: id.clone(), wait: request, command: None, budget: 0 }));
     let Some(ready) = ready else { return waiting.await.map(|done| Waited::of(&done)) };
     let looked = tokio::select! {
         biased;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::resize::cells;
 use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read, session};
-use crate::action::{Action, Create, Limit, Limits, Otherwise, Outcome};
+use crate::action::{Action, Composite, Create, Limit, Limits, Otherwise, Outcome};
 use crate::limits::{COLS_DEFAULT, COLS_MAX, ROWS_DEFAULT, ROWS_MAX};
 use crate::mcp::{schema, text};
 
@@ -158,7 +158,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
             (Some(cols), Some(cells("dimensions.rows", d.rows, ROWS_MAX)?))
         }
     };
-    let action = Action::Create(Box::new(Create {
+    let action = Action::Composite(Composite::Create(Box::new(Create {
         shell: given(arguments.shell),
         login: false,
         cwd,
@@ -184,7 +184,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
         detach: client.detach,
         is_default: false,
         key: call.key.clone(),
-    }));
+    })));
     match call.act(action).await? {
         Outcome::Session(view) => {
             call.note(&view);

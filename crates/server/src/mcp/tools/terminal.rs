@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session};
 use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read};
-use crate::action::{Action, ClientContext, Outcome, TerminalCall};
+use crate::action::{Action, ClientContext, Composite, Outcome, TerminalCall};
 use crate::limits::BUDGET_CHARS;
 use crate::mcp::{schema, text};
 
@@ -75,7 +75,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
             "session_id: this connection has no shell of its own; start one with start_terminal_session".to_owned(),
         ));
     }
-    let action = Action::Terminal(TerminalCall {
+    let action = Action::Composite(Composite::Terminal(Box::new(TerminalCall {
         session,
         command: arguments.command,
         is_input: arguments.is_input,
@@ -86,7 +86,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
         client: ClientContext::clone(&call.handler.client),
         key: call.key.clone(),
         budget: BUDGET_CHARS,
-    });
+    })));
     match call.act(action).await? {
         Outcome::Terminal(view) => {
             let before = call.note(&view.report.session).filter(|_| view.fresh.is_none());

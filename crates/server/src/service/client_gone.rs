@@ -1,0 +1,15 @@
+//! Ends the sessions of a stdio client that has disconnected, once its grace period is over.
+
+use crate::action::{Action, Dispatch, Terminate};
+use crate::auth::principal::Principal;
+use crate::ids::SessionId;
+
+/// Ends these sessions one after the other, each for its owner.
+pub(crate) async fn end(dispatch: &dyn Dispatch, sessions: Vec<(SessionId, Principal)>) {
+    for (session, owner) in sessions {
+        tracing::info!(%session, "its client has gone");
+        let terminate = Terminate { session, force: false, signo: None, grace: None, purges: false };
+        // A session that does not end now is one that somebody ended before, or that its holder keeps.
+        let _ = dispatch.dispatch(&owner, Action::Terminate(terminate)).await;
+    }
+}

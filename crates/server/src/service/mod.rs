@@ -1,0 +1,64 @@
+//! Composite actions: each expands into primitive ones, and every primitive goes through the dispatcher.
+//!
+//! Nothing in here knows the registry, so whatever a composite does to a session is authorized and recorded in one
+//! place, with its session, its text or keys, and its caller.
+
+pub(crate) mod client_gone;
+mod named_action;
+mod startup;
+mod terminal_tool;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use crate::action::{Action, ActionError, Composite, Dispatch, Outcome, Report, SessionView};
+use crate::auth::principal::Principal;
+
+/// The caller of a composite action, and the way by which its primitives are requested.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller<'a> {
+    pub(crate) dispatch: &'a dyn Dispatch,
+    pub(crate) principal: &'a Principal,
+    /// The quiet time that ends a wait of the `terminal` tool.
+    pub(crate) soft_timeout: Duration,
+}
+
+/// Performs a composite action.
+pub(crate) async fn expand(caller: Caller<'_>, action: Composite) -> Result<Outcome, ActionError> {
+    match action {
+        Composite::Create(request) => {
+            let created = startup::start(caller, Action::Start(request)).await?;
+            Ok(Outcome::Session(Box::new(created.session)))
+        }
+        Composite::NamedAction { session, name, key } => named_action::perform(caller, session, name, key).await,
+        Composite::Terminal(call) => {
+            terminal_tool::call(caller, &call).await.map(|view| Outcome::Terminal(Box::new(view)))
+        }
+    }
+}
+
+impl Caller<'_> {
+    async fn act(&self, action: Action) -> Result<Outcome, ActionError> {
+        self.dispatch.dispatch(self.principal, action).await
+    }
+
+    async fn report(&self, action: Action) -> Result<Report, ActionError> {
+        match self.act(action).await? {
+            Outcome::Report(report) => Ok(*report),
+            other => Err(mismatch(&other)),
+        }
+    }
+
+    async fn session(&self, action: Action) -> Result<SessionView, ActionError> {
+        match self.act(action).await? {
+            Outcome::Session(session) => Ok(*session),
+            other => Err(mismatch(&other)),
+        }
+    }
+}
+
+/// An outcome of another kind than the action promises.
+fn mismatch(outcome: &Outcome) -> ActionError {
+    ActionError::Internal { why: format!("the action was answered with {}; this is a bug", outcome.kind()) }
+}

@@ -1,0 +1,38 @@
+//! Named actions of a session: a command, keys, or a signal for the foreground.
+
+use std::time::Duration;
+
+use super::{Caller, mismatch};
+use crate::action::{Action, ActionError, Execute, Input, InputBytes, NamedAction, Outcome, SignalTarget, Wait};
+use crate::ids::SessionId;
+use crate::{keys, limits};
+
+/// Looks the name up and performs its action; a signal is followed by a look at the session.
+pub(super) async fn perform(
+    caller: Caller<'_>,
+    session: SessionId,
+    name: String,
+    key: Option<String>,
+) -> Result<Outcome, ActionError> {
+    let budget = limits::BUDGET_CHARS;
+    let named = match caller.act(Action::FindNamedAction { session: session.clone(), name }).await? {
+        Outcome::NamedAction(named) => named,
+        other => return Err(mismatch(&other)),
+    };
+    let action = match named {
+        NamedAction::Command(command) => {
+            Action::Execute(Execute { session, command, is_inside: false, wait: None, key, budget })
+        }
+        NamedAction::Keys(names) => {
+            let keys = names.iter().map(|name| keys::parse(name)).collect::<Result<Vec<_>, _>>();
+            let bytes = InputBytes::Keys(keys.map_err(|why| ActionError::Internal { why })?.concat());
+            Action::Input(Input { session, bytes, is_secret: false, wait: None, key, budget })
+        }
+        NamedAction::Signal(signo) => {
+            let signal = Action::Signal { session: session.clone(), target: SignalTarget::Foreground, signo };
+            caller.session(signal).await?;
+            Action::Wait { session, wait: Wait::at_most(Duration::ZERO), command: None, budget }
+        }
+    };
+    caller.act(action).await
+}

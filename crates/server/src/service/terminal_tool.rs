@@ -1,0 +1,293 @@
+//! The `terminal` tool: a client's default session, and the meaning of `terminal(command, is_input, timeout, reset)`.
+//!
+//! terminal-mcp.md is the requirement; docs/deviations.md lists where its figures differ from the shell's.
+
+use std::time::{Duration, SystemTime};
+
+use super::{Caller, mismatch, startup};
+use crate::action::{
+    Action, ActionError, CommandStatus, Create, Created, Earlier, EndReason, Execute, Foreground, Fresh, Input,
+    InputBytes, LiveSession, Locate, Located, Look, Missed, Otherwise, Outcome, ReadMissed, Report, SessionView,
+    SignalTarget, TerminalCall, TerminalView, Wait,
+};
+use crate::ids::SessionId;
+use crate::limits;
+
+/// How long an interrupted program may take to end before the answer says that it still runs.
+const INTERRUPT_WAIT: Duration = Duration::from_secs(5);
+
+/// The byte of C-d.
+const END_OF_FILE: &[u8] = b"\x04";
+
+/// The meaning of a call.
+enum Ask {
+    Look,
+    Signal(i32),
+    EndOfFile,
+    Input(Vec<u8>),
+    Command(String),
+}
+
+/// The session of a call.
+enum Target {
+    /// This session, the reason if it is a new one, and the read cursor of the caller in the session before it.
+    At(Box<LiveSession>, Option<Fresh>, (SessionId, u64)),
+    /// The call was performed earlier, in a session that it ended.
+    Done(Box<Report>, u64),
+}
+
+/// Performs a call.
+pub(super) async fn call(caller: Caller<'_>, call: &TerminalCall) -> Result<TerminalView, ActionError> {
+    let asked_at = SystemTime::now();
+    match call_once(caller, call).await {
+        // The shell ended at this very moment: a command that has not run goes to the next shell.
+        Err(ActionError::Ended { session, .. })
+            if call.session.is_none() && !call.is_input && has_not_run(caller, session.clone(), asked_at).await =>
+        {
+            call_once(caller, call).await
+        }
+        answer => answer,
+    }
+}
+
+/// Whether a session that has just ended recorded no command since then.
+async fn has_not_run(caller: Caller<'_>, session: SessionId, asked_at: SystemTime) -> bool {
+    match caller.act(Action::FinalCommands(session)).await {
+        Ok(Outcome::Commands(all, _)) => all.iter().all(|command| command.started_at < asked_at),
+        Ok(_) | Err(_) => false,
+    }
+}
+
+async fn call_once(caller: Caller<'_>, call: &TerminalCall) -> Result<TerminalView, ActionError> {
+    if call.reset && call.is_input {
+        let problem = "cannot be combined with is_input: a fresh shell runs nothing that could read it".to_owned();
+        return Err(ActionError::Invalid { field: "reset", problem });
+    }
+    let (mut at, mut fresh, before) = match target(caller, call).await? {
+        Target::At(at, fresh, before) => (at, fresh, before),
+        Target::Done(report, read_to) => {
+            let before = (report.session.id.clone(), read_to);
+            return answer(caller, *report, None, None, before).await;
+        }
+    };
+    if call.reset {
+        let mut lost = None;
+        if fresh.is_none() {
+            lost = at.running.take();
+            let restarted = startup::start(caller, Action::Restart(at.session.id.clone())).await?;
+            *at = started(restarted)?;
+        }
+        fresh = Some(Fresh::Reset(lost));
+    }
+    let id = at.session.id.clone();
+    let ask = ask(call);
+    let only_reset = call.reset && matches!(ask, Ask::Look);
+    let (report, look) = match ask {
+        Ask::Look if only_reset => (unread(caller, id, call).await?, Some(Look::Reset)),
+        Ask::Look if is_idle(&at.session) => (unread(caller, id, call).await?, Some(Look::Idle)),
+        Ask::Look => {
+            // By its id: it may end before the wait begins.
+            let wait = wait_of(caller, call);
+            (wait_for(caller, &at.session, wait, call).await?, Some(Look::Running))
+        }
+        Ask::Signal(signo) => interrupt(caller, &at, call, signo).await?,
+        Ask::EndOfFile if is_idle(&at.session) => (unread(caller, id, call).await?, Some(Look::NothingToInterrupt)),
+        Ask::EndOfFile => (caller.report(Action::Input(typing(caller, id, END_OF_FILE.to_vec(), call))).await?, None),
+        Ask::Input(_) if is_idle(&at.session) => return Err(ActionError::NothingRuns { session: id }),
+        Ask::Input(bytes) => (caller.report(Action::Input(typing(caller, id, bytes, call))).await?, None),
+        Ask::Command(command) => (caller.report(Action::Execute(execution(caller, id, command, call))).await?, None),
+    };
+    answer(caller, report, fresh, look, before).await
+}
+
+/// The answer, with the commands whose end the caller has not been told.
+async fn answer(
+    caller: Caller<'_>,
+    report: Report,
+    fresh: Option<Fresh>,
+    look: Option<Look>,
+    (session, read_to): (SessionId, u64),
+) -> Result<TerminalView, ActionError> {
+    let told = |command: &crate::action::CommandView| {
+        (report.session.id.clone(), command.id, command.status == CommandStatus::Running)
+    };
+    let read = ReadMissed { session, told: report.command.as_ref().map(told), read_to };
+    let missed: Vec<Missed> = match caller.act(Action::Missed(read)).await? {
+        Outcome::Missed(missed) => missed,
+        other => return Err(mismatch(&other)),
+    };
+    Ok(TerminalView { report, fresh, look, missed, soft_timeout: caller.soft_timeout })
+}
+
+/// The session of the call; a client's first call, and the first after the shell's end, start a new one.
+async fn target(caller: Caller<'_>, call: &TerminalCall) -> Result<Target, ActionError> {
+    let client = match (&call.session, &call.client.client) {
+        (Some(id), _) => {
+            return match locate(caller, Locate::Session(id.clone())).await? {
+                Located::Live(live) => Ok(at(live, None)),
+                Located::Ended { session, how, .. } => {
+                    Err(ActionError::Ended { session, reason: EndReason::Recorded(how) })
+                }
+                Located::Nothing => Err(ActionError::NoSession { id: id.to_string(), live: None }),
+            };
+        }
+        (None, Some(client)) => client.clone(),
+        (None, None) => {
+            let problem =
+                "needed here: this connection has no default session; start_terminal_session gives one".to_owned();
+            return Err(ActionError::Invalid { field: "session_id", problem });
+        }
+    };
+    let (fresh, before) = match locate(caller, Locate::DefaultOf(client.clone())).await? {
+        Located::Live(live) => return Ok(at(live, None)),
+        Located::Ended { session, how, read_to } => {
+            if let Some(report) = done_before(caller, &session, call).await? {
+                return Ok(Target::Done(report, read_to));
+            }
+            (Fresh::Ended { session: session.clone(), how }, Some((session, read_to)))
+        }
+        Located::Nothing => (Fresh::First, None),
+    };
+    let created = startup::start(caller, Action::Start(Box::new(request(call, client)))).await?;
+    // Another call of this client may have started it meanwhile.
+    let fresh = created.is_new.then_some(fresh);
+    let live = started(created)?;
+    Ok(match (before, fresh) {
+        (Some(before), Some(fresh)) => Target::At(Box::new(live), Some(fresh), before),
+        (_, fresh) => at(Box::new(live), fresh),
+    })
+}
+
+fn at(live: Box<LiveSession>, fresh: Option<Fresh>) -> Target {
+    let before = (live.session.id.clone(), live.read_to);
+    Target::At(live, fresh, before)
+}
+
+async fn locate(caller: Caller<'_>, locate: Locate) -> Result<Located, ActionError> {
+    match caller.act(Action::Locate(locate)).await? {
+        Outcome::Located(located) => Ok(located),
+        other => Err(mismatch(&other)),
+    }
+}
+
+/// A session that was just started, if it has not ended already.
+fn started(created: Created) -> Result<LiveSession, ActionError> {
+    let Created { session, .. } = created;
+    match session.exit {
+        Some(exit) => Err(ActionError::Ended { session: session.id, reason: EndReason::Recorded(exit.reason) }),
+        None => Ok(LiveSession { session, running: None, was_not_ready: false, read_to: 0 }),
+    }
+}
+
+/// The result of the same call, if it is a repetition and has ended the default session: a new shell must not perform
+/// it again.
+async fn done_before(
+    caller: Caller<'_>,
+    old: &SessionId,
+    call: &TerminalCall,
+) -> Result<Option<Box<Report>>, ActionError> {
+    let old = old.clone();
+    let earlier = match ask(call) {
+        _ if call.reset || call.key.is_none() => return Ok(None),
+        Ask::Command(command) => Earlier::Execute(execution(caller, old, command, call)),
+        Ask::Input(bytes) => Earlier::Input(typing(caller, old, bytes, call)),
+        Ask::EndOfFile => Earlier::Input(typing(caller, old, END_OF_FILE.to_vec(), call)),
+        Ask::Look | Ask::Signal(_) => return Ok(None),
+    };
+    match caller.act(Action::Earlier(earlier)).await? {
+        Outcome::Earlier(report) => Ok(report),
+        other => Err(mismatch(&other)),
+    }
+}
+
+fn is_idle(session: &SessionView) -> bool {
+    matches!(session.foreground, Foreground::Idle | Foreground::Stopped) && session.current_command.is_none()
+}
+
+/// The output since this caller's last call, and the newest command; does not wait.
+async fn unread(caller: Caller<'_>, session: SessionId, call: &TerminalCall) -> Result<Report, ActionError> {
+    caller.report(Action::Unread { session, budget: call.budget }).await
+}
+
+async fn wait_for(
+    caller: Caller<'_>,
+    session: &SessionView,
+    wait: Wait,
+    call: &TerminalCall,
+) -> Result<Report, ActionError> {
+    let (id, command) = (session.id.clone(), session.current_command);
+    caller.report(Action::Wait { session: id, wait, command, budget: call.budget }).await
+}
+
+async fn interrupt(
+    caller: Caller<'_>,
+    at: &LiveSession,
+    call: &TerminalCall,
+    signo: i32,
+) -> Result<(Report, Option<Look>), ActionError> {
+    let id = at.session.id.clone();
+    // A shell that refused a command because its editor had no terminal was reported as needing the key.
+    if !at.was_not_ready && is_idle(&at.session) {
+        return Ok((unread(caller, id, call).await?, Some(Look::NothingToInterrupt)));
+    }
+    caller.session(Action::Signal { session: id, target: SignalTarget::Foreground, signo }).await?;
+    let timeout = call.timeout.unwrap_or(INTERRUPT_WAIT);
+    // The input wanted before the signal is forgotten, so the wait ends on input wanted after it.
+    let wait = Wait { pattern: call.pattern.clone(), input_wanted: true, ..Wait::at_most(timeout) };
+    Ok((wait_for(caller, &at.session, wait, call).await?, None))
+}
+
+/// A given timeout bounds the whole wait; without one, silence ends it, and so does the total timeout.
+fn wait_of(caller: Caller<'_>, call: &TerminalCall) -> Wait {
+    Wait {
+        pattern: call.pattern.clone(),
+        input_wanted: true,
+        quiet: call.timeout.is_none().then_some(caller.soft_timeout),
+        ..Wait::at_most(call.timeout.unwrap_or(limits::TOTAL_TIMEOUT))
+    }
+}
+
+fn typing(caller: Caller<'_>, session: SessionId, bytes: Vec<u8>, call: &TerminalCall) -> Input {
+    let (wait, key) = (Some(wait_of(caller, call)), call.key.clone());
+    Input { session, bytes: InputBytes::Raw(bytes), is_secret: false, wait, key, budget: call.budget }
+}
+
+fn execution(caller: Caller<'_>, session: SessionId, command: String, call: &TerminalCall) -> Execute {
+    let (wait, key) = (Some(wait_of(caller, call)), call.key.clone());
+    Execute { session, command, is_inside: call.is_inside, wait, key, budget: call.budget }
+}
+
+/// Exactly these texts are keys; any other text is a command or input.
+fn ask(call: &TerminalCall) -> Ask {
+    match call.command.as_str() {
+        "C-c" => Ask::Signal(sys::signal::INT),
+        "C-z" => Ask::Signal(sys::signal::TSTP),
+        "C-d" => Ask::EndOfFile,
+        "" if !call.is_input => Ask::Look,
+        text if call.is_input => {
+            let newline = if text.ends_with('\n') { "" } else { "\n" };
+            Ask::Input(format!("{text}{newline}").into_bytes())
+        }
+        text if text.trim().is_empty() => Ask::Look,
+        text => Ask::Command(text.to_owned()),
+    }
+}
+
+/// The default session of a client.
+fn request(call: &TerminalCall, client: String) -> Create {
+    let context = &call.client;
+    Create {
+        otherwise: Otherwise {
+            // Models write for bash, whatever their user's shell is.
+            shell: Some("bash".to_owned()),
+            cwd: context.cwd.clone(),
+            ..Otherwise::default()
+        },
+        base_env: context.env.clone(),
+        umask: context.umask,
+        client: Some(client),
+        detach: context.detach,
+        is_default: true,
+        ..Create::default()
+    }
+}

@@ -1,0 +1,229 @@
+//! Composite actions with real shells: the dispatcher records precisely the primitives that each expands into.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::sync::{Mutex, mpsc};
+
+use crate::action::{
+    Action, ActionError, ClientContext, Composite, Create, EndedBy, InputBytes, Locate, NamedAction, Outcome, Report,
+    SessionView, TerminalCall, TerminalView, Terminate, Wait,
+};
+use crate::auth::principal::{Detach, Principal, Scope};
+use crate::config::Config;
+use crate::dispatch::{self, Dispatcher, Done, Recorder};
+use crate::ids::SessionId;
+use crate::sessions::Registry;
+
+/// Primitives of one test.
+const PRIMITIVES_MAX: usize = 64;
+
+/// Records every primitive with its principal, and what it does with a session.
+#[derive(Debug)]
+struct Recorded(mpsc::Sender<String>);
+
+impl Recorder for Recorded {
+    fn begins(&self, principal: &Principal, action: &Action) {
+        let what = match action {
+            Action::Execute(execute) => format!("execute {}", execute.command),
+            Action::Input(input) => match &input.bytes {
+                InputBytes::Raw(bytes) => format!("input {:?}", String::from_utf8_lossy(bytes)),
+                InputBytes::Keys(keys) => format!("{} keys", keys.len()),
+                InputBytes::Paste { text, .. } => format!("paste {text}"),
+            },
+            Action::Signal { signo, .. } => format!("signal {signo}"),
+            Action::FindNamedAction { name, .. } => format!("find named action {name}"),
+            Action::Locate(Locate::Session(_)) => "locate a session".to_owned(),
+            Action::StartupDone { failed, .. } => {
+                let failed: Vec<&str> = failed.iter().map(|failure| failure.command.as_str()).collect();
+                format!("start-up done, failed: {failed:?}")
+            }
+            action => dispatch::name(action).to_owned(),
+        };
+        self.0.try_send(format!("{}: {what}", principal.name)).expect("the test reads them");
+    }
+
+    fn ended(&self, _: &Principal, _: &Done<'_>) {}
+}
+
+/// A dispatcher, its home, and the primitives that it records.
+struct Scene {
+    home: TempDir,
+    dispatcher: Dispatcher,
+    primitives: Mutex<mpsc::Receiver<String>>,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let home = tempfile::tempdir().expect("a directory");
+        let of = |dir: &Path| Config::of(([127, 0, 0, 1], 0).into(), dir.join("ptyd.sock"), dir.to_owned());
+        let config = Config { config_file: Some(home.path().join("config.toml")), ..of(home.path()) };
+        let (recorded, primitives) = mpsc::channel(PRIMITIVES_MAX);
+        let registry = Registry::start(&config).await.expect("a registry");
+        let dispatcher = Dispatcher::recorded_by(registry, Arc::new(Recorded(recorded)));
+        Self { home, dispatcher, primitives: Mutex::new(primitives) }
+    }
+
+    async fn act(&self, action: Action) -> Result<Outcome, ActionError> {
+        let me = Principal { name: "me".to_owned(), scope: Scope::Write, pass: None };
+        self.dispatcher.dispatch(&me, action).await
+    }
+
+    /// A client whose shells read no start-up files.
+    fn client(&self) -> ClientContext {
+        let home = self.home.path().as_os_str().to_owned();
+        let variables = [("HOME", home), ("PATH", std::env::var_os("PATH").unwrap_or_default())];
+        let env = variables.map(|(n, v)| (n.into(), std::os::unix::ffi::OsStringExt::into_vec(v)));
+        let (client, cwd) = (Some("one".to_owned()), Some(self.home.path().to_owned()));
+        ClientContext { client, cwd, env: Some(Arc::new(env.to_vec())), ..ClientContext::default() }
+    }
+
+    async fn create(&self, reactions: BTreeMap<String, NamedAction>) -> SessionView {
+        let ClientContext { client, cwd, env, .. } = self.client();
+        let shell = Some("bash".to_owned());
+        let request = Create { shell, cwd, base_env: env, client, reactions, ..Create::default() };
+        match self.act(Action::Composite(Composite::Create(Box::new(request)))).await.expect("a session") {
+            Outcome::Session(session) => *session,
+            other => panic!("another outcome: {other:?}"),
+        }
+    }
+
+    async fn terminal(&self, command: &str, of: impl FnOnce(&mut TerminalCall)) -> TerminalView {
+        let mut call = TerminalCall {
+            session: None,
+            command: command.to_owned(),
+            is_input: false,
+            is_inside: false,
+            timeout: Some(Duration::from_secs(20)),
+            reset: false,
+            pattern: None,
+            client: self.client(),
+            key: None,
+            budget: 1_000,
+        };
+        of(&mut call);
+        match self.act(Action::Composite(Composite::Terminal(Box::new(call)))).await.expect("an answer") {
+            Outcome::Terminal(view) => *view,
+            other => panic!("another outcome: {other:?}"),
+        }
+    }
+
+    async fn named(&self, session: &SessionId, name: &str) -> Report {
+        let named = Composite::NamedAction { session: session.clone(), name: name.to_owned(), key: None };
+        match self.act(Action::Composite(named)).await.expect("performed") {
+            Outcome::Report(report) => *report,
+            other => panic!("another outcome: {other:?}"),
+        }
+    }
+
+    /// The primitives since the last look.
+    async fn primitives(&self) -> Vec<String> {
+        let mut primitives = self.primitives.lock().await;
+        std::iter::from_fn(|| primitives.try_recv().ok()).collect()
+    }
+
+    async fn end(&self, session: SessionId) {
+        let end = Terminate { session, force: true, signo: None, grace: None, purges: false };
+        self.act(Action::Terminate(end)).await.expect("it ends");
+    }
+}
+
+fn mine(primitives: &[&str]) -> Vec<String> {
+    primitives.iter().map(|primitive| format!("me: {primitive}")).collect()
+}
+
+#[tokio::test]
+async fn a_call_of_the_terminal_tool_is_a_command_at_a_prompt_and_input_at_a_question() {
+    let scene = Scene::new().await;
+    scene.terminal("y() { echo called; }", |_| ()).await;
+    assert_eq!(scene.primitives().await, mine(&["locate", "start", "execute y() { echo called; }", "missed"]));
+    let called = scene.terminal("y", |_| ()).await;
+    assert_eq!((called.report.output.head.as_str(), called.look), ("called\n", None));
+    assert_eq!(scene.primitives().await, mine(&["locate", "execute y", "missed"]));
+    let asks = scene.terminal("read -rp 'sure? ' answer", |_| ()).await;
+    assert_eq!(asks.report.ended_by, EndedBy::InputWanted);
+    scene.primitives().await;
+    let answered = scene.terminal("y", |call| call.is_input = true).await;
+    assert_eq!(answered.report.command.and_then(|command| command.exit_code), Some(0));
+    assert_eq!(scene.primitives().await, mine(&["locate", "input \"y\\n\"", "missed"]));
+    // A key is a signal while a program runs, and nothing at a prompt.
+    scene.terminal("C-c", |_| ()).await;
+    assert_eq!(scene.primitives().await, mine(&["locate", "unread", "missed"]));
+    scene.terminal("sleep 1000", |call| call.timeout = Some(Duration::ZERO)).await;
+    scene.primitives().await;
+    scene.terminal("C-c", |_| ()).await;
+    assert_eq!(scene.primitives().await, mine(&["locate", "signal 2", "wait", "missed"]));
+    let first = answered.report.session.id;
+    let named = scene.terminal("", |call| call.session = Some(first.clone())).await;
+    assert_eq!(scene.primitives().await, mine(&["locate a session", "unread", "missed"]));
+    assert_eq!(named.report.session.id, first);
+    let reset = scene.terminal("", |call| call.reset = true).await;
+    assert_eq!(scene.primitives().await, mine(&["locate", "restart", "unread", "missed"]));
+    assert_ne!(reset.report.session.id, first);
+    scene.end(reset.report.session.id).await;
+}
+
+#[tokio::test]
+async fn a_named_action_is_the_command_the_keys_or_the_signal_that_it_stands_for() {
+    let scene = Scene::new().await;
+    let keys = ["t", "r", "u", "e", "Enter"].map(str::to_owned).to_vec();
+    let reactions = [
+        ("build", NamedAction::Command("true".to_owned())),
+        ("type", NamedAction::Keys(keys)),
+        ("stop", NamedAction::Signal(sys::signal::INT)),
+    ];
+    let id = scene.create(reactions.map(|(name, action)| (name.to_owned(), action)).into()).await.id;
+    assert_eq!(scene.primitives().await, mine(&["start"]));
+    for (name, expected) in [("build", &["execute true"][..]), ("type", &["5 keys"]), ("stop", &["signal 2", "wait"])] {
+        let report = scene.named(&id, name).await;
+        assert_eq!(report.session.id, id);
+        let found = format!("find named action {name}");
+        assert_eq!(scene.primitives().await, mine(&[&[found.as_str()], expected].concat()));
+        let until_idle = Action::Wait {
+            session: id.clone(),
+            wait: Wait::at_most(Duration::from_secs(20)),
+            command: None,
+            budget: 0,
+        };
+        scene.act(until_idle).await.expect("alive");
+        scene.primitives().await;
+    }
+    scene.end(id).await;
+}
+
+#[tokio::test]
+async fn start_up_commands_are_commands_of_the_caller_and_their_failures_are_of_the_session() {
+    let scene = Scene::new().await;
+    let startup = "[profiles.default]\nstartup = [\"export A=1\", \"(exit 3)\"]\n";
+    std::fs::write(scene.home.path().join("config.toml"), startup).expect("a write");
+    let session = scene.create(BTreeMap::new()).await;
+    let failed: Vec<_> = session.startup_failed.iter().map(|failed| failed.reason.as_str()).collect();
+    assert_eq!(failed, ["it exited with 3"]);
+    let done = "start-up done, failed: [\"(exit 3)\"]";
+    assert_eq!(scene.primitives().await, mine(&["start", "execute export A=1", "execute (exit 3)", done]));
+    // The default session of a client has them, too, before the command that started it.
+    let first = scene.terminal("echo $A", |_| ()).await;
+    assert_eq!(first.report.output.head, "1\n");
+    let expected = ["locate", "start", "execute export A=1", "execute (exit 3)", done, "execute echo $A", "missed"];
+    assert_eq!(scene.primitives().await, mine(&expected));
+    scene.end(session.id).await;
+    scene.end(first.report.session.id).await;
+}
+
+#[tokio::test]
+async fn the_sessions_of_a_client_that_has_gone_are_terminated_for_their_owner() {
+    let scene = Scene::new().await;
+    let id = scene.create(BTreeMap::new()).await.id;
+    scene.primitives().await;
+    let ends = tokio::spawn(scene.dispatcher.clone().end_sessions_of_gone_clients());
+    scene.dispatcher.client_here("one");
+    scene.dispatcher.client_gone("one", Detach::After(Duration::ZERO));
+    let terminated = scene.primitives.lock().await.recv().await;
+    assert_eq!(terminated.as_deref(), Some("me: terminate"));
+    // A second request waits for the same end.
+    scene.end(id).await;
+    ends.abort();
+}

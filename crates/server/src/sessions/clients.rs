@@ -1,0 +1,98 @@
+//! The stdio clients of this server: which have connected, and when the grace period of one that has disconnected is over.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::registry::{Registry, locked};
+use crate::auth::principal::{Detach, Principal, Scope};
+use crate::ids::SessionId;
+
+/// The clients, each with the time at which its sessions end.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    /// `None` while the client is connected, or its sessions continue without it.
+    known: Mutex<HashMap<String, Option<Instant>>>,
+    changed: Notify,
+}
+
+impl Clients {
+    /// The client has connected: its sessions continue.
+    pub(crate) fn connected(&self, client: &str) {
+        locked(&self.known).insert(client.to_owned(), None);
+    }
+
+    /// The client has disconnected: its sessions end after their grace period.
+    pub(crate) fn disconnected(&self, client: &str, detach: Detach) {
+        let ends_at = match detach {
+            Detach::Keep => None,
+            // A time beyond the clock's range never comes.
+            Detach::After(grace) => Instant::now().checked_add(grace),
+        };
+        locked(&self.known).insert(client.to_owned(), ends_at);
+        self.changed.notify_one();
+    }
+
+    /// Whether this client has connected since the server started.
+    pub(super) fn knows(&self, client: &str) -> bool {
+        locked(&self.known).contains_key(client)
+    }
+
+    /// Waits until a client's grace period is over, and forgets that client.
+    async fn gone(&self) -> String {
+        loop {
+            let next = {
+                let mut known = locked(&self.known);
+                let next = known.iter().filter_map(|(client, at)| Some((at.as_ref().copied()?, client.clone()))).min();
+                match next {
+                    Some((at, client)) if at <= Instant::now() => {
+                        known.remove(&client);
+                        return client;
+                    }
+                    next => next.map(|(at, _)| at),
+                }
+            };
+            let over = async {
+                match next {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! { () = over => {} () = self.changed.notified() => {} }
+        }
+    }
+}
+
+impl Registry {
+    /// Waits until a client's grace period is over; returns its live sessions, each with the principal that owns it.
+    pub(crate) async fn sessions_of_gone_client(&self) -> Vec<(SessionId, Principal)> {
+        let client = self.clients.gone().await;
+        locked(&self.defaults).remove(&client);
+        let own = self.handles().into_iter().filter(|h| h.shared.meta.client.as_ref() == Some(&client));
+        let owner = |name: &str| Principal { name: name.to_owned(), scope: Scope::Write, pass: None };
+        own.map(|h| (h.shared.id.clone(), owner(&h.shared.meta.owner))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_that_comes_back_in_time_is_not_gone_and_the_first_to_be_gone_comes_first() {
+        let clients = Clients::default();
+        let after = |ms| Detach::After(Duration::from_millis(ms));
+        clients.disconnected("back", after(0));
+        clients.disconnected("late", after(2));
+        clients.disconnected("kept", Detach::Keep);
+        clients.disconnected("soon", after(1));
+        clients.connected("back");
+        assert_eq!([clients.gone().await, clients.gone().await], ["soon", "late"]);
+        let left = ["back", "kept", "soon", "late"].map(|client| clients.knows(client));
+        assert_eq!(left, [true, true, false, false]);
+    }
+}

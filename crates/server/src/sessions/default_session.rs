@@ -1,0 +1,200 @@
+//! The default session of a stdio client, and what its caller has seen of it: the primitives of the `terminal` tool
+//! (`service/terminal_tool.rs`).
+
+use std::sync::Arc;
+
+use tokio::sync::OwnedMutexGuard;
+use wire::Spec;
+
+use super::ended_session::EndedSession;
+use super::output_text;
+use super::read_cursors::ReadCursors;
+use super::registry::{Found, Handle, Registry, locked, reason};
+use super::report::{ended, plain_report};
+use super::session::{Request, Snapshot};
+use super::session_metadata::SessionMetadata;
+use super::unreachable::Unreachable;
+use crate::action::{
+    ActionError, CommandStatus, CommandView, Earlier, EndedBy, LiveSession, Locate, Located, Missed, Outcome,
+    ReadMissed, Report,
+};
+use crate::auth::principal::Principal;
+use crate::ids::SessionId;
+use crate::limits;
+use crate::store::SessionRow;
+
+/// A client's default session.
+pub(super) enum DefaultSession {
+    Live(Handle, Box<Snapshot>),
+    Ended(Arc<EndedSession>),
+    Nothing,
+}
+
+impl Registry {
+    /// The session that a call of the `terminal` tool is meant for.
+    pub(super) async fn locate(&self, principal: &Principal, locate: &Locate) -> Result<Located, ActionError> {
+        let (handle, snapshot) = match locate {
+            Locate::Session(id) => match self.find(principal, id).await? {
+                Found::Unreachable(unreachable) => return Err(unreachable.error()),
+                Found::EndedSession(past) => return Err(ended(&past.view())),
+                Found::Live(handle) => {
+                    let snapshot = handle.ask(Request::Look).await?;
+                    (handle, Box::new(snapshot))
+                }
+            },
+            Locate::DefaultOf(client) => {
+                // A start in progress decides first.
+                let turn = self.default_turn(client).await;
+                let session = self.default_of(client).await?;
+                drop(turn);
+                match session {
+                    DefaultSession::Live(handle, snapshot) => (handle, snapshot),
+                    DefaultSession::Nothing => return Ok(Located::Nothing),
+                    DefaultSession::Ended(old) => {
+                        let (session, how) = (old.shared.id.clone(), reason(&old.view()));
+                        let read_to = self.read_to(principal, &session).await?.unwrap_or(0);
+                        return Ok(Located::Ended { session, how, read_to });
+                    }
+                }
+            }
+        };
+        // Before anything is done: a disk that does not give it refuses the call.
+        let read_to = self.read_to(principal, &handle.shared.id).await?.unwrap_or(0);
+        let Snapshot { view: session, command, was_not_ready, .. } = *snapshot;
+        let running = session.current_command.and(command).map(|command| command.command);
+        Ok(Located::Live(Box::new(LiveSession { session, running, was_not_ready, read_to })))
+    }
+
+    /// Two requests at the same time must not start two default sessions.
+    pub(super) async fn default_turn(&self, client: &str) -> OwnedMutexGuard<()> {
+        let turn = self.creating.of(format!("client {client}")).await;
+        self.adopted().await;
+        turn
+    }
+
+    /// The present default session of a client, or the newest one that has ended.
+    pub(super) async fn default_of(&self, client: &str) -> Result<DefaultSession, ActionError> {
+        let mine = |meta: &SessionMetadata| meta.is_default && meta.client.as_deref() == Some(client);
+        let live = self.handles().into_iter().find(|h| mine(&h.shared.meta));
+        if let Some(handle) = live {
+            match handle.ask(Request::Look).await {
+                Ok(snapshot) if snapshot.view.exit.is_none() => {
+                    return Ok(DefaultSession::Live(handle, Box::new(snapshot)));
+                }
+                // The session continues.
+                Err(ActionError::Restarting) => return Err(ActionError::Restarting),
+                Ok(_) | Err(_) => {}
+            }
+            // The shell has exited and its holder still ends descendants: the records say how it ended.
+            handle.gone().await;
+        }
+        let is_mine = |u: &&Arc<Unreachable>| mine(&u.meta);
+        let unreachable = locked(&self.unreachable).values().find(is_mine).cloned();
+        if let Some(unreachable) = unreachable {
+            return Err(unreachable.error());
+        }
+        Ok(self.last_default(client).await.map_or(DefaultSession::Nothing, DefaultSession::Ended))
+    }
+
+    /// The newest ended default session of a client.
+    async fn last_default(&self, client: &str) -> Option<Arc<EndedSession>> {
+        let (_, id) = locked(&self.defaults).get(client).cloned()?;
+        self.past(&id).await.ok()?
+    }
+
+    /// The commands that were reported to this caller as running and have ended since, except the one that its answer
+    /// reports.
+    pub(super) async fn missed(&self, principal: &Principal, read: &ReadMissed) -> Vec<Missed> {
+        let is_running = |command: &CommandView| command.status == CommandStatus::Running;
+        if let Some((of, id, is_running)) = &read.told {
+            let note = if *is_running { ReadCursors::says_running } else { ReadCursors::says_ended };
+            note(&self.read_cursors, &principal.name, of, *id);
+        }
+        let mut missed = Vec::new();
+        for id in self.read_cursors.running(&principal.name, &read.session) {
+            if read.told.as_ref().is_some_and(|(of, told, _)| (of, *told) == (&read.session, id)) {
+                continue;
+            }
+            let known = match self.known(principal, &read.session, id).await {
+                Ok(known) if is_running(&known.command) => continue,
+                Ok(known) => Some(known),
+                Err(ActionError::NoSession { .. } | ActionError::NoCommand { .. }) => None,
+                // The next call finds it.
+                Err(_) => continue,
+            };
+            self.read_cursors.says_ended(&principal.name, &read.session, id);
+            let read_to = read.read_to;
+            missed.extend(known.map(|known| Missed { session: known.session, command: known.command, read_to }));
+        }
+        missed
+    }
+
+    /// The output since this caller's last call, and the newest command; does not wait.
+    pub(super) async fn unread(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
+        budget: usize,
+    ) -> Result<Report, ActionError> {
+        let handle = self.live(principal, session).await?;
+        let (snapshot, commands) = handle.ask(Request::Commands).await?;
+        let session = snapshot.view;
+        let last = commands.into_iter().rev().find(|c| c.end_offset.is_some());
+        let seen = self.read_to(principal, &session.id).await?.unwrap_or(0);
+        // The end of a command for which no caller waited is shown first, background output at the next call.
+        let unseen =
+            last.as_ref().and_then(|c| c.end_offset.filter(|end| *end > seen).map(|end| (c.start_offset, end)));
+        if let Some((start, end)) = unseen {
+            let output = self.text(&handle.shared, seen.max(start), end, session.cols, budget).await?;
+            self.has_read(principal, &session.id, end);
+            return Ok(plain_report(session, last, EndedBy::Ended, output));
+        }
+        // Prompt and echo are not output: background output begins behind the last prompt's marker.
+        let from = seen.max(snapshot.background_from).min(snapshot.shown_to);
+        let mut output = self.text(&handle.shared, from, snapshot.shown_to, session.cols, budget).await?;
+        output_text::without_prompt(&mut output);
+        self.has_read(principal, &session.id, snapshot.shown_to);
+        Ok(plain_report(session, last, EndedBy::Ended, output))
+    }
+
+    /// The result of the same request in a session that it has ended, if it was performed there.
+    pub(super) async fn earlier(&self, principal: &Principal, earlier: &Earlier) -> Result<Outcome, ActionError> {
+        let report = match earlier {
+            Earlier::Execute(request) => self.executed_before(principal, request).await,
+            Earlier::Input(request) => self.typed_before(principal, request).await,
+        };
+        Ok(Outcome::Earlier(report.transpose()?.map(Box::new)))
+    }
+
+    /// The commands of a session that has just ended.
+    pub(super) async fn final_commands(&self, principal: &Principal, id: &SessionId) -> Result<Outcome, ActionError> {
+        let why = || "its records are not complete yet".to_owned();
+        let past = self.ended(principal, id).await;
+        let past = past.ok_or_else(|| ActionError::Unreachable { session: id.clone(), why: why() })?;
+        let commands = past.commands();
+        let total = commands.len();
+        Ok(Outcome::Commands(commands, total))
+    }
+
+    /// Remembers this session as its client's default, unless a newer one is known.
+    pub(super) fn remember_default(&self, meta: &SessionMetadata, id: &SessionId) {
+        let (true, Some(client)) = (meta.is_default, &meta.client) else { return };
+        let mut defaults = locked(&self.defaults);
+        if defaults.get(client).is_none_or(|(created_us, _)| *created_us <= meta.created_us) {
+            defaults.insert(client.clone(), (meta.created_us, id.clone()));
+        }
+    }
+
+    /// The same for the sessions that ended last, whose metadata is only in their folders.
+    pub(super) fn remember_defaults(&self, rows: &[SessionRow]) {
+        let mut ended: Vec<(u64, &str)> =
+            rows.iter().filter_map(|row| Some((row.ended_us?, row.id.as_str()))).collect();
+        ended.sort_unstable_by(|a, b| b.cmp(a));
+        let ids = ended.into_iter().take(limits::DEFAULTS_LOOKED_FOR).filter_map(|(_, id)| SessionId::parse(id).ok());
+        for id in ids {
+            if let Ok(spec) = Spec::load(&self.folder().join(id.as_str())) {
+                self.remember_default(&SessionMetadata::decode(&spec.meta), &id);
+            }
+        }
+    }
+}
