@@ -14,7 +14,8 @@ use crate::auth::named_tokens::Tokens;
 use crate::auth::principal::{Detach, Principal};
 use crate::auth::tickets::Tickets;
 use crate::metrics::Metrics;
-use crate::service::{self, Caller};
+use crate::service;
+pub(crate) use crate::service::{Caller, expand};
 use crate::sessions::Registry;
 
 /// What every action is recorded by: each primitive before and after it is performed, and each composite after.
@@ -105,7 +106,7 @@ impl Dispatcher {
         match action {
             Action::Composite(composite) => {
                 let caller = Caller { dispatch: self, principal, soft_timeout: self.registry.soft_timeout };
-                Box::pin(service::expand(caller, composite)).await
+                Box::pin(expand(caller, composite)).await
             }
             primitive => {
                 self.recorder.begins(principal, &primitive);
@@ -204,6 +205,8 @@ pub(crate) fn name(action: &Action) -> &'static str {
         Action::Composite(Composite::Create(_)) => "create",
         Action::Composite(Composite::NamedAction { .. }) => "named action",
         Action::Composite(Composite::Terminal(_)) => "terminal",
+        Action::Composite(Composite::Dialogue(_)) => "dialogue",
+        Action::Composite(Composite::AwaitOutput(_)) => "await output",
         Action::Start(_) => "start",
         Action::Restart(_) => "restart",
         Action::StartupDone { .. } => "start-up done",

@@ -5,6 +5,8 @@
 
 mod answers;
 mod asks;
+mod await_output;
+mod dialogue;
 mod error;
 pub(crate) mod events;
 mod limits;
@@ -20,6 +22,8 @@ use std::time::Duration;
 
 pub use answers::*;
 pub use asks::*;
+pub use await_output::*;
+pub use dialogue::*;
 pub use error::{ActionError, EndReason};
 pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
 pub use pattern::{Pattern, PatternShare};
@@ -203,6 +207,10 @@ pub enum Composite {
     },
     /// Call the `terminal` tool, on this client's default session. → [`Outcome::Terminal`]
     Terminal(Box<TerminalCall>),
+    /// Play a dialogue with the running program. → [`Outcome::Dialogue`]
+    Dialogue(Box<Dialogue>),
+    /// Wait for output that may be there already. → [`Outcome::Awaited`]
+    AwaitOutput(Box<AwaitOutput>),
 }
 
 impl Action {
@@ -216,9 +224,8 @@ impl Action {
             // These give programs time to exit or to read.
             Self::Wait { .. } | Self::Terminate(_) | Self::Restart(_) | Self::Type { .. } => true,
             // Finding the default session waits for the one that is being started.
-            Self::Composite(Composite::Terminal(_)) | Self::Locate(_) | Self::FinalCommands(_) | Self::Earlier(_) => {
-                true
-            }
+            Self::Composite(Composite::Terminal(_) | Composite::Dialogue(_) | Composite::AwaitOutput(_)) => true,
+            Self::Locate(_) | Self::FinalCommands(_) | Self::Earlier(_) => true,
             Self::Composite(Composite::Create(_) | Composite::NamedAction { .. })
             | Self::Start(_)
             | Self::StartupDone { .. }
@@ -261,6 +268,7 @@ impl Action {
             | Self::Processes(_)
             | Self::Signals(_)
             | Self::Screen(_)
+            | Self::Composite(Composite::AwaitOutput(_))
             | Self::FindNamedAction { .. }
             | Self::Locate(_)
             | Self::Unread { .. }
@@ -270,7 +278,9 @@ impl Action {
             // A read-only ticket allows no more than its requester may do.
             | Self::Ticket { may_write: false, .. } => Scope::Read,
             // Even a call of the `terminal` tool that only looks may start a shell.
-            Self::Composite(Composite::Create(_) | Composite::NamedAction { .. } | Composite::Terminal(_))
+            Self::Composite(
+                Composite::Create(_) | Composite::NamedAction { .. } | Composite::Terminal(_) | Composite::Dialogue(_),
+            )
             | Self::Start(_)
             | Self::Restart(_)
             | Self::StartupDone { .. }
@@ -313,6 +323,10 @@ pub enum Outcome {
     Terminated(Box<TerminatedView>),
     /// The answer of the `terminal` tool.
     Terminal(Box<TerminalView>),
+    /// The result of a dialogue.
+    Dialogue(Box<DialogueView>),
+    /// The result of a wait before output is read.
+    Awaited(Box<AwaitedOutput>),
     /// A session of the `terminal` tool.
     Located(Located),
     /// Commands whose end the caller has not been told.
@@ -350,6 +364,8 @@ impl Outcome {
             Self::Session(_) => "a session",
             Self::Created(_) => "a new session",
             Self::Located(_) => "where a session is",
+            Self::Dialogue(_) => "a dialogue",
+            Self::Awaited(_) => "a wait for output",
             Self::Missed(_) => "ends of commands",
             Self::Earlier(_) => "an earlier report",
             Self::NamedAction(_) => "a named action",

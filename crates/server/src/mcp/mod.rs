@@ -22,7 +22,6 @@ mod schema;
 mod search_results;
 mod stdio;
 pub(crate) mod stdio_upgrade;
-mod steps;
 mod subscriptions;
 #[cfg(test)]
 mod test_support;

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tokio::sync::{Mutex, mpsc};
 
 use crate::action::{
-    Action, ActionError, ClientContext, Composite, Create, EndedBy, InputBytes, Locate, NamedAction, Outcome, Report,
-    SessionView, TerminalCall, TerminalView, Terminate, Wait,
+    Action, ActionError, AwaitOutput, ClientContext, Composite, Create, Dialogue, EndedBy, InputBytes, Locate,
+    NamedAction, Outcome, PatternShare, Report, SessionView, Since, Step, TerminalCall, TerminalView, Terminate, Wait,
 };
 use crate::auth::principal::{Detach, Principal, Scope};
 use crate::config::Config;
@@ -152,7 +152,8 @@ async fn a_call_of_the_terminal_tool_is_a_command_at_a_prompt_and_input_at_a_que
     // A key is a signal while a program runs, and nothing at a prompt.
     scene.terminal("C-c", |_| ()).await;
     assert_eq!(scene.primitives().await, mine(&["locate", "unread", "missed"]));
-    scene.terminal("sleep 1000", |call| call.timeout = Some(Duration::ZERO)).await;
+    let reads = scene.terminal("cat", |_| ()).await;
+    assert_eq!(reads.report.ended_by, EndedBy::InputWanted);
     scene.primitives().await;
     scene.terminal("C-c", |_| ()).await;
     assert_eq!(scene.primitives().await, mine(&["locate", "signal 2", "wait", "missed"]));
@@ -226,4 +227,35 @@ async fn the_sessions_of_a_client_that_has_gone_are_terminated_for_their_owner()
     // A second request waits for the same end.
     scene.end(id).await;
     ends.abort();
+}
+
+#[tokio::test]
+async fn a_dialogue_is_waits_and_input_and_awaited_output_is_a_wait() {
+    let scene = Scene::new().await;
+    let asks = scene.terminal("read -rp 'sure? ' answer; echo \"$answer!\"", |_| ()).await;
+    let id = asks.report.session.id;
+    scene.primitives().await;
+    let patterns = Arc::<PatternShare>::default();
+    let words = async |words: &str| Some(patterns.compile("wait_for", "", words).await.expect("a pattern"));
+    let typed = Some(InputBytes::Raw(b"y\n".to_vec()));
+    let steps =
+        vec![Step { wait_for: words("sure").await, bytes: typed }, Step { wait_for: words("y!").await, bytes: None }];
+    let limit = Duration::from_secs(20);
+    let (session, finally, deadline) = (id.clone(), Wait::at_most(limit), Instant::now() + limit);
+    let dialogue = Dialogue { session, steps, finally, deadline, key: None };
+    match scene.act(Action::Composite(Composite::Dialogue(Box::new(dialogue)))).await.expect("played") {
+        Outcome::Dialogue(view) => assert_eq!((view.unmatched, view.report.accepted_bytes), (None, Some(2))),
+        other => panic!("another outcome: {other:?}"),
+    }
+    // The question stands there already: it is found beside the wait, which is given up.
+    assert_eq!(scene.primitives().await, mine(&["wait", "show", "output", "wait", "input \"y\\n\"", "output"]));
+    let wait = Wait { pattern: words("y!").await, ..Wait::at_most(limit) };
+    let (session, since) = (id.clone(), Some(Since::First));
+    let request = AwaitOutput { session, wait, since, command: None, on_screen: false };
+    match scene.act(Action::Composite(Composite::AwaitOutput(Box::new(request)))).await.expect("there") {
+        Outcome::Awaited(awaited) => assert_eq!(awaited.matched.as_deref(), Some("y!")),
+        other => panic!("another outcome: {other:?}"),
+    }
+    assert_eq!(scene.primitives().await, mine(&["show", "wait", "show", "output"]));
+    scene.end(id).await;
 }

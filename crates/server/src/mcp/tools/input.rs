@@ -7,10 +7,9 @@ use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session, typing, until};
 use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read};
-use crate::action::{Action, Input, InputBytes, Outcome, Report, Wait};
+use crate::action::{Action, Composite, Dialogue, Input, InputBytes, Outcome, Pattern, Report, Step, Wait};
 use crate::ids::SessionId;
 use crate::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT};
-use crate::mcp::steps::{self, Step};
 use crate::mcp::{schema, text};
 
 const NAME: &str = "send_input_to_terminal";
@@ -126,7 +125,16 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
                 steps.push(step(call, arguments).await?);
             }
             let deadline = begun + timeout.unwrap_or(EXECUTE_TIMEOUT);
-            steps::run(call, &id, steps, wait, deadline).await
+            let words = steps.iter().map(|step| step.wait_for.clone()).collect::<Vec<_>>();
+            let dialogue = Dialogue { session: id, steps, finally: wait, deadline, key: call.key.clone() };
+            match call.act(Action::Composite(Composite::Dialogue(Box::new(dialogue)))).await? {
+                Outcome::Dialogue(view) => {
+                    let before = call.note(&view.report.session);
+                    let text = text::report(&view.report, &call.context(before.as_ref(), None));
+                    Ok(told(text, view.unmatched, &words).into())
+                }
+                other => Err(mismatch(other)),
+            }
         }
         (Some(_), false) => {
             Err(ToolError::Said("input and steps: give one of them; put the input into a step".to_owned()))
@@ -142,8 +150,23 @@ async fn step(call: &Call<'_>, step: StepArguments) -> Result<Step, ToolError> {
     Ok(Step { wait_for, bytes: typing(&step.input, &step.keys, false)? })
 }
 
+/// If a step did not match, the status line begins with it.
+fn told(text: String, unmatched: Option<usize>, steps: &[Option<Pattern>]) -> String {
+    let Some(i) = unmatched else { return text };
+    let words = steps[i].as_ref().map_or("", |words| words.as_str());
+    let (body, facts) = text.rsplit_once('\n').map_or(("", text.as_str()), |(body, facts)| (body, facts));
+    let gap = if body.is_empty() { "" } else { "\n" };
+    let rest = facts.strip_prefix('[').unwrap_or(facts);
+    format!(
+        "{body}{gap}[step {} of {} did not match {}, nothing of it was typed · {rest}",
+        i + 1,
+        steps.len(),
+        text::quoted(words)
+    )
+}
+
 /// Types one input, and reports the reaction.
-pub(in crate::mcp) async fn type_at(
+async fn type_at(
     call: &Call<'_>,
     id: &SessionId,
     bytes: InputBytes,

@@ -5,9 +5,9 @@
 
 mod arguments;
 mod execute;
-pub(super) mod input;
+mod input;
 mod list;
-pub(super) mod output;
+mod output;
 mod resize;
 mod session;
 mod start;

@@ -1,6 +1,5 @@
 //! `get_terminal_output`: output from a position on, as text, as a screen, or searched.
 
-use std::pin::pin;
 use std::time::{Duration, SystemTime};
 
 use schemars::JsonSchema;
@@ -9,7 +8,8 @@ use serde::Deserialize;
 use super::arguments::{Seconds, pattern, session, until};
 use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read};
 use crate::action::{
-    Action, CommandStatus, CommandView, Outcome, OutputView, ReadOutput, Search, SessionView, Since, View, Wait,
+    Action, AwaitOutput, AwaitedOutput, CommandView, Composite, Outcome, OutputView, ReadOutput, Search, SessionView,
+    Since, View, Wait,
 };
 use crate::ids::{CommandId, SessionId};
 use crate::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT, READ_BYTES_MAX, RENDER_BYTES_MAX, SEARCH_MATCHES_MAX};
@@ -101,21 +101,25 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
             "max_lines: the raw view has bytes and no lines; leave one of them out".to_owned(),
         ));
     }
-    let mut waited = Waited::default();
-    let mut running = None;
+    let mut over = Over::default();
+    let mut awaited_from = None;
     if ready.is_some() || timeout.is_some() || !arguments.until.is_empty() {
         let request = Wait { input_wanted: true, pattern: ready, ..Wait::at_most(timeout.unwrap_or(EXECUTE_TIMEOUT)) };
-        let request = until(call, request, &arguments.until).await?;
-        running = show(call, &id).await?.current_command;
-        waited = if arguments.view == Form::Screen {
-            wait_at_screen(call, &id, request).await?
-        } else {
-            wait(call, &id, request, since.clone(), command).await?
-        };
-    }
-    let mut over = Over { why: waited.why, ..Over::default() };
-    if let Some(command) = running.filter(|_| command.is_none()) {
-        over.ended = command_now(call, &id, command).await?.filter(|c| c.status != CommandStatus::Running);
+        let wait = until(call, request, &arguments.until).await?;
+        let (session, since, on_screen) = (id.clone(), since.clone(), arguments.view == Form::Screen);
+        let request = AwaitOutput { session, wait, since, command, on_screen };
+        match call.act(Action::Composite(Composite::AwaitOutput(Box::new(request)))).await? {
+            Outcome::Awaited(awaited) => {
+                let AwaitedOutput { from, matched, report, ended } = *awaited;
+                awaited_from = from;
+                over.ended = ended;
+                over.why = match matched {
+                    Some(found) => Some(text::matched(&found)),
+                    None => report.and_then(|report| text::reason(&report, None)),
+                };
+            }
+            other => return Err(mismatch(other)),
+        }
     }
     let view = if arguments.view == Form::Raw { View::Raw } else { View::Text };
     if let (Some(command), None, View::Text, None) = (command, &since, view, &search) {
@@ -129,7 +133,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
         return screen(call, &shown, &over).await;
     }
     if let Some(pattern) = search {
-        let since = match (since, waited.from) {
+        let since = match (since, awaited_from) {
             (Some(Since::Last), Some(from)) => Since::Offset(from),
             (Some(since), _) => since,
             (None, _) => Since::First,
@@ -143,7 +147,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
             other => Err(mismatch(other)),
         };
     }
-    let range = match (since, waited.from) {
+    let range = match (since, awaited_from) {
         // The wait for the pattern has moved `last` already, so the answer begins where that wait began.
         (Some(Since::Last), Some(from)) => Range { since: Since::Offset(from), limit: READ_BYTES_MAX, end: None },
         (since, _) => range(call, &shown, since, command, view).await?,
@@ -249,81 +253,6 @@ async fn whole_command(
     }
 }
 
-/// The result of a wait before a read.
-#[derive(Debug, Default)]
-struct Waited {
-    /// The beginning of its output, if there was a search.
-    from: Option<u64>,
-    /// Why the wait ended, if the state does not show it.
-    why: Option<String>,
-}
-
-impl Waited {
-    fn of(done: &Outcome) -> Self {
-        let Outcome::Report(report) = done else { return Self::default() };
-        Self { from: Some(report.output.from), why: text::reason(report, None) }
-    }
-}
-
-/// Waits; existing output counts too, because a line may have come between two calls.
-async fn wait(
-    call: &Call<'_>,
-    id: &SessionId,
-    request: Wait,
-    since: Option<Since>,
-    command: Option<CommandId>,
-) -> Result<Waited, ToolError> {
-    let ready = request.pattern.clone();
-    let mut waiting = pin!(call.act(Action::Wait { session: id.clone(), wait: request, command: None, budget: 0 }));
-    let Some(ready) = ready else { return waiting.await.map(|done| Waited::of(&done)) };
-    // The wait is requested first: later output is matched by the wait, earlier output by the search.
-    let looking = async {
-        let shown = show(call, id).await?;
-        let newest = shown.first_offset.max(shown.end_offset.saturating_sub(BUDGET_CHARS as u64));
-        let since = match (since, command.or(shown.current_command)) {
-            (Some(since), _) => since,
-            // Output of an earlier command does not count.
-            (None, Some(command)) => {
-                Since::Offset(command_bounds(call, id, command, shown.end_offset).await?.0.max(newest))
-            }
-            (None, None) => Since::Offset(shown.end_offset),
-        };
-        output(call, id, since, View::Text, READ_BYTES_MAX, None).await
-    };
-    let looked = tokio::select! {
-        biased;
-        done = &mut waiting => return done.map(|done| Waited::of(&done)),
-        view = looking => view?,
-    };
-    let patterns = call.patterns();
-    let mut found = patterns.find(&ready, &looked.text.head).await;
-    if found.is_none() {
-        found = patterns.find(&ready, &looked.text.tail).await;
-    }
-    let why = match found {
-        Some(found) => Some(text::matched(&found)),
-        None => Waited::of(&waiting.await?).why,
-    };
-    Ok(Waited { from: Some(looked.from), why })
-}
-
-/// The same for the screen view: text on the screen counts.
-async fn wait_at_screen(call: &Call<'_>, id: &SessionId, request: Wait) -> Result<Waited, ToolError> {
-    let ready = request.pattern.clone();
-    let mut waiting = pin!(call.act(Action::Wait { session: id.clone(), wait: request, command: None, budget: 0 }));
-    let Some(ready) = ready else { return waiting.await.map(|done| Waited::of(&done)) };
-    let looked = tokio::select! {
-        biased;
-        done = &mut waiting => return done.map(|done| Waited::of(&done)),
-        screen = call.act(Action::Screen(id.clone())) => screen?,
-    };
-    let Outcome::Screen(screen) = looked else { return Err(mismatch(looked)) };
-    match call.patterns().find(&ready, &screen.rows.join("\n")).await {
-        Some(found) => Ok(Waited { from: None, why: Some(text::matched(&found)) }),
-        None => waiting.await.map(|done| Waited::of(&done)),
-    }
-}
-
 async fn screen(call: &Call<'_>, shown: &SessionView, over: &Over) -> Result<Answer, ToolError> {
     match call.act(Action::Screen(shown.id.clone())).await? {
         Outcome::Screen(screen) => {
@@ -342,7 +271,7 @@ async fn show(call: &Call<'_>, id: &SessionId) -> Result<SessionView, ToolError>
 }
 
 /// Reads output once.
-pub(in crate::mcp) async fn output(
+async fn output(
     call: &Call<'_>,
     id: &SessionId,
     since: Since,

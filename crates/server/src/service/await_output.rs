@@ -1,0 +1,89 @@
+//! A wait before output is read. Existing output counts too, because a line may have come between two requests.
+
+use std::pin::pin;
+
+use super::{Caller, mismatch};
+use crate::action::{
+    Action, ActionError, AwaitOutput, AwaitedOutput, CommandStatus, CommandView, Outcome, OutputView, Report, Since,
+    View,
+};
+use crate::ids::{CommandId, SessionId};
+use crate::limits::{BUDGET_CHARS, READ_BYTES_MAX};
+
+/// Waits, and finds the command that ended meanwhile.
+pub(super) async fn wait(caller: Caller<'_>, request: AwaitOutput) -> Result<AwaitedOutput, ActionError> {
+    let (id, is_of_command) = (request.session.clone(), request.command.is_some());
+    let ran = caller.session(Action::Show(id.clone())).await?.current_command;
+    let mut awaited = wait_once(caller, request).await?;
+    if let Some(command) = ran.filter(|_| !is_of_command) {
+        awaited.ended = command_now(caller, &id, command).await?.filter(|c| c.status != CommandStatus::Running);
+    }
+    Ok(awaited)
+}
+
+async fn wait_once(caller: Caller<'_>, request: AwaitOutput) -> Result<AwaitedOutput, ActionError> {
+    let AwaitOutput { session: id, wait, since, command, on_screen } = request;
+    let pattern = wait.pattern.clone();
+    let mut waiting = pin!(caller.report(Action::Wait { session: id.clone(), wait, command: None, budget: 0 }));
+    let Some(pattern) = pattern else { return waiting.await.map(of_report) };
+    // The wait is requested first: later output is matched by the wait, earlier output by the search.
+    let looking = async {
+        if on_screen {
+            return match caller.act(Action::Screen(id.clone())).await? {
+                Outcome::Screen(screen) => Ok((None, vec![screen.rows.join("\n")])),
+                other => Err(mismatch(&other)),
+            };
+        }
+        let OutputView { from, text, .. } = existing(caller, &id, since, command).await?;
+        Ok((Some(from), vec![text.head, text.tail]))
+    };
+    let (from, texts) = tokio::select! {
+        biased;
+        done = &mut waiting => return done.map(of_report),
+        looked = looking => looked?,
+    };
+    let patterns = caller.patterns();
+    for text in &texts {
+        let matched = patterns.find(&pattern, text).await;
+        if matched.is_some() {
+            return Ok(AwaitedOutput { from, matched, ..AwaitedOutput::default() });
+        }
+    }
+    let awaited = of_report(waiting.await?);
+    Ok(AwaitedOutput { from: from.or(awaited.from), ..awaited })
+}
+
+fn of_report(report: Report) -> AwaitedOutput {
+    AwaitedOutput { from: Some(report.output.from), report: Some(Box::new(report)), ..AwaitedOutput::default() }
+}
+
+/// The output that counts although it came before the wait.
+async fn existing(
+    caller: Caller<'_>,
+    id: &SessionId,
+    since: Option<Since>,
+    command: Option<CommandId>,
+) -> Result<OutputView, ActionError> {
+    let shown = caller.session(Action::Show(id.clone())).await?;
+    let since = match (since, command.or(shown.current_command)) {
+        (Some(since), _) => since,
+        // Output of an earlier command does not count.
+        (None, Some(command)) => {
+            let newest = shown.first_offset.max(shown.end_offset.saturating_sub(BUDGET_CHARS as u64));
+            let known = command_now(caller, id, command).await?;
+            let no_command = || ActionError::NoCommand { session: id.clone(), id: command.to_string() };
+            Since::Offset(known.ok_or_else(no_command)?.start_offset.max(newest))
+        }
+        (None, None) => Since::Offset(shown.end_offset),
+    };
+    caller.output(id, since, View::Text, READ_BYTES_MAX).await
+}
+
+async fn command_now(
+    caller: Caller<'_>,
+    id: &SessionId,
+    command: CommandId,
+) -> Result<Option<CommandView>, ActionError> {
+    let known = Action::Command { session: id.clone(), command, budget: 0 };
+    caller.report(known).await.map(|report| report.command)
+}
