@@ -5,16 +5,27 @@
 
 #![deny(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod attestation;
 mod connection;
+mod connections;
 mod event_loop;
 mod folder;
 mod foreground_job;
 mod foreground_sampler;
+mod handover;
+mod input;
 mod input_queue;
+mod output;
 mod output_pump;
 mod output_throttle;
 mod prompt_marks;
+mod publication;
+mod query_replies;
+mod records;
+mod session_end;
 mod shell_state;
+mod startup;
+mod terminal;
 mod termination;
 
 pub use event_loop::run;

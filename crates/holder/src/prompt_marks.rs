@@ -5,16 +5,54 @@
 //! earlier ones. That is weaker than a report stamped by the kernel, and is reported as weaker. A mark also shows ends
 //! that no report shows: of a line that a person typed, and of a command that was cut short.
 
+use journal::Offset;
+
+use crate::records::{MARKER_SOUGHT_BYTES, Records};
+
 /// How many numbers the shell may be ahead: marks that were written and not found, as in a flood of output.
 const AHEAD_MAX: usize = 64;
 /// The bytes before the number.
 const OPENING: &[u8] = b"\x1b]7337;D;";
 /// The longest prompt mark: its numbers and the bytes around them.
-pub(crate) const MARK_BYTES_MAX: u64 = 64;
+const MARK_BYTES_MAX: u64 = 64;
+
+/// Searches new output for prompt marks.
+#[derive(Debug)]
+pub(crate) struct MarkSearch {
+    sequence: PromptSequence,
+    /// Output before this offset was searched.
+    searched: Offset,
+}
+
+impl MarkSearch {
+    pub(crate) fn new(seed: u32) -> Self {
+        Self { sequence: PromptSequence::new(seed), searched: Offset::ZERO }
+    }
+
+    /// The shell reported an end on the attestation socket; its prompt mark follows.
+    pub(crate) fn reported(&mut self) {
+        self.sequence.reported();
+    }
+
+    /// The marks in the output since the last search, as far as it is among the newest MARKER_SOUGHT_BYTES.
+    pub(crate) fn search(&mut self, records: &Records) -> Vec<PromptMark> {
+        let end = records.end();
+        if self.searched >= end {
+            return Vec::new();
+        }
+        let from = self.searched.0.saturating_sub(MARK_BYTES_MAX).max(end.0.saturating_sub(MARKER_SOUGHT_BYTES as u64));
+        self.searched = end;
+        let mut newest = [0; MARKER_SOUGHT_BYTES];
+        let Some(newest) = newest.get_mut(..(end.0 - from) as usize) else { return Vec::new() };
+        let Some(newest) = records.newest(newest) else { return Vec::new() };
+        let begins = end.0 - newest.len() as u64;
+        self.sequence.look(newest, begins)
+    }
+}
 
 /// The sequence up to the newest mark.
 #[derive(Debug)]
-pub(crate) struct PromptSequence {
+struct PromptSequence {
     last: u32,
     /// The offset of the newest mark.
     last_end: u64,

@@ -41,7 +41,7 @@ pub(crate) enum Phase {
 /// The shell's state and the reports that move it.
 #[derive(Debug)]
 pub(crate) struct ShellState {
-    pub(crate) shell: Phase,
+    pub(crate) phase: Phase,
     secret: Vec<u8>,
     /// A report without its final NUL yet: the shell's stdio may split it at newlines.
     partial: Vec<u8>,
@@ -69,7 +69,7 @@ pub(crate) struct ShellState {
 impl ShellState {
     pub(crate) fn new(secret: Vec<u8>) -> Self {
         Self {
-            shell: Phase::Starting,
+            phase: Phase::Starting,
             secret,
             partial: Vec::new(),
             dropped: 0,
@@ -87,7 +87,7 @@ impl ShellState {
 
     /// The running command, 0 for none.
     pub(crate) fn command(&self) -> u32 {
-        match self.shell {
+        match self.phase {
             Phase::Running(id) => id,
             Phase::Starting | Phase::Ready | Phase::Typed => 0,
         }
@@ -126,11 +126,11 @@ impl ShellState {
         let mut fields = report.splitn(8, |b| *b == b';');
         let kind = fields.next();
         let id = fields.nth(2).and_then(|f| std::str::from_utf8(f).ok()).and_then(|f| f.parse::<u32>().ok());
-        match (kind, self.shell) {
+        match (kind, self.phase) {
             // The keys arrived at a continuation line: the shell refused the command, and a person's line is
             // unfinished. The same holds if the shell was asked by the report key and knows no such command.
             (Some(b"R"), Phase::Running(run)) if id != Some(run) || !self.is_asked => {
-                self.shell = if self.has_prompted { Phase::Ready } else { Phase::Typed };
+                self.phase = if self.has_prompted { Phase::Ready } else { Phase::Typed };
             }
             (Some(b"D"), shell) => {
                 self.interrupted_at = None;
@@ -139,7 +139,7 @@ impl ShellState {
                     // Lines that were typed ahead end before the shell reads our keys.
                     Phase::Running(run) if id != Some(run) && !is_answer_to_report_key => self.has_prompted = true,
                     Phase::Starting | Phase::Ready | Phase::Typed | Phase::Running(_) => {
-                        (self.shell, self.is_only_seen) = (Phase::Ready, false);
+                        (self.phase, self.is_only_seen) = (Phase::Ready, false);
                     }
                 }
             }
@@ -149,13 +149,13 @@ impl ShellState {
 
     /// The shell was sampled at its prompt.
     pub(crate) fn seen(&mut self) {
-        (self.shell, self.is_only_seen) = (Phase::Ready, true);
+        (self.phase, self.is_only_seen) = (Phase::Ready, true);
     }
 
     /// Whether the shell was sampled at its prompt without a report of its own. Its server may treat it as a shell
     /// without hooks, which runs a command only where the foreground is known.
     pub(crate) fn is_only_seen(&self) -> bool {
-        self.shell == Phase::Ready && self.is_only_seen
+        self.phase == Phase::Ready && self.is_only_seen
     }
 
     /// The foreground was interrupted: a shell that has the terminal discards its unfinished line.
@@ -165,7 +165,7 @@ impl ShellState {
 
     /// Whether the interrupt has discarded the typed line, so that a shell which waits for a line is at its prompt.
     pub(crate) fn is_cleared(&self, now: u64) -> bool {
-        self.shell == Phase::Typed && self.interrupted_at.is_some_and(|at| now >= at + CLEARED_US)
+        self.phase == Phase::Typed && self.interrupted_at.is_some_and(|at| now >= at + CLEARED_US)
     }
 
     /// Whether the shell may still have to handle an interrupt, with which it discards the keys it has read so far.
@@ -197,8 +197,8 @@ impl ShellState {
     pub(crate) fn typed(&mut self, bytes: &[u8]) {
         self.input_since_handover = true;
         self.interrupted_at = None;
-        if self.shell == Phase::Ready && bytes.iter().any(|b| ENDS_LINE.contains(b)) {
-            self.shell = Phase::Typed;
+        if self.phase == Phase::Ready && bytes.iter().any(|b| ENDS_LINE.contains(b)) {
+            self.phase = Phase::Typed;
         }
     }
 
@@ -239,7 +239,7 @@ impl ShellState {
         self.is_asked = false;
         self.has_prompted = false;
         self.input_since_handover = false;
-        self.shell = Phase::Running(id);
+        self.phase = Phase::Running(id);
     }
 
     /// The earlier result of this idempotency key. The first half of a key is the hash of the caller's key, the second half
@@ -272,7 +272,7 @@ mod tests {
     fn ready() -> ShellState {
         let mut p = ShellState::new(b"s3".to_vec());
         assert_eq!(p.datagram(b"D;s3;n1;0;0;0;;/\0"), Some(b"D;;n1;0;0;0;;/".to_vec()));
-        assert_eq!(p.shell, Phase::Ready);
+        assert_eq!(p.phase, Phase::Ready);
         p
     }
 
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(p.datagram(b"D;s4;n;0;0;0;;/\0"), None);
         assert_eq!(p.datagram(b"D;;n;0;0;0;;/\0"), None);
         assert_eq!(p.datagram(b"x\0"), None);
-        assert_eq!((p.shell, p.dropped), (Phase::Starting, 3));
+        assert_eq!((p.phase, p.dropped), (Phase::Starting, 3));
     }
 
     #[test]
@@ -291,7 +291,7 @@ mod tests {
         p.begin(1, 0);
         assert_eq!(p.datagram(b"D;s3;n2;1;7;7;;/a\n"), None);
         assert_eq!(p.datagram(b"b;c\0"), Some(b"D;;n2;1;7;7;;/a\nb;c".to_vec()));
-        assert_eq!(p.shell, Phase::Ready);
+        assert_eq!(p.phase, Phase::Ready);
     }
 
     #[test]
@@ -299,9 +299,9 @@ mod tests {
         let mut p = ready();
         p.begin(1, 0);
         p.datagram(b"D;s3;n2;0;0;0;;/\0");
-        assert_eq!(p.shell, Phase::Running(1));
+        assert_eq!(p.phase, Phase::Running(1));
         p.datagram(b"D;s3;n3;0;0;0;l;/\0");
-        assert_eq!(p.shell, Phase::Ready);
+        assert_eq!(p.phase, Phase::Ready);
     }
 
     #[test]
@@ -309,23 +309,23 @@ mod tests {
         let mut p = ready();
         p.begin(1, 0);
         p.datagram(b"R;s3;n2;1\0");
-        assert_eq!(p.shell, Phase::Typed);
+        assert_eq!(p.phase, Phase::Typed);
         p.datagram(b"D;s3;n3;0;130;130;;/\0");
         p.begin(2, 0);
         p.asked();
         p.datagram(b"R;s3;n5;2\0");
-        assert_eq!(p.shell, Phase::Running(2));
+        assert_eq!(p.phase, Phase::Running(2));
     }
 
     #[test]
     fn a_typed_line_makes_the_prompt_busy_until_the_shell_reports() {
         let mut p = ready();
         p.typed(b"ls");
-        assert_eq!(p.shell, Phase::Ready);
+        assert_eq!(p.phase, Phase::Ready);
         p.typed(b"\r");
-        assert_eq!(p.shell, Phase::Typed);
+        assert_eq!(p.phase, Phase::Typed);
         p.datagram(b"D;s3;n2;0;0;0;;/\0");
-        assert_eq!(p.shell, Phase::Ready);
+        assert_eq!(p.phase, Phase::Ready);
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub(crate) enum Scope {
 /// The result of one step.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    WaitingCommand,
+    Waiting,
     /// Nothing is left.
     Over,
     /// So many processes could not be killed; the holder leaves them.
@@ -100,7 +100,7 @@ impl Termination {
             return Progress::Over;
         }
         if now < self.next_at {
-            return Progress::WaitingCommand;
+            return Progress::Waiting;
         }
         match self.step {
             Step::Term => {
@@ -117,7 +117,7 @@ impl Termination {
                 self.next_at = now + KILL_EVERY_US;
             }
         }
-        Progress::WaitingCommand
+        Progress::Waiting
     }
 }
 

@@ -1,8 +1,13 @@
 //! Waits for the next event: the only place where the holder sleeps.
 
-use rustix::io::Errno;
+use std::io;
 
-use super::*;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use sys::time;
+
+use super::Holder;
+use crate::connections::CONNECTIONS_MAX;
 
 /// How long to pause when poll(2) fails for lack of memory.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
@@ -19,28 +24,23 @@ impl Holder {
     fn next_at(&self, now: u64) -> Option<u64> {
         let timers = [
             self.sampler.next_at(),
-            self.keyboard.next_at(),
-            self.input_retry_at(now),
-            self.waiting.as_ref().map(|_| now + if self.prompts.is_some() { LINE_RETRY_US } else { READY_RETRY_US }),
-            self.answers.front().map(|_| now + ANSWER_RETRY_US),
-            self.ending.as_ref().map(Termination::next_at),
-            // While a termination runs, check often: a client waits for its end.
-            self.ending.as_ref().map(|_| now + 5_000),
-            self.retry_at,
-            self.pace.held_until(),
-            self.quiet_at,
-            self.announce_by,
-            self.has_more.then_some(now),
-            self.is_idle(now).then_some(self.idle_until),
+            self.input.next_at(now),
+            self.handover.next_at(now),
+            self.replies.next_at(now),
+            self.end.next_at(now),
+            self.output.next_at(now),
+            self.publication.announce_by(),
+            self.idle_until(now),
             self.folder.next_at(),
             // Until then the listener is not polled.
-            self.place_at().filter(|at| *at > now),
+            self.connections.place_at().filter(|at| *at > now),
         ];
         timers.into_iter().flatten().min()
     }
 
-    fn is_idle(&self, now: u64) -> bool {
-        now < self.idle_until && self.exit.is_none()
+    /// Until then output stays in the terminal; after the shell's exit it never does.
+    fn idle_until(&self, now: u64) -> Option<u64> {
+        self.publication.idle_until(now).filter(|_| !self.end.has_exited())
     }
 
     pub(super) fn wait_for_something(&mut self) -> io::Result<Ready> {
@@ -50,33 +50,27 @@ impl Holder {
             Timespec { tv_sec: (us / 1_000_000) as i64, tv_nsec: (us % 1_000_000 * 1000) as i64 }
         });
         let mut leader = PollFlags::empty();
-        if self.retry_at.is_none() && self.pace.held_until().is_none() && !self.is_idle(now) {
+        if self.output.is_polled() && self.idle_until(now).is_none() {
             leader |= PollFlags::IN;
         }
-        if !self.keyboard.is_empty() {
+        if self.input.is_writing() {
             leader |= PollFlags::OUT;
         }
-        let mut attestation = PollFlags::IN;
-        if !self.greeting.is_empty() {
-            attestation |= PollFlags::OUT;
-        }
-        let mut fds = Vec::with_capacity(4 + peers::CLIENTS_MAX);
+        let clients = self.connections.len();
+        let mut fds = Vec::with_capacity(4 + CONNECTIONS_MAX);
         fds.push(PollFd::new(&self.signals, PollFlags::IN));
-        for client in &self.clients {
-            let unsent = if client.has_unsent() && !client.is_held() { PollFlags::OUT } else { PollFlags::empty() };
-            fds.push(PollFd::from_borrowed_fd(client.fd(), PollFlags::IN | unsent));
-        }
+        fds.extend(self.connections.polled().map(|(fd, events)| PollFd::from_borrowed_fd(fd, events)));
         // A connection that cannot be accepted would keep the loop spinning.
-        let listener = self.has_place(now).then_some(fds.len());
+        let listener = self.connections.has_place(now).then_some(fds.len());
         if listener.is_some() {
-            fds.push(PollFd::new(&self.listener, PollFlags::IN));
+            fds.push(PollFd::from_borrowed_fd(self.connections.listener(), PollFlags::IN));
         }
-        if self.held.is_empty() && !self.is_unattested {
-            fds.push(PollFd::new(&self.attestation, attestation));
+        if !self.records.has_waiting_reports() {
+            fds.extend(self.attestation.polled().map(|(fd, events)| PollFd::from_borrowed_fd(fd, events)));
         }
         // poll(2) always reports a hung-up terminal as ready; it is left out until its retry.
-        if !leader.is_empty() && self.retry_at.is_none() {
-            fds.push(PollFd::new(&self.leader, leader));
+        if !leader.is_empty() && self.output.retry_at().is_none() {
+            fds.push(PollFd::from_borrowed_fd(self.terminal.leader(), leader));
         }
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -84,7 +78,7 @@ impl Holder {
             // harmless because none of them blocks.
             Err(Errno::NOMEM | Errno::AGAIN) => {
                 let _ = poll(&mut [], Some(&PAUSE));
-                return Ok(Ready { signals: true, newcomers: true, clients: vec![true; self.clients.len()] });
+                return Ok(Ready { signals: true, newcomers: true, clients: vec![true; clients] });
             }
             Err(e) => return Err(e.into()),
         }
@@ -92,7 +86,7 @@ impl Holder {
         Ok(Ready {
             signals: fds.first().is_some_and(is_ready),
             newcomers: listener.is_some_and(|at| fds.get(at).is_some_and(is_ready)),
-            clients: fds.iter().skip(1).take(self.clients.len()).map(is_ready).collect(),
+            clients: fds.iter().skip(1).take(clients).map(is_ready).collect(),
         })
     }
 }

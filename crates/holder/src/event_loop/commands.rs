@@ -1,0 +1,170 @@
+//! Commands: each waits for the shell's prompt, and is recorded before it is handed over.
+
+use std::io;
+
+use journal::Record;
+use rustix::io::Errno;
+use sys::{signal, time};
+use wire::{Foreground, Key, State, Status};
+
+use super::Holder;
+use crate::connections::Caller;
+use crate::handover::WaitingCommand;
+use crate::shell_state::Phase;
+
+/// The private key that makes the shell report.
+const KEY_REPORT: &[u8] = b"\x1b[7338~";
+
+impl Holder {
+    pub(super) fn accept_command(&mut self, from: Caller, key: Key, text: Vec<u8>, until: u64) {
+        if let Some((status, id)) = self.shell.earlier(&key) {
+            return self.connections.answer(from, status, id);
+        }
+        if self.end.has_begun() {
+            return self.connections.answer(from, Status::Ended, 0);
+        }
+        if text.contains(&0) {
+            let invalid = Errno::INVAL.raw_os_error().unsigned_abs();
+            return self.connections.answer(from, Status::Failed, invalid.into());
+        }
+        match self.handover.join(from, &key) {
+            Some(Ok(())) => return,
+            Some(Err(status)) => return self.connections.answer(from, status, 0),
+            None => {}
+        }
+        match self.shell.phase {
+            Phase::Running(id) => self.connections.answer(from, Status::Busy, u64::from(id)),
+            Phase::Starting | Phase::Ready | Phase::Typed if self.handover.is_waiting() => {
+                self.connections.answer(from, Status::Busy, u64::from(self.shell.next_id()));
+            }
+            Phase::Starting | Phase::Ready | Phase::Typed => {
+                self.handover.wait(WaitingCommand::new(from, key, text, time::monotonic_us(), until));
+            }
+        }
+    }
+
+    /// The atomic step: if the prompt is ready and the editor has the terminal, record the command, stage it and press
+    /// the key.
+    pub(super) fn start_waiting_command(&mut self, now: u64) {
+        if !self.handover.is_waiting() {
+            return;
+        }
+        if self.handover.takes_lines() && self.shell.is_cleared(now) && self.shell_reads_commands() {
+            self.shell.seen();
+        }
+        let is_quiet = !self.input.is_writing() && !self.shell.is_unsettled(now);
+        let is_ready = self.shell.phase == Phase::Ready && is_quiet;
+        if !is_ready || !self.shell_reads_commands() {
+            if self.handover.is_overdue(now) || self.waits_at_unfinished_line(now) || self.foreign_program_runs(now) {
+                let status = if self.shell.phase == Phase::Typed { Status::Typed } else { Status::NotReady };
+                self.refuse_waiting(status);
+            }
+            return;
+        }
+        let Some(WaitingCommand { from, key, text, .. }) = self.handover.take_waiting() else {
+            return;
+        };
+        let id = self.shell.next_id();
+        match self.hand_over(id, key, &text) {
+            Ok(nonce) => {
+                self.shell.begin(id, now);
+                self.shell.awaits_marker(nonce, self.records.end());
+                self.shell.remember(key, Status::Ok, u64::from(id));
+                self.sampler.start_over(now);
+                self.publication.command_began(now);
+                // The server reads the acceptance record before the answer that names it; both may wait for the
+                // command's first output.
+                self.answer_later(&from, u64::from(id), now);
+            }
+            Err(e) => self.connections.answer_all(&from, Status::Failed, errno_of(&e)),
+        }
+    }
+
+    /// Whether a shell without private keys waits for a line without a prompt mark: a person's line is unfinished, or
+    /// the prompt was changed by hand. The two look the same, and in the first case our line would become part of
+    /// theirs.
+    fn waits_at_unfinished_line(&mut self, now: u64) -> bool {
+        let is_typed = self.handover.takes_lines() && self.shell.phase == Phase::Typed && !self.input.is_writing();
+        let waits = is_typed && !self.shell.is_interrupted() && self.shell_reads_commands();
+        self.handover.is_at_unfinished_line(waits, now)
+    }
+
+    /// Whether a line typed at the prompt still runs while a command waits.
+    fn foreign_program_runs(&self, now: u64) -> bool {
+        self.shell.phase != Phase::Starting
+            && self.handover.has_waited_for_typed_line(now)
+            && (self.shell.phase == Phase::Typed || !self.terminal.shell_is_foreground())
+    }
+
+    /// Whether typed bytes are read as a command now: by the line editor that has the terminal, or by a shell that
+    /// waits for a line.
+    fn shell_reads_commands(&self) -> bool {
+        let (leader, shell_pid) = (self.terminal.leader(), self.terminal.shell_pid());
+        if self.handover.takes_lines() {
+            return self.sampler.is_at_line(leader, shell_pid);
+        }
+        let is_editing = self.terminal.modes().is_some_and(|m| !m.canonical);
+        // Input typed ahead may start a program that reads next.
+        is_editing && (!self.shell.input_since_handover() || self.sampler.waits_for_keys(leader, shell_pid))
+    }
+
+    /// Stages and records the command, then presses the keys; returns the nonce of its first marker.
+    fn hand_over(&mut self, id: u32, key: Key, text: &[u8]) -> io::Result<u64> {
+        let mut nonce = [0; 8];
+        rustix::rand::getrandom(&mut nonce, rustix::rand::GetRandomFlags::empty())?;
+        let nonce = u64::from_le_bytes(nonce);
+        self.handover.stage(id, nonce, text)?;
+        self.records.append(&Record::Accepted { id, nonce, key, text })?;
+        // The editor has the terminal and the input queue is empty, so the few bytes fit.
+        self.terminal.write(&self.handover.keys(id, nonce, self.shell.input_since_handover()))?;
+        Ok(nonce)
+    }
+
+    /// Answers the waiting command, if there is one, without running it.
+    pub(super) fn refuse_waiting(&mut self, status: Status) {
+        if let Some(waiting) = self.handover.take_waiting() {
+            self.connections.answer_all(&waiting.from, status, 0);
+        }
+    }
+
+    /// Whether a command was handed over so recently that the shell may not have read its keys yet.
+    pub(super) fn has_keys_of_ours_to_read(&self) -> bool {
+        self.shell.may_have_keys_to_read(time::monotonic_us()) && self.terminal.shell_is_foreground()
+    }
+
+    pub(super) fn press_report_key(&mut self, from: Caller) {
+        let (leader, shell_pid) = (self.terminal.leader(), self.terminal.shell_pid());
+        if self.marks.is_some() {
+            // The shell has no report key; the kernel shows whether it waits at its prompt.
+            let is_there = match self.handover.takes_lines() {
+                true => self.sampler.is_at_line(leader, shell_pid),
+                false => self.sampler.waits_for_keys(leader, shell_pid),
+            };
+            if is_there {
+                self.shell.seen();
+            }
+            return self.connections.answer(from, if is_there { Status::Ok } else { Status::NotReady }, 0);
+        }
+        let state = self.sampler.sample(leader, shell_pid);
+        let at_editor = matches!(state, Some(State { foreground: Foreground::Editor, .. }));
+        if !at_editor || self.input.is_writing() {
+            return self.connections.answer(from, Status::NotReady, 0);
+        }
+        self.shell.asked();
+        let status = if self.terminal.write(KEY_REPORT).is_ok() { Status::Ok } else { Status::Failed };
+        self.connections.answer(from, status, 0);
+    }
+
+    /// An interrupt makes the shell discard its unfinished line.
+    pub(super) fn on_signal_sent(&mut self, signo: i32, now: u64) {
+        self.sampler.signalled(now);
+        if signo == signal::INT {
+            self.shell.interrupted(now);
+        }
+    }
+}
+
+/// The error's number, as an answer's value.
+pub(super) fn errno_of(error: &io::Error) -> u64 {
+    error.raw_os_error().unwrap_or(0).unsigned_abs().into()
+}

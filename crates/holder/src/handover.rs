@@ -1,0 +1,233 @@
+//! Hands commands over to the shell: the text is staged in a file, then the private key or a line makes the shell load it.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use wire::{HandoverMethod, Key, Status, is_same_name};
+
+use crate::connections::Caller;
+
+/// The private keys, bound in every keymap by the scripts in shell-integration/: load the staged command and accept it.
+const KEY_RUN: &[u8] = b"\x1b\x1f\x1b\x1e";
+/// How many requests of one idempotency key may wait for one command to begin; a server has no reason for more.
+const CALLERS_MAX: usize = 1024;
+/// A shell that waits for a line and sends no prompt mark for this long is at a prompt without a mark.
+const UNFINISHED_US: u64 = 300_000;
+/// How often a waiting command polls whether the line editor has the terminal; no event reports that.
+const READY_RETRY_US: u64 = 50;
+/// The same for a shell whose state is read from /proc.
+const LINE_RETRY_US: u64 = 200;
+/// How long a command waits for a line that was typed at the prompt to end. Most lines end within a moment; one that
+/// does not counts as a running program, and the command is refused.
+const TYPED_PATIENCE_US: u64 = 500_000;
+
+/// A command that waits for the shell's prompt.
+#[derive(Debug)]
+pub(crate) struct WaitingCommand {
+    /// The callers of the first request, and of later ones with the same idempotency key.
+    pub(crate) from: Vec<Caller>,
+    pub(crate) key: Key,
+    pub(crate) text: Vec<u8>,
+    pub(crate) since: u64,
+    pub(crate) until: u64,
+    /// Since when the shell has waited for a line without a prompt mark.
+    seen_at_line: Option<u64>,
+}
+
+impl WaitingCommand {
+    pub(crate) fn new(from: Caller, key: Key, text: Vec<u8>, since: u64, until: u64) -> Self {
+        Self { from: vec![from], key, text, since, until, seen_at_line: None }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct CommandHandover {
+    method: HandoverMethod,
+    command_file: std::fs::File,
+    /// The command's text, for a shell that reads it from a named file.
+    text_file: Option<std::fs::File>,
+    waiting: Option<WaitingCommand>,
+}
+
+impl CommandHandover {
+    pub(crate) fn new(method: HandoverMethod, command_file: std::fs::File, folder: &Path) -> io::Result<Self> {
+        let text_file = (method == HandoverMethod::InBand).then(|| text_file(folder)).transpose()?;
+        Ok(Self { method, command_file, text_file, waiting: None })
+    }
+
+    /// Whether commands are handed over as lines, because the shell has no private keys.
+    pub(crate) fn takes_lines(&self) -> bool {
+        matches!(self.method, HandoverMethod::Line(_))
+    }
+
+    /// Whether the shell reports in its output, without a report on the socket.
+    pub(crate) fn is_in_band(&self) -> bool {
+        self.method == HandoverMethod::InBand
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Adds a repeated request to the waiting command; `None` if it is not the same request. An error is the answer.
+    pub(crate) fn join(&mut self, from: Caller, key: &Key) -> Option<Result<(), Status>> {
+        let waiting = self.waiting.as_mut().filter(|waiting| is_same_name(&waiting.key, key))?;
+        if waiting.key != *key {
+            return Some(Err(Status::KeyReused));
+        }
+        // The same request again: it gets the same answer.
+        (waiting.from.len() < CALLERS_MAX).then(|| {
+            waiting.from.push(from);
+            Ok(())
+        })
+    }
+
+    pub(crate) fn wait(&mut self, command: WaitingCommand) {
+        self.waiting = Some(command);
+    }
+
+    pub(crate) fn take_waiting(&mut self) -> Option<WaitingCommand> {
+        self.waiting.take()
+    }
+
+    /// Whether the waiting command's time is over.
+    pub(crate) fn is_overdue(&self, now: u64) -> bool {
+        self.waiting.as_ref().is_some_and(|waiting| now >= waiting.until)
+    }
+
+    /// Whether the waiting command has waited long enough for a line that was typed at the prompt.
+    pub(crate) fn has_waited_for_typed_line(&self, now: u64) -> bool {
+        self.waiting.as_ref().is_some_and(|waiting| now >= waiting.since + TYPED_PATIENCE_US)
+    }
+
+    /// Whether the shell has been at a line without a prompt mark for so long that the mark will not come. `is_at_line` is
+    /// what it does now.
+    pub(crate) fn is_at_unfinished_line(&mut self, is_at_line: bool, now: u64) -> bool {
+        let Some(waiting) = &mut self.waiting else { return false };
+        waiting.seen_at_line = is_at_line.then(|| waiting.seen_at_line.unwrap_or(now));
+        waiting.seen_at_line.is_some_and(|since| now >= since + UNFINISHED_US)
+    }
+
+    /// When to check again whether the waiting command can be handed over.
+    pub(crate) fn next_at(&self, now: u64) -> Option<u64> {
+        let by_proc = self.takes_lines() || self.is_in_band();
+        self.waiting.as_ref().map(|_| now + if by_proc { LINE_RETRY_US } else { READY_RETRY_US })
+    }
+
+    /// Writes the command into the file from which the shell loads it.
+    pub(crate) fn stage(&self, id: u32, nonce: u64, text: &[u8]) -> io::Result<()> {
+        let head = match &self.text_file {
+            Some(file) => {
+                replace(file, text)?;
+                format!("{id}\n{nonce}\n/proc/{}/fd/{}\n", std::process::id(), file.as_raw_fd())
+            }
+            // A shell that takes lines finds id and nonce in its line, and reads the file like a script.
+            None if self.takes_lines() => String::new(),
+            None => format!("{id}\0{nonce}\0"),
+        };
+        let text_behind = if self.text_file.is_some() { b"" } else { text };
+        // mksh loses an alias that is the last word of a file without a newline, or exits with it. After a backslash, a
+        // newline would change the meaning.
+        let end: &[u8] = if self.takes_lines() && !text.ends_with(b"\\") { b"\n" } else { b"" };
+        replace(&self.command_file, &[head.as_bytes(), text_behind, end].concat())
+    }
+
+    /// The keys that make the shell load the staged command. After other input since the last command, the first of them
+    /// clears the editor: C-u deletes a half-typed line, and C-g ends a search or a count.
+    pub(crate) fn keys(&self, id: u32, nonce: u64, input_since_handover: bool) -> Vec<u8> {
+        match (&self.method, input_since_handover) {
+            (HandoverMethod::Line(line), is_touched) => {
+                let line = String::from_utf8_lossy(line).replace("{}", &format!("{id} {nonce}"));
+                format!("{}{line}\n", if is_touched { "\x15" } else { "" }).into_bytes()
+            }
+            (_, false) => KEY_RUN.to_vec(),
+            (_, true) => [b"\x07", KEY_RUN].concat(),
+        }
+    }
+}
+
+/// The named file for a shell that opens a command's text by path.
+fn text_file(folder: &Path) -> io::Result<std::fs::File> {
+    std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(folder.join("command"))
+}
+
+/// Replaces the contents of the file.
+fn replace(file: &std::fs::File, bytes: &[u8]) -> io::Result<()> {
+    file.set_len(0)?;
+    file.write_all_at(bytes, 0)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn handover(method: HandoverMethod) -> (tempfile::TempDir, CommandHandover) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = std::fs::File::options().read(true).write(true).create_new(true).open(folder.path().join("staged"));
+        let handover = CommandHandover::new(method, file.unwrap(), folder.path()).unwrap();
+        (folder, handover)
+    }
+
+    #[test]
+    fn each_kind_of_shell_finds_the_staged_command_in_its_own_form() {
+        let line = HandoverMethod::Line(b" run {}".to_vec());
+        for (method, text, staged, keys) in [
+            (HandoverMethod::Keys, "ls", "7\x009\0ls", "\x1b\x1f\x1b\x1e"),
+            (line.clone(), "ls", "ls\n", " run 7 9\n"),
+            (line, "ls\\", "ls\\", " run 7 9\n"),
+        ] {
+            let (folder, handover) = handover(method);
+            handover.stage(1, 1, b"an earlier and longer one").unwrap();
+            handover.stage(7, 9, text.as_bytes()).unwrap();
+            assert_eq!(std::fs::read_to_string(folder.path().join("staged")).unwrap(), staged);
+            assert_eq!(String::from_utf8(handover.keys(7, 9, false)).unwrap(), keys);
+        }
+        let (folder, handover) = handover(HandoverMethod::InBand);
+        handover.stage(7, 9, b"ls").unwrap();
+        let head = std::fs::read_to_string(folder.path().join("staged")).unwrap();
+        assert!(head.starts_with("7\n9\n/proc/"), "{head:?}");
+        assert_eq!(std::fs::read_to_string(head.lines().nth(2).unwrap()).unwrap(), "ls");
+    }
+
+    #[test]
+    fn the_editor_is_cleared_only_after_other_input() {
+        let (_folder, keys) = handover(HandoverMethod::Keys);
+        assert_eq!(keys.keys(1, 2, true), b"\x07\x1b\x1f\x1b\x1e");
+        let (_folder, lines) = handover(HandoverMethod::Line(b"run {}".to_vec()));
+        assert_eq!(lines.keys(1, 2, true), b"\x15run 1 2\n");
+    }
+
+    #[test]
+    fn a_repeated_command_joins_the_waiting_one() {
+        let (_folder, mut handover) = handover(HandoverMethod::Keys);
+        assert_eq!(handover.join((1, 1), &[5; 16]), None);
+        handover.wait(WaitingCommand::new((1, 1), [5; 16], b"ls".to_vec(), 0, 9));
+        assert_eq!(handover.join((1, 2), &[5; 16]), Some(Ok(())));
+        let mut other_text = [5; 16];
+        other_text[15] = 6;
+        assert_eq!(handover.join((1, 3), &other_text), Some(Err(Status::KeyReused)));
+        assert_eq!(handover.join((1, 4), &[6; 16]), None);
+        assert_eq!(handover.take_waiting().map(|w| w.from), Some(vec![(1, 1), (1, 2)]));
+    }
+
+    #[test]
+    fn a_shell_that_stays_at_a_line_without_a_mark_is_at_an_unfinished_one() {
+        let (_folder, mut handover) = handover(HandoverMethod::Line(b"run {}".to_vec()));
+        assert!(!handover.is_at_unfinished_line(true, 0), "no command waits");
+        handover.wait(WaitingCommand::new((1, 1), [5; 16], b"ls".to_vec(), 0, u64::MAX));
+        assert!(!handover.is_at_unfinished_line(true, 10));
+        assert!(!handover.is_at_unfinished_line(false, 20));
+        assert!(!handover.is_at_unfinished_line(true, 30));
+        assert!(!handover.is_at_unfinished_line(true, 29 + UNFINISHED_US));
+        assert!(handover.is_at_unfinished_line(true, 30 + UNFINISHED_US));
+    }
+}

@@ -1,0 +1,155 @@
+//! Starts the shell on its terminal: with its limits, cgroups and identity, and with the descriptors that it inherits.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use sys::{signal, spawn, time};
+use wire::{ATTESTATION_FD, COMMAND_FD, FromHolder, SCRIPT_FD, Spec, Status};
+
+use crate::connection::Connection;
+
+/// The connection of the server that started this holder becomes the first client; the descriptor must not stay open
+/// twice.
+pub(crate) fn server_on_standard_input() -> io::Result<Connection> {
+    // Close-on-exec: a program that inherited it could send frames to the server in the holder's name.
+    let stream = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?);
+    let null = std::fs::File::open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    Connection::new(0, stream, true, time::monotonic_us())
+}
+
+/// Starts the shell, or sends the server the error.
+pub(crate) fn start_shell(
+    spec: &Spec,
+    follower: OwnedFd,
+    given: Inherited<'_>,
+    mut server: Connection,
+) -> io::Result<(u32, Connection)> {
+    let program = match bounded(spec) {
+        Ok(program) => program,
+        Err(e) => {
+            let errno = e.raw_os_error().unwrap_or(0).unsigned_abs();
+            server.send(&not_started(spawn::Step::Group, errno));
+            return Err(e);
+        }
+    };
+    if let Some(uid) = spec.identity.first() {
+        // The other user's programs also open their terminal by name.
+        rustix::fs::fchown(&follower, Some(rustix::process::Uid::from_raw(*uid)), None)?;
+    }
+    let at = i32::try_from(spec.handover.attestation_fd).ok().filter(|fd| *fd > 2).unwrap_or(ATTESTATION_FD);
+    let readable = given.to_another_user(spec)?;
+    let mut extra: Vec<_> = readable.iter().map(|(file, at)| (file.as_fd(), *at)).collect();
+    // Last, because one of the others may occupy this descriptor number.
+    extra.extend(spec.handover.has_hooks().then(|| (given.theirs.as_fd(), at)));
+    match spawn::on_terminal(&program, follower.as_fd(), &extra) {
+        Ok(pid) => Ok((pid, server)),
+        Err(e) => {
+            server.send(&not_started(e.step, e.errno.unsigned_abs()));
+            Err(io::Error::from_raw_os_error(e.errno))
+        }
+    }
+}
+
+/// Descriptors that the shell inherits besides its terminal.
+pub(crate) struct Inherited<'a> {
+    pub(crate) command_file: &'a std::fs::File,
+    /// The shell's end of the attestation socket.
+    pub(crate) theirs: OwnedFd,
+}
+
+impl Inherited<'_> {
+    /// Descriptors for a shell that runs as another user and cannot open these files by path: it has no access to the
+    /// session's folders nor to the holder's /proc entries. They are read-only, and nothing in them is secret.
+    fn to_another_user(&self, spec: &Spec) -> io::Result<Vec<(std::fs::File, i32)>> {
+        if spec.handover.script.is_empty() {
+            return Ok(Vec::new());
+        }
+        let script = std::fs::File::open(Path::new(std::ffi::OsStr::from_bytes(&spec.handover.script)))?;
+        // The other user opens it again for every command.
+        rustix::fs::fchmod(self.command_file, rustix::fs::Mode::from_raw_mode(0o444))?;
+        let command = std::fs::File::open(format!("/proc/self/fd/{}", self.command_file.as_raw_fd()))?;
+        Ok(vec![(script, SCRIPT_FD), (command, COMMAND_FD)])
+    }
+}
+
+/// The program of the shell with its limits, cgroups and identity.
+fn bounded(spec: &Spec) -> io::Result<spawn::Program> {
+    let program = spawn::Program::new(&spec.program, &spec.argv, &spec.env, &spec.cwd, spec.umask)?;
+    let join = |door: &Vec<u8>| std::fs::File::options().write(true).open(Path::new(std::ffi::OsStr::from_bytes(door)));
+    let groups = spec.groups.iter().map(join).collect::<io::Result<_>>()?;
+    let limits =
+        [(spawn::Resource::OpenFiles, spec.open_files_max), (spawn::Resource::AddressSpace, spec.address_space_max)];
+    let program = program.bounded(limits.into_iter().filter(|(_, most)| *most > 0).collect(), groups);
+    Ok(match spec.identity.as_slice() {
+        [uid, gid, groups @ ..] => program.owned_by(spawn::Identity { uid: *uid, gid: *gid, groups: groups.to_vec() }),
+        _ => program,
+    })
+}
+
+/// The frame that reports why the shell could not be started.
+fn not_started(step: spawn::Step, errno: u32) -> FromHolder {
+    FromHolder::Done { seq: 0, status: Status::Failed, value: u64::from(step as u8) << 32 | u64::from(errno) }
+}
+
+/// Gives the holder a session of its own, so that no terminal hang-up and no group signal reaches it, and makes it the
+/// subreaper of its descendants.
+pub(crate) fn prepare_process() -> io::Result<()> {
+    sys::process::keep_descriptors_to_ourselves();
+    // Fails only for a group leader, for which nothing needs to change.
+    let _ = rustix::process::setsid();
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let _ = rustix::thread::set_name(c"ptyd-holder");
+    for signo in [signal::HUP, signal::INT, signal::QUIT, signal::TSTP] {
+        signal::ignore(signo);
+    }
+    Ok(())
+}
+
+/// Restores the user's own limit for the shell: the server raised its limit for its many sessions.
+pub(crate) fn limit_open_files(soft: u64) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    if soft > 0 {
+        let maximum = getrlimit(Resource::Nofile).maximum;
+        // Lowering is always allowed (setrlimit(2)).
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(soft), maximum });
+    }
+}
+
+/// 128 bits from the kernel, in hexadecimal.
+pub(crate) fn secret() -> io::Result<Vec<u8>> {
+    use std::io::Read;
+    let mut bytes = [0u8; 16];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().flat_map(|b| format!("{b:02x}").into_bytes()).collect())
+}
+
+/// A random start of the prompt mark sequence.
+pub(crate) fn seed() -> io::Result<u32> {
+    let mut bytes = [0; 4];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(u32::from_le_bytes(bytes) & 0x7fff_ffff)
+}
+
+/// Whether prompt marks in the output are evaluated.
+pub(crate) fn speaks_by_prompts(spec: &Spec) -> bool {
+    spec.handover.is_in_band() || spec.handover.line().is_some()
+}
+
+/// The bytes sent to the shell at its start: the secret, the path of the staged command (the holder's own descriptor,
+/// which the same user may open) and, with prompt marks, the start of their sequence.
+pub(crate) fn greeting(secret: &[u8], command_file: &std::fs::File, spec: &Spec, seed: u32) -> VecDeque<u8> {
+    if !spec.handover.has_hooks() {
+        return VecDeque::new();
+    }
+    let path = match spec.handover.script.is_empty() {
+        true => format!("/proc/{}/fd/{}", std::process::id(), command_file.as_raw_fd()),
+        false => format!("/proc/self/fd/{COMMAND_FD}"),
+    };
+    let seed = if speaks_by_prompts(spec) { format!("{seed}\n") } else { String::new() };
+    [secret, b"\n", path.as_bytes(), b"\n", seed.as_bytes()].concat().into()
+}
