@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use crate::action::ActionError;
-
 /// `s<node>-<10 characters>`, such as `s0-k3v9q2m7xa`: unique, unguessable, and with the node that owns the session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(String);
 
 /// Letters and digits that cannot be confused with each other.
 const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+/// How much of a text that is no id is shown.
+const SHOWN_CHARS: usize = 64;
 /// 50 bits: unguessable within a rate limit, and few tokens for a model.
 const RANDOM_CHARS: usize = 10;
 
@@ -24,7 +24,7 @@ impl SessionId {
     }
 
     /// Parses an id from a client; any other text names no session (and never reaches a path).
-    pub fn parse(text: &str) -> Result<Self, ActionError> {
+    pub fn parse(text: &str) -> Result<Self, NoSessionId> {
         let is_id = text.strip_prefix('s').and_then(|t| t.split_once('-')).is_some_and(|(node, tail)| {
             !node.is_empty()
                 && node.len() <= 5
@@ -32,11 +32,7 @@ impl SessionId {
                 && tail.len() == RANDOM_CHARS
                 && tail.bytes().all(|b| ALPHABET.contains(&b))
         });
-        if is_id {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(ActionError::NoSession { id: text.chars().take(64).collect(), live: None })
-        }
+        if is_id { Ok(Self(text.to_owned())) } else { Err(NoSessionId(text.chars().take(SHOWN_CHARS).collect())) }
     }
 
     /// The text.
@@ -50,6 +46,10 @@ impl fmt::Display for SessionId {
         f.write_str(&self.0)
     }
 }
+
+/// A text that is no session's id: its beginning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoSessionId(pub String);
 
 /// A command's number in its session, from 1; shown as `c7`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

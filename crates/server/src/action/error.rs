@@ -2,7 +2,7 @@
 
 use api::quote;
 
-use crate::ids::SessionId;
+use crate::ids::{NoSessionId, SessionId};
 
 /// The hint if the program may be a shell.
 const INSIDE: &str = "; if it is a shell at its prompt, run the command in it with inside";
@@ -166,6 +166,12 @@ pub enum EndReason {
     /// The reason on record.
     #[error("{0}")]
     Recorded(String),
+}
+
+impl From<NoSessionId> for ActionError {
+    fn from(NoSessionId(id): NoSessionId) -> Self {
+        Self::NoSession { id, live: None }
+    }
 }
 
 fn live_list(live: Option<&[String]>) -> String {

@@ -1,4 +1,4 @@
-//! The event log of all sessions: requests and answers (part of [`crate::action`]).
+//! The events of all sessions: requests to read them, and the answers.
 
 use std::fmt;
 use std::str::FromStr;

@@ -3,41 +3,48 @@
 //! The protocols (`rest/`, `mcp/`, `ws/`) only parse into an [`Action`] and render an [`Outcome`]; nothing in here
 //! knows HTTP or JSON. Durations and offsets have their own types, and text is already as a person would see it.
 
-mod answers;
-mod asks;
 mod await_output;
+mod command;
 mod dialogue;
 mod error;
-pub(crate) mod events;
+mod events;
+mod input;
 mod limits;
+mod output;
 pub(crate) mod pattern;
 mod port;
 mod processes;
-pub(crate) mod search;
+mod recording;
+mod search;
+mod session;
 mod terminal_tool;
-mod wait_conditions;
-pub(crate) mod watch;
+mod tokens;
+mod wait;
+mod watch;
 
 use std::time::Duration;
 
-pub use answers::*;
-pub use asks::*;
 pub use await_output::*;
+pub use command::*;
 pub use dialogue::*;
 pub use error::{ActionError, EndReason};
-pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
+pub use events::*;
+pub use input::*;
+pub use limits::*;
+pub use output::*;
 pub use pattern::{Pattern, PatternShare};
 pub use port::{Boxed, Dispatch};
-pub use processes::{ProcessState, ProcessView, Receiver, SignalView};
+pub use processes::*;
+pub use recording::*;
+pub use search::*;
+pub use session::*;
 pub use terminal_tool::*;
-pub use wait_conditions::Until;
+pub use tokens::*;
+pub use wait::*;
+pub use watch::*;
 
-pub use crate::action::events::{EventPlace, EventsView, Happened, Happening, ReadEvents};
-pub use crate::action::search::{CastVersion, FoundView, MatchView, OutputKind, Recording, Search};
-pub use crate::action::watch::{Piece, SessionEvent, TicketView, Watching};
 use crate::auth::principal::{Scope, TicketTarget};
 use crate::ids::{CommandId, SessionId};
-pub use crate::sessions::ViewerCursor;
 
 /// A request.
 #[derive(Debug, Clone)]
@@ -299,7 +306,7 @@ impl Action {
 }
 
 /// The answer to a request.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum Outcome {
     /// A session.
     Session(Box<SessionView>),

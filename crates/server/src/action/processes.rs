@@ -2,8 +2,6 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::SignalTarget;
-
 /// The present view of a process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProcessView {
@@ -72,4 +70,15 @@ pub struct Receiver {
     pub name: String,
     /// Its present state.
     pub state: ProcessState,
+}
+
+/// The target of a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignalTarget {
+    /// The foreground process group.
+    Foreground,
+    /// Every process of the session.
+    Session,
+    /// One process of the session.
+    Process(u32),
 }

@@ -1,19 +1,31 @@
-//! Viewers: the part of the program's interface ([`crate::action`]) that is a stream of pieces and not one answer.
+//! Viewers: an answer that is a stream of pieces.
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::action::{CommandView, Foreground, LimitHit, SessionExit, SessionView};
-use crate::sessions::ViewerCursor;
+use super::{ActionError, Boxed, CommandView, Foreground, LimitHit, SessionExit, SessionView};
 
 /// A viewer's access to a session: its present view, and a cursor for the pieces.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Watching {
     /// The session as it is now.
     pub session: SessionView,
     /// The cursor for its output and events.
-    pub feed: ViewerCursor,
+    pub feed: Box<dyn Feed>,
+}
+
+/// One viewer's cursor in a session.
+pub trait Feed: fmt::Debug + Send + Sync {
+    /// The offset of the next byte.
+    fn cursor(&self) -> u64;
+    /// How many bytes of the journal it is behind.
+    fn behind(&self) -> u64;
+    /// Returns the next piece as soon as there is one, with at most `most` bytes of the journal (at least 8 KiB, so that
+    /// a whole control sequence fits). Dropping the future loses nothing.
+    fn next(&mut self, most: usize) -> Boxed<'_, Result<Piece, ActionError>>;
+    /// The present screen; moves the cursor behind the output in it, so that unsent output before it is skipped. `None`
+    /// if there is no live screen.
+    fn snapshot(&mut self) -> Boxed<'_, Result<Option<Piece>, ActionError>>;
 }
 
 /// A piece of a viewer's stream.
@@ -75,34 +87,4 @@ pub enum SessionEvent {
     LimitHit(LimitHit),
     /// This many events are no longer kept.
     Missed(u64),
-}
-
-/// A new ticket.
-#[derive(Clone)]
-pub struct TicketView {
-    /// The ticket; it is shown only this once.
-    pub ticket: String,
-    /// Its lifetime.
-    pub lifetime: Duration,
-}
-
-/// A ticket is a secret and must not be logged.
-impl fmt::Debug for TicketView {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TicketView(…)")
-    }
-}
-
-impl Foreground {
-    /// Its name, the same in every protocol.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Running => "running",
-            Self::InputWanted => "input_wanted",
-            Self::PasswordWanted => "password_wanted",
-            Self::Fullscreen => "fullscreen",
-            Self::Stopped => "stopped",
-        }
-    }
 }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::dispatch_port::Server;
 use super::resources::{self, unknown};
-use crate::action::{Action, ActionError, Outcome, Piece, SessionEvent, ViewerCursor};
+use crate::action::{Action, ActionError, Feed, Outcome, Piece, SessionEvent};
 use crate::auth::principal::Principal;
 use crate::ids::SessionId;
 use crate::limits::{SUBSCRIPTION_PAUSE, SUBSCRIPTIONS_MAX};
@@ -123,7 +123,7 @@ pub(super) async fn listen(by: &Subscriber, context: SubscriptionContext, is_ask
 
 impl Subscriber {
     /// A viewer cursor at the present end.
-    async fn look(&self, session: &SessionId) -> Result<ViewerCursor, ActionError> {
+    async fn look(&self, session: &SessionId) -> Result<Box<dyn Feed>, ActionError> {
         let watch = Action::Watch { session: session.clone(), since: None };
         match self.road.dispatch(&self.principal, watch).await? {
             Outcome::Watching(watching) => Ok(watching.feed),
@@ -133,8 +133,8 @@ impl Subscriber {
 
     /// Announces every change, until the session ends or the client is gone. After each notification it continues from
     /// the present, so that a flood costs a few notifications per second and no reading.
-    async fn follow(self, session: SessionId, mut feed: ViewerCursor, way: Channel) -> Result<(), ActionError> {
-        while changes(&mut feed).await? {
+    async fn follow(self, session: SessionId, mut feed: Box<dyn Feed>, way: Channel) -> Result<(), ActionError> {
+        while changes(&mut *feed).await? {
             feed = self.look(&session).await?;
             if !way.tell().await {
                 return Ok(());
@@ -147,7 +147,7 @@ impl Subscriber {
 }
 
 /// Waits for a change of the screen or transcript; false once the session has ended.
-async fn changes(feed: &mut ViewerCursor) -> Result<bool, ActionError> {
+async fn changes(feed: &mut dyn Feed) -> Result<bool, ActionError> {
     loop {
         match feed.next(PIECE_BYTES).await? {
             Piece::Data { .. } | Piece::Gap { .. } | Piece::Snapshot { .. } => return Ok(true),

@@ -57,7 +57,6 @@ mod whole_journal_jobs;
 
 pub use holder_process::{holder_is_static, splice_works};
 pub use registry::Registry;
-pub use viewer_cursor::ViewerCursor;
 
 /// The environment variable that identifies a session's processes.
 pub(crate) const TAG: &str = "PTYD_SESSION";

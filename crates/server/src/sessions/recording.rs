@@ -16,7 +16,7 @@ use super::ended_session;
 use super::output_text;
 use super::replay_order::{ReplayOrder, Step};
 use super::session::Shared;
-use crate::action::search::{CastVersion, Pages};
+use crate::action::{CastVersion, Pages};
 
 /// Journal bytes in one event of the recording, at most.
 const CHUNK_BYTES: usize = 64 << 10;

@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use super::handover_echo::{self, HandoverEcho};
 use super::registry::Handle;
 use super::session::{Request, ScreenSnapshot, Shared};
-use crate::action::{ActionError, Foreground, Piece, SessionEvent};
+use crate::action::{ActionError, Boxed, Feed, Foreground, Piece, SessionEvent};
 use crate::limits::EVENTS_KEPT;
 
 /// The state that an actor publishes to its viewers: positions and the newest events, never bytes.
@@ -67,7 +67,7 @@ impl Published {
 
 /// One viewer's cursor in a session.
 #[derive(Debug, Clone)]
-pub struct ViewerCursor {
+pub(super) struct ViewerCursor {
     shared: Arc<Shared>,
     /// `None` for a session that had ended before.
     handle: Option<Handle>,
@@ -95,6 +95,24 @@ enum Next {
     Wait,
 }
 
+impl Feed for ViewerCursor {
+    fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
+    fn behind(&self) -> u64 {
+        self.published.borrow().to.saturating_sub(self.cursor)
+    }
+
+    fn next(&mut self, most: usize) -> Boxed<'_, Result<Piece, ActionError>> {
+        Box::pin(self.next_piece(most))
+    }
+
+    fn snapshot(&mut self) -> Boxed<'_, Result<Option<Piece>, ActionError>> {
+        Box::pin(self.picture())
+    }
+}
+
 impl ViewerCursor {
     /// Follows a live session; without an offset from the present end of its output.
     pub(super) fn live(handle: Handle, since: Option<u64>, place: OwnedSemaphorePermit) -> Self {
@@ -117,19 +135,7 @@ impl ViewerCursor {
         Self { shared, handle: None, published, cursor, seen: 0, due: 0, _place: None }
     }
 
-    /// The offset of the next byte.
-    pub fn cursor(&self) -> u64 {
-        self.cursor
-    }
-
-    /// How many bytes of the journal it is behind.
-    pub fn behind(&self) -> u64 {
-        self.published.borrow().to.saturating_sub(self.cursor)
-    }
-
-    /// Returns the next piece as soon as there is one, with at most `most` bytes of the journal (at least 8 KiB, so
-    /// that a whole control sequence fits). Dropping the future loses nothing.
-    pub async fn next(&mut self, most: usize) -> Result<Piece, ActionError> {
+    async fn next_piece(&mut self, most: usize) -> Result<Piece, ActionError> {
         loop {
             match self.look(most) {
                 Next::Give(piece) => return Ok(piece),
@@ -203,10 +209,8 @@ impl ViewerCursor {
         }
     }
 
-    /// The present screen; moves the cursor behind the output in it, so that unsent output before it is skipped.
-    ///
-    /// Both come from one turn of the actor, so no byte is in both or in neither. `None` if there is no live screen.
-    pub async fn snapshot(&mut self) -> Result<Option<Piece>, ActionError> {
+    /// The screen and the cursor come from one turn of the actor, so no byte is in both or in neither.
+    async fn picture(&mut self) -> Result<Option<Piece>, ActionError> {
         let Some(handle) = &self.handle else { return Ok(None) };
         let ScreenSnapshot { screen, rows, count } = match handle.ask(Request::Picture).await {
             Ok(picture) => picture,

@@ -38,7 +38,7 @@ impl Registry {
             let problem = format!("{at} is behind the end of the output, {end}");
             return Err(ActionError::Invalid { field: "since", problem });
         }
-        Ok(Outcome::Watching(Box::new(Watching { session, feed })))
+        Ok(Outcome::Watching(Box::new(Watching { session, feed: Box::new(feed) })))
     }
 
     /// Types for a viewer. Unlike an agent's input it waits for nothing and moves no read cursor of the principal.

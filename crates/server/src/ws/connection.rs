@@ -15,7 +15,7 @@ use super::frame::{FromClient, FromServer};
 use super::heartbeat::{Due, Heartbeat};
 use super::input_task::{InputTask, Typed};
 use super::query::{Mode, Query};
-use crate::action::{Action, ActionError, Outcome, Piece, ViewerCursor, Watching};
+use crate::action::{Action, ActionError, Feed, Outcome, Piece, Watching};
 use crate::auth::principal::Principal;
 use crate::dispatch::Dispatcher;
 use crate::ids::SessionId;
@@ -128,7 +128,7 @@ struct Open<'a> {
     visit: SocketConnection,
     socket: &'a mut WebSocket,
     client: String,
-    feed: ViewerCursor,
+    feed: Box<dyn Feed>,
     /// Started with the first input: most viewers only watch.
     typist: Option<InputTask>,
     /// The number of inputs in raw mode, which has no numbers of its own.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::{Call, ToolError};
-use crate::action::{InputBytes, Pattern, Wait};
+use crate::action::{ActionError, InputBytes, Pattern, Wait};
 use crate::ids::SessionId;
 use crate::keys;
 use crate::limits::TIMEOUT_MAX;
@@ -26,7 +26,7 @@ impl Seconds {
 
 /// A session's id.
 pub(super) fn session(id: &str) -> Result<SessionId, ToolError> {
-    Ok(SessionId::parse(id)?)
+    Ok(SessionId::parse(id).map_err(ActionError::from)?)
 }
 
 /// A regular expression; an empty text is none. `^` and `$` match at every line, as people who wait for a line expect.

@@ -1,14 +1,30 @@
-//! The conditions that end a wait besides its pattern, in one grammar for every protocol.
+//! Waits: the conditions that end them, in the notation of clients (`until`), and the report on what came of it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ActionError, Pattern, PatternShare, Wait};
+use super::{ActionError, CommandView, Pattern, PatternShare, ScreenView, SessionView, TextView};
 use crate::limits::{TIMEOUT_MAX, UNTIL_MAX};
 
+/// The conditions that end a wait; the first one to be met does. The end of the command and of the session always end
+/// it.
+#[derive(Debug, Clone)]
+pub struct Wait {
+    /// This expression matches the plain text since the call began, or the screen of a full-screen program.
+    pub pattern: Option<Pattern>,
+    /// One of these conditions is met.
+    pub until: Vec<Until>,
+    /// The program wants input (ignored if there is a pattern or another condition).
+    pub input_wanted: bool,
+    /// No new output for this long.
+    pub quiet: Option<Duration>,
+    /// The timeout.
+    pub timeout: Duration,
+}
+
 /// All conditions in one sentence, for errors.
-pub const VALID: &str = "listening, listening:PORT, file:PATH, gone:REGEX, bell, quiet:MILLISECONDS or input";
+const VALID: &str = "listening, listening:PORT, file:PATH, gone:REGEX, bell, quiet:MILLISECONDS or input";
 
 /// A condition that ends a wait.
 #[derive(Debug, Clone)]
@@ -86,6 +102,48 @@ impl Wait {
             _ => return Err(format!("{:?} is none of {VALID}", word.chars().take(60).collect::<String>())),
         }))
     }
+}
+
+/// Why a wait is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndedBy {
+    /// The caller did not wait.
+    Accepted,
+    /// The command ended, or none runs.
+    Ended,
+    /// The pattern matched.
+    Matched,
+    /// The program wants input.
+    InputWanted,
+    /// The program was stopped by a signal; `CONT` resumes it.
+    Stopped,
+    /// There was no new output for the requested time.
+    Quiet,
+    /// The timeout expired.
+    TimedOut,
+    /// The session ended.
+    Exited,
+}
+
+/// The result of a command, an input or a wait: the command if there is one, the new output, and the state after it.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The session afterwards.
+    pub session: SessionView,
+    /// The command that was run, awaited or typed at.
+    pub command: Option<CommandView>,
+    /// Why the wait is over.
+    pub ended_by: EndedBy,
+    /// How long the wait took.
+    pub waited: Duration,
+    /// The output, cut to the budget.
+    pub output: TextView,
+    /// The screen, if a full-screen program runs.
+    pub screen: Option<ScreenView>,
+    /// How many bytes of input were typed, if there was input.
+    pub accepted_bytes: Option<usize>,
+    /// The text that matched the pattern.
+    pub matched: Option<String>,
 }
 
 #[cfg(test)]

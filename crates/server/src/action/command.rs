@@ -1,0 +1,113 @@
+//! Commands: requests to run them, and their views; and the named actions of a session.
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use super::{Limit, Wait};
+use crate::ids::{CommandId, SessionId};
+
+/// A command to run.
+#[derive(Debug, Clone)]
+pub struct Execute {
+    /// Which session.
+    pub session: SessionId,
+    /// The text; it is handed over as data and not typed. At most [`crate::limits::COMMAND_BYTES_MAX`], no NUL.
+    pub command: String,
+    /// Run it in the nested shell that reads now.
+    pub is_inside: bool,
+    /// The wait; `None` answers as soon as the command is accepted.
+    pub wait: Option<Wait>,
+    /// The idempotency key: a repeated request with it gets the same command.
+    pub key: Option<String>,
+    /// How many characters of output to give at most.
+    pub budget: usize,
+}
+
+/// The present view of a command.
+#[derive(Debug, Clone)]
+pub struct CommandView {
+    /// Its id, unique in its session.
+    pub id: CommandId,
+    /// Its session.
+    pub session: SessionId,
+    /// The command's text.
+    pub command: String,
+    /// Its state.
+    pub status: CommandStatus,
+    /// When it was accepted.
+    pub started_at: SystemTime,
+    /// When it ended.
+    pub completed_at: Option<SystemTime>,
+    /// The shell's `$?`.
+    pub exit_code: Option<i32>,
+    /// The signal inferred from an exit code above 128.
+    pub signal: Option<i32>,
+    /// The exit codes of the last pipeline's parts.
+    pub pipestatus: Vec<i32>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// The first byte of its output.
+    pub start_offset: u64,
+    /// The offset after the last byte of its output.
+    pub end_offset: Option<u64>,
+    /// The number of bytes of output so far.
+    pub output_size: u64,
+    /// The working directory when it ended.
+    pub cwd: Option<PathBuf>,
+    /// How certain its end is.
+    pub boundary: Boundary,
+    /// The limits that it hit.
+    pub limits_hit: Vec<Limit>,
+}
+
+/// A command's state: terminal-management.md §3.4.2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandStatus {
+    /// It has not ended.
+    Running,
+    /// The shell reported an exit code.
+    Completed,
+    /// It did not run, or its outcome is unknown.
+    Failed,
+    /// It ended with its session.
+    Terminated,
+}
+
+/// How certain a command's end is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Boundary {
+    /// The shell itself reported it over the attestation socket.
+    Attested,
+    /// A marker in the output showed it: a prompt mark of the sequence given only to the shell, or a nonce typed with
+    /// the command.
+    Nonce,
+    /// Inferred from the kernel's state only; the exit code is unknown.
+    Heuristic,
+}
+
+impl Boundary {
+    /// Its name in the store.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Attested => "attested",
+            Self::Nonce => "nonce",
+            Self::Heuristic => "heuristic",
+        }
+    }
+
+    /// The boundary of this name.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        [Self::Attested, Self::Nonce, Self::Heuristic].into_iter().find(|boundary| boundary.as_str() == name)
+    }
+}
+
+/// A named action of a session.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum NamedAction {
+    /// Send a signal to the foreground.
+    Signal(i32),
+    /// Type keys, by name.
+    Keys(Vec<String>),
+    /// Run a command.
+    Command(String),
+}

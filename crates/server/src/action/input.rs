@@ -1,0 +1,37 @@
+//! Input that is typed at the terminal.
+
+use super::Wait;
+use crate::ids::SessionId;
+
+/// A request to type input.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// Which session.
+    pub session: SessionId,
+    /// The input; key names are parsed by the protocols ([`crate::keys`]).
+    pub bytes: InputBytes,
+    /// Keep the bytes out of every record.
+    pub is_secret: bool,
+    /// The wait afterwards; `None` answers once the input is typed.
+    pub wait: Option<Wait>,
+    /// The idempotency key: a repeated request with it is not typed again.
+    pub key: Option<String>,
+    /// How many characters of output to give at most.
+    pub budget: usize,
+}
+
+/// The input to type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InputBytes {
+    /// These bytes, unchanged.
+    Raw(Vec<u8>),
+    /// Named keys, which depend on the terminal's modes at the moment of typing.
+    Keys(Vec<crate::keys::Key>),
+    /// Text as from a clipboard, in bracketed paste mode if the program has enabled it.
+    Paste {
+        /// The text.
+        text: String,
+        /// Whether Enter follows.
+        enters: bool,
+    },
+}

@@ -1,0 +1,153 @@
+//! Output: requests to read it, and its forms as text, bytes and screen.
+
+use std::time::{Duration, SystemTime};
+
+use super::OutputKind;
+use crate::ids::{CommandId, SessionId};
+
+/// A request to read output.
+#[derive(Debug, Clone)]
+pub struct ReadOutput {
+    /// Which session.
+    pub session: SessionId,
+    /// The position to start at.
+    pub since: Since,
+    /// Only the next range of output of this kind.
+    pub kind: Option<OutputKind>,
+    /// The form of the output.
+    pub view: View,
+    /// At most this many bytes of the journal.
+    pub limit: usize,
+    /// Only this many of the newest lines (text).
+    pub lines_max: Option<usize>,
+    /// Wait this long for at least one new byte.
+    pub wait: Duration,
+    /// How many characters of text to give at most.
+    pub budget: usize,
+}
+
+/// A position in the output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Since {
+    /// The oldest retained byte.
+    First,
+    /// This offset.
+    Offset(u64),
+    /// The first output at or after this time.
+    Time(SystemTime),
+    /// The caller's read cursor.
+    Last,
+    /// The output of this command.
+    Command(CommandId),
+}
+
+/// The forms of output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// Text as a terminal shows it.
+    Text,
+    /// Every byte, markers included.
+    Raw,
+    /// The bytes for a terminal: without our markers and without the queries that ptyd answers itself.
+    Stream,
+}
+
+/// Output from a position on.
+#[derive(Debug, Clone)]
+pub struct OutputView {
+    /// The form of the output.
+    pub view: View,
+    /// The bytes, in the raw and stream views.
+    pub bytes: Vec<u8>,
+    /// The text, in the text view.
+    pub text: TextView,
+    /// The first byte shown.
+    pub from: u64,
+    /// The offset at which to continue.
+    pub next: u64,
+    /// The offset of the oldest retained byte.
+    pub first: u64,
+    /// The journal's end.
+    pub end: u64,
+    /// The lost range between the requested offset and `from`.
+    pub gap: Option<(u64, u64)>,
+    /// The session has ended and there is no more output.
+    pub is_final: bool,
+}
+
+/// Output as text, cut to a budget.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TextView {
+    /// The head, or all of it.
+    pub head: String,
+    /// The range left out between head and tail.
+    pub omitted: Option<Omitted>,
+    /// The tail, if a range was left out.
+    pub tail: String,
+    /// The beginning of the range of the journal that is shown.
+    pub from: u64,
+    /// Its end.
+    pub to: u64,
+    /// How many bytes were not valid text (NUL, or not UTF-8) and are shown as `\xNN`.
+    pub escaped: u64,
+    /// Text in it that a person at the terminal would not have seen.
+    pub unseen: HiddenText,
+}
+
+/// The range of the journal that a text leaves out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Omitted {
+    /// How many bytes at the beginning of the range retention has freed: they cannot be read any more.
+    pub freed: u64,
+    /// The first line left out, counted from 1 in this output; 0 if freed bytes make it unknown.
+    pub first_line: u64,
+    /// The last line left out; 0 if freed bytes make it unknown.
+    pub last_line: u64,
+    /// The range's first byte.
+    pub from: u64,
+    /// The offset after the range's last byte.
+    pub to: u64,
+}
+
+impl Omitted {
+    /// The length of the range in bytes, including freed ones.
+    pub fn bytes(&self) -> u64 {
+        self.to.saturating_sub(self.from)
+    }
+
+    /// The part of the range that can still be read.
+    pub fn kept(&self) -> std::ops::Range<u64> {
+        self.from.saturating_add(self.freed).min(self.to)..self.to
+    }
+}
+
+/// The screen of a terminal.
+#[derive(Debug, Clone)]
+pub struct ScreenView {
+    /// The rows, without trailing blanks.
+    pub rows: Vec<String>,
+    /// The cursor's row, from 0.
+    pub cursor_row: u16,
+    /// The cursor's column, from 0.
+    pub cursor_col: u16,
+    /// Whether the cursor is shown.
+    pub cursor_visible: bool,
+    /// The window's title.
+    pub title: String,
+    /// The width in cells.
+    pub cols: u16,
+    /// Text in reverse video, such as the selected entry of a menu.
+    pub inverse: Vec<Span>,
+    /// A hash of each row, including its colours.
+    pub marks: Vec<u64>,
+    /// The rows, from 0, that are new to the caller; `None` in its first screen.
+    pub changed: Option<Vec<u16>>,
+    /// A program paints the alternate screen.
+    pub is_alternate: bool,
+    /// Bytes that paint this screen in a new terminal of the same size.
+    pub ansi: Vec<u8>,
+    /// The offset up to which the journal is part of it.
+    pub at: u64,
+}
+
+pub use terminal::{HiddenText, Span};

@@ -1,0 +1,51 @@
+//! Named tokens, and tickets for browsers.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use crate::auth::principal::Scope;
+
+/// A named token, without the token itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenView {
+    /// Its name, which is the owner of sessions started with it.
+    pub name: String,
+    /// Its scope.
+    pub scope: Scope,
+    /// When it was made.
+    pub created_at: SystemTime,
+    /// When it expires, if ever.
+    pub expires_at: Option<SystemTime>,
+}
+
+/// A new token; it is shown only this once.
+#[derive(Clone)]
+pub struct FreshToken {
+    /// The token.
+    pub token: String,
+    /// The token's later view.
+    pub view: TokenView,
+}
+
+/// A token is a secret and must not be logged.
+impl fmt::Debug for FreshToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FreshToken({:?})", self.view)
+    }
+}
+
+/// A new ticket.
+#[derive(Clone)]
+pub struct TicketView {
+    /// The ticket; it is shown only this once.
+    pub ticket: String,
+    /// Its lifetime.
+    pub lifetime: Duration,
+}
+
+/// A ticket is a secret and must not be logged.
+impl fmt::Debug for TicketView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TicketView(…)")
+    }
+}
