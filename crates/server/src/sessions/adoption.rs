@@ -354,7 +354,7 @@ impl Registry {
         if let Some(what) = past.as_ref().and_then(|past| past.timeline.damage.as_ref()) {
             tracing::error!(session = %id, what, "the session's folder is damaged");
         }
-        if past.as_ref().is_none_or(|past| past.timeline.exit.is_none()) {
+        if past.as_ref().is_none_or(|past| past.timeline.end.exit.is_none()) {
             match liveness {
                 Liveness::Dead(dead) => drop(holder_liveness::sweep(id, dead)),
                 Liveness::Copy((holder, _)) => {
@@ -376,7 +376,7 @@ impl Registry {
         if !matches!(liveness, Liveness::Copy(_)) {
             cgroup_plan::remove(&past.shared.spec);
         }
-        if let Some(command) = past.timeline.commands.back() {
+        if let Some(command) = past.timeline.log.commands.back() {
             // The command ended with its session.
             self.store().put_command_in_time(views::history_row(id, command));
         }

@@ -82,7 +82,7 @@ impl Registry {
             }
             Found::EndedSession(past) => {
                 let command = past.commands().into_iter().find(|c| c.id == id);
-                (past.view(), Arc::clone(&past.shared), command, past.timeline.scanner.position())
+                (past.view(), Arc::clone(&past.shared), command, past.timeline.output.scanner.position())
             }
         };
         if let Some(command) = command {
@@ -103,7 +103,7 @@ impl Registry {
 }
 
 pub(super) fn past_report(past: &EndedSession) -> Report {
-    let at = past.timeline.scanner.position();
+    let at = past.timeline.output.scanner.position();
     plain_report(past.view(), None, EndedBy::Exited, TextView { from: at, to: at, ..TextView::default() })
 }
 

@@ -44,11 +44,11 @@ impl EndedSession {
         let has_left = holder_liveness::has_left(folder);
         let mut past = Self::read(id, folder, store, ended)?;
         let timeline = &mut past.timeline;
-        if timeline.exit.is_none() {
+        if timeline.end.exit.is_none() {
             holder_liveness::notify_unrecorded_end(timeline, folder, has_left);
         }
         let reason = views::exit_of(timeline).map_or_else(String::new, |e| e.reason);
-        let at = timeline.exit.map_or(timeline.last_us, |(_, _, us)| us);
+        let at = timeline.end.exit.map_or(timeline.clock.last_us, |(_, _, us)| us);
         timeline.give_up_inside(CommandStatus::Terminated, &reason, Boundary::Heuristic, at);
         timeline.end_current(CommandStatus::Terminated, &reason, Boundary::Attested, at);
         Ok(past)
@@ -65,7 +65,7 @@ impl EndedSession {
                 let shared = Arc::new(shared);
                 let mut timeline =
                     Timeline::new(shared.reader.len()?.0, shared.spec.cols.max(1), shared.spec.rows.max(1));
-                (timeline.prompt_seen, timeline.last_us) = (true, last_write_us(folder));
+                (timeline.shell.prompt_seen, timeline.clock.last_us) = (true, last_write_us(folder));
                 timeline.damage = damage;
                 Self { shared, timeline, unreachable: None }
             }
@@ -97,7 +97,7 @@ impl EndedSession {
         let mut notify = |timeline: &Timeline, news: &mut Vec<Change>| {
             for item in news.drain(..) {
                 if let Change::Ended(id) | Change::InsideEnded(id) = item {
-                    timeline.command(id).into_iter().for_each(&mut ended);
+                    timeline.log.command(id).into_iter().for_each(&mut ended);
                 }
             }
         };
@@ -120,14 +120,14 @@ impl EndedSession {
                 // Missing output does not hold up events.
                 Read::End => at = u64::MAX,
             }
-            at = at.max(timeline.scanner.position());
+            at = at.max(timeline.output.scanner.position());
             notify(&timeline, &mut news);
         }
         damage = match damage {
             None => replay.damage(events_end, false)?,
             told => told,
         };
-        let known_to = timeline.exit.map_or(timeline.reached, |(_, to, _)| to.max(timeline.reached));
+        let known_to = timeline.end.exit.map_or(timeline.clock.reached, |(_, to, _)| to.max(timeline.clock.reached));
         if end.0 < known_to {
             damage.get_or_insert_with(|| {
                 format!("damaged: the output ends at {}, and {known_to} bytes were printed", end.0)
@@ -136,12 +136,12 @@ impl EndedSession {
             timeline.skip_to(known_to, &mut news);
         }
         timeline.damage = damage;
-        if timeline.last_us == 0 {
-            timeline.last_us = last_write_us(folder);
+        if timeline.clock.last_us == 0 {
+            timeline.clock.last_us = last_write_us(folder);
         }
         // A command whose marker is missing at the very end has ended all the same.
         for id in timeline.ends_without_marker() {
-            timeline.expire(id, timeline.scanner.position(), &mut news);
+            timeline.expire(id, timeline.output.scanner.position(), &mut news);
         }
         notify(&timeline, &mut news);
         Ok(Self { shared, timeline, unreachable: None })
@@ -149,14 +149,14 @@ impl EndedSession {
 
     pub(crate) fn view(&self) -> SessionView {
         let first = self.shared.reader.first().unwrap_or_default().0;
-        let end = self.timeline.scanner.position();
+        let end = self.timeline.output.scanner.position();
         let (status, foreground) = match &self.unreachable {
             Some(unreachable) => (unreachable.view().status, Foreground::Running),
             None => (SessionStatus::Terminated, Foreground::Idle),
         };
         let sure = Boundary::Attested;
         let mut view = views::session_view(&self.shared, &self.timeline, status, foreground, sure, first, end);
-        view.last_activity = time(self.timeline.last_us);
+        view.last_activity = time(self.timeline.clock.last_us);
         if let Some(unreachable) = &self.unreachable {
             (view.is_unreachable, view.trouble) = (true, Some(unreachable.why.clone()));
         }
@@ -179,8 +179,8 @@ impl EndedSession {
     /// When the session ended. If damaged records have no time, the last write of its output: retention removes
     /// sessions that ended long ago.
     pub(crate) fn ended_us(&self) -> u64 {
-        let written = || self.timeline.last_us.max(last_write_us(&self.shared.folder));
-        self.timeline.exit.map_or_else(written, |(_, _, us)| us)
+        let written = || self.timeline.clock.last_us.max(last_write_us(&self.shared.folder));
+        self.timeline.end.exit.map_or_else(written, |(_, _, us)| us)
     }
 }
 

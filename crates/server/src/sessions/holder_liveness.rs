@@ -194,6 +194,7 @@ pub(crate) fn notify_unrecorded_end(timeline: &mut Timeline, folder: &Path, has_
             timeline.damage.get_or_insert_with(|| missing.to_owned());
         }
         let begun = timeline
+            .end
             .ending
             .as_ref()
             .map_or_else(String::new, |(_, why)| format!(" while it ended the session ({why})"));
@@ -206,7 +207,7 @@ pub(crate) fn notify_unrecorded_end(timeline: &mut Timeline, folder: &Path, has_
             Some(damage) => format!("the session's holder process was killed{begun}; {damage}"),
         }
     };
-    timeline.unrecorded_end = Some(end);
+    timeline.end.unrecorded = Some(end);
 }
 
 /// Kills every process with the session's tag in its environment that is no older than the holder, which has ended;

@@ -46,7 +46,6 @@ mod supervision;
 #[cfg(test)]
 mod tests;
 mod timeline;
-mod trouble;
 mod unreachable;
 mod viewer_cursor;
 mod views;

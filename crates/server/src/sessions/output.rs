@@ -21,7 +21,7 @@ impl Registry {
         let (shared, ledger_end) = match &found {
             Found::Live(handle) => (Arc::clone(&handle.shared), None),
             Found::Unreachable(unreachable) => return Err(unreachable.error()),
-            Found::EndedSession(past) => (Arc::clone(&past.shared), Some(past.timeline.scanner.position())),
+            Found::EndedSession(past) => (Arc::clone(&past.shared), Some(past.timeline.output.scanner.position())),
         };
         // Output of an unreachable session continues although it is not visible here.
         let is_unreachable = matches!(&found, Found::EndedSession(past) if past.unreachable.is_some());
@@ -60,7 +60,7 @@ impl Registry {
                     let markers = match self.find(principal, &read.session).await {
                         Ok(Found::EndedSession(past)) => {
                             (handle, past_commands) = (None, past.commands());
-                            past.timeline.markers.iter().copied().collect()
+                            past.timeline.output.markers.iter().copied().collect()
                         }
                         Ok(Found::Live(_) | Found::Unreachable(_)) | Err(_) => Vec::new(),
                     };
@@ -158,7 +158,9 @@ impl Registry {
             Since::Time(when) => match found {
                 Found::Live(handle) => handle.ask(|reply| Request::At(*when, reply)).await?,
                 Found::Unreachable(unreachable) => return Err(unreachable.error()),
-                Found::EndedSession(past) => past.timeline.offset_at(*when),
+                Found::EndedSession(past) => {
+                    past.timeline.clock.offset_at(*when, past.timeline.output.scanner.position())
+                }
             },
             Since::Command(id) => self.known_command(principal, session, *id).await?.start_offset,
         })

@@ -28,7 +28,7 @@ impl Registry {
             }
             Found::Unreachable(unreachable) => return Err(unreachable.error()),
             Found::EndedSession(past) => {
-                let (view, end) = (past.view(), past.timeline.scanner.position());
+                let (view, end) = (past.view(), past.timeline.output.scanner.position());
                 let exit = SessionEvent::Exited(view.exit.clone());
                 let feed = ViewerCursor::past(Arc::clone(&past.shared), since, end, exit);
                 (view, end, feed)

@@ -16,18 +16,18 @@ impl Session {
     /// Handles the shell's exit while the holder still ends its descendants. The last output belongs to the last
     /// command, so this runs only after everything up to the tail is read.
     pub(super) fn check_exit(&mut self) {
-        if self.exit_told || self.timeline.exit.is_none() {
+        if self.exit_told || self.timeline.end.exit.is_none() {
             return;
         }
         self.exit_told = true;
         let exit = views::exit_of(&self.timeline);
         let reason = exit.as_ref().map_or_else(String::new, |e| e.reason.clone());
-        let now_us = self.timeline.exit.map_or(0, |(_, _, us)| us);
+        let now_us = self.timeline.end.exit.map_or(0, |(_, _, us)| us);
         self.give_up_inside(CommandStatus::Terminated, &reason);
         if let Some(id) = self.timeline.end_current(CommandStatus::Terminated, &reason, Boundary::Attested, now_us) {
             self.put_on_record(id);
         }
-        self.note(self.timeline.scanner.held_from(), SessionEvent::Exited(exit));
+        self.note(self.timeline.output.scanner.held_from(), SessionEvent::Exited(exit));
         self.finish_where(|_| true, EndedBy::Exited);
         self.waits.notify_started(|_| true);
         for pending in std::mem::take(&mut self.pending.at_prompt) {
@@ -48,7 +48,7 @@ impl Session {
     pub(super) fn on_holder_gone(&mut self) {
         self.link.is_gone = true;
         self.check_exit();
-        if self.timeline.exit.is_none() {
+        if self.timeline.end.exit.is_none() {
             // The holder was killed: the kernel hung the terminal up, and processes that survived this are found by the
             // session's tag.
             let swept = match holder_liveness::look(&self.shared.folder, self.link.process) {
@@ -61,15 +61,15 @@ impl Session {
             };
             tracing::warn!(session = %self.shared.id, swept, "the holder is gone");
             let folder = &self.shared.folder;
-            if self.timeline.last_us == 0 {
-                self.timeline.last_us = micros(SystemTime::now());
+            if self.timeline.clock.last_us == 0 {
+                self.timeline.clock.last_us = micros(SystemTime::now());
             }
             holder_liveness::notify_unrecorded_end(&mut self.timeline, folder, holder_liveness::has_left(folder));
-            let why = self.timeline.unrecorded_end.clone().unwrap_or_default();
+            let why = self.timeline.end.unrecorded.clone().unwrap_or_default();
             self.give_up_inside(CommandStatus::Terminated, &why);
             let now_us = micros(SystemTime::now());
             self.timeline.end_current(CommandStatus::Terminated, &why, Boundary::Attested, now_us);
-            self.note(self.timeline.scanner.held_from(), SessionEvent::Exited(views::exit_of(&self.timeline)));
+            self.note(self.timeline.output.scanner.held_from(), SessionEvent::Exited(views::exit_of(&self.timeline)));
             self.finish_where(|_| true, EndedBy::Exited);
         }
         let asked = |call: &Call| matches!(call, Call::Terminate(_));
@@ -86,8 +86,8 @@ impl Session {
     /// Fails the calls that were sent over the old connection.
     pub(super) fn give_up_calls(&mut self, why: impl Fn() -> ActionError) {
         (self.foreground.typing, self.foreground.reported_at) = (0, None);
-        self.timeline.answer_heard = self.timeline.answered;
-        self.timeline.signals_on_their_way.clear();
+        self.timeline.queries.answer_heard = self.timeline.queries.answered;
+        self.timeline.signals.on_their_way.clear();
         self.link.give_up_calls(why);
     }
 

@@ -78,15 +78,15 @@ impl ForegroundState {
 
 impl Session {
     pub(super) fn on_state(&mut self, state: State) {
-        self.timeline.answer_heard = self.timeline.answer_heard.max(state.answered.0);
+        self.timeline.queries.answer_heard = self.timeline.queries.answer_heard.max(state.answered.0);
         // The holder sends another state after the input; one from before it is out of date.
-        let is_answer_on_its_way = self.timeline.answered > self.timeline.answer_heard;
+        let is_answer_on_its_way = self.timeline.queries.answered > self.timeline.queries.answer_heard;
         if self.foreground.typing > 0 || is_answer_on_its_way {
             return;
         }
         if self.foreground.state.is_some_and(|before| before.group != state.group) {
             // The program that reads now has received no part of a line.
-            self.timeline.line_is_begun = false;
+            self.timeline.shell.line_is_begun = false;
         }
         self.foreground.state = Some(state);
         self.jobs.may_have_stopped |= state.foreground == wire::Foreground::Stopped;
@@ -94,7 +94,7 @@ impl Session {
         // The painting program was killed or disconnected; the process group that has the terminal now has painted
         // nothing.
         if self.foreground.paint.is_left_to(state.group) {
-            self.timeline.scanner.end_main_paint();
+            self.timeline.output.scanner.end_main_paint();
         }
         if self.paints() {
             self.foreground.painted_at = Some(Instant::now());
@@ -105,10 +105,11 @@ impl Session {
         }
         // A shell whose prompt was never reported has not read our script, or asks for input by its editor. A shell
         // without our hooks has no report key: its command ends when the shell reads again.
-        let is_odd = !self.foreground.is_heuristic && (self.timeline.current.is_some() || !self.timeline.prompt_seen);
+        let is_odd =
+            !self.foreground.is_heuristic && (self.timeline.log.current.is_some() || !self.timeline.shell.prompt_seen);
         let editor_has_it = state.foreground == wire::Foreground::Editor && is_odd;
         match (
-            (editor_has_it && !self.timeline.still_inside) || self.has_replaced_itself(state),
+            (editor_has_it && !self.timeline.shell.still_inside) || self.has_replaced_itself(state),
             self.foreground.editor_since,
         ) {
             (true, None) => self.foreground.editor_since = Some(Instant::now()),
@@ -124,23 +125,26 @@ impl Session {
     /// now.
     fn has_replaced_itself(&self, state: State) -> bool {
         let is_odd = match state.foreground {
-            wire::Foreground::Editor => self.timeline.has_typed_line,
-            wire::Foreground::ShellReads => self.timeline.has_typed_line || self.timeline.current.is_some(),
+            wire::Foreground::Editor => self.timeline.shell.has_typed_line,
+            wire::Foreground::ShellReads => self.timeline.shell.has_typed_line || self.timeline.log.current.is_some(),
             _ => false,
         };
-        is_odd && self.timeline.prompt_seen && !self.foreground.is_heuristic && self.is_replaced()
+        is_odd && self.timeline.shell.prompt_seen && !self.foreground.is_heuristic && self.is_replaced()
     }
 
     /// Switches to heuristics if the shell's process reads the terminal but runs another program (`exec` in a start-up
     /// file).
     pub(super) fn check_foreign_shell(&mut self, state: State) {
         let waits = matches!(state.foreground, wire::Foreground::Editor | wire::Foreground::ShellReads);
-        if !waits || self.foreground.is_heuristic || self.timeline.current.is_some() && self.timeline.prompt_seen {
+        if !waits
+            || self.foreground.is_heuristic
+            || self.timeline.log.current.is_some() && self.timeline.shell.prompt_seen
+        {
             return;
         }
-        let Some(now) = sys::process::executable(self.timeline.shell_pid) else { return };
+        let Some(now) = sys::process::executable(self.timeline.shell.pid) else { return };
         let ours = std::ffi::OsStr::new(&self.shared.meta.shell);
-        if now.file_name() != Some(ours) && !self.timeline.prompt_seen {
+        if now.file_name() != Some(ours) && !self.timeline.shell.prompt_seen {
             self.goes_without_hooks();
         }
     }
@@ -157,24 +161,24 @@ impl Session {
     /// Records the shell's program image: nothing runs, so the process is still the shell that has reported.
     pub(super) fn check_shell_image(&mut self) {
         if self.foreground.image.is_none() && !self.follower.is_replaying && self.shared.spec.handover.has_hooks() {
-            self.foreground.image = sys::process::image(self.timeline.shell_pid);
+            self.foreground.image = sys::process::image(self.timeline.shell.pid);
         }
     }
 
     /// Whether nothing runs: no command of ours, and no line typed at the prompt.
     pub(super) fn is_idle(&self) -> bool {
-        let typed_line = self.timeline.has_typed_line || self.foreign_program_runs();
-        self.timeline.newest_running().is_none() && self.timeline.prompt_seen && !typed_line
+        let typed_line = self.timeline.shell.has_typed_line || self.foreign_program_runs();
+        self.timeline.log.newest_running().is_none() && self.timeline.shell.prompt_seen && !typed_line
     }
 
     /// Whether a program, or the shell's own `read`, has the terminal although no command was handed over.
     pub(super) fn foreign_program_runs(&self) -> bool {
         let has_it = |s: State| {
             let somebody_reads = matches!(s.foreground, wire::Foreground::ShellReads | wire::Foreground::Reads);
-            s.group != self.timeline.shell_pid || somebody_reads
+            s.group != self.timeline.shell.pid || somebody_reads
         };
-        self.timeline.current.is_none()
-            && self.timeline.prompt_seen
+        self.timeline.log.current.is_none()
+            && self.timeline.shell.prompt_seen
             && !self.foreground.is_heuristic
             && self.foreground.state.is_some_and(has_it)
     }
@@ -196,7 +200,7 @@ impl Session {
         }
         match (self.asks(state), state.canonical && !state.echo) {
             (true, true) => Foreground::PasswordWanted,
-            (true, false) if self.foreground.is_heuristic && self.timeline.newest_running().is_none() => {
+            (true, false) if self.foreground.is_heuristic && self.timeline.log.newest_running().is_none() => {
                 Foreground::Idle
             }
             (true, false) => Foreground::InputWanted,
@@ -206,7 +210,7 @@ impl Session {
 
     /// Whether a program paints the whole screen, alternate or main.
     pub(super) fn paints(&self) -> bool {
-        let scanner = &self.timeline.scanner;
+        let scanner = &self.timeline.output.scanner;
         scanner.modes().alt_screen || scanner.paints_main_from().is_some()
     }
 
@@ -216,12 +220,12 @@ impl Session {
             wire::Foreground::Reads | wire::Foreground::ShellReads => true,
             // Before the first prompt it is not known whether the editor is the shell's prompt.
             wire::Foreground::Editor => {
-                let is_known = self.timeline.prompt_seen || self.foreground.is_heuristic;
-                self.timeline.still_inside || self.timeline.current.is_none() && is_known
+                let is_known = self.timeline.shell.prompt_seen || self.foreground.is_heuristic;
+                self.timeline.shell.still_inside || self.timeline.log.current.is_none() && is_known
             }
             // Many programs poll the terminal without wanting input. One that wants input has left its line unfinished,
             // and one that has taken the whole screen waits for a key.
-            wire::Foreground::Polls => self.timeline.scanner.line_is_open() || self.paints(),
+            wire::Foreground::Polls => self.timeline.output.scanner.line_is_open() || self.paints(),
             // A program that wakes up by a timeout has other work, such as a spinner behind its line.
             wire::Foreground::PollsForATime => self.paints(),
             // Another user's program (su, sudo): only the terminal's modes are visible, and no echo means a password.
@@ -234,7 +238,7 @@ impl Session {
     pub(super) fn pause(&self) -> Option<EndedBy> {
         let is_unsettled = self.foreground.screen_settles_at().is_some_and(|at| Instant::now() < at);
         // The nested shell reads, but has not yet read the typed line.
-        let is_unread = self.timeline.inside.as_ref().is_some_and(|inside| !inside.has_begun);
+        let is_unread = self.timeline.log.inside.as_ref().is_some_and(|inside| !inside.has_begun);
         let is_undecided = is_unread || self.is_undecided();
         if self.foreground.typing > 0 || self.foreground.editor_since.is_some() || is_unsettled || is_undecided {
             return None;
@@ -268,12 +272,12 @@ impl Session {
         if self
             .foreground
             .image
-            .is_some_and(|ours| sys::process::image(self.timeline.shell_pid).is_some_and(|now| now != ours))
+            .is_some_and(|ours| sys::process::image(self.timeline.shell.pid).is_some_and(|now| now != ours))
         {
             return true;
         }
         let ours: Vec<_> = self.shared.spec.argv.iter().map(|a| String::from_utf8_lossy(a)).collect();
-        let now = sys::process::command_line(self.timeline.shell_pid);
+        let now = sys::process::command_line(self.timeline.shell.pid);
         // A process that has ended has no command line.
         !now.is_empty() && now != ours.join(" ")
     }
@@ -287,7 +291,7 @@ impl Session {
     pub(super) fn reads_commands(&self) -> bool {
         let is_its_turn = |s: State| {
             let waits = matches!(s.foreground, wire::Foreground::Editor | wire::Foreground::ShellReads);
-            waits && s.group == self.timeline.shell_pid
+            waits && s.group == self.timeline.shell.pid
         };
         self.foreground.typing == 0 && self.foreground.state.is_some_and(is_its_turn)
     }
@@ -295,6 +299,6 @@ impl Session {
     /// Input or a signal is on its way: the kernel's state from before is out of date.
     pub(super) fn forget_state(&mut self) {
         self.foreground.typing += 1;
-        (self.foreground.state, self.foreground.editor_since, self.timeline.still_inside) = (None, None, false);
+        (self.foreground.state, self.foreground.editor_since, self.timeline.shell.still_inside) = (None, None, false);
     }
 }

@@ -30,7 +30,7 @@ impl Session {
         self.link.protocol = hello.protocol;
         self.timeline.holder_pid = hello.holder_pid;
         self.link.process = holder_liveness::identity(hello.holder_pid);
-        self.timeline.shell_pid = hello.shell_pid;
+        self.timeline.shell.pid = hello.shell_pid;
         (self.timeline.cols, self.timeline.rows) = (hello.cols, hello.rows);
         self.follower.replays_to = hello.tail.journal.0;
         self.on_tail(hello.tail);
@@ -46,7 +46,7 @@ impl Session {
                 Change::Ended(id) => self.on_command_end(id),
                 Change::InsideEnded(id) => self.on_inside_end(id),
                 Change::Prompt(status) => {
-                    self.jobs.on_end(Some(status), self.timeline.holder_pid, self.timeline.shell_pid);
+                    self.jobs.on_end(Some(status), self.timeline.holder_pid, self.timeline.shell.pid);
                     self.on_prompt();
                 }
                 Change::Query { query, to } => self.on_query(&query, to),
@@ -62,7 +62,7 @@ impl Session {
         (self.foreground.is_heuristic, self.foreground.was_not_ready) = (!self.shared.spec.handover.has_hooks(), false);
         self.check_shell_image();
         // The kernel's state may be newer than this prompt, which is read only now, and it is not sent again.
-        let is_editing = self.timeline.current.is_some()
+        let is_editing = self.timeline.log.current.is_some()
             && self.foreground.state.is_some_and(|s| s.foreground == wire::Foreground::Editor);
         (self.foreground.editor_since, self.foreground.reported_at) = (is_editing.then(Instant::now), None);
         self.waits.notify_prompt();
@@ -75,8 +75,8 @@ impl Session {
         self.end_limits(id);
         self.waits.notify_started(|waits_for| waits_for == id);
         self.put_on_record(id);
-        let code = self.timeline.command(id).and_then(|c| c.end.as_ref()).and_then(|e| e.exit);
-        self.jobs.on_end(code, self.timeline.holder_pid, self.timeline.shell_pid);
+        let code = self.timeline.log.command(id).and_then(|c| c.end.as_ref()).and_then(|e| e.exit);
+        self.jobs.on_end(code, self.timeline.holder_pid, self.timeline.shell.pid);
         self.on_prompt();
         self.finish_where(|w| w.command == Some(id), EndedBy::Ended);
     }
@@ -84,13 +84,13 @@ impl Session {
     pub(super) fn on_query(&mut self, query: &terminal::Query, to: u64) {
         if self.follower.is_replaying {
             // A later event shows whether it was answered.
-            let answered = self.timeline.answered;
+            let answered = self.timeline.queries.answered;
             while self.follower.unanswered.front().is_some_and(|(_, to)| *to <= answered) {
                 self.follower.unanswered.pop_front();
             }
             return self.follower.unanswered.push_back((query.clone(), to));
         }
-        if to <= self.timeline.answered {
+        if to <= self.timeline.queries.answered {
             return;
         }
         let size = (self.timeline.cols, self.timeline.rows);
@@ -100,7 +100,7 @@ impl Session {
         };
         let bytes = query.answer(&mut cursor, size);
         if !bytes.is_empty() {
-            self.timeline.answered = to;
+            self.timeline.queries.answered = to;
             self.link.connection.send(&ToHolder::Answer { query: Offset(to), bytes });
             // The program that reads waits for this reply and not for a person.
             (self.foreground.state, self.foreground.state_pending) = (None, false);
@@ -114,10 +114,10 @@ impl Session {
                 self.foreground.on_typed();
                 if !is_signal && status != Status::Ok {
                     // The line was not typed in full, so no report of its end will come.
-                    self.timeline.has_typed_line = false;
+                    self.timeline.shell.has_typed_line = false;
                 }
                 let value = if is_signal && status == Status::Ok { offered as u64 } else { value };
-                let from = self.timeline.typed_from(&key).map_or(from, |at| at.min(from));
+                let from = self.timeline.log.typed_from(&key).map_or(from, |at| at.min(from));
                 self.on_typed(status, value, wait, from, offered, typed);
             }
             Some(Call::Line { id, key, wait, started }) => {
@@ -130,7 +130,7 @@ impl Session {
                 if status == Status::NoProcess {
                     // The holder does not record this signal.
                     let gone = u32::try_from(value).unwrap_or(0).cast_signed();
-                    self.timeline.signals_on_their_way.retain(|sent| sent.target != gone);
+                    self.timeline.signals.on_their_way.retain(|sent| sent.target != gone);
                 }
                 // The foreground process group can be empty: the attempt is recorded, and the error is not the
                 // server's.
@@ -190,7 +190,7 @@ impl Session {
             Status::KeyReused => Err(key_reused()),
             Status::Typed | Status::NotReady if self.foreign_program_runs() => Err(self.typed_busy_error()),
             Status::Typed => {
-                self.timeline.has_typed_line = true;
+                self.timeline.shell.has_typed_line = true;
                 let or = if self.takes_lines() {
                     ", or a prompt that was set by hand (PS1) does not tell that it has"
                 } else {
@@ -219,7 +219,7 @@ impl Session {
         let accepted = usize::try_from(value).unwrap_or(0);
         let result = match status {
             Status::Ok | Status::Duplicate => {
-                let command = self.timeline.newest_running();
+                let command = self.timeline.log.newest_running();
                 let finished = wait.map(|wait| {
                     let (reply, finished) = oneshot::channel();
                     let mut waiter = Waiter::new(wait, command, from, self.timeline.cols, Some(accepted), reply);

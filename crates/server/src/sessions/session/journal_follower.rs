@@ -93,7 +93,7 @@ impl Session {
                 break;
             }
             let is_in_order = self.follower.is_replaying && !self.follower.journal_unreadable;
-            let at = if is_in_order { self.timeline.scanner.position() } else { u64::MAX };
+            let at = if is_in_order { self.timeline.output.scanner.position() } else { u64::MAX };
             match self.follower.order.next(tail.events, at, tail.journal.0) {
                 Ok(Step::Event(event)) => {
                     if is_end(&event) {
@@ -119,7 +119,7 @@ impl Session {
         self.log_cut(cut_before);
         let (cols, rows) = (self.timeline.cols, self.timeline.rows);
         if (cols, rows) != size {
-            self.note(self.timeline.scanner.held_from(), SessionEvent::Resized { cols, rows });
+            self.note(self.timeline.output.scanner.held_from(), SessionEvent::Resized { cols, rows });
             if let Some((screen, _)) = &mut self.screen {
                 screen.resize(cols, rows);
             }
@@ -133,7 +133,8 @@ impl Session {
     /// Ends the replay once its events and output are read; until then requests wait.
     fn end_replay(&mut self) {
         let is_told = !self.follower.has_events
-            && (self.follower.journal_unreadable || self.timeline.scanner.position() >= self.follower.replays_to);
+            && (self.follower.journal_unreadable
+                || self.timeline.output.scanner.position() >= self.follower.replays_to);
         if is_told && std::mem::take(&mut self.follower.is_replaying) {
             self.take_up_typed();
             for (query, to) in std::mem::take(&mut self.follower.unanswered) {
@@ -143,7 +144,7 @@ impl Session {
             // known.
             let written = std::fs::metadata(self.shared.folder.join(journal::JOURNAL_FILE)).and_then(|m| m.modified());
             let written_us = written.map_or(0, micros).min(micros(SystemTime::now()));
-            self.last_activity_us = self.timeline.last_us.max(written_us);
+            self.last_activity_us = self.timeline.clock.last_us.max(written_us);
             self.expiry.quiet_since(self.last_activity_us);
             // On a busy machine the first prompt may come before the server has connected.
             if self.is_idle() {
@@ -181,7 +182,7 @@ impl Session {
     }
 
     pub(super) fn has_unread(&self) -> bool {
-        self.timeline.scanner.position() < self.publisher.tail.borrow().journal.0
+        self.timeline.output.scanner.position() < self.publisher.tail.borrow().journal.0
     }
 
     /// Reads one chunk of what is unread.
@@ -201,7 +202,7 @@ impl Session {
 
     /// Scans one chunk; false if it cannot be read.
     fn read_output(&mut self, limit: Offset) -> bool {
-        let at = self.timeline.scanner.position();
+        let at = self.timeline.output.scanner.position();
         let want = usize::try_from(limit.0.saturating_sub(at)).unwrap_or(usize::MAX).min(limits::SCAN_CHUNK);
         let mut buffer = vec![0; want];
         let mut news = Vec::new();
@@ -210,8 +211,8 @@ impl Session {
                 let bytes = &buffer[..n];
                 let now_us = micros(SystemTime::now());
                 // These bytes came after the last read and no later than now.
-                self.timeline.note_time(at, now_us);
-                self.timeline.note_time(at + n as u64, now_us);
+                self.timeline.clock.note(at, now_us);
+                self.timeline.clock.note(at + n as u64, now_us);
                 if !self.follower.is_replaying {
                     self.publisher.event_log.metrics.read(n);
                     self.last_activity_us = now_us;
@@ -247,7 +248,7 @@ impl Session {
         if self.follower.marker_missed_at.is_some_and(|t| now >= t + limits::MARKER_PATIENCE) {
             self.follower.marker_missed_at = None;
             let mut news = Vec::new();
-            let at = self.timeline.scanner.position();
+            let at = self.timeline.output.scanner.position();
             for id in self.timeline.ends_without_marker() {
                 self.timeline.expire(id, at, &mut news);
             }

@@ -133,7 +133,7 @@ impl Session {
         if self.follower.is_replaying {
             return;
         }
-        let current = self.timeline.current;
+        let current = self.timeline.log.current;
         if let (Some((id, ..)), None) = (self.limit_enforcer.as_ref().and_then(|s| s.command), current) {
             // The command ended without an attested end.
             self.end_limits(id);
@@ -147,7 +147,7 @@ impl Session {
             self.count(&mut limit_enforcer);
             // The processes being ended may be a background job, with which the new command has nothing to do.
             limit_enforcer.ending = None;
-            limit_enforcer.command = Some((id, self.begun_at(id, now), self.timeline.scanner.position()));
+            limit_enforcer.command = Some((id, self.begun_at(id, now), self.timeline.output.scanner.position()));
             limit_enforcer.look_at = Some(now);
             limit_enforcer.cpu_from_us = self.cpu_used(&limit_enforcer);
         }
@@ -156,11 +156,11 @@ impl Session {
             self.check_cpu(&mut limit_enforcer, now);
             // Between two of its children, only the shell itself can be interrupted. If the shell has the terminal it
             // may already be at its prompt, where an interrupt would clear the next command's line.
-            let shell = sys::process::stat(self.timeline.shell_pid);
+            let shell = sys::process::stat(self.timeline.shell.pid);
             if limit_enforcer.ending.is_some()
                 && shell.is_some_and(|s| s.foreground_group.is_some_and(|group| group != s.pgrp))
             {
-                self.interrupt(Target::Process(self.timeline.shell_pid));
+                self.interrupt(Target::Process(self.timeline.shell.pid));
             }
             let is_sampled = limit_enforcer.group.is_some()
                 || limit_enforcer.limits.cpu.is_some()
@@ -172,8 +172,8 @@ impl Session {
             self.exceeded(&mut limit_enforcer, Limit::CommandSeconds, now);
         }
         if let (Some((id, _, at)), Some(most)) = (limit_enforcer.command, limit_enforcer.limits.output) {
-            let from = self.timeline.command(id).and_then(|c| c.start).unwrap_or(at);
-            if self.timeline.scanner.position().saturating_sub(from) > most && limit_enforcer.ending.is_none() {
+            let from = self.timeline.log.command(id).and_then(|c| c.start).unwrap_or(at);
+            if self.timeline.output.scanner.position().saturating_sub(from) > most && limit_enforcer.ending.is_none() {
                 self.exceeded(&mut limit_enforcer, Limit::OutputMb, now);
             }
         }
@@ -208,7 +208,7 @@ impl Session {
         let told = |limit| self.timeline.hits.iter().filter(|h| h.limit == limit).map(|h| h.count).sum();
         (limit_enforcer.counts.oom_kills, limit_enforcer.counts.forks_refused) =
             (told(Limit::MemoryMb), told(Limit::Processes));
-        let accepted_us = self.timeline.current.and_then(|id| self.timeline.command(id)).map(|c| c.accepted_us);
+        let accepted_us = self.timeline.log.current.and_then(|id| self.timeline.log.command(id)).map(|c| c.accepted_us);
         let boot_us = micros(SystemTime::now()).saturating_sub(sys::time::since_boot_us());
         // A process that started before the running command was accepted does not belong to it.
         let before = accepted_us.map_or(u64::MAX, |us| us.saturating_sub(boot_us) / US_PER_TICK);
@@ -217,13 +217,13 @@ impl Session {
 
     fn all_but_the_shell(&self) -> Vec<Stat> {
         let mut all = processes::tree(self.timeline.holder_pid);
-        all.retain(|s| s.pid != self.timeline.shell_pid && s.state != b'Z');
+        all.retain(|s| s.pid != self.timeline.shell.pid && s.state != b'Z');
         all
     }
 
     /// The start time of the command, which may have begun under an earlier server.
     fn begun_at(&self, id: u32, now: Instant) -> Instant {
-        let accepted_us = self.timeline.command(id).map_or(0, |c| c.accepted_us);
+        let accepted_us = self.timeline.log.command(id).map_or(0, |c| c.accepted_us);
         let age = Duration::from_micros(micros(SystemTime::now()).saturating_sub(accepted_us));
         now.checked_sub(age).unwrap_or(now)
     }
@@ -285,7 +285,7 @@ impl Session {
             }
             Step::EndSession => {
                 limit_enforcer.ending = None;
-                if self.timeline.current.is_some() && self.timeline.exit.is_none() {
+                if self.timeline.log.current.is_some() && self.timeline.end.exit.is_none() {
                     let (reply, _) = oneshot::channel();
                     let signo = sys::signal::KILL;
                     self.link.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms: 0 });
@@ -298,7 +298,7 @@ impl Session {
     }
 
     fn interrupt(&mut self, target: Target) {
-        if self.timeline.current.is_some() {
+        if self.timeline.log.current.is_some() {
             let (reply, _) = oneshot::channel();
             self.link.call(Call::Plain(reply), |seq| ToHolder::Signal { seq, target, signo: sys::signal::INT });
         }
@@ -349,7 +349,7 @@ impl Session {
             return;
         }
         tracing::info!(session = %self.shared.id, limit = hit.limit.name(), "the session ran into a limit");
-        self.note(self.timeline.scanner.held_from(), SessionEvent::LimitHit(views::limit_hit(&hit)));
+        self.note(self.timeline.output.scanner.held_from(), SessionEvent::LimitHit(views::limit_hit(&hit)));
     }
 }
 

@@ -70,7 +70,7 @@ impl Session {
             Before::OnItsWay | Before::Nothing => {}
         }
         let text = String::from_utf8_lossy(&text).into_owned();
-        if self.timeline.typed_from(&key).is_some() {
+        if self.timeline.log.typed_from(&key).is_some() {
             return self.was_typed_before(key, &text, wait, started);
         }
         let patience = limits::INSIDE_SETTLES.min(std::time::Duration::from_millis(u64::from(patience_ms)));
@@ -83,12 +83,12 @@ impl Session {
     /// and its end is unknown.
     fn was_typed_before(&mut self, key: Key, text: &str, wait: Option<Wait>, started: StartReply) {
         let now_us = micros(SystemTime::now());
-        let lost = NestedCommand::new(self.timeline.unused_id(now_us));
+        let lost = NestedCommand::new(self.timeline.log.unused_id(self.timeline.clock.started_us, now_us));
         let id = lost.id;
-        let running = self.timeline.inside.take();
-        self.timeline.line_typed((id, key, text), Some(lost), now_us, self.timeline.scanner.position());
+        let running = self.timeline.log.inside.take();
+        self.timeline.line_typed((id, key, text), Some(lost), now_us, self.timeline.output.scanner.position());
         self.timeline.give_up_inside(CommandStatus::Failed, TYPED_BEFORE, Boundary::Heuristic, now_us);
-        self.timeline.inside = running;
+        self.timeline.log.inside = running;
         self.put_on_record(id);
         self.hand_out(id, wait, started);
     }
@@ -123,10 +123,10 @@ impl Session {
     /// Whether a program reads that may be a shell; for another user's program the kernel shows only the terminal's
     /// modes.
     fn reads_inside(&self) -> Result<(), NestedRefusal> {
-        if self.timeline.exit.is_some() {
+        if self.timeline.end.exit.is_some() {
             return Err(NestedRefusal::Never(self.ended_error()));
         }
-        if let Some(inside) = &self.timeline.inside {
+        if let Some(inside) = &self.timeline.log.inside {
             let is_being_thrown_away = self.inside.is_interrupted;
             return Err(if is_being_thrown_away {
                 NestedRefusal::Soon
@@ -136,16 +136,16 @@ impl Session {
         }
         // The session's own shell reads: at its prompt, in an unfinished line, or in `read`.
         let own_shell_reads =
-            self.is_idle() || self.foreground.state.is_some_and(|s| s.group == self.timeline.shell_pid);
+            self.is_idle() || self.foreground.state.is_some_and(|s| s.group == self.timeline.shell.pid);
         if own_shell_reads && !self.foreground.is_heuristic {
-            if self.timeline.current.is_some() {
+            if self.timeline.log.current.is_some() {
                 return Err(NestedRefusal::Never(self.busy_inside_error()));
             }
             let problem =
                 "nothing runs in this session that could be a shell; without inside its own shell runs the command";
             return Err(NestedRefusal::Never(ActionError::Invalid { field: "inside", problem: problem.to_owned() }));
         }
-        if self.timeline.line_is_begun {
+        if self.timeline.shell.line_is_begun {
             let why = "something was typed at what reads there, and the line has not ended; C-c clears it";
             return Err(NestedRefusal::Never(self.not_ready(why)));
         }
@@ -163,16 +163,18 @@ impl Session {
     pub(super) fn may_be_a_shell(&self) -> bool {
         let is_others = |s: State| s.foreground == wire::Foreground::Unknown && (s.echo || !s.canonical);
         match self.foreground() {
-            _ if self.foreground.typing > 0 || self.timeline.inside.is_some() => false,
+            _ if self.foreground.typing > 0 || self.timeline.log.inside.is_some() => false,
             Foreground::InputWanted => true,
             Foreground::Idle => self.foreground.is_heuristic && self.reads_commands(),
-            Foreground::Running => self.foreground.state.is_some_and(is_others) && self.timeline.scanner.line_is_open(),
+            Foreground::Running => {
+                self.foreground.state.is_some_and(is_others) && self.timeline.output.scanner.line_is_open()
+            }
             Foreground::PasswordWanted | Foreground::Fullscreen | Foreground::Stopped => false,
         }
     }
 
     fn busy_inside_error(&self) -> ActionError {
-        self.timeline.current.map_or_else(|| self.typed_busy_error(), |id| self.busy_error(id))
+        self.timeline.log.current.map_or_else(|| self.typed_busy_error(), |id| self.busy_error(id))
     }
 
     fn type_inside(&mut self, pending: PendingNested) {
@@ -190,7 +192,7 @@ impl Session {
             }
         };
         let id = inside.id;
-        if self.timeline.inside.is_none() {
+        if self.timeline.log.inside.is_none() {
             let reader = self.foreground.state.map(|s| (s.pid, s.canonical));
             self.inside = NestedShell { reader, ..NestedShell::default() };
         }
@@ -203,13 +205,13 @@ impl Session {
 
     /// Input or a signal was sent that makes a shell discard the rest of its line.
     pub(super) fn check_interrupt(&mut self) {
-        self.inside.is_interrupted |= self.timeline.inside.is_some();
+        self.inside.is_interrupted |= self.timeline.log.inside.is_some();
         self.inside.stirred_at = Some(Instant::now());
     }
 
     /// The marker of the command's end came.
     pub(super) fn on_inside_end(&mut self, id: u32) {
-        let end = self.timeline.command(id).and_then(|c| c.end.as_ref());
+        let end = self.timeline.log.command(id).and_then(|c| c.end.as_ref());
         let is_over = end.is_some_and(|end| end.status == CommandStatus::Terminated);
         if self.foreground.heard_at < end.map_or(0, |end| end.at) {
             // The state was about the ended command.
@@ -231,8 +233,8 @@ impl Session {
 
     /// When to check the nested command again.
     pub(super) fn inside_wakes_at(&self) -> Option<Instant> {
-        let begins = self.timeline.inside.as_ref().filter(|inside| !inside.has_begun).and(self.inside.typed_at);
-        let thrown = self.inside.reads_since.filter(|_| self.timeline.inside.is_some());
+        let begins = self.timeline.log.inside.as_ref().filter(|inside| !inside.has_begun).and(self.inside.typed_at);
+        let thrown = self.inside.reads_since.filter(|_| self.timeline.log.inside.is_some());
         let pending = self.pending.nested.iter().map(|p| p.until).min();
         let times = [begins.map(|t| t + limits::INSIDE_BEGINS), thrown.map(|t| t + limits::INSIDE_THROWN), pending];
         times.into_iter().flatten().min()
@@ -244,7 +246,7 @@ impl Session {
         if !self.pending.nested.is_empty() {
             self.run_pending_inside();
         }
-        let Some(has_begun) = self.timeline.inside.as_ref().map(|inside| inside.has_begun) else { return };
+        let Some(has_begun) = self.timeline.log.inside.as_ref().map(|inside| inside.has_begun) else { return };
         if !has_begun {
             if self.inside.typed_at.is_some_and(|at| now >= at + limits::INSIDE_BEGINS) {
                 let why = "it was typed, but no shell has answered: whether it ran is not known; look at the output, \
@@ -267,14 +269,14 @@ impl Session {
     /// Whether the interrupted command's end will be decided in a moment.
     pub(super) fn is_undecided(&self) -> bool {
         let is_unknown =
-            self.timeline.inside.is_some() && self.inside.is_interrupted && self.foreground.state.is_none();
+            self.timeline.log.inside.is_some() && self.inside.is_interrupted && self.foreground.state.is_none();
         is_unknown || self.seems_thrown_away()
     }
 
     /// Whether, after an interrupt, the same program reads in the same mode as before the command: as a rule this is
     /// the nested shell.
     pub(super) fn seems_thrown_away(&self) -> bool {
-        self.timeline.inside.is_some()
+        self.timeline.log.inside.is_some()
             && self.inside.is_interrupted
             && !self.has_unread()
             && self

@@ -42,7 +42,7 @@ impl Session {
 
     /// Publishes a command's beginning. If it ended in the same turn, its end is published at the end of its output.
     pub(super) fn note_start(&mut self, id: u32) {
-        if let Some(command) = self.timeline.command(id) {
+        if let Some(command) = self.timeline.log.command(id) {
             let begun = crate::sessions::timeline::Command { end: None, ..command.clone() };
             let view = views::command_view(&self.shared, &begun, command.output_from());
             self.note(view.start_offset, SessionEvent::Started(Box::new(view)));
@@ -51,8 +51,8 @@ impl Session {
 
     /// Publishes a command's end.
     pub(super) fn note_end(&mut self, id: u32) {
-        if let Some(command) = self.timeline.command(id) {
-            let view = views::command_view(&self.shared, command, self.timeline.scanner.position());
+        if let Some(command) = self.timeline.log.command(id) {
+            let view = views::command_view(&self.shared, command, self.timeline.output.scanner.position());
             self.note(view.end_offset.unwrap_or(view.start_offset), SessionEvent::Completed(Box::new(view)));
         }
     }
@@ -64,10 +64,10 @@ impl Session {
         }
         let foreground = self.foreground();
         let is_known =
-            self.foreground.typing == 0 && (self.foreground.state.is_some() || self.timeline.current.is_none());
+            self.foreground.typing == 0 && (self.foreground.state.is_some() || self.timeline.log.current.is_none());
         let held_from = self.shown_to();
         let is_over = self.link.is_gone;
-        let to = if is_over { self.timeline.scanner.position() } else { held_from };
+        let to = if is_over { self.timeline.output.scanner.position() } else { held_from };
         let (timeline, notes, mut told) = (&self.timeline, &mut self.publisher.notes, Vec::new());
         self.publisher.feed.send_if_modified(|now| {
             let is_new = is_known && now.foreground != Some(foreground);
@@ -77,13 +77,13 @@ impl Session {
                     notes.push(Noted { at: held_from, event: Arc::new(SessionEvent::Foreground(foreground)) });
                 }
             }
-            let has_markers = timeline.markers.back() != now.markers.last();
+            let has_markers = timeline.output.markers.back() != now.markers.last();
             let changed = has_markers || !notes.is_empty() || (to, is_over) != (now.to, now.is_over);
-            if timeline.echoes().last() != now.echoes.last() {
-                now.echoes = timeline.echoes().cloned().collect();
+            if timeline.log.echoes().last() != now.echoes.last() {
+                now.echoes = timeline.log.echoes().cloned().collect();
             }
             if has_markers {
-                now.markers = timeline.markers.iter().copied().collect();
+                now.markers = timeline.output.markers.iter().copied().collect();
             }
             (now.to, now.is_over) = (to, is_over);
             told.extend(notes.iter().map(|noted| Arc::clone(&noted.event)));
@@ -104,7 +104,7 @@ impl Session {
                 Happened::Wanted(*now)
             }
             SessionEvent::Exited(exit) => {
-                self.publisher.event_log.metrics.dropped(self.timeline.dropped_records);
+                self.publisher.event_log.metrics.dropped(self.timeline.end.dropped_records);
                 Happened::Terminated(exit.clone())
             }
             SessionEvent::LimitHit(hit) => Happened::LimitHit(*hit),
@@ -141,7 +141,7 @@ impl Session {
 
     /// Stores only the history row, also of a command that has not ended.
     pub(super) fn put_row(&self, id: u32) {
-        if let Some(command) = self.timeline.command(id) {
+        if let Some(command) = self.timeline.log.command(id) {
             self.shared.store.put_command(views::history_row(&self.shared.id, command));
         }
     }

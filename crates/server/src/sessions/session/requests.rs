@@ -20,10 +20,10 @@ impl Session {
             self.expiry.touch();
         }
         match request {
-            Request::Look(reply) => drop(reply.send(self.snapshot(self.timeline.newest_running()))),
+            Request::Look(reply) => drop(reply.send(self.snapshot(self.timeline.log.newest_running()))),
             Request::Commands(reply) => {
                 let all = views::command_views(&self.shared, &self.timeline);
-                let _ = reply.send((self.snapshot(self.timeline.newest_running()), all));
+                let _ = reply.send((self.snapshot(self.timeline.log.newest_running()), all));
             }
             Request::Run { text, key, patience_ms, wait, is_inside: true, started } => {
                 self.ask_run_inside(text, key, patience_ms, wait, started)
@@ -33,9 +33,9 @@ impl Session {
             }
             Request::Input { bytes, key, is_secret, wait, typed } => self.ask_input(bytes, key, is_secret, wait, typed),
             Request::Wait { wait, command, from, reply } => {
-                let from = from.unwrap_or_else(|| self.timeline.scanner.position());
-                let command = command.or(self.timeline.newest_running());
-                let known = command.and_then(|id| self.timeline.command(id));
+                let from = from.unwrap_or_else(|| self.timeline.output.scanner.position());
+                let command = command.or(self.timeline.log.newest_running());
+                let known = command.and_then(|id| self.timeline.log.command(id));
                 // The prompt and the echo before a command's beginning are not part of its output.
                 let from = known.map_or(from, |c| from.max(c.output_from()));
                 let is_about_to_begin = known.is_some_and(Command::is_about_to_begin);
@@ -61,7 +61,7 @@ impl Session {
                 if [sys::signal::INT, sys::signal::QUIT, sys::signal::TSTP].contains(&signo) {
                     self.check_interrupt();
                 }
-                self.timeline.signals_on_their_way.push_back(self.about_to_send(target, signo));
+                self.timeline.signals.on_their_way.push_back(self.about_to_send(target, signo));
                 self.link.call(Call::Signal { is_foreground, reply }, |seq| ToHolder::Signal { seq, target, signo });
             }
             Request::Terminate { signo, grace_ms, reply } => {
@@ -69,23 +69,26 @@ impl Session {
             }
             Request::Picture(reply) => self.waits.pictures.push(reply),
             Request::ViewerLimit(reply) => {
-                let markers = self.timeline.markers.iter().copied().collect();
-                let has_exited = self.timeline.exit.is_some();
+                let markers = self.timeline.output.markers.iter().copied().collect();
+                let has_exited = self.timeline.end.exit.is_some();
                 let _ = reply.send(ViewerLimit {
-                    to: self.timeline.scanner.held_from(),
+                    to: self.timeline.output.scanner.held_from(),
                     stream_to: self.shown_to(),
                     markers,
                     has_exited,
                 });
             }
-            Request::At(when, reply) => drop(reply.send(self.timeline.offset_at(when))),
-            Request::Times(reply) => drop(reply.send(self.timeline.times.clone())),
+            Request::At(when, reply) => {
+                let end = self.timeline.output.scanner.position();
+                let _ = reply.send(self.timeline.clock.offset_at(when, end));
+            }
+            Request::Times(reply) => drop(reply.send(self.timeline.clock.times.clone())),
             Request::Processes(reply) => {
-                let _ = reply.send(self.meter.list(self.timeline.holder_pid, self.timeline.shell_pid));
+                let _ = reply.send(self.meter.list(self.timeline.holder_pid, self.timeline.shell.pid));
             }
             Request::Signals(reply) => drop(reply.send(views::signal_views(&self.timeline))),
             Request::Prompt(reply) => {
-                if self.timeline.prompt_seen || self.timeline.exit.is_some() || self.foreground.is_heuristic {
+                if self.timeline.shell.prompt_seen || self.timeline.end.exit.is_some() || self.foreground.is_heuristic {
                     let _ = reply.send(());
                 } else {
                     self.waits.at_prompt.push(reply);
@@ -97,7 +100,7 @@ impl Session {
     /// The signal as the event log will record it, with the processes that will receive it.
     fn about_to_send(&self, target: Target, signo: i32) -> Sent {
         let all = crate::sessions::processes::tree(self.timeline.holder_pid);
-        let foreground = all.iter().find(|s| s.pid == self.timeline.shell_pid).and_then(|s| s.foreground_group);
+        let foreground = all.iter().find(|s| s.pid == self.timeline.shell.pid).and_then(|s| s.foreground_group);
         let gets = |stat: &sys::process::Stat| match target {
             Target::Foreground => Some(stat.pgrp) == foreground,
             Target::Session => true,
@@ -120,7 +123,7 @@ impl Session {
         wait: Option<Wait>,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     ) {
-        let bytes = match typed_bytes(bytes, self.timeline.scanner.modes()) {
+        let bytes = match typed_bytes(bytes, self.timeline.output.scanner.modes()) {
             Ok(bytes) => bytes,
             Err((field, problem)) => return drop(typed.send(Err(ActionError::Invalid { field, problem }))),
         };
@@ -132,7 +135,7 @@ impl Session {
             [0x1a] => Some(sys::signal::TSTP),
             _ => None,
         };
-        let (from, offered) = (self.timeline.scanner.position(), bytes.len());
+        let (from, offered) = (self.timeline.output.scanner.position(), bytes.len());
         let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
         self.forget_state();
         // C-c, C-\ and C-z, also where they are plain bytes for a terminal on another machine.
@@ -140,13 +143,13 @@ impl Session {
             self.check_interrupt();
         }
         if let Some(signo) = signo {
-            self.timeline.line_is_begun = false;
+            self.timeline.shell.line_is_begun = false;
             let call = Call::Input { key, wait, from, offered, is_signal: true, typed };
             return self.link.call(call, |seq| ToHolder::Signal { seq, target: Target::Foreground, signo });
         }
         // Before the holder records it: a wait that begins with this input must not end at the prompt where it is
         // typed.
-        self.timeline.typed(&bytes);
+        self.timeline.shell.typed(&bytes, self.timeline.log.current.is_some());
         self.link.call(Call::Input { key, wait, from, offered, is_signal: false, typed }, |seq| ToHolder::Input {
             seq,
             key,

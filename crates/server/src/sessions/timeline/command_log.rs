@@ -1,0 +1,178 @@
+//! The commands of a session: each with its number, its channel, its key, and its end.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+
+use wire::Key;
+
+use crate::action::{Boundary, CommandStatus, Limit};
+use crate::limits::COMMANDS_IN_MEMORY;
+use crate::sessions::handover_echo::HandoverEcho;
+use crate::sessions::nested_shell::NestedCommand;
+
+/// Characters of a command's text kept in memory; the events have the whole text.
+const TEXT_CHARS_KEPT: usize = 4096;
+/// How many keys of typed input are kept: as many as the holder keeps.
+const KEYS_KEPT: usize = 256;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Command {
+    pub(crate) id: u32,
+    pub(crate) key: Key,
+    pub(crate) text: String,
+    pub(crate) accepted_us: u64,
+    /// The journal's end when it was accepted.
+    pub(crate) accepted_at: u64,
+    /// The first byte of its output, once its marker came.
+    pub(crate) start: Option<u64>,
+    pub(crate) end: Option<End>,
+    /// The limits that it hit.
+    pub(crate) limits_hit: Vec<Limit>,
+    /// The ranges where the editor painted the loader's line instead of the command.
+    pub(crate) echoes: Vec<HandoverEcho>,
+    pub(crate) channel: Channel,
+}
+
+/// How a command was handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Channel {
+    /// By the shell's integration, which reports its beginning and its end.
+    Hooks,
+    /// Typed as a line into a program without our hooks; the kernel's foreground state shows its end.
+    Line,
+    /// Typed as a line into a nested shell; markers in the line report its beginning and its end.
+    NestedShell,
+}
+
+/// How and where a command ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct End {
+    pub(crate) at: u64,
+    pub(crate) time_us: u64,
+    pub(crate) status: CommandStatus,
+    pub(crate) exit: Option<i32>,
+    pub(crate) pipestatus: Vec<i32>,
+    pub(crate) cwd: Option<PathBuf>,
+    pub(crate) error: Option<String>,
+    pub(crate) boundary: Boundary,
+}
+
+impl Command {
+    /// Whether it was accepted and its output has not begun. The output of a command typed as a line begins with its
+    /// echo.
+    pub(crate) fn is_about_to_begin(&self) -> bool {
+        self.channel != Channel::Line && self.start.is_none() && self.end.is_none()
+    }
+
+    /// Where its output begins, as far as known.
+    pub(crate) fn output_from(&self) -> u64 {
+        self.start.unwrap_or(self.accepted_at)
+    }
+}
+
+/// The newest commands, and which of them run.
+#[derive(Debug)]
+pub(crate) struct CommandLog {
+    pub(crate) commands: VecDeque<Command>,
+    /// The command that was accepted and has not ended.
+    pub(crate) current: Option<u32>,
+    /// The command that was typed into a nested shell and has not ended.
+    pub(crate) inside: Option<NestedCommand>,
+    pub(crate) last_id: u32,
+    /// Times of `D` records whose marker has not come yet, by command id.
+    pub(super) ended_us: HashMap<u32, u64>,
+    /// The offset of the last boundary: output from here on is background output while no command runs.
+    pub(crate) background_from: u64,
+    /// The keys of typed input, each with the output's end at that time and the number of bytes, also from before this
+    /// server.
+    input_keys: VecDeque<(Key, u64, u32)>,
+}
+
+impl CommandLog {
+    pub(super) fn new(first: u64) -> Self {
+        Self {
+            commands: VecDeque::new(),
+            current: None,
+            inside: None,
+            last_id: 0,
+            ended_us: HashMap::new(),
+            background_from: first,
+            input_keys: VecDeque::new(),
+        }
+    }
+
+    /// Remembers the key of typed input.
+    pub(super) fn remember_input(&mut self, key: Key, at: u64, len: u32) {
+        if key != wire::NO_KEY {
+            if self.input_keys.len() == KEYS_KEPT {
+                self.input_keys.pop_front();
+            }
+            self.input_keys.push_back((key, at, len));
+        }
+    }
+
+    /// Adds a command, and drops the oldest ended one if there are too many.
+    pub(super) fn push(&mut self, command: Command) {
+        if self.commands.len() >= COMMANDS_IN_MEMORY {
+            let ended = self.commands.iter().position(|c| c.end.is_some());
+            self.commands.remove(ended.unwrap_or(0));
+        }
+        self.commands.push_back(command);
+    }
+
+    /// The newest command that has not ended.
+    pub(crate) fn newest_running(&self) -> Option<u32> {
+        self.inside.as_ref().map(|inside| inside.id).or(self.current)
+    }
+
+    /// An id for a typed command of a holder that does not number them. The oldest holders do not record it either, and a
+    /// later server must not reuse it: ids grow at least as fast as hundredths of a second pass.
+    pub(crate) fn unused_id(&self, started_us: u64, now_us: u64) -> u32 {
+        const FIRST: u32 = 1_000_001;
+        let age = u32::try_from(now_us.saturating_sub(started_us) / 10_000).unwrap_or(u32::MAX / 2);
+        (self.last_id + 1).max(FIRST + age)
+    }
+
+    /// The output's end when the input with this key was typed.
+    pub(crate) fn typed_from(&self, key: &Key) -> Option<u64> {
+        self.input_keys.iter().rev().find(|(of, ..)| of == key).map(|(_, at, _)| *at)
+    }
+
+    /// The output's end when the input with this key was typed, and its length; an error if the key was used for
+    /// another request.
+    pub(crate) fn typed_with(&self, key: &Key) -> Option<Result<(u64, u32), ()>> {
+        let (known, at, len) = self.input_keys.iter().rev().find(|(of, ..)| wire::is_same_name(of, key))?;
+        Some(if known == key { Ok((*at, *len)) } else { Err(()) })
+    }
+
+    /// The accepted command whose output has not begun.
+    pub(super) fn awaits_start(&self) -> Option<&Command> {
+        self.current_command().filter(|c| c.start.is_none() && c.channel == Channel::Hooks)
+    }
+
+    /// The known loader's lines, in order.
+    pub(crate) fn echoes(&self) -> impl Iterator<Item = &HandoverEcho> {
+        self.commands.iter().flat_map(|command| &command.echoes)
+    }
+
+    /// The command that the session runs, unless it has left the memory.
+    pub(crate) fn current_command(&self) -> Option<&Command> {
+        self.current.and_then(|id| self.command(id))
+    }
+
+    pub(crate) fn command(&self, id: u32) -> Option<&Command> {
+        self.commands.iter().rev().find(|c| c.id == id)
+    }
+
+    pub(crate) fn command_mut(&mut self, id: u32) -> Option<&mut Command> {
+        self.commands.iter_mut().rev().find(|c| c.id == id)
+    }
+}
+
+/// A command's text as kept in memory.
+pub(super) fn kept_text(text: &str) -> String {
+    match text.char_indices().nth(TEXT_CHARS_KEPT) {
+        Some((cut, _)) => format!("{}…", &text[..cut]),
+        None => text.to_owned(),
+    }
+}

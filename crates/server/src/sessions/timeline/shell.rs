@@ -1,0 +1,37 @@
+//! The shell of a session, as far as its reports and the typed input tell.
+
+use std::path::PathBuf;
+
+use crate::action::Tools;
+
+#[derive(Debug, Default)]
+pub(crate) struct Shell {
+    pub(crate) pid: u32,
+    pub(crate) cwd: Option<PathBuf>,
+    pub(crate) path: Option<Vec<u8>>,
+    /// The toolchains on that path, looked up when it changes.
+    pub(crate) tools: Tools,
+    pub(crate) prompt_seen: bool,
+    /// The newest `R` report: the shell's editor is in use *inside* a command.
+    pub(crate) still_inside: bool,
+    /// Offset and time of an `R` report; output up to there will show whether the command had begun.
+    pub(super) unclear: Option<(u64, u64)>,
+    /// A line typed at the prompt has not ended: it runs or is unfinished.
+    pub(crate) has_typed_line: bool,
+    /// The newest input did not end its line.
+    pub(crate) line_is_begun: bool,
+    /// The shell has lost its hooks, and commands are typed into it.
+    pub(crate) is_hookless: bool,
+}
+
+impl Shell {
+    /// Applies typed input.
+    pub(crate) fn typed(&mut self, bytes: &[u8], runs_command: bool) {
+        // Input for a program may be left to the prompt; then the shell reports that line's end, too.
+        let is_at_prompt = self.prompt_seen && !runs_command;
+        self.has_typed_line |= is_at_prompt && bytes.iter().any(|b| wire::ENDS_LINE.contains(b));
+        // C-u, C-z and C-\ also discard the line.
+        let ends = |b: &u8| wire::ENDS_LINE.contains(b) || [0x15, 0x1a, 0x1c].contains(b);
+        self.line_is_begun = bytes.last().map_or(self.line_is_begun, |last| !ends(last));
+    }
+}
