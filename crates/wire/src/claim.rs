@@ -1,7 +1,7 @@
-//! Which process holds a session's folder: written by the holder before it does anything else, and read by a server before it
+//! The process that holds a session's folder: written by the holder before it does anything else, and read by a server before it
 //! ends anything.
 //!
-//! A process id alone names nobody: the kernel gives it again, and it means another process after a boot or in another
+//! A process id alone identifies no process: the kernel uses it again, and it means another process after a boot or in another
 //! container. A folder that was copied says the same as the original, so the folder's own device and inode stand beside it.
 
 use std::fs::File;
@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
 
 use crate::CLAIM_FILE;
 
-/// What a server writes in the holder's stead, so that a holder that comes too late finds the folder taken and ends.
+/// A server writes this in the holder's stead, so that a holder that comes too late finds the folder taken and ends.
 const GIVEN_UP: &str = "given up\n";
 
 /// A process, and the folder that it holds.
@@ -34,7 +34,7 @@ pub struct Claim {
     pub inode: u64,
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holding {
     /// There is no file: no holder has begun, or it is one of an earlier version.
@@ -115,7 +115,7 @@ impl Claim {
     }
 }
 
-/// Makes the file whole and once: link(2) refuses a name that is there, and nobody sees half a file.
+/// Makes the file whole and once: link(2) refuses a name that is there, and no reader sees half a file.
 fn publish(folder: &Path, text: &str) -> io::Result<()> {
     match unnamed(folder) {
         Ok(mut file) => {

@@ -1,5 +1,5 @@
-//! What a server and a holder share: the frames between them, the spec of a session, the claim to its folder, and the names
-//! in that folder.
+//! Everything that a server and a holder share: the frames between them, the spec of a session, the claim to its folder,
+//! and the names in that folder.
 //!
 //! Holders live longer than the server that started them, so everything here is only ever added to. The holder links this
 //! crate: no async runtime, no JSON, no terminal emulation.
@@ -25,7 +25,7 @@ pub const SPEC_FILE: &str = "spec";
 pub const CLAIM_FILE: &str = "holder";
 /// The descriptor on which the shell finds its end of the attestation socket.
 pub const ATTESTATION_FD: i32 = 97;
-/// Where a shell that may not look for them finds the staged command and its script (for zsh the folder of it).
+/// The descriptors on which another user's shell finds the staged command and its script (for zsh the script's folder).
 pub const COMMAND_FD: i32 = 96;
 /// See [`COMMAND_FD`].
 pub const SCRIPT_FD: i32 = 95;
@@ -33,7 +33,7 @@ pub const SCRIPT_FD: i32 = 95;
 pub const OUTPUT_RATE: u8 = 9;
 /// The argument with which the holder's binary tries splice(2) in a folder instead of holding a session.
 pub const SELF_TEST: &str = "--self-test";
-/// What the self-test answers as its exit code.
+/// The exit code of the self-test where splice(2) carries the output.
 pub const SPLICE_WORKS: i32 = 0;
 /// The same where output has to be copied.
 pub const SPLICE_FAILS: i32 = 3;

@@ -40,7 +40,7 @@ pub fn in_part(command: u32, bytes: usize) -> u64 {
     u64::from(command) << 32 | u64::from(u32::try_from(bytes).unwrap_or(u32::MAX))
 }
 
-/// What a server says. Requests carry a sequence number that comes back in [`FromHolder::Done`].
+/// A frame from a server. Requests carry a sequence number that comes back in [`FromHolder::Done`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToHolder {
     /// End the session now. Kind 1, eternal.
@@ -73,7 +73,7 @@ pub enum ToHolder {
         is_secret: bool,
         /// How long to wait for a program that does not read, in milliseconds without progress.
         patience_ms: u32,
-        /// What to type.
+        /// The bytes.
         bytes: Vec<u8>,
     },
     /// Change the terminal's size.
@@ -89,16 +89,16 @@ pub enum ToHolder {
     Signal {
         /// Comes back in the answer.
         seq: u32,
-        /// Whom to.
+        /// The processes that get it.
         target: Target,
         /// Its number.
         signo: i32,
     },
     /// The terminal's answer to a query that the program made.
     Answer {
-        /// Where the query ends in the journal; an answer to an earlier one than the last is a duplicate.
+        /// The offset in the journal where the query ends; an answer to an earlier one than the last is a duplicate.
         query: Offset,
-        /// What a terminal would send.
+        /// The bytes that a terminal would send.
         bytes: Vec<u8>,
     },
     /// End the session: CONT and the first signal, then TERM, then KILL, for the whole tree.
@@ -145,20 +145,20 @@ pub enum ToHolder {
         nonce: u64,
         /// The command.
         text: Vec<u8>,
-        /// What is typed for it.
+        /// The line that is typed for it.
         line: Vec<u8>,
     },
     /// A command has ended without the shell's report: keep that on record. The numbers are understood by servers only.
     Judge {
         /// The command.
         command: u32,
-        /// How it ended.
+        /// The status of its end.
         status: u8,
-        /// How sure that is.
+        /// The evidence of its end.
         boundary: u8,
         /// The shell's hooks are gone, and commands are typed from now on.
         is_hookless: bool,
-        /// Where its output ended.
+        /// The end of its output in the journal.
         end: Offset,
         /// When, in microseconds of Unix time.
         time_us: u64,
@@ -167,7 +167,7 @@ pub enum ToHolder {
     },
 }
 
-/// Whom a signal is for.
+/// The processes that a signal is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// The foreground process group, through the terminal where it takes signals.
@@ -178,20 +178,20 @@ pub enum Target {
     Process(u32),
 }
 
-/// What a holder says.
+/// A frame from a holder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FromHolder {
     /// The answer to [`ToHolder::Hello`].
     Hello(Hello),
-    /// How far the journal and the events may be read now.
+    /// Journal and events may be read up to here.
     Tail(Tail),
-    /// What the kernel says about the foreground.
+    /// The foreground as the kernel shows it.
     State(State),
     /// The answer to a request.
     Done {
         /// The request.
         seq: u32,
-        /// How it went.
+        /// The result.
         status: Status,
         /// The command's id, or how many bytes or processes; see the request.
         value: u64,
@@ -200,7 +200,7 @@ pub enum FromHolder {
     Displaced,
 }
 
-/// Who the holder is and how things stand.
+/// The holder, its shell and its present state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello {
     /// The holder's protocol.
@@ -228,10 +228,10 @@ pub struct Tail {
     pub events: u64,
 }
 
-/// How the foreground stands to the terminal, sampled.
+/// A sample of the foreground and its terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
-    /// Who holds the terminal and what it waits for.
+    /// The kind of process that has the terminal, and the event it waits for.
     pub foreground: Foreground,
     /// ICANON is on.
     pub canonical: bool,
@@ -247,14 +247,14 @@ pub struct State {
     pub answered: Offset,
 }
 
-/// What a line editor may take for "go": newline, return, C-o, C-d, C-c.
+/// The bytes with which a line editor may accept a line: newline, return, C-o, C-d, C-c.
 pub const ENDS_LINE: [u8; 5] = [b'\n', b'\r', 0x0f, 0x04, 0x03];
 
-/// What the foreground does.
+/// The activity of the foreground.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Foreground {
-    /// Not to be told, for lack of permission.
+    /// Not known, for lack of permission.
     Unknown = 0,
     /// The shell's line editor waits for a key.
     Editor = 1,
@@ -268,13 +268,13 @@ pub enum Foreground {
     Polls = 5,
     /// The same, and its group has a listening socket.
     PollsAndListens = 6,
-    /// What has the terminal is stopped by a signal, and no shell takes the terminal back.
+    /// The job that has the terminal is stopped by a signal, and no shell takes the terminal back.
     Stopped = 7,
     /// A program waits for the terminal among others, and wakes up by itself soon.
     PollsForATime = 8,
 }
 
-/// How a request went.
+/// The result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Status {
@@ -575,7 +575,7 @@ impl Frames {
 
     /// Gives memory back: a holder lives for days, and one large command must not stay in it.
     fn tidy(&mut self) {
-        /// What a quiet connection may keep.
+        /// The most that the buffer of a quiet connection keeps.
         const KEPT_BYTES: usize = 4096;
         self.bytes.drain(..self.taken.min(self.bytes.len()));
         self.taken = 0;

@@ -1,4 +1,4 @@
-//! How a session is started: written once by the server into the session's folder, read by the holder, kept for ever.
+//! The start of a session: its program and limits, written once by the server into the session's folder, read by the holder, kept for ever.
 //!
 //! ```text
 //! (tag u8 | length u32 | value)*, crc32 u32, "spec-tag"
@@ -31,7 +31,7 @@ pub struct Spec {
     pub argv: Vec<Vec<u8>>,
     /// Its whole environment, `NAME=value`.
     pub env: Vec<Vec<u8>>,
-    /// Where it starts.
+    /// Its first working directory.
     pub cwd: Vec<u8>,
     /// Its file mode mask.
     pub umask: u32,
@@ -141,7 +141,7 @@ mod tag {
 }
 
 impl Spec {
-    /// Writes the file, readable by nobody else: the environment may hold secrets.
+    /// Writes the file, readable only by its owner: the environment may hold secrets.
     pub fn store(&self, folder: &Path) -> io::Result<()> {
         let mut file =
             std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(SPEC_FILE))?;
