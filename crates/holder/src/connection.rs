@@ -20,11 +20,11 @@ pub(crate) struct Connection {
     stream: UnixStream,
     frames: Frames,
     unsent: VecDeque<u8>,
-    pub(crate) is_attached: bool,
+    is_attached: bool,
     /// When it was accepted or last sent a frame.
-    pub(crate) heard_at: u64,
+    last_frame_at: u64,
     /// To be closed once everything is sent.
-    pub(crate) is_leaving: bool,
+    is_leaving: bool,
     is_broken: bool,
     /// The unsent frames may wait for the next one.
     is_held: bool,
@@ -39,7 +39,7 @@ impl Connection {
             frames: Frames::default(),
             unsent: VecDeque::new(),
             is_attached,
-            heard_at: now,
+            last_frame_at: now,
             is_leaving: false,
             is_broken: false,
             is_held: false,
@@ -48,6 +48,27 @@ impl Connection {
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
+    }
+
+    /// Whether this server has the session.
+    pub(crate) fn is_attached(&self) -> bool {
+        self.is_attached
+    }
+
+    /// This server takes the session over.
+    pub(crate) fn attach(&mut self) {
+        self.is_attached = true;
+    }
+
+    /// Another server takes the session over: this connection is closed once everything is sent.
+    pub(crate) fn displace(&mut self) {
+        self.send(&FromHolder::Displaced);
+        (self.is_attached, self.is_leaving) = (false, true);
+    }
+
+    /// When it was accepted or last sent a frame.
+    pub(crate) fn last_frame_at(&self) -> u64 {
+        self.last_frame_at
     }
 
     pub(crate) fn has_unsent(&self) -> bool {
@@ -84,7 +105,7 @@ impl Connection {
             }
         }
         if !whole.is_empty() {
-            self.heard_at = now;
+            self.last_frame_at = now;
         }
         whole
     }

@@ -57,12 +57,12 @@ impl Connections {
     /// When one of the connections may be closed for the next; `None` if none may, or if there is room.
     pub(crate) fn place_at(&self) -> Option<u64> {
         let is_full = self.list.len() >= CONNECTIONS_MAX;
-        self.longest_silent().filter(|_| is_full).map(|c| c.heard_at + SILENT_US)
+        self.longest_silent().filter(|_| is_full).map(|c| c.last_frame_at() + SILENT_US)
     }
 
     /// The attached server is never closed for another connection.
     fn longest_silent(&self) -> Option<&Connection> {
-        self.list.iter().filter(|c| !c.is_attached).min_by_key(|c| c.heard_at)
+        self.list.iter().filter(|c| !c.is_attached()).min_by_key(|c| c.last_frame_at())
     }
 
     /// Accepts waiting connections: at most CONNECTIONS_MAX per turn, because a turn is bounded.
@@ -100,29 +100,29 @@ impl Connections {
 
     /// Detaches every other server: the connection `id` takes the session over.
     pub(crate) fn displace_others(&mut self, id: u64) {
-        for other in self.list.iter_mut().filter(|c| c.is_attached && c.id != id) {
-            other.send(&FromHolder::Displaced);
-            other.is_attached = false;
-            other.is_leaving = true;
+        for other in self.list.iter_mut().filter(|c| c.is_attached() && c.id != id) {
+            other.displace();
         }
     }
 
     /// Answers a Hello.
     pub(crate) fn greet(&mut self, id: u64, attaches: bool, hello: &FromHolder) {
         if let Some(connection) = self.list.iter_mut().find(|c| c.id == id) {
-            connection.is_attached |= attaches;
+            if attaches {
+                connection.attach();
+            }
             connection.send(hello);
         }
     }
 
     /// Sends a frame to the attached server.
     pub(crate) fn send_attached(&mut self, frame: &FromHolder) {
-        self.list.iter_mut().filter(|c| c.is_attached).for_each(|c| c.send(frame));
+        self.list.iter_mut().filter(|c| c.is_attached()).for_each(|c| c.send(frame));
     }
 
     /// Queues a frame to the attached server, to be sent together with the next one.
     pub(crate) fn hold_attached(&mut self, frame: &FromHolder) {
-        self.list.iter_mut().filter(|c| c.is_attached).for_each(|c| c.hold(frame));
+        self.list.iter_mut().filter(|c| c.is_attached()).for_each(|c| c.hold(frame));
     }
 
     pub(crate) fn answer(&mut self, (id, seq): Caller, status: Status, value: u64) {

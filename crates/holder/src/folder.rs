@@ -12,34 +12,34 @@ use sys::signal;
 use wire::SOCKET_FILE;
 
 /// Poll interval if the kernel cannot signal removals.
-const LOOK_US: u64 = 60_000_000;
+const CHECK_US: u64 = 60_000_000;
 
 #[derive(Debug)]
 pub(crate) struct Folder {
     fd: OwnedFd,
     /// The next check, if the kernel cannot signal removals.
-    look_at: Option<u64>,
+    check_at: Option<u64>,
 }
 
 impl Folder {
     /// Opens the folder; the kernel sends [`signal::IO`], which must be blocked, when something is removed from it.
     pub(crate) fn watched(path: &Path, now: u64) -> io::Result<Self> {
         let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        let look_at = signal::on_removals(fd.as_fd()).is_err().then_some(now + LOOK_US);
-        Ok(Self { fd, look_at })
+        let check_at = signal::on_removals(fd.as_fd()).is_err().then_some(now + CHECK_US);
+        Ok(Self { fd, check_at })
     }
 
     pub(crate) fn next_at(&self) -> Option<u64> {
-        self.look_at
+        self.check_at
     }
 
     pub(crate) fn is_due(&self, now: u64) -> bool {
-        self.look_at.is_some_and(|at| at <= now)
+        self.check_at.is_some_and(|at| at <= now)
     }
 
     /// Whether the journal was removed from it, and with it the session's output. Moving the folder does not matter.
     pub(crate) fn is_gone(&mut self, now: u64) -> bool {
-        self.look_at = self.look_at.map(|_| now + LOOK_US);
+        self.check_at = self.check_at.map(|_| now + CHECK_US);
         matches!(statat(&self.fd, journal::JOURNAL_FILE, AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT | Errno::STALE))
     }
 

@@ -32,7 +32,7 @@ impl JobState {
 }
 
 /// Classifies the job `group` on the shell's terminal `tty`.
-pub(crate) fn look(tty: &Path, group: u32, shell: u32) -> JobState {
+pub(crate) fn classify(tty: &Path, group: u32, shell: u32) -> JobState {
     // Most often the group leader alone decides.
     if blocked(group, tty) == Blocked::Reads {
         return JobState::of(Foreground::Reads, group);
@@ -60,8 +60,8 @@ pub(crate) fn look(tty: &Path, group: u32, shell: u32) -> JobState {
 
 /// Classifies these processes at their terminal, and those behind it.
 fn seen(tty: &Path, members: &[Stat], all: &[Stat], behind: usize) -> JobState {
-    let looked = members.iter().map(|s| (blocked(s.pid, tty), s));
-    let Some((blocked, who)) = looked.max_by_key(|(blocked, _)| *blocked) else {
+    let blocked_at = members.iter().map(|s| (blocked(s.pid, tty), s));
+    let Some((blocked, who)) = blocked_at.max_by_key(|(blocked, _)| *blocked) else {
         return JobState::of(Foreground::Busy, 0);
     };
     let foreground = match blocked {

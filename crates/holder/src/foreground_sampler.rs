@@ -89,7 +89,7 @@ impl Sampler {
     }
 
     /// Something changed: sample soon.
-    pub(crate) fn schedule_look(&mut self, now: u64) {
+    pub(crate) fn schedule_sample(&mut self, now: u64) {
         self.delay_us = FIRST_US;
         self.candidate = None;
         // Under a flood the sample is not postponed for ever: a due one stays due.
@@ -122,8 +122,8 @@ impl Sampler {
     /// editor depends on the newest output, so it is reported again.
     pub(crate) fn wrote(&mut self, now: u64) {
         (self.doubted_until, self.wrote_at) = (0, now);
-        let looks = |f| matches!(f, Foreground::Polls | Foreground::PollsForATime | Foreground::Editor);
-        if self.last.is_some_and(|s| looks(s.foreground)) {
+        let depends_on_output = |f| matches!(f, Foreground::Polls | Foreground::PollsForATime | Foreground::Editor);
+        if self.last.is_some_and(|s| depends_on_output(s.foreground)) {
             self.forget();
         }
     }
@@ -158,7 +158,7 @@ impl Sampler {
     }
 
     /// Samples if it is time; returns the state if it changed.
-    pub(crate) fn look(&mut self, now: u64, leader: BorrowedFd<'_>, shell: u32) -> Option<State> {
+    pub(crate) fn sample_if_due(&mut self, now: u64, leader: BorrowedFd<'_>, shell: u32) -> Option<State> {
         if self.next_at.is_none_or(|at| at > now) {
             return None;
         }
@@ -179,16 +179,16 @@ impl Sampler {
         if state == self.last {
             return None;
         }
-        let somebody_waits = state.is_some_and(|s| !matches!(s.foreground, Foreground::Busy | Foreground::Unknown));
+        let waits = state.is_some_and(|s| !matches!(s.foreground, Foreground::Busy | Foreground::Unknown));
         let is_stopped = state.is_some_and(|s| s.foreground == Foreground::Stopped);
-        if somebody_waits && !is_stopped && (now < self.doubted_until || sys::pty::unread(&self.tty) > 0) {
+        if waits && !is_stopped && (now < self.doubted_until || sys::pty::unread(&self.tty) > 0) {
             // The input is still unread: the reader is about to wake up, however long that takes.
             self.candidate = None;
             self.delay_us = FIRST_US;
             self.next_at = Some(self.payable(now + CONFIRM_US, AHEAD_IN_SILENCE_US));
             return None;
         }
-        if somebody_waits && state != self.candidate {
+        if waits && state != self.candidate {
             // Output written just before the read may still be in the line discipline, and new input may not have woken
             // the reader yet: the next samples show both.
             self.candidate = state;
@@ -207,7 +207,7 @@ impl Sampler {
         let group = sys::pty::foreground_group(leader);
         let seen = if group == shell { self.shell_itself(shell, &modes) } else { None };
         let foreground_job::JobState { foreground, pid, modes: behind } =
-            seen.unwrap_or_else(|| foreground_job::look(&self.tty, group, shell));
+            seen.unwrap_or_else(|| foreground_job::classify(&self.tty, group, shell));
         let quiet_us = sys::time::monotonic_us().saturating_sub(self.wrote_at);
         let foreground = match foreground {
             Foreground::PollsForATime if quiet_us >= SILENT_US => Foreground::Polls,

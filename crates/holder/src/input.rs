@@ -50,7 +50,7 @@ pub(crate) struct Line {
     pub(crate) text: Vec<u8>,
 }
 
-/// What happens to a new request.
+/// The outcome for a new request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// It waits behind the earlier requests.
@@ -61,7 +61,7 @@ pub(crate) enum Admission {
     Refused(Status, u64),
 }
 
-/// What happens to the first waiting request.
+/// The outcome for the first waiting request.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// It may be typed now.

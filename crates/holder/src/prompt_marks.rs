@@ -46,7 +46,7 @@ impl MarkSearch {
         let Some(newest) = newest.get_mut(..(end.0 - from) as usize) else { return Vec::new() };
         let Some(newest) = records.newest(newest) else { return Vec::new() };
         let begins = end.0 - newest.len() as u64;
-        self.sequence.look(newest, begins)
+        self.sequence.marks_in(newest, begins)
     }
 }
 
@@ -87,7 +87,7 @@ impl PromptSequence {
 
     /// The marks in these bytes, of which only the newest may be news; an editor may paint the same mark again. `from`
     /// is the offset of the bytes, which may overlap those of an earlier call.
-    pub(crate) fn look(&mut self, bytes: &[u8], from: u64) -> Vec<PromptMark> {
+    fn marks_in(&mut self, bytes: &[u8], from: u64) -> Vec<PromptMark> {
         let mut all: Vec<PromptMark> = Vec::new();
         for at in bytes.windows(OPENING.len()).enumerate().filter(|(_, w)| *w == OPENING).map(|(at, _)| at) {
             let rest = bytes.get(at + OPENING.len()..).unwrap_or_default();
@@ -149,35 +149,35 @@ mod tests {
         let mut prompts = PromptSequence::new(5);
         let (one, two, three) = (next(5), next(next(5)), next(next(next(5))));
         assert_eq!(one, 1_222_621_274, "what dash, busybox and mksh compute");
-        assert_eq!(prompts.look(&mark(5, 0), 0), [], "what was told to the shell was in no prompt");
-        assert_eq!(prompts.look(&mark(4711, 0), 0), []);
-        assert_eq!(prompts.look(&mark(one, 3), 0), [drawn(one, 3, 0, true)]);
-        assert_eq!(prompts.look(&mark(one, 3), 0), [], "looked at again");
-        assert_eq!(prompts.look(&mark(one, 3), 100), [drawn(one, 3, 100, false)], "painted again");
+        assert_eq!(prompts.marks_in(&mark(5, 0), 0), [], "the seed that the shell was given is in no prompt");
+        assert_eq!(prompts.marks_in(&mark(4711, 0), 0), []);
+        assert_eq!(prompts.marks_in(&mark(one, 3), 0), [drawn(one, 3, 0, true)]);
+        assert_eq!(prompts.marks_in(&mark(one, 3), 0), [], "searched again");
+        assert_eq!(prompts.marks_in(&mark(one, 3), 100), [drawn(one, 3, 100, false)], "painted again");
         let flood = [b"noise".to_vec(), mark(two, 130), mark(three, 0)].concat();
         let second = 205 + mark(two, 130).len();
-        assert_eq!(prompts.look(&flood, 200), [drawn(two, 130, 205, false), drawn(three, 0, second, true)]);
+        assert_eq!(prompts.marks_in(&flood, 200), [drawn(two, 130, 205, false), drawn(three, 0, second, true)]);
     }
 
     #[test]
     fn a_shell_that_knows_says_which_command_has_ended_and_what_was_unusual() {
-        let look = |words: &str| {
+        let parsed = |words: &str| {
             let mark = format!("\x1b]7337;D;{}.{words}\x07", next(5));
-            PromptSequence::new(5).look(mark.as_bytes(), 0).pop().map(|drawn| (drawn.status, drawn.command))
+            PromptSequence::new(5).marks_in(mark.as_bytes(), 0).pop().map(|drawn| (drawn.status, drawn.command))
         };
-        assert_eq!(look("1.12.in"), Some((1, Some((12, "in".to_owned())))));
-        assert_eq!(look("0.0"), Some((0, Some((0, String::new())))));
-        assert_eq!((look("0.x"), look("x.1")), (None, None));
+        assert_eq!(parsed("1.12.in"), Some((1, Some((12, "in".to_owned())))));
+        assert_eq!(parsed("0.0"), Some((0, Some((0, String::new())))));
+        assert_eq!((parsed("0.x"), parsed("x.1")), (None, None));
     }
 
     #[test]
     fn the_prompt_behind_a_reported_end_is_no_news() {
         let mut prompts = PromptSequence::new(5);
         prompts.reported();
-        assert_eq!(prompts.look(&mark(next(5), 0), 0), [drawn(next(5), 0, 0, false)]);
+        assert_eq!(prompts.marks_in(&mark(next(5), 0), 0), [drawn(next(5), 0, 0, false)]);
         let later = next(next(next(5)));
         assert_eq!(
-            prompts.look(&mark(later, 1), 100),
+            prompts.marks_in(&mark(later, 1), 100),
             [drawn(later, 1, 100, true)],
             "one that was missed does not end it"
         );

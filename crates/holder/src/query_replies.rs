@@ -24,7 +24,7 @@ struct Reply {
     bytes: Vec<u8>,
 }
 
-/// What happens to the oldest reply.
+/// The outcome for the oldest reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     Write(Vec<u8>),

@@ -41,12 +41,12 @@ pub(crate) enum Phase {
 /// The shell's state and the reports that move it.
 #[derive(Debug)]
 pub(crate) struct ShellState {
-    pub(crate) phase: Phase,
+    phase: Phase,
     secret: Vec<u8>,
     /// A report without its final NUL yet: the shell's stdio may split it at newlines.
     partial: Vec<u8>,
     /// How many datagrams came from other processes or without the secret.
-    pub(crate) dropped: u64,
+    dropped: u64,
     last_id: u32,
     /// The report key was pressed for the running command: an `R` report of the shell is about that command.
     is_asked: bool,
@@ -83,6 +83,20 @@ impl ShellState {
             marker: None,
             interrupted_at: None,
         }
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// How many datagrams came from other processes or without the secret.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// A datagram of another process came.
+    pub(crate) fn drop_foreign(&mut self) {
+        self.dropped += 1;
     }
 
     /// The running command, 0 for none.

@@ -32,7 +32,7 @@ impl Holder {
             Some(Err(status)) => return self.connections.answer(from, status, 0),
             None => {}
         }
-        match self.shell.phase {
+        match self.shell.phase() {
             Phase::Running(id) => self.connections.answer(from, Status::Busy, u64::from(id)),
             Phase::Starting | Phase::Ready | Phase::Typed if self.handover.is_waiting() => {
                 self.connections.answer(from, Status::Busy, u64::from(self.shell.next_id()));
@@ -53,10 +53,10 @@ impl Holder {
             self.shell.seen();
         }
         let is_quiet = !self.input.is_writing() && !self.shell.is_unsettled(now);
-        let is_ready = self.shell.phase == Phase::Ready && is_quiet;
+        let is_ready = self.shell.phase() == Phase::Ready && is_quiet;
         if !is_ready || !self.shell_reads_commands() {
             if self.handover.is_overdue(now) || self.waits_at_unfinished_line(now) || self.foreign_program_runs(now) {
-                let status = if self.shell.phase == Phase::Typed { Status::Typed } else { Status::NotReady };
+                let status = if self.shell.phase() == Phase::Typed { Status::Typed } else { Status::NotReady };
                 self.refuse_waiting(status);
             }
             return;
@@ -84,16 +84,16 @@ impl Holder {
     /// the prompt was changed by hand. The two look the same, and in the first case our line would become part of
     /// theirs.
     fn waits_at_unfinished_line(&mut self, now: u64) -> bool {
-        let is_typed = self.handover.takes_lines() && self.shell.phase == Phase::Typed && !self.input.is_writing();
+        let is_typed = self.handover.takes_lines() && self.shell.phase() == Phase::Typed && !self.input.is_writing();
         let waits = is_typed && !self.shell.is_interrupted() && self.shell_reads_commands();
         self.handover.is_at_unfinished_line(waits, now)
     }
 
     /// Whether a line typed at the prompt still runs while a command waits.
     fn foreign_program_runs(&self, now: u64) -> bool {
-        self.shell.phase != Phase::Starting
+        self.shell.phase() != Phase::Starting
             && self.handover.has_waited_for_typed_line(now)
-            && (self.shell.phase == Phase::Typed || !self.terminal.shell_is_foreground())
+            && (self.shell.phase() == Phase::Typed || !self.terminal.shell_is_foreground())
     }
 
     /// Whether typed bytes are read as a command now: by the line editor that has the terminal, or by a shell that

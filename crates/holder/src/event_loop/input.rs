@@ -36,7 +36,7 @@ impl Holder {
             return;
         }
         loop {
-            let (terminal, phase) = (&self.terminal, self.shell.phase);
+            let (terminal, phase) = (&self.terminal, self.shell.phase());
             let is_shown = || {
                 let edits = || phase == Phase::Ready && terminal.shell_is_foreground();
                 terminal.modes().is_some_and(|m| m.echo || !m.canonical && edits())
@@ -66,7 +66,7 @@ impl Holder {
     /// the shell is not at its prompt: the program it runs may ask for a secret, also through the shell's own line
     /// editor.
     fn shell_edits(&self) -> bool {
-        self.shell.phase == Phase::Ready && self.terminal.shell_is_foreground()
+        self.shell.phase() == Phase::Ready && self.terminal.shell_is_foreground()
     }
 
     fn take(&mut self, mut request: InputRequest, now: u64) {
@@ -121,7 +121,7 @@ impl Holder {
             self.sampler.typed(now, self.terminal.echoes());
             self.on_input_done(&done, now);
         }
-        self.schedule_look(now);
+        self.schedule_sample(now);
     }
 
     /// Drops the queued input together with unread terminal input; tells each sender how many bytes were written.
@@ -144,7 +144,7 @@ impl Holder {
     /// the state is sent again.
     fn answer_untyped(&mut self, from: &[Caller], status: Status, value: u64, now: u64) {
         self.sampler.forget();
-        self.schedule_look(now);
+        self.schedule_sample(now);
         self.connections.answer_all(from, status, value);
     }
 
@@ -163,7 +163,7 @@ impl Holder {
             }
             // The program that waited for the reply was not reported as waiting for a person.
             self.sampler.typed(now, is_echoed);
-            self.schedule_look(now);
+            self.schedule_sample(now);
         }
     }
 }

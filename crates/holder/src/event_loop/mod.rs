@@ -141,7 +141,7 @@ impl Holder {
         if let Some(tail) = holder.records.tail() {
             holder.publication.publish(tail);
         }
-        holder.sampler.schedule_look(time::monotonic_us());
+        holder.sampler.schedule_sample(time::monotonic_us());
         let hello = holder.hello();
         holder.connections.send_attached(&hello);
         Ok(holder)
@@ -166,7 +166,7 @@ impl Holder {
         self.start_input(now);
         self.send_query_replies(now);
         self.start_waiting_command(now);
-        self.look(now);
+        self.sample_foreground(now);
         self.serve_clients(&ready, now);
         self.go_on_ending(now);
         self.publish(now);
@@ -182,7 +182,7 @@ impl Holder {
         let command = self.shell.command();
         if self.output.turn(self.terminal.leader(), &mut self.records, command, now) {
             self.sampler.wrote(now);
-            self.schedule_look(now);
+            self.schedule_sample(now);
             self.records.retain(self.publication.published().journal);
         }
     }
@@ -194,26 +194,27 @@ impl Holder {
     }
 
     /// Something changed: schedule a foreground sample, unless the shell is at its prompt and no input was typed ahead.
-    fn schedule_look(&mut self, now: u64) {
-        let has_told = self.shell.phase == Phase::Ready && !self.shell.is_only_seen();
-        let is_at_rest = has_told && !self.shell.input_since_handover();
+    fn schedule_sample(&mut self, now: u64) {
+        let has_reported = self.shell.phase() == Phase::Ready && !self.shell.is_only_seen();
+        let is_at_rest = has_reported && !self.shell.input_since_handover();
         if is_at_rest || self.end.has_exited() {
             self.sampler.suspend();
         } else {
-            self.sampler.schedule_look(now);
+            self.sampler.schedule_sample(now);
         }
     }
 
-    fn look(&mut self, now: u64) {
+    /// Samples the foreground if it is time, and reports a change.
+    fn sample_foreground(&mut self, now: u64) {
         if let Some(until) = self.output.blocked_until() {
             return self.sampler.put_off(until);
         }
         let shell_pid = self.terminal.shell_pid();
-        let Some(state) = self.sampler.look(now, self.terminal.leader(), shell_pid) else { return };
+        let Some(state) = self.sampler.sample_if_due(now, self.terminal.leader(), shell_pid) else { return };
         let state = State { answered: self.replies.answered(), ..state };
         // At a reported prompt, only the foreground of input that was typed ahead is new to the server.
         let is_typed_ahead = state.group != shell_pid || state.foreground == Foreground::ShellReads;
-        if self.shell.phase == Phase::Ready && !is_typed_ahead {
+        if self.shell.phase() == Phase::Ready && !is_typed_ahead {
             if state.foreground == Foreground::Editor {
                 self.sampler.suspend();
             }
@@ -231,7 +232,7 @@ impl Holder {
 
     /// Publishes the tail if it is due.
     fn publish(&mut self, now: u64) {
-        let is_at_prompt = self.shell.phase == Phase::Ready;
+        let is_at_prompt = self.shell.phase() == Phase::Ready;
         if let Some(tail) = self.publication.due(self.records.tail(), self.end.is_over(), is_at_prompt, now) {
             self.connections.send_attached(&FromHolder::Tail(tail));
         }

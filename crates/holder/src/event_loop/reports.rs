@@ -35,14 +35,14 @@ impl Holder {
                         self.on_report(report, now);
                     }
                 }
-                Received::Datagram(..) => self.shell.dropped += 1,
+                Received::Datagram(..) => self.shell.drop_foreign(),
             }
         }
     }
 
     fn on_report(&mut self, report: Vec<u8>, now: u64) {
         let is_end = report.starts_with(b"D");
-        if is_end && self.shell.phase == Phase::Ready {
+        if is_end && self.shell.phase() == Phase::Ready {
             let nonce = nonce_of(&report);
             // This turn's output was moved first, so the marker may be there already.
             let moved = self.records.end().since(self.output.turn_from());
@@ -61,14 +61,14 @@ impl Holder {
     }
 
     fn keep_report(&mut self, report: Vec<u8>, now: u64) {
-        if self.shell.phase == Phase::Ready && report.starts_with(b"D") {
+        if self.shell.phase() == Phase::Ready && report.starts_with(b"D") {
             // Earlier samples do not cover input that was typed ahead.
             self.sampler.suspend();
         }
         self.records.keep_report(report);
         self.append_reports(now);
         self.publication.announce_with_marker(now);
-        self.schedule_look(now);
+        self.schedule_sample(now);
     }
 
     fn append_reports(&mut self, now: u64) {

@@ -66,7 +66,7 @@ impl Holder {
             ToHolder::Report { seq } => self.press_report_key((id, seq)),
             ToHolder::Limited { limit, command, count } => {
                 self.records.note(&Record::Limited { limit, command, count });
-                self.schedule_look(now);
+                self.schedule_sample(now);
             }
             ToHolder::Ping { seq } => self.connections.answer((id, seq), Status::Ok, 0),
         }
@@ -83,7 +83,7 @@ impl Holder {
         if attaches {
             // The new server knows no foreground state yet: the next sample must be sent even if nothing changed.
             self.sampler.suspend();
-            self.schedule_look(time::monotonic_us());
+            self.schedule_sample(time::monotonic_us());
         }
     }
 
@@ -129,7 +129,7 @@ impl Holder {
         };
         let errno = result.as_ref().err().and_then(io::Error::raw_os_error).unwrap_or(0);
         self.records.note(&Record::Signalled { target: number, signo, errno });
-        self.schedule_look(now);
+        self.schedule_sample(now);
         match result {
             Ok(()) => self.connections.answer(from, Status::Ok, 0),
             Err(_) => self.connections.answer(from, Status::Failed, errno.unsigned_abs().into()),
