@@ -33,10 +33,8 @@ const NEVER_IN_HOLDER: [&str; 7] = ["tokio", "hyper", "axum", "serde_json", "vte
 const DOORS: [&str; 3] = ["mcp", "rest", "ws"];
 
 /// What a door may take from the server beside itself: the interface and the dispatcher, the principal of a request, what all
-/// protocols over HTTP stand on, and the ids, names of keys and bounds in which they speak.
-const OPEN_TO_DOORS: [&str; 7] = ["action", "auth", "dispatch", "http", "ids", "keys", "limits"];
-/// What of `auth` a door may take: who asks, and nothing that knows a credential.
-const AUTH_FOR_DOORS: &str = "principal";
+/// protocols over HTTP stand on, and the ids, names of keys and bounds in which they speak. Nothing that knows a credential.
+const OPEN_TO_DOORS: [&str; 7] = ["action", "dispatch", "http", "ids", "keys", "limits", "principal"];
 
 /// The terminal is a function of bytes: no IO and no clock.
 const NEVER_IN_TERMINAL: [&str; 4] = ["fs", "net", "process", "thread"];
@@ -188,11 +186,6 @@ fn names(file: &TextFile) -> Vec<Violation> {
         for (line, name) in taken_from_crate(&code, depth(&inside)) {
             if name != door && !OPEN_TO_DOORS.contains(&name.as_str()) {
                 complain(line, format!("`{name}`: a front door takes only {OPEN_TO_DOORS:?}; ask by an Action"));
-            }
-        }
-        for (line, name) in source::names_from(&code, "crate::auth") {
-            if name != AUTH_FOR_DOORS {
-                complain(line, format!("`auth::{name}`: a front door takes only `auth::{AUTH_FOR_DOORS}`"));
             }
         }
     }

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use crate::action::{Action, ActionError, Boxed, Composite, Dispatch, Outcome, PatternShare};
 use crate::auth::named_tokens::Tokens;
-use crate::auth::principal::{Detach, Principal};
 use crate::auth::tickets::Tickets;
 use crate::metrics::Metrics;
+use crate::principal::{Detach, Principal};
 use crate::service;
 pub(crate) use crate::service::{Caller, expand};
 use crate::sessions::Registry;

@@ -5,7 +5,7 @@
 //! actions into primitive ones; `sessions/` owns the state.
 
 pub mod action;
-pub mod auth;
+mod auth;
 mod block_in_place;
 pub mod config;
 pub mod config_file;
@@ -17,6 +17,7 @@ pub mod limits;
 pub mod mcp;
 mod metrics;
 mod per_principal;
+pub mod principal;
 pub mod profile;
 pub mod rest;
 mod service;

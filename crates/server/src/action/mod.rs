@@ -43,8 +43,8 @@ pub use tokens::*;
 pub use wait::*;
 pub use watch::*;
 
-use crate::auth::principal::{Scope, TicketTarget};
 use crate::ids::{CommandId, SessionId};
+use crate::principal::{Scope, TicketTarget};
 
 /// A request.
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use super::{Action, ActionError, Outcome, PatternShare};
-use crate::auth::principal::Principal;
+use crate::principal::Principal;
 
 /// A future that an object-safe trait can return.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

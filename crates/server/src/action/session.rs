@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::{Boundary, KeptLimit, LimitHit, Limits, NamedAction};
-use crate::auth::principal::Detach;
 use crate::ids::{CommandId, SessionId};
+use crate::principal::Detach;
 
 /// Environment variables: names and values as the kernel has them.
 pub type Variables = Vec<(Vec<u8>, Vec<u8>)>;

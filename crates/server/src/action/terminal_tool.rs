@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{CommandView, Execute, Input, Pattern, Report, SessionView, Variables};
-use crate::auth::principal::Detach;
 use crate::ids::{CommandId, SessionId};
+use crate::principal::Detach;
 
 /// A call of the `terminal` tool.
 #[derive(Debug, Clone)]

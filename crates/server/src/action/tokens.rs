@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use crate::auth::principal::Scope;
+use crate::principal::Scope;
 
 /// A named token, without the token itself.
 #[derive(Debug, Clone, PartialEq, Eq)]

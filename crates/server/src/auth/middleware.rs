@@ -17,7 +17,6 @@ use hyper::body::Body as _;
 
 use crate::action::ActionError;
 use crate::auth::named_tokens::Tokens;
-use crate::auth::principal::{Grant, Principal, Scope, TicketTarget};
 use crate::auth::rate_limit::{Buckets, Rate};
 use crate::auth::server_token::Token;
 use crate::auth::tickets::Tickets;
@@ -28,6 +27,7 @@ use crate::http::problem::ProblemResponse;
 use crate::http::request_body::RequestBodies;
 use crate::http::revocable_body;
 use crate::limits;
+use crate::principal::{Grant, Principal, Scope, TicketTarget};
 use crate::rest::DOCS;
 
 /// Routes without authentication: they only show that the server lives.

@@ -2,7 +2,6 @@
 
 pub(crate) mod middleware;
 pub(crate) mod named_tokens;
-pub mod principal;
 pub(crate) mod rate_limit;
 pub(crate) mod server_token;
 pub(crate) mod tickets;

@@ -19,8 +19,8 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tokio::sync::watch;
 
 use crate::action::{ActionError, FreshToken, TokenView};
-use crate::auth::principal::{Pass, Principal, Scope, local_name};
 use crate::limits::{TOKEN_NAME_CHARS_MAX, TOKENS_MAX};
+use crate::principal::{Pass, Principal, Scope, local_name};
 use crate::state_dir;
 
 /// As many as the server's own token has.

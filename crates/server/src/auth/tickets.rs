@@ -12,8 +12,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use subtle::ConstantTimeEq;
 
 use crate::action::ActionError;
-use crate::auth::principal::Grant;
 use crate::limits::{TICKET_LIFETIME, TICKETS_MAX};
+use crate::principal::Grant;
 
 /// 256 bits, like a token.
 const RANDOM_BYTES: usize = 32;
@@ -68,8 +68,8 @@ fn forget_old(open: &mut VecDeque<(Instant, String, Grant)>, now: Instant) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::principal::{Principal, Scope, TicketTarget};
     use crate::ids::SessionId;
+    use crate::principal::{Principal, Scope, TicketTarget};
 
     fn grant() -> Grant {
         let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");

@@ -32,8 +32,8 @@ use tokio::sync::Semaphore;
 use super::test_support::Fake;
 use super::{Handler, ToolSet, http};
 use crate::action::{ActionError, ClientContext};
-use crate::auth::principal::Principal;
 use crate::limits::CONVERSATIONS_MAX;
+use crate::principal::Principal;
 
 const PAGE: &str = include_str!("../../../../docs/mcp-conformance.md");
 

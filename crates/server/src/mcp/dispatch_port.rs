@@ -5,8 +5,8 @@
 
 pub(super) use crate::action::Boxed;
 use crate::action::Dispatch;
-use crate::auth::principal::Detach;
 use crate::dispatch::Dispatcher;
+use crate::principal::Detach;
 
 /// The server as the handler sees it.
 pub(super) trait Server: Dispatch + 'static {

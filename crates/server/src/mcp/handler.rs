@@ -28,7 +28,7 @@ use super::resources;
 use super::subscriptions::{self, Subscriber, Subscriptions};
 use super::tools::{Answer, Call, TOOLS, Tool, ToolError};
 use crate::action::{ActionError, ClientContext};
-use crate::auth::principal::Principal;
+use crate::principal::Principal;
 
 /// The field for the shim's number of a request, which stays the same when the request is sent again.
 pub const REQUEST_NUMBER: &str = "ptyd/request";

@@ -13,8 +13,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use crate::action::ClientContext;
-use crate::auth::principal::Detach;
 use crate::limits::TIMEOUT_MAX;
+use crate::principal::Detach;
 
 /// The version of the line that this server supports.
 const VERSION: u32 = 1;

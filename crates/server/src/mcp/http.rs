@@ -37,12 +37,12 @@ use super::http_session_store::HttpSessionStore;
 use super::http_sessions::{Held, HttpSessions};
 use super::{Handler, ToolSet};
 use crate::action::ClientContext;
-use crate::auth::principal::{Detach, Principal};
 use crate::dispatch::Dispatcher;
 use crate::http::request_body::{self, Inbox, NotTaken};
 use crate::limits::{
     BODY_BYTES_MAX, BODY_PLAIN_BYTES_MAX, CONVERSATION_IDLE, CONVERSATIONS_LOOKED_AT_EVERY, CONVERSATIONS_MAX,
 };
+use crate::principal::{Detach, Principal};
 
 /// The route.
 const PATH: &str = "/mcp";

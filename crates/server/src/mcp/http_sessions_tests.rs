@@ -15,7 +15,7 @@ use super::http::{Entrance, SESSION};
 use super::test_support::{Fake, ID};
 use super::{Handler, ToolSet};
 use crate::action::ClientContext;
-use crate::auth::principal::Principal;
+use crate::principal::Principal;
 
 /// An entrance with so many places, and word of waits.
 fn entrance(places: usize) -> (Entrance<Handler>, tokio::sync::mpsc::Receiver<String>) {

@@ -15,9 +15,9 @@ use tokio::time::Instant;
 use super::dispatch_port::Server;
 use super::resources::{self, unknown};
 use crate::action::{Action, ActionError, Feed, Outcome, Piece, SessionEvent};
-use crate::auth::principal::Principal;
 use crate::ids::SessionId;
 use crate::limits::{SUBSCRIPTION_PAUSE, SUBSCRIPTIONS_MAX};
+use crate::principal::Principal;
 
 /// Enough for any control sequence that must be seen whole; the bytes are not kept.
 const PIECE_BYTES: usize = 8 << 10;

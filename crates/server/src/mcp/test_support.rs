@@ -16,9 +16,9 @@ use crate::action::{
     Action, ActionError, Boundary, Boxed, CommandStatus, CommandView, Composite, Dispatch, EndedBy, Foreground,
     Outcome, PatternShare, Report, SessionStatus, SessionView, TextView, Tools, Usage,
 };
-use crate::auth::principal::{Detach, Principal, Scope};
 use crate::dispatch::{Caller, expand};
 use crate::ids::{CommandId, SessionId};
+use crate::principal::{Detach, Principal, Scope};
 
 pub(super) const ID: &str = "s0-k3v9q2m7xa";
 

@@ -14,9 +14,9 @@ use tower::ServiceExt;
 
 use super::Rest;
 use super::extract::{Body, LongBody};
-use crate::auth::principal::Principal;
 use crate::http::problem::{ProblemResponse, REQUEST_ID, label};
 use crate::limits;
+use crate::principal::Principal;
 
 pub(super) async fn batch(
     State(rest): State<Rest>,

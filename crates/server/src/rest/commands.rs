@@ -9,10 +9,10 @@ use axum::http::StatusCode;
 use super::extract::{self, Body, Command, Key, LongBody, Params, Session};
 use super::{Rest, convert, sessions, unexpected};
 use crate::action::{Action, Execute, Outcome, PatternShare, ReadOutput, Since, View, Wait};
-use crate::auth::principal::Principal;
 use crate::http::problem::ProblemResponse;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::principal::Principal;
 
 /// 200 if the command ended within the wait, 202 if it still runs.
 pub(super) async fn execute(

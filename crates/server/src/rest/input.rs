@@ -10,9 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use super::extract::{self, Body, Key, LongBody, Session};
 use super::{Rest, convert, sessions, unexpected};
 use crate::action::{Action, Input, InputBytes, Outcome, PatternShare, SignalTarget, Wait};
-use crate::auth::principal::Principal;
 use crate::http::problem::ProblemResponse;
 use crate::ids::SessionId;
+use crate::principal::Principal;
 use crate::{keys, limits};
 
 /// The byte of the Enter key. Terminals send CR; for programs in canonical mode the kernel makes it a newline (ICRNL),

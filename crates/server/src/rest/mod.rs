@@ -34,9 +34,9 @@ use axum::Router;
 use axum::http::Method;
 
 use crate::action::{Action, Outcome, PatternShare};
-use crate::auth::principal::Principal;
 use crate::dispatch::Dispatcher;
 use crate::http::problem::ProblemResponse;
+use crate::principal::Principal;
 pub(crate) use docs::PAGE as DOCS;
 pub use openapi::document;
 pub(crate) use routes::{Route, routes};

@@ -9,8 +9,8 @@ use super::Rest;
 use super::extract::{self, ActionName, Key, Session};
 use super::input::{KEYS_MAX, report};
 use crate::action::{Action, Composite, NamedAction};
-use crate::auth::principal::Principal;
 use crate::http::problem::ProblemResponse;
+use crate::principal::Principal;
 use crate::{keys, limits};
 
 pub(super) async fn react(

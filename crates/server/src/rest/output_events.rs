@@ -11,9 +11,9 @@ use axum::response::{IntoResponse, Response};
 
 use super::{Rest, body_stream, convert, unexpected};
 use crate::action::{Action, Outcome, OutputView, ReadOutput, Since};
-use crate::auth::principal::Principal;
 use crate::http::problem::ProblemResponse;
 use crate::limits;
+use crate::principal::Principal;
 
 /// The header with the offset where the client stopped.
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");

@@ -6,8 +6,8 @@ use axum::extract::{Extension, State};
 use super::extract::Session;
 use super::{Rest, convert, unexpected};
 use crate::action::{Action, Outcome, ProcessState, ProcessView, Receiver, SignalTarget, SignalView};
-use crate::auth::principal::Principal;
 use crate::http::problem::ProblemResponse;
+use crate::principal::Principal;
 
 pub(super) async fn list(
     State(rest): State<Rest>,

@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 use super::extract::{Params, Session};
 use super::{Rest, body_stream, unexpected};
 use crate::action::{Action, CastVersion, Outcome};
-use crate::auth::principal::Principal;
 use crate::http::problem::ProblemResponse;
+use crate::principal::Principal;
 
 pub(super) async fn recording(
     State(rest): State<Rest>,

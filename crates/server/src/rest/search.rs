@@ -9,10 +9,10 @@ use super::extract::{self, Params, Session};
 use super::output::to_since;
 use super::{Rest, unexpected};
 use crate::action::{Action, FoundView, Outcome, OutputKind, PatternShare, Search, Since};
-use crate::auth::principal::Principal;
 use crate::http::problem::ProblemResponse;
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
+use crate::principal::Principal;
 
 /// Matches in one answer by default.
 const MATCHES: usize = 100;

@@ -14,9 +14,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::output_events::{LAST_EVENT_ID, RETRY};
 use super::{Rest, body_stream, convert, unexpected};
 use crate::action::{Action, EventPlace, EventsView, Happened, Happening, Outcome, ReadEvents};
-use crate::auth::principal::Principal;
 use crate::http::problem::ProblemResponse;
 use crate::limits;
+use crate::principal::Principal;
 
 /// The route.
 pub(super) const PATH: &str = "/events";

@@ -8,9 +8,9 @@ use axum::response::{IntoResponse, Response};
 use super::extract::Body;
 use super::{Rest, unexpected};
 use crate::action::{Action, Outcome};
-use crate::auth::principal::{Principal, TicketTarget};
 use crate::http::problem::ProblemResponse;
 use crate::ids::SessionId;
+use crate::principal::{Principal, TicketTarget};
 
 pub(super) async fn create(
     State(rest): State<Rest>,

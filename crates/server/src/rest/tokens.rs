@@ -10,9 +10,9 @@ use axum::response::{IntoResponse, Response};
 use super::extract::Body;
 use super::{Rest, convert, unexpected};
 use crate::action::{Action, Outcome, TokenView};
-use crate::auth::principal::{Principal, Scope};
 use crate::http::problem::ProblemResponse;
 use crate::limits;
+use crate::principal::{Principal, Scope};
 
 pub(super) async fn create(
     State(rest): State<Rest>,

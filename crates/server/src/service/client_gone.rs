@@ -1,8 +1,8 @@
 //! Ends the sessions of a stdio client that has disconnected, once its grace period is over.
 
 use crate::action::{Action, Dispatch, Terminate};
-use crate::auth::principal::Principal;
 use crate::ids::SessionId;
+use crate::principal::Principal;
 
 /// Ends these sessions one after the other, each for its owner.
 pub(crate) async fn end(dispatch: &dyn Dispatch, sessions: Vec<(SessionId, Principal)>) {

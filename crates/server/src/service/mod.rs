@@ -19,9 +19,9 @@ use crate::action::{
     Action, ActionError, Composite, Dispatch, Outcome, OutputView, PatternShare, ReadOutput, Report, SessionView,
     Since, View,
 };
-use crate::auth::principal::Principal;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::principal::Principal;
 
 /// The caller of a composite action, and the way by which its primitives are requested.
 #[derive(Clone, Copy)]

@@ -2,9 +2,9 @@
 
 use super::{Caller, mismatch};
 use crate::action::{Action, ActionError, CommandStatus, Created, Execute, Outcome, SessionView, StartupFailure, Wait};
-use crate::auth::principal::Principal;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::principal::Principal;
 
 /// Performs an action that starts a session, and runs the commands that its outcome names. They are run to the end even
 /// if the client goes away meanwhile.

@@ -12,10 +12,10 @@ use crate::action::{
     Action, ActionError, AwaitOutput, ClientContext, Composite, Create, Dialogue, EndedBy, InputBytes, Locate,
     NamedAction, Outcome, PatternShare, Report, SessionView, Since, Step, TerminalCall, TerminalView, Terminate, Wait,
 };
-use crate::auth::principal::{Detach, Principal, Scope};
 use crate::config::Config;
 use crate::dispatch::{self, Dispatcher, Done, Recorder};
 use crate::ids::SessionId;
+use crate::principal::{Detach, Principal, Scope};
 use crate::sessions::Registry;
 
 /// Primitives of one test.

@@ -7,8 +7,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::registry::{Registry, locked};
-use crate::auth::principal::{Detach, Principal, Scope};
 use crate::ids::SessionId;
+use crate::principal::{Detach, Principal, Scope};
 
 /// The clients, each with the time at which its sessions end.
 #[derive(Debug, Default)]

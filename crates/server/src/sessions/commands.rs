@@ -7,8 +7,8 @@ use super::registry::{Found, Registry};
 use super::report::plain_report;
 use super::session::{Request, Shared};
 use crate::action::{ActionError, CommandStatus, CommandView, EndedBy, Outcome, Report, SessionView, TextView};
-use crate::auth::principal::Principal;
 use crate::ids::{CommandId, SessionId};
+use crate::principal::Principal;
 
 /// A command of a session, and where its visible output ends while it runs.
 pub(super) struct Known {

@@ -15,9 +15,9 @@ use super::session_metadata::SessionMetadata;
 use super::timeline::micros;
 use super::{TAG, cgroup_plan};
 use crate::action::{ActionError, Create, Created, SessionView, StartupFailure};
-use crate::auth::principal::Principal;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::principal::Principal;
 use crate::profile::StartFiles;
 use crate::shell::Wanted;
 

@@ -18,9 +18,9 @@ use crate::action::{
     ActionError, CommandStatus, CommandView, Earlier, EndedBy, LiveSession, Locate, Located, Missed, Outcome,
     ReadMissed, Report,
 };
-use crate::auth::principal::Principal;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::principal::Principal;
 use crate::store::SessionRow;
 
 /// A client's default session.

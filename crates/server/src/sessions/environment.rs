@@ -15,9 +15,9 @@ use super::create::{RESERVED, base_environment, check_variable, from_home, get, 
 use super::registry::{Found, Registry};
 use super::{TAG, session_metadata};
 use crate::action::{ActionError, Create, EnvironmentView, Variables};
-use crate::auth::principal::Principal;
 use crate::config_file::ConfigFile;
 use crate::ids::SessionId;
+use crate::principal::Principal;
 use crate::profile::{self, Profile, StartFiles};
 
 /// Variables of the server's user (places and services) that do not apply to another user's shell.

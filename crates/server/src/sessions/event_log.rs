@@ -12,11 +12,11 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use super::registry::{Registry, locked};
 use super::session::Shared;
 use crate::action::{ActionError, EventPlace, EventsView, Happened, Happening, PatternShare, ReadEvents};
-use crate::auth::principal::Principal;
 use crate::ids::SessionId;
 use crate::limits::{EVENTS_OF_ALL_KEPT, EVENTS_READ_MAX, FOLLOWERS_PER_PRINCIPAL_MAX};
 use crate::metrics::Metrics;
 use crate::per_principal::PerPrincipal;
+use crate::principal::Principal;
 
 #[derive(Debug)]
 pub(crate) struct EventLog {
@@ -144,7 +144,7 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::principal::Scope;
+    use crate::principal::Scope;
 
     fn numbers(view: &EventsView) -> Vec<u64> {
         view.events.iter().map(|h| h.number).collect()

@@ -7,9 +7,9 @@ use super::registry::{Found, Handle, Registry, locked};
 use super::report::{CLEARING_UP, plain_report, with_key};
 use super::session::Request;
 use crate::action::{ActionError, CommandView, EndedBy, Execute, Report, SessionView, TextView};
-use crate::auth::principal::Principal;
 use crate::ids::CommandId;
 use crate::limits;
+use crate::principal::Principal;
 
 /// How long a command waits for the prompt if its caller does not wait.
 const PATIENCE_WITHOUT_WAIT: Duration = Duration::from_secs(5);

@@ -13,8 +13,8 @@ use crate::action::{
     ActionError, CommandStatus, CommandView, Create, EndedBy, Execute, Input, InputBytes, Limits, NamedAction, Report,
     TextView, Until, Wait,
 };
-use crate::auth::principal::Principal;
 use crate::ids::SessionId;
+use crate::principal::Principal;
 
 #[derive(Serialize)]
 struct Executed<'a> {

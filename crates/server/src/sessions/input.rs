@@ -7,9 +7,9 @@ use super::registry::Registry;
 use super::report::{plain_report, with_key};
 use super::session::Request;
 use crate::action::{ActionError, EndedBy, Input, InputBytes, NamedAction, Outcome, Report, SignalTarget, TextView};
-use crate::auth::principal::Principal;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::principal::Principal;
 
 impl Registry {
     pub(super) async fn input(&self, principal: &Principal, request: &Input) -> Result<Report, ActionError> {

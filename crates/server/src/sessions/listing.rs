@@ -7,9 +7,9 @@ use super::registry::{Registry, locked, may_see};
 use super::session::Request;
 use super::unreachable::Unreachable;
 use crate::action::{ActionError, List, Outcome, SessionStatus, SessionView};
-use crate::auth::principal::Principal;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::principal::Principal;
 use crate::store::Wanted;
 
 impl Registry {

@@ -9,9 +9,9 @@ use super::registry::{Found, Handle, Registry};
 use super::report::CLEARING_UP;
 use super::session::{Request, Shared};
 use crate::action::{ActionError, CommandView, OutputView, ReadOutput, ScreenView, Since, TextView, View};
-use crate::auth::principal::Principal;
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
+use crate::principal::Principal;
 
 impl Registry {
     // ---- output ----

@@ -5,8 +5,8 @@
 use super::registry::{Found, Registry};
 use super::session::Request;
 use crate::action::{ActionError, SignalView};
-use crate::auth::principal::Principal;
 use crate::ids::SessionId;
+use crate::principal::Principal;
 use std::collections::HashMap;
 use std::time::{Instant, SystemTime};
 

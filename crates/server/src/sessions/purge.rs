@@ -10,9 +10,9 @@ use std::sync::Arc;
 use super::registry::{Found, Registry, locked, on_disk};
 use super::session::Request;
 use crate::action::{ActionError, SessionStatus, Terminate, TerminatedView};
-use crate::auth::principal::Principal;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::principal::Principal;
 
 /// The unit of blocks in stat(2), whatever the file system's is.
 const BLOCK_BYTES: u64 = 512;

@@ -9,9 +9,9 @@ use std::sync::Mutex;
 
 use super::registry::{Registry, locked};
 use crate::action::{ActionError, ScreenView};
-use crate::auth::principal::Principal;
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
+use crate::principal::Principal;
 
 impl Registry {
     /// The read cursor of this caller in the session, also from before this server.

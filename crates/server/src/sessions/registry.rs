@@ -31,7 +31,6 @@ use crate::action::{
     Action, ActionError, EndReason, Happened, Limits, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
 };
 use crate::auth::named_tokens::Tokens;
-use crate::auth::principal::Principal;
 use crate::auth::server_token::Token;
 use crate::auth::tickets::Tickets;
 use crate::config::Config;
@@ -39,6 +38,7 @@ use crate::http::listeners::ServeError;
 use crate::ids::SessionId;
 use crate::limits;
 use crate::metrics::Metrics;
+use crate::principal::Principal;
 use crate::shell::Integration;
 use crate::store::{SessionRow, Store, Wanted};
 

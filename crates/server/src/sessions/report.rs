@@ -6,7 +6,7 @@ use super::output_text::Begins;
 use super::registry::{Handle, Registry, reason};
 use super::session::{Finished, Painted, Snapshot};
 use crate::action::{ActionError, CommandView, EndReason, EndedBy, Foreground, Report, SessionView, TextView};
-use crate::auth::principal::Principal;
+use crate::principal::Principal;
 
 /// How long the holder may take after the shell's exit to end its descendants.
 pub(super) const CLEARING_UP: Duration = Duration::from_secs(1);

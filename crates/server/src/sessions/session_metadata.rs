@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::timeline::micros;
 use crate::action::{Limits, NamedAction};
-use crate::auth::principal::Detach;
+use crate::principal::Detach;
 
 /// The part of a spec that the holder does not read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,11 +11,11 @@ use crate::action::{
     Action, ActionError, ClientContext, Composite, Create, Execute, Fresh, List, Outcome, Piece, SessionEvent,
     SessionStatus, TerminalCall, Terminate, Wait,
 };
-use crate::auth::principal::{Detach, Principal, Scope};
 use crate::config::Config;
 use crate::dispatch::Dispatcher;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::principal::{Detach, Principal, Scope};
 use crate::store::SessionRow;
 
 fn config(dir: &Path) -> Config {

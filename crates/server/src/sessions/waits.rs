@@ -5,8 +5,8 @@ use super::external_conditions::{self, ExternalConditions};
 use super::registry::{Found, Handle, Registry};
 use super::session::Request;
 use crate::action::{ActionError, Report, Wait};
-use crate::auth::principal::Principal;
 use crate::ids::{CommandId, SessionId};
+use crate::principal::Principal;
 
 impl Registry {
     pub(super) async fn wait(

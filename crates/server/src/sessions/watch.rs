@@ -7,9 +7,9 @@ use super::report::with_key;
 use super::session::Request;
 use super::viewer_cursor::ViewerCursor;
 use crate::action::{ActionError, InputBytes, Outcome, SessionEvent, TicketView, Watching};
-use crate::auth::principal::{Grant, Principal, TicketTarget};
 use crate::ids::SessionId;
 use crate::limits;
+use crate::principal::{Grant, Principal, TicketTarget};
 
 impl Registry {
     /// A viewer cursor, in a live session or in the records of an ended one.

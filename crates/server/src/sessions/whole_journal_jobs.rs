@@ -14,9 +14,9 @@ use super::timeline::micros;
 use crate::action::{
     ActionError, CastVersion, CommandView, FoundView, MatchView, OutputKind, Recording, Search, Since,
 };
-use crate::auth::principal::Principal;
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
+use crate::principal::Principal;
 use crate::store::Place;
 
 /// Tells the thread to stop once its caller is gone.

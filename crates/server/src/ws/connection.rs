@@ -16,10 +16,10 @@ use super::heartbeat::{Due, Heartbeat};
 use super::input_task::{InputTask, Typed};
 use super::query::{Mode, Query};
 use crate::action::{Action, ActionError, Feed, Outcome, Piece, Watching};
-use crate::auth::principal::Principal;
 use crate::dispatch::Dispatcher;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::principal::Principal;
 
 /// The parameters of a connection.
 pub(super) struct SocketConnection {

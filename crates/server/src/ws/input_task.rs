@@ -4,10 +4,10 @@
 use tokio::sync::mpsc;
 
 use crate::action::{Action, ActionError, Outcome};
-use crate::auth::principal::Principal;
 use crate::dispatch::Dispatcher;
 use crate::ids::SessionId;
 use crate::limits::INPUTS_WAITING_MAX;
+use crate::principal::Principal;
 
 /// An input with its number.
 type Input = (u64, Vec<u8>);

@@ -24,11 +24,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::watch;
 
-use crate::auth::principal::{Grant, Principal, Scope};
 use crate::dispatch::Dispatcher;
 use crate::http::problem::ProblemResponse;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::principal::{Grant, Principal, Scope};
 use connection::SocketConnection;
 use query::{Mode, Query};
 
