@@ -11,6 +11,7 @@ mod promises;
 mod schema;
 mod services;
 mod source;
+mod structure;
 mod suite;
 mod test;
 mod tidy;

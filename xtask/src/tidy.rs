@@ -2,12 +2,17 @@
 
 use crate::promises;
 use crate::source;
+use crate::structure;
 use crate::tree::{TextFile, Violation, text_files};
 use anyhow::Result;
 use std::path::Path;
+use std::process::Command;
 
 /// What holds for source files; a longer one has two subjects.
 const LINES_MAX: usize = 800;
+
+/// The longest subject of a commit.
+const SUBJECT_MAX: usize = 72;
 
 /// Documents that must stay readable in one sitting.
 const SHORT_DOCUMENTS: [(&str, usize); 2] = [("ARCHITECTURE.md", 250), ("CONTRIBUTING.md", 80)];
@@ -60,7 +65,21 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     let mut found: Vec<Violation> = files.iter().flat_map(file).collect();
     found.extend(promises::check(&files));
     found.extend(needless(&files, &ALLOWED));
+    found.extend(subjects(&newest_subjects(root)));
     Ok(found)
+}
+
+/// The subjects of the newest commits; none where the project is no checkout of git's.
+fn newest_subjects(root: &Path) -> String {
+    let git = Command::new("git").args(["log", "-n", "50", "--format=%s"]).current_dir(root).output();
+    git.map(|log| String::from_utf8_lossy(&log.stdout).into_owned()).unwrap_or_default()
+}
+
+/// Subjects that a list of commits would cut.
+fn subjects(log: &str) -> Vec<Violation> {
+    let long = log.lines().filter(|subject| subject.chars().count() > SUBJECT_MAX);
+    let what = |subject: &str| format!("the commit {subject:?}: its subject has more than {SUBJECT_MAX} characters");
+    long.map(|subject| Violation::at("CONTRIBUTING.md", 1, what(subject))).collect()
 }
 
 fn file(file: &TextFile) -> Vec<Violation> {
@@ -72,6 +91,7 @@ fn file(file: &TextFile) -> Vec<Violation> {
     found.extend(lines(file));
     found.extend(banned(file, &ALLOWED));
     found.extend(walls_of_unsafe(file));
+    found.extend(structure::check(file));
     found
 }
 
@@ -190,6 +210,13 @@ mod tests {
 
     fn clean() -> Vec<(usize, String)> {
         Vec::new()
+    }
+
+    #[test]
+    fn a_subject_that_a_list_would_cut_is_found() {
+        let (fits, long) = ("x".repeat(72), "y".repeat(73));
+        assert!(subjects(&fits).is_empty());
+        assert_eq!(subjects(&format!("{fits}\n{long}\n")).len(), 1);
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub struct Dispatcher {
 impl Dispatcher {
     /// A dispatcher to this registry's sessions.
     pub fn new(registry: Arc<Registry>) -> Self {
-        let recorder = Arc::new(Log { slow: registry.slow_call });
+        let recorder = Arc::new(Log { slow: registry.settings.slow_call });
         Self { registry, recorder }
     }
 
@@ -105,7 +105,7 @@ impl Dispatcher {
     async fn perform(&self, principal: &Principal, action: Action) -> Result<Outcome, ActionError> {
         match action {
             Action::Composite(composite) => {
-                let caller = Caller { dispatch: self, principal, soft_timeout: self.registry.soft_timeout };
+                let caller = Caller { dispatch: self, principal, soft_timeout: self.registry.settings.soft_timeout };
                 Box::pin(expand(caller, composite)).await
             }
             primitive => {

@@ -3,11 +3,10 @@
 //! Sessions from before this server are adopted in the background. A session counts as live as long as its holder
 //! lives, whether the holder answers or not. It is recorded as ended only once its holder is known to have ended, or no
 //! process can be found that holds it.
-
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use journal::EventsReader;
@@ -64,6 +63,30 @@ struct Opened {
     shared: Arc<Shared>,
     damage: Option<String>,
     events: Option<EventsReader>,
+}
+
+/// The sessions from before this server, and those whose actor or connection was lost.
+#[derive(Debug)]
+pub(super) struct Adoption {
+    /// Live sessions without a connection to their holder.
+    pub(super) unreachable: Mutex<HashMap<SessionId, Arc<Unreachable>>>,
+    /// Counts changes of `unreachable`.
+    pub(super) changed: watch::Sender<u64>,
+    /// Whether every session from before this server has been examined.
+    pub(super) is_done: watch::Sender<bool>,
+    /// How often in a row a session's actor has panicked, and when last.
+    pub(super) faults: Mutex<HashMap<SessionId, (u32, Instant)>>,
+}
+
+impl Default for Adoption {
+    fn default() -> Self {
+        Self {
+            unreachable: Mutex::default(),
+            changed: watch::Sender::new(0),
+            is_done: watch::Sender::new(false),
+            faults: Mutex::default(),
+        }
+    }
 }
 
 impl Registry {
@@ -127,7 +150,7 @@ impl Registry {
         self.remove_trials();
         let folders = self.folders_of(&rows);
         let keyed = |row: &SessionRow| Some(((row.owner.clone(), row.key.clone()?), SessionId::parse(&row.id).ok()?));
-        locked(&self.keys).extend(rows.iter().filter_map(keyed));
+        locked(&self.creation.keys).extend(rows.iter().filter_map(keyed));
         self.remember_defaults(&rows);
         let mut rows: HashMap<String, SessionRow> = rows.into_iter().map(|row| (row.id.clone(), row)).collect();
         let (settled, unsettled) = watch::channel(());
@@ -142,7 +165,7 @@ impl Registry {
             tokio::spawn(Arc::clone(self).adopt(adopting));
         }
         drop(unsettled);
-        let (store, adoption) = (self.store(), self.adoption.clone());
+        let (store, adoption) = (self.store(), self.adoption.is_done.clone());
         tokio::spawn(async move {
             settled.closed().await;
             store.says_filled();
@@ -178,7 +201,7 @@ impl Registry {
     /// Waits until every session from before this server has been examined.
     pub(super) async fn adopted(&self) {
         // A disk that hangs must not block the caller for ever.
-        let mut settled = self.adoption.subscribe();
+        let mut settled = self.adoption.is_done.subscribe();
         let _ = tokio::time::timeout(2 * limits::ADOPT_PATIENCE, settled.wait_for(|all| *all)).await;
     }
 
@@ -394,7 +417,7 @@ impl Registry {
 
     fn remember_key(&self, meta: &super::session_metadata::SessionMetadata, id: &SessionId) {
         if let Some(key) = &meta.key {
-            locked(&self.keys).insert((meta.owner.clone(), key.clone()), id.clone());
+            locked(&self.creation.keys).insert((meta.owner.clone(), key.clone()), id.clone());
         }
     }
 

@@ -1,14 +1,15 @@
 //! Builds the spec of a new session from a request: shell, environment, directory, size; and again for a reset.
-
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use wire::Spec;
 
 use super::default_session::DefaultSession;
+use super::name_locks::NameLocks;
 use super::registry::{Found, Handle, NODE, Registry, locked, on_disk};
 use super::report::fnv;
 use super::session_metadata::SessionMetadata;
@@ -48,6 +49,17 @@ const NOT_INHERITED: [&[u8]; 21] = [
     b"_",
 ];
 
+/// What makes a creation happen once.
+#[derive(Debug, Default)]
+pub(super) struct Creation {
+    /// The session that each owner's idempotency key created, for as long as its folder is retained.
+    pub(super) keys: Mutex<HashMap<(String, String), SessionId>>,
+    /// The last default session of each stdio client, and its creation time.
+    pub(super) defaults: Mutex<HashMap<String, (u64, SessionId)>>,
+    /// Locks: one creation per idempotency key at a time, and one default session per client.
+    pub(super) locks: NameLocks,
+}
+
 impl Registry {
     /// Starts a session and waits for its first prompt, or returns the one that the same request started earlier, which
     /// may have ended since.
@@ -62,10 +74,10 @@ impl Registry {
         // Without a key, two requests make two sessions; with one, the second must find the first.
         let mut turn = None;
         if let Some(key) = &request.key {
-            turn = Some(self.creating.of(format!("key {:?} {key}", self.owner(principal, request)?)).await);
+            turn = Some(self.creation.locks.of(format!("key {:?} {key}", self.owner(principal, request)?)).await);
             // The key may belong to a session that is being adopted.
             self.adopted().await;
-            let earlier = locked(&self.keys).get(&(self.owner(principal, request)?, key.clone())).cloned();
+            let earlier = locked(&self.creation.keys).get(&(self.owner(principal, request)?, key.clone())).cloned();
             let found = match &earlier {
                 Some(id) => self.find(principal, id).await,
                 None => Err(ActionError::NoSession { id: String::new(), live: None }),
@@ -196,13 +208,14 @@ impl Registry {
             clean: profile.rc == StartFiles::Clean,
             is_anothers: setting.user.is_some(),
         };
-        let shell = self.integration.pick(&wanted)?;
+        let shell = self.launcher.integration.pick(&wanted)?;
         for (name, value) in &shell.env {
             set(&mut env, name, value);
         }
         set(&mut env, b"TERM", profile.term.as_deref().unwrap_or("xterm-256color").as_bytes());
         set(&mut env, TAG.as_bytes(), id.as_str().as_bytes());
-        let limits = cgroup_plan::within(request.limits.or(profile.limits.or(self.limits)), &self.limits_max)?;
+        let limits =
+            cgroup_plan::within(request.limits.or(profile.limits.or(self.settings.limits)), &self.settings.limits_max)?;
         let meta = SessionMetadata {
             name,
             owner,
@@ -221,7 +234,7 @@ impl Registry {
             user: setting.user.as_ref().map(|user| user.name.clone()),
             startup: setting.profile.startup,
         };
-        let umask = setting.profile.umask.or(request.umask).unwrap_or(self.umask);
+        let umask = setting.profile.umask.or(request.umask).unwrap_or(self.launcher.umask);
         let mut spec = Spec {
             session: id.to_string(),
             program: shell.program.into_os_string().into_vec(),
@@ -231,11 +244,11 @@ impl Registry {
             umask: umask & 0o777,
             cols,
             rows,
-            journal_bytes_max: self.journal_bytes_max,
-            may_splice: self.image.may_splice,
+            journal_bytes_max: self.launcher.journal_bytes_max,
+            may_splice: self.launcher.image.may_splice,
             keeps_descendants: request.keeps_descendants,
             meta: meta.encode(),
-            open_files: self.open_files,
+            open_files: self.launcher.open_files,
             handover: shell.handover,
             identity: setting.user.map(|user| [vec![user.uid, user.gid], user.groups].concat()).unwrap_or_default(),
             ..Spec::default()

@@ -67,7 +67,7 @@ impl Registry {
 
     /// Two requests at the same time must not start two default sessions.
     pub(super) async fn default_turn(&self, client: &str) -> OwnedMutexGuard<()> {
-        let turn = self.creating.of(format!("client {client}")).await;
+        let turn = self.creation.locks.of(format!("client {client}")).await;
         self.adopted().await;
         turn
     }
@@ -89,7 +89,7 @@ impl Registry {
             handle.gone().await;
         }
         let is_mine = |u: &&Arc<Unreachable>| mine(&u.meta);
-        let unreachable = locked(&self.unreachable).values().find(is_mine).cloned();
+        let unreachable = locked(&self.adoption.unreachable).values().find(is_mine).cloned();
         if let Some(unreachable) = unreachable {
             return Err(unreachable.error());
         }
@@ -98,7 +98,7 @@ impl Registry {
 
     /// The newest ended default session of a client.
     async fn last_default(&self, client: &str) -> Option<Arc<EndedSession>> {
-        let (_, id) = locked(&self.defaults).get(client).cloned()?;
+        let (_, id) = locked(&self.creation.defaults).get(client).cloned()?;
         self.past(&id).await.ok()?
     }
 
@@ -179,7 +179,7 @@ impl Registry {
     /// Remembers this session as its client's default, unless a newer one is known.
     pub(super) fn remember_default(&self, meta: &SessionMetadata, id: &SessionId) {
         let (true, Some(client)) = (meta.is_default, &meta.client) else { return };
-        let mut defaults = locked(&self.defaults);
+        let mut defaults = locked(&self.creation.defaults);
         if defaults.get(client).is_none_or(|(created_us, _)| *created_us <= meta.created_us) {
             defaults.insert(client.clone(), (meta.created_us, id.clone()));
         }

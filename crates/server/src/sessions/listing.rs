@@ -32,14 +32,14 @@ impl Registry {
                     Err(_) => {}
                 }
             }
-            let unreachable: Vec<_> = locked(&self.unreachable).values().cloned().collect();
+            let unreachable: Vec<_> = locked(&self.adoption.unreachable).values().cloned().collect();
             let listed: HashSet<SessionId> = views.iter().map(|view: &SessionView| view.id.clone()).collect();
             let more = unreachable.iter().filter(|u| may_see(principal, &u.meta) && !listed.contains(&u.id));
             views.extend(more.map(|u| u.view()));
         } else {
             // Once the shell has exited, the session is not live, even while the holder still ends descendants.
             let (mut living, mut ending) = (Vec::new(), Vec::new());
-            living.extend(locked(&self.unreachable).keys().map(ToString::to_string));
+            living.extend(locked(&self.adoption.unreachable).keys().map(ToString::to_string));
             for handle in self.handles() {
                 let is_live = match handle.ask(Request::Look).await {
                     Ok(snapshot) => snapshot.view.status != SessionStatus::Terminated,

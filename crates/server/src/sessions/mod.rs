@@ -23,6 +23,7 @@ mod holder_process;
 mod idempotency;
 mod input;
 mod judged_end;
+mod launcher;
 mod listing;
 mod name_locks;
 mod nested_shell;

@@ -71,7 +71,7 @@ impl Registry {
         }
         self.forget_past(id);
         self.read_cursors.forget(id);
-        locked(&self.keys).retain(|_, session| session != id);
+        locked(&self.creation.keys).retain(|_, session| session != id);
         self.store().forget(id.as_str());
         Ok(bytes)
     }

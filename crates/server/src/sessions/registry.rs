@@ -1,6 +1,5 @@
 //! The registry of all live sessions: create, adopt, find, list, end. It holds its lock for one expression at a time.
-
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,23 +9,28 @@ use tokio::sync::{mpsc, oneshot, watch};
 use wire::Spec;
 use wire::Tail;
 
+use super::adoption::Adoption;
 use super::clients::Clients;
+use super::create::Creation;
 use super::ended_session::EndedSession;
 use super::event_log::EventLog;
 use super::holder_connection::HolderConnection;
 use super::holder_liveness::{self, Dead};
-use super::name_locks::NameLocks;
+use super::launcher::Launcher;
 use super::permits::{Permits, WholeReads};
 use super::processes::{self, Census};
+use super::quota::Quota;
 use super::read_cursors::ReadCursors;
 use super::report::ended;
+use super::retention::EndedSessions;
 use super::retention::Retention;
 use super::session::{Ended, Request, Session, Shared, Snapshot};
 use super::session_metadata::SessionMetadata;
+use super::store_rebuild::History;
 use super::timeline::micros;
 use super::unreachable::Unreachable;
 use super::viewer_cursor::Published;
-use super::{adoption, cgroup_plan, create, holder_process, holder_process::HolderBinary};
+use super::{adoption, cgroup_plan, create, holder_process};
 use crate::action::{
     Action, ActionError, EndReason, Happened, Limits, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
 };
@@ -39,7 +43,6 @@ use crate::ids::SessionId;
 use crate::limits;
 use crate::metrics::Metrics;
 use crate::principal::Principal;
-use crate::shell::Integration;
 use crate::store::{SessionRow, Store, Wanted};
 
 /// This node; the only one until there is a cluster.
@@ -113,53 +116,20 @@ impl Found {
 #[derive(Debug)]
 pub struct Registry {
     folder: PathBuf,
-    pub(super) image: HolderBinary,
-    pub(super) integration: Integration,
-    /// The file with the profiles.
-    pub(super) config_file: Option<PathBuf>,
-    pub(super) open_files: u64,
-    pub(super) umask: u32,
-    pub(super) journal_bytes_max: u64,
-    /// The quiet time that ends a wait of the `terminal` tool.
-    pub(crate) soft_timeout: Duration,
-    /// Calls that take longer are logged.
-    pub(crate) slow_call: Duration,
-    /// The default limits of a new session.
-    pub(super) limits: Limits,
-    /// The maximum limits of a session.
-    pub(super) limits_max: Limits,
-    pub(super) retention: Retention,
-    /// How many sessions may live: in total, and per owner.
-    pub(super) places: (usize, usize),
-    /// Sessions that are being started, with their owners: they count against the quota.
-    pub(super) starting: Mutex<HashMap<SessionId, String>>,
+    pub(super) launcher: Launcher,
+    pub(crate) settings: Settings,
+    pub(super) quota: Quota,
     pub(super) live: Mutex<HashMap<SessionId, Handle>>,
-    pasts: Mutex<VecDeque<Arc<EndedSession>>>,
+    pub(super) ended: EndedSessions,
     /// The read cursors of each caller in each session.
     pub(super) read_cursors: ReadCursors,
     /// The stdio clients.
     pub(crate) clients: Clients,
-    /// The last default session of each stdio client, and its creation time.
-    pub(super) defaults: Mutex<HashMap<String, (u64, SessionId)>>,
-    /// The session that each owner's idempotency key created, for as long as its folder is retained.
-    pub(super) keys: Mutex<HashMap<(String, String), SessionId>>,
-    /// Locks: one creation per idempotency key at a time, and one default session per client.
-    pub(super) creating: NameLocks,
-    /// Live sessions without a connection to their holder.
-    pub(super) unreachable: Mutex<HashMap<SessionId, Arc<Unreachable>>>,
-    /// Counts changes of `unreachable`.
-    pub(super) unreachable_changed: watch::Sender<u64>,
-    /// Whether every session from before this server has been examined.
-    pub(super) adoption: watch::Sender<bool>,
-    /// How often in a row a session's actor has panicked, and when last.
-    pub(super) faults: Mutex<HashMap<SessionId, (u32, tokio::time::Instant)>>,
+    pub(super) creation: Creation,
+    pub(super) adoption: Adoption,
     /// Permits for threads that read a whole journal.
     pub(super) whole_reads: WholeReads,
-    store: Arc<Store>,
-    /// When the store was last rebuilt from the folders.
-    pub(super) mended: Mutex<Option<std::time::Instant>>,
-    /// Permits for reads from a disk that may hang.
-    pub(super) disk_readers: Arc<tokio::sync::Semaphore>,
+    pub(super) history: History,
     /// The resource usage at the last query.
     census: Mutex<Census>,
     /// The key of the hashes of requests in the events, so that typed text cannot be guessed from them.
@@ -172,6 +142,19 @@ pub struct Registry {
     pub(crate) tokens: Arc<Tokens>,
     /// Set when the server stops.
     pub(super) stopping: watch::Sender<bool>,
+}
+
+/// What the operator has set for every session and call.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    /// The quiet time that ends a wait of the `terminal` tool.
+    pub(crate) soft_timeout: Duration,
+    /// Calls that take longer are logged.
+    pub(crate) slow_call: Duration,
+    /// The default limits of a new session.
+    pub(super) limits: Limits,
+    /// The maximum limits of a session.
+    pub(super) limits_max: Limits,
 }
 
 /// A poisoned lock only means that another request panicked within one expression.
@@ -194,40 +177,25 @@ impl Registry {
         let (path, remedy) = (place("tokens.json"), "restore it, or remove it: then every named token is revoked");
         let tokens = Tokens::open(&path).map_err(|e| ServeError::unusable("the named tokens", &path, &e, remedy))?;
         let store = Store::open(&config.state_dir.join("store.db")).map_err(ServeError::at(&place("store.db")))?;
+        let retention =
+            Retention { age: config.retention_age, bytes: config.retention_bytes, free: config.retention_free };
         let registry = Arc::new(Self {
-            image: HolderBinary::prepare(&config.state_dir, &folder).map_err(ServeError::at(&config.state_dir))?,
-            integration: Integration::install(&config.state_dir)
-                .map_err(ServeError::at(&place("shell-integration")))?,
-            config_file: config.config_file.clone(),
-            open_files: raise_open_files(),
-            umask: current_umask(),
-            journal_bytes_max: config.journal_bytes_max,
-            soft_timeout: config.soft_timeout,
-            slow_call: config.slow_call,
-            limits: config.limits,
-            limits_max: config.limits_max,
-            retention: Retention {
-                age: config.retention_age,
-                bytes: config.retention_bytes,
-                free: config.retention_free,
+            launcher: Launcher::prepare(config, &folder)?,
+            settings: Settings {
+                soft_timeout: config.soft_timeout,
+                slow_call: config.slow_call,
+                limits: config.limits,
+                limits_max: config.limits_max,
             },
-            places: (config.sessions_max, config.sessions_per_owner_max),
-            starting: Mutex::default(),
+            quota: Quota { most: (config.sessions_max, config.sessions_per_owner_max), starting: Mutex::default() },
             live: Mutex::default(),
-            pasts: Mutex::default(),
+            ended: EndedSessions { sessions: Mutex::default(), retention },
             read_cursors: ReadCursors::default(),
             clients: Clients::default(),
-            defaults: Mutex::default(),
-            keys: Mutex::default(),
-            creating: NameLocks::default(),
-            unreachable: Mutex::default(),
-            unreachable_changed: watch::Sender::new(0),
-            adoption: watch::Sender::new(false),
-            faults: Mutex::default(),
+            creation: Creation::default(),
+            adoption: Adoption::default(),
             whole_reads: WholeReads::default(),
-            store: Arc::new(store),
-            mended: Mutex::default(),
-            disk_readers: Arc::new(tokio::sync::Semaphore::new(limits::DISK_READERS_MAX)),
+            history: History::new(store),
             census: Mutex::default(),
             secret,
             tickets: Arc::default(),
@@ -244,7 +212,7 @@ impl Registry {
     pub async fn stop(&self) {
         self.stopping.send_replace(true);
         locked(&self.live).clear();
-        let store = Arc::clone(&self.store);
+        let store = Arc::clone(&self.history.store);
         let _ = tokio::task::spawn_blocking(move || store.flush()).await;
     }
 
@@ -373,7 +341,7 @@ impl Registry {
             let (registry, id, spec, folder) = (Arc::clone(self), id.clone(), Arc::clone(spec), folder.clone());
             on_disk(move || {
                 cgroup_plan::make(&spec, &id).map_err(|e| adoption::start_error("its control group", &e))?;
-                holder_process::start(&registry.image, &folder, &spec)
+                holder_process::start(&registry.launcher.image, &folder, &spec)
                     .map_err(|e| adoption::start_error("its holder", &e))
             })
         };
@@ -412,7 +380,7 @@ impl Registry {
         if session.is_over() {
             cgroup_plan::remove(&session.shared.spec);
             let ended_us = session.timeline.end.exit.map_or_else(|| micros(SystemTime::now()), |(_, _, us)| us);
-            self.store.put_session(row(&session.shared, Some(ended_us)));
+            self.history.store.put_session(row(&session.shared, Some(ended_us)));
         }
         locked(&self.live).remove(&session.shared.id);
         self.read_cursors.has_ended(&session.shared.id);
@@ -441,12 +409,12 @@ impl Registry {
     }
 
     pub(super) fn is_live(&self, id: &SessionId) -> bool {
-        locked(&self.live).contains_key(id) || locked(&self.unreachable).contains_key(id)
+        locked(&self.live).contains_key(id) || locked(&self.adoption.unreachable).contains_key(id)
     }
 
     /// Forgets an ended session whose folder is gone.
     pub(super) fn forget_past(&self, id: &SessionId) {
-        locked(&self.pasts).retain(|past| past.shared.id != *id);
+        locked(&self.ended.sessions).retain(|past| past.shared.id != *id);
     }
 
     pub(super) fn handles(&self) -> Vec<Handle> {
@@ -459,7 +427,7 @@ impl Registry {
             return Err(ActionError::Restarting);
         }
         let mut found = self.present(id);
-        if found.is_none() && !*self.adoption.borrow() {
+        if found.is_none() && !*self.adoption.is_done.borrow() {
             self.adopted().await;
             found = self.present(id);
         }
@@ -476,7 +444,7 @@ impl Registry {
     fn present(&self, id: &SessionId) -> Option<Found> {
         let live = locked(&self.live).get(id).cloned();
         let live = live.filter(|h| !h.is_gone()).map(Found::Live);
-        live.or_else(|| locked(&self.unreachable).get(id).cloned().map(Found::Unreachable))
+        live.or_else(|| locked(&self.adoption.unreachable).get(id).cloned().map(Found::Unreachable))
     }
 
     /// The same for a request that only reads files.
@@ -498,11 +466,11 @@ impl Registry {
     /// The ended session with this id, if there is one. If descriptors are exhausted the answer is unknown, which is an
     /// error.
     pub(super) async fn past(&self, id: &SessionId) -> Result<Option<Arc<EndedSession>>, ActionError> {
-        if let Some(past) = locked(&self.pasts).iter().find(|p| p.shared.id == *id) {
+        if let Some(past) = locked(&self.ended.sessions).iter().find(|p| p.shared.id == *id) {
             return Ok(Some(Arc::clone(past)));
         }
         let folder = self.folder.join(id.as_str());
-        let (id, store) = (id.clone(), Arc::clone(&self.store));
+        let (id, store) = (id.clone(), Arc::clone(&self.history.store));
         let past = match tokio::task::spawn_blocking(move || EndedSession::load(&id, &folder, &store)).await {
             Ok(Ok(past)) => Arc::new(past),
             Ok(Err(e)) if holder_process::is_passing(&e) => {
@@ -510,7 +478,7 @@ impl Registry {
             }
             Ok(Err(_)) | Err(_) => return Ok(None),
         };
-        let mut pasts = locked(&self.pasts);
+        let mut pasts = locked(&self.ended.sessions);
         // The task that removes a folder forgets its session afterwards, and waits for this lock.
         if !past.shared.folder.exists() {
             return Ok(None);
@@ -564,7 +532,7 @@ impl Registry {
     }
 
     pub(super) fn store(&self) -> Arc<Store> {
-        Arc::clone(&self.store)
+        Arc::clone(&self.history.store)
     }
 
     // ---- ending ----
@@ -651,20 +619,4 @@ pub(super) fn row(shared: &Shared, ended_us: Option<u64>) -> SessionRow {
 /// How a session ended, as text.
 pub(super) fn reason(view: &SessionView) -> String {
     view.exit.as_ref().map_or_else(|| "unknown".to_owned(), |e| e.reason.clone())
-}
-
-/// Raises the soft limit of open files, because every session costs a few descriptors; returns the old one for the
-/// shells.
-fn raise_open_files() -> u64 {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
-    limit.current.unwrap_or(0)
-}
-
-/// Read from /proc, because umask(2) can only be read by setting it.
-fn current_umask() -> u32 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|l| l.strip_prefix("Umask:"));
-    line.and_then(|v| u32::from_str_radix(v.trim(), 8).ok()).unwrap_or(0o022)
 }

@@ -1,10 +1,11 @@
 //! Retention of ended sessions: by age, by total size, by number, and by free disk space.
 //!
 //! Checked at the server's start and from time to time; the oldest are removed first, and never a live one.
-
-use std::sync::{Arc, Weak};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, SystemTime};
 
+use super::ended_session::EndedSession;
 use super::purge::occupied;
 use super::registry::Registry;
 use super::timeline::micros;
@@ -22,6 +23,14 @@ pub(super) struct Retention {
     pub(super) bytes: u64,
     /// The disk space to keep free, or a twentieth of the disk if that is less.
     pub(super) free: u64,
+}
+
+/// The ended sessions.
+#[derive(Debug)]
+pub(super) struct EndedSessions {
+    /// Those that were asked for last, whose timeline is kept in memory.
+    pub(super) sessions: Mutex<VecDeque<Arc<EndedSession>>>,
+    pub(super) retention: Retention,
 }
 
 impl Registry {
@@ -50,7 +59,7 @@ impl Registry {
         };
         let mut ended: Vec<SessionRow> = rows.into_iter().filter(|r| r.ended_us.is_some()).collect();
         ended.sort_by_key(|row| std::cmp::Reverse(row.ended_us));
-        let too_old = SystemTime::now().checked_sub(self.retention.age).unwrap_or(SystemTime::UNIX_EPOCH);
+        let too_old = SystemTime::now().checked_sub(self.ended.retention.age).unwrap_or(SystemTime::UNIX_EPOCH);
         let mut bytes = 0u64;
         // The newest first, so that the older ones go if the newer ones fill the limit.
         let mut kept = Vec::new();
@@ -63,7 +72,7 @@ impl Registry {
             let folder = self.folder().join(id.as_str());
             bytes = bytes.saturating_add(occupied(&folder));
             let is_old = row.ended_us.is_some_and(|us| us < micros(too_old));
-            if is_old || bytes > self.retention.bytes || i >= PASTS_MAX {
+            if is_old || bytes > self.ended.retention.bytes || i >= PASTS_MAX {
                 self.keep_no_longer(&id);
             } else {
                 kept.push(id);
@@ -84,6 +93,6 @@ impl Registry {
 
     /// Whether less disk space is free than required.
     fn lacks_room(&self) -> bool {
-        self.room().is_some_and(|(free, all)| free < self.retention.free.min(all / limits::RETENTION_FREE_PART))
+        self.room().is_some_and(|(free, all)| free < self.ended.retention.free.min(all / limits::RETENTION_FREE_PART))
     }
 }

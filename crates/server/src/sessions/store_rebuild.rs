@@ -1,7 +1,6 @@
 //! Rebuilds the store of ended sessions: a damaged store is rebuilt from the folders before a query is answered, and an
 //! unavailable one is an error.
-
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use super::holder_liveness;
@@ -10,6 +9,23 @@ use crate::action::ActionError;
 use crate::ids::SessionId;
 use crate::limits;
 use crate::store::{Store, StoreError};
+
+/// The store of ended sessions, with what bounds the queries to it.
+#[derive(Debug)]
+pub(super) struct History {
+    pub(super) store: Arc<Store>,
+    /// When the store was last rebuilt from the folders.
+    rebuilt_at: Mutex<Option<std::time::Instant>>,
+    /// Permits for reads from a disk that may hang.
+    readers: Arc<tokio::sync::Semaphore>,
+}
+
+impl History {
+    pub(super) fn new(store: Store) -> Self {
+        let readers = Arc::new(tokio::sync::Semaphore::new(limits::DISK_READERS_MAX));
+        Self { store: Arc::new(store), rebuilt_at: Mutex::default(), readers }
+    }
+}
 
 impl Registry {
     /// Queries the store on the blocking pool; if it proves damaged, waits for the rebuild.
@@ -39,7 +55,7 @@ impl Registry {
         (what, patience): (&str, Duration),
         read: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, ActionError> {
-        let places = Arc::clone(&self.disk_readers);
+        let places = Arc::clone(&self.history.readers);
         let done = async {
             let place = places.acquire_owned().await;
             // A read that has begun keeps its permit to its end, even if the caller has timed out.
@@ -81,9 +97,9 @@ impl Registry {
         if store.is_damaged() {
             // A disk that damages the new store at once must not keep a CPU busy.
             let now = std::time::Instant::now();
-            let before = locked(&self.mended).replace(now);
+            let before = locked(&self.history.rebuilt_at).replace(now);
             if before.is_some_and(|before| now - before < limits::STORE_ANEW_EVERY) {
-                *locked(&self.mended) = before;
+                *locked(&self.history.rebuilt_at) = before;
                 return;
             }
             match store.begin_anew().and_then(|()| self.record_all(&store)) {

@@ -70,7 +70,7 @@ pub(super) fn watch_over(
 /// How long to wait before the session is adopted again; `None` after too many faults.
 fn count(registry: &Registry, id: &SessionId) -> Option<Duration> {
     let now = Instant::now();
-    let mut faults = locked(&registry.faults);
+    let mut faults = locked(&registry.adoption.faults);
     faults.retain(|_, (_, at)| now.duration_since(*at) < FAULTS_FORGOTTEN);
     let (count, at) = faults.entry(id.clone()).or_insert((0, now));
     (*count, *at) = (*count + 1, now);

@@ -120,7 +120,7 @@ async fn a_holder_that_does_not_greet_is_ended_with_its_session() {
     let mute = dir.path().join("mute");
     std::fs::write(&mute, "#!/bin/sh\necho $$ > \"$1/../../pid\"; exec <&-; exec sleep 1000\n").expect("a write");
     std::fs::set_permissions(&mute, PermissionsExt::from_mode(0o700)).expect("ours");
-    Arc::get_mut(&mut registry).expect("nobody else has it yet").image.path = mute;
+    Arc::get_mut(&mut registry).expect("nobody else has it yet").launcher.image.path = mute;
     let failed = registry.create(&me(), &request(dir.path())).await;
     assert!(matches!(failed, Err(ActionError::Start { .. })), "{failed:?}");
     let pid = std::fs::read_to_string(dir.path().join("pid")).expect("it ran").trim().parse().expect("a number");

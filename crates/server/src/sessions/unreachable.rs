@@ -150,21 +150,21 @@ impl Registry {
     /// Lists the session as unreachable; a handle whose actor is gone is removed.
     pub(super) fn mark(&self, unreachable: Unreachable) {
         let id = unreachable.id.clone();
-        let news = locked(&self.unreachable).insert(id.clone(), Arc::new(unreachable));
+        let news = locked(&self.adoption.unreachable).insert(id.clone(), Arc::new(unreachable));
         locked(&self.live).retain(|live, handle| *live != id || !handle.mailbox.is_closed());
         if news.is_none() {
-            let now = locked(&self.unreachable).get(&id).map(|u| u.why.clone()).unwrap_or_default();
+            let now = locked(&self.adoption.unreachable).get(&id).map(|u| u.why.clone()).unwrap_or_default();
             tracing::warn!(session = %id, why = %now, "unreachable");
         }
-        self.unreachable_changed.send_modify(|n| *n += 1);
+        self.adoption.changed.send_modify(|n| *n += 1);
     }
 
     /// The session is reachable again, or has ended.
     pub(super) fn unmark(&self, id: &SessionId) {
-        if locked(&self.unreachable).remove(id).is_some() {
+        if locked(&self.adoption.unreachable).remove(id).is_some() {
             tracing::info!(session = %id, "no longer unreachable");
         }
-        self.unreachable_changed.send_modify(|n| *n += 1);
+        self.adoption.changed.send_modify(|n| *n += 1);
     }
 
     /// The session's timeline as far as it is on disk, for requests that only read.
@@ -197,8 +197,8 @@ impl Registry {
             (None, true) => self.kill_holder(&unreachable.id, &unreachable.folder, unreachable.met).await?,
             (None, false) => return Err(unreachable.error()),
         };
-        let mut changes = self.unreachable_changed.subscribe();
-        let is_gone = changes.wait_for(|_| !locked(&self.unreachable).contains_key(&unreachable.id));
+        let mut changes = self.adoption.changed.subscribe();
+        let is_gone = changes.wait_for(|_| !locked(&self.adoption.unreachable).contains_key(&unreachable.id));
         if tokio::time::timeout(limits::HOLDER_LEAVES, is_gone).await.is_err() {
             return Err(unreachable.error());
         }

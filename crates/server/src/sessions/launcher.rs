@@ -1,0 +1,50 @@
+//! What every start of a session needs: the holder's program, the shell integration, the profiles, and what the processes
+//! inherit.
+use std::path::{Path, PathBuf};
+
+use super::holder_process::HolderBinary;
+use crate::config::Config;
+use crate::http::listeners::ServeError;
+use crate::shell::Integration;
+
+#[derive(Debug)]
+pub(super) struct Launcher {
+    pub(super) image: HolderBinary,
+    pub(super) integration: Integration,
+    /// The file with the profiles.
+    pub(super) config_file: Option<PathBuf>,
+    pub(super) open_files: u64,
+    pub(super) umask: u32,
+    pub(super) journal_bytes_max: u64,
+}
+
+impl Launcher {
+    /// Prepares the holder's program and the shell integration in the state directory.
+    pub(super) fn prepare(config: &Config, folder: &Path) -> Result<Self, ServeError> {
+        let integration = config.state_dir.join("shell-integration");
+        Ok(Self {
+            image: HolderBinary::prepare(&config.state_dir, folder).map_err(ServeError::at(&config.state_dir))?,
+            integration: Integration::install(&config.state_dir).map_err(ServeError::at(&integration))?,
+            config_file: config.config_file.clone(),
+            open_files: raise_open_files(),
+            umask: current_umask(),
+            journal_bytes_max: config.journal_bytes_max,
+        })
+    }
+}
+
+/// Raises the soft limit of open files, because every session costs a few descriptors; returns the old one for the
+/// shells.
+fn raise_open_files() -> u64 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    limit.current.unwrap_or(0)
+}
+
+/// Read from /proc, because umask(2) can only be read by setting it.
+fn current_umask() -> u32 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("Umask:"));
+    line.and_then(|v| u32::from_str_radix(v.trim(), 8).ok()).unwrap_or(0o022)
+}
