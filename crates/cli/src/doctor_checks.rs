@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::{fs, io};
 
 use serde::Serialize;
-use server::http::listeners::SOCKET_PATH_BYTES_MAX;
+use server::limits::SOCKET_PATH_BYTES_MAX;
 
 use crate::paths::Paths;
 

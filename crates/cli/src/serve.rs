@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use api::quote;
 use clap::Args;
-use server::Config;
 use server::action::{Limit, Limits};
-use server::http::listeners::{Listening, ServeError};
+use server::{Config, Listening, ServeError};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::format;

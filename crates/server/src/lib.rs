@@ -2,7 +2,7 @@
 //!
 //! No `unsafe`, and no writing of journals: a session's holder does that. `rest/`, `mcp/` and `ws/` parse and render;
 //! `action` is the interface between them and the sessions; `dispatch` is the only way in; `service/` expands composite
-//! actions into primitive ones; `sessions/` owns the state.
+//! actions into primitive ones; `sessions/` owns the state; `serve/` puts all together.
 
 pub mod action;
 mod auth;
@@ -10,7 +10,7 @@ mod block_in_place;
 pub mod config;
 pub mod config_file;
 pub mod dispatch;
-pub mod http;
+mod http;
 pub mod ids;
 pub mod keys;
 pub mod limits;
@@ -20,6 +20,8 @@ mod per_principal;
 pub mod principal;
 pub mod profile;
 pub mod rest;
+mod serve;
+mod serve_error;
 mod service;
 pub mod sessions;
 mod shell;
@@ -28,6 +30,7 @@ mod store;
 pub mod ws;
 
 pub use config::Config;
-pub use http::listeners::serve;
+pub use serve::{Listening, serve};
+pub use serve_error::ServeError;
 pub use sessions::{holder_is_static, splice_works};
 pub use state_dir::check_private;

@@ -321,3 +321,5 @@ pub const CONVERSATIONS_LOOKED_AT_EVERY: Duration = Duration::from_secs(3600);
 pub const SUBSCRIPTIONS_MAX: usize = 100;
 /// The shortest interval between two notifications of one resource: a client reads the resource again for each.
 pub const SUBSCRIPTION_PAUSE: Duration = Duration::from_millis(250);
+/// The longest path of a socket: sockaddr_un has 108 bytes including the NUL (unix(7)).
+pub const SOCKET_PATH_BYTES_MAX: usize = 107;

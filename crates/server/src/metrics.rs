@@ -1,18 +1,13 @@
-//! Metrics for the operator, in Prometheus text format: `GET /metrics`.
+//! Metrics for the operator, in Prometheus text format; `serve/metrics_page.rs` serves them.
 //!
 //! No label names a session, an owner or a command, so the number of series does not grow with use. Any token may read
 //! them, so that a scraper needs no further permission. Most values are looked up on request; of the output path only
 //! whole chunks are counted.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Instant;
+use std::time::Duration;
 
-use axum::extract::{MatchedPath, Request, State};
-use axum::http::header;
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -21,13 +16,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::action::{CommandStatus, EndedBy, Happened};
-use crate::dispatch::Dispatcher;
-use crate::ws::SocketCount;
 
-/// The route.
-pub(crate) const PATH: &str = "/metrics";
-/// The content type.
-pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Upper bounds in seconds: most answers take less than a millisecond, and waits of up to a minute are common.
 const BUCKETS: [f64; 11] = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 20.0, 60.0];
 
@@ -164,14 +153,39 @@ impl Metrics {
         self.adopted.get_or_create(&[("result", if is_done { "done" } else { "failed" })]).inc();
     }
 
-    fn text(&self) -> String {
+    /// Counts an answer, by its route template and status class, with the time to its head.
+    pub(crate) fn answered(&self, route: String, class: String, took: Duration) {
+        self.answers.get_or_create(&[("route", route), ("status", class)]).observe(took.as_secs_f64());
+    }
+
+    /// Sets the number of sessions by state; a state that is not named is left out.
+    pub(crate) fn set_sessions(&self, counts: &[(&'static str, usize)]) {
+        self.sessions.clear();
+        for (state, count) in counts {
+            self.sessions.get_or_create(&[("state", state)]).set(i64::try_from(*count).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// Sets the number of open sockets.
+    pub(crate) fn set_sockets(&self, count: usize) {
+        self.sockets.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// Sets the free disk space.
+    pub(crate) fn set_free(&self, bytes: u64) {
+        self.free.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    /// The text that Prometheus reads.
+    pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = encode(&mut text, &self.registry);
         text
     }
 
-    fn look_at_process(&self) {
+    /// Reads what this process uses.
+    pub(crate) fn look_at_process(&self) {
         let pages = std::fs::read_to_string("/proc/self/statm").ok();
         let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<i64>().ok()).unwrap_or(0);
         self.memory.set(pages * i64::try_from(rustix::param::page_size()).unwrap_or(4_096));
@@ -180,40 +194,6 @@ impl Metrics {
         let seconds = used.tv_sec as f64 + used.tv_nsec as f64 / 1e9;
         self.processor.inner().store(seconds.to_bits(), std::sync::atomic::Ordering::Relaxed);
     }
-}
-
-/// The state of the route.
-#[derive(Debug, Clone)]
-pub(crate) struct Scraped {
-    pub(crate) dispatcher: Dispatcher,
-    pub(crate) visits: SocketCount,
-}
-
-/// The route's handler.
-pub(crate) async fn serve(State(scraped): State<Scraped>) -> impl IntoResponse {
-    let metrics = scraped.dispatcher.metrics();
-    let counts = scraped.dispatcher.counts().await;
-    // An unknown number is left out.
-    metrics.sessions.clear();
-    for (state, count) in counts {
-        metrics.sessions.get_or_create(&[("state", state)]).set(i64::try_from(count).unwrap_or(i64::MAX));
-    }
-    metrics.sockets.set(i64::try_from(scraped.visits.count()).unwrap_or(i64::MAX));
-    if let Some(free) = scraped.dispatcher.free_bytes().await {
-        metrics.free.set(i64::try_from(free).unwrap_or(i64::MAX));
-    }
-    metrics.look_at_process();
-    ([(header::CONTENT_TYPE, CONTENT_TYPE)], metrics.text())
-}
-
-/// The layer that measures every answer by its route template and status class.
-pub(crate) async fn measure(State(metrics): State<Arc<Metrics>>, request: Request, next: Next) -> Response {
-    let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
-    let begun = Instant::now();
-    let response = next.run(request).await;
-    let class = format!("{}xx", response.status().as_u16() / 100);
-    metrics.answers.get_or_create(&[("route", route), ("status", class)]).observe(begun.elapsed().as_secs_f64());
-    response
 }
 
 #[cfg(test)]
@@ -227,7 +207,7 @@ mod tests {
         metrics.happened(&Happened::Created);
         metrics.waited(EndedBy::Matched);
         metrics.read(4_096);
-        metrics.answers.get_or_create(&[("route", "/x".to_owned()), ("status", "2xx".to_owned())]).observe(0.002);
+        metrics.answered("/x".to_owned(), "2xx".to_owned(), Duration::from_millis(2));
         metrics.look_at_process();
         let text = metrics.text();
         for line in [

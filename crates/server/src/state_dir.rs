@@ -10,7 +10,8 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use tokio::net::UnixListener;
 
-use crate::http::listeners::{SOCKET_PATH_BYTES_MAX, ServeError};
+use crate::limits::SOCKET_PATH_BYTES_MAX;
+use crate::serve_error::ServeError;
 
 /// Creates a directory that only its owner can enter. An existing one must be ours and not writable by others: it has
 /// the scripts that our shells run, the token that admits clients, and the socket that our commands connect to.

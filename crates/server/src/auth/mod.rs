@@ -1,7 +1,5 @@
-//! Authentication: maps credentials to a principal, and the layer that checks them on every route.
+//! Credentials, and the principals that they stand for. Every request is checked in `serve/authentication.rs`.
 
-pub(crate) mod middleware;
 pub(crate) mod named_tokens;
-pub(crate) mod rate_limit;
 pub(crate) mod server_token;
 pub(crate) mod tickets;

@@ -1,8 +1,7 @@
-//! The common parts of every protocol over HTTP: listeners and connections, request bodies and their limits, and
+//! The common parts of every protocol over HTTP: connections, problem documents, request bodies and their limits, and
 //! response bodies that can be revoked.
 
 pub(crate) mod connections;
-pub mod listeners;
 pub(crate) mod problem;
 pub(crate) mod request_body;
 pub(crate) mod revocable_body;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::holder_process::HolderBinary;
 use crate::config::Config;
-use crate::http::listeners::ServeError;
+use crate::serve_error::ServeError;
 use crate::shell::Integration;
 
 #[derive(Debug)]

@@ -38,11 +38,11 @@ use crate::auth::named_tokens::Tokens;
 use crate::auth::server_token::Token;
 use crate::auth::tickets::Tickets;
 use crate::config::Config;
-use crate::http::listeners::ServeError;
 use crate::ids::SessionId;
 use crate::limits;
 use crate::metrics::Metrics;
 use crate::principal::Principal;
+use crate::serve_error::ServeError;
 use crate::store::{SessionRow, Store, Wanted};
 
 /// This node; the only one until there is a cluster.

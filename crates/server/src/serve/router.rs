@@ -1,221 +1,25 @@
-//! The listeners: one server per state directory, loopback TCP and a Unix socket, one router behind both.
-//!
-//! Starting takes the lock first and accepts clients last. Stopping closes the listeners, answers open waits with
-//! `server_restarting` and leaves every session to its holder: nothing in here ends a program.
+//! The router: every route of every protocol, and the layers around all of them.
 
-use std::fs;
-use std::future::Future;
-use std::io;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::pin::pin;
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::get;
-use axum::serve::Listener;
-use tokio::net::{TcpListener, TcpStream, UnixStream};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
 
-use crate::action::ActionError;
-use crate::auth::middleware::{Guard, check};
-use crate::auth::server_token::Token;
-use crate::config::Config;
+use super::authentication::{Guard, check};
+use super::metrics_page::{self, MetricsPage, measure};
 use crate::dispatch::Dispatcher;
-use crate::http::connections::Transport;
-use crate::http::connections::{self, Bounds};
 use crate::http::problem::label;
 use crate::http::unread_body;
-use crate::mcp::stdio_upgrade;
-use crate::metrics::{self, Scraped, measure};
+use crate::mcp::{self, stdio_upgrade};
 use crate::rest::{self, Rest};
-use crate::sessions::Registry;
-use crate::state_dir::{self, lock, private_dir, unix_listener};
 use crate::ws::{self, SocketCount};
 
-/// The longest path of a socket: sockaddr_un has 108 bytes including the NUL (unix(7)).
-pub const SOCKET_PATH_BYTES_MAX: usize = 107;
-/// How long answers may take once the server stops; two seconds in total are promised.
-const LAST_ANSWERS: Duration = Duration::from_millis(1_500);
-
-/// The addresses of the server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listening {
-    /// The TCP address, with the actual port.
-    pub address: SocketAddr,
-    /// The Unix socket.
-    pub socket: PathBuf,
-    /// The file with the token; `None` if the token was given.
-    pub token_file: Option<PathBuf>,
-}
-
-impl Listening {
-    /// The base URL of REST and MCP.
-    pub fn url(&self) -> String {
-        format!("http://{}", self.address)
-    }
-}
-
-/// Why the server cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// Another server uses the state directory.
-    #[error("another ptyd (pid {pid}) serves {}; use that one, stop it, or choose another --state-dir", .state_dir.display())]
-    Taken {
-        /// The other server's pid.
-        pid: String,
-        /// The locked directory.
-        state_dir: PathBuf,
-    },
-    /// The address is not loopback.
-    #[error("{0} is not a loopback address; ptyd listens on this machine only (127.0.0.1 or [::1])")]
-    NotLoopback(SocketAddr),
-    /// The socket's path is too long.
-    #[error("the socket's path {} has {} bytes, {SOCKET_PATH_BYTES_MAX} at most fit; choose a shorter one with --socket or PTYD_RUNTIME_DIR", .0.display(), .0.as_os_str().len())]
-    SocketPath(PathBuf),
-    /// Another program answers on the socket.
-    #[error("another program answers on {}; stop it or choose another --socket", .0.display())]
-    SocketTaken(PathBuf),
-    /// The token cannot be sent in a header.
-    #[error("PTYD_TOKEN must be visible ASCII characters without spaces")]
-    Token,
-    /// The address cannot be bound, for example because it is in use.
-    #[error("cannot listen on {address}: {error}; choose another --listen (port 0 takes a free one)")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The error.
-        error: io::Error,
-    },
-    /// A file cannot be created or read.
-    #[error("{}: {error}", .path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The error.
-        error: io::Error,
-    },
-    /// A directory belongs to another user.
-    #[error("{} belongs to uid {owner}, who could change what this server runs; use a directory of your own (--state-dir, PTYD_RUNTIME_DIR), or take it over: chown -R {} {}", .path.display(), rustix::process::geteuid().as_raw(), .path.display())]
-    Foreign {
-        /// The directory.
-        path: PathBuf,
-        /// Its owner.
-        owner: u32,
-    },
-    /// Other users may write to a directory.
-    #[error("{} can be written by others (mode {mode:o}), who could change what this server runs; look at what is in it, then close it: chmod 700 {}", .path.display(), .path.display())]
-    Open {
-        /// The directory.
-        path: PathBuf,
-        /// Its mode.
-        mode: u32,
-    },
-    /// A file of the server's own cannot be used.
-    #[error("{what} ({}) cannot be used: {why}; {remedy}", .path.display())]
-    Unusable {
-        /// Its purpose.
-        what: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        why: String,
-        /// The remedy.
-        remedy: &'static str,
-    },
-    /// The signal handlers cannot be installed.
-    #[error("cannot wait for signals: {0}")]
-    Signals(io::Error),
-    /// The sessions cannot be managed.
-    #[error(transparent)]
-    Sessions(#[from] ActionError),
-}
-
-impl ServeError {
-    /// Wraps an error at this path.
-    pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
-        let path = path.to_owned();
-        move |error| Self::File { path, error }
-    }
-
-    /// An unusable file of the server's own, with the remedy.
-    pub(crate) fn unusable(what: &'static str, path: &Path, why: &dyn std::fmt::Display, remedy: &'static str) -> Self {
-        Self::Unusable { what, path: path.to_owned(), why: why.to_string(), remedy }
-    }
-}
-
-/// Serves until the process gets TERM, INT or HUP. Calls `ready` once clients can connect.
-pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(), ServeError> {
-    if !config.listen.ip().is_loopback() {
-        return Err(ServeError::NotLoopback(config.listen));
-    }
-    // Signals are caught first, so that a stop during the start is not lost.
-    let stop = stop_signal().map_err(ServeError::Signals)?;
-    private_dir(&config.state_dir)?;
-    state_dir::check_inner(&config.state_dir)?;
-    let _lock = lock(&config.state_dir)?;
-    let (token, token_file) = match &config.token {
-        Some(given) => (Token::given(given).ok_or(ServeError::Token)?, None),
-        None => {
-            let path = config.state_dir.join("token");
-            let remedy = "remove it, and the next start makes another one";
-            let token = Token::kept(&path).map_err(|e| ServeError::unusable("the token", &path, &e, remedy))?;
-            (token, Some(path))
-        }
-    };
-    let cannot = |error| ServeError::Listen { address: config.listen, error };
-    let tcp = TcpListener::bind(config.listen).await.map_err(cannot)?;
-    let address = tcp.local_addr().map_err(cannot)?;
-    let unix = unix_listener(&config.socket)?;
-    let registry = Registry::start(&config).await?;
-    registry.keep_tidy();
-    registry.keep_whole();
-
-    let dispatcher = Dispatcher::new(Arc::clone(&registry));
-    tokio::spawn(dispatcher.clone().end_sessions_of_gone_clients());
-    let uid = own_uid().map_err(ServeError::at(&config.socket))?;
-    let guard = Guard::new(token, &dispatcher, uid, &config);
-    let visits = SocketCount::new();
-    let app = app(dispatcher, guard, &visits, &address.to_string(), &config.state_dir);
-    let chosen = config.state_dir.join("listen");
-    // Only programs that read the address there are affected: a full disk must not prevent clients from ending
-    // sessions.
-    if let Err(e) = state_dir::write(&chosen, &format!("{address}\n")) {
-        tracing::warn!(file = %chosen.display(), error = %e, "the address is not written there");
-    }
-
-    let (stopping, stopped) = watch::channel(false);
-    let from = |stream: &TcpStream| Transport::Tcp { peer: stream.peer_addr().ok() };
-    let over_tcp = connections::serve(NoDelayListener(tcp), app.clone(), from, Bounds::default(), stopped.clone());
-    let peer = |stream: &UnixStream| Transport::Unix { peer: stream.peer_cred().ok().map(|c| c.uid()) };
-    let over_unix = connections::serve(unix, app, peer, Bounds::default(), stopped);
-    let mut serving = pin!(async { tokio::join!(over_tcp, over_unix) });
-
-    ready(&Listening { address, socket: config.socket.clone(), token_file });
-    tokio::select! {
-        _ = stop => {}
-        // A listener never ends by itself; if one did, the server must not continue without it.
-        _ = &mut serving => tracing::error!("the listeners have ended"),
-    }
-    tracing::info!("stopping; sessions live on");
-    let _ = stopping.send(true);
-    let last = async { tokio::join!(registry.stop(), serving, visits.closed()) };
-    if tokio::time::timeout(LAST_ANSWERS, last).await.is_err() {
-        tracing::info!("some connections did not end in time");
-    }
-    // Best effort: the next server removes what is left.
-    let _ = fs::remove_file(&config.socket);
-    let _ = fs::remove_file(&chosen);
-    Ok(())
-}
-
 /// Every route behind the guard; the guard's refusals become problem documents, too.
-pub(crate) fn app(
+pub(super) fn router(
     dispatcher: Dispatcher,
     guard: Guard,
     visits: &SocketCount,
@@ -224,12 +28,12 @@ pub(crate) fn app(
 ) -> Router {
     let metrics = dispatcher.metrics();
     let ready = dispatcher.clone();
-    let scraped = Scraped { dispatcher: dispatcher.clone(), visits: visits.clone() };
+    let page = MetricsPage { dispatcher: dispatcher.clone(), visits: visits.clone() };
     rest::router(Rest::new(dispatcher.clone(), authority))
         .merge(stdio_upgrade::router(dispatcher.clone()))
-        .merge(crate::mcp::http_router(dispatcher.clone(), state_dir.join("conversations")))
+        .merge(mcp::http_router(dispatcher.clone(), state_dir.join("conversations")))
         .merge(ws::router(dispatcher, visits))
-        .merge(Router::new().route(metrics::PATH, get(metrics::serve)).with_state(scraped))
+        .merge(Router::new().route(metrics_page::PATH, get(metrics_page::show)).with_state(page))
         .merge(Router::new().route("/readyz", get(is_ready)).with_state(ready))
         .route("/livez", get(async || "ok\n"))
         .fallback(rest::no_route)
@@ -245,44 +49,11 @@ async fn is_ready(State(dispatcher): State<Dispatcher>) -> Result<&'static str, 
     dispatcher.trouble().map_or(Ok("ok\n"), |why| Err((StatusCode::SERVICE_UNAVAILABLE, why + "\n")))
 }
 
-/// A TCP listener whose connections send small answers at once (TCP_NODELAY).
-struct NoDelayListener(TcpListener);
-
-impl Listener for NoDelayListener {
-    type Io = TcpStream;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (TcpStream, SocketAddr) {
-        let (stream, from) = Listener::accept(&mut self.0).await;
-        // The option is not essential.
-        let _ = stream.set_nodelay(true);
-        (stream, from)
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.local_addr()
-    }
-}
-
-/// Resolves when the process is asked to stop; catches the signals from this call on.
-fn stop_signal() -> io::Result<impl Future<Output = ()>> {
-    let mut term = signal(SignalKind::terminate())?;
-    let mut int = signal(SignalKind::interrupt())?;
-    let mut hup = signal(SignalKind::hangup())?;
-    Ok(async move {
-        tokio::select! { _ = term.recv() => {} _ = int.recv() => {} _ = hup.recv() => {} }
-    })
-}
-
-/// The user id of this process, from the same source as those of peers.
-fn own_uid() -> io::Result<u32> {
-    let (one, _other) = UnixStream::pair()?;
-    Ok(one.peer_cred()?.uid())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use std::net::SocketAddr;
 
     const TCP: Transport = Transport::Tcp { peer: None };
 
@@ -291,6 +62,12 @@ mod tests {
     use axum::http::{Method, Request, header};
     use axum::response::Response;
     use tower::ServiceExt;
+
+    use crate::auth::server_token::Token;
+    use crate::config::Config;
+    use crate::http::connections::Transport;
+    use crate::sessions::Registry;
+    use crate::state_dir::private_dir;
 
     fn config(dir: &Path) -> Config {
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -302,8 +79,14 @@ mod tests {
         private_dir(&config.state_dir).expect("a directory");
         let registry = Registry::start(&config).await.expect("a manager");
         let dispatcher = Dispatcher::new(registry);
-        let guard = Guard::new(Token::given("right").expect("valid"), &dispatcher, 1_000, &config);
-        app(dispatcher, guard, &SocketCount::new(), "127.0.0.1:1", &config.state_dir)
+        let guard = Guard::new(
+            Token::given("right").expect("valid"),
+            dispatcher.tokens(),
+            dispatcher.tickets(),
+            1_000,
+            &config,
+        );
+        router(dispatcher, guard, &SocketCount::new(), "127.0.0.1:1", &config.state_dir)
     }
 
     async fn ask(app: &Router, transport: Transport, method: &Method, path: &str, token: Option<&str>) -> Response {
@@ -353,7 +136,7 @@ mod tests {
             (Method::GET, stdio_upgrade::PATH),
             (Method::POST, "/mcp"),
             (Method::GET, ws::PATH),
-            (Method::GET, metrics::PATH),
+            (Method::GET, metrics_page::PATH),
             (Method::GET, "/nowhere"),
             (Method::PUT, "/terminals"),
         ];
@@ -383,7 +166,7 @@ mod tests {
             let path = format!("/terminals/{}?force=true", session.id);
             assert_eq!(ask(&app, mine, &Method::DELETE, &path, None).await.status(), 200);
         }
-        for path in crate::auth::middleware::OPEN {
+        for path in crate::serve::authentication::OPEN {
             assert_eq!(ask(&app, TCP, &Method::GET, path, None).await.status(), 200);
         }
     }
@@ -454,7 +237,7 @@ mod tests {
                 assert_eq!(json(answer).await["responses"][0]["status"], 403);
             }
         }
-        let tools = crate::mcp::tools_schema();
+        let tools = mcp::tools_schema();
         for tool in tools["tools"].as_array().expect("a list") {
             let name = tool["name"].as_str().expect("a name");
             let arguments = match name {
@@ -516,13 +299,5 @@ mod tests {
         let response = app.oneshot(request).await.expect("never fails");
         assert_eq!(response.headers().get("x-request-id").expect("there"), "mine");
         assert_eq!(code(response).await.as_deref(), Some("body_too_large"));
-    }
-
-    #[tokio::test]
-    // promise: access-1
-    async fn an_address_that_others_can_reach_is_refused() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let open = Config { listen: SocketAddr::from(([0, 0, 0, 0], 0)), ..config(dir.path()) };
-        assert!(matches!(serve(open, |_| ()).await, Err(ServeError::NotLoopback(_))));
     }
 }

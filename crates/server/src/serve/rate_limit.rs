@@ -14,7 +14,7 @@ const BUCKETS_MAX: usize = 4_096;
 
 /// A rate with a permitted burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rate {
+pub(super) struct Rate {
     /// The time after which one more request is allowed.
     each: Duration,
     /// How many requests may come at once.
@@ -23,25 +23,25 @@ pub(crate) struct Rate {
 
 impl Rate {
     /// `count` requests per second and `burst` at once; a count of zero means no limit.
-    pub(crate) fn per_second(count: u32, burst: u32) -> Option<Self> {
+    pub(super) fn per_second(count: u32, burst: u32) -> Option<Self> {
         (count > 0).then(|| Self { each: Duration::from_secs(1) / count, burst: burst.max(1) })
     }
 }
 
 /// One bucket per key.
 #[derive(Debug)]
-pub(crate) struct Buckets<K> {
+pub(super) struct Buckets<K> {
     rate: Option<Rate>,
     full_at: Mutex<HashMap<K, Instant>>,
 }
 
 impl<K: Eq + Hash> Buckets<K> {
-    pub(crate) fn new(rate: Option<Rate>) -> Self {
+    pub(super) fn new(rate: Option<Rate>) -> Self {
         Self { rate, full_at: Mutex::default() }
     }
 
     /// Takes one request from a bucket; an empty bucket returns when to retry.
-    pub(crate) fn take(&self, key: K, now: Instant) -> Result<(), Duration> {
+    pub(super) fn take(&self, key: K, now: Instant) -> Result<(), Duration> {
         let Some(Rate { each, burst }) = self.rate else { return Ok(()) };
         let mut all = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= BUCKETS_MAX {

@@ -15,13 +15,12 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hyper::body::Body as _;
 
+use super::rate_limit::{Buckets, Rate};
 use crate::action::ActionError;
 use crate::auth::named_tokens::Tokens;
-use crate::auth::rate_limit::{Buckets, Rate};
 use crate::auth::server_token::Token;
 use crate::auth::tickets::Tickets;
 use crate::config::Config;
-use crate::dispatch::Dispatcher;
 use crate::http::connections::Transport;
 use crate::http::problem::ProblemResponse;
 use crate::http::request_body::RequestBodies;
@@ -31,7 +30,7 @@ use crate::principal::{Grant, Principal, Scope, TicketTarget};
 use crate::rest::DOCS;
 
 /// Routes without authentication: they only show that the server lives.
-pub(crate) const OPEN: [&str; 2] = ["/livez", "/readyz"];
+pub(super) const OPEN: [&str; 2] = ["/livez", "/readyz"];
 
 /// An authenticated caller, and its ticket's grant if it used one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,28 +41,28 @@ struct Authenticated {
 
 /// The credentials and limits that the layer checks.
 #[derive(Debug)]
-pub(crate) struct Guard {
+pub(super) struct Guard {
     /// The bearer token of the user that runs the server.
-    pub(crate) token: Token,
+    token: Token,
     /// The named tokens.
-    pub(crate) tokens: Arc<Tokens>,
+    tokens: Arc<Tokens>,
     /// One-time tickets, each for one socket or for the docs.
-    pub(crate) tickets: Arc<Tickets>,
+    tickets: Arc<Tickets>,
     /// The user id of the server.
-    pub(crate) uid: u32,
+    uid: u32,
     /// Request rates, by principal.
-    pub(crate) asked: Buckets<String>,
+    asked: Buckets<String>,
     /// Rates of requests without a valid token, by listener.
-    pub(crate) failed: Buckets<bool>,
+    failed: Buckets<bool>,
     /// What was logged about wrong tokens.
-    pub(crate) refused: Mutex<Refused>,
+    refused: Mutex<Refused>,
     /// The request bodies of each principal.
-    pub(crate) bodies: RequestBodies,
+    bodies: RequestBodies,
 }
 
 /// Counts requests with wrong credentials between two log lines.
 #[derive(Debug, Default)]
-pub(crate) struct Refused {
+struct Refused {
     silent_until: Option<Instant>,
     unnamed: u64,
 }
@@ -81,13 +80,13 @@ impl Refused {
 }
 
 impl Guard {
-    /// Uses the server's tokens and tickets, with the configured rates.
-    pub(crate) fn new(token: Token, dispatcher: &Dispatcher, uid: u32, config: &Config) -> Self {
+    /// Uses these tokens and tickets, with the configured rates.
+    pub(super) fn new(token: Token, tokens: Arc<Tokens>, tickets: Arc<Tickets>, uid: u32, config: &Config) -> Self {
         let rate = |count: u32, seconds: u32| Rate::per_second(count, count.saturating_mul(seconds));
         Self {
             token,
-            tokens: dispatcher.tokens(),
-            tickets: dispatcher.tickets(),
+            tokens,
+            tickets,
             uid,
             asked: Buckets::new(rate(config.requests_per_second, limits::REQUESTS_BURST_SECONDS)),
             failed: Buckets::new(rate(config.failures_per_second, limits::FAILURES_BURST_SECONDS)),
@@ -138,7 +137,7 @@ impl Guard {
     }
 }
 
-pub(crate) async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
+pub(super) async fn check(State(guard): State<Arc<Guard>>, mut request: Request, next: Next) -> Response {
     let transport = request.extensions().get::<ConnectInfo<Transport>>().map(|ConnectInfo(transport)| *transport);
     let admitted = match transport {
         Some(Transport::Tcp { .. }) => guard.over_tcp(request.headers(), request.uri()),

@@ -1,0 +1,168 @@
+//! The whole server, put together: one per state directory, loopback TCP and a Unix socket, one router behind both.
+//!
+//! Starting takes the lock first and accepts clients last. Stopping closes the listeners, answers open waits with
+//! `server_restarting` and leaves every session to its holder: nothing in here ends a program.
+
+mod authentication;
+mod metrics_page;
+mod rate_limit;
+mod router;
+
+use std::fs;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::serve::Listener;
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::auth::server_token::Token;
+use crate::config::Config;
+use crate::dispatch::Dispatcher;
+use crate::http::connections::{self, Bounds, Transport};
+use crate::serve_error::ServeError;
+use crate::sessions::Registry;
+use crate::state_dir::{self, lock, private_dir, unix_listener};
+use crate::ws::SocketCount;
+use authentication::Guard;
+
+/// How long answers may take once the server stops; two seconds in total are promised.
+const LAST_ANSWERS: Duration = Duration::from_millis(1_500);
+
+/// The addresses of the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listening {
+    /// The TCP address, with the actual port.
+    pub address: SocketAddr,
+    /// The Unix socket.
+    pub socket: PathBuf,
+    /// The file with the token; `None` if the token was given.
+    pub token_file: Option<PathBuf>,
+}
+
+impl Listening {
+    /// The base URL of REST and MCP.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+/// Serves until the process gets TERM, INT or HUP. Calls `ready` once clients can connect.
+pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(), ServeError> {
+    if !config.listen.ip().is_loopback() {
+        return Err(ServeError::NotLoopback(config.listen));
+    }
+    // Signals are caught first, so that a stop during the start is not lost.
+    let stop = stop_signal().map_err(ServeError::Signals)?;
+    private_dir(&config.state_dir)?;
+    state_dir::check_inner(&config.state_dir)?;
+    let _lock = lock(&config.state_dir)?;
+    let (token, token_file) = match &config.token {
+        Some(given) => (Token::given(given).ok_or(ServeError::Token)?, None),
+        None => {
+            let path = config.state_dir.join("token");
+            let remedy = "remove it, and the next start makes another one";
+            let token = Token::kept(&path).map_err(|e| ServeError::unusable("the token", &path, &e, remedy))?;
+            (token, Some(path))
+        }
+    };
+    let cannot = |error| ServeError::Listen { address: config.listen, error };
+    let tcp = TcpListener::bind(config.listen).await.map_err(cannot)?;
+    let address = tcp.local_addr().map_err(cannot)?;
+    let unix = unix_listener(&config.socket)?;
+    let registry = Registry::start(&config).await?;
+    registry.keep_tidy();
+    registry.keep_whole();
+
+    let dispatcher = Dispatcher::new(Arc::clone(&registry));
+    tokio::spawn(dispatcher.clone().end_sessions_of_gone_clients());
+    let uid = own_uid().map_err(ServeError::at(&config.socket))?;
+    let guard = Guard::new(token, dispatcher.tokens(), dispatcher.tickets(), uid, &config);
+    let visits = SocketCount::new();
+    let app = router::router(dispatcher, guard, &visits, &address.to_string(), &config.state_dir);
+    let chosen = config.state_dir.join("listen");
+    // Only programs that read the address there are affected: a full disk must not prevent clients from ending
+    // sessions.
+    if let Err(e) = state_dir::write(&chosen, &format!("{address}\n")) {
+        tracing::warn!(file = %chosen.display(), error = %e, "the address is not written there");
+    }
+
+    let (stopping, stopped) = watch::channel(false);
+    let from = |stream: &TcpStream| Transport::Tcp { peer: stream.peer_addr().ok() };
+    let over_tcp = connections::serve(NoDelayListener(tcp), app.clone(), from, Bounds::default(), stopped.clone());
+    let peer = |stream: &UnixStream| Transport::Unix { peer: stream.peer_cred().ok().map(|c| c.uid()) };
+    let over_unix = connections::serve(unix, app, peer, Bounds::default(), stopped);
+    let mut serving = pin!(async { tokio::join!(over_tcp, over_unix) });
+
+    ready(&Listening { address, socket: config.socket.clone(), token_file });
+    tokio::select! {
+        _ = stop => {}
+        // A listener never ends by itself; if one did, the server must not continue without it.
+        _ = &mut serving => tracing::error!("the listeners have ended"),
+    }
+    tracing::info!("stopping; sessions live on");
+    let _ = stopping.send(true);
+    let last = async { tokio::join!(registry.stop(), serving, visits.closed()) };
+    if tokio::time::timeout(LAST_ANSWERS, last).await.is_err() {
+        tracing::info!("some connections did not end in time");
+    }
+    // Best effort: the next server removes what is left.
+    let _ = fs::remove_file(&config.socket);
+    let _ = fs::remove_file(&chosen);
+    Ok(())
+}
+
+/// A TCP listener whose connections send small answers at once (TCP_NODELAY).
+struct NoDelayListener(TcpListener);
+
+impl Listener for NoDelayListener {
+    type Io = TcpStream;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (TcpStream, SocketAddr) {
+        let (stream, from) = Listener::accept(&mut self.0).await;
+        // The option is not essential.
+        let _ = stream.set_nodelay(true);
+        (stream, from)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.0.local_addr()
+    }
+}
+
+/// Resolves when the process is asked to stop; catches the signals from this call on.
+fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    let mut term = signal(SignalKind::terminate())?;
+    let mut int = signal(SignalKind::interrupt())?;
+    let mut hup = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! { _ = term.recv() => {} _ = int.recv() => {} _ = hup.recv() => {} }
+    })
+}
+
+/// The user id of this process, from the same source as those of peers.
+fn own_uid() -> io::Result<u32> {
+    let (one, _other) = UnixStream::pair()?;
+    Ok(one.peer_cred()?.uid())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    // promise: access-1
+    async fn an_address_that_others_can_reach_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let listen = SocketAddr::from(([0, 0, 0, 0], 0));
+        let open = Config::of(listen, dir.path().join("run/ptyd.sock"), dir.path().join("state"));
+        assert!(matches!(serve(open, |_| ()).await, Err(ServeError::NotLoopback(_))));
+    }
+}

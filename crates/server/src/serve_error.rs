@@ -1,0 +1,96 @@
+//! Why the server cannot start.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use crate::action::ActionError;
+use crate::limits::SOCKET_PATH_BYTES_MAX;
+
+/// Why the server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// Another server uses the state directory.
+    #[error("another ptyd (pid {pid}) serves {}; use that one, stop it, or choose another --state-dir", .state_dir.display())]
+    Taken {
+        /// The other server's pid.
+        pid: String,
+        /// The locked directory.
+        state_dir: PathBuf,
+    },
+    /// The address is not loopback.
+    #[error("{0} is not a loopback address; ptyd listens on this machine only (127.0.0.1 or [::1])")]
+    NotLoopback(SocketAddr),
+    /// The socket's path is too long.
+    #[error("the socket's path {} has {} bytes, {SOCKET_PATH_BYTES_MAX} at most fit; choose a shorter one with --socket or PTYD_RUNTIME_DIR", .0.display(), .0.as_os_str().len())]
+    SocketPath(PathBuf),
+    /// Another program answers on the socket.
+    #[error("another program answers on {}; stop it or choose another --socket", .0.display())]
+    SocketTaken(PathBuf),
+    /// The token cannot be sent in a header.
+    #[error("PTYD_TOKEN must be visible ASCII characters without spaces")]
+    Token,
+    /// The address cannot be bound, for example because it is in use.
+    #[error("cannot listen on {address}: {error}; choose another --listen (port 0 takes a free one)")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The error.
+        error: io::Error,
+    },
+    /// A file cannot be created or read.
+    #[error("{}: {error}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The error.
+        error: io::Error,
+    },
+    /// A directory belongs to another user.
+    #[error("{} belongs to uid {owner}, who could change what this server runs; use a directory of your own (--state-dir, PTYD_RUNTIME_DIR), or take it over: chown -R {} {}", .path.display(), rustix::process::geteuid().as_raw(), .path.display())]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
+    /// Other users may write to a directory.
+    #[error("{} can be written by others (mode {mode:o}), who could change what this server runs; look at what is in it, then close it: chmod 700 {}", .path.display(), .path.display())]
+    Open {
+        /// The directory.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// A file of the server's own cannot be used.
+    #[error("{what} ({}) cannot be used: {why}; {remedy}", .path.display())]
+    Unusable {
+        /// Its purpose.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+        /// The remedy.
+        remedy: &'static str,
+    },
+    /// The signal handlers cannot be installed.
+    #[error("cannot wait for signals: {0}")]
+    Signals(io::Error),
+    /// The sessions cannot be managed.
+    #[error(transparent)]
+    Sessions(#[from] ActionError),
+}
+
+impl ServeError {
+    /// Wraps an error at this path.
+    pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |error| Self::File { path, error }
+    }
+
+    /// An unusable file of the server's own, with the remedy.
+    pub(crate) fn unusable(what: &'static str, path: &Path, why: &dyn std::fmt::Display, remedy: &'static str) -> Self {
+        Self::Unusable { what, path: path.to_owned(), why: why.to_string(), remedy }
+    }
+}
