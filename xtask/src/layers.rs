@@ -29,6 +29,21 @@ const WALLS: [(&str, &[&str]); 11] = [
 /// One of thousands of processes: no runtime, no JSON, no terminal emulation, at any depth.
 const NEVER_IN_HOLDER: [&str; 7] = ["tokio", "hyper", "axum", "serde_json", "vte", "alacritty_terminal", "avt"];
 
+/// The floors of the server's top-level modules, lowest first. A module names modules of lower floors only, and none
+/// beside it on its own floor; `lib.rs` names them all.
+const SERVER_FLOORS: [&[&str]; 10] = [
+    &["block_in_place", "ids", "keys", "limits", "per_principal", "store"],
+    &["principal"],
+    &["action"],
+    &["config", "metrics", "profile", "serve_error"],
+    &["config_file", "state_dir"],
+    &["auth", "shell"],
+    &["http", "service", "sessions"],
+    &["dispatch"],
+    &["mcp", "rest", "ws"],
+    &["serve"],
+];
+
 /// The front doors of the server: they parse and render.
 const DOORS: [&str; 3] = ["mcp", "rest", "ws"];
 
@@ -181,15 +196,30 @@ fn names(file: &TextFile) -> Vec<Violation> {
             }
         }
     }
-    let door = inside.first().map(|part| part.trim_end_matches(".rs")).filter(|part| DOORS.contains(part));
-    if let ("server", Some(door)) = (crate_name, door) {
+    let module = inside.first().map(|part| part.trim_end_matches(".rs")).filter(|part| *part != "lib");
+    if let ("server", Some(module)) = (crate_name, module) {
+        if floor(module).is_none() {
+            complain(1, format!("`{module}` is on no floor of the server: put it into SERVER_FLOORS"));
+        }
         for (line, name) in taken_from_crate(&code, depth(&inside)) {
-            if name != door && !OPEN_TO_DOORS.contains(&name.as_str()) {
+            if name == module {
+                continue;
+            }
+            if DOORS.contains(&module) && !OPEN_TO_DOORS.contains(&name.as_str()) {
                 complain(line, format!("`{name}`: a front door takes only {OPEN_TO_DOORS:?}; ask by an Action"));
+            } else if floor(&name).is_none() {
+                complain(line, format!("`{name}` is on no floor of the server: name things by their module"));
+            } else if floor(module) <= floor(&name) {
+                complain(line, format!("`{module}` must not name `{name}`: it is on no lower floor of the server"));
             }
         }
     }
     found
+}
+
+/// The floor of a top-level module of the server.
+fn floor(module: &str) -> Option<usize> {
+    SERVER_FLOORS.iter().position(|floor| floor.contains(&module))
 }
 
 /// How many `super` lead from a file's module to the crate's root.
@@ -276,8 +306,19 @@ mod tests {
         let text = "use crate::{action::Action, sessions};\nuse crate::dispatch::Dispatch;\nuse crate::rest::body;\n\
                     let x = crate::policy::allow();\nuse super::super::audit;\nuse super::sessions;\npub(super) fn f() {}\n";
         assert_eq!(lines("crates/server/src/rest/terminals.rs", text), [1, 4, 5]);
-        assert_eq!(lines("crates/server/src/dispatch.rs", text), [0; 0]);
         assert_eq!(lines("crates/server/src/mcp/mod.rs", "use super::{audit, limits};\nuse self::tools;\n"), [1]);
+    }
+
+    #[test]
+    fn a_module_of_the_server_names_modules_of_lower_floors_only() {
+        let text = "use crate::action::Action;\nuse crate::http::problem;\nuse crate::{ids, serve::serve};\n\
+                    use crate::sessions::Registry;\nlet x = super::super::rest::router();\nuse super::wait;\n\
+                    #[cfg(test)]\nmod tests { use crate::dispatch::Dispatcher; }\n";
+        assert_eq!(lines("crates/server/src/sessions/wait.rs", text), [2, 3, 5]);
+        assert_eq!(lines("crates/server/src/serve/router.rs", text), [0; 0]);
+        assert_eq!(lines("crates/server/src/lib.rs", "pub use serve::serve;\n"), [0; 0]);
+        assert_eq!(lines("crates/server/src/auth/tickets.rs", "use crate::Config;\nuse crate::*;\n"), [1, 2]);
+        assert_eq!(lines("crates/server/src/policy.rs", "use crate::action::Action;\n"), [1, 1]);
     }
 
     #[test]
