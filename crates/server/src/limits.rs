@@ -118,8 +118,10 @@ pub const SCREEN_SETTLES: Duration = Duration::from_millis(100);
 pub const SCREEN_STILL: Duration = Duration::from_secs(1);
 /// After this long, even a shell on an overloaded machine has read the keys that handed it a command.
 pub const KEYS_READ: Duration = Duration::from_secs(3);
-/// If the shell does not answer the report key for this long, its command is ended heuristically.
+/// If the shell has read the report key and does not answer it for this long, its command is ended heuristically.
 pub const REPORT_PATIENCE: Duration = Duration::from_millis(400);
+/// The same if the kernel does not show that the shell has read the key: it gets no processor, or it is stopped.
+pub const REPORT_READ_MAX: Duration = Duration::from_secs(10);
 /// A typed command in a shell without our hooks cannot end earlier: the shell must have read it first.
 pub const TYPED_AGE_MIN: Duration = Duration::from_millis(150);
 /// If a report's marker has not come for this long although the shell reads again (its output was redirected), the

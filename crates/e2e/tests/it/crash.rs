@@ -270,11 +270,15 @@ async fn a_command_that_uses_the_shells_own_editor_is_the_same_to_the_next_serve
     server.kill9();
     server.again();
     for (shell, asked) in &all {
-        let now = shell.look().await;
-        let told = (now.current_command.as_ref(), now.foreground);
-        assert_eq!(told, (Some(&asked.id), api::Foreground::InputWanted), "{asked:?}");
+        eventually("it asks", async || {
+            let now = shell.look().await;
+            assert_eq!(now.current_command.as_ref(), Some(&asked.id), "{asked:?}");
+            (now.foreground == api::Foreground::InputWanted).then_some(())
+        })
+        .await;
         shell.types("7").await;
-        assert_eq!(shell.end_of(asked).await.exit_code, Some(7), "{asked:?}");
+        let done = shell.end_of(asked).await;
+        assert_eq!(done.exit_code, Some(7), "{done:?}");
         shell.ends().await;
     }
     server.kill9();

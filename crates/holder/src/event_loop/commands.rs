@@ -153,6 +153,10 @@ impl Holder {
         self.shell.asked();
         let status = if self.terminal.write(KEY_REPORT).is_ok() { Status::Ok } else { Status::Failed };
         self.connections.answer(from, status, 0);
+        // The next state says whether the shell has read the key: no state is reported before it has.
+        let now = time::monotonic_us();
+        self.sampler.typed(now, false);
+        self.sampler.schedule_sample(now);
     }
 
     /// An interrupt makes the shell discard its unfinished line.

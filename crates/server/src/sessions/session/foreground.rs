@@ -22,8 +22,8 @@ pub(super) struct ForegroundState {
     pub(super) editor_since: Option<Instant>,
     /// The end of the output when the kernel's state arrived last.
     pub(super) heard_at: u64,
-    /// When the report key was pressed.
-    pub(super) reported_at: Option<Instant>,
+    /// The report key, while its answer is awaited.
+    pub(super) report_key: Option<ReportKey>,
     /// Requests to type or to signal that are not answered: the kernel's state from before them is out of date after
     /// them.
     pub(super) typing: usize,
@@ -38,6 +38,27 @@ pub(super) struct ForegroundState {
     pub(super) was_not_ready: bool,
 }
 
+/// A pressed report key. A shell answers when it reads the key; on an overloaded machine that may take seconds.
+#[derive(Debug)]
+pub(super) struct ReportKey {
+    pressed_at: Instant,
+    /// The holder has written it to the terminal.
+    pub(super) is_written: bool,
+    /// The shell has read it, for it waits for more.
+    pub(super) is_read: bool,
+}
+
+impl ReportKey {
+    pub(super) fn pressed(now: Instant) -> Self {
+        Self { pressed_at: now, is_written: false, is_read: false }
+    }
+
+    /// When a missing answer means that the hooks are gone.
+    pub(super) fn due_at(&self) -> Instant {
+        self.pressed_at + if self.is_read { limits::REPORT_PATIENCE } else { limits::REPORT_READ_MAX }
+    }
+}
+
 impl ForegroundState {
     pub(super) fn new(is_heuristic: bool) -> Self {
         Self {
@@ -45,7 +66,7 @@ impl ForegroundState {
             state_pending: false,
             editor_since: None,
             heard_at: 0,
-            reported_at: None,
+            report_key: None,
             typing: 0,
             painted_at: None,
             paint: Fullscreen::default(),
@@ -63,8 +84,8 @@ impl ForegroundState {
 
     /// When to check again whether the shell's editor should have the terminal, or whether the report key was answered.
     pub(super) fn next_at(&self) -> Option<Instant> {
-        match self.reported_at {
-            Some(at) => Some(at + limits::REPORT_PATIENCE),
+        match &self.report_key {
+            Some(key) => Some(key.due_at()),
             None => self.editor_since.map(|at| at + limits::EDITOR_SUSPICION),
         }
     }
@@ -89,6 +110,10 @@ impl Session {
             self.timeline.shell.line_is_begun = false;
         }
         self.foreground.state = Some(state);
+        let waits = matches!(state.foreground, wire::Foreground::Editor | wire::Foreground::ShellReads);
+        if let Some(key) = self.foreground.report_key.as_mut().filter(|key| key.is_written && waits) {
+            key.is_read = true;
+        }
         self.jobs.may_have_stopped |= state.foreground == wire::Foreground::Stopped;
         self.foreground.heard_at = self.publisher.tail.borrow().journal.0;
         // The painting program was killed or disconnected; the process group that has the terminal now has painted
@@ -300,5 +325,7 @@ impl Session {
     pub(super) fn forget_state(&mut self) {
         self.foreground.typing += 1;
         (self.foreground.state, self.foreground.editor_since, self.timeline.shell.still_inside) = (None, None, false);
+        // An answer to the report key was about the time before; what the shell does after the input is asked anew.
+        self.foreground.report_key = None;
     }
 }

@@ -64,7 +64,7 @@ impl Session {
         // The kernel's state may be newer than this prompt, which is read only now, and it is not sent again.
         let is_editing = self.timeline.log.current.is_some()
             && self.foreground.state.is_some_and(|s| s.foreground == wire::Foreground::Editor);
-        (self.foreground.editor_since, self.foreground.reported_at) = (is_editing.then(Instant::now), None);
+        (self.foreground.editor_since, self.foreground.report_key) = (is_editing.then(Instant::now), None);
         self.waits.notify_prompt();
         self.run_pending();
         // A wait without a command ends at the prompt.
@@ -148,10 +148,19 @@ impl Session {
             }
             // The editor lost the terminal again, or the shell has not read our keys yet: retry if the state stays.
             Some(Call::Report) if status != Status::Ok => {
-                self.foreground.reported_at = None;
+                self.foreground.report_key = None;
                 self.foreground.editor_since = self.foreground.editor_since.map(|_| Instant::now());
             }
-            Some(Call::Report) | None => {}
+            Some(Call::Report) => {
+                // A shell without the key, and a holder that reports no state after it, are known by the time alone.
+                let handover = &self.shared.spec.handover;
+                let has_key = !handover.is_in_band() && handover.line().is_none();
+                let is_shown = has_key && self.link.protocol >= wire::NUMBERS_LINES;
+                if let Some(key) = &mut self.foreground.report_key {
+                    (key.is_written, key.is_read) = (true, !is_shown);
+                }
+            }
+            None => {}
         }
     }
 

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use wire::ToHolder;
 
 use super::Session;
+use super::foreground::ReportKey;
 use super::holder_link::Call;
 use crate::limits;
 use crate::sessions::timeline::{WITHOUT_HOOKS, micros};
@@ -29,7 +30,7 @@ impl Session {
             let why = if self.foreground.is_heuristic { WITHOUT_HOOKS } else { REPLACED };
             self.goes_without_hooks();
             self.end_heuristically(why);
-        } else if is_suspicious && self.foreground.reported_at.is_none() && !self.keys_are_read() {
+        } else if is_suspicious && self.foreground.report_key.is_none() && !self.keys_are_read() {
             self.foreground.editor_since = Some(now);
         } else if is_suspicious
             && self.shared.spec.handover.is_in_band()
@@ -38,12 +39,11 @@ impl Session {
             // The shell reads keys for one of its commands: at its prompt, its editor would enable bracketed paste.
             (self.foreground.editor_since, self.timeline.shell.still_inside, self.foreground.state_pending) =
                 (None, true, true);
-        } else if is_suspicious && self.foreground.reported_at.is_none() {
-            self.foreground.reported_at = Some(now);
+        } else if is_suspicious && self.foreground.report_key.is_none() {
+            self.foreground.report_key = Some(ReportKey::pressed(now));
             self.link.call(Call::Report, |seq| ToHolder::Report { seq });
         }
-        if self.foreground.reported_at.is_some_and(|t| now >= t + limits::REPORT_PATIENCE) {
-            self.foreground.reported_at = None;
+        if self.foreground.report_key.take_if(|key| now >= key.due_at()).is_some() {
             self.on_report_overdue();
         }
     }
