@@ -1,6 +1,9 @@
 //! A wait for output that may be there already, before it is read.
 
-use super::{CommandView, Report, Since, Wait};
+use super::command::CommandView;
+use super::output::Since;
+use super::report::Report;
+use super::wait::Wait;
 use crate::ids::{CommandId, SessionId};
 
 /// A request to wait before output is read; output that came since the caller's last request counts, too.

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use super::{Limit, Wait};
+use super::limits::Limit;
+use super::wait::Wait;
 use crate::ids::{CommandId, SessionId};
 
 /// A command to run.

@@ -2,7 +2,10 @@
 
 use std::time::Instant;
 
-use super::{InputBytes, Pattern, Report, Wait};
+use super::input::InputBytes;
+use super::pattern::Pattern;
+use super::report::Report;
+use super::wait::Wait;
 use crate::ids::SessionId;
 
 /// A request to play a dialogue with the running program.

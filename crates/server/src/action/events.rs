@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::action::{CommandView, Foreground, LimitHit, SessionExit};
+use super::command::CommandView;
+use super::limits::LimitHit;
+use super::session::{Foreground, SessionExit};
 use crate::ids::SessionId;
 
 /// A position in one server's event log.

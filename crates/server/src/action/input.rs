@@ -1,6 +1,6 @@
 //! Input that is typed at the terminal.
 
-use super::Wait;
+use super::wait::Wait;
 use crate::ids::SessionId;
 
 /// A request to type input.

@@ -4,6 +4,7 @@
 //! knows HTTP or JSON. Durations and offsets have their own types, and text is already as a person would see it.
 
 mod await_output;
+mod boxed;
 mod command;
 mod dialogue;
 mod error;
@@ -12,9 +13,9 @@ mod input;
 mod limits;
 mod output;
 pub(crate) mod pattern;
-mod port;
 mod processes;
 mod recording;
+mod report;
 mod search;
 mod session;
 mod terminal_tool;
@@ -22,9 +23,11 @@ mod tokens;
 mod wait;
 mod watch;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use await_output::*;
+pub use boxed::Boxed;
 pub use command::*;
 pub use dialogue::*;
 pub use error::{ActionError, EndReason};
@@ -33,9 +36,9 @@ pub use input::*;
 pub use limits::*;
 pub use output::*;
 pub use pattern::{Pattern, PatternShare};
-pub use port::{Boxed, Dispatch};
 pub use processes::*;
 pub use recording::*;
+pub use report::*;
 pub use search::*;
 pub use session::*;
 pub use terminal_tool::*;
@@ -44,7 +47,7 @@ pub use wait::*;
 pub use watch::*;
 
 use crate::ids::{CommandId, SessionId};
-use crate::principal::{Scope, TicketTarget};
+use crate::principal::{Principal, Scope, TicketTarget};
 
 /// A request.
 #[derive(Debug, Clone)]
@@ -397,4 +400,15 @@ impl Outcome {
             Self::Token(_) => "a token",
         }
     }
+}
+
+/// Performs actions. A trait, so that the protocols and the composite actions know no session, and tests can answer from
+/// a script.
+pub trait Dispatch: Send + Sync {
+    /// Performs one action; dropping the future ends the wait and nothing else.
+    fn dispatch<'a>(&'a self, principal: &'a Principal, action: Action) -> Boxed<'a, Result<Outcome, ActionError>>;
+    /// The caller's share for patterns.
+    fn patterns(&self, principal: &Principal) -> Arc<PatternShare>;
+    /// A handle that outlives the request.
+    fn detached(&self) -> Arc<dyn Dispatch>;
 }

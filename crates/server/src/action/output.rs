@@ -2,7 +2,6 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::OutputKind;
 use crate::ids::{CommandId, SessionId};
 
 /// A request to read output.
@@ -151,3 +150,12 @@ pub struct ScreenView {
 }
 
 pub use terminal::{HiddenText, Span};
+
+/// The kinds of output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputKind {
+    /// A command's output.
+    Command,
+    /// Background output: prompts and output of background jobs, while no command ran.
+    Background,
+}

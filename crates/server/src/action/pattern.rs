@@ -6,7 +6,7 @@ use std::sync::Arc;
 use regex::{Regex, RegexBuilder};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::ActionError;
+use super::error::ActionError;
 use crate::block_in_place::block_in_place;
 use crate::limits::{
     COSTLY_PATTERN_WEIGHT, PATTERN_BYTES_MAX, PATTERN_CACHE_BYTES_MAX, PATTERN_CLASSES_MAX, PATTERN_LENGTH_MAX,

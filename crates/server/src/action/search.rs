@@ -1,6 +1,7 @@
 //! Searches in the output of a session.
 
-use super::{Pattern, Since};
+use super::output::{OutputKind, Since};
+use super::pattern::Pattern;
 use crate::ids::{CommandId, SessionId};
 
 /// A request to search for lines.
@@ -18,15 +19,6 @@ pub struct Search {
     pub pattern: Pattern,
     /// At most this many matches.
     pub limit: usize,
-}
-
-/// The kinds of output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutputKind {
-    /// A command's output.
-    Command,
-    /// Background output: prompts and output of background jobs, while no command ran.
-    Background,
 }
 
 /// The result of a search.

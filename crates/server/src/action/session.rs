@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::{Boundary, KeptLimit, LimitHit, Limits, NamedAction};
+use super::command::{Boundary, NamedAction};
+use super::limits::{KeptLimit, LimitHit, Limits};
 use crate::ids::{CommandId, SessionId};
 use crate::principal::Detach;
 

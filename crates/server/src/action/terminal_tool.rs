@@ -5,7 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{CommandView, Execute, Input, Pattern, Report, SessionView, Variables};
+use super::command::{CommandView, Execute};
+use super::input::Input;
+use super::pattern::Pattern;
+use super::report::Report;
+use super::session::{SessionView, Variables};
 use crate::ids::{CommandId, SessionId};
 use crate::principal::Detach;
 

@@ -1,10 +1,11 @@
-//! Waits: the conditions that end them, in the notation of clients (`until`), and the report on what came of it.
+//! Waits: the conditions that end them, in the notation of clients (`until`).
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ActionError, CommandView, Pattern, PatternShare, ScreenView, SessionView, TextView};
+use super::error::ActionError;
+use super::pattern::{Pattern, PatternShare};
 use crate::limits::{TIMEOUT_MAX, UNTIL_MAX};
 
 /// The conditions that end a wait; the first one to be met does. The end of the command and of the session always end
@@ -102,48 +103,6 @@ impl Wait {
             _ => return Err(format!("{:?} is none of {VALID}", word.chars().take(60).collect::<String>())),
         }))
     }
-}
-
-/// Why a wait is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndedBy {
-    /// The caller did not wait.
-    Accepted,
-    /// The command ended, or none runs.
-    Ended,
-    /// The pattern matched.
-    Matched,
-    /// The program wants input.
-    InputWanted,
-    /// The program was stopped by a signal; `CONT` resumes it.
-    Stopped,
-    /// There was no new output for the requested time.
-    Quiet,
-    /// The timeout expired.
-    TimedOut,
-    /// The session ended.
-    Exited,
-}
-
-/// The result of a command, an input or a wait: the command if there is one, the new output, and the state after it.
-#[derive(Debug, Clone)]
-pub struct Report {
-    /// The session afterwards.
-    pub session: SessionView,
-    /// The command that was run, awaited or typed at.
-    pub command: Option<CommandView>,
-    /// Why the wait is over.
-    pub ended_by: EndedBy,
-    /// How long the wait took.
-    pub waited: Duration,
-    /// The output, cut to the budget.
-    pub output: TextView,
-    /// The screen, if a full-screen program runs.
-    pub screen: Option<ScreenView>,
-    /// How many bytes of input were typed, if there was input.
-    pub accepted_bytes: Option<usize>,
-    /// The text that matched the pattern.
-    pub matched: Option<String>,
 }
 
 #[cfg(test)]

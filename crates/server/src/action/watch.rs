@@ -3,7 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{ActionError, Boxed, CommandView, Foreground, LimitHit, SessionExit, SessionView};
+use super::boxed::Boxed;
+use super::command::CommandView;
+use super::error::ActionError;
+use super::limits::LimitHit;
+use super::session::{Foreground, SessionExit, SessionView};
 
 /// A viewer's access to a session: its present view, and a cursor for the pieces.
 #[derive(Debug)]

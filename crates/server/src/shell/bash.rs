@@ -1,7 +1,7 @@
 //! bash: our script is its rc file, or the $ENV file of a login shell in posix mode.
 
 use super::scripts::{self, Script};
-use super::{Shell, Start};
+use super::start::{Shell, Start};
 
 pub(super) fn start(start: &Start<'_>) -> Shell {
     let script = start.script(Script::Bash);

@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::Wanted;
 use super::kind::Kind;
+use super::start::Wanted;
 
 /// Finds an executable by name on a PATH, or accepts a path.
 pub(crate) fn find(name: &str, path: Option<&[u8]>) -> Option<PathBuf> {

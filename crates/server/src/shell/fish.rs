@@ -1,7 +1,7 @@
 //! fish: our script runs after the user's configuration and before the first prompt.
 
 use super::scripts::Script;
-use super::{Shell, Start};
+use super::start::{Shell, Start};
 
 pub(super) fn start(start: &Start<'_>) -> Shell {
     let mut source = b"source '".to_vec();

@@ -1,7 +1,8 @@
 //! The kinds of shells, by program name. Another shell of a known kind is one more row.
 
 use super::scripts::Script;
-use super::{Shell, Start, bash, fish, nu, other, posix, zsh};
+use super::start::{Shell, Start};
+use super::{bash, fish, nu, other, posix, zsh};
 
 /// How commands are handed over to a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

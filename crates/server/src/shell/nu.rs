@@ -3,7 +3,7 @@
 use wire::{Handover, HandoverMethod};
 
 use super::scripts::Script;
-use super::{Shell, Start};
+use super::start::{Shell, Start};
 
 /// A single digit: a child shell reads from it, and dash allows one digit.
 const ATTESTATION_FD: u32 = 9;

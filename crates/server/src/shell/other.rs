@@ -1,6 +1,6 @@
 //! Any other program: started under its name, without an integration.
 
-use super::{Shell, Start};
+use super::start::{Shell, Start};
 
 pub(super) fn start(start: &Start<'_>) -> Shell {
     // Like login(1), with a hyphen before the name; a program that is no shell ignores it.

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use wire::{Handover, HandoverMethod};
 
 use super::scripts::{self, Script};
-use super::{Shell, Start};
+use super::start::{Shell, Start};
 
 /// dash allows one digit for a descriptor.
 const ATTESTATION_FD: u32 = 9;

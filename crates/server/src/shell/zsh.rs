@@ -1,7 +1,7 @@
 //! zsh: our script replaces its first start-up file, and reads the user's own.
 
 use super::scripts::Script;
-use super::{Shell, Start};
+use super::start::{Shell, Start};
 
 pub(super) fn start(start: &Start<'_>) -> Shell {
     let mut env = vec![(b"ZDOTDIR".to_vec(), start.script(Script::Zsh))];

@@ -5,7 +5,7 @@
 
 use api::quote::is_unseen;
 
-use super::grouped;
+use super::size::grouped;
 
 /// This many equal lines in a row are folded; fewer cost little, and a reader may want to count them.
 const REPEATS_MIN: usize = 10;

@@ -4,19 +4,19 @@
 //! so nothing may follow the status line. State that did not change since the last answer is not repeated.
 
 mod condense;
+mod context;
 mod size;
 mod status_line;
 #[cfg(test)]
 pub(super) mod tests;
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 pub(super) use condense::visible;
+pub(super) use context::AnswerContext;
 pub(super) use size::{counted, grouped, seconds};
 pub(super) use status_line::{Facts, metadata, path, plain, quoted, shell_words, startup};
 
-use super::host::Host;
-use super::reported_state::ReportedState;
 use crate::action::{
     Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, HiddenText, Limit, Look, Missed, Omitted,
     OutputView, Report, ScreenView, SessionStatus, SessionView, TerminalView, TextView,
@@ -25,23 +25,6 @@ use crate::ids::CommandId;
 
 /// Ranges in reverse video that are mentioned; a menu has one, and a status line is another.
 const INVERSE_MAX: usize = 3;
-
-/// The context of an answer.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct AnswerContext<'a> {
-    /// The user and the machine.
-    pub host: &'a Host,
-    /// The state reported to this caller before; `None` reports everything.
-    pub shown: Option<&'a ReportedState>,
-    /// The present time, for how long a program has run.
-    pub now: SystemTime,
-    /// The caller's quiet time, if it is worth mentioning.
-    pub quiet: Option<Duration>,
-    /// Whether the command's id is mentioned even when it has ended.
-    pub names_command: bool,
-    /// Whether this client has `get_terminal_output`.
-    pub has_read_tool: bool,
-}
 
 /// Output or screen, then the status line, of a command, an input or a wait.
 pub(super) fn report(report: &Report, context: &AnswerContext<'_>) -> String {

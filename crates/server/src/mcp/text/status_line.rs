@@ -8,7 +8,7 @@ use std::path::Path;
 
 use api::quote;
 
-use super::AnswerContext;
+use super::context::AnswerContext;
 use crate::action::SessionView;
 
 /// Characters of foreign text in one fact; a title or a match may have a megabyte.

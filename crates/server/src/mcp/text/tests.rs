@@ -1,7 +1,11 @@
 //! The grammar of answers, whole texts at a time: every form that docs/text-format.md shows is here.
 
+use std::time::SystemTime;
+
 use super::*;
 use crate::action::{Keeper, KeptLimit, Limit, Missed, SessionExit, Tools};
+use crate::mcp::host::Host;
+use crate::mcp::reported_state::ReportedState;
 use crate::mcp::test_support::{command, report as done};
 
 fn host() -> Host {

@@ -1,0 +1,49 @@
+//! The report on a command, an input or a wait: the answer to each of them.
+
+use std::time::Duration;
+
+use super::command::CommandView;
+use super::output::{ScreenView, TextView};
+use super::session::SessionView;
+
+/// Why a wait is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndedBy {
+    /// The caller did not wait.
+    Accepted,
+    /// The command ended, or none runs.
+    Ended,
+    /// The pattern matched.
+    Matched,
+    /// The program wants input.
+    InputWanted,
+    /// The program was stopped by a signal; `CONT` resumes it.
+    Stopped,
+    /// There was no new output for the requested time.
+    Quiet,
+    /// The timeout expired.
+    TimedOut,
+    /// The session ended.
+    Exited,
+}
+
+/// The result of a command, an input or a wait: the command if there is one, the new output, and the state after it.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The session afterwards.
+    pub session: SessionView,
+    /// The command that was run, awaited or typed at.
+    pub command: Option<CommandView>,
+    /// Why the wait is over.
+    pub ended_by: EndedBy,
+    /// How long the wait took.
+    pub waited: Duration,
+    /// The output, cut to the budget.
+    pub output: TextView,
+    /// The screen, if a full-screen program runs.
+    pub screen: Option<ScreenView>,
+    /// How many bytes of input were typed, if there was input.
+    pub accepted_bytes: Option<usize>,
+    /// The text that matched the pattern.
+    pub matched: Option<String>,
+}
