@@ -1,6 +1,10 @@
 """What `get_terminal_output` leaves out is counted, can be read on to its end, and an end is told to whoever waits for it."""
 
+import os
 import re
+import signal
+
+from mcp_client import watched
 
 
 # promise: wait-6, output-12
@@ -97,3 +101,24 @@ async def test_a_page_within_a_long_line_ends_between_two_characters(workspace):
         is_within |= told.endswith("é")
         page = await session.read(since=page.fact("next"))
     assert is_within
+
+
+# promise: wait-6, output-12
+async def test_two_clients_of_one_user_read_on_from_their_own_positions_also_in_the_next_server(workspace):
+    async with workspace.another_agent() as other:
+        mine = await workspace.session()
+        theirs = other.at(mine.id)
+        await mine.run("echo one")
+        await mine.read(since="last")
+        assert "one" in (await theirs.read(since="last")).output
+        await mine.run("echo t$((1+1))")
+        assert "t2" in (await theirs.read(since="last")).output
+        assert "t2" not in (await theirs.read(since="last")).output
+        begun = await mine.run("sleep 0.3; echo late", wait_for_completion=False)
+        assert begun.is_running
+        await theirs.read(since="last", wait_for="^late", timeout=20)
+        with watched([workspace.server()]) as ends:
+            os.kill(workspace.server(), signal.SIGKILL)
+            await ends(5)
+        assert "late" in (await mine.read(since="last")).output, "the other client has read it, this one has not"
+        assert "late" not in (await theirs.read(since="last")).output

@@ -33,6 +33,8 @@ pub const DISK_READERS_MAX: usize = 16;
 pub const RETENTION_FREE: u64 = 1 << 30;
 /// Or this part of the disk if that is less: a small disk never has a gibibyte free.
 pub const RETENTION_FREE_PART: u64 = 20;
+/// Readers of one session whose cursors are in memory: each stdio client is one.
+pub const READERS_PER_SESSION_MAX: usize = 256;
 /// How often retention runs.
 pub const RETENTION_EVERY: Duration = Duration::from_secs(600);
 /// The longest command; the loader takes it in one read, and no shell script is longer.

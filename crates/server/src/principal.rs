@@ -40,12 +40,19 @@ pub struct Principal {
     pub scope: Scope,
     /// The named token it used; `None` for the user that runs the server.
     pub pass: Option<Pass>,
+    /// The stdio client, which has its own read position; others share that of their principal.
+    pub client: Option<String>,
 }
 
 impl Principal {
     /// The user that runs the server, who uses its Unix socket or the token in its state directory.
     pub fn local() -> Self {
-        Self { name: local_name(), scope: Scope::Admin, pass: None }
+        Self { name: local_name(), scope: Scope::Admin, pass: None, client: None }
+    }
+
+    /// The name under which its read position is kept. Neither part has a line end.
+    pub(crate) fn reader(&self) -> String {
+        self.client.as_ref().map_or_else(|| self.name.clone(), |client| format!("{}\n{client}", self.name))
     }
 
     /// Whether it may see and use the sessions of others.

@@ -105,7 +105,7 @@ impl Tokens {
             return None;
         }
         let pass = Some(Pass::new(token.revoked.subscribe(), token.kept.expires));
-        Some(Principal { name: token.kept.name.clone(), scope: token.kept.scope, pass })
+        Some(Principal { name: token.kept.name.clone(), scope: token.kept.scope, pass, client: None })
     }
 
     /// Makes a token; it is shown only this once.

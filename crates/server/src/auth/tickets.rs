@@ -74,7 +74,7 @@ mod tests {
     fn grant() -> Grant {
         let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
         Grant {
-            principal: Principal { name: "me".to_owned(), scope: Scope::Write, pass: None },
+            principal: Principal { name: "me".to_owned(), scope: Scope::Write, pass: None, client: None },
             place: TicketTarget::Socket(session),
             may_write: true,
         }

@@ -54,6 +54,7 @@ where
     let name = hello.client.client.clone().unwrap_or_default();
     let _presence = Presence::of(name, road.clone(), hello.client.detach);
     let gone = CancellationToken::new();
+    let principal = Principal { client: hello.client.client.clone(), ..principal };
     let handler = Handler::on(road, principal, hello.client, hello.tools).behind_a_shim();
     let read = UntilEnd { read, gone: gone.clone() };
     match handler.serve_with_ct((read, write), gone).await {

@@ -131,7 +131,11 @@ impl Client {
     /// Connects without saying anything.
     pub fn raw(road: Arc<dyn Server>) -> Self {
         let (near, far) = tokio::io::duplex(1 << 16);
-        tokio::spawn(stdio::serve(far, road, Principal { name: "tester".to_owned(), scope: Scope::Write, pass: None }));
+        tokio::spawn(stdio::serve(
+            far,
+            road,
+            Principal { name: "tester".to_owned(), scope: Scope::Write, pass: None, client: None },
+        ));
         let (read, write) = tokio::io::split(near);
         Self { lines: BufReader::new(read).lines(), write }
     }

@@ -68,7 +68,7 @@ impl Scene {
     }
 
     async fn act(&self, action: Action) -> Result<Outcome, ActionError> {
-        let me = Principal { name: "me".to_owned(), scope: Scope::Write, pass: None };
+        let me = Principal { name: "me".to_owned(), scope: Scope::Write, pass: None, client: None };
         self.dispatcher.dispatch(&me, action).await
     }
 

@@ -71,7 +71,7 @@ impl Registry {
         let client = self.clients.gone().await;
         locked(&self.creation.defaults).remove(&client);
         let own = self.handles().into_iter().filter(|h| h.shared.meta.client.as_ref() == Some(&client));
-        let owner = |name: &str| Principal { name: name.to_owned(), scope: Scope::Write, pass: None };
+        let owner = |name: &str| Principal { name: name.to_owned(), scope: Scope::Write, pass: None, client: None };
         own.map(|h| (h.shared.id.clone(), owner(&h.shared.meta.owner))).collect()
     }
 }

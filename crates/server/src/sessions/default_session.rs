@@ -108,10 +108,10 @@ impl Registry {
         let is_running = |command: &CommandView| command.status == CommandStatus::Running;
         if let Some((of, id, is_running)) = &read.told {
             let note = if *is_running { ReadCursors::says_running } else { ReadCursors::says_ended };
-            note(&self.read_cursors, &principal.name, of, *id);
+            note(&self.read_cursors, &principal.reader(), of, *id);
         }
         let mut missed = Vec::new();
-        for id in self.read_cursors.running(&principal.name, &read.session) {
+        for id in self.read_cursors.running(&principal.reader(), &read.session) {
             if read.told.as_ref().is_some_and(|(of, told, _)| (of, *told) == (&read.session, id)) {
                 continue;
             }
@@ -122,7 +122,7 @@ impl Registry {
                 // The next call finds it.
                 Err(_) => continue,
             };
-            self.read_cursors.says_ended(&principal.name, &read.session, id);
+            self.read_cursors.says_ended(&principal.reader(), &read.session, id);
             let read_to = read.read_to;
             missed.extend(known.map(|known| Missed { session: known.session, command: known.command, read_to }));
         }

@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn one_principal_has_so_many_places_and_takes_nobody_elses() {
         let event_log = EventLog::default();
-        let principal = |name: &str| Principal { name: name.to_owned(), scope: Scope::Read, pass: None };
+        let principal = |name: &str| Principal { name: name.to_owned(), scope: Scope::Read, pass: None, client: None };
         let mut held: Vec<_> =
             (0..FOLLOWERS_PER_PRINCIPAL_MAX).map(|_| event_log.follower(&principal("ann"))).collect();
         assert!(held.iter().all(Result::is_ok));
@@ -167,7 +167,7 @@ mod tests {
     // promise: rest-8
     fn a_reader_gets_its_own_in_order_and_is_told_of_what_is_no_longer_kept() {
         let event_log = EventLog::default();
-        let principal = |name: &str| Principal { name: name.to_owned(), scope: Scope::Read, pass: None };
+        let principal = |name: &str| Principal { name: name.to_owned(), scope: Scope::Read, pass: None, client: None };
         let notify = |owner: &str| {
             let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
             event_log.add(session, owner.to_owned(), None, Happened::Created);

@@ -261,7 +261,7 @@ impl Registry {
     /// The screen, with the rows that are new to this caller.
     pub(super) async fn screen(&self, principal: &Principal, handle: &Handle) -> Result<ScreenView, ActionError> {
         let mut screen = handle.ask(Request::Picture).await?.screen;
-        self.read_cursors.shows(&principal.name, &handle.shared.id, &mut screen);
+        self.read_cursors.shows(&principal.reader(), &handle.shared.id, &mut screen);
         Ok(screen)
     }
 }

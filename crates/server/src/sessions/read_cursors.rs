@@ -1,4 +1,4 @@
-//! What each caller has seen of each session: its read cursor, the last screen shown to it, and the commands last
+//! The position of each reader in each session: its read cursor, the last screen shown to it, and the commands last
 //! reported to it as still running.
 //!
 //! The read cursor outlives the server, so a repeated wait sees output that came while no server ran. It is stored a
@@ -16,24 +16,26 @@ use crate::principal::Principal;
 impl Registry {
     /// The read cursor of this caller in the session, also from before this server.
     pub(super) async fn read_to(&self, principal: &Principal, id: &SessionId) -> Result<Option<u64>, ActionError> {
-        if let Some(read_to) = self.read_cursors.read_to(&principal.name, id) {
+        let reader = principal.reader();
+        if let Some(read_to) = self.read_cursors.read_to(&reader, id) {
             return Ok(Some(read_to));
         }
-        let look = (id.to_string(), principal.name.clone());
+        let look = (id.to_string(), reader.clone());
         let store = self.store();
         let read = async move { tokio::task::spawn_blocking(move || store.look(&look)).await };
         let read = self.in_time(("store.db", limits::DISK_PATIENCE), read).await?;
         // A damaged store only loses the cursor.
         let read_to = read.ok().and_then(Result::ok).flatten();
         if let Some(read_to) = read_to {
-            self.read_cursors.has_read(&principal.name, id, read_to);
+            self.read_cursors.has_read(&reader, id, read_to);
         }
         Ok(read_to)
     }
 
     pub(super) fn has_read(&self, principal: &Principal, id: &SessionId, to: u64) {
-        if self.read_cursors.has_read(&principal.name, id, to) {
-            self.store().put_look((id.to_string(), principal.name.clone()), to);
+        let reader = principal.reader();
+        if self.read_cursors.has_read(&reader, id, to) {
+            self.store().put_look((id.to_string(), reader), to);
         }
     }
 
@@ -46,7 +48,7 @@ impl Registry {
     }
 }
 
-/// By caller name and session.
+/// By reader ([`Principal::reader`]) and session.
 #[derive(Debug, Default)]
 pub(super) struct ReadCursors(Mutex<HashMap<(String, SessionId), ReadCursor>>);
 
@@ -59,23 +61,40 @@ struct ReadCursor {
     running: Vec<CommandId>,
 }
 
+/// The cursor of this reader; a new one takes the place of another if the session has too many.
+fn entry<'a>(
+    all: &'a mut HashMap<(String, SessionId), ReadCursor>,
+    reader: &str,
+    id: &SessionId,
+) -> &'a mut ReadCursor {
+    let key = (reader.to_owned(), id.clone());
+    if !all.contains_key(&key) {
+        let mut others = all.keys().filter(|(_, of)| of == id);
+        if let Some(other) = others.nth(limits::READERS_PER_SESSION_MAX - 1).cloned() {
+            // It reads on from its stored position.
+            all.remove(&other);
+        }
+    }
+    all.entry(key).or_default()
+}
+
 impl ReadCursors {
     /// The read cursor, as far as this server has it in memory.
-    fn read_to(&self, principal: &str, id: &SessionId) -> Option<u64> {
-        locked(&self.0).get(&(principal.to_owned(), id.clone()))?.read_to
+    fn read_to(&self, reader: &str, id: &SessionId) -> Option<u64> {
+        locked(&self.0).get(&(reader.to_owned(), id.clone()))?.read_to
     }
 
     /// Moves the read cursor; returns whether it changed.
-    fn has_read(&self, principal: &str, id: &SessionId, to: u64) -> bool {
+    fn has_read(&self, reader: &str, id: &SessionId, to: u64) -> bool {
         let mut all = locked(&self.0);
-        let seen = all.entry((principal.to_owned(), id.clone())).or_default();
+        let seen = entry(&mut all, reader, id);
         seen.read_to.replace(to) != Some(to)
     }
 
     /// Marks the rows of the screen that changed since this caller's last one, and records this one.
-    pub(super) fn shows(&self, principal: &str, id: &SessionId, screen: &mut ScreenView) {
+    pub(super) fn shows(&self, reader: &str, id: &SessionId, screen: &mut ScreenView) {
         let mut all = locked(&self.0);
-        let before = all.entry((principal.to_owned(), id.clone())).or_default().rows.replace(screen.marks.clone());
+        let before = entry(&mut all, reader, id).rows.replace(screen.marks.clone());
         screen.changed = before.map(|before| {
             let is_new = |row: &usize| before.get(*row) != screen.marks.get(*row);
             (0..screen.marks.len()).filter(is_new).filter_map(|row| u16::try_from(row).ok()).collect()
@@ -83,24 +102,24 @@ impl ReadCursors {
     }
 
     /// Records that the command was reported to the caller as running.
-    pub(super) fn says_running(&self, principal: &str, id: &SessionId, command: CommandId) {
+    pub(super) fn says_running(&self, reader: &str, id: &SessionId, command: CommandId) {
         let mut all = locked(&self.0);
-        let running = &mut all.entry((principal.to_owned(), id.clone())).or_default().running;
+        let running = &mut entry(&mut all, reader, id).running;
         if !running.contains(&command) {
             running.push(command);
         }
     }
 
     /// Records that the end of the command was reported to the caller.
-    pub(super) fn says_ended(&self, principal: &str, id: &SessionId, command: CommandId) {
-        if let Some(seen) = locked(&self.0).get_mut(&(principal.to_owned(), id.clone())) {
+    pub(super) fn says_ended(&self, reader: &str, id: &SessionId, command: CommandId) {
+        if let Some(seen) = locked(&self.0).get_mut(&(reader.to_owned(), id.clone())) {
             seen.running.retain(|running| *running != command);
         }
     }
 
     /// The commands that were last reported to it as running.
-    pub(super) fn running(&self, principal: &str, id: &SessionId) -> Vec<CommandId> {
-        locked(&self.0).get(&(principal.to_owned(), id.clone())).map(|seen| seen.running.clone()).unwrap_or_default()
+    pub(super) fn running(&self, reader: &str, id: &SessionId) -> Vec<CommandId> {
+        locked(&self.0).get(&(reader.to_owned(), id.clone())).map(|seen| seen.running.clone()).unwrap_or_default()
     }
 
     /// The session has ended: keeps only cursors with ends that are still to be reported.
@@ -111,5 +130,24 @@ impl ReadCursors {
     /// The session is no longer retained.
     pub(super) fn forget(&self, id: &SessionId) {
         locked(&self.0).retain(|(_, of), _| of != id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_have_their_own_positions_and_their_number_is_bounded() {
+        let cursors = ReadCursors::default();
+        let [session, other] = ["s0-aaaaaaaaaa", "s0-bbbbbbbbbb"].map(|id| SessionId::parse(id).expect("an id"));
+        cursors.has_read("me", &other, 7);
+        for number in 0..=limits::READERS_PER_SESSION_MAX {
+            assert!(cursors.has_read(&format!("me\n{number}"), &session, number as u64));
+        }
+        let newest = limits::READERS_PER_SESSION_MAX;
+        assert_eq!(cursors.read_to(&format!("me\n{newest}"), &session), Some(newest as u64));
+        assert_eq!(locked(&cursors.0).keys().filter(|(_, of)| *of == session).count(), newest);
+        assert_eq!(cursors.read_to("me", &other), Some(7));
     }
 }

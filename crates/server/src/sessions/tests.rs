@@ -30,7 +30,7 @@ fn request(home: &Path) -> Create {
 }
 
 fn me() -> Principal {
-    Principal { name: "me".to_owned(), scope: Scope::Admin, pass: None }
+    Principal { name: "me".to_owned(), scope: Scope::Admin, pass: None, client: None }
 }
 
 /// On one thread, so that whatever does not yield keeps everybody else waiting.
