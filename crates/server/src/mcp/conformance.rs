@@ -1,6 +1,6 @@
 //! MCP's own conformance suite against this door with the tools, prompts and resources that the suite asks for by name.
 //!
-//! They exist in this test only. What is tested is the road between: framing, headers, statuses, eras, streams. The page
+//! They exist in this test only. What is tested is the way between: framing, headers, statuses, eras, streams. The page
 //! docs/mcp-conformance.md says what does not pass even so, and is checked here, both ways.
 
 #![expect(deprecated, reason = "the suite asks for what later revisions drop, too")]
@@ -464,11 +464,11 @@ fn explained(revision: &str) -> Failing {
 // promise: mcp-1
 async fn with_what_it_asks_for_the_suite_passes_but_for_what_the_page_explains() {
     let modules = PathBuf::from(std::env::var_os("PTYD_TEST_NPM").expect("PTYD_TEST_NPM names a folder node_modules"));
-    let (road, _heard) = Fake::new(|_| Some(Err(ActionError::NoSession { id: String::new(), live: None })));
-    let handler = Handler::on(road.clone(), Principal::local(), ClientContext::default(), ToolSet::All);
+    let (server, _heard) = Fake::new(|_| Some(Err(ActionError::NoSession { id: String::new(), live: None })));
+    let handler = Handler::on(server.clone(), Principal::local(), ClientContext::default(), ToolSet::All);
     let (fixtures, conversing) = (Fixtures(handler.clone()), move || Fixtures(handler.with_a_stream()));
     let places = Arc::new(Semaphore::new(CONVERSATIONS_MAX));
-    let entrance = Arc::new(http::Entrance::new(fixtures, conversing, places, None, road));
+    let entrance = Arc::new(http::Entrance::new(fixtures, conversing, places, None, server));
     let app = Router::new().route("/mcp", any(async move |request: Request| entrance.answer(request).await));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
     let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));

@@ -40,7 +40,7 @@ goes on and nothing is lost: look again. Only the last line is ptyd's; a program
 /// The handler of one caller; clones share what was reported to it.
 #[derive(Clone)]
 pub struct Handler {
-    pub(super) road: Arc<dyn Server>,
+    pub(super) server: Arc<dyn Server>,
     pub(super) principal: Arc<Principal>,
     pub(super) client: Arc<ClientContext>,
     pub(super) host: Arc<Host>,
@@ -67,10 +67,10 @@ impl std::fmt::Debug for Handler {
 
 impl Handler {
     /// A handler for one caller, with its chosen tools and its default session, if it has one.
-    pub(super) fn on(road: Arc<dyn Server>, principal: Principal, client: ClientContext, tools: ToolSet) -> Self {
+    pub(super) fn on(server: Arc<dyn Server>, principal: Principal, client: ClientContext, tools: ToolSet) -> Self {
         let (principal, client) = (Arc::new(principal), Arc::new(client));
         let (host, memory) = (Arc::new(Host::here()), Arc::default());
-        Self { road, principal, client, host, memory, stream: None, is_asked_again: false, tools }
+        Self { server, principal, client, host, memory, stream: None, is_asked_again: false, tools }
     }
 
     /// The same for a client with a stream of its own, which gets notifications and keeps its own reported state.
@@ -84,7 +84,7 @@ impl Handler {
     }
 
     fn subscriber(&self) -> Subscriber {
-        Subscriber { road: Arc::clone(&self.road), principal: Arc::clone(&self.principal) }
+        Subscriber { server: Arc::clone(&self.server), principal: Arc::clone(&self.principal) }
     }
 
     /// Whether this caller has a tool.
@@ -105,7 +105,7 @@ impl Handler {
             Err(ToolError::Restarting) => {
                 // The shim repeats the request once this connection ends with the server, so its client need not see
                 // the restart.
-                if self.is_asked_again && call.key.is_some() && self.road.is_stopping() {
+                if self.is_asked_again && call.key.is_some() && self.server.is_stopping() {
                     std::future::pending::<()>().await;
                 }
                 CallToolResult::error(vec![ContentBlock::text(ActionError::Restarting.to_string())])

@@ -97,12 +97,12 @@ impl McpState {
         // Over HTTP a client's disconnect is unknown, so no session ends with it.
         let client = principal.pass.is_some().then(|| format!("token {}", principal.name));
         let context = ClientContext { client, detach: Detach::Keep, ..ClientContext::default() };
-        let road: Arc<dyn Server> = Arc::new(self.dispatcher.clone());
-        let handler = Handler::on(Arc::clone(&road), principal.clone(), context, ToolSet::All);
+        let server: Arc<dyn Server> = Arc::new(self.dispatcher.clone());
+        let handler = Handler::on(Arc::clone(&server), principal.clone(), context, ToolSet::All);
         let conversing = handler.clone();
         let kept = HttpSessionStore::of(&self.folder, &principal.name);
         let begin = move || conversing.with_a_stream();
-        let entrance = Arc::new(Entrance::new(handler, begin, Arc::clone(&self.places), Some(kept), road));
+        let entrance = Arc::new(Entrance::new(handler, begin, Arc::clone(&self.places), Some(kept), server));
         let (of, gone, looked_after) = (Arc::clone(&self.of), principal.clone(), Arc::clone(&entrance));
         tokio::spawn(async move {
             looked_after.look_after(gone.shut_out()).await;
@@ -123,10 +123,10 @@ pub(super) struct Entrance<S> {
     each: StreamableHttpService<S, NeverSessionManager>,
     /// For requests within MCP sessions.
     conversing: StreamableHttpService<S, HttpSessions>,
-    pub(super) conversations: Arc<HttpSessions>,
+    pub(super) sessions: Arc<HttpSessions>,
     /// Ends all of them.
     over: CancellationToken,
-    road: Arc<dyn Server>,
+    server: Arc<dyn Server>,
 }
 
 impl<S: ServerHandler + Clone> Entrance<S> {
@@ -136,7 +136,7 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         begin: impl Fn() -> S + Send + Sync + 'static,
         places: Arc<Semaphore>,
         kept: Option<HttpSessionStore>,
-        road: Arc<dyn Server>,
+        server: Arc<dyn Server>,
     ) -> Self {
         let over = CancellationToken::new();
         // Host and Origin were checked by the middleware; a second list here could only differ.
@@ -150,13 +150,13 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         if let Some(kept) = &kept {
             conversing.session_store = Some(Arc::new(kept.clone()));
         }
-        let conversations = Arc::new(HttpSessions::new(places, kept, Arc::clone(&road)));
+        let sessions = Arc::new(HttpSessions::new(places, kept, Arc::clone(&server)));
         Self {
             each: StreamableHttpService::new(move || Ok(handler.clone()), Arc::default(), config),
-            conversing: StreamableHttpService::new(move || Ok(begin()), Arc::clone(&conversations), conversing),
-            conversations,
+            conversing: StreamableHttpService::new(move || Ok(begin()), Arc::clone(&sessions), conversing),
+            sessions,
             over,
-            road,
+            server,
         }
     }
 
@@ -167,7 +167,7 @@ impl<S: ServerHandler + Clone> Entrance<S> {
             tokio::select! {
                 () = &mut shut_out => return self.over.cancel(),
                 () = tokio::time::sleep_until(Instant::now() + CONVERSATIONS_LOOKED_AT_EVERY) => {
-                    self.conversations.end_idle(CONVERSATION_IDLE).await;
+                    self.sessions.end_idle(CONVERSATION_IDLE).await;
                 }
             }
         }
@@ -198,17 +198,17 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         }
         let named = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
         if let (Some(id), Some("resources/subscribe" | "logging/setLevel")) = (&named, glance.method.as_deref()) {
-            self.conversations.forget(id);
+            self.sessions.forget(id);
         }
-        if method == Method::DELETE && named.as_deref().is_some_and(|id| !self.conversations.knows(id)) {
+        if method == Method::DELETE && named.as_deref().is_some_and(|id| !self.sessions.knows(id)) {
             return not_found();
         }
-        let held = named.as_deref().and_then(|id| self.conversations.hold(id));
+        let held = named.as_deref().and_then(|id| self.sessions.hold(id));
         let begins = method == Method::POST && glance.method.as_deref() == Some("initialize");
         // A request that waits for its answer does not keep its own text.
         let request = Request::from_parts(parts, Full::new(body));
         // Without room the client is served without an MCP session, and sees that from the offered capabilities.
-        let mut response = if named.is_some() || (begins && self.conversations.has_room()) {
+        let mut response = if named.is_some() || (begins && self.sessions.has_room()) {
             request_body::work_at_first(size, self.conversing.handle(request)).await
         } else {
             request_body::work_at_first(size, self.each.handle(request)).await
@@ -221,10 +221,10 @@ impl<S: ServerHandler + Clone> Entrance<S> {
             *response.status_mut() = StatusCode::NO_CONTENT;
         }
         // An MCP session of an earlier server is open only now.
-        let held = held.or_else(|| named.as_deref().and_then(|id| self.conversations.hold(id)));
+        let held = held.or_else(|| named.as_deref().and_then(|id| self.sessions.hold(id)));
         let Some(held) = held else { return response.into_response() };
         // A notification stream continues until the server stops; an answer is awaited.
-        let stop = (method == Method::GET).then(|| self.road.stopping());
+        let stop = (method == Method::GET).then(|| self.server.stopping());
         let is_awaited = glance.method.is_some() && response.body().size_hint().exact().is_none();
         let cancel = glance.id.filter(|_| is_awaited).and_then(|id| cancelled(&id));
         response.map(|body| Body::new(Stream { body, stop, cancel, held: Some(held) })).into_response()

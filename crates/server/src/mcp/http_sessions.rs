@@ -27,7 +27,7 @@ pub(super) struct HttpSessions {
     open: Mutex<HashMap<SessionId, Open>>,
     /// The store for the next server.
     kept: Option<HttpSessionStore>,
-    road: Arc<dyn Server>,
+    server: Arc<dyn Server>,
 }
 
 struct Open {
@@ -46,13 +46,13 @@ pub(super) struct Held {
 
 impl HttpSessions {
     /// No sessions yet.
-    pub fn new(places: Arc<Semaphore>, kept: Option<HttpSessionStore>, road: Arc<dyn Server>) -> Self {
+    pub fn new(places: Arc<Semaphore>, kept: Option<HttpSessionStore>, server: Arc<dyn Server>) -> Self {
         let mut local = LocalSessionManager::default();
         // rmcp's timeout would end an MCP session in which a long command runs, or whose client only listens.
         local.session_config.keep_alive = None;
         // Priming would promise that an answer can be fetched later, but rmcp drops an answer that was not read.
         local.session_config.sse_retry = None;
-        Self { local, places, open: Mutex::default(), kept, road }
+        Self { local, places, open: Mutex::default(), kept, server }
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<SessionId, Open>> {
@@ -173,7 +173,7 @@ impl SessionManager for HttpSessions {
     async fn close_session(&self, id: &SessionId) -> Result<()> {
         self.open().remove(id);
         // A session that ends with the server continues at the next one.
-        if !self.road.is_stopping() {
+        if !self.server.is_stopping() {
             self.forget(id);
         }
         Ok(self.local.close_session(id).await?)

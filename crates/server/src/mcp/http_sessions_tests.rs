@@ -19,11 +19,11 @@ use crate::principal::Principal;
 
 /// An entrance with so many places, and word of waits.
 fn entrance(places: usize) -> (Entrance<Handler>, tokio::sync::mpsc::Receiver<String>) {
-    let (road, heard) = Fake::new(|_| None);
-    let handler = Handler::on(road.clone(), Principal::local(), ClientContext::default(), ToolSet::All);
+    let (server, heard) = Fake::new(|_| None);
+    let handler = Handler::on(server.clone(), Principal::local(), ClientContext::default(), ToolSet::All);
     let conversing = handler.clone();
     let begin = move || conversing.with_a_stream();
-    (Entrance::new(handler, begin, Arc::new(Semaphore::new(places)), None, road), heard)
+    (Entrance::new(handler, begin, Arc::new(Semaphore::new(places)), None, server), heard)
 }
 
 async fn ask(entrance: &Entrance<Handler>, method: Method, session: Option<&str>, body: Value) -> Response {
@@ -87,9 +87,9 @@ async fn a_conversation_ends_when_nobody_was_in_it_for_its_time() {
     let idle = begin(&entrance).await.expect("there is room");
     let used = begin(&entrance).await.expect("there is room");
     let _listening = listen(&entrance, &used).await;
-    entrance.conversations.end_idle(Duration::from_secs(60)).await;
+    entrance.sessions.end_idle(Duration::from_secs(60)).await;
     assert_eq!(ping(&entrance, &idle).await, StatusCode::OK);
-    entrance.conversations.end_idle(Duration::ZERO).await;
+    entrance.sessions.end_idle(Duration::ZERO).await;
     assert_eq!(ping(&entrance, &idle).await, StatusCode::NOT_FOUND);
     assert_eq!(ping(&entrance, &used).await, StatusCode::OK);
 }

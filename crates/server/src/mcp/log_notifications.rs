@@ -50,7 +50,7 @@ async fn follow(
 ) -> Result<(), ActionError> {
     let mut read = ReadEvents { since: None, wait: HEARTBEAT, follows: false };
     loop {
-        let view = match by.road.dispatch(&by.principal, Action::Events(read)).await? {
+        let view = match by.server.dispatch(&by.principal, Action::Events(read)).await? {
             Outcome::Events(view) => view,
             _ => return Err(ActionError::Internal { why: "events were answered with something else".to_owned() }),
         };

@@ -110,7 +110,7 @@ fn newest(text: &str, chars: usize) -> &str {
 }
 
 async fn act(handler: &Handler, action: Action, uri: &str) -> Result<Outcome, ErrorData> {
-    handler.road.dispatch(&handler.principal, action).await.map_err(|why| error(why, uri))
+    handler.server.dispatch(&handler.principal, action).await.map_err(|why| error(why, uri))
 }
 
 /// The error of a resource.

@@ -29,7 +29,7 @@ where
 }
 
 /// The same with any dispatcher.
-pub(super) async fn serve<S>(stream: S, road: Arc<dyn Server>, principal: Principal)
+pub(super) async fn serve<S>(stream: S, server: Arc<dyn Server>, principal: Principal)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
@@ -52,10 +52,10 @@ where
         }
     };
     let name = hello.client.client.clone().unwrap_or_default();
-    let _presence = Presence::of(name, road.clone(), hello.client.detach);
+    let _presence = Presence::of(name, server.clone(), hello.client.detach);
     let gone = CancellationToken::new();
     let principal = Principal { client: hello.client.client.clone(), ..principal };
-    let handler = Handler::on(road, principal, hello.client, hello.tools).behind_a_shim();
+    let handler = Handler::on(server, principal, hello.client, hello.tools).behind_a_shim();
     let read = UntilEnd { read, gone: gone.clone() };
     match handler.serve_with_ct((read, write), gone).await {
         // The result of the stream concerns only the client.
@@ -90,15 +90,15 @@ static CONNECTIONS: LazyLock<Mutex<HashMap<String, usize>>> = LazyLock::new(Mute
 /// One connection of a client; the client counts as disconnected when its last connection is gone.
 struct Presence {
     client: String,
-    road: Arc<dyn Server>,
+    server: Arc<dyn Server>,
     detach: Detach,
 }
 
 impl Presence {
-    fn of(client: String, road: Arc<dyn Server>, detach: Detach) -> Self {
+    fn of(client: String, server: Arc<dyn Server>, detach: Detach) -> Self {
         *CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner).entry(client.clone()).or_default() += 1;
-        road.client_here(&client);
-        Self { client, road, detach }
+        server.client_here(&client);
+        Self { client, server, detach }
     }
 }
 
@@ -111,7 +111,7 @@ impl Drop for Presence {
         });
         if left == 0 {
             connections.remove(&self.client);
-            self.road.client_gone(&self.client, self.detach);
+            self.server.client_gone(&self.client, self.detach);
         }
     }
 }

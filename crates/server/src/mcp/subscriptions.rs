@@ -25,7 +25,7 @@ const PIECE_BYTES: usize = 8 << 10;
 /// A subscribed client.
 #[derive(Clone)]
 pub(super) struct Subscriber {
-    pub road: Arc<dyn Server>,
+    pub server: Arc<dyn Server>,
     pub principal: Arc<Principal>,
 }
 
@@ -125,7 +125,7 @@ impl Subscriber {
     /// A viewer cursor at the present end.
     async fn look(&self, session: &SessionId) -> Result<Box<dyn Feed>, ActionError> {
         let watch = Action::Watch { session: session.clone(), since: None };
-        match self.road.dispatch(&self.principal, watch).await? {
+        match self.server.dispatch(&self.principal, watch).await? {
             Outcome::Watching(watching) => Ok(watching.feed),
             _ => Err(ActionError::Internal { why: "a watch was answered with something else".to_owned() }),
         }

@@ -1,4 +1,4 @@
-//! What the door's tests stand on: a road that answers from a script, sessions and reports to answer with, and a client
+//! What the door's tests stand on: a dispatch that answers from a script, sessions and reports to answer with, and a client
 //! that speaks the wire line by line, because what is on the wire is what is promised.
 
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ const WORDS_MAX: usize = 64;
 /// Answers an action, or `None` to let it wait for ever.
 type Script = dyn Fn(&Action) -> Option<Result<Outcome, ActionError>> + Send + Sync;
 
-/// A road without shells behind it.
+/// A dispatch without shells behind it.
 pub(super) struct Fake {
     script: Box<Script>,
     /// What was asked for, in order.
@@ -39,7 +39,7 @@ pub(super) struct Fake {
 }
 
 impl Fake {
-    /// A road, and word of who comes, goes, and gives up waiting.
+    /// A dispatch, and word of who comes, goes, and gives up waiting.
     pub fn new(
         script: impl Fn(&Action) -> Option<Result<Outcome, ActionError>> + Send + Sync + 'static,
     ) -> (Arc<Self>, mpsc::Receiver<String>) {
@@ -120,20 +120,20 @@ pub(super) struct Client {
 
 impl Client {
     /// Connects with a hello that names the client.
-    pub async fn connect(road: Arc<dyn Server>, client: &str) -> Self {
+    pub async fn connect(server: Arc<dyn Server>, client: &str) -> Self {
         let hello =
             json!({ "v": 1, "client": client, "cwd": "L3g=", "env": [], "umask": 18, "tools": "all", "detach": 0 });
-        let mut this = Self::raw(road);
+        let mut this = Self::raw(server);
         this.send(&hello).await;
         this
     }
 
     /// Connects without saying anything.
-    pub fn raw(road: Arc<dyn Server>) -> Self {
+    pub fn raw(server: Arc<dyn Server>) -> Self {
         let (near, far) = tokio::io::duplex(1 << 16);
         tokio::spawn(stdio::serve(
             far,
-            road,
+            server,
             Principal { name: "tester".to_owned(), scope: Scope::Write, pass: None, client: None },
         ));
         let (read, write) = tokio::io::split(near);

@@ -1,4 +1,4 @@
-//! The door on the wire: both eras, errors of either kind, progress, cancellation, and what is asked of the road.
+//! The door on the wire: both eras, errors of either kind, progress, cancellation, and what is asked of the dispatch.
 
 use std::sync::Arc;
 
@@ -45,15 +45,15 @@ fn text(result: &Value) -> &str {
 #[tokio::test]
 async fn every_revision_from_2024_11_05_on_is_spoken_and_the_newest_needs_no_handshake() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-        let (road, _heard) = Fake::new(says_hi);
-        let mut client = Client::connect(road, version).await;
+        let (server, _heard) = Fake::new(says_hi);
+        let mut client = Client::connect(server, version).await;
         assert_eq!(client.initialize(version).await["result"]["protocolVersion"], version);
         let result = client.call(1, "terminal", json!({ "command": "echo hi" })).await;
         assert!(text(&result).starts_with("hi\n[exit 0 · session s0-k3v9q2m7xa · pid 4711 · user "), "{result}");
         assert_eq!(result["isError"], false);
     }
-    let (road, _heard) = Fake::new(says_hi);
-    let mut client = Client::connect(road, "modern").await;
+    let (server, _heard) = Fake::new(says_hi);
+    let mut client = Client::connect(server, "modern").await;
     let discovered = client.ask(modern(1, "server/discover", json!({}))).await;
     assert!(discovered["result"]["supportedVersions"].as_array().expect("versions").contains(&json!("2026-07-28")));
     let called =
@@ -64,8 +64,8 @@ async fn every_revision_from_2024_11_05_on_is_spoken_and_the_newest_needs_no_han
 
 #[tokio::test]
 async fn a_client_that_discovers_first_may_still_initialize_on_the_same_stream() {
-    let (road, _heard) = Fake::new(says_hi);
-    let mut client = Client::connect(road, "both").await;
+    let (server, _heard) = Fake::new(says_hi);
+    let mut client = Client::connect(server, "both").await;
     client.ask(modern(1, "server/discover", json!({}))).await;
     assert_eq!(client.initialize("2025-11-25").await["result"]["protocolVersion"], "2025-11-25");
     let listed = client.ask(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" })).await;
@@ -76,8 +76,8 @@ async fn a_client_that_discovers_first_may_still_initialize_on_the_same_stream()
 
 #[tokio::test]
 async fn what_the_model_can_mend_is_its_error_and_the_rest_is_the_protocols() {
-    let (road, _heard) = Fake::new(says_hi);
-    let mut client = Client::connect(road, "errors").await;
+    let (server, _heard) = Fake::new(says_hi);
+    let mut client = Client::connect(server, "errors").await;
     client.initialize("2025-11-25").await;
     let unknown =
         client.ask(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "shell" } })).await;
@@ -108,12 +108,12 @@ async fn what_the_model_can_mend_is_its_error_and_the_rest_is_the_protocols() {
 
 #[tokio::test]
 async fn a_call_without_a_shell_of_its_own_and_null_arguments_are_understood() {
-    let (road, _heard) = Fake::new(says_hi);
-    let mut client = Client::connect(road.clone(), "nulls").await;
+    let (server, _heard) = Fake::new(says_hi);
+    let mut client = Client::connect(server.clone(), "nulls").await;
     client.initialize("2025-11-25").await;
     let arguments = json!({ "command": "ls", "timeout": 2.5, "reset": null, "wait_for": null });
     client.call(9, "terminal", arguments).await;
-    let asked = road.asked.lock().expect("free");
+    let asked = server.asked.lock().expect("free");
     let [Action::Composite(Composite::Terminal(call))] = asked.as_slice() else { panic!("{asked:?}") };
     assert_eq!(call.key.as_deref(), Some("nulls:9"));
     assert_eq!(call.timeout, Some(std::time::Duration::from_millis(2_500)));
@@ -123,8 +123,8 @@ async fn a_call_without_a_shell_of_its_own_and_null_arguments_are_understood() {
 
 #[tokio::test]
 async fn the_list_has_the_same_facts_twice_and_output_has_only_text() {
-    let (road, _heard) = Fake::new(says_hi);
-    let mut client = Client::connect(road, "list").await;
+    let (server, _heard) = Fake::new(says_hi);
+    let mut client = Client::connect(server, "list").await;
     client.initialize("2025-11-25").await;
     let listed = client.call(1, "list_terminal_sessions", json!({})).await;
     assert_eq!(
@@ -148,8 +148,8 @@ async fn the_list_has_the_same_facts_twice_and_output_has_only_text() {
 #[tokio::test]
 // promise: mcp-3
 async fn progress_comes_at_once_and_a_cancelled_call_only_gives_up_its_wait() {
-    let (road, mut heard) = Fake::new(|_| None);
-    let mut client = Client::connect(road, "waits").await;
+    let (server, mut heard) = Fake::new(|_| None);
+    let mut client = Client::connect(server, "waits").await;
     assert_eq!(heard.recv().await.as_deref(), Some("waits here"));
     client.initialize("2025-11-25").await;
     let params =
@@ -165,14 +165,14 @@ async fn progress_comes_at_once_and_a_cancelled_call_only_gives_up_its_wait() {
 
 #[tokio::test]
 async fn when_the_stream_ends_every_wait_ends_at_once_and_the_last_connection_is_the_clients_going() {
-    let (road, mut heard) = Fake::new(|_| None);
-    let mut client = Client::connect(road.clone(), "goes").await;
+    let (server, mut heard) = Fake::new(|_| None);
+    let mut client = Client::connect(server.clone(), "goes").await;
     assert_eq!(heard.recv().await.as_deref(), Some("goes here"));
     client.initialize("2025-11-25").await;
     let params = json!({ "name": "terminal", "arguments": { "command": "sleep 9" } });
     client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })).await;
     assert_eq!(heard.recv().await.as_deref(), Some("waiting"));
-    let mut again = Client::connect(road, "goes").await;
+    let mut again = Client::connect(server, "goes").await;
     again.initialize("2025-11-25").await;
     assert_eq!(heard.recv().await.as_deref(), Some("goes here"));
     let begun = std::time::Instant::now();
@@ -185,8 +185,8 @@ async fn when_the_stream_ends_every_wait_ends_at_once_and_the_last_connection_is
 
 #[tokio::test]
 async fn a_stream_that_does_not_say_hello_is_told_why_it_is_refused() {
-    let (road, _heard) = Fake::new(|_| None);
-    let mut client = Client::raw(road);
+    let (server, _heard) = Fake::new(|_| None);
+    let mut client = Client::raw(server);
     client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize" })).await;
     let refused = client.next().await;
     assert_eq!(refused["error"]["code"], -32600);
@@ -231,8 +231,8 @@ fn dialogue(action: &Action) -> Option<Result<Outcome, ActionError>> {
 
 #[tokio::test]
 async fn a_dialogue_hears_the_prompt_that_stands_there_and_says_which_step_did_not_match() {
-    let (road, _heard) = Fake::new(dialogue);
-    let mut client = Client::connect(road.clone(), "talks").await;
+    let (server, _heard) = Fake::new(dialogue);
+    let mut client = Client::connect(server.clone(), "talks").await;
     client.initialize("2025-11-25").await;
     let steps = json!([
         { "wait_for": "name", "input": "Jo" }, { "wait_for": "age", "keys": ["7", "Enter"] }, { "wait_for": "never", "input": "x" },
@@ -246,7 +246,7 @@ async fn a_dialogue_hears_the_prompt_that_stands_there_and_says_which_step_did_n
         "{told}"
     );
     assert!(told.contains(" · sent 4 bytes · "), "{told}");
-    let asked = road.asked.lock().expect("free");
+    let asked = server.asked.lock().expect("free");
     let Some(Action::Output(last)) = asked.last() else { panic!("{asked:?}") };
     assert_eq!((&last.since, last.limit), (&Since::Offset(42), 48));
     let typed: Vec<(&InputBytes, Option<&str>)> = asked
@@ -259,8 +259,8 @@ async fn a_dialogue_hears_the_prompt_that_stands_there_and_says_which_step_did_n
 
 #[tokio::test]
 async fn a_wait_for_words_that_came_between_two_calls_answers_at_once() {
-    let (road, mut heard) = Fake::new(dialogue);
-    let mut client = Client::connect(road, "polls").await;
+    let (server, mut heard) = Fake::new(dialogue);
+    let mut client = Client::connect(server, "polls").await;
     assert_eq!(heard.recv().await.as_deref(), Some("polls here"));
     client.initialize("2025-11-25").await;
     let arguments = json!({ "session_id": ID, "since": "last", "wait_for": "age. \\d", "timeout": 60 });
@@ -272,13 +272,13 @@ async fn a_wait_for_words_that_came_between_two_calls_answers_at_once() {
 
 #[tokio::test]
 async fn a_stopping_servers_answer_is_left_to_the_next_one_and_any_other_comes_at_once() {
-    let (road, mut heard) = Fake::new(|_| Some(Err(ActionError::Restarting)));
-    let mut client = Client::connect(Arc::clone(&road) as _, "asks").await;
+    let (server, mut heard) = Fake::new(|_| Some(Err(ActionError::Restarting)));
+    let mut client = Client::connect(Arc::clone(&server) as _, "asks").await;
     client.initialize("2025-11-25").await;
     let broken = client.call(1, "terminal", json!({ "command": "make" }));
     let broken = tokio::time::timeout(std::time::Duration::from_secs(1), broken).await.expect("nothing is waited for");
     assert!(text(&broken).contains("ask again"), "{broken}");
-    road.stopping.store(true, std::sync::atomic::Ordering::Relaxed);
+    server.stopping.store(true, std::sync::atomic::Ordering::Relaxed);
     let params = json!({ "name": "terminal", "arguments": { "command": "make" }, "_meta": { "ptyd/request": 2 } });
     client.send(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params })).await;
     client.send(&json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/list" })).await;
@@ -290,13 +290,13 @@ async fn a_stopping_servers_answer_is_left_to_the_next_one_and_any_other_comes_a
 
 #[tokio::test]
 async fn a_session_starts_where_the_client_means_it_to() {
-    let (road, _heard) = Fake::new(|_| Some(Ok(Outcome::Session(Box::new(session())))));
-    let mut client = Client::connect(Arc::clone(&road) as _, "starts").await;
+    let (server, _heard) = Fake::new(|_| Some(Ok(Outcome::Session(Box::new(session())))));
+    let mut client = Client::connect(Arc::clone(&server) as _, "starts").await;
     client.initialize("2025-11-25").await;
     for (id, cwd) in (1..).zip(["", "src", "/app", "~", "~/src"]) {
         client.call(id, "start_terminal_session", json!({ "cwd": cwd })).await;
     }
-    let asked = road.asked.lock().expect("free");
+    let asked = server.asked.lock().expect("free");
     let place = |c: &Create| Some(c.cwd.as_ref().or(c.otherwise.cwd.as_ref())?.to_str()?.to_owned());
     let started =
         asked.iter().filter_map(|a| if let Action::Composite(Composite::Create(c)) = a { place(c) } else { None });
@@ -306,7 +306,7 @@ async fn a_session_starts_where_the_client_means_it_to() {
 
 #[tokio::test]
 async fn a_screen_is_shown_with_its_cursor_and_read_as_a_resource() {
-    let (road, _heard) = Fake::new(|action| {
+    let (server, _heard) = Fake::new(|action| {
         Some(Ok(match action {
             Action::Screen(_) => Outcome::Screen(ScreenView {
                 rows: vec!["~".to_owned(), String::new()],
@@ -325,7 +325,7 @@ async fn a_screen_is_shown_with_its_cursor_and_read_as_a_resource() {
             _ => Outcome::Session(Box::new(session())),
         }))
     });
-    let mut client = Client::connect(Arc::clone(&road) as _, "screen").await;
+    let mut client = Client::connect(Arc::clone(&server) as _, "screen").await;
     client.initialize("2025-11-25").await;
     let result = client.call(1, "get_terminal_output", json!({ "session_id": ID, "view": "screen" })).await;
     assert!(text(&result).starts_with("~\n[idle · screen 80×2 · cursor hidden row 2 column 1 · session "), "{result}");

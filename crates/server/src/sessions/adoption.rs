@@ -489,14 +489,14 @@ async fn greeting(connection: &mut HolderConnection) -> Result<Vec<FromHolder>, 
 /// the command wants input.
 async fn first_look(connection: &mut HolderConnection, early: &mut Vec<FromHolder>) {
     let runs = early.iter().any(|frame| matches!(frame, FromHolder::Hello(hello) if hello.command != 0));
-    let heard = async {
+    let first_state = async {
         while runs && !early.iter().any(|frame| matches!(frame, FromHolder::State(_))) {
             // The actor notices the end of the connection itself.
             let Ok(frames) = connection.receive().await else { return };
             early.extend(frames);
         }
     };
-    let _ = tokio::time::timeout(limits::FIRST_LOOK, heard).await;
+    let _ = tokio::time::timeout(limits::FIRST_LOOK, first_state).await;
 }
 
 /// The error of a session that could not be started: `Exhausted` if the machine lacks a resource, else `Start`.

@@ -57,7 +57,7 @@ impl NestedCommand {
     }
 
     /// The meaning of this marker, if it is the next one of this command.
-    pub(crate) fn hears(&self, kind: MarkerKind, nonce: &Nonce) -> Option<NestedMark> {
+    pub(crate) fn meaning_of(&self, kind: MarkerKind, nonce: &Nonce) -> Option<NestedMark> {
         let word = nonce.as_str();
         match kind {
             MarkerKind::Start => (word == self.word && !self.has_begun).then_some(NestedMark::Begins),
@@ -101,16 +101,16 @@ mod tests {
 
     #[test]
     // promise: inside-2
-    fn only_its_own_marks_are_heard_and_each_in_its_turn() {
+    fn only_its_own_marks_count_and_each_in_its_turn() {
         let mut inside = NestedCommand::new(1);
         let nonce = |word: &str| Nonce::parse(word.as_bytes()).expect("a word");
         let (own, end) = (nonce(&inside.word), nonce(&format!("{}.3", inside.word)));
-        assert_eq!(inside.hears(MarkerKind::End, &end), None, "before it has begun");
-        assert_eq!(inside.hears(MarkerKind::Start, &nonce("4711")), None);
-        assert_eq!(inside.hears(MarkerKind::Start, &own), Some(NestedMark::Begins));
+        assert_eq!(inside.meaning_of(MarkerKind::End, &end), None, "before it has begun");
+        assert_eq!(inside.meaning_of(MarkerKind::Start, &nonce("4711")), None);
+        assert_eq!(inside.meaning_of(MarkerKind::Start, &own), Some(NestedMark::Begins));
         inside.has_begun = true;
-        assert_eq!(inside.hears(MarkerKind::Start, &own), None, "printed again");
-        assert_eq!(inside.hears(MarkerKind::End, &nonce("4711.3")), None);
-        assert_eq!(inside.hears(MarkerKind::End, &end), Some(NestedMark::Ends(3)));
+        assert_eq!(inside.meaning_of(MarkerKind::Start, &own), None, "printed again");
+        assert_eq!(inside.meaning_of(MarkerKind::End, &nonce("4711.3")), None);
+        assert_eq!(inside.meaning_of(MarkerKind::End, &end), Some(NestedMark::Ends(3)));
     }
 }

@@ -38,7 +38,7 @@ fn me() -> Principal {
 async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
     const BYTES: usize = 32 << 20;
     let dir = tempfile::tempdir().expect("a directory");
-    let registry = Registry::start(&config(dir.path())).await.expect("a manager");
+    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
     let id = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
     let handle = registry.live(&me(), &id).await.expect("alive");
     let shell = handle.ask(Request::Look).await.expect("alive").view.pid.expect("a shell");
@@ -92,7 +92,7 @@ async fn run(registry: &Registry, session: &SessionId, command: &str) {
 async fn a_list_of_commands_is_paged_through_history_and_memory_as_one() {
     const COUNT: usize = limits::COMMANDS_IN_MEMORY + 6;
     let dir = tempfile::tempdir().expect("a directory");
-    let registry = Registry::start(&config(dir.path())).await.expect("a manager");
+    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
     let session = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
     for i in 1..=COUNT {
         run(&registry, &session, &format!("(exit {i})")).await;
@@ -115,7 +115,7 @@ async fn a_list_of_commands_is_paged_through_history_and_memory_as_one() {
 async fn a_holder_that_does_not_greet_is_ended_with_its_session() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().expect("a directory");
-    let mut registry = Registry::start(&config(dir.path())).await.expect("a manager");
+    let mut registry = Registry::start(&config(dir.path())).await.expect("a registry");
     // Says who it is, closes its connection and lives on.
     let mute = dir.path().join("mute");
     std::fs::write(&mute, "#!/bin/sh\necho $$ > \"$1/../../pid\"; exec <&-; exec sleep 1000\n").expect("a write");
@@ -134,7 +134,7 @@ async fn a_tilde_is_the_home_of_the_session() {
     for home in ["a", "b"] {
         std::fs::create_dir_all(dir.path().join(home).join("src")).expect("ours");
     }
-    let registry = Registry::start(&config(dir.path())).await.expect("a manager");
+    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
     let b = vec![("HOME".to_owned(), dir.path().join("b").to_str().expect("UTF-8").to_owned())];
     for (home, env, cwd, expected) in
         [("a", vec![], "~", "a"), ("a", vec![], "~/src", "a/src"), ("a", b, "~/src", "b/src")]
@@ -156,7 +156,7 @@ async fn a_viewer_is_told_what_is_no_longer_kept_output_and_events() {
     const LINES: usize = 500_000;
     let dir = tempfile::tempdir().expect("a directory");
     let few = Config { journal_bytes_max: 1 << 20, ..config(dir.path()) };
-    let registry = Registry::start(&few).await.expect("a manager");
+    let registry = Registry::start(&few).await.expect("a registry");
     let session = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
     let watch = Action::Watch { session: session.clone(), since: Some(0) };
     let Outcome::Watching(watching) = registry.act(&me(), &watch).await.expect("alive") else {
@@ -208,7 +208,7 @@ fn processor_time() -> Duration {
 // promise: rest-5
 async fn a_page_of_ended_sessions_costs_no_more_than_a_look_at_each() {
     let dir = tempfile::tempdir().expect("a directory");
-    let registry = Registry::start(&config(dir.path())).await.expect("a manager");
+    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
     let list = async |known: usize| {
         let begun = processor_time();
         let list = List { status: Some(SessionStatus::Terminated), limit: 100, ..List::default() };
@@ -264,7 +264,7 @@ async fn what_ended_too_long_ago_goes_and_what_ended_since_stays() {
     let dir = tempfile::tempdir().expect("a directory");
     let age = Duration::from_secs(3600);
     let config = Config { retention_age: age, retention_free: 0, ..config(dir.path()) };
-    let registry = Registry::start(&config).await.expect("a manager");
+    let registry = Registry::start(&config).await.expect("a registry");
     let ago = |seconds: u64| {
         let now = SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
         u64::try_from((now - Duration::from_secs(seconds)).as_micros()).expect("not for long")
@@ -282,7 +282,7 @@ async fn beyond_a_number_of_ended_sessions_the_oldest_go() {
     const MORE: usize = 3;
     let dir = tempfile::tempdir().expect("a directory");
     let config = Config { retention_age: Duration::MAX, retention_free: 0, ..config(dir.path()) };
-    let registry = Registry::start(&config).await.expect("a manager");
+    let registry = Registry::start(&config).await.expect("a registry");
     let ids = put_ended(&registry, dir.path(), 1..=(super::retention::PASTS_MAX + MORE) as u64);
     registry.tidy();
     let rows = registry.store().sessions().expect("rows");
@@ -293,7 +293,7 @@ async fn beyond_a_number_of_ended_sessions_the_oldest_go() {
 // promise: damage-1
 async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_another_story() {
     let dir = tempfile::tempdir().expect("a directory");
-    let registry = Registry::start(&config(dir.path())).await.expect("a manager");
+    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
     // A file's time is that of the kernel's last tick.
     let begun_us = super::timeline::micros(SystemTime::now() - Duration::from_secs(1));
     let id = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
@@ -330,7 +330,7 @@ async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_ano
 // promise: damage-1
 async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_known() {
     let dir = tempfile::tempdir().expect("a directory");
-    let registry = Registry::start(&config(dir.path())).await.expect("a manager");
+    let registry = Registry::start(&config(dir.path())).await.expect("a registry");
     let id = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
     run(&registry, &id, "echo one").await;
     let end = Terminate { session: id.clone(), force: false, signo: None, grace: None, purges: false };
@@ -404,7 +404,7 @@ async fn resent(registry: &Arc<Registry>, command: &str, is_input: bool, key: &s
 // promise: once-3
 async fn a_call_that_ended_the_default_session_is_answered_and_not_done_again_in_a_fresh_shell() {
     let dir = tempfile::tempdir().expect("a directory");
-    let mut registry = Registry::start(&config(dir.path())).await.expect("a manager");
+    let mut registry = Registry::start(&config(dir.path())).await.expect("a registry");
     let first = resent(&registry, "echo last words; exit 5", false, "one").await;
     let told = |view: &crate::action::TerminalView| {
         let command = view.report.command.clone().map(|command| (command.id, command.status, command.exit_code));

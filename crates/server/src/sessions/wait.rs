@@ -29,7 +29,7 @@ pub(crate) struct Waiter {
     painted: Option<Screen>,
     /// The wait ends when a full-screen program has left its screen unchanged for a while.
     ends_with_stillness: bool,
-    hears_bell: bool,
+    ends_on_bell: bool,
     /// Conditions outside of the terminal are polled by another task.
     looks_outside: bool,
     /// The bell count when the wait began.
@@ -96,7 +96,7 @@ impl Waiter {
         // A wait for a specific condition does not end because the program wants input.
         let input_wanted =
             wait.input_wanted && wait.pattern.is_none() && wait.until.is_empty() || asks(|u| matches!(u, Until::Input));
-        let hears_bell = asks(|u| matches!(u, Until::Bell));
+        let ends_on_bell = asks(|u| matches!(u, Until::Bell));
         let looks_outside = asks(|u| matches!(u, Until::Listening(_) | Until::File(_)));
         let vanishing = wait.until.into_iter().filter_map(|until| match until {
             Until::Gone(pattern) => Some(Vanishing { pattern, was_there: false, absent_since: None }),
@@ -114,7 +114,7 @@ impl Waiter {
             vanishing: vanishing.collect(),
             painted: None,
             ends_with_stillness: false,
-            hears_bell,
+            ends_on_bell,
             looks_outside,
             bells: 0,
             awaits_beginning: false,
@@ -184,13 +184,13 @@ impl Waiter {
     }
 
     /// Sets the bell count at which the wait begins.
-    pub(crate) fn begin_to_listen(&mut self, bells: u64) {
+    pub(crate) fn count_bells_from(&mut self, bells: u64) {
         self.bells = bells;
     }
 
     /// Whether the awaited bell has rung.
-    pub(crate) fn hears(&self, bells: u64) -> bool {
-        self.hears_bell && bells > self.bells
+    pub(crate) fn is_ended_by_bell(&self, bells: u64) -> bool {
+        self.ends_on_bell && bells > self.bells
     }
 
     /// Nothing was run or typed for this wait: text that is not on the screen counts as gone.
@@ -235,7 +235,7 @@ impl Waiter {
 
     /// Whether it waits for a condition that needs no running command.
     pub(crate) fn wants_more(&self) -> bool {
-        self.matcher.is_some() || self.hears_bell || self.looks_outside || !self.vanishing.is_empty()
+        self.matcher.is_some() || self.ends_on_bell || self.looks_outside || !self.vanishing.is_empty()
     }
 
     pub(crate) fn wants_pattern(&self) -> bool {

@@ -60,9 +60,9 @@ struct Size {
 }
 
 /// Serves a WebSocket to its end.
-pub(super) async fn receive(mut socket: WebSocket, visit: Option<SocketConnection>) {
-    let end = match visit {
-        Some(visit) => visit.run(&mut socket).await,
+pub(super) async fn receive(mut socket: WebSocket, connection: Option<SocketConnection>) {
+    let end = match connection {
+        Some(connection) => connection.run(&mut socket).await,
         None => End::Close(Code::NotFound, "no such session".to_owned()),
     };
     let End::Close(code, reason) = end else { return };
@@ -83,7 +83,7 @@ impl SocketConnection {
         // Boxed: the memory of this action must not be kept as long as the connection lasts.
         let Watching { session, feed } = match Box::pin(self.dispatcher.dispatch(&self.principal, action)).await {
             Ok(Outcome::Watching(watching)) => *watching,
-            Ok(other) => return End::Close(Code::Internal, format!("a visit was answered with {other:?}")),
+            Ok(other) => return End::Close(Code::Internal, format!("the watch action returned {other:?}")),
             Err(error) => return error.into(),
         };
         let client = self.query.client.clone().unwrap_or_else(fresh_name);
@@ -93,11 +93,11 @@ impl SocketConnection {
         let now = Instant::now();
         let mut open = Open {
             pulse: Heartbeat::new(now),
-            visit: self,
+            connection: self,
             socket,
             client,
             feed,
-            typist: None,
+            input_task: None,
             count: 0,
             acked,
             was_stopped: false,
@@ -125,12 +125,12 @@ fn fresh_name() -> String {
 
 /// An open connection.
 struct Open<'a> {
-    visit: SocketConnection,
+    connection: SocketConnection,
     socket: &'a mut WebSocket,
     client: String,
     feed: Box<dyn Feed>,
     /// Started with the first input: most viewers only watch.
-    typist: Option<InputTask>,
+    input_task: Option<InputTask>,
     /// The number of inputs in raw mode, which has no numbers of its own.
     count: u64,
     pulse: Heartbeat,
@@ -156,7 +156,7 @@ enum Never {}
 impl Open<'_> {
     async fn run(&mut self, hello: Value) -> Result<Never, End> {
         self.text(&hello).await?;
-        if self.visit.query.since.is_none() {
+        if self.connection.query.since.is_none() {
             self.show_present(false).await?;
         }
         loop {
@@ -165,12 +165,12 @@ impl Open<'_> {
             }
             let may_send = self.has_window();
             self.was_stopped |= !may_send;
-            let may_read = self.typist.as_ref().is_none_or(InputTask::has_room);
+            let may_read = self.input_task.as_ref().is_none_or(InputTask::has_room);
             let next = {
-                let Self { socket, feed, typist, pulse, .. } = self;
+                let Self { socket, feed, input_task, pulse, .. } = self;
                 let typed = async {
-                    match typist {
-                        Some(typist) => typist.done().await,
+                    match input_task {
+                        Some(input_task) => input_task.done().await,
                         None => std::future::pending().await,
                     }
                 };
@@ -199,13 +199,13 @@ impl Open<'_> {
 
     /// Whether more bytes may be in flight to the client.
     fn has_window(&self) -> bool {
-        let is_raw = self.visit.query.mode == Mode::Raw;
+        let is_raw = self.connection.query.mode == Mode::Raw;
         is_raw || self.feed.cursor().saturating_sub(self.acked) < limits::WINDOW_BYTES
     }
 
     /// Whether the client should get a snapshot of the present screen.
     fn is_left_behind(&mut self) -> bool {
-        if !self.was_stopped || self.visit.query.wants_all || !self.has_window() {
+        if !self.was_stopped || self.connection.query.wants_all || !self.has_window() {
             return false;
         }
         let behind = self.feed.behind();
@@ -219,7 +219,7 @@ impl Open<'_> {
         let Some(Piece::Snapshot { at, cols, rows, bytes }) = self.feed.snapshot().await? else { return Ok(()) };
         self.was_stopped = false;
         self.snapshot_at = Instant::now() + limits::SNAPSHOT_EVERY;
-        if self.visit.query.mode == Mode::Raw {
+        if self.connection.query.mode == Mode::Raw {
             return self.send(Message::Binary(bytes.into())).await;
         }
         if says_gap {
@@ -231,7 +231,7 @@ impl Open<'_> {
     }
 
     async fn give(&mut self, piece: Piece) -> Result<(), End> {
-        if self.visit.query.mode == Mode::Raw {
+        if self.connection.query.mode == Mode::Raw {
             return match piece {
                 Piece::Data { bytes, .. } if bytes.is_empty() => Ok(()),
                 Piece::Data { bytes, .. } | Piece::Snapshot { bytes, .. } => {
@@ -265,7 +265,7 @@ impl Open<'_> {
             None => return Err(End::Gone),
         };
         self.pulse.alive();
-        match (message, self.visit.query.mode) {
+        match (message, self.connection.query.mode) {
             // The library would queue a pong for each ping: nothing more is read before this one is sent.
             (Message::Ping(bytes), _) => self.send(Message::Pong(bytes)).await,
             (Message::Pong(_), _) => Ok(()),
@@ -298,15 +298,15 @@ impl Open<'_> {
 
     fn take_input(&mut self, seq: u64, bytes: Vec<u8>) -> Result<(), End> {
         self.may_write()?;
-        let SocketConnection { dispatcher, principal, session, .. } = &self.visit;
-        let typist = self.typist.get_or_insert_with(|| {
+        let SocketConnection { dispatcher, principal, session, .. } = &self.connection;
+        let input_task = self.input_task.get_or_insert_with(|| {
             InputTask::start(dispatcher.clone(), principal.clone(), session.clone(), &self.client)
         });
-        typist.take(seq, bytes).map_err(End::from)
+        input_task.take(seq, bytes).map_err(End::from)
     }
 
     fn may_write(&self) -> Result<(), End> {
-        if self.visit.may_write {
+        if self.connection.may_write {
             return Ok(());
         }
         Err(End::Close(Code::Forbidden, "this ticket or token is for looking only".to_owned()))
@@ -314,9 +314,9 @@ impl Open<'_> {
 
     async fn resize(&mut self, size: Size) -> Result<(), End> {
         self.may_write()?;
-        let (session, Size { cols, rows }) = (self.visit.session.clone(), size);
+        let (session, Size { cols, rows }) = (self.connection.session.clone(), size);
         let action = Action::Resize { session, cols, rows };
-        match Box::pin(self.visit.dispatcher.dispatch(&self.visit.principal, action)).await {
+        match Box::pin(self.connection.dispatcher.dispatch(&self.connection.principal, action)).await {
             Ok(_) => Ok(()),
             Err(error) => self.not_done(error, None).await,
         }
@@ -324,7 +324,7 @@ impl Open<'_> {
 
     async fn notify_typed(&mut self, seq: u64, result: Result<(), ActionError>) -> Result<(), End> {
         match result {
-            Ok(()) if self.visit.query.mode == Mode::Raw => Ok(()),
+            Ok(()) if self.connection.query.mode == Mode::Raw => Ok(()),
             Ok(()) => self.frame(&FromServer::Typed { seq }).await,
             Err(error) => self.not_done(error, Some(seq)).await,
         }
@@ -359,7 +359,7 @@ impl Open<'_> {
             return Err(End::Close(close, error.to_string()));
         }
         // In raw mode the client gets no message, as at any terminal.
-        if self.visit.query.mode == Mode::Raw {
+        if self.connection.query.mode == Mode::Raw {
             return Ok(());
         }
         self.text(&event::error(code, &error.to_string(), seq)).await
@@ -370,7 +370,7 @@ impl Open<'_> {
     }
 
     async fn text(&mut self, value: &Value) -> Result<(), End> {
-        if self.visit.query.mode == Mode::Raw {
+        if self.connection.query.mode == Mode::Raw {
             return Ok(());
         }
         self.send(Message::Text(value.to_string().into())).await

@@ -50,7 +50,7 @@ impl InputTask {
 
     /// Accepts an input.
     pub(super) fn take(&self, seq: u64, bytes: Vec<u8>) -> Result<(), ActionError> {
-        let gone = |_| ActionError::Internal { why: "the typist has gone".to_owned() };
+        let gone = |_| ActionError::Internal { why: "the input task has ended".to_owned() };
         self.inputs.try_send((seq, bytes)).map_err(gone)
     }
 

@@ -110,14 +110,14 @@ async fn enter(
     let dispatcher = state.dispatcher;
     upgrade.on_upgrade(async move |socket| {
         // A text that is no id names no session, and a browser only sees a close code.
-        let visit = SessionId::parse(&session).ok().map(|session| SocketConnection {
+        let connection = SessionId::parse(&session).ok().map(|session| SocketConnection {
             dispatcher,
             principal,
             session,
             query,
             may_write,
         });
-        connection::receive(socket, visit).await;
+        connection::receive(socket, connection).await;
         drop(open);
     })
 }

@@ -137,12 +137,12 @@ pub(super) struct Call<'a> {
 impl Call<'_> {
     /// Performs one action.
     pub async fn act(&self, action: Action) -> Result<Outcome, ToolError> {
-        Ok(self.handler.road.dispatch(&self.handler.principal, action).await?)
+        Ok(self.handler.server.dispatch(&self.handler.principal, action).await?)
     }
 
     /// The caller's share for patterns.
     pub fn patterns(&self) -> Arc<PatternShare> {
-        self.handler.road.patterns(&self.handler.principal)
+        self.handler.server.patterns(&self.handler.principal)
     }
 
     /// The context of an answer about a session; `shown` is the state reported before, and without it everything is

@@ -86,7 +86,7 @@ impl Session {
     /// Fails the calls that were sent over the old connection.
     pub(super) fn give_up_calls(&mut self, why: impl Fn() -> ActionError) {
         (self.foreground.typing, self.foreground.report_key) = (0, None);
-        self.timeline.queries.answer_heard = self.timeline.queries.answered;
+        self.timeline.queries.known_to_holder = self.timeline.queries.answered;
         self.timeline.signals.on_their_way.clear();
         self.link.give_up_calls(why);
     }

@@ -21,7 +21,7 @@ pub(super) struct ForegroundState {
     /// When the editor was first seen to have the terminal although a command runs.
     pub(super) editor_since: Option<Instant>,
     /// The end of the output when the kernel's state arrived last.
-    pub(super) heard_at: u64,
+    pub(super) sampled_at: u64,
     /// The report key, while its answer is awaited.
     pub(super) report_key: Option<ReportKey>,
     /// Requests to type or to signal that are not answered: the kernel's state from before them is out of date after
@@ -65,7 +65,7 @@ impl ForegroundState {
             state: None,
             state_pending: false,
             editor_since: None,
-            heard_at: 0,
+            sampled_at: 0,
             report_key: None,
             typing: 0,
             painted_at: None,
@@ -99,9 +99,9 @@ impl ForegroundState {
 
 impl Session {
     pub(super) fn on_state(&mut self, state: State) {
-        self.timeline.queries.answer_heard = self.timeline.queries.answer_heard.max(state.answered.0);
+        self.timeline.queries.known_to_holder = self.timeline.queries.known_to_holder.max(state.answered.0);
         // The holder sends another state after the input; one from before it is out of date.
-        let is_answer_on_its_way = self.timeline.queries.answered > self.timeline.queries.answer_heard;
+        let is_answer_on_its_way = self.timeline.queries.answered > self.timeline.queries.known_to_holder;
         if self.foreground.typing > 0 || is_answer_on_its_way {
             return;
         }
@@ -115,7 +115,7 @@ impl Session {
             key.is_read = true;
         }
         self.jobs.may_have_stopped |= state.foreground == wire::Foreground::Stopped;
-        self.foreground.heard_at = self.publisher.tail.borrow().journal.0;
+        self.foreground.sampled_at = self.publisher.tail.borrow().journal.0;
         // The painting program was killed or disconnected; the process group that has the terminal now has painted
         // nothing.
         if self.foreground.paint.is_left_to(state.group) {

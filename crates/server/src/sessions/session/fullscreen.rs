@@ -25,7 +25,7 @@ pub(crate) struct Fullscreen {
 
 impl Fullscreen {
     /// Output up to `end` was read; `main_from` is where painting on the main screen began, if it did.
-    pub(super) fn heard(
+    pub(super) fn on_output(
         &mut self,
         end: u64,
         is_alternate: bool,

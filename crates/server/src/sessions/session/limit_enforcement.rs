@@ -50,7 +50,7 @@ pub(crate) struct LimitEnforcer {
     ending: Option<(Step, Limit, Instant)>,
     /// The processes that got SIGTERM, and when the remaining ones get SIGKILL, even if their command has ended by
     /// then.
-    doomed: Option<(HashSet<Identity>, Instant)>,
+    to_kill: Option<(HashSet<Identity>, Instant)>,
     /// Processes and process groups that existed when the last command ended (background jobs): the next command's
     /// limits do not cover them.
     earlier: HashSet<Identity>,
@@ -83,7 +83,7 @@ impl LimitEnforcer {
                 command: None,
                 cpu_from_us: 0,
                 ending: None,
-                doomed: None,
+                to_kill: None,
                 earlier: HashSet::new(),
                 earlier_groups: HashSet::new(),
                 is_fresh: true,
@@ -95,8 +95,8 @@ impl LimitEnforcer {
 
     pub(crate) fn next_at(&self) -> Option<Instant> {
         let ending = self.ending.map(|(.., at)| at);
-        let doom = self.doomed.as_ref().map(|(_, at)| *at);
-        [self.look_at, self.deadline(), ending, doom].into_iter().flatten().min()
+        let kill = self.to_kill.as_ref().map(|(_, at)| *at);
+        [self.look_at, self.deadline(), ending, kill].into_iter().flatten().min()
     }
 
     /// The deadline of the running command.
@@ -178,8 +178,8 @@ impl Session {
             }
         }
         self.go_on_stopping(&mut limit_enforcer, now);
-        if let Some((doomed, _)) = limit_enforcer.doomed.take_if(|(_, at)| now >= *at) {
-            self.kill_what_is_left(doomed);
+        if let Some((to_kill, _)) = limit_enforcer.to_kill.take_if(|(_, at)| now >= *at) {
+            self.kill_what_is_left(to_kill);
         }
         self.limit_enforcer = Some(limit_enforcer);
     }
@@ -265,7 +265,7 @@ impl Session {
         self.interrupt(Target::Foreground);
         limit_enforcer.look_at = Some(now + LOOK_EVERY);
         let at = now + INTERRUPT_ALONE;
-        limit_enforcer.doomed = Some((self.those_meant(limit_enforcer, limit), at + limits::TERMINATE_GRACE));
+        limit_enforcer.to_kill = Some((self.those_meant(limit_enforcer, limit), at + limits::TERMINATE_GRACE));
         limit_enforcer.ending = Some((Step::Terminate, limit, at));
     }
 
@@ -276,7 +276,7 @@ impl Session {
                 let at = now + limits::TERMINATE_GRACE;
                 let meant = self.those_meant(limit_enforcer, limit);
                 signal_all(&meant, sys::signal::TERM);
-                limit_enforcer.doomed = Some((meant, at));
+                limit_enforcer.to_kill = Some((meant, at));
                 limit_enforcer.ending = Some((Step::Kill, limit, at));
             }
             Step::Kill => {
@@ -314,15 +314,15 @@ impl Session {
     }
 
     /// Kills the processes that survived SIGTERM, and their children.
-    fn kill_what_is_left(&self, mut doomed: HashSet<Identity>) {
+    fn kill_what_is_left(&self, mut to_kill: HashSet<Identity>) {
         let mut pids: HashSet<u32> = HashSet::new();
         for s in self.all_but_the_shell() {
-            if doomed.contains(&(s.pid, s.start_ticks)) || pids.contains(&s.ppid) {
+            if to_kill.contains(&(s.pid, s.start_ticks)) || pids.contains(&s.ppid) {
                 pids.insert(s.pid);
-                doomed.insert((s.pid, s.start_ticks));
+                to_kill.insert((s.pid, s.start_ticks));
             }
         }
-        signal_all(&doomed, sys::signal::KILL);
+        signal_all(&to_kill, sys::signal::KILL);
     }
 
     /// Records a hit with the holder, which outlives this server, and publishes it.

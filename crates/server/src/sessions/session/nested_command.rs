@@ -213,7 +213,7 @@ impl Session {
     pub(super) fn on_inside_end(&mut self, id: u32) {
         let end = self.timeline.log.command(id).and_then(|c| c.end.as_ref());
         let is_over = end.is_some_and(|end| end.status == CommandStatus::Terminated);
-        if self.foreground.heard_at < end.map_or(0, |end| end.at) {
+        if self.foreground.sampled_at < end.map_or(0, |end| end.at) {
             // The state was about the ended command.
             self.foreground.state = None;
         }

@@ -68,7 +68,7 @@ impl OpenWaits {
 
 impl Session {
     pub(super) fn on_output(&mut self, at: u64, bytes: &[u8], news: &[Change]) {
-        if at + bytes.len() as u64 > self.foreground.heard_at {
+        if at + bytes.len() as u64 > self.foreground.sampled_at {
             self.foreground.editor_since = None;
         }
         // The kernel's state from before this output is out of date; the holder sends another one when output pauses.
@@ -80,7 +80,7 @@ impl Session {
         let end = at + bytes.len() as u64;
         let scanner = &self.timeline.output.scanner;
         let group = || sys::process::stat(self.timeline.shell.pid).and_then(|s| s.foreground_group);
-        self.foreground.paint.heard(end, scanner.modes().alt_screen, scanner.paints_main_from(), group);
+        self.foreground.paint.on_output(end, scanner.modes().alt_screen, scanner.paints_main_from(), group);
         for item in news {
             if let Change::Started(id) = item {
                 let start = self.timeline.log.command(*id).map_or(at, Command::output_from);
@@ -104,7 +104,7 @@ impl Session {
             if let Some(rows) = &rows {
                 waiter.look(rows, now);
             }
-            let by_bell = || waiter.hears(bells).then(|| "bell".to_owned());
+            let by_bell = || waiter.is_ended_by_bell(bells).then(|| "bell".to_owned());
             if let Some(what) = by_screen.or(by_text).or_else(by_bell) {
                 matched.push((i, what));
             }
@@ -137,7 +137,7 @@ impl Session {
 
     /// Registers a wait, unless it has ended already.
     pub(super) fn admit(&mut self, mut waiter: Waiter) {
-        waiter.begin_to_listen(self.timeline.output.scanner.bells());
+        waiter.count_bells_from(self.timeline.output.scanner.bells());
         if waiter.watches_screen() {
             let rows = self.screen_now().text().join("\n");
             waiter.look(&rows, Instant::now());

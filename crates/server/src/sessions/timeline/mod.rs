@@ -93,7 +93,7 @@ pub(crate) struct Queries {
     /// Queries up to this offset were answered.
     pub(crate) answered: u64,
     /// The holder knows that queries up to this offset were answered.
-    pub(crate) answer_heard: u64,
+    pub(crate) known_to_holder: u64,
 }
 
 /// How the session ended, or why it is being ended.
@@ -161,7 +161,7 @@ impl Timeline {
             }
             Some(Record::Answered { query }) => {
                 self.queries.answered = self.queries.answered.max(query.0);
-                self.queries.answer_heard = self.queries.answer_heard.max(query.0);
+                self.queries.known_to_holder = self.queries.known_to_holder.max(query.0);
             }
             Some(Record::Limited { limit, command, count }) => {
                 if let Some(limit) = Limit::of_code(limit) {
@@ -288,10 +288,10 @@ impl Timeline {
         to: u64,
     ) -> Option<Change> {
         let inside = self.log.inside.as_mut()?;
-        let (heard, id) = (inside.hears(kind, nonce)?, inside.id);
+        let (mark, id) = (inside.meaning_of(kind, nonce)?, inside.id);
         // The time was noted when the bytes were read.
         let now_us = self.clock.times.back().map_or(self.clock.last_us, |(_, us)| *us);
-        match heard {
+        match mark {
             NestedMark::Begins => {
                 inside.has_begun = true;
                 self.output.marked(from, to);
