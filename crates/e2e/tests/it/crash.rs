@@ -290,6 +290,28 @@ async fn a_command_that_uses_the_shells_own_editor_is_the_same_to_the_next_serve
 }
 
 #[tokio::test]
+// promise: crash-2
+async fn a_key_that_begins_a_sequence_in_the_shells_own_editor_costs_no_exit_code() {
+    let server = Server::start();
+    for (shell, text) in [("bash", "read -e x; (exit 7)"), ("zsh", "x=; vared x; (exit 7)")] {
+        let shell = server.session_with(CreateRequest { shell: Some(shell.to_owned()), ..Default::default() }).await;
+        let asked = shell.run(text).await;
+        assert_eq!(asked.ended_by, Some(EndedBy::InputWanted), "{asked:?}");
+        for key in ["Escape", "C-v", "a"] {
+            let until = vec!["quiet:600".to_owned()];
+            let keys = Some(vec![key.to_owned()]);
+            shell.input(&api::InputRequest { keys, until, timeout: Some(20.0), ..Default::default() }).await;
+        }
+        let now = shell.command(&asked.id).await;
+        assert_eq!((now.status, now.boundary), (CommandStatus::Running, api::Boundary::Attested), "{now:?}");
+        shell.types("").await;
+        let done = shell.end_of(&asked).await;
+        assert_eq!((done.exit_code, done.boundary), (Some(7), api::Boundary::Attested), "{done:?}");
+        assert!(!done.output.unwrap_or_default().contains("338~"), "the report key became input");
+    }
+}
+
+#[tokio::test]
 // promise: crash-6
 async fn a_fault_in_one_session_ends_nothing_and_the_session_is_taken_up_again() {
     let (server, doom) = doomed("turn");

@@ -114,8 +114,20 @@ async fn commands_of_every_channel_are_numbered_in_one_sequence_also_by_the_next
     let shell = server.session().await;
     shell.gives("true").await;
     let ran = runs_beside(&shell, "bash --norc").await;
+    // Two in a row, with nothing between them.
+    let outer = enters(&shell, "bash --norc").await;
+    for code in [5, 6] {
+        assert_eq!(gives(&shell, &format!("(exit {code})")).await.0, code);
+    }
     server.kill9();
     server.again();
+    let codes = async |shell: &Session| -> Vec<Option<i32>> {
+        let all = server.client().commands(&shell.id).await.expect("a list").commands;
+        all.into_iter().map(|c| c.exit_code).collect()
+    };
+    assert_eq!(codes(&shell).await, [Some(0), Some(0), Some(3), Some(0), None, Some(5), Some(6)]);
+    inside(&shell, "exit 0").await;
+    assert_eq!(shell.end_of(&outer).await.exit_code, Some(0));
     // The shell is replaced by a program that lines are typed into.
     assert_eq!(shell.run("exec dash").await.boundary, Boundary::Heuristic);
     let typed = shell.run("echo typed").await;
@@ -123,8 +135,11 @@ async fn commands_of_every_channel_are_numbered_in_one_sequence_also_by_the_next
     assert_eq!(gives(&shell, "echo inside").await, (0, "inside\n".to_owned()));
     let listed = server.client().commands(&shell.id).await.expect("a list").commands;
     let ids: Vec<String> = listed.into_iter().map(|c| c.id).collect();
-    assert_eq!(ids, ["c1", "c2", "c3", "c4", "c5", "c6", "c7"]);
+    assert_eq!(ids, (1..=11).map(|n| format!("c{n}")).collect::<Vec<_>>());
     assert_eq!(ran.as_slice(), &ids[1..4]);
+    let before = codes(&shell).await;
+    shell.ends().await;
+    assert_eq!(codes(&shell).await, before);
 }
 
 #[tokio::test]

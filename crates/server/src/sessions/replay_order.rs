@@ -6,7 +6,7 @@
 
 use std::io;
 
-use journal::{Event, EventsReader};
+use journal::{Event, EventsReader, Kind};
 
 /// The events that were not replayed yet.
 #[derive(Debug)]
@@ -39,9 +39,12 @@ impl ReplayOrder {
             self.next = self.events.as_mut().map(|events| events.next(events_end)).transpose()?.flatten();
         }
         let Some(next) = &self.next else { return Ok(Step::AllOutput) };
+        // A typed line is recorded before anything of it is typed, so all markers up to there are of earlier commands.
+        let is_line = next.kind == Kind::TYPED;
+        let from = if is_line { next.offset.0 } else { self.reached };
         // The journal may be shorter than its events say, if the machine went down.
-        let before = self.reached.min(end);
-        if next.offset.0 > self.reached && at < before {
+        let before = from.min(end);
+        if (is_line || next.offset.0 > self.reached) && at < before {
             return Ok(Step::OutputTo(before));
         }
         self.reached = self.reached.max(next.offset.0);

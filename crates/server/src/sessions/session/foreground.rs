@@ -324,7 +324,7 @@ impl Session {
     /// Input or a signal is on its way: the kernel's state from before is out of date.
     pub(super) fn forget_state(&mut self) {
         self.foreground.typing += 1;
-        (self.foreground.state, self.foreground.editor_since, self.timeline.shell.still_inside) = (None, None, false);
+        (self.foreground.state, self.foreground.editor_since) = (None, None);
         // An answer to the report key was about the time before; what the shell does after the input is asked anew.
         self.foreground.report_key = None;
     }

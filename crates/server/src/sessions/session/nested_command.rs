@@ -205,6 +205,9 @@ impl Session {
 
     /// Input or a signal was sent that makes a shell discard the rest of its line.
     pub(super) fn check_interrupt(&mut self) {
+        // A command that used the shell's editor may have been ended. Other input leaves it there, or its end is reported:
+        // the report key would become its input.
+        self.timeline.shell.still_inside = false;
         self.inside.is_interrupted |= self.timeline.log.inside.is_some();
         self.inside.stirred_at = Some(Instant::now());
     }
