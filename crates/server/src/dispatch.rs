@@ -18,7 +18,7 @@ use crate::service;
 pub(crate) use crate::service::{Caller, expand};
 use crate::sessions::Registry;
 
-/// What every action is recorded by: each primitive before and after it is performed, and each composite after.
+/// Records every action: each primitive before and after it is performed, and each composite after.
 pub(crate) trait Recorder: fmt::Debug + Send + Sync {
     /// A primitive action that its principal may perform is about to be performed.
     fn begins(&self, principal: &Principal, action: &Action);

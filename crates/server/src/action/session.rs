@@ -44,7 +44,7 @@ pub struct Create {
     pub keeps_descendants: bool,
     /// The stdio client whose disconnect starts the grace period.
     pub client: Option<String>,
-    /// What happens to the session when that client disconnects.
+    /// The fate of the session when that client disconnects.
     pub detach: Detach,
     /// Its limits.
     pub limits: Limits,

@@ -49,7 +49,7 @@ const NOT_INHERITED: [&[u8]; 21] = [
     b"_",
 ];
 
-/// What makes a creation happen once.
+/// The keys and locks by which a creation happens once.
 #[derive(Debug, Default)]
 pub(super) struct Creation {
     /// The session that each owner's idempotency key created, for as long as its folder is retained.

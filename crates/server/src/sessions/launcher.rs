@@ -1,4 +1,4 @@
-//! What every start of a session needs: the holder's program, the shell integration, the profiles, and what the processes
+//! The resources of every start of a session: the holder's program, the shell integration, the profiles, and what the processes
 //! inherit.
 use std::path::{Path, PathBuf};
 

@@ -144,7 +144,7 @@ pub struct Registry {
     pub(super) stopping: watch::Sender<bool>,
 }
 
-/// What the operator has set for every session and call.
+/// The operator's settings for every session and call.
 #[derive(Debug)]
 pub(crate) struct Settings {
     /// The quiet time that ends a wait of the `terminal` tool.
