@@ -334,6 +334,35 @@ async fn a_command_that_ended_its_session_is_answered_as_it_ended() {
 
 #[tokio::test]
 // promise: once-3
+async fn a_repeated_input_is_answered_with_the_command_that_it_was_for() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let asked = shell.run("read -rp 'name? ' name; echo got:$name; (exit 3)").await;
+    assert_eq!(asked.ended_by, Some(EndedBy::InputWanted), "{asked:?}");
+    let request = InputRequest {
+        input: Some("Ada".to_owned()),
+        end_with_newline: true,
+        timeout: Some(20.0),
+        ..InputRequest::default()
+    };
+    let typed = async || server.client().input(&shell.id, &request, Some("once")).await.expect("answered");
+    let first = typed().await;
+    assert_eq!(first.command.as_ref().map(|c| (c.id.as_str(), c.exit_code)), Some(("c1", Some(3))), "{first:?}");
+    shell.gives("echo after").await;
+    let told = |answer: &api::WaitAnswer| {
+        let command = answer.command.as_ref().map(|c| (c.id.clone(), c.exit_code));
+        (answer.ended_by, command, answer.output.clone(), answer.next_offset)
+    };
+    for _ in 0..2 {
+        let again = typed().await;
+        assert_eq!(told(&again), told(&first));
+        server.kill9();
+        server.again();
+    }
+}
+
+#[tokio::test]
+// promise: once-3
 async fn input_that_ended_its_session_is_answered_as_it_was() {
     let server = Server::start();
     let shell = server.session().await;

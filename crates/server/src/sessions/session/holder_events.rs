@@ -228,7 +228,11 @@ impl Session {
         let accepted = usize::try_from(value).unwrap_or(0);
         let result = match status {
             Status::Ok | Status::Duplicate => {
-                let command = self.timeline.log.newest_running();
+                // A repeated input was for the command that ran when it was typed.
+                let command = match status {
+                    Status::Duplicate => self.timeline.log.command_at(from),
+                    _ => self.timeline.log.newest_running(),
+                };
                 let finished = wait.map(|wait| {
                     let (reply, finished) = oneshot::channel();
                     let mut waiter = Waiter::new(wait, command, from, self.timeline.cols, Some(accepted), reply);

@@ -120,6 +120,12 @@ impl CommandLog {
         self.commands.push_back(command);
     }
 
+    /// The newest command that ran when the output ended at this offset.
+    pub(crate) fn command_at(&self, offset: u64) -> Option<u32> {
+        let ran = |c: &&Command| c.accepted_at <= offset && c.end.as_ref().is_none_or(|end| end.at >= offset);
+        self.commands.iter().rev().find(ran).map(|c| c.id)
+    }
+
     /// The newest command that has not ended.
     pub(crate) fn newest_running(&self) -> Option<u32> {
         self.inside.as_ref().map(|inside| inside.id).or(self.current)
