@@ -21,7 +21,7 @@ pub use writer::{Retained, Retention, Writer};
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
@@ -61,11 +61,55 @@ impl fmt::Display for Offset {
 /// Opens one of a session's files for reading. Anything else in its place is damage, and a named pipe there must not
 /// keep the caller waiting for a writer.
 fn open_to_read(path: &Path) -> io::Result<File> {
+    use rustix::io::Errno;
+    let not_regular = || io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file");
     let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
-    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
-    if file.metadata()?.is_file() {
-        Ok(file)
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path).map_err(|e| {
+        // open(2): a socket, and a link to itself.
+        let is_other = [Errno::NXIO, Errno::LOOP].iter().any(|errno| e.raw_os_error() == Some(errno.raw_os_error()));
+        if is_other { not_regular() } else { e }
+    })?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
+}
+
+/// Reads one of a session's files whole. It is damage, an error of the kind `InvalidData`, if it is longer than this or
+/// not a regular file: neither keeps the caller waiting, and neither takes more memory than this.
+pub fn read_whole(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_to_read(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length <= bytes_max) {
+        Ok(bytes)
     } else {
-        Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file"))
+        Err(io::Error::new(io::ErrorKind::InvalidData, format!("it is longer than {bytes_max} bytes")))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_whole_up_to_its_bound_and_anything_else_in_its_place_is_damage() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name| dir.path().join(name);
+        std::fs::write(path("file"), "12345678").unwrap();
+        assert_eq!(read_whole(&path("file"), 8).unwrap(), b"12345678");
+        let _listener = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, path("pipe"), fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+        std::os::unix::fs::symlink("loop", path("loop")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", path("endless")).unwrap();
+        std::fs::create_dir(path("folder")).unwrap();
+        let damaged = |name, bytes_max| {
+            let refused = read_whole(&path(name), bytes_max).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidData, "{name}: {refused}");
+            refused.to_string()
+        };
+        assert_eq!(damaged("file", 7), "it is longer than 7 bytes");
+        for name in ["socket", "pipe", "loop", "endless", "folder"] {
+            assert_eq!(damaged(name, u64::MAX), "it is not a regular file", "{name}");
+        }
+        assert_eq!(read_whole(&path("none"), 8).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

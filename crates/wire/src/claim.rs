@@ -17,6 +17,9 @@ use crate::CLAIM_FILE;
 /// A server writes this in the holder's stead, so that a holder that comes too late finds the folder taken and ends.
 const GIVEN_UP: &str = "given up\n";
 
+/// The longest claim: it has six short lines, and later versions may add some.
+const CLAIM_BYTES_MAX: u64 = 4 << 10;
+
 /// A process, and the folder that it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
@@ -73,9 +76,9 @@ impl Claim {
 
     /// Reads the file back.
     pub fn load(folder: &Path) -> io::Result<Holding> {
-        match std::fs::read_to_string(folder.join(CLAIM_FILE)) {
-            Ok(text) if text == GIVEN_UP => Ok(Holding::GivenUp),
-            Ok(text) => Self::decode(&text).map(Holding::By).ok_or_else(|| {
+        match journal::read_whole(&folder.join(CLAIM_FILE), CLAIM_BYTES_MAX) {
+            Ok(text) if text == GIVEN_UP.as_bytes() => Ok(Holding::GivenUp),
+            Ok(text) => str::from_utf8(&text).ok().and_then(Self::decode).map(Holding::By).ok_or_else(|| {
                 io::Error::new(io::ErrorKind::InvalidData, format!("the session's file `{CLAIM_FILE}` is damaged"))
             }),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Holding::Nobody),

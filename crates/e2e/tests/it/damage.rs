@@ -485,6 +485,45 @@ async fn ended_sessions_whose_journal_or_events_are_gone_are_listed_and_can_be_r
     assert_eq!(ended(&server).await, Vec::<String>::new());
 }
 
+#[tokio::test]
+// promise: damage-3
+async fn a_named_pipe_or_a_file_of_any_size_as_the_spec_delays_no_start() {
+    let server = Server::start();
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let shell = server.session().await;
+        shell.gives("echo before").await;
+        shell.ends().await;
+        ids.push(shell.id);
+    }
+    assert!(server.stop().success());
+    let spec = |id: &String| server.home().state().join("sessions").join(id).join("spec");
+    // Far more than the memory of the server; the file is sparse and takes no space.
+    std::fs::File::options().write(true).open(spec(&ids[0])).expect("there").set_len(1 << 40).expect("extended");
+    std::fs::remove_file(spec(&ids[1])).expect("there");
+    assert!(Command::new("mkfifo").arg(spec(&ids[1])).status().expect("mkfifo").success());
+    for loses_store in [false, true] {
+        if loses_store {
+            assert!(server.stop().success());
+            std::fs::remove_file(server.home().state().join("store.db")).expect("there");
+        }
+        server.again();
+        let mut listed = ended(&server).await;
+        listed.sort();
+        let mut all = ids.clone();
+        all.sort();
+        assert_eq!(listed, all, "the store is lost: {loses_store}");
+        for (id, why) in ids.iter().zip(["it is longer than", "it is not a regular file"]) {
+            let trouble = server.client().session(id).await.expect("it is there").trouble.unwrap_or_default();
+            assert!(trouble.starts_with("damaged: spec") && trouble.contains(why), "{id}: {trouble}");
+        }
+    }
+    for id in &ids {
+        server.client().purge(id, false).await.expect("purged");
+    }
+    assert_eq!(ended(&server).await, Vec::<String>::new());
+}
+
 /// The session's state, and the answer to a raw read of everything.
 async fn told(shell: &e2e::Session) -> (Option<String>, api::Journal, Option<api::Gap>, Vec<u8>) {
     let session = shell.look().await;

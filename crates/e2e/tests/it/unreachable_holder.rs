@@ -257,6 +257,38 @@ fn pipe(path: &Path) {
     assert!(made.success());
 }
 
+#[tokio::test]
+// promise: crash-5
+async fn a_named_pipe_as_the_holder_file_or_the_note_of_force_holds_up_neither_a_forced_end_nor_others() {
+    let server = Server::start();
+    let (answers, is_silent, other) = (server.session().await, server.session().await, server.session().await);
+    let mut pids = Vec::new();
+    for shell in [&answers, &is_silent] {
+        pids.push(Pid::new(shell.look().await.pid.expect("it lives")));
+        pids.push(holder(shell).await);
+        let folder = server.home().state().join("sessions").join(&shell.id);
+        std::fs::remove_file(folder.join("holder")).expect("there");
+        for file in ["holder", "killed-on-request"] {
+            pipe(&folder.join(file));
+        }
+    }
+    stopped(&is_silent).await;
+    let end = |id| tokio::time::timeout(IN_TIME, server.client().terminate(id, true, None));
+    let others = async {
+        for _ in 0..20 {
+            assert_eq!(other.gives("echo unharmed").await, (0, "unharmed\n".to_owned()));
+        }
+    };
+    let (one, two, ()) = tokio::join!(end(&answers.id), end(&is_silent.id), others);
+    for ended in [one, two] {
+        let ended = ended.expect("in time").expect("ended");
+        assert_eq!((ended.session.status, ended.left, ended.was_over), (SessionStatus::Terminated, 0, false));
+    }
+    for pid in pids {
+        assert!(pid.ends_within(PATIENCE));
+    }
+}
+
 /// Waits until a process has come to the pipe; it goes on when the result is dropped.
 async fn has_come(path: &Path) -> std::fs::File {
     // Without waiting, a pipe can be opened for writing once somebody has it open for reading (fifo(7)).

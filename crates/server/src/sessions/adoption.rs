@@ -35,6 +35,8 @@ use crate::store::{SessionRow, StoreError};
 
 /// How long a new holder may take to send its Hello.
 const GREETING: Duration = Duration::from_secs(10);
+/// The longest log of a holder that could not start: it has a line or two.
+const LOG_BYTES_MAX: u64 = 64 << 10;
 /// A timeout that never expires.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 
@@ -545,7 +547,7 @@ fn start_failure(value: u64) -> (&'static str, i32) {
 
 /// The last line of the holder's log, without the names of program and folder.
 fn last_words(folder: &Path) -> Option<String> {
-    let log = std::fs::read_to_string(folder.join("holder.log")).ok()?;
+    let log = String::from_utf8(journal::read_whole(&folder.join("holder.log"), LOG_BYTES_MAX).ok()?).ok()?;
     let last = log.lines().last().filter(|line| !line.is_empty())?;
     let own = format!("ptyd-holder: {}: ", folder.display());
     Some(last.strip_prefix(own.as_str()).unwrap_or(last).to_owned())

@@ -201,9 +201,7 @@ fn damaged(file: &str, why: &std::io::Error) -> String {
 /// Whether the file itself cannot be read as it is: damaged, gone, or closed to this server. Other errors pass.
 fn is_damage(e: &std::io::Error) -> bool {
     use ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound, PermissionDenied, UnexpectedEof};
-    let is_loop = e.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error());
-    let kinds = [InvalidData, UnexpectedEof, NotFound, IsADirectory, NotADirectory, PermissionDenied];
-    is_loop || kinds.contains(&e.kind())
+    [InvalidData, UnexpectedEof, NotFound, IsADirectory, NotADirectory, PermissionDenied].contains(&e.kind())
 }
 
 /// The events of a session; `None` if their header is damaged, which [`open`] reports.

@@ -175,8 +175,12 @@ pub(crate) fn has_left(folder: &Path) -> bool {
 
 /// Records that a server is about to kill the holder of this folder on request: a killed holder records nothing.
 pub(crate) fn note_forced(folder: &Path) {
-    if let Err(e) = std::fs::File::create(folder.join(FORCED_FILE)) {
-        tracing::warn!(folder = %folder.display(), error = %e, "that its holder is killed on request is not recorded");
+    // A file that is there says it already. It is not opened: a named pipe in its place would keep this thread waiting.
+    match std::fs::File::create_new(folder.join(FORCED_FILE)) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+            tracing::warn!(folder = %folder.display(), error = %e, "that its holder is killed on request is not recorded");
+        }
+        Ok(_) | Err(_) => {}
     }
 }
 

@@ -20,6 +20,9 @@ use crate::frames::{Decoder, Encoder};
 /// The end of a spec with tagged fields, behind the checksum of its fields.
 const TAGGED: [u8; 8] = *b"spec-tag";
 
+/// The longest spec: arguments and environment, of which execve(2) takes 6 MiB at most, and the server's own fields.
+const SPEC_BYTES_MAX: usize = 8 << 20;
+
 /// Everything that a holder needs to know.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Spec {
@@ -143,14 +146,22 @@ mod tag {
 impl Spec {
     /// Writes the file, readable only by its owner: the environment may hold secrets.
     pub fn store(&self, folder: &Path) -> io::Result<()> {
+        let bytes = self.encode();
+        if bytes.len() > SPEC_BYTES_MAX {
+            let why = format!(
+                "the session's arguments, environment and settings take {} bytes, and at most {SPEC_BYTES_MAX} are kept",
+                bytes.len()
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
         let mut file =
             std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(SPEC_FILE))?;
-        file.write_all(&self.encode())
+        file.write_all(&bytes)
     }
 
     /// Reads the file back.
     pub fn load(folder: &Path) -> io::Result<Self> {
-        let bytes = std::fs::read(folder.join(SPEC_FILE))?;
+        let bytes = journal::read_whole(&folder.join(SPEC_FILE), SPEC_BYTES_MAX as u64)?;
         Self::decode(&bytes)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the session's spec file is damaged"))
     }

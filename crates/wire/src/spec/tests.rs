@@ -97,3 +97,15 @@ fn specs_that_ended_before_later_fields_are_read() {
     assert_eq!(Spec::decode(&bytes[..end]), Some(spec), "before limits");
     assert_eq!(Spec::decode(&bytes[..end - 1]), None);
 }
+
+#[test]
+fn a_spec_that_could_not_be_read_back_is_not_stored() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut spec = Spec { meta: vec![b' '; SPEC_BYTES_MAX], ..full() };
+    let refused = spec.store(dir.path()).unwrap_err();
+    assert!(refused.to_string().contains("at most 8388608 are kept"), "{refused}");
+    assert!(!dir.path().join(SPEC_FILE).exists());
+    spec.meta.truncate(SPEC_BYTES_MAX / 2);
+    spec.store(dir.path()).unwrap();
+    assert_eq!(Spec::load(dir.path()).unwrap(), spec);
+}
