@@ -349,7 +349,7 @@ async fn a_repeated_input_is_answered_with_the_command_that_it_was_for() {
     let first = typed().await;
     assert_eq!(first.command.as_ref().map(|c| (c.id.as_str(), c.exit_code)), Some(("c1", Some(3))), "{first:?}");
     shell.gives("echo after").await;
-    let told = |answer: &api::WaitAnswer| {
+    let told = |answer: &WaitAnswer| {
         let command = answer.command.as_ref().map(|c| (c.id.clone(), c.exit_code));
         (answer.ended_by, command, answer.output.clone(), answer.next_offset)
     };
