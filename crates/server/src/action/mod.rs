@@ -343,7 +343,7 @@ pub enum Outcome {
     Missed(Vec<Missed>),
     /// The report on a request performed earlier, if it was.
     Earlier(Option<Box<Report>>),
-    /// What a session does by a name.
+    /// The action of a session that has this name.
     NamedAction(NamedAction),
     /// Processes, parents before children.
     Processes(Vec<ProcessView>),
@@ -368,7 +368,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// What it is, for the message about an outcome that nobody expected.
+    /// Its kind, for the message about an unexpected outcome.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Session(_) => "a session",

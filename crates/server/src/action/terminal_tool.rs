@@ -49,14 +49,14 @@ pub struct ClientContext {
     pub env: Option<Arc<Variables>>,
     /// Its file mode mask.
     pub umask: Option<u32>,
-    /// What happens to its sessions when it disconnects.
+    /// The fate of its sessions when it disconnects.
     pub detach: Detach,
 }
 
 /// The answer of the `terminal` tool.
 #[derive(Debug, Clone)]
 pub struct TerminalView {
-    /// What happened.
+    /// The event.
     pub report: Report,
     /// The reason why a new shell was started for this call, if one was.
     pub fresh: Option<Fresh>,

@@ -1,4 +1,4 @@
-//! What the door's tests stand on: a dispatch that answers from a script, sessions and reports to answer with, and a client
+//! Test support of the MCP modules: a dispatch that answers from a script, sessions and reports to answer with, and a client
 //! that speaks the wire line by line, because what is on the wire is what is promised.
 
 use std::path::PathBuf;
