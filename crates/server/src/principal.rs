@@ -154,7 +154,7 @@ fn user_name() -> Option<String> {
     fields.find(|f| f.get(2) == Some(&uid.as_str())).and_then(|f| f.first().map(|n| (*n).to_owned()))
 }
 
-/// What happens to a stdio client's sessions when it disconnects.
+/// The fate of a stdio client's sessions when the client disconnects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Detach {
     /// They continue.

@@ -421,18 +421,24 @@ async fn records_cut_at_the_end_are_told_as_damage_without_a_store_too() {
     assert_eq!(killed.ends().await.left, 0);
 }
 
-#[tokio::test]
-// promise: damage-3
-async fn ended_sessions_whose_journal_or_events_are_gone_are_listed_and_can_be_removed() {
-    let server = Server::start();
+/// So many sessions that have printed and ended, and the server has stopped.
+async fn sessions_that_have_ended(server: &Server, count: usize) -> Vec<String> {
     let mut ids = Vec::new();
-    for _ in 0..7 {
+    for _ in 0..count {
         let shell = server.session().await;
         shell.gives("echo before").await;
         shell.ends().await;
         ids.push(shell.id);
     }
     assert!(server.stop().success());
+    ids
+}
+
+#[tokio::test]
+// promise: damage-3
+async fn ended_sessions_whose_journal_or_events_are_gone_are_listed_and_can_be_removed() {
+    let server = Server::start();
+    let ids = sessions_that_have_ended(&server, 7).await;
     let folder = |id: &String| server.home().state().join("sessions").join(id);
     std::fs::remove_file(folder(&ids[0]).join("journal")).expect("there");
     std::fs::remove_file(folder(&ids[1]).join("events")).expect("there");
@@ -489,14 +495,7 @@ async fn ended_sessions_whose_journal_or_events_are_gone_are_listed_and_can_be_r
 // promise: damage-3
 async fn a_named_pipe_or_a_file_of_any_size_as_the_spec_delays_no_start() {
     let server = Server::start();
-    let mut ids = Vec::new();
-    for _ in 0..2 {
-        let shell = server.session().await;
-        shell.gives("echo before").await;
-        shell.ends().await;
-        ids.push(shell.id);
-    }
-    assert!(server.stop().success());
+    let ids = sessions_that_have_ended(&server, 2).await;
     let spec = |id: &String| server.home().state().join("sessions").join(id).join("spec");
     // Far more than the memory of the server; the file is sparse and takes no space.
     std::fs::File::options().write(true).open(spec(&ids[0])).expect("there").set_len(1 << 40).expect("extended");

@@ -102,7 +102,7 @@ async fn what_is_typed_without_echo_is_in_no_record_and_in_no_read() {
             };
             eventually(&format!("{what} gets all"), says).await;
             is_kept_nowhere(server, &shell, &secret, &what).await;
-            // What is typed at a prompt is on record again; the program has said its last words, and may not have ended.
+            // The shell records typed lines again at its prompt; the program has printed its last line and may not have ended.
             eventually("its prompt", async || (shell.look().await.foreground == Foreground::Idle).then_some(())).await;
             shell.gives("true").await;
         }))

@@ -135,7 +135,7 @@ pub enum ActionError {
     Unreachable {
         /// The session.
         session: SessionId,
-        /// What is wrong with the holder.
+        /// The fault of the holder.
         why: String,
     },
     /// The machine or this server lacks a resource.
@@ -143,7 +143,7 @@ pub enum ActionError {
         "not done, for want of descriptors, memory, processes or room on the disk: {why}; end what is not needed, or ask again later"
     )]
     Exhausted {
-        /// What failed, and the kernel's error.
+        /// The step that failed, and the kernel's error.
         why: String,
     },
     /// The server is stopping.

@@ -185,7 +185,7 @@ impl Limits {
     }
 }
 
-/// What enforces a limit.
+/// The part of the system that enforces a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keeper {
     /// The kernel's cgroup, for all processes together.
@@ -205,7 +205,7 @@ pub struct KeptLimit {
     pub limit: Limit,
     /// The value in the limit's own unit.
     pub value: f64,
-    /// What enforces it.
+    /// The part of the system that enforces it.
     pub keeper: Keeper,
 }
 

@@ -54,7 +54,7 @@ pub(super) struct Guard {
     asked: Buckets<String>,
     /// Rates of requests without a valid token, by listener.
     failed: Buckets<bool>,
-    /// What was logged about wrong tokens.
+    /// The warnings about wrong tokens that the server has logged.
     refused: Mutex<Refused>,
     /// The request bodies of each principal.
     bodies: RequestBodies,

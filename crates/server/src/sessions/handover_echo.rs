@@ -26,7 +26,7 @@ const IN_ALL: &[u8] = b"__ptyd_";
 /// Part of the line of the editor that paints it a second time, in colours.
 const PAINTED_TWICE: &str = "__ptyd_begin; builtin eval";
 
-/// What an editor writes between the characters of a line that is coloured or wraps.
+/// The bytes that an editor writes between the characters of a line that is coloured or wraps.
 const BETWEEN: &str = r"(?: \r|\r\n?|\x1b\[[0-9;?]*[A-Za-z]|\x1b\(B)*";
 
 /// The same lines as editors paint them; fish goes back and paints its line a second time.

@@ -23,7 +23,7 @@ pub(crate) struct SessionMetadata {
     pub(crate) env: Vec<(String, String)>,
     /// The stdio client that owns the session.
     pub(crate) client: Option<String>,
-    /// What happens when that client disconnects.
+    /// The fate of the session when that client disconnects.
     pub(crate) detach: Detach,
     /// Whether it is that client's default session.
     pub(crate) is_default: bool,

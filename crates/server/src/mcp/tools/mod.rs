@@ -82,7 +82,7 @@ impl From<String> for Answer {
 /// Why a call was not performed; the model reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ToolError {
-    /// What to do instead.
+    /// The reason, and the call to make instead.
     Said(String),
     /// The server is about to stop; a shim repeats the request at the next one.
     Restarting,
