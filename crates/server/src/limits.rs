@@ -161,8 +161,9 @@ pub const HOLDER_UNSENT_BYTES_MAX: usize = 8 << 20;
 /// A holder from before the server sends its Hello within this time, or its session is reported as unreachable until it
 /// does.
 pub const ADOPT_PATIENCE: Duration = Duration::from_secs(2);
-/// How long adoption waits for the foreground state of a running command; the first sample takes milliseconds.
-pub const FIRST_LOOK: Duration = Duration::from_millis(500);
+/// How long requests to an adopted session wait for the foreground state of what runs; the first sample takes
+/// milliseconds.
+pub const FIRST_STATE: Duration = Duration::from_millis(500);
 /// The first retry interval for a holder that does not listen yet: a new one listens within milliseconds.
 pub const ADOPT_AGAIN_MIN: Duration = Duration::from_millis(20);
 /// The longest retry interval.

@@ -270,12 +270,12 @@ async fn a_command_that_uses_the_shells_own_editor_is_the_same_to_the_next_serve
     server.kill9();
     server.again();
     for (shell, asked) in &all {
-        eventually("it asks", async || {
-            let now = shell.look().await;
-            assert_eq!(now.current_command.as_ref(), Some(&asked.id), "{asked:?}");
-            (now.foreground == api::Foreground::InputWanted).then_some(())
-        })
-        .await;
+        let now = shell.look().await;
+        assert_eq!(
+            (now.current_command.as_ref(), now.foreground),
+            (Some(&asked.id), api::Foreground::InputWanted),
+            "{asked:?}"
+        );
         shell.types("7").await;
         let done = shell.end_of(asked).await;
         assert_eq!(done.exit_code, Some(7), "{done:?}");

@@ -311,10 +311,9 @@ impl Registry {
                 }
             }
         };
-        let Ok(mut early) = greeted else {
+        let Ok(early) = greeted else {
             return Tried::Not(Hindrance::Silent, "the connection to its holder broke".to_owned());
         };
-        first_look(&mut connection, &mut early).await;
         let opened = self.open(&adopting.id, &adopting.folder);
         self.event_log.metrics.adopted(opened.is_ok());
         let opened = match opened {
@@ -485,20 +484,6 @@ async fn greeting(connection: &mut HolderConnection) -> Result<Vec<FromHolder>, 
             return Ok(early);
         }
     }
-}
-
-/// Waits for the first foreground state of a running command, which follows the Hello: before it, it is unknown whether
-/// the command wants input.
-async fn first_look(connection: &mut HolderConnection, early: &mut Vec<FromHolder>) {
-    let runs = early.iter().any(|frame| matches!(frame, FromHolder::Hello(hello) if hello.command != 0));
-    let first_state = async {
-        while runs && !early.iter().any(|frame| matches!(frame, FromHolder::State(_))) {
-            // The actor notices the end of the connection itself.
-            let Ok(frames) = connection.receive().await else { return };
-            early.extend(frames);
-        }
-    };
-    let _ = tokio::time::timeout(limits::FIRST_LOOK, first_state).await;
 }
 
 /// The error of a session that could not be started: `Exhausted` if the machine lacks a resource, else `Start`.

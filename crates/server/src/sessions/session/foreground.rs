@@ -34,6 +34,9 @@ pub(super) struct ForegroundState {
     pub(super) is_heuristic: bool,
     /// The program image ([`sys::process::image`]) of the shell that has reported.
     pub(super) image: Option<u64>,
+    /// Until then requests wait for the first state: a session from before this server would be told as running although
+    /// its program asks.
+    pub(super) first_awaited_until: Option<Instant>,
     /// The newest command was refused because the shell was not at its prompt.
     pub(super) was_not_ready: bool,
 }
@@ -72,6 +75,7 @@ impl ForegroundState {
             paint: Fullscreen::default(),
             is_heuristic,
             image: None,
+            first_awaited_until: None,
             was_not_ready: false,
         }
     }
@@ -98,6 +102,22 @@ impl ForegroundState {
 }
 
 impl Session {
+    /// What ran before this server is known; its foreground may not be. A new shell before its first prompt is at work.
+    pub(super) fn await_first_state(&mut self) {
+        let is_from_before = self.timeline.shell.prompt_seen || self.timeline.log.current.is_some();
+        if is_from_before && !self.is_idle() && self.foreground.state.is_none() {
+            self.foreground.first_awaited_until = Some(Instant::now() + limits::FIRST_STATE);
+        }
+    }
+
+    /// Whether requests wait for the first state.
+    pub(super) fn awaits_first_state(&mut self) -> bool {
+        let is_unknown = self.foreground.state.is_none() && !self.is_idle();
+        let until = self.foreground.first_awaited_until.filter(|until| is_unknown && Instant::now() < *until);
+        self.foreground.first_awaited_until = until;
+        until.is_some()
+    }
+
     pub(super) fn on_state(&mut self, state: State) {
         self.timeline.queries.known_to_holder = self.timeline.queries.known_to_holder.max(state.answered.0);
         // The holder sends another state after the input; one from before it is out of date.

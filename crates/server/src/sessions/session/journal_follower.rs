@@ -49,6 +49,14 @@ impl JournalFollower {
         }
     }
 
+    /// The next frame that can be handled now: the events that it refers to were read, and the state of the foreground is
+    /// understood only with all output from before it.
+    fn next_frame(&mut self) -> Option<FromHolder> {
+        let is_state = matches!(self.frames.front(), Some(FromHolder::State(_)));
+        let is_early = self.has_events || is_state && self.is_replaying && self.is_behind;
+        if is_early { None } else { self.frames.pop_front() }
+    }
+
     /// Whether there is something to read or to handle without waiting.
     pub(super) fn has_work(&self) -> bool {
         self.is_behind || !self.frames.is_empty()
@@ -70,9 +78,7 @@ impl Session {
 
     /// Handles received frames; a frame may refer to events before it, so those are read first.
     pub(super) fn handle_frames(&mut self) {
-        while !self.follower.has_events
-            && let Some(frame) = self.follower.frames.pop_front()
-        {
+        while let Some(frame) = self.follower.next_frame() {
             self.on_frame(frame);
             if self.follower.has_events {
                 self.read_events();
@@ -150,6 +156,8 @@ impl Session {
             if self.is_idle() {
                 self.check_shell_image();
             }
+            self.handle_frames();
+            self.await_first_state();
         }
     }
 

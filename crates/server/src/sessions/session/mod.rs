@@ -400,13 +400,14 @@ impl Session {
     }
 
     async fn next_event(&mut self, everyone: &mut watch::Receiver<bool>) -> Event {
+        let takes_requests = !self.follower.is_replaying && !self.awaits_first_state();
         let wake = self.next_wake();
-        let (is_replaying, has_frames) = (self.follower.is_replaying, !self.follower.frames.is_empty());
+        let has_frames = !self.follower.frames.is_empty();
         let has_work = self.follower.has_work() || !self.waits.pictures.is_empty();
         tokio::select! {
             biased;
             frames = self.link.connection.receive(), if !has_frames => frames.map_or(Event::HolderGone, Event::Frames),
-            request = self.mailbox.recv(), if !is_replaying => request.map_or(Event::Everyone, Event::Asked),
+            request = self.mailbox.recv(), if takes_requests => request.map_or(Event::Everyone, Event::Asked),
             _ = everyone.changed() => Event::Everyone,
             () = sleep_until(wake) => Event::Time,
             () = self.waits.abandoned() => Event::Time,
@@ -448,6 +449,7 @@ impl Session {
             still,
             self.waits.next_at(),
             self.foreground.next_at(),
+            self.foreground.first_awaited_until,
             marker,
             self.pending.next_at(),
             // Checked again when the typed command is old enough to have begun.
