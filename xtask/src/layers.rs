@@ -12,44 +12,53 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// What each crate of ours may depend on among ours.
-const WALLS: [(&str, &[&str]); 11] = [
+const WALLS: [(&str, &[&str]); 12] = [
     ("api", &[]),
-    ("cli", &["api", "client", "server", "sys", "terminal"]),
+    ("cli", &["api", "client", "ptyd-core", "server", "sys", "terminal"]),
     ("client", &["api"]),
     ("e2e", &["api", "client"]),
     ("holder", &["journal", "sys", "wire"]),
     ("journal", &[]),
-    ("server", &["api", "journal", "sys", "terminal", "wire"]),
+    ("ptyd-core", &["journal", "sys", "terminal", "wire"]),
+    ("server", &["api", "ptyd-core", "terminal"]),
     ("sys", &[]),
     ("terminal", &[]),
     ("wire", &["journal", "sys"]),
     ("xtask", &[]),
 ];
 
-/// One of thousands of processes: no runtime, no JSON, no terminal emulation, at any depth.
-const NEVER_IN_HOLDER: [&str; 7] = ["tokio", "hyper", "axum", "serde_json", "vte", "alacritty_terminal", "avt"];
-
-/// The floors of the server's top-level modules, lowest first. A module names modules of lower floors only, and none
-/// beside it on its own floor; `lib.rs` names them all.
-const SERVER_FLOORS: [&[&str]; 10] = [
-    &["block_in_place", "ids", "keys", "limits", "per_principal", "store"],
-    &["principal"],
-    &["action"],
-    &["config", "metrics", "profile", "serve_error"],
-    &["config_file", "state_dir"],
-    &["auth", "shell"],
-    &["http", "service", "sessions"],
-    &["dispatch"],
-    &["mcp", "rest", "ws"],
-    &["serve"],
+/// What the tree of a crate must not contain, at any depth. The holder is one of thousands of processes: no runtime, no
+/// JSON, no terminal emulation. The core names no protocol.
+const NEVER_IN: [(&str, &[&str]); 2] = [
+    ("holder", &["tokio", "hyper", "axum", "serde_json", "vte", "alacritty_terminal", "avt"]),
+    ("ptyd-core", &["axum", "http", "hyper", "rmcp", "schemars", "tokio-tungstenite", "tower"]),
 ];
 
-/// The front doors of the server: they parse and render.
-const DOORS: [&str; 3] = ["mcp", "rest", "ws"];
+/// The floors of a crate's top-level modules, lowest first. A module names modules of lower floors only, and none
+/// beside it on its own floor; `lib.rs` names them all.
+const FLOORS: [(&str, &[&[&str]]); 2] = [
+    (
+        "core",
+        &[
+            &["block_in_place", "ids", "keys", "limits", "per_principal", "store"],
+            &["principal"],
+            &["action"],
+            &["config", "metrics", "profile", "serve_error"],
+            &["config_file", "state_dir"],
+            &["auth", "shell"],
+            &["service", "sessions"],
+            &["dispatch"],
+        ],
+    ),
+    ("server", &[&["http"], &["mcp", "rest", "ws"], &["serve"]]),
+];
 
-/// What a door may take from the server beside itself: the interface and the dispatcher, the principal of a request, what all
-/// protocols over HTTP stand on, and the ids, names of keys and bounds in which they speak. Nothing that knows a credential.
-const OPEN_TO_DOORS: [&str; 7] = ["action", "dispatch", "http", "ids", "keys", "limits", "principal"];
+/// The protocols of the server: they parse and render.
+const PROTOCOLS: [&str; 3] = ["mcp", "rest", "ws"];
+
+/// What a protocol may take from the core: the interface and the dispatcher, the principal of a request, and the ids, names
+/// of keys and bounds in which it speaks. Nothing that knows a credential or a session.
+const OPEN_TO_PROTOCOLS: [&str; 6] = ["action", "dispatch", "ids", "keys", "limits", "principal"];
 
 /// The terminal is a function of bytes: no IO and no clock.
 const NEVER_IN_TERMINAL: [&str; 4] = ["fs", "net", "process", "thread"];
@@ -64,7 +73,7 @@ const JOURNAL_WRITERS: [&str; 2] = ["Writer", "EventsWriter"];
 pub fn check(root: &Path) -> Result<Vec<Violation>> {
     let graph = Graph::read(&workspace::metadata(root)?)?;
     let mut found = dependencies(&graph);
-    found.extend(holder_tree(&graph));
+    found.extend(trees(&graph));
     for file in text_files(root)?.iter().filter(|file| file.extension() == "rs") {
         found.extend(names(file));
     }
@@ -119,11 +128,18 @@ impl Graph {
     }
 }
 
+/// The manifest of a crate of ours.
+fn manifest(name: &str) -> String {
+    match name {
+        "xtask" => "xtask/Cargo.toml".to_owned(),
+        _ => format!("crates/{}/Cargo.toml", name.trim_start_matches("ptyd-")),
+    }
+}
+
 fn dependencies(graph: &Graph) -> Vec<Violation> {
     let mut found = Vec::new();
     for (name, needed) in &graph.ours {
-        let manifest =
-            if name == "xtask" { "xtask/Cargo.toml".to_owned() } else { format!("crates/{name}/Cargo.toml") };
+        let manifest = manifest(name);
         let Some((_, allowed)) = WALLS.iter().find(|(crate_name, _)| crate_name == name) else {
             found.push(Violation::at(&manifest, 1, format!("`{name}` has no wall: say what it may depend on")));
             continue;
@@ -136,14 +152,18 @@ fn dependencies(graph: &Graph) -> Vec<Violation> {
     found
 }
 
-fn holder_tree(graph: &Graph) -> Vec<Violation> {
-    let is_holder = |(_, name): &(&String, &String)| *name == "holder";
-    let Some((holder, _)) = graph.names.iter().find(is_holder) else {
-        return vec![Violation::at("crates/holder/Cargo.toml", 1, "there is no holder")];
+fn trees(graph: &Graph) -> Vec<Violation> {
+    NEVER_IN.iter().flat_map(|(root, never)| tree(graph, root, never)).collect()
+}
+
+/// The forbidden packages below one crate, each with the way to it.
+fn tree(graph: &Graph, root: &str, never: &[&str]) -> Vec<Violation> {
+    let Some((start, _)) = graph.names.iter().find(|(_, name)| *name == root) else {
+        return vec![Violation::at(&manifest(root), 1, format!("there is no {root}"))];
     };
     let mut found = Vec::new();
-    let mut seen = BTreeSet::from([holder]);
-    let mut open = vec![(holder, "holder".to_owned())];
+    let mut seen = BTreeSet::from([start]);
+    let mut open = vec![(start, root.to_owned())];
     while let Some((id, way)) = open.pop() {
         for next in graph.linked.get(id).into_iter().flatten() {
             if !seen.insert(next) {
@@ -151,9 +171,8 @@ fn holder_tree(graph: &Graph) -> Vec<Violation> {
             }
             let name = graph.names.get(next).map_or("", String::as_str);
             let way = format!("{way} → {name}");
-            if NEVER_IN_HOLDER.contains(&name) {
-                let what = format!("the holder must not contain `{name}`: {way}");
-                found.push(Violation::at("crates/holder/Cargo.toml", 1, what));
+            if never.contains(&name) {
+                found.push(Violation::at(&manifest(root), 1, format!("{root} must not contain `{name}`: {way}")));
             }
             open.push((next, way));
         }
@@ -197,29 +216,35 @@ fn names(file: &TextFile) -> Vec<Violation> {
         }
     }
     let module = inside.first().map(|part| part.trim_end_matches(".rs")).filter(|part| *part != "lib");
-    if let ("server", Some(module)) = (crate_name, module) {
+    if let (Some(floors), Some(module)) = (floors(crate_name), module) {
+        let floor = |module: &str| floors.iter().position(|floor| floor.contains(&module));
         if floor(module).is_none() {
-            complain(1, format!("`{module}` is on no floor of the server: put it into SERVER_FLOORS"));
+            complain(1, format!("`{module}` is on no floor of `{crate_name}`: put it into FLOORS"));
         }
         for (line, name) in taken_from_crate(&code, depth(&inside)) {
             if name == module {
                 continue;
             }
-            if DOORS.contains(&module) && !OPEN_TO_DOORS.contains(&name.as_str()) {
-                complain(line, format!("`{name}`: a front door takes only {OPEN_TO_DOORS:?}; ask by an Action"));
-            } else if floor(&name).is_none() {
-                complain(line, format!("`{name}` is on no floor of the server: name things by their module"));
+            if floor(&name).is_none() {
+                complain(line, format!("`{name}` is on no floor of `{crate_name}`: name things by their module"));
             } else if floor(module) <= floor(&name) {
-                complain(line, format!("`{module}` must not name `{name}`: it is on no lower floor of the server"));
+                complain(line, format!("`{module}` must not name `{name}`: it is on no lower floor of `{crate_name}`"));
+            }
+        }
+        if PROTOCOLS.contains(&module) {
+            for (line, name) in source::names_from(&code, "ptyd_core") {
+                if !OPEN_TO_PROTOCOLS.contains(&name.as_str()) {
+                    complain(line, format!("`{name}`: a protocol takes only {OPEN_TO_PROTOCOLS:?}; ask by an Action"));
+                }
             }
         }
     }
     found
 }
 
-/// The floor of a top-level module of the server.
-fn floor(module: &str) -> Option<usize> {
-    SERVER_FLOORS.iter().position(|floor| floor.contains(&module))
+/// The floors of a crate, if it has some.
+fn floors(crate_name: &str) -> Option<&'static [&'static [&'static str]]> {
+    FLOORS.iter().find(|(name, _)| *name == crate_name).map(|(_, floors)| *floors)
 }
 
 /// How many `super` lead from a file's module to the crate's root.
@@ -243,7 +268,7 @@ mod tests {
     use serde_json::json;
 
     fn metadata(edges: &[(&str, &str)]) -> Value {
-        let ids = ["holder", "journal", "server", "client"];
+        let ids = ["holder", "journal", "ptyd-core", "server", "client"];
         let packages: Vec<Value> = ids
             .iter()
             .map(|id| {
@@ -254,9 +279,9 @@ mod tests {
                     .collect();
                 json!({"id": id, "name": id, "dependencies": needed})
             })
-            .chain(["tokio", "bytes"].map(|id| json!({"id": id, "name": id, "dependencies": []})))
+            .chain(["tokio", "bytes", "tower"].map(|id| json!({"id": id, "name": id, "dependencies": []})))
             .collect();
-        let nodes: Vec<Value> = ["holder", "journal", "server", "client", "tokio", "bytes"]
+        let nodes: Vec<Value> = ["holder", "journal", "ptyd-core", "server", "client", "tokio", "bytes", "tower"]
             .iter()
             .map(|id| {
                 let linked = edges.iter().filter(|(from, _)| from == id);
@@ -270,21 +295,28 @@ mod tests {
 
     fn graph_complaints(edges: &[(&str, &str)]) -> Vec<String> {
         let graph = Graph::read(&metadata(edges)).unwrap();
-        let found = dependencies(&graph).into_iter().chain(holder_tree(&graph));
+        let found = dependencies(&graph).into_iter().chain(trees(&graph));
         found.map(|violation| violation.what).collect()
     }
 
     #[test]
     fn dependencies_along_the_walls_are_fine_and_across_them_are_found() {
-        assert_eq!(graph_complaints(&[("holder", "journal"), ("server", "journal"), ("server", "tokio")]), [""; 0]);
+        assert_eq!(graph_complaints(&[("holder", "journal"), ("server", "ptyd-core"), ("server", "tokio")]), [""; 0]);
         let expected = ["`client` must not depend on `server`; of ours it may use [\"api\"]"];
         assert_eq!(graph_complaints(&[("client", "server")]), expected);
     }
 
     #[test]
     fn a_runtime_in_the_holder_is_found_at_any_depth_with_the_way_to_it() {
-        let expected = ["the holder must not contain `tokio`: holder → journal → bytes → tokio"];
+        let expected = ["holder must not contain `tokio`: holder → journal → bytes → tokio"];
         assert_eq!(graph_complaints(&[("holder", "journal"), ("journal", "bytes"), ("bytes", "tokio")]), expected);
+    }
+
+    #[test]
+    fn a_protocol_in_the_core_is_found_and_one_in_the_server_is_fine() {
+        assert_eq!(graph_complaints(&[("server", "ptyd-core"), ("server", "tower"), ("ptyd-core", "bytes")]), [""; 0]);
+        let expected = ["ptyd-core must not contain `tower`: ptyd-core → bytes → tower"];
+        assert_eq!(graph_complaints(&[("ptyd-core", "bytes"), ("bytes", "tower")]), expected);
     }
 
     fn lines(path: &str, text: &str) -> Vec<usize> {
@@ -296,29 +328,30 @@ mod tests {
     fn only_the_holder_names_the_writers_of_a_journal() {
         let text = "use journal::{Reader, Writer};\nlet w = journal::EventsWriter::open();\nuse journal::Offset;\n\
                     use journal as j;\n// journal::Writer\n#[cfg(test)]\nmod tests { use journal::Writer; }\n";
-        assert_eq!(lines("crates/server/src/sessions/replay.rs", text), [1, 2, 4]);
+        assert_eq!(lines("crates/core/src/sessions/replay.rs", text), [1, 2, 4]);
         assert_eq!(lines("crates/holder/src/output_pump.rs", text), [0; 0]);
-        assert_eq!(lines("crates/server/tests/replay.rs", text), [0; 0]);
+        assert_eq!(lines("crates/core/tests/replay.rs", text), [0; 0]);
     }
 
     #[test]
-    fn a_front_door_takes_nothing_from_behind_the_road() {
-        let text = "use crate::{action::Action, sessions};\nuse crate::dispatch::Dispatch;\nuse crate::rest::body;\n\
-                    let x = crate::policy::allow();\nuse super::super::audit;\nuse super::sessions;\npub(super) fn f() {}\n";
-        assert_eq!(lines("crates/server/src/rest/terminals.rs", text), [1, 4, 5]);
-        assert_eq!(lines("crates/server/src/mcp/mod.rs", "use super::{audit, limits};\nuse self::tools;\n"), [1]);
+    fn a_protocol_takes_only_the_interface_of_the_core() {
+        let text = "use ptyd_core::action::Action;\nuse ptyd_core::sessions::Registry;\nuse crate::http::problem;\n\
+                    let x = crate::mcp::tools();\nuse super::super::serve;\nuse super::body;\npub(super) fn f() {}\n\
+                    #[cfg(test)]\nmod tests { use ptyd_core::auth::Tokens; }\n";
+        assert_eq!(lines("crates/server/src/rest/terminals.rs", text), [4, 5, 2]);
+        assert_eq!(lines("crates/server/src/mcp/mod.rs", "use super::{audit, http};\nuse self::tools;\n"), [1]);
+        assert_eq!(lines("crates/server/src/serve/router.rs", "use ptyd_core::sessions::Registry;\n"), [0; 0]);
     }
 
     #[test]
-    fn a_module_of_the_server_names_modules_of_lower_floors_only() {
-        let text = "use crate::action::Action;\nuse crate::http::problem;\nuse crate::{ids, serve::serve};\n\
-                    use crate::sessions::Registry;\nlet x = super::super::rest::router();\nuse super::wait;\n\
+    fn a_module_names_modules_of_lower_floors_only() {
+        let text = "use crate::action::Action;\nuse crate::auth::tickets;\nuse crate::{ids, dispatch::Dispatcher};\n\
+                    use crate::service::expand;\nlet x = super::super::dispatch::name();\nuse super::wait;\n\
                     #[cfg(test)]\nmod tests { use crate::dispatch::Dispatcher; }\n";
-        assert_eq!(lines("crates/server/src/sessions/wait.rs", text), [2, 3, 5]);
-        assert_eq!(lines("crates/server/src/serve/router.rs", text), [0; 0]);
-        assert_eq!(lines("crates/server/src/lib.rs", "pub use serve::serve;\n"), [0; 0]);
-        assert_eq!(lines("crates/server/src/auth/tickets.rs", "use crate::Config;\nuse crate::*;\n"), [1, 2]);
-        assert_eq!(lines("crates/server/src/policy.rs", "use crate::action::Action;\n"), [1, 1]);
+        assert_eq!(lines("crates/core/src/sessions/wait.rs", text), [3, 4, 5]);
+        assert_eq!(lines("crates/core/src/lib.rs", "pub use dispatch::Dispatcher;\n"), [0; 0]);
+        assert_eq!(lines("crates/core/src/auth/tickets.rs", "use crate::Config;\nuse crate::*;\n"), [1, 2]);
+        assert_eq!(lines("crates/core/src/policy.rs", "use crate::action::Action;\n"), [1, 1]);
     }
 
     #[test]

@@ -27,7 +27,7 @@ const IN_PIECES: [&str; 6] = ["boundaries::", "delivery::", "output::", "program
 const CONFORMANCE: &str = "mcp::conformance::with_what_it_asks_for_the_suite_passes_but_for_what_the_page_explains";
 
 /// The crates whose tests need nothing but Rust and a linker.
-const QUICK: [&str; 5] = ["api", "journal", "terminal", "holder", "server"];
+const QUICK: [&str; 6] = ["api", "journal", "terminal", "holder", "ptyd-core", "server"];
 
 /// What everything takes on two processors, when nothing is there yet. Measured; what is there already is not fetched again.
 const TAKES: &str =

@@ -13,7 +13,6 @@ mod input;
 mod limits;
 mod output;
 mod process;
-pub mod quote;
 mod session;
 mod socket;
 mod ticket;

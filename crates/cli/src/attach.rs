@@ -13,12 +13,13 @@ use std::fmt;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use api::{Dimensions, ErrorCode, OutputView, SessionStatus, TerminalSession, quote};
+use api::{Dimensions, ErrorCode, OutputView, SessionStatus, TerminalSession};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use client::{Client, ClientError};
 use terminal::OneScreen;
+use terminal::quote;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::attached_terminal::{self, Left};

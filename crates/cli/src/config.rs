@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use ptyd_core::action::{Limit, Limits};
+use ptyd_core::config::Config;
+use ptyd_core::config_file::ConfigFile;
 use serde_json::{Value, json};
-use server::Config;
-use server::action::{Limit, Limits};
-use server::config_file::ConfigFile;
 
 use crate::exit::Failure;
 use crate::paths::{PathOptions, Paths};

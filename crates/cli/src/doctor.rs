@@ -34,8 +34,8 @@ pub async fn doctor(paths: &Paths, options: &DoctorOptions) -> Result<ExitCode, 
                 State::Warn => "warn",
                 State::Fail => "fail",
             };
-            let fix = check.fix.as_ref().map(|f| format!(" → {}", api::quote::line(f))).unwrap_or_default();
-            print::line(format_args!("{word}  {:8} {}{fix}", check.name, api::quote::line(&check.found)))?;
+            let fix = check.fix.as_ref().map(|f| format!(" → {}", terminal::quote::line(f))).unwrap_or_default();
+            print::line(format_args!("{word}  {:8} {}{fix}", check.name, terminal::quote::line(&check.found)))?;
         }
     }
     let fails = checks.iter().any(|c| c.state == State::Fail);

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
+use ptyd_core::limits::SOCKET_PATH_BYTES_MAX;
 use serde::Serialize;
-use server::limits::SOCKET_PATH_BYTES_MAX;
 
 use crate::paths::Paths;
 
@@ -56,7 +56,7 @@ pub fn checks(paths: &Paths) -> Vec<Check> {
     let mut all = vec![
         pty(),
         splice(paths),
-        of_holder(server::holder_is_static()),
+        of_holder(ptyd_core::sessions::holder_is_static()),
         syscall(),
         bash(),
         socket(&paths.socket),
@@ -80,7 +80,7 @@ fn pty() -> Check {
 
 fn splice(paths: &Paths) -> Check {
     let folder = existing(&paths.state_dir);
-    if server::splice_works(&folder) {
+    if ptyd_core::sessions::splice_works(&folder) {
         return Check::ok("splice", "output goes from the terminal to the disk without a copy");
     }
     let found = format!("splice from a terminal into a file in {} does not work", folder.display());
@@ -173,7 +173,7 @@ fn state_dir(path: &Path) -> Check {
     let there = existing(path);
     match rustix::fs::access(&there, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK) {
         // A directory that does not exist yet will be created private.
-        Ok(()) if there == path => match server::check_private(path) {
+        Ok(()) if there == path => match ptyd_core::state_dir::check_private(path) {
             Ok(()) => Check::ok("state", path.display().to_string()),
             Err(e) => Check::fail("state", e.to_string(), "ptyd serve refuses it"),
         },

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use api::quote;
+use terminal::quote;
 
 use crate::exit::Failure;
 

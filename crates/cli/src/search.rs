@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use api::{OutputKind, SearchQuery, quote};
+use api::{OutputKind, SearchQuery};
 use clap::{Args, ValueEnum};
 use client::Client;
+use terminal::quote;
 
 use crate::exit::Failure;
 use crate::print;

@@ -5,10 +5,12 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use api::quote;
 use clap::Args;
-use server::action::{Limit, Limits};
-use server::{Config, Listening, ServeError};
+use ptyd_core::action::{Limit, Limits};
+use ptyd_core::config::Config;
+use ptyd_core::serve_error::ServeError;
+use server::Listening;
+use terminal::quote;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::format;
@@ -76,15 +78,15 @@ pub struct ServeOptions {
 }
 
 fn soft_timeout(text: &str) -> Result<Duration, String> {
-    seconds(text, server::limits::SOFT_TIMEOUT_MIN, server::limits::TIMEOUT_MAX)
+    seconds(text, ptyd_core::limits::SOFT_TIMEOUT_MIN, ptyd_core::limits::TIMEOUT_MAX)
 }
 
 fn slow_call(text: &str) -> Result<Duration, String> {
-    seconds(text, Duration::ZERO, server::limits::TIMEOUT_MAX)
+    seconds(text, Duration::ZERO, ptyd_core::limits::TIMEOUT_MAX)
 }
 
 fn lifetime(text: &str) -> Result<Duration, String> {
-    seconds(text, server::limits::LIFETIME_MIN, server::limits::LIFETIME_MAX)
+    seconds(text, ptyd_core::limits::LIFETIME_MIN, ptyd_core::limits::LIFETIME_MAX)
 }
 
 fn seconds(text: &str, least: Duration, most: Duration) -> Result<Duration, String> {

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use api::{CreateRequest, Dimensions, ErrorCode, Exit, InputRequest, SessionStatus, TerminalSession, quote};
+use api::{CreateRequest, Dimensions, ErrorCode, Exit, InputRequest, SessionStatus, TerminalSession};
 use clap::Args;
 use client::{Client, ClientError};
 use futures_util::stream::{self, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Number, Value};
+use terminal::quote;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::exit::Failure;

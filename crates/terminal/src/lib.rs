@@ -15,6 +15,7 @@
 //! * [`boundary`] trusts a marker only together with its record, which came over a socket that output cannot reach.
 //! * [`viewer_terminal`] is for output shown in a person's own terminal: its changes there are undone afterwards;
 //!   [`line_text`] is for output written to a pipe as text, line by line.
+//! * [`quote`] makes foreign text safe to print in a line.
 //! * [`screen`] and [`transcript`] hide the emulators they wrap (`alacritty_terminal`, `avt`): no type of theirs is in
 //!   this crate's interface.
 //!
@@ -25,6 +26,7 @@ pub mod boundary;
 mod hidden_text;
 pub mod line_text;
 mod query;
+pub mod quote;
 pub mod scan;
 pub mod screen;
 mod sequence;

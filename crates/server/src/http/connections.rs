@@ -22,7 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
-use crate::limits;
+use ptyd_core::limits;
 
 /// The transport of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

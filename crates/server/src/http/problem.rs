@@ -12,8 +12,8 @@ use axum::response::{IntoResponse, Response};
 
 use tracing::Instrument;
 
-use crate::action::ActionError;
 use crate::http::request_body::NotTaken;
+use ptyd_core::action::ActionError;
 
 /// The header with the request's id, in both directions.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -141,7 +141,7 @@ fn fresh_id() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::SessionId;
+    use ptyd_core::ids::SessionId;
 
     #[test]
     fn an_error_keeps_its_words_and_gets_its_code_and_field() {

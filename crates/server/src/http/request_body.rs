@@ -14,12 +14,12 @@ use hyper::body::Body as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use tokio::time::timeout;
 
-use crate::block_in_place::{block_in_place, block_in_place_at_first};
-use crate::limits::{
+use ptyd_core::block_in_place::{block_in_place, block_in_place_at_first};
+use ptyd_core::limits::{
     BODIES_ARRIVING_MAX, BODIES_BYTES_MAX, BODY_BYTES_MAX, BODY_DEPTH_MAX, BODY_PLAIN_BYTES_MAX, BODY_TIMEOUT,
     BODY_VALUES_MAX,
 };
-use crate::per_principal::PerPrincipal;
+use ptyd_core::per_principal::PerPrincipal;
 
 /// A smaller body is checked and parsed faster than it could be handed to another thread.
 const ASIDE_BYTES_MIN: usize = 64 << 10;

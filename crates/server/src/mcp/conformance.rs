@@ -31,9 +31,9 @@ use tokio::sync::Semaphore;
 
 use super::test_support::Fake;
 use super::{Handler, ToolSet, http};
-use crate::action::{ActionError, ClientContext};
-use crate::limits::CONVERSATIONS_MAX;
-use crate::principal::Principal;
+use ptyd_core::action::{ActionError, ClientContext};
+use ptyd_core::limits::CONVERSATIONS_MAX;
+use ptyd_core::principal::Principal;
 
 const PAGE: &str = include_str!("../../../../docs/mcp-conformance.md");
 

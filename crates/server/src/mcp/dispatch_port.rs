@@ -3,10 +3,10 @@
 //!
 //! A trait, so that tests can run the handler without a shell; [`Dispatcher`] is the only real implementation.
 
-pub(super) use crate::action::Boxed;
-use crate::action::Dispatch;
-use crate::dispatch::Dispatcher;
-use crate::principal::Detach;
+pub(super) use ptyd_core::action::Boxed;
+use ptyd_core::action::Dispatch;
+use ptyd_core::dispatch::Dispatcher;
+use ptyd_core::principal::Detach;
 
 /// The server as the handler sees it.
 pub(super) trait Server: Dispatch + 'static {

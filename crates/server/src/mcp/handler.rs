@@ -27,8 +27,8 @@ use super::reported_state::ReportedStates;
 use super::resources;
 use super::subscriptions::{self, Subscriber, Subscriptions};
 use super::tools::{Answer, Call, TOOLS, Tool, ToolError};
-use crate::action::{ActionError, ClientContext};
-use crate::principal::Principal;
+use ptyd_core::action::{ActionError, ClientContext};
+use ptyd_core::principal::Principal;
 
 /// The field for the shim's number of a request, which stays the same when the request is sent again.
 pub const REQUEST_NUMBER: &str = "ptyd/request";

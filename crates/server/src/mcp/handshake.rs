@@ -12,9 +12,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
-use crate::action::ClientContext;
-use crate::limits::TIMEOUT_MAX;
-use crate::principal::Detach;
+use ptyd_core::action::ClientContext;
+use ptyd_core::limits::TIMEOUT_MAX;
+use ptyd_core::principal::Detach;
 
 /// The version of the line that this server supports.
 const VERSION: u32 = 1;

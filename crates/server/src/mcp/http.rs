@@ -36,13 +36,13 @@ use super::dispatch_port::{Boxed, Server};
 use super::http_session_store::HttpSessionStore;
 use super::http_sessions::{Held, HttpSessions};
 use super::{Handler, ToolSet};
-use crate::action::ClientContext;
-use crate::dispatch::Dispatcher;
 use crate::http::request_body::{self, Inbox, NotTaken};
-use crate::limits::{
+use ptyd_core::action::ClientContext;
+use ptyd_core::dispatch::Dispatcher;
+use ptyd_core::limits::{
     BODY_BYTES_MAX, BODY_PLAIN_BYTES_MAX, CONVERSATION_IDLE, CONVERSATIONS_LOOKED_AT_EVERY, CONVERSATIONS_MAX,
 };
-use crate::principal::{Detach, Principal};
+use ptyd_core::principal::{Detach, Principal};
 
 /// The route.
 const PATH: &str = "/mcp";

@@ -15,7 +15,7 @@ use rmcp::model::InitializeRequestParams;
 use rmcp::transport::streamable_http_server::session::{SessionState, SessionStore, SessionStoreError};
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{CONVERSATION_BYTES_MAX, CONVERSATIONS_MAX};
+use ptyd_core::limits::{CONVERSATION_BYTES_MAX, CONVERSATIONS_MAX};
 
 /// One file for each MCP session of a principal.
 #[derive(Debug, Clone)]

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::dispatch_port::Server;
 use super::http_session_store::HttpSessionStore;
-use crate::limits::CONVERSATIONS_PER_PRINCIPAL_MAX;
+use ptyd_core::limits::CONVERSATIONS_PER_PRINCIPAL_MAX;
 
 /// The MCP sessions of one principal. rmcp implements them; their number and lifetime are decided here.
 pub(super) struct HttpSessions {

@@ -14,8 +14,8 @@ use tokio::sync::Semaphore;
 use super::http::{Entrance, SESSION};
 use super::test_support::{Fake, ID};
 use super::{Handler, ToolSet};
-use crate::action::ClientContext;
-use crate::principal::Principal;
+use ptyd_core::action::ClientContext;
+use ptyd_core::principal::Principal;
 
 /// An entrance with so many places, and word of waits.
 fn entrance(places: usize) -> (Entrance<Handler>, tokio::sync::mpsc::Receiver<String>) {

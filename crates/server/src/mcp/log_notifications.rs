@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::subscriptions::Subscriber;
-use crate::action::{Action, ActionError, EventsView, Happened, Happening, Outcome, ReadEvents};
-use crate::limits::{HEARTBEAT, SUBSCRIPTION_PAUSE};
+use ptyd_core::action::{Action, ActionError, EventsView, Happened, Happening, Outcome, ReadEvents};
+use ptyd_core::limits::{HEARTBEAT, SUBSCRIPTION_PAUSE};
 
 /// The logger's name.
 const LOGGER: &str = "ptyd";

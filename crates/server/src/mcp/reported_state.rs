@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use crate::action::{SessionView, Tools};
-use crate::ids::SessionId;
+use ptyd_core::action::{SessionView, Tools};
+use ptyd_core::ids::SessionId;
 
 /// Sessions that are kept: far more than one client works in.
 const SESSIONS_MAX: usize = 64;

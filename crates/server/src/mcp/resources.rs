@@ -9,9 +9,9 @@ use rmcp::model::{
 use serde_json::json;
 
 use super::{Handler, text};
-use crate::action::{Action, ActionError, List, Outcome, ReadOutput, Since, View};
-use crate::ids::SessionId;
-use crate::limits::{BUDGET_CHARS, BUDGET_CHARS_MAX};
+use ptyd_core::action::{Action, ActionError, List, Outcome, ReadOutput, Since, View};
+use ptyd_core::ids::SessionId;
+use ptyd_core::limits::{BUDGET_CHARS, BUDGET_CHARS_MAX};
 
 /// Sessions in the list; there are two resources for each.
 const SESSIONS_MAX: usize = 100;

@@ -2,8 +2,8 @@
 
 use super::text::{self, Facts, grouped};
 use super::tools::{Answer, Call};
-use crate::action::{FoundView, HiddenText, SessionView};
-use crate::limits::BUDGET_CHARS;
+use ptyd_core::action::{FoundView, HiddenText, SessionView};
+use ptyd_core::limits::BUDGET_CHARS;
 
 /// Matches in one answer by default.
 pub(super) const MATCHES_DEFAULT: usize = 100;

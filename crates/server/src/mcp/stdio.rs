@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::Handler;
 use super::dispatch_port::Server;
 use super::handshake::Handshake;
-use crate::dispatch::Dispatcher;
-use crate::principal::{Detach, Principal};
+use ptyd_core::dispatch::Dispatcher;
+use ptyd_core::principal::{Detach, Principal};
 
 /// The longest hello line, which has a whole environment: the kernel's limit for one is 2 MiB, in base64.
 const HELLO_BYTES_MAX: u64 = 4 << 20;

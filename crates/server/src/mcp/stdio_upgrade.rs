@@ -11,10 +11,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper_util::rt::TokioIo;
 
-use crate::dispatch::Dispatcher;
 use crate::http::connections::Transport;
 use crate::http::problem::ProblemResponse;
-use crate::principal::Principal;
+use ptyd_core::dispatch::Dispatcher;
+use ptyd_core::principal::Principal;
 
 /// The route.
 pub(crate) const PATH: &str = "/mcp/stdio";

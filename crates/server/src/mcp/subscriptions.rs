@@ -14,10 +14,10 @@ use tokio::time::Instant;
 
 use super::dispatch_port::Server;
 use super::resources::{self, unknown};
-use crate::action::{Action, ActionError, Feed, Outcome, Piece, SessionEvent};
-use crate::ids::SessionId;
-use crate::limits::{SUBSCRIPTION_PAUSE, SUBSCRIPTIONS_MAX};
-use crate::principal::Principal;
+use ptyd_core::action::{Action, ActionError, Feed, Outcome, Piece, SessionEvent};
+use ptyd_core::ids::SessionId;
+use ptyd_core::limits::{SUBSCRIPTION_PAUSE, SUBSCRIPTIONS_MAX};
+use ptyd_core::principal::Principal;
 
 /// Enough for any control sequence that must be seen whole; the bytes are not kept.
 const PIECE_BYTES: usize = 8 << 10;

@@ -12,13 +12,13 @@ use tokio::sync::mpsc;
 
 use super::dispatch_port::Server;
 use super::stdio;
-use crate::action::{
+use ptyd_core::action::{
     Action, ActionError, Boundary, Boxed, CommandStatus, CommandView, Composite, Dispatch, EndedBy, Foreground,
     Outcome, PatternShare, Report, SessionStatus, SessionView, TextView, Tools, Usage,
 };
-use crate::dispatch::{Caller, expand};
-use crate::ids::{CommandId, SessionId};
-use crate::principal::{Detach, Principal, Scope};
+use ptyd_core::dispatch::{Caller, expand};
+use ptyd_core::ids::{CommandId, SessionId};
+use ptyd_core::principal::{Detach, Principal, Scope};
 
 pub(super) const ID: &str = "s0-k3v9q2m7xa";
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::test_support::{Client, Fake, ID, report, session};
-use crate::action::{
+use ptyd_core::action::{
     Action, ActionError, Composite, Create, EndedBy, Fresh, InputBytes, Outcome, OutputView, ScreenView, Since,
     TerminalView, TextView, View,
 };
@@ -29,7 +29,7 @@ fn says_hi(action: &Action) -> Option<Result<Outcome, ActionError>> {
                 fresh: Some(Fresh::First),
                 look: None,
                 missed: Vec::new(),
-                soft_timeout: crate::limits::SOFT_TIMEOUT,
+                soft_timeout: ptyd_core::limits::SOFT_TIMEOUT,
             };
             Some(Ok(Outcome::Terminal(Box::new(view))))
         }
@@ -253,7 +253,7 @@ async fn a_dialogue_hears_the_prompt_that_stands_there_and_says_which_step_did_n
         .iter()
         .filter_map(|a| if let Action::Input(i) = a { Some((&i.bytes, i.key.as_deref())) } else { None })
         .collect();
-    let keys = InputBytes::Keys(["7", "Enter"].iter().flat_map(|k| crate::keys::parse(k).expect("keys")).collect());
+    let keys = InputBytes::Keys(["7", "Enter"].iter().flat_map(|k| ptyd_core::keys::parse(k).expect("keys")).collect());
     assert_eq!(typed, [(&InputBytes::Raw(b"Jo".to_vec()), Some("talks:1/0")), (&keys, Some("talks:1/1"))]);
 }
 

@@ -15,8 +15,8 @@ use tower::ServiceExt;
 use super::Rest;
 use super::extract::{Body, LongBody};
 use crate::http::problem::{ProblemResponse, REQUEST_ID, label};
-use crate::limits;
-use crate::principal::Principal;
+use ptyd_core::limits;
+use ptyd_core::principal::Principal;
 
 pub(super) async fn batch(
     State(rest): State<Rest>,

@@ -8,11 +8,11 @@ use axum::http::StatusCode;
 
 use super::extract::{self, Body, Command, Key, LongBody, Params, Session};
 use super::{Rest, convert, sessions, unexpected};
-use crate::action::{Action, Execute, Outcome, PatternShare, ReadOutput, Since, View, Wait};
 use crate::http::problem::ProblemResponse;
-use crate::ids::SessionId;
-use crate::limits;
-use crate::principal::Principal;
+use ptyd_core::action::{Action, Execute, Outcome, PatternShare, ReadOutput, Since, View, Wait};
+use ptyd_core::ids::SessionId;
+use ptyd_core::limits;
+use ptyd_core::principal::Principal;
 
 /// 200 if the command ended within the wait, 202 if it still runs.
 pub(super) async fn execute(
@@ -151,7 +151,7 @@ async fn add_bytes(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::pattern::tests::at_once;
+    use crate::rest::test_support::at_once;
     use std::time::Duration;
 
     fn parse(body: &str) -> Result<Execute, ProblemResponse> {

@@ -8,7 +8,7 @@ use api::{CommandExecution, Dimensions, Exit, Gap, Journal, ResourceUsage, Scree
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::action;
+use ptyd_core::action;
 
 /// Bytes as base64.
 pub(super) fn base64(bytes: &[u8]) -> String {
@@ -116,7 +116,7 @@ pub(super) fn environment(view: action::EnvironmentView) -> api::SessionEnvironm
 }
 
 pub(super) fn exit(exit: action::SessionExit) -> Exit {
-    Exit { exit_code: exit.code, signal: exit.signal.map(sys::signal::name), reason: exit.reason, at: time(exit.at) }
+    Exit { exit_code: exit.code, signal: exit.signal.map(action::signal_name), reason: exit.reason, at: time(exit.at) }
 }
 
 pub(super) fn limit(limit: action::Limit) -> api::Limit {
@@ -162,7 +162,7 @@ pub(super) fn command(view: action::CommandView) -> CommandExecution {
         exit_code: view.exit_code,
         output_size: view.output_size,
         error: view.error,
-        signal: view.signal.map(sys::signal::name),
+        signal: view.signal.map(action::signal_name),
         pipestatus: view.pipestatus,
         start_offset: view.start_offset,
         end_offset: view.end_offset,

@@ -13,11 +13,11 @@ use axum::http::HeaderName;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 
-use crate::action::{Pattern, PatternShare, Wait};
 use crate::http::problem::ProblemResponse;
 use crate::http::request_body::{self, Inbox};
-use crate::ids::{CommandId, SessionId};
-use crate::limits;
+use ptyd_core::action::{self, Pattern, PatternShare, Wait};
+use ptyd_core::ids::{CommandId, SessionId};
+use ptyd_core::limits;
 
 /// The header that makes a repeated POST idempotent.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -224,7 +224,7 @@ pub(super) fn signal(field: &'static str, text: &str) -> Result<i32, ProblemResp
 
 /// A signal by name or number; an error says what is wrong with it.
 pub(super) fn signal_number(text: &str) -> Result<i32, String> {
-    sys::signal::parse(text).ok_or_else(|| {
+    action::signal_number(text).ok_or_else(|| {
         let shown: String = text.chars().take(32).collect();
         format!("{shown} is no signal; a name such as INT, TERM, KILL or a number from 1 to 64")
     })

@@ -9,11 +9,11 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::extract::{self, Body, Key, LongBody, Session};
 use super::{Rest, convert, sessions, unexpected};
-use crate::action::{Action, Input, InputBytes, Outcome, PatternShare, SignalTarget, Wait};
 use crate::http::problem::ProblemResponse;
-use crate::ids::SessionId;
-use crate::principal::Principal;
-use crate::{keys, limits};
+use ptyd_core::action::{Action, Input, InputBytes, Outcome, PatternShare, SignalTarget, Wait};
+use ptyd_core::ids::SessionId;
+use ptyd_core::principal::Principal;
+use ptyd_core::{keys, limits};
 
 /// The byte of the Enter key. Terminals send CR; for programs in canonical mode the kernel makes it a newline (ICRNL),
 /// while programs in raw mode know no other Enter (for fzf a LF is "down").
@@ -145,7 +145,7 @@ pub(super) async fn report(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::pattern::tests::at_once;
+    use crate::rest::test_support::at_once;
 
     fn parse(body: &str) -> Result<Input, Option<String>> {
         let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");

@@ -2,10 +2,10 @@
 //! renders the [`Outcome`].
 //!
 //! Nothing is decided in here. The caller is authenticated before a handler runs (`serve/authentication.rs`), every
-//! error becomes a problem document in one place ([`crate::http::problem`]), and every limit is in [`crate::limits`].
+//! error becomes a problem document in one place ([`crate::http::problem`]), and every limit is in [`ptyd_core::limits`].
 //!
-//! [`Action`]: crate::action::Action
-//! [`Outcome`]: crate::action::Outcome
+//! [`Action`]: ptyd_core::action::Action
+//! [`Outcome`]: ptyd_core::action::Outcome
 
 mod batch;
 mod body_stream;
@@ -24,6 +24,8 @@ mod routes;
 mod search;
 mod server_events;
 mod sessions;
+#[cfg(test)]
+mod test_support;
 mod tickets;
 mod tokens;
 
@@ -33,12 +35,12 @@ use api::ErrorCode;
 use axum::Router;
 use axum::http::Method;
 
-use crate::action::{Action, Outcome, PatternShare};
-use crate::dispatch::Dispatcher;
 use crate::http::problem::ProblemResponse;
-use crate::principal::Principal;
 pub(crate) use docs::PAGE as DOCS;
 pub use openapi::document;
+use ptyd_core::action::{Action, Outcome, PatternShare};
+use ptyd_core::dispatch::Dispatcher;
+use ptyd_core::principal::Principal;
 pub(crate) use routes::{Route, routes};
 
 /// The state of every handler.

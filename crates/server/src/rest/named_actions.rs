@@ -8,10 +8,10 @@ use axum::extract::{Extension, State};
 use super::Rest;
 use super::extract::{self, ActionName, Key, Session};
 use super::input::{KEYS_MAX, report};
-use crate::action::{Action, Composite, NamedAction};
 use crate::http::problem::ProblemResponse;
-use crate::principal::Principal;
-use crate::{keys, limits};
+use ptyd_core::action::{Action, Composite, NamedAction};
+use ptyd_core::principal::Principal;
+use ptyd_core::{keys, limits};
 
 pub(super) async fn react(
     State(rest): State<Rest>,

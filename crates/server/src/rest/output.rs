@@ -9,11 +9,11 @@ use axum::response::{IntoResponse, Response};
 
 use super::extract::{self, Params, Session};
 use super::{Rest, convert, output_events, unexpected};
-use crate::action::{Action, Outcome, ReadOutput, ScreenView, Since, View};
 use crate::http::problem::ProblemResponse;
-use crate::ids::{CommandId, SessionId};
-use crate::limits;
-use crate::principal::Principal;
+use ptyd_core::action::{Action, Outcome, ReadOutput, ScreenView, Since, View};
+use ptyd_core::ids::{CommandId, SessionId};
+use ptyd_core::limits;
+use ptyd_core::principal::Principal;
 
 /// The default limit of a read: it fits a terminal's scrollback and is quick to transfer.
 const LIMIT: usize = 1 << 20;

@@ -10,10 +10,10 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::{Rest, body_stream, convert, unexpected};
-use crate::action::{Action, Outcome, OutputView, ReadOutput, Since};
 use crate::http::problem::ProblemResponse;
-use crate::limits;
-use crate::principal::Principal;
+use ptyd_core::action::{Action, Outcome, OutputView, ReadOutput, Since};
+use ptyd_core::limits;
+use ptyd_core::principal::Principal;
 
 /// The header with the offset where the client stopped.
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");

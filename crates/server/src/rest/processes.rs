@@ -5,9 +5,9 @@ use axum::extract::{Extension, State};
 
 use super::extract::Session;
 use super::{Rest, convert, unexpected};
-use crate::action::{Action, Outcome, ProcessState, ProcessView, Receiver, SignalTarget, SignalView};
 use crate::http::problem::ProblemResponse;
-use crate::principal::Principal;
+use ptyd_core::action::{Action, Outcome, ProcessState, ProcessView, Receiver, SignalTarget, SignalView, signal_name};
+use ptyd_core::principal::Principal;
 
 pub(super) async fn list(
     State(rest): State<Rest>,
@@ -52,7 +52,7 @@ fn signal(view: SignalView) -> api::SentSignal {
     let receiver =
         |receiver: Receiver| api::Receiver { pid: receiver.pid, name: receiver.name, state: state(receiver.state) };
     api::SentSignal {
-        signal: sys::signal::name(view.signo),
+        signal: signal_name(view.signo),
         target: match view.target {
             SignalTarget::Foreground => api::NumberOrName::Name("foreground".to_owned()),
             SignalTarget::Session => api::NumberOrName::Name("session".to_owned()),

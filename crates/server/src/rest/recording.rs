@@ -7,9 +7,9 @@ use axum::response::{IntoResponse, Response};
 
 use super::extract::{Params, Session};
 use super::{Rest, body_stream, unexpected};
-use crate::action::{Action, CastVersion, Outcome};
 use crate::http::problem::ProblemResponse;
-use crate::principal::Principal;
+use ptyd_core::action::{Action, CastVersion, Outcome};
+use ptyd_core::principal::Principal;
 
 pub(super) async fn recording(
     State(rest): State<Rest>,

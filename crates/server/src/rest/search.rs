@@ -8,11 +8,11 @@ use axum::extract::{Extension, State};
 use super::extract::{self, Params, Session};
 use super::output::to_since;
 use super::{Rest, unexpected};
-use crate::action::{Action, FoundView, Outcome, OutputKind, PatternShare, Search, Since};
 use crate::http::problem::ProblemResponse;
-use crate::ids::{CommandId, SessionId};
-use crate::limits;
-use crate::principal::Principal;
+use ptyd_core::action::{Action, FoundView, Outcome, OutputKind, PatternShare, Search, Since};
+use ptyd_core::ids::{CommandId, SessionId};
+use ptyd_core::limits;
+use ptyd_core::principal::Principal;
 
 /// Matches in one answer by default.
 const MATCHES: usize = 100;

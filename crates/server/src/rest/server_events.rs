@@ -13,10 +13,10 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::output_events::{LAST_EVENT_ID, RETRY};
 use super::{Rest, body_stream, convert, unexpected};
-use crate::action::{Action, EventPlace, EventsView, Happened, Happening, Outcome, ReadEvents};
 use crate::http::problem::ProblemResponse;
-use crate::limits;
-use crate::principal::Principal;
+use ptyd_core::action::{Action, EventPlace, EventsView, Happened, Happening, Outcome, ReadEvents};
+use ptyd_core::limits;
+use ptyd_core::principal::Principal;
 
 /// The route.
 pub(super) const PATH: &str = "/events";

@@ -11,10 +11,10 @@ use axum::response::{IntoResponse, Response};
 
 use super::extract::{self, Body, Key, LongBody, Params, Session};
 use super::{Rest, convert, named_actions, unexpected};
-use crate::action::{Action, Composite, Create, Limit, Limits, List, Otherwise, Outcome, SessionStatus, Terminate};
 use crate::http::problem::ProblemResponse;
-use crate::limits;
-use crate::principal::Principal;
+use ptyd_core::action::{Action, Composite, Create, Limit, Limits, List, Otherwise, Outcome, SessionStatus, Terminate};
+use ptyd_core::limits;
+use ptyd_core::principal::Principal;
 
 /// The default page of a list; a thousand sessions are 1 MB of JSON.
 const PAGE: usize = 100;

@@ -7,10 +7,10 @@ use axum::response::{IntoResponse, Response};
 
 use super::extract::Body;
 use super::{Rest, unexpected};
-use crate::action::{Action, Outcome};
 use crate::http::problem::ProblemResponse;
-use crate::ids::SessionId;
-use crate::principal::{Principal, TicketTarget};
+use ptyd_core::action::{Action, Outcome};
+use ptyd_core::ids::SessionId;
+use ptyd_core::principal::{Principal, TicketTarget};
 
 pub(super) async fn create(
     State(rest): State<Rest>,

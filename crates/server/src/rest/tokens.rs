@@ -9,10 +9,10 @@ use axum::response::{IntoResponse, Response};
 
 use super::extract::Body;
 use super::{Rest, convert, unexpected};
-use crate::action::{Action, Outcome, TokenView};
 use crate::http::problem::ProblemResponse;
-use crate::limits;
-use crate::principal::{Principal, Scope};
+use ptyd_core::action::{Action, Outcome, TokenView};
+use ptyd_core::limits;
+use ptyd_core::principal::{Principal, Scope};
 
 pub(super) async fn create(
     State(rest): State<Rest>,

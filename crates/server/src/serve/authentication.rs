@@ -16,18 +16,18 @@ use axum::response::{IntoResponse, Response};
 use hyper::body::Body as _;
 
 use super::rate_limit::{Buckets, Rate};
-use crate::action::ActionError;
-use crate::auth::named_tokens::Tokens;
-use crate::auth::server_token::Token;
-use crate::auth::tickets::Tickets;
-use crate::config::Config;
 use crate::http::connections::Transport;
 use crate::http::problem::ProblemResponse;
 use crate::http::request_body::RequestBodies;
 use crate::http::revocable_body;
-use crate::limits;
-use crate::principal::{Grant, Principal, Scope, TicketTarget};
 use crate::rest::DOCS;
+use ptyd_core::action::ActionError;
+use ptyd_core::auth::named_tokens::Tokens;
+use ptyd_core::auth::server_token::Token;
+use ptyd_core::auth::tickets::Tickets;
+use ptyd_core::config::Config;
+use ptyd_core::limits;
+use ptyd_core::principal::{Grant, Principal, Scope, TicketTarget};
 
 /// Routes without authentication: they only show that the server lives.
 pub(super) const OPEN: [&str; 2] = ["/livez", "/readyz"];
@@ -409,7 +409,7 @@ mod tests {
     // promise: access-7
     fn a_ticket_opens_the_socket_of_its_session_once_and_nothing_else() {
         let guard = guard();
-        let session = crate::ids::SessionId::parse("s0-aaaaaaaaaa").expect("an id");
+        let session = ptyd_core::ids::SessionId::parse("s0-aaaaaaaaaa").expect("an id");
         let principal = Principal { name: "me".to_owned(), scope: Scope::Write, pass: None, client: None };
         let grant = Grant { principal: principal.clone(), place: TicketTarget::Socket(session), may_write: false };
         let fresh = || guard.tickets.issue(grant.clone()).expect("room");

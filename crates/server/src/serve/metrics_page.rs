@@ -8,9 +8,9 @@ use axum::http::header;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::dispatch::Dispatcher;
-use crate::metrics::Metrics;
 use crate::ws::SocketCount;
+use ptyd_core::dispatch::Dispatcher;
+use ptyd_core::metrics::Metrics;
 
 /// The route.
 pub(super) const PATH: &str = "/metrics";

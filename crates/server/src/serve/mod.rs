@@ -22,15 +22,15 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::auth::server_token::Token;
-use crate::config::Config;
-use crate::dispatch::Dispatcher;
 use crate::http::connections::{self, Bounds, Transport};
-use crate::serve_error::ServeError;
-use crate::sessions::Registry;
-use crate::state_dir::{self, lock, private_dir, unix_listener};
 use crate::ws::SocketCount;
 use authentication::Guard;
+use ptyd_core::auth::server_token::Token;
+use ptyd_core::config::Config;
+use ptyd_core::dispatch::Dispatcher;
+use ptyd_core::serve_error::ServeError;
+use ptyd_core::sessions::Registry;
+use ptyd_core::state_dir::{self, lock, private_dir, unix_listener};
 
 /// How long answers may take once the server stops; two seconds in total are promised.
 const LAST_ANSWERS: Duration = Duration::from_millis(1_500);

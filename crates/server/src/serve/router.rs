@@ -11,12 +11,12 @@ use axum::routing::get;
 
 use super::authentication::{Guard, check};
 use super::metrics_page::{self, MetricsPage, measure};
-use crate::dispatch::Dispatcher;
 use crate::http::problem::label;
 use crate::http::unread_body;
 use crate::mcp::{self, stdio_upgrade};
 use crate::rest::{self, Rest};
 use crate::ws::{self, SocketCount};
+use ptyd_core::dispatch::Dispatcher;
 
 /// Every route behind the guard; the guard's refusals become problem documents, too.
 pub(super) fn router(
@@ -63,11 +63,11 @@ mod tests {
     use axum::response::Response;
     use tower::ServiceExt;
 
-    use crate::auth::server_token::Token;
-    use crate::config::Config;
     use crate::http::connections::Transport;
-    use crate::sessions::Registry;
-    use crate::state_dir::private_dir;
+    use ptyd_core::auth::server_token::Token;
+    use ptyd_core::config::Config;
+    use ptyd_core::sessions::Registry;
+    use ptyd_core::state_dir::private_dir;
 
     fn config(dir: &Path) -> Config {
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -294,7 +294,7 @@ mod tests {
             .uri("/terminals")
             .extension(ConnectInfo(Transport::Unix { peer: Some(0) }))
             .header("x-request-id", "mine")
-            .body(Body::from(vec![b' '; crate::limits::BODY_BYTES_MAX + 1]))
+            .body(Body::from(vec![b' '; ptyd_core::limits::BODY_BYTES_MAX + 1]))
             .expect("a request");
         let response = app.oneshot(request).await.expect("never fails");
         assert_eq!(response.headers().get("x-request-id").expect("there"), "mine");

@@ -3,7 +3,7 @@
 use api::ErrorCode;
 use axum::extract::ws::CloseFrame;
 
-use crate::action::ActionError;
+use ptyd_core::action::ActionError;
 
 /// The reason in a close frame has 123 bytes at most (RFC 6455 §5.5).
 const REASON_BYTES_MAX: usize = 123;

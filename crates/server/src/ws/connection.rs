@@ -15,11 +15,11 @@ use super::frame::{FromClient, FromServer};
 use super::heartbeat::{Due, Heartbeat};
 use super::input_task::{InputTask, Typed};
 use super::query::{Mode, Query};
-use crate::action::{Action, ActionError, Feed, Outcome, Piece, Watching};
-use crate::dispatch::Dispatcher;
-use crate::ids::SessionId;
-use crate::limits;
-use crate::principal::Principal;
+use ptyd_core::action::{Action, ActionError, Feed, Outcome, Piece, Watching};
+use ptyd_core::dispatch::Dispatcher;
+use ptyd_core::ids::SessionId;
+use ptyd_core::limits;
+use ptyd_core::principal::Principal;
 
 /// The parameters of a connection.
 pub(super) struct SocketConnection {

@@ -5,8 +5,10 @@ use std::time::{Duration, SystemTime};
 use api::ErrorCode;
 use serde_json::{Value, json};
 
-use crate::action::{Boundary, CommandStatus, CommandView, SessionEvent, SessionExit, SessionStatus, SessionView};
-use crate::limits;
+use ptyd_core::action::{
+    Boundary, CommandStatus, CommandView, SessionEvent, SessionExit, SessionStatus, SessionView, signal_name,
+};
+use ptyd_core::limits;
 
 /// The first text: the state of the session and of the connection.
 pub(super) fn attached(view: &SessionView, at: u64, client: &str, may_write: bool) -> Value {
@@ -80,7 +82,7 @@ fn command(view: &CommandView) -> Value {
     let known = [
         ("completedAt", view.completed_at.map(|at| time(at).into())),
         ("exitCode", view.exit_code.map(Value::from)),
-        ("signal", view.signal.map(|signo| sys::signal::name(signo).into())),
+        ("signal", view.signal.map(|signo| signal_name(signo).into())),
         ("pipestatus", (!view.pipestatus.is_empty()).then(|| view.pipestatus.clone().into())),
         ("error", view.error.clone().map(Value::from)),
         ("endOffset", view.end_offset.map(Value::from)),
@@ -96,7 +98,7 @@ fn command(view: &CommandView) -> Value {
 }
 
 fn exit(exit: &SessionExit) -> Value {
-    let signal = exit.signal.map(sys::signal::name);
+    let signal = exit.signal.map(signal_name);
     json!({ "exitCode": exit.code, "signal": signal, "reason": exit.reason, "at": time(exit.at) })
 }
 

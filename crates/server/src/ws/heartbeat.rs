@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use crate::limits::{PING_EVERY, PONG_PATIENCE};
+use ptyd_core::limits::{PING_EVERY, PONG_PATIENCE};
 
 /// The due step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 
 use tokio::sync::mpsc;
 
-use crate::action::{Action, ActionError, Outcome};
-use crate::dispatch::Dispatcher;
-use crate::ids::SessionId;
-use crate::limits::INPUTS_WAITING_MAX;
-use crate::principal::Principal;
+use ptyd_core::action::{Action, ActionError, Outcome};
+use ptyd_core::dispatch::Dispatcher;
+use ptyd_core::ids::SessionId;
+use ptyd_core::limits::INPUTS_WAITING_MAX;
+use ptyd_core::principal::Principal;
 
 /// An input with its number.
 type Input = (u64, Vec<u8>);

@@ -4,7 +4,7 @@
 //! HTTP; from then on the reason of an end is the code of the close frame ([`close`]), the only one that a page in a
 //! browser can see. The bytes on the wire are in [`frame`], and docs/websocket.md describes them.
 //!
-//! [`Action`]: crate::action::Action
+//! [`Action`]: ptyd_core::action::Action
 
 mod close;
 mod connection;
@@ -24,12 +24,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::watch;
 
-use crate::dispatch::Dispatcher;
 use crate::http::problem::ProblemResponse;
-use crate::ids::SessionId;
-use crate::limits;
-use crate::principal::{Grant, Principal, Scope};
 use connection::SocketConnection;
+use ptyd_core::dispatch::Dispatcher;
+use ptyd_core::ids::SessionId;
+use ptyd_core::limits;
+use ptyd_core::principal::{Grant, Principal, Scope};
 use query::{Mode, Query};
 
 /// The route.

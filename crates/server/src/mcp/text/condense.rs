@@ -3,7 +3,7 @@
 //! Repeated lines are folded and very long ones are cut, both with their count; invisible characters are written out.
 //! Nothing else is removed or changed.
 
-use api::quote::is_unseen;
+use terminal::quote::is_unseen;
 
 use super::size::grouped;
 

@@ -17,11 +17,11 @@ pub(super) use context::AnswerContext;
 pub(super) use size::{counted, grouped, seconds};
 pub(super) use status_line::{Facts, metadata, path, plain, quoted, shell_words, startup};
 
-use crate::action::{
+use ptyd_core::action::{
     Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, HiddenText, Limit, Look, Missed, Omitted,
-    OutputView, Report, ScreenView, SessionStatus, SessionView, TerminalView, TextView,
+    OutputView, Report, ScreenView, SessionStatus, SessionView, TerminalView, TextView, signal_name,
 };
-use crate::ids::CommandId;
+use ptyd_core::ids::CommandId;
 
 /// Ranges in reverse video that are mentioned; a menu has one, and a status line is another.
 const INVERSE_MAX: usize = 3;
@@ -279,7 +279,7 @@ fn ended(facts: &mut Facts, command: &CommandView, context: &AnswerContext<'_>) 
         facts.add("exit code not known");
     }
     if let Some(signo) = command.signal {
-        facts.add(sys::signal::name(signo));
+        facts.add(signal_name(signo));
     }
     if command.exit_code == Some(0) && command.pipestatus.iter().any(|code| *code != 0) {
         let parts: Vec<String> = command.pipestatus.iter().map(i32::to_string).collect();
@@ -358,7 +358,7 @@ fn session_end(session: &SessionView) -> String {
     let mut text = "session ended".to_owned();
     if let Some(exit) = &session.exit {
         if let Some(signo) = exit.signal {
-            text += &format!(" · {}", sys::signal::name(signo));
+            text += &format!(" · {}", signal_name(signo));
         } else if let Some(code) = exit.code {
             text += &format!(" · exit {code}");
         }

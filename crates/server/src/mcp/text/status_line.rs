@@ -1,15 +1,15 @@
 //! The status line, and the quoting that makes foreign text safe in it.
 //!
 //! Names, titles and directories come from programs: none of them may end the line or look like another fact.
-//! [`api::quote`] does the quoting.
+//! [`terminal::quote`] does the quoting.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use api::quote;
+use terminal::quote;
 
 use super::context::AnswerContext;
-use crate::action::SessionView;
+use ptyd_core::action::SessionView;
 
 /// Characters of foreign text in one fact; a title or a match may have a megabyte.
 const FOREIGN_CHARS_MAX: usize = 80;

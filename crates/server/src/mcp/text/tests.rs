@@ -3,10 +3,10 @@
 use std::time::SystemTime;
 
 use super::*;
-use crate::action::{Keeper, KeptLimit, Limit, Missed, SessionExit, Tools};
 use crate::mcp::host::Host;
 use crate::mcp::reported_state::ReportedState;
 use crate::mcp::test_support::{command, report as done};
+use ptyd_core::action::{Keeper, KeptLimit, Limit, Missed, SessionExit, Tools};
 
 fn host() -> Host {
     Host { user: "alice".to_owned(), name: "box".to_owned() }
@@ -273,7 +273,7 @@ fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
             fresh,
             look: Some(look),
             missed: Vec::new(),
-            soft_timeout: crate::limits::SOFT_TIMEOUT,
+            soft_timeout: ptyd_core::limits::SOFT_TIMEOUT,
         };
         terminal(&view, &context(&host, Some(&shown)))
     };
@@ -295,7 +295,7 @@ fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
             fresh: None,
             look: None,
             missed: vec![missed],
-            soft_timeout: crate::limits::SOFT_TIMEOUT,
+            soft_timeout: ptyd_core::limits::SOFT_TIMEOUT,
         };
         terminal(&view, &context(&host, Some(&shown)))
     };
@@ -310,7 +310,7 @@ fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
         fresh: Some(Fresh::Ended { session: done("").session.id, how: "exit 3".to_owned() }),
         look: None,
         missed: Vec::new(),
-        soft_timeout: crate::limits::SOFT_TIMEOUT,
+        soft_timeout: ptyd_core::limits::SOFT_TIMEOUT,
     };
     assert_eq!(
         terminal(&revived, &context(&host, Some(&shown))),

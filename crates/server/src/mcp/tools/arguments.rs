@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::{Call, ToolError};
-use crate::action::{ActionError, InputBytes, Pattern, Wait};
-use crate::ids::SessionId;
-use crate::keys;
-use crate::limits::TIMEOUT_MAX;
+use ptyd_core::action::{ActionError, InputBytes, Pattern, Wait};
+use ptyd_core::ids::SessionId;
+use ptyd_core::keys;
+use ptyd_core::limits::TIMEOUT_MAX;
 
 /// Seconds, with fractions.
 #[derive(Debug, Clone, Copy, Deserialize, schemars::JsonSchema)]

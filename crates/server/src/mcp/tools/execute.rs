@@ -5,9 +5,9 @@ use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session, until};
 use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read};
-use crate::action::{Action, Execute, Outcome, Wait};
-use crate::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT};
 use crate::mcp::{schema, text};
+use ptyd_core::action::{Action, Execute, Outcome, Wait};
+use ptyd_core::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT};
 
 const NAME: &str = "execute_in_terminal";
 

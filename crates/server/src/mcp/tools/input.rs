@@ -7,10 +7,10 @@ use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session, typing, until};
 use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read};
-use crate::action::{Action, Composite, Dialogue, Input, InputBytes, Outcome, Pattern, Report, Step, Wait};
-use crate::ids::SessionId;
-use crate::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT};
 use crate::mcp::{schema, text};
+use ptyd_core::action::{Action, Composite, Dialogue, Input, InputBytes, Outcome, Pattern, Report, Step, Wait};
+use ptyd_core::ids::SessionId;
+use ptyd_core::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT};
 
 const NAME: &str = "send_input_to_terminal";
 

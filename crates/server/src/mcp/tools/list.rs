@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read, session};
-use crate::action::{Action, List, Outcome, SessionStatus};
 use crate::mcp::schema;
+use ptyd_core::action::{Action, List, Outcome, SessionStatus};
 
 const NAME: &str = "list_terminal_sessions";
 

@@ -26,7 +26,7 @@ use serde_json::Value;
 use super::dispatch_port::Boxed;
 use super::text::AnswerContext;
 use super::{Handler, schema};
-use crate::action::{Action, ActionError, Outcome, PatternShare, SessionView};
+use ptyd_core::action::{Action, ActionError, Outcome, PatternShare, SessionView};
 
 /// Every tool, ordered by name: prompts are cached by their text, so the order never changes.
 pub(super) static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {

@@ -7,14 +7,14 @@ use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session, until};
 use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read};
-use crate::action::{
+use crate::mcp::text::Over;
+use crate::mcp::{schema, search_results, text};
+use ptyd_core::action::{
     Action, AwaitOutput, AwaitedOutput, CommandView, Composite, Outcome, OutputView, ReadOutput, Search, SessionView,
     Since, View, Wait,
 };
-use crate::ids::{CommandId, SessionId};
-use crate::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT, READ_BYTES_MAX, RENDER_BYTES_MAX, SEARCH_MATCHES_MAX};
-use crate::mcp::text::Over;
-use crate::mcp::{schema, search_results, text};
+use ptyd_core::ids::{CommandId, SessionId};
+use ptyd_core::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT, READ_BYTES_MAX, RENDER_BYTES_MAX, SEARCH_MATCHES_MAX};
 
 pub(super) const NAME: &str = "get_terminal_output";
 

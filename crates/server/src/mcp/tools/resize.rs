@@ -5,9 +5,9 @@ use serde::Deserialize;
 
 use super::arguments::session;
 use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read};
-use crate::action::{Action, Outcome};
-use crate::limits::{COLS_MAX, ROWS_MAX};
 use crate::mcp::schema;
+use ptyd_core::action::{Action, Outcome};
+use ptyd_core::limits::{COLS_MAX, ROWS_MAX};
 
 const NAME: &str = "resize_terminal";
 

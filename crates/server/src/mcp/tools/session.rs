@@ -4,8 +4,8 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
-use crate::action::{SessionStatus, SessionView};
 use crate::mcp::text::{Facts, path, plain, quoted};
+use ptyd_core::action::{SessionStatus, SessionView};
 
 /// `s0-… · running · wants input · bash · pid 4711 · cwd /app · name "build"`.
 pub(super) fn line(session: &SessionView) -> String {

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::resize::cells;
 use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read, session};
-use crate::action::{Action, Composite, Create, Limit, Limits, Otherwise, Outcome};
-use crate::limits::{COLS_DEFAULT, COLS_MAX, ROWS_DEFAULT, ROWS_MAX};
 use crate::mcp::{schema, text};
+use ptyd_core::action::{Action, Composite, Create, Limit, Limits, Otherwise, Outcome};
+use ptyd_core::limits::{COLS_DEFAULT, COLS_MAX, ROWS_DEFAULT, ROWS_MAX};
 
 const NAME: &str = "start_terminal_session";
 

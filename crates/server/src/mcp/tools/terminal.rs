@@ -5,9 +5,9 @@ use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session};
 use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read};
-use crate::action::{Action, ClientContext, Composite, Outcome, TerminalCall};
-use crate::limits::BUDGET_CHARS;
 use crate::mcp::{schema, text};
+use ptyd_core::action::{Action, ClientContext, Composite, Outcome, TerminalCall};
+use ptyd_core::limits::BUDGET_CHARS;
 
 pub(super) const NAME: &str = "terminal";
 

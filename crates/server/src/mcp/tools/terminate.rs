@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use super::arguments::session;
 use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read};
-use crate::action::{Action, Outcome, Terminate};
 use crate::mcp::{schema, text};
+use ptyd_core::action::{Action, Outcome, Terminate, signal_number};
 
 const NAME: &str = "terminate_terminal_session";
 
@@ -44,7 +44,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
     let arguments = arguments?;
     let signo = match arguments.signal.as_str() {
         "" => None,
-        name => Some(sys::signal::parse(name).ok_or_else(|| {
+        name => Some(signal_number(name).ok_or_else(|| {
             ToolError::Said(format!(
                 "signal: no signal {name:?}; valid: SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGKILL, or a number"
             ))

@@ -307,7 +307,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::limits;
+    use ptyd_core::limits;
 
     /// All values under a name, at any depth.
     fn under<'a>(value: &'a Value, name: &str, found: &mut Vec<&'a Value>) {

@@ -15,7 +15,7 @@ use crate::auth::tickets::Tickets;
 use crate::metrics::Metrics;
 use crate::principal::{Detach, Principal};
 use crate::service;
-pub(crate) use crate::service::{Caller, expand};
+pub use crate::service::{Caller, expand};
 use crate::sessions::Registry;
 
 /// Records every action: each primitive before and after it is performed, and each composite after.
@@ -116,37 +116,37 @@ impl Dispatcher {
     }
 
     /// The caller's share for patterns, in which the protocols compile those of its requests.
-    pub(crate) fn patterns(&self, principal: &Principal) -> Arc<PatternShare> {
+    pub fn patterns(&self, principal: &Principal) -> Arc<PatternShare> {
         self.registry.event_log.patterns.of(&principal.name, PatternShare::default)
     }
 
     /// The tickets, for the authentication layer.
-    pub(crate) fn tickets(&self) -> Arc<Tickets> {
+    pub fn tickets(&self) -> Arc<Tickets> {
         Arc::clone(&self.registry.tickets)
     }
 
     /// The named tokens, for the authentication layer.
-    pub(crate) fn tokens(&self) -> Arc<Tokens> {
+    pub fn tokens(&self) -> Arc<Tokens> {
         Arc::clone(&self.registry.tokens)
     }
 
     /// The metrics.
-    pub(crate) fn metrics(&self) -> Arc<Metrics> {
+    pub fn metrics(&self) -> Arc<Metrics> {
         self.registry.metrics()
     }
 
     /// The number of sessions by state.
-    pub(crate) async fn counts(&self) -> Vec<(&'static str, usize)> {
+    pub async fn counts(&self) -> Vec<(&'static str, usize)> {
         self.registry.counts().await
     }
 
     /// The reason why the server is degraded, if it is.
-    pub(crate) fn trouble(&self) -> Option<String> {
+    pub fn trouble(&self) -> Option<String> {
         self.registry.trouble()
     }
 
     /// The free disk space in bytes.
-    pub(crate) async fn free_bytes(&self) -> Option<u64> {
+    pub async fn free_bytes(&self) -> Option<u64> {
         let registry = Arc::clone(&self.registry);
         tokio::task::spawn_blocking(move || registry.room()).await.ok()?.map(|(free, _)| free)
     }
@@ -157,7 +157,7 @@ impl Dispatcher {
     }
 
     /// Waits until the server stops.
-    pub(crate) fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
+    pub fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
         self.registry.stopping()
     }
 
@@ -172,7 +172,7 @@ impl Dispatcher {
     }
 
     /// Ends the sessions of stdio clients whose grace period is over, until the server stops.
-    pub(crate) async fn end_sessions_of_gone_clients(self) {
+    pub async fn end_sessions_of_gone_clients(self) {
         let mut stopping = std::pin::pin!(self.stopping());
         loop {
             let sessions = tokio::select! {

@@ -491,17 +491,17 @@ impl Registry {
     fn unknown(&self, principal: &Principal, id: &SessionId) -> ActionError {
         /// Enough to find the intended session.
         const NAMED_MAX: usize = 8;
-        let mut live: Vec<String> =
-            self.handles()
-                .iter()
-                .filter(|h| may_see(principal, &h.shared.meta))
-                .map(|h| {
-                    h.shared.meta.name.as_ref().map_or_else(
-                        || h.shared.id.to_string(),
-                        |n| format!("{} ({})", h.shared.id, api::quote::line(n)),
-                    )
-                })
-                .collect();
+        let mut live: Vec<String> = self
+            .handles()
+            .iter()
+            .filter(|h| may_see(principal, &h.shared.meta))
+            .map(|h| {
+                h.shared.meta.name.as_ref().map_or_else(
+                    || h.shared.id.to_string(),
+                    |n| format!("{} ({})", h.shared.id, terminal::quote::line(n)),
+                )
+            })
+            .collect();
         live.sort();
         live.truncate(NAMED_MAX);
         ActionError::NoSession { id: id.to_string(), live: Some(live) }

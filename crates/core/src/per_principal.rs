@@ -9,7 +9,7 @@ const KEPT_MAX: usize = 4_096;
 
 /// One share per name, for as long as it is in use.
 #[derive(Debug)]
-pub(crate) struct PerPrincipal<T>(Mutex<HashMap<String, Weak<T>>>);
+pub struct PerPrincipal<T>(Mutex<HashMap<String, Weak<T>>>);
 
 impl<T> Default for PerPrincipal<T> {
     fn default() -> Self {
@@ -19,7 +19,7 @@ impl<T> Default for PerPrincipal<T> {
 
 impl<T> PerPrincipal<T> {
     /// The share of this name; a new one if none is in use.
-    pub(crate) fn of(&self, name: &str, make: impl FnOnce() -> T) -> Arc<T> {
+    pub fn of(&self, name: &str, make: impl FnOnce() -> T) -> Arc<T> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(share) = all.get(name).and_then(Weak::upgrade) {
             return share;

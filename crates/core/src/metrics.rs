@@ -24,7 +24,7 @@ type One = [(&'static str, &'static str); 1];
 type Answered = [(&'static str, String); 2];
 
 /// The counters of one server.
-pub(crate) struct Metrics {
+pub struct Metrics {
     registry: Registry,
     sessions: Family<One, Gauge>,
     created: Counter,
@@ -154,12 +154,12 @@ impl Metrics {
     }
 
     /// Counts an answer, by its route template and status class, with the time to its head.
-    pub(crate) fn answered(&self, route: String, class: String, took: Duration) {
+    pub fn answered(&self, route: String, class: String, took: Duration) {
         self.answers.get_or_create(&[("route", route), ("status", class)]).observe(took.as_secs_f64());
     }
 
     /// Sets the number of sessions by state; a state that is not named is left out.
-    pub(crate) fn set_sessions(&self, counts: &[(&'static str, usize)]) {
+    pub fn set_sessions(&self, counts: &[(&'static str, usize)]) {
         self.sessions.clear();
         for (state, count) in counts {
             self.sessions.get_or_create(&[("state", state)]).set(i64::try_from(*count).unwrap_or(i64::MAX));
@@ -167,17 +167,17 @@ impl Metrics {
     }
 
     /// Sets the number of open sockets.
-    pub(crate) fn set_sockets(&self, count: usize) {
+    pub fn set_sockets(&self, count: usize) {
         self.sockets.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// Sets the free disk space.
-    pub(crate) fn set_free(&self, bytes: u64) {
+    pub fn set_free(&self, bytes: u64) {
         self.free.set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
     /// The text that Prometheus reads.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = encode(&mut text, &self.registry);
@@ -185,7 +185,7 @@ impl Metrics {
     }
 
     /// Reads what this process uses.
-    pub(crate) fn look_at_process(&self) {
+    pub fn look_at_process(&self) {
         let pages = std::fs::read_to_string("/proc/self/statm").ok();
         let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<i64>().ok()).unwrap_or(0);
         self.memory.set(pages * i64::try_from(rustix::param::page_size()).unwrap_or(4_096));

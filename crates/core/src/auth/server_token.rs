@@ -22,7 +22,7 @@ const RANDOM_BYTES: usize = 32;
 
 /// A bearer token.
 #[derive(Clone)]
-pub(crate) struct Token(String);
+pub struct Token(String);
 
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,12 +32,12 @@ impl fmt::Debug for Token {
 
 impl Token {
     /// Accepts a given token; `None` if it cannot be sent in a header.
-    pub(crate) fn given(text: &str) -> Option<Self> {
+    pub fn given(text: &str) -> Option<Self> {
         (!text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic())).then(|| Self(text.to_owned()))
     }
 
     /// Reads the token from this file, or creates the file.
-    pub(crate) fn kept(path: &Path) -> io::Result<Self> {
+    pub fn kept(path: &Path) -> io::Result<Self> {
         match state_dir::read(path) {
             Ok(bytes) if bytes.trim_ascii().is_empty() => Self::make(path),
             Ok(bytes) => {
@@ -91,7 +91,7 @@ impl Token {
     }
 
     /// Whether this is the token; compared in constant time, so that the time reveals nothing about it.
-    pub(crate) fn is(&self, shown: &str) -> bool {
+    pub fn is(&self, shown: &str) -> bool {
         self.0.as_bytes().ct_eq(shown.as_bytes()).into()
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct EndedSessions {
 
 impl Registry {
     /// Removes sessions beyond retention, now and from now on.
-    pub(crate) fn keep_tidy(self: &Arc<Self>) {
+    pub fn keep_tidy(self: &Arc<Self>) {
         let registry = Arc::downgrade(self);
         tokio::spawn(async move {
             while let Some(registry) = Weak::upgrade(&registry).filter(|m| !m.is_stopping()) {

@@ -25,15 +25,17 @@ use crate::principal::Principal;
 
 /// The caller of a composite action, and the way by which its primitives are requested.
 #[derive(Clone, Copy)]
-pub(crate) struct Caller<'a> {
-    pub(crate) dispatch: &'a dyn Dispatch,
-    pub(crate) principal: &'a Principal,
+pub struct Caller<'a> {
+    /// Takes the primitives.
+    pub dispatch: &'a dyn Dispatch,
+    /// The principal in whose name they are requested.
+    pub principal: &'a Principal,
     /// The quiet time that ends a wait of the `terminal` tool.
-    pub(crate) soft_timeout: Duration,
+    pub soft_timeout: Duration,
 }
 
 /// Performs a composite action.
-pub(crate) async fn expand(caller: Caller<'_>, action: Composite) -> Result<Outcome, ActionError> {
+pub async fn expand(caller: Caller<'_>, action: Composite) -> Result<Outcome, ActionError> {
     match action {
         Composite::Create(request) => {
             let created = startup::start(caller, Action::Start(request)).await?;

@@ -197,7 +197,7 @@ pub enum Foreground {
 
 impl Foreground {
     /// Its name, the same in every protocol.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Idle => "idle",
             Self::Running => "running",

@@ -1,5 +1,5 @@
 //! Credentials, and the principals that they stand for. Every request is checked in `serve/authentication.rs`.
 
-pub(crate) mod named_tokens;
-pub(crate) mod server_token;
-pub(crate) mod tickets;
+pub mod named_tokens;
+pub mod server_token;
+pub mod tickets;

@@ -15,7 +15,7 @@ use crate::serve_error::ServeError;
 
 /// Creates a directory that only its owner can enter. An existing one must be ours and not writable by others: it has
 /// the scripts that our shells run, the token that admits clients, and the socket that our commands connect to.
-pub(crate) fn private_dir(path: &Path) -> Result<(), ServeError> {
+pub fn private_dir(path: &Path) -> Result<(), ServeError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(ServeError::at(path))?;
     check_private(path)
 }
@@ -34,7 +34,7 @@ pub fn check_private(path: &Path) -> Result<(), ServeError> {
 
 /// The same check for the directories in a state directory that have what sessions and clients left; one of another
 /// user may have been restored or put there. The scripts' own directory is checked when they are written.
-pub(crate) fn check_inner(state_dir: &Path) -> Result<(), ServeError> {
+pub fn check_inner(state_dir: &Path) -> Result<(), ServeError> {
     let inner = ["sessions", "conversations"].map(|name| state_dir.join(name));
     inner.iter().filter(|path| path.exists()).try_for_each(|path| check_private(path))
 }
@@ -67,7 +67,7 @@ pub(crate) fn read(path: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 /// Writes a small file of the server's own; does not follow a symbolic link in its place.
-pub(crate) fn write(path: &Path, text: &str) -> std::io::Result<()> {
+pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).custom_flags(no_link()).open(path)?;
     // An earlier version created it with the umask of the time.
@@ -81,7 +81,7 @@ fn no_link() -> i32 {
 }
 
 /// Locks the state directory for this process; the kernel releases the lock when the process ends.
-pub(crate) fn lock(state_dir: &Path) -> Result<File, ServeError> {
+pub fn lock(state_dir: &Path) -> Result<File, ServeError> {
     let path = state_dir.join("lock");
     let mut file = OpenOptions::new()
         .read(true)
@@ -108,7 +108,7 @@ pub(crate) fn lock(state_dir: &Path) -> Result<File, ServeError> {
 }
 
 /// Binds the socket, replacing one that a dead server left behind.
-pub(crate) fn unix_listener(path: &Path) -> Result<UnixListener, ServeError> {
+pub fn unix_listener(path: &Path) -> Result<UnixListener, ServeError> {
     if path.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
         return Err(ServeError::SocketPath(path.to_owned()));
     }

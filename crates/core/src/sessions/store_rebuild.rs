@@ -76,7 +76,7 @@ impl Registry {
     }
 
     /// Rebuilds rows whenever some are missing.
-    pub(crate) fn keep_whole(self: &Arc<Self>) {
+    pub fn keep_whole(self: &Arc<Self>) {
         let (registry, store) = (Arc::downgrade(self), self.store());
         let stopping = self.stopping();
         tokio::spawn(async move {

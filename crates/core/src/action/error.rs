@@ -1,6 +1,6 @@
 //! The errors of actions.
 
-use api::quote;
+use terminal::quote;
 
 use crate::ids::{NoSessionId, SessionId};
 

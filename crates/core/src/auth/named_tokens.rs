@@ -48,7 +48,7 @@ struct Known {
 }
 
 /// The named tokens of one server.
-pub(crate) struct Tokens {
+pub struct Tokens {
     path: PathBuf,
     known: Mutex<Vec<Known>>,
 }
@@ -77,7 +77,7 @@ impl Known {
 
 impl Tokens {
     /// Reads the file. A file that cannot be parsed is an error: starting without it would lose the tokens.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+    pub fn open(path: &Path) -> io::Result<Self> {
         // Left half written by a killed server.
         let _ = fs::remove_file(path.with_extension("new"));
         let kept: Vec<StoredToken> = match state_dir::read(path) {
@@ -92,7 +92,7 @@ impl Tokens {
 
     /// The principal of this token, if it is valid. The comparison takes constant time: it reveals neither how much of
     /// the token is right nor which one it is.
-    pub(crate) fn find(&self, shown: &str) -> Option<Principal> {
+    pub fn find(&self, shown: &str) -> Option<Principal> {
         let hash: [u8; 32] = Sha256::digest(shown.as_bytes()).into();
         let known = self.locked();
         let mut found = u64::MAX;

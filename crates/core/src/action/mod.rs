@@ -41,6 +41,7 @@ pub use recording::*;
 pub use report::*;
 pub use search::*;
 pub use session::*;
+pub use sys::signal::{name as signal_name, parse as signal_number};
 pub use terminal_tool::*;
 pub use tokens::*;
 pub use wait::*;
@@ -369,7 +370,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// Its kind, for the message about an unexpected outcome.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             Self::Session(_) => "a session",
             Self::Created(_) => "a new session",

@@ -84,13 +84,13 @@ pub enum ServeError {
 
 impl ServeError {
     /// Wraps an error at this path.
-    pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+    pub fn at(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |error| Self::File { path, error }
     }
 
     /// An unusable file of the server's own, with the remedy.
-    pub(crate) fn unusable(what: &'static str, path: &Path, why: &dyn std::fmt::Display, remedy: &'static str) -> Self {
+    pub fn unusable(what: &'static str, path: &Path, why: &dyn std::fmt::Display, remedy: &'static str) -> Self {
         Self::Unusable { what, path: path.to_owned(), why: why.to_string(), remedy }
     }
 }

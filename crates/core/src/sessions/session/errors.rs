@@ -9,7 +9,7 @@ impl Session {
     pub(super) fn busy_error(&self, id: u32) -> ActionError {
         let text = self.timeline.log.command(id).map_or("", |c| &c.text);
         let words: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
-        let with = format!("command {} ({})", CommandId(id), api::quote::line(&words));
+        let with = format!("command {} ({})", CommandId(id), terminal::quote::line(&words));
         ActionError::Busy { session: self.shared.id.clone(), with, may_be_a_shell: self.may_be_a_shell() }
     }
 
