@@ -8,7 +8,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BatchRequest {
-    /// What to do, in this order; at most 64.
+    /// The operations, performed in this order; at most 64.
     #[schemars(length(min = 1, max = 64))]
     pub operations: Vec<Operation>,
 }
@@ -42,14 +42,14 @@ pub enum Method {
     Delete,
 }
 
-/// What the operations came to.
+/// The results of the operations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BatchAnswer {
     /// One answer for each operation, in the same order.
     pub responses: Vec<OperationAnswer>,
 }
 
-/// What one operation came to.
+/// The result of one operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OperationAnswer {
     /// The status that it would have had on its own.

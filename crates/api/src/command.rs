@@ -23,7 +23,7 @@ pub struct ExecuteRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4_096))]
     pub wait_for: Option<String>,
-    /// What else ends the wait, any of them: `listening`, `listening:5173` (a TCP port of the session's processes),
+    /// Further conditions, any of which ends the wait: `listening`, `listening:5173` (a TCP port of the session's processes),
     /// `file:PATH`, `gone:REGEX` (off the screen), `bell`, `quiet:MILLISECONDS`, `input`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
@@ -32,7 +32,7 @@ pub struct ExecuteRequest {
     /// It is typed as one line of at most 4,000 bytes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inside: bool,
-    /// How many characters of output to answer with at most; the default is 30,000.
+    /// The maximum number of characters of output in the answer; the default is 30,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1_000_000))]
     pub max_chars: Option<u64>,
@@ -64,7 +64,7 @@ pub enum EndedBy {
     Matched,
     /// The program wants input.
     InputWanted,
-    /// What runs was stopped by a signal, and goes on after a `CONT`.
+    /// The running program was stopped by a signal; a `CONT` resumes it.
     Stopped,
     /// No new output for as long as was asked.
     Quiet,
@@ -105,7 +105,7 @@ pub struct CommandExecution {
     /// The shell's `$?`; absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// How many bytes of output there are so far.
+    /// The number of output bytes so far.
     pub output_size: u64,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -127,10 +127,10 @@ pub struct CommandExecution {
     /// The exact bytes of a working directory that is not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd_base64: Option<String>,
-    /// How long it ran.
+    /// Its running time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// How sure its end is.
+    /// The certainty of its end.
     pub boundary: Boundary,
     /// The limits that it ran into.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -141,28 +141,28 @@ pub struct CommandExecution {
     /// Every byte of its output, up to `nextOffset`, where the raw format was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_base64: Option<String>,
-    /// Where `outputBase64` ends; more follows while this is below `endOffset`.
+    /// The offset at which `outputBase64` ends; more follows while this is below `endOffset`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_offset: Option<u64>,
-    /// Whether something of the output is not in this answer.
+    /// True if a part of the output is not in this answer.
     #[serde(default)]
     pub truncated: bool,
-    /// What was left out of `output`, exactly.
+    /// The exact amounts left out of `output`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Omitted>,
-    /// How many bytes of `output` were no text (NUL, or not UTF-8) and appear as `\xNN`.
+    /// The number of bytes of `output` that are no text (NUL, or not UTF-8) and appear as `\xNN`.
     #[serde(default)]
     pub escaped: u64,
     /// Why the wait is over, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<EndedBy>,
-    /// How long the wait was.
+    /// The duration of the wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_ms: Option<u64>,
-    /// What matched `waitFor`.
+    /// The text that matched `waitFor`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matched: Option<String>,
-    /// What the session's foreground does now.
+    /// The present state of the session's foreground.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreground: Option<Foreground>,
     /// The screen, when a program paints it.
@@ -209,6 +209,6 @@ pub struct CommandQuery {
 pub struct CommandList {
     /// The commands, oldest first.
     pub commands: Vec<CommandExecution>,
-    /// How many there are in all.
+    /// The total number.
     pub total: usize,
 }

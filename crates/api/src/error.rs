@@ -30,7 +30,7 @@ pub enum ErrorCode {
     Forbidden,
     /// No such path.
     RouteNotFound,
-    /// The path does not take this method.
+    /// The method is not allowed for this path.
     MethodNotAllowed,
     /// The path only serves connections that ask for another protocol.
     UpgradeRequired,
@@ -42,30 +42,30 @@ pub enum ErrorCode {
     TokenNotFound,
     /// The session has ended.
     SessionEnded,
-    /// The session lives, and what was asked for is only done with one that has ended.
+    /// The session is alive, and the request is only for ended ones.
     SessionAlive,
     /// Another command runs in the session.
     SessionBusy,
     /// The session's shell is not at its prompt.
     SessionNotReady,
-    /// Nothing runs that could read input.
+    /// No program runs that could read input.
     NothingRuns,
     /// The program took only a part of the input.
     InputStalled,
-    /// A secret was to be typed where the terminal shows what is typed.
+    /// A secret was not typed, because the terminal echoes input.
     WouldEcho,
-    /// A bound was reached.
+    /// A limit was reached.
     LimitReached,
-    /// Too many requests, or too many wrong tokens; `Retry-After` says when to ask again.
+    /// Too many requests, or too many wrong tokens; `Retry-After` gives the seconds to wait.
     RateLimited,
     /// The idempotency key was used with another request.
     KeyReused,
     /// The session could not be started.
     StartFailed,
-    /// The session lives, and the process that holds it does not answer; `Retry-After` says when to ask again.
+    /// The session is alive, but its holder process does not answer; `Retry-After` gives the seconds to wait.
     SessionUnreachable,
-    /// The machine or the server is out of something that it takes (descriptors, memory, processes, room on the disk);
-    /// `Retry-After` says when to ask again.
+    /// The machine or the server lacks descriptors, memory, processes or disk space;
+    /// `Retry-After` gives the seconds to wait.
     ResourcesExhausted,
     /// The server is stopping; the next one has the same sessions.
     ServerRestarting,
@@ -133,7 +133,7 @@ impl ErrorCode {
         }
     }
 
-    /// Whether the same request may succeed later, with nothing changed by the client.
+    /// True if the same request may succeed later, with nothing changed by the client.
     pub fn is_retryable(self) -> bool {
         match self {
             Self::SessionBusy
@@ -169,7 +169,7 @@ impl ErrorCode {
         }
     }
 
-    /// Whether it is certain that nothing was done.
+    /// True if it is certain that nothing was done.
     pub fn has_no_side_effects(self) -> bool {
         match self {
             // A part of the input was typed; a stopping server may have accepted the command before it said so, and a holder
@@ -204,10 +204,10 @@ impl ErrorCode {
         }
     }
 
-    /// For how many seconds a client should wait before it asks again (`Retry-After`), where the server knows no better.
+    /// The seconds for which a client should wait before it retries (`Retry-After`), unless the server knows a better time.
     pub fn retry_after(self) -> Option<u32> {
         match self {
-            // Somebody has to end a session first.
+            // A session has to end first.
             Self::LimitReached => Some(5),
             Self::SessionUnreachable | Self::ResourcesExhausted => Some(2),
             Self::ServerRestarting | Self::RateLimited => Some(1),
@@ -251,24 +251,24 @@ impl ErrorCode {
             Self::OriginRefused => "The Origin is not a loopback page",
             Self::Forbidden => "Not allowed",
             Self::RouteNotFound => "No such path",
-            Self::MethodNotAllowed => "The path does not take this method",
+            Self::MethodNotAllowed => "The method is not allowed for this path",
             Self::UpgradeRequired => "An upgrade is needed",
             Self::SessionNotFound => "No such session",
             Self::CommandNotFound => "No such command",
             Self::TokenNotFound => "No such token",
             Self::SessionEnded => "The session has ended",
-            Self::SessionAlive => "The session lives",
+            Self::SessionAlive => "The session is alive",
             Self::SessionBusy => "The session is busy",
             Self::SessionNotReady => "The shell is not at its prompt",
-            Self::NothingRuns => "Nothing runs that could read input",
+            Self::NothingRuns => "No program runs that could read input",
             Self::InputStalled => "The program does not read its input",
-            Self::WouldEcho => "The terminal shows what is typed",
+            Self::WouldEcho => "The terminal echoes input",
             Self::LimitReached => "A limit is reached",
             Self::RateLimited => "Too many requests",
             Self::KeyReused => "The idempotency key was used before",
             Self::StartFailed => "The session could not be started",
             Self::SessionUnreachable => "The session's holder does not answer",
-            Self::ResourcesExhausted => "The machine is out of something",
+            Self::ResourcesExhausted => "The machine lacks a resource",
             Self::ServerRestarting => "The server is restarting",
             Self::Internal => "Internal error",
         }
@@ -322,7 +322,7 @@ pub struct Problem {
     pub title: String,
     /// The HTTP status.
     pub status: u16,
-    /// What happened and what to do next.
+    /// The failure, and the remedy.
     pub detail: String,
     /// The code.
     pub code: ErrorCode,

@@ -9,14 +9,14 @@ use crate::{CommandStatus, Exit, Foreground, Limit};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
-    /// What happened; the event's name, too.
+    /// The kind of event, which is also its name.
     pub event: EventKind,
     /// When; RFC 3339.
     pub at: String,
     /// The session; none for a gap.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Whose it is.
+    /// Its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// Its name.
@@ -25,24 +25,24 @@ pub struct Event {
     /// The command that began, ended, or ran into a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_id: Option<String>,
-    /// How the command ended.
+    /// The end of the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<CommandStatus>,
     /// The command's exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// What is wanted: `input_wanted` or `password_wanted`.
+    /// The awaited input: `input_wanted` or `password_wanted`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreground: Option<Foreground>,
     /// The limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Limit>,
-    /// How the session ended.
+    /// The end of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<Exit>,
 }
 
-/// What happened.
+/// The kind of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum EventKind {
     /// A session was started.
@@ -57,13 +57,13 @@ pub enum EventKind {
     /// A command has ended.
     #[serde(rename = "command.completed")]
     CommandCompleted,
-    /// A program waits for somebody.
+    /// A program waits for input.
     #[serde(rename = "attention")]
     Attention,
     /// A session ran into a limit.
     #[serde(rename = "limit")]
     Limit,
-    /// Events before the next one are no longer kept; `GET /terminals` tells how things stand.
+    /// Events before the next one are no longer kept; `GET /terminals` gives the present state.
     #[serde(rename = "gap")]
     Gap,
 }

@@ -35,7 +35,7 @@ pub struct InputRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4_096))]
     pub wait_for: Option<String>,
-    /// What else ends the wait, any of them: `listening`, `listening:5173` (a TCP port of the session's processes),
+    /// Further conditions, any of which ends the wait: `listening`, `listening:5173` (a TCP port of the session's processes),
     /// `file:PATH`, `gone:REGEX` (off the screen), `bell`, `quiet:MILLISECONDS`, `input`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
@@ -44,7 +44,7 @@ pub struct InputRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 86_400.0))]
     pub timeout: Option<f64>,
-    /// How many characters of output to answer with at most; the default is 30,000.
+    /// The maximum number of characters of output in the answer; the default is 30,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1_000_000))]
     pub max_chars: Option<u64>,
@@ -79,7 +79,7 @@ pub struct WaitRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4_096))]
     pub wait_for: Option<String>,
-    /// What else ends the wait, any of them: `listening`, `listening:5173` (a TCP port of the session's processes),
+    /// Further conditions, any of which ends the wait: `listening`, `listening:5173` (a TCP port of the session's processes),
     /// `file:PATH`, `gone:REGEX` (off the screen), `bell`, `quiet:MILLISECONDS`, `input`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
@@ -95,41 +95,41 @@ pub struct WaitRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 86_400.0))]
     pub timeout: Option<f64>,
-    /// How many characters of output to answer with at most; the default is 30,000.
+    /// The maximum number of characters of output in the answer; the default is 30,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1_000_000))]
     pub max_chars: Option<u64>,
 }
 
-/// What an input or a wait came to.
+/// The result of an input or a wait.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitAnswer {
     /// Why the wait is over.
     pub ended_by: EndedBy,
-    /// How long it was.
+    /// Its duration.
     pub waited_ms: u64,
     /// The session's state.
     pub status: SessionStatus,
-    /// What its foreground does.
+    /// The state of the session's foreground.
     pub foreground: Foreground,
-    /// How many bytes of input were taken, when there was input.
+    /// The number of input bytes that were accepted, if there was input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_bytes: Option<usize>,
     /// The new output as text, within `maxChars`.
     pub output: String,
     /// The range of the journal that `output` stands for.
     pub from_offset: u64,
-    /// Where to read on.
+    /// The offset at which the next reading begins.
     pub next_offset: u64,
-    /// Whether something was left out of `output`.
+    /// True if something was left out of `output`.
     pub truncated: bool,
-    /// What was left out, exactly.
+    /// The exact amounts left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Omitted>,
-    /// How many bytes were no text (NUL, or not UTF-8) and appear as `\xNN`.
+    /// The number of bytes that are no text (NUL, or not UTF-8) and appear as `\xNN`.
     pub escaped: u64,
-    /// What matched `waitFor`.
+    /// The text that matched `waitFor`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matched: Option<String>,
     /// The command that was waited for or typed at.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a session may use; what is left out is as the server has it, which has no limits unless it was started with some. A limit that cannot be kept on this machine is refused.
+/// The limits of a session; an absent one is the server's default, which is none unless the server was started with one. A limit that this machine cannot enforce is refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
@@ -57,7 +57,7 @@ pub enum Limit {
     MaxAge,
 }
 
-/// Who keeps a session within a limit.
+/// The process or mechanism that enforces a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Keeper {
@@ -65,21 +65,21 @@ pub enum Keeper {
     Cgroup,
     /// The kernel, for each process by itself.
     Rlimit,
-    /// The holder of the session's terminal, whether a server runs or not.
+    /// The session's holder process, with or without a running server.
     Holder,
     /// The server, while it runs.
     Server,
 }
 
-/// A limit that is kept.
+/// A limit that is enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeptLimit {
-    /// Which.
+    /// The limit.
     pub limit: Limit,
     /// In its own unit.
     pub value: f64,
-    /// By whom.
+    /// The process or mechanism that enforces it.
     pub kept_by: Keeper,
 }
 
@@ -87,13 +87,13 @@ pub struct KeptLimit {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LimitHit {
-    /// Which.
+    /// The limit.
     pub limit: Limit,
     /// The command that ran then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_id: Option<String>,
     /// When it was seen first; RFC 3339.
     pub at: String,
-    /// How often: processes killed for `memoryMb`, forks refused for `processes`.
+    /// The count: processes killed for `memoryMb`, forks refused for `processes`.
     pub count: u64,
 }

@@ -33,7 +33,7 @@ pub struct OutputQuery {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_lines: Option<u64>,
-    /// How many characters of text to answer with at most; the default is 30,000.
+    /// The maximum number of characters of text in the answer; the default is 30,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1_000_000))]
     pub max_chars: Option<u64>,
@@ -48,7 +48,7 @@ pub enum OutputView {
     Text,
     /// Every byte as it came, markers included.
     Raw,
-    /// What a terminal should be fed: no markers, no queries that the server answers itself.
+    /// Output for a terminal: without ptyd's markers and without queries that the server answers itself.
     Stream,
     /// The screen as it is now, as text.
     Screen,
@@ -68,7 +68,7 @@ pub struct Output {
     pub data_base64: Option<String>,
     /// The first byte that this stands for.
     pub from_offset: u64,
-    /// Where to read on.
+    /// The offset at which the next reading begins.
     pub next_offset: u64,
     /// The oldest byte that is kept.
     pub first_offset: u64,
@@ -77,10 +77,10 @@ pub struct Output {
     /// Bytes that are gone between what was asked for and `fromOffset`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<Gap>,
-    /// What was left out of `text`, exactly.
+    /// The exact amounts left out of `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omitted: Option<Omitted>,
-    /// How many bytes were no text (NUL, or not UTF-8) and appear as `\xNN`.
+    /// The number of bytes that are no text (NUL, or not UTF-8) and appear as `\xNN`.
     #[serde(default)]
     pub escaped: u64,
     /// The session has ended and this reaches its last byte.
@@ -112,27 +112,27 @@ pub struct SearchQuery {
     pub limit: Option<u64>,
 }
 
-/// Whose output it is.
+/// The kind of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputKind {
     /// A command's.
     Command,
-    /// What came while no command ran: prompts, and what jobs in the background printed then.
+    /// Output while no command ran: prompts, and output of background jobs.
     Background,
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SearchAnswer {
     /// The lines that match, in order.
     pub matches: Vec<Match>,
-    /// Where to search on: behind the last match when `more`, else behind all output that was searched.
+    /// The offset at which the next search begins: behind the last match when `more`, else behind all searched output.
     pub next_offset: u64,
     /// Behind the newest byte.
     pub end_offset: u64,
-    /// How many lines were looked at.
+    /// The number of lines searched.
     pub lines: u64,
     /// There is more to be searched, from `nextOffset` on.
     pub more: bool,
@@ -145,9 +145,9 @@ pub struct SearchAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Match {
-    /// Where the line begins in the journal; of a line that was written over, where what it became was printed.
+    /// The journal offset at which the line begins; for an overwritten line, the offset of its final text.
     pub offset: u64,
-    /// Its number, counted from 1 in what was searched.
+    /// Its number, counted from 1 in the searched output.
     pub line: u64,
     /// The line as a person would see it, at most 1,000 characters of it.
     pub text: String,
@@ -165,13 +165,13 @@ pub struct Gap {
     pub to: u64,
 }
 
-/// What was left out of a text, exactly.
+/// The exact amounts left out of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Omitted {
     /// Bytes of the journal, freed ones included.
     pub bytes: u64,
-    /// How many bytes at the beginning of the range are no longer kept: a reading begins behind them.
+    /// The number of bytes at the beginning of the range that are no longer kept: a reading begins behind them.
     #[serde(default)]
     pub freed: u64,
     /// The first line left out, counted from 1 in this output; 0 where freed bytes make it unknown.
@@ -180,7 +180,7 @@ pub struct Omitted {
     pub last_line: u64,
     /// The first byte left out.
     pub from_offset: u64,
-    /// Where the range ends.
+    /// The offset at which the range ends.
     pub to_offset: u64,
 }
 
@@ -228,9 +228,9 @@ pub struct Screen {
     pub title: String,
     /// The width in cells.
     pub cols: u16,
-    /// What is shown inverse, as the chosen entry of a menu is.
+    /// The spans shown in inverse video, such as the selected entry of a menu.
     pub inverse: Vec<Span>,
-    /// The rows, from 0, whose text or colours changed since this caller was shown the screen last; absent at its first look.
+    /// The rows, from 0, whose text or colours changed since this caller last read the screen; absent in its first reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_rows: Option<Vec<u16>>,
     /// A program paints the alternate screen.
@@ -259,6 +259,6 @@ pub struct Cursor {
     pub row: u16,
     /// From 0.
     pub col: u16,
-    /// Whether it is shown.
+    /// True if it is visible.
     pub visible: bool,
 }

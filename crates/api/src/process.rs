@@ -29,7 +29,7 @@ pub struct Process {
     pub name: String,
     /// The command line, at most 1,000 characters.
     pub command_line: String,
-    /// What it does.
+    /// The state of the process.
     pub state: ProcessState,
     /// Percent of one core since the list was asked for last.
     pub cpu: f64,
@@ -43,7 +43,7 @@ pub struct Process {
     pub is_foreground: bool,
 }
 
-/// What a process does.
+/// The state of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessState {
@@ -79,7 +79,7 @@ pub struct SentSignal {
     /// Why the kernel refused it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Who got it, and what became of them since; empty where an earlier server sent it, or a key that was typed.
+    /// The processes that received it, and their state now; empty if an earlier server or a typed key sent it.
     pub receivers: Vec<Receiver>,
 }
 
@@ -91,6 +91,6 @@ pub struct Receiver {
     pub pid: u32,
     /// The command's name.
     pub name: String,
-    /// What it does now.
+    /// Its present state.
     pub state: ProcessState,
 }

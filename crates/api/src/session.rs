@@ -39,17 +39,17 @@ pub struct CreateRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub profile: Option<String>,
-    /// Where it starts if neither `cwd` nor the profile says so; an absolute path.
+    /// The directory in which it starts if neither `cwd` nor the profile names one; an absolute path.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^/"))]
     pub fallback_cwd: Option<String>,
-    /// Whose it is; only an admin may name somebody else.
+    /// Its owner; only an admin may name another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
-    /// What happens to background processes when the session ends.
+    /// The treatment of background processes when the session ends.
     #[serde(skip_serializing_if = "OnEnd::is_kill")]
     pub on_end: OnEnd,
-    /// What it may use.
+    /// Its limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
     /// It ends when it had no input, command or output for so many seconds; 0 is never, whatever the server's default is.
@@ -60,13 +60,13 @@ pub struct CreateRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 31_622_400))]
     pub max_age: Option<f64>,
-    /// What `POST …/actions/{name}` does, by name: an application's own ways to be told something, such as `reload`.
+    /// Named actions, performed by `POST …/actions/{name}`: for example `reload`, as a signal, keys or a command.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]
     pub actions: BTreeMap<String, SessionAction>,
 }
 
-/// What is done under a name: exactly one of these.
+/// A named action: exactly one of these.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SessionAction {
@@ -81,7 +81,7 @@ pub struct SessionAction {
     pub command: Option<String>,
 }
 
-/// What happens to background processes when the session ends.
+/// The treatment of background processes when the session ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnEnd {
@@ -127,7 +127,7 @@ pub enum SessionStatus {
     Terminated,
 }
 
-/// What the foreground does.
+/// The state of the foreground.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Foreground {
@@ -137,24 +137,24 @@ pub enum Foreground {
     Running,
     /// A program waits for input.
     InputWanted,
-    /// A program waits for something that it does not show.
+    /// A program waits for input that the terminal does not echo.
     PasswordWanted,
     /// A program paints the whole screen.
     Fullscreen,
-    /// The last command, or what runs, was stopped and waits to be resumed.
+    /// The last command or the running program was stopped and waits to be resumed.
     Stopped,
 }
 
-/// How sure the end of a command is.
+/// The certainty of a command's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Boundary {
     /// The shell reported it over a socket on which the kernel names the sender.
     Attested,
-    /// A mark in the output said it: a prompt's number that follows from one that only the shell was told, or a nonce that
+    /// A mark in the output reports it: a prompt's number that follows from a number known only to the shell, or a nonce that
     /// was typed with a command `inside`.
     Nonce,
-    /// Only the kernel's state says so; the exit code is not known.
+    /// It was concluded from the kernel's state; the exit code is unknown.
     Heuristic,
 }
 
@@ -185,28 +185,28 @@ pub struct TerminalSession {
     pub created_at: String,
     /// The last input, command or output; RFC 3339.
     pub last_activity: String,
-    /// Whose it is.
+    /// Its owner.
     pub owner: String,
     /// Its size.
     pub dimensions: Dimensions,
-    /// What its processes use.
+    /// The resource usage of its processes.
     pub resource_usage: ResourceUsage,
-    /// What the foreground does.
+    /// The state of the foreground.
     pub foreground: Foreground,
-    /// How sure command ends are.
+    /// The certainty of its commands' ends.
     pub boundary: Boundary,
     /// The command that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_command: Option<String>,
     /// The range of output that can be read.
     pub journal: Journal,
-    /// How it ended.
+    /// Its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<Exit>,
-    /// What is wrong, such as a full disk.
+    /// A present problem, such as a full disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
-    /// It lives, and nobody can speak with the process that holds it; `trouble` says why. What needs that process is refused
+    /// It is alive, but its holder process cannot be reached; `trouble` says why. Requests that need that process are refused
     /// with `session_unreachable` until it answers again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unreachable: bool,
@@ -230,7 +230,7 @@ pub struct TerminalSession {
     pub startup_failed: Vec<StartupFailure>,
     /// The file that holds every byte of output.
     pub log_file: String,
-    /// What it may use, and who keeps it within that.
+    /// Its limits, and the process or mechanism that enforces each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<KeptLimit>,
     /// It ends when it had no input, command or output for so many seconds.
@@ -242,18 +242,18 @@ pub struct TerminalSession {
     /// The limits that it ran into, the newest ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits_hit: Vec<LimitHit>,
-    /// Where to connect to.
+    /// The addresses of its endpoints.
     pub connection: Connection,
 }
 
-/// What a session's processes use.
+/// The resource usage of a session's processes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceUsage {
     /// Percent of one core.
     pub cpu: f64,
     /// MiB.
     pub memory: f64,
-    /// How many.
+    /// Their number.
     pub processes: u32,
 }
 
@@ -267,7 +267,7 @@ pub struct Journal {
     pub end_offset: u64,
 }
 
-/// How a session ended.
+/// The end of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Exit {
@@ -283,7 +283,7 @@ pub struct Exit {
     pub at: String,
 }
 
-/// Where to connect to.
+/// The addresses of its endpoints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Connection {
     /// The session's REST resource; output and input are below it.
@@ -296,7 +296,7 @@ pub struct Connection {
     pub attach: String,
 }
 
-/// Which sessions of a list come first.
+/// The order of a list of sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
@@ -311,7 +311,7 @@ pub enum Order {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SessionListQuery {
-    /// Only this owner's; only an admin sees those of somebody else.
+    /// Only this owner's; only an admin sees those of other owners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// Only those in this state; without it all but the terminated ones.
@@ -320,7 +320,7 @@ pub struct SessionListQuery {
     /// Only those of exactly this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Which come first; the default is `oldest`.
+    /// The order; the default is `oldest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
     /// At most this many; the default is 100.
@@ -357,7 +357,7 @@ pub struct TerminateQuery {
 pub struct StartupFailure {
     /// Its text.
     pub command: String,
-    /// What became of it, in words.
+    /// Its failure, in words.
     pub reason: String,
 }
 
@@ -367,7 +367,7 @@ pub struct SessionEnvironment {
     /// The profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// Whose shell it is, if not the server's own user's.
+    /// The user that runs the shell, if it is not the server's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// The shell's program.
@@ -387,7 +387,7 @@ pub struct SessionEnvironment {
 pub struct SessionList {
     /// The sessions, in the order that was asked for.
     pub terminals: Vec<TerminalSession>,
-    /// How many there are in all.
+    /// The total number.
     pub total: usize,
 }
 
@@ -397,9 +397,9 @@ pub struct SessionList {
 pub struct Terminated {
     /// The session as it is now.
     pub session: TerminalSession,
-    /// How many processes were ended.
+    /// The number of processes that were ended.
     pub killed: u64,
-    /// How many resisted.
+    /// The number of processes that are still alive.
     pub left: u64,
     /// It had ended before.
     pub was_over: bool,

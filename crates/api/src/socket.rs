@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The query of `GET /terminals/{sessionId}/socket`. It has no `Debug`, so that a ticket stands in no log.
+/// The query of `GET /terminals/{sessionId}/socket`. It has no `Debug`, so that no log contains a ticket.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SocketQuery {
@@ -19,7 +19,7 @@ pub struct SocketQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[A-Za-z0-9._-]{1,64}$"))]
     pub client: Option<String>,
-    /// What is done for a viewer that is far behind: `skip` shows the present (the default), `all` sends every byte.
+    /// The treatment of a viewer that is far behind: `skip` shows the present (the default), `all` sends every byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(skip|all)$"))]
     pub behind: Option<String>,

@@ -14,7 +14,7 @@ pub struct TicketRequest {
     /// The page that it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<TicketPage>,
-    /// What its holder may do at the socket.
+    /// The scope of the socket.
     #[serde(default)]
     pub scope: TicketScope,
 }
@@ -27,7 +27,7 @@ pub enum TicketPage {
     Docs,
 }
 
-/// What the holder of a ticket may do.
+/// The scope of a ticket.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TicketScope {
@@ -38,7 +38,7 @@ pub enum TicketScope {
     Write,
 }
 
-/// The answer. It has no `Debug`, so that it stands in no log.
+/// The answer. It has no `Debug`, so that no log contains it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ticket {

@@ -10,7 +10,7 @@ pub struct TokenRequest {
     /// Its name, and the owner of the sessions that are started with it: letters, digits, `-`, `_` and `.`, 64 at most.
     #[schemars(regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"))]
     pub name: String,
-    /// What it allows.
+    /// Its scope.
     #[serde(default)]
     pub scope: TokenScope,
     /// For how many seconds it is good; without it until it is revoked.
@@ -19,20 +19,20 @@ pub struct TokenRequest {
     pub expires_in: Option<f64>,
 }
 
-/// What the holder of a token may do; each holds what is before it.
+/// The scope of a token; each includes the ones before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenScope {
-    /// Look at its own sessions.
+    /// Read its own sessions.
     Read,
     /// Start its own sessions, and use them.
     #[default]
     Write,
-    /// See and use everybody's, and make and revoke tokens.
+    /// Read and use all sessions, and make and revoke tokens.
     Admin,
 }
 
-/// The answer, the one time that the token itself is shown. It has no `Debug`, so that it stands in no log.
+/// The answer, the only one that shows the token itself. It has no `Debug`, so that no log contains it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NewToken {
@@ -40,7 +40,7 @@ pub struct NewToken {
     pub token: String,
     /// Its name.
     pub name: String,
-    /// What it allows.
+    /// Its scope.
     pub scope: TokenScope,
     /// RFC 3339.
     pub created_at: String,
@@ -55,7 +55,7 @@ pub struct NewToken {
 pub struct TokenInfo {
     /// Its name.
     pub name: String,
-    /// What it allows.
+    /// Its scope.
     pub scope: TokenScope,
     /// RFC 3339.
     pub created_at: String,

@@ -34,10 +34,10 @@ use crate::{sessions, tty};
 pub struct AttachOptions {
     /// An id, a unique part of its beginning, or a name [default: the only session there is]
     session: Option<String>,
-    /// The keys that leave the session running and come back here
+    /// The keys that detach from the session, which keeps running
     #[arg(long, value_name = "KEYS", default_value = DetachKey::USUAL)]
     detach_key: DetachKey,
-    /// Look on: type nothing, and leave the session's size as it is
+    /// Read-only: send no input, and do not resize the session
     #[arg(long, short)]
     read_only: bool,
 }
@@ -69,7 +69,7 @@ async fn shows(client: &Client, session: &str, other: &str) -> Result<bool, Fail
     Ok(false)
 }
 
-/// How an attachment ended.
+/// The end of an attachment.
 enum Ending {
     /// By the detach keys.
     Detached,
@@ -82,14 +82,14 @@ enum Ending {
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Detached => f.write_str("detached; the session goes on"),
+            Self::Detached => f.write_str("detached; the session keeps running"),
             Self::Ended(how) => write!(f, "session ended {how}"),
-            Self::Stopped => f.write_str("stopped; the session goes on"),
+            Self::Stopped => f.write_str("stopped; the session keeps running"),
         }
     }
 }
 
-/// How long `attach` waits at its end for the server to restore the session's size.
+/// The time for which `attach` waits at its end for the server to restore the session's size.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Attaches until the session ends or this terminal detaches.

@@ -62,12 +62,10 @@ async fn session(paths: &Paths) -> Check {
             Check::ok(NAME, format!("a shell ran a command and attested its end in {} ms", took.as_millis()))
         }
         Ok((Boundary::Nonce | Boundary::Heuristic, _)) => {
-            let fix = "look whether ~/.bashrc replaces PROMPT_COMMAND or starts another shell";
+            let fix = "check whether ~/.bashrc replaces PROMPT_COMMAND or starts another shell";
             Check::warn(NAME, "a command ran, but the shell did not attest its end", fix)
         }
-        Err(failure) => {
-            Check::fail(NAME, failure.to_string(), "run `PTYD_LOG=debug ptyd serve` and look at what it says")
-        }
+        Err(failure) => Check::fail(NAME, failure.to_string(), "run `PTYD_LOG=debug ptyd serve` and read its log"),
     }
 }
 

@@ -73,7 +73,7 @@ fn pty() -> Check {
         Err(e) => Check::fail(
             "pty",
             format!("no terminal can be opened: {e}"),
-            "mount devpts on /dev/pts; look at kernel.pty.max",
+            "mount devpts on /dev/pts; check kernel.pty.max",
         ),
     }
 }
@@ -104,7 +104,7 @@ fn syscall() -> Check {
         child.wait().and(read)
     });
     match read {
-        Ok(_) => Check::ok("proc", "/proc tells what a program waits for"),
+        Ok(_) => Check::ok("proc", "/proc shows the system calls of other processes"),
         Err(e) => Check::warn(
             "proc",
             format!("/proc/<pid>/syscall of a child cannot be read: {e}"),
@@ -205,7 +205,7 @@ fn space(state_dir: &Path) -> Check {
     let folder = existing(state_dir);
     match rustix::fs::statvfs(&folder).map(|s| s.f_bavail.saturating_mul(s.f_frsize)) {
         Ok(free) => of_space(free),
-        Err(e) => Check::warn("disk", format!("{}: {e}", folder.display()), "look at the file system"),
+        Err(e) => Check::warn("disk", format!("{}: {e}", folder.display()), "check the file system"),
     }
 }
 

@@ -17,7 +17,7 @@ pub struct KillOptions {
     /// Ids, unique parts of their beginnings, or names
     #[arg(required_unless_present = "all")]
     sessions: Vec<String>,
-    /// All sessions that live
+    /// All live sessions
     #[arg(long, conflicts_with = "sessions")]
     all: bool,
     /// At once, without a chance to clean up

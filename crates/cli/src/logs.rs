@@ -17,10 +17,10 @@ use crate::sessions;
 pub struct LogsOptions {
     /// An id, a unique part of its beginning, or a name
     session: String,
-    /// Go on with what comes, until the session ends
+    /// Follow new output until the session ends
     #[arg(long, short)]
     follow: bool,
-    /// Every byte as it came, not the text that a person would see
+    /// Print every byte as received, not the text that a person would see
     #[arg(long)]
     raw: bool,
     /// Print each answer of the server as one line of JSON
@@ -50,7 +50,7 @@ pub async fn logs(client: &Client, options: &LogsOptions) -> Result<ExitCode, Fa
         };
         patience.rewarded();
         if let Some(gap) = answer.gap {
-            print::note(format_args!("ptyd: {} bytes are not kept any more", gap.to - gap.from));
+            print::note(format_args!("ptyd: {} bytes are no longer kept", gap.to - gap.from));
         }
         let is_stuck = answer.next_offset <= next && !options.follow;
         let is_over = answer.is_final && answer.next_offset >= answer.end_offset;

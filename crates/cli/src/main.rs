@@ -55,7 +55,7 @@ const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 3 no such session
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve sessions over MCP and REST until told to stop; sessions outlive the server
+    /// Serve sessions over MCP and REST until a signal stops it; sessions outlive the server
     Serve(serve::ServeOptions),
     /// Speak MCP on stdin and stdout, for an MCP client to start
     Mcp(shim::Options),
@@ -66,13 +66,13 @@ enum Command {
     /// Run a command, print its output and pass its exit code through
     ///
     /// The command reads its input from this terminal, or from the pipe or file on standard input; give it `</dev/null` in a
-    /// loop that reads lines itself. C-\ C-\ leaves a command that ends by nothing else.
+    /// loop that reads lines itself. C-\ C-\ detaches from a command that does not end.
     Run(run::RunOptions),
     /// Write an asciicast of a session, or of a command in a session of its own
     Record(record::RecordOptions),
     /// Use a session from this terminal
     Attach(attach::AttachOptions),
-    /// Type at a session
+    /// Send input to a session
     Send(sessions::SendOptions),
     /// Print a session's output
     Logs(logs::LogsOptions),
@@ -84,22 +84,22 @@ enum Command {
     Rm(remove::RmOptions),
     /// Remove all ended sessions, or the older ones
     Prune(remove::PruneOptions),
-    /// Make, list and revoke tokens for agents and programs that come over HTTP
+    /// Make, list and revoke tokens for agents and programs that connect over HTTP
     Token(token::TokenOptions),
     /// Show the settings of the server, and where each comes from
     Config(config::ConfigOptions),
-    /// Check whether everything works here, and say what to do where it does not
+    /// Check this machine, and print a remedy for each problem
     Doctor(doctor::DoctorOptions),
-    /// Print what is published of the interfaces
+    /// Print a published interface description
     #[command(hide = true)]
     Schema {
-        /// Of which
+        /// The interface
         #[arg(default_value = "tools")]
         of: Schema,
     },
 }
 
-/// What is published.
+/// A published interface.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Schema {
     /// The MCP tools

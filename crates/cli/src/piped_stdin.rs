@@ -74,7 +74,7 @@ impl StdinPipe {
     pub fn make(socket: &Path, shell: &str) -> Result<Self, Failure> {
         let syntax = Syntax::of(shell).ok_or_else(|| {
             Failure::usage(format!(
-                "a command of {shell} cannot be given what comes on standard input; run it with </dev/null, and type with \
+                "standard input cannot be passed to a command of {shell}; run it with </dev/null, and type with \
                  `ptyd send` or `ptyd attach`"
             ))
         })?;

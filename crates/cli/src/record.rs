@@ -25,10 +25,10 @@ use crate::{print, units};
 #[derive(Debug, Args)]
 #[command(override_usage = "ptyd record [OPTIONS] SESSION\n       ptyd record [OPTIONS] -- COMMAND...")]
 pub struct RecordOptions {
-    /// Of this session, which goes on or has ended: an id, a unique part of its beginning, or a name
+    /// The session to record, running or ended: an id, a unique part of its beginning, or a name
     #[arg(required_unless_present = "command", conflicts_with_all = ["command", "name", "size", "cwd", "shell", "env", "timeout"])]
     session: Option<String>,
-    /// The file, which must not be there yet, or - for stdout [default: the name or the id, and .cast]
+    /// The file, which must not exist yet, or - for stdout [default: the name or the id, and .cast]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The version of the format

@@ -19,7 +19,7 @@ pub struct RmOptions {
     /// Ids, unique parts of their beginnings, or names
     #[arg(required = true)]
     sessions: Vec<String>,
-    /// Sessions that live, too: they are ended at once
+    /// Live sessions too: they are ended at once
     #[arg(long, short)]
     force: bool,
     /// Print JSON
@@ -69,7 +69,7 @@ pub async fn prune(client: &Client, options: &PruneOptions) -> Result<ExitCode, 
     purge(client, meant, false, options.json, Done::default()).await
 }
 
-/// Whether it ended that long ago; its start counts if its end is unknown.
+/// True if it ended that long ago; its start counts if its end is unknown.
 fn ended_before(session: &TerminalSession, now: Timestamp, age: Duration) -> bool {
     let ended = session.exit.as_ref().map_or(session.created_at.as_str(), |exit| exit.at.as_str());
     let since = ended.parse::<Timestamp>().map(|ended| now.duration_since(ended));
@@ -86,7 +86,7 @@ async fn purge(
     let purge = async |id: String| {
         client.purge(&id, force).await.map_err(|error| match error.code() {
             Some(ErrorCode::SessionAlive) => Failure::new(format!(
-                "session {id} lives; end it with `ptyd kill`, or end and remove it with `ptyd rm --force`"
+                "session {id} is alive; end it with `ptyd kill`, or end and remove it with `ptyd rm --force`"
             )),
             _ => error.into(),
         })

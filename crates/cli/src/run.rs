@@ -31,10 +31,10 @@ use crate::{print, shim, tty, units};
 /// The options of `run`.
 #[derive(Debug, Args)]
 pub struct RunOptions {
-    /// In this session instead of one of its own, which ends with the command
+    /// Run in this session, not in a new one that ends with the command
     #[arg(long, short, conflicts_with_all = ["cwd", "shell", "env", "size"])]
     session: Option<String>,
-    /// In the shell that reads there now, inside the session's own: over ssh, in a container; printed when it has ended
+    /// Run in the nested shell that reads now (over ssh, in a container); output is printed at the end
     #[arg(long, requires = "session")]
     inside: bool,
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub struct RunOptions {
     /// Print the command as JSON when it has ended, not its output
     #[arg(long)]
     json: bool,
-    /// Print every byte as it came, also where no terminal shows it; without this a pipe or a file gets text
+    /// Print every byte as received, also into a pipe or a file, which get text by default
     #[arg(long)]
     raw: bool,
     // No flag of `ptyd run`: `ptyd record` sets it, because its own stdout takes the recording.
@@ -63,14 +63,14 @@ impl RunOptions {
     }
 }
 
-/// How long a shell may take to its first prompt.
+/// The time within which a shell must show its first prompt.
 const FIRST_PROMPT: Duration = Duration::from_secs(10);
 
 /// The first wait. The offset of a command's output is known once the shell has reported its start, which takes a
 /// millisecond; output that comes earlier is shown afterwards.
 const START: Duration = Duration::from_millis(50);
 
-/// How long to wait after an interrupt for an answer in transit.
+/// The time to wait after an interrupt for an answer in transit.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// The signals that end this process, caught from its creation on, so that none is lost and no session remains.
@@ -107,7 +107,7 @@ struct Runner<'a> {
     key: String,
     /// The source of the program's input.
     input: Input,
-    /// Whether it was mentioned that the program wants input.
+    /// True once it was mentioned that the program wants input.
     has_asked: Cell<bool>,
 }
 
@@ -200,7 +200,7 @@ impl Runner<'_> {
         let running = self.one(session, text, options, leaving);
         match options.timeout {
             Some(most) => tokio::time::timeout(most, running).await.unwrap_or_else(|_| {
-                Err(Failure::timed_out(format!("the command still ran after {} s", most.as_secs_f64())))
+                Err(Failure::timed_out(format!("the command was still running after {} s", most.as_secs_f64())))
             }),
             None => running.await,
         }
@@ -217,7 +217,7 @@ impl Runner<'_> {
         let feed = match self.input {
             Input::Data if options.inside => {
                 return Err(Failure::usage(
-                    "a shell inside is only typed at and cannot be given what comes on standard input; run it with </dev/null",
+                    "standard input cannot be passed to a command in a nested shell; run it with </dev/null",
                 ));
             }
             Input::Data => Some(StdinPipe::make(&self.paths.socket, &session.shell)?),
@@ -309,8 +309,8 @@ impl Runner<'_> {
             let keyboard = DetachScanner::new(DetachKey::default());
             match attached_terminal::typing(self.client, &session.id, keyboard, false, self.patience()).await {
                 Ok(Left::Gone) => std::future::pending().await,
-                Ok(Left::Detached) if fits => Failure::new("left; the command was ended"),
-                Ok(Left::Detached) => Failure::new(format!("left; the command goes on in {}", session.id)),
+                Ok(Left::Detached) if fits => Failure::new("detached; the command was ended"),
+                Ok(Left::Detached) => Failure::new(format!("detached; the command keeps running in {}", session.id)),
                 Err(failure) => failure,
             }
         };
@@ -471,13 +471,13 @@ impl Runner<'_> {
                 return Ok(as_u8(code));
             }
         }
-        Err(Failure::new(done.error.clone().unwrap_or_else(|| "the exit code is not known".to_owned())))
+        Err(Failure::new(done.error.clone().unwrap_or_else(|| "the exit code is unknown".to_owned())))
     }
 }
 
 fn say_gap(chunk: &api::Output) {
     if let Some(gap) = chunk.gap {
-        print::note(format_args!("ptyd: {} bytes of output are gone", gap.to - gap.from));
+        print::note(format_args!("ptyd: {} bytes of output are no longer kept", gap.to - gap.from));
     }
 }
 

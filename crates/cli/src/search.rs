@@ -61,7 +61,7 @@ pub async fn search(client: &Client, options: &SearchOptions) -> Result<ExitCode
     loop {
         let answer = client.search(&session.id, &query).await?;
         if let Some(gap) = answer.gap {
-            print::note(format_args!("ptyd: {} bytes are not kept any more", gap.to - gap.from));
+            print::note(format_args!("ptyd: {} bytes are no longer kept", gap.to - gap.from));
         }
         has_found |= !answer.matches.is_empty();
         for found in &answer.matches {

@@ -35,29 +35,29 @@ pub struct ServeOptions {
     /// The terminal tool answers after this long without new output, where a call names no timeout [default: 30]
     #[arg(long, env = "PTYD_SOFT_TIMEOUT", value_name = "TIME", value_parser = soft_timeout)]
     soft_timeout: Option<Duration>,
-    /// End a session when it had no input, command or output for so long, unless it is started otherwise [default: never]
+    /// End a session after this time without input, command or output, unless its request says otherwise [default: never]
     #[arg(long, env = "PTYD_INACTIVITY_TIMEOUT", value_name = "TIME", value_parser = lifetime)]
     inactivity_timeout: Option<Duration>,
-    /// End a session when it is so old, unless it is started otherwise [default: never]
+    /// End a session at this age, unless its request says otherwise [default: never]
     #[arg(long, env = "PTYD_MAX_AGE", value_name = "TIME", value_parser = lifetime)]
     max_age: Option<Duration>,
-    /// What a session may use, unless it is started otherwise: cpuSeconds, memoryMb, processes, openFiles, outputMb,
+    /// The limits of a session, unless its request says otherwise: cpuSeconds, memoryMb, processes, openFiles, outputMb,
     /// outputMbPerSecond or commandSeconds; can be given more than once, or with commas between [default: no limits]
     #[arg(long = "limit", env = "PTYD_LIMITS", value_name = "NAME=NUMBER", value_delimiter = ',', value_parser = limit)]
     limits: Vec<(Limit, f64)>,
-    /// What no session may be started beyond, whatever it asks for: these, inactivityTimeout and maxAge [default: no limits]
+    /// The maximum limits of any session: these, inactivityTimeout and maxAge [default: no limits]
     #[arg(long = "limit-max", env = "PTYD_LIMITS_MAX", value_name = "NAME=NUMBER", value_delimiter = ',', value_parser = limit_max)]
     limits_max: Vec<(Limit, f64)>,
-    /// Ended sessions can be read for so long [default: 7d]
+    /// The time for which ended sessions are kept [default: 7d]
     #[arg(long, env = "PTYD_RETENTION_AGE", value_name = "TIME", value_parser = units::time)]
     retention_age: Option<Duration>,
-    /// Ended sessions take so much room together, the oldest are removed first [default: 10 GiB]
+    /// The disk space for all ended sessions; the oldest are removed first [default: 10 GiB]
     #[arg(long, env = "PTYD_RETENTION_BYTES", value_name = "SIZE", value_parser = units::bytes)]
     retention_bytes: Option<u64>,
     /// Remove the oldest ended sessions while less of the disk is free than this, or than a twentieth of it; 0 is never [default: 1 GiB]
     #[arg(long, env = "PTYD_RETENTION_FREE", value_name = "SIZE", value_parser = units::bytes)]
     retention_free: Option<u64>,
-    /// Log calls that take longer, where their callers did not ask to wait [default: 2]
+    /// Log calls that take longer, unless their callers asked to wait [default: 2]
     #[arg(long, env = "PTYD_SLOW_CALL", value_name = "TIME", value_parser = slow_call)]
     slow_call: Option<Duration>,
     /// Requests a second of one principal over HTTP; 0 is no limit [default: 5000]
@@ -72,7 +72,7 @@ pub struct ServeOptions {
     /// The same for one owner [default: 1000]
     #[arg(long, env = "PTYD_SESSIONS_PER_OWNER_MAX", value_name = "COUNT")]
     sessions_per_owner_max: Option<usize>,
-    /// Leave the terminal of whoever started it (set by other commands)
+    /// Detach from the starting terminal (set by other commands)
     #[arg(long, hide = true)]
     detached: bool,
 }
@@ -168,7 +168,7 @@ impl ServeOptions {
     }
 }
 
-/// Serves until told to stop.
+/// Serves until a signal stops it.
 pub fn serve(given: &PathOptions, paths: Paths, options: &ServeOptions) -> Result<ExitCode, Failure> {
     sys::process::keep_descriptors_to_ourselves();
     if options.detached {

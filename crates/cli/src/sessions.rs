@@ -159,13 +159,13 @@ pub struct NewOptions {
     name: Option<String>,
     #[command(flatten)]
     start: StartOptions,
-    /// End it when it had no input, command or output for so long; 0 is never [default: the server's]
+    /// End it after this time without input, command or output; 0 is never [default: the server's]
     #[arg(long, value_name = "TIME", value_parser = units::time)]
     inactivity_timeout: Option<Duration>,
-    /// End it when it is so old; 0 is never [default: the server's]
+    /// End it at this age; 0 is never [default: the server's]
     #[arg(long, value_name = "TIME", value_parser = units::time)]
     max_age: Option<Duration>,
-    /// What it may use: cpuSeconds, memoryMb, processes, openFiles, outputMb, outputMbPerSecond or commandSeconds; can
+    /// Its limits: cpuSeconds, memoryMb, processes, openFiles, outputMb, outputMbPerSecond or commandSeconds; can
     /// be given more than once [default: the server's]
     #[arg(long = "limit", value_name = "NAME=NUMBER", value_parser = limit)]
     limits: Vec<(String, Number)>,
@@ -174,7 +174,7 @@ pub struct NewOptions {
     json: bool,
 }
 
-/// How a session is started, by `new` and `run`.
+/// The options that start a session, for `new` and `run`.
 #[derive(Debug, Args)]
 pub struct StartOptions {
     /// The directory to start in [default: this one]
@@ -183,7 +183,7 @@ pub struct StartOptions {
     /// A shell's name or path [default: the user's own]
     #[arg(long)]
     shell: Option<String>,
-    /// A profile of the configuration file; what is said here goes before it [default: the one called default, if any]
+    /// A profile of the configuration file; options take precedence over it [default: the one called default, if any]
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
     /// A variable for the shell; can be given more than once
@@ -268,7 +268,7 @@ pub async fn new(client: &Client, options: &NewOptions) -> Result<ExitCode, Fail
 pub struct SendOptions {
     /// An id, a unique part of its beginning, or a name
     session: String,
-    /// What to type; several are typed with a space between
+    /// The input; several words are joined with spaces
     #[arg(required_unless_present = "secret", allow_hyphen_values = true)]
     text: Vec<String>,
     /// The words are names of keys, such as C-c, Up, Enter
@@ -277,7 +277,7 @@ pub struct SendOptions {
     /// Do not press Enter after the text
     #[arg(long)]
     no_newline: bool,
-    /// Type one line read from standard input, and keep it out of every record; arguments could be read by everybody
+    /// Type one line read from standard input, and keep it out of every record; other users could read arguments
     #[arg(long, conflicts_with_all = ["text", "keys"])]
     secret: bool,
 }
@@ -348,7 +348,7 @@ pub async fn find_or_only(client: &Client, text: Option<&str>) -> Result<Termina
     }
 }
 
-/// Whether a session matches.
+/// True if a session matches.
 type IsMeant<'a> = &'a dyn Fn(&TerminalSession) -> bool;
 
 /// The same among these.

@@ -24,13 +24,13 @@ enum What {
     New {
         /// Letters, digits, `-`, `_` and `.`
         name: String,
-        /// What it allows; each holds what is before it
+        /// Its scope; each includes the ones before it
         #[arg(long, value_enum, default_value_t = Allowed::Write)]
         scope: Allowed,
-        /// How long it is good, such as 30m, 12h or 90d [default: until it is revoked]
+        /// Its lifetime, such as 30m, 12h or 90d [default: until it is revoked]
         #[arg(long, value_name = "TIME", value_parser = units::time)]
         expires: Option<Duration>,
-        /// Print all there is to know as JSON
+        /// Print the answer as JSON
         #[arg(long)]
         json: bool,
     },
@@ -40,7 +40,7 @@ enum What {
         #[arg(long)]
         json: bool,
     },
-    /// Take tokens back; what is open on them ends at once, their sessions live on
+    /// Revoke tokens; their open streams end at once, their sessions continue
     Revoke {
         /// Their names
         #[arg(required = true)]
@@ -50,11 +50,11 @@ enum What {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Allowed {
-    /// Look at its own sessions
+    /// Read its own sessions
     Read,
     /// Start its own sessions, and use them
     Write,
-    /// Everybody's sessions, and tokens
+    /// All sessions, and tokens
     Admin,
 }
 

@@ -194,7 +194,7 @@ fn unreached(path: &Path, error: io::Error) -> ClientError {
     } else {
         let why = match error.kind() {
             io::ErrorKind::NotFound => format!("there is no socket {}", path.display()),
-            io::ErrorKind::ConnectionRefused => format!("nobody listens on {}", path.display()),
+            io::ErrorKind::ConnectionRefused => format!("no server listens on {}", path.display()),
             _ => format!("{}: {error}", path.display()),
         };
         ClientError::NoServer(io::Error::new(error.kind(), why))

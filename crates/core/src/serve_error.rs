@@ -55,7 +55,7 @@ pub enum ServeError {
         owner: u32,
     },
     /// Other users may write to a directory.
-    #[error("{} can be written by others (mode {mode:o}), who could change what this server runs; look at what is in it, then close it: chmod 700 {}", .path.display(), .path.display())]
+    #[error("{} can be written by others (mode {mode:o}), who could change what this server runs; check its contents, then make it private: chmod 700 {}", .path.display(), .path.display())]
     Open {
         /// The directory.
         path: PathBuf,

@@ -133,7 +133,7 @@ async def test_a_reset_kills_what_runs_says_what_and_runs_the_command_afresh(wor
 
 async def test_input_without_a_program_is_an_error(workspace):
     refused = await workspace.terminal("yes", is_input=True)
-    assert (refused.is_error, "nothing runs" in refused.text) == (True, True)
+    assert (refused.is_error, "no program runs" in refused.text) == (True, True)
 
 
 async def test_the_shell_starts_where_its_client_is_with_its_environment_and_mask(machine):

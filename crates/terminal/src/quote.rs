@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// The characters that separate facts and end their line: docs/text-format.md.
 const SEPARATORS: [char; 3] = ['·', '[', ']'];
 
-/// The text in one line, with everything written out that a terminal would obey or nobody would see: `\n`, `\e`, `\x07`,
+/// The text in one line, with control and invisible characters written out: `\n`, `\e`, `\x07`,
 /// `\u{202e}`.
 pub fn line(text: &str) -> Cow<'_, str> {
     let is_plain = |b: u8| (b' '..=b'~').contains(&b);
@@ -25,7 +25,7 @@ pub fn bytes(text: &[u8]) -> String {
     escaped(text, false)
 }
 
-/// A fact among others: text that could be taken for another one, or for the end of their line, stands in quotes.
+/// A fact among others: text that could be taken for another one, or for the end of their line, is quoted.
 pub fn fact(text: impl AsRef<[u8]>) -> String {
     let text = text.as_ref();
     let is_open = |chunk: std::str::Utf8Chunk<'_>| chunk.valid().contains(|c| SEPARATORS.contains(&c) || c == '"');

@@ -28,12 +28,12 @@ pub struct Options {
     /// Keep this client's sessions once it has disconnected, or end them after this time (0 is at once)
     #[arg(long, default_value = "600", value_parser = detach, value_name = "keep|TIME")]
     pub detach: Detach,
-    /// Which tools the model sees
+    /// The tools that the model sees
     #[arg(long, default_value = "all")]
     pub tools: Tools,
 }
 
-/// What happens to the sessions of a client that has gone.
+/// The treatment of a client's sessions when it disconnects.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Detach {
     /// They stay.
@@ -42,7 +42,7 @@ pub enum Detach {
     After(f64),
 }
 
-/// Which tools a model sees.
+/// The tools that a model sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Tools {
     /// All eight

@@ -185,7 +185,7 @@ impl PendingRequests {
                 self.open_bytes -= open.line.len();
                 push(
                     &mut refusals,
-                    &error(&open.id, "the server ended several times while it did this; it was not tried again"),
+                    &error(&open.id, "the server ended several times during this request; it was not sent again"),
                 );
                 return false;
             }

@@ -9,7 +9,7 @@ use crate::ids::{CommandId, SessionId};
 /// A request to wait before output is read; output that came since the caller's last request counts, too.
 #[derive(Debug, Clone)]
 pub struct AwaitOutput {
-    /// Which session.
+    /// The session.
     pub session: SessionId,
     /// The conditions and the timeout.
     pub wait: Wait,

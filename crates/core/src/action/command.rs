@@ -10,7 +10,7 @@ use crate::ids::{CommandId, SessionId};
 /// A command to run.
 #[derive(Debug, Clone)]
 pub struct Execute {
-    /// Which session.
+    /// The session.
     pub session: SessionId,
     /// The text; it is handed over as data and not typed. At most [`crate::limits::COMMAND_BYTES_MAX`], no NUL.
     pub command: String,

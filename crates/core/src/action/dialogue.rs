@@ -11,7 +11,7 @@ use crate::ids::SessionId;
 /// A request to play a dialogue with the running program.
 #[derive(Debug, Clone)]
 pub struct Dialogue {
-    /// Which session.
+    /// The session.
     pub session: SessionId,
     /// The steps in order.
     pub steps: Vec<Step>,

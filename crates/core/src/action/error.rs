@@ -53,7 +53,7 @@ pub enum ActionError {
         why: String,
     },
     /// There is no program that could read the input.
-    #[error("nothing runs in session {session} that could read input; run a command first")]
+    #[error("no program runs in session {session} that could read input; run a command first")]
     NothingRuns {
         /// The session.
         session: SessionId,
@@ -68,14 +68,16 @@ pub enum ActionError {
     },
     /// The session is still live.
     #[error(
-        "not purged: session {session} lives; end it first (DELETE /terminals/{session}, ptyd kill), or end and purge it at once with force=true"
+        "not purged: session {session} is alive; end it first (DELETE /terminals/{session}, ptyd kill), or end and purge it at once with force=true"
     )]
     Alive {
         /// The session.
         session: SessionId,
     },
     /// The program does not read its input.
-    #[error("only {accepted} of {offered} bytes were taken: the program does not read; nothing more was sent")]
+    #[error(
+        "only {accepted} of {offered} bytes were typed: the program does not read its input; nothing more was sent"
+    )]
     Stalled {
         /// How many bytes were typed.
         accepted: usize,
@@ -84,7 +86,7 @@ pub enum ActionError {
     },
     /// The terminal would echo the secret.
     #[error(
-        "nothing was typed: the terminal of session {session} shows what is typed, so the secret would be in its output; \
+        "nothing was typed: the terminal of session {session} echoes input, so the secret would appear in its output; \
          send it when the program asks for it (foreground password_wanted), or without `secret`"
     )]
     WouldEcho {
@@ -98,7 +100,7 @@ pub enum ActionError {
         why: String,
     },
     /// The caller's token was revoked or has expired.
-    #[error("the token was revoked or has expired; ask whoever runs the server for another (ptyd token new)")]
+    #[error("the token was revoked or has expired; ask the server's operator for a new one (ptyd token new)")]
     ShutOut,
     /// There is no such token.
     #[error("no token {name}; ptyd token ls (GET /tokens) lists them")]
@@ -130,7 +132,7 @@ pub enum ActionError {
     },
     /// The session lives, but the server cannot reach its holder.
     #[error(
-        "session {session} lives, but {why}; ask again later, or end it by force (DELETE /terminals/{session}?force=true, ptyd kill --force)"
+        "session {session} is alive, but {why}; retry later, or end it by force (DELETE /terminals/{session}?force=true, ptyd kill --force)"
     )]
     Unreachable {
         /// The session.
@@ -140,7 +142,7 @@ pub enum ActionError {
     },
     /// The machine or this server lacks a resource.
     #[error(
-        "not done, for want of descriptors, memory, processes or room on the disk: {why}; end what is not needed, or ask again later"
+        "not done: the machine lacks descriptors, memory, processes or disk space: {why}; end unused sessions, or retry later"
     )]
     Exhausted {
         /// The step that failed, and the kernel's error.
@@ -176,7 +178,7 @@ impl From<NoSessionId> for ActionError {
 
 fn live_list(live: Option<&[String]>) -> String {
     match live {
-        None => "; list_terminal_sessions (GET /terminals) tells which there are".to_owned(),
+        None => "; list_terminal_sessions (GET /terminals) lists them".to_owned(),
         Some([]) => {
             "; no session of yours is alive; start one with start_terminal_session (POST /terminals)".to_owned()
         }

@@ -6,7 +6,7 @@ use crate::ids::SessionId;
 /// A request to type input.
 #[derive(Debug, Clone)]
 pub struct Input {
-    /// Which session.
+    /// The session.
     pub session: SessionId,
     /// The input; key names are parsed by the protocols ([`crate::keys`]).
     pub bytes: InputBytes,

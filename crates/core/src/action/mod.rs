@@ -61,7 +61,7 @@ pub enum Action {
     Restart(SessionId),
     /// The start-up commands of a session have been run; records those that failed. → [`Outcome::Session`]
     StartupDone {
-        /// Which session.
+        /// The session.
         session: SessionId,
         /// The failed ones.
         failed: Vec<StartupFailure>,
@@ -74,7 +74,7 @@ pub enum Action {
     Terminate(Terminate),
     /// Change a terminal's size. → [`Outcome::Session`]
     Resize {
-        /// Which session.
+        /// The session.
         session: SessionId,
         /// Cells, 1 to [`crate::limits::COLS_MAX`].
         cols: u16,
@@ -85,7 +85,7 @@ pub enum Action {
     Execute(Execute),
     /// List the commands of a session, oldest first. → [`Outcome::Commands`]
     Commands {
-        /// Which session.
+        /// The session.
         session: SessionId,
         /// At most this many.
         limit: usize,
@@ -94,7 +94,7 @@ pub enum Action {
     },
     /// Show one command with its output so far. → [`Outcome::Report`]
     Command {
-        /// Which session.
+        /// The session.
         session: SessionId,
         /// Which command.
         command: CommandId,
@@ -105,7 +105,7 @@ pub enum Action {
     Input(Input),
     /// Type bytes for a viewer, without a wait. → [`Outcome::Typed`]
     Type {
-        /// Which session.
+        /// The session.
         session: SessionId,
         /// The bytes to type, unchanged.
         bytes: Vec<u8>,
@@ -114,7 +114,7 @@ pub enum Action {
     },
     /// Follow a session as a viewer. → [`Outcome::Watching`]
     Watch {
-        /// Which session.
+        /// The session.
         session: SessionId,
         /// The offset to start at; without it, the present end of the output.
         since: Option<u64>,
@@ -128,7 +128,7 @@ pub enum Action {
     },
     /// Send a signal. → [`Outcome::Session`]
     Signal {
-        /// Which session.
+        /// The session.
         session: SessionId,
         /// The target.
         target: SignalTarget,
@@ -137,7 +137,7 @@ pub enum Action {
     },
     /// Look up a named action of a session. → [`Outcome::NamedAction`]
     FindNamedAction {
-        /// Which session.
+        /// The session.
         session: SessionId,
         /// The name.
         name: String,
@@ -150,7 +150,7 @@ pub enum Action {
     Signals(SessionId),
     /// Wait for a condition. → [`Outcome::Report`]
     Wait {
-        /// Which session.
+        /// The session.
         session: SessionId,
         /// The conditions and the timeout.
         wait: Wait,
@@ -171,7 +171,7 @@ pub enum Action {
     Locate(Locate),
     /// Show the output that this caller has not seen, and the newest command. → [`Outcome::Report`]
     Unread {
-        /// Which session.
+        /// The session.
         session: SessionId,
         /// How many characters of output to give at most.
         budget: usize,
@@ -209,7 +209,7 @@ pub enum Composite {
     Create(Box<Create>),
     /// Perform a named action of the session. → [`Outcome::Report`]
     NamedAction {
-        /// Which session.
+        /// The session.
         session: SessionId,
         /// The name.
         name: String,
@@ -392,7 +392,7 @@ impl Outcome {
             Self::Processes(_) => "processes",
             Self::Signals(_) => "signals",
             Self::Environment(_) => "an environment",
-            Self::Typed(_) => "what was typed",
+            Self::Typed(_) => "typed input",
             Self::Watching(_) => "a viewer's place",
             Self::Ticket(_) => "a ticket",
             Self::Events(_) => "events",

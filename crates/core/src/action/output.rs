@@ -7,7 +7,7 @@ use crate::ids::{CommandId, SessionId};
 /// A request to read output.
 #[derive(Debug, Clone)]
 pub struct ReadOutput {
-    /// Which session.
+    /// The session.
     pub session: SessionId,
     /// The position to start at.
     pub since: Since,

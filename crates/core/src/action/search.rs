@@ -7,7 +7,7 @@ use crate::ids::{CommandId, SessionId};
 /// A request to search for lines.
 #[derive(Debug, Clone)]
 pub struct Search {
-    /// Which session.
+    /// The session.
     pub session: SessionId,
     /// The position to start at.
     pub since: Since,

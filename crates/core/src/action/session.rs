@@ -263,7 +263,7 @@ pub struct EnvironmentView {
 /// A request to end a session.
 #[derive(Debug, Clone)]
 pub struct Terminate {
-    /// Which session.
+    /// The session.
     pub session: SessionId,
     /// End it at once with SIGKILL.
     pub force: bool,

@@ -160,7 +160,7 @@ pub enum Earlier {
 /// A request for the commands whose end the caller has not been told.
 #[derive(Debug, Clone)]
 pub struct ReadMissed {
-    /// Which session.
+    /// The session.
     pub session: SessionId,
     /// The command that the present answer reports, and whether as running.
     pub told: Option<(SessionId, CommandId, bool)>,

@@ -321,7 +321,7 @@ impl Registry {
             Err(e) if holder_process::is_passing(&e) => {
                 return Tried::Not(Hindrance::Silent, format!("its folder cannot be opened now: {e}"));
             }
-            Err(e) => return Tried::Not(Hindrance::Damaged, format!("what is on disk of it is damaged: {e}")),
+            Err(e) => return Tried::Not(Hindrance::Damaged, format!("its files are damaged: {e}")),
         };
         let handle = self.seat(opened, connection, early);
         self.check_client(&handle);

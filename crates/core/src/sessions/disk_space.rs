@@ -35,7 +35,7 @@ impl Registry {
             1 => Some("1 session waits for room on the disk".to_owned()),
             count => Some(format!("{count} sessions wait for room on the disk")),
         };
-        let damaged = self.store().is_damaged().then(|| "store.db is damaged and is made again".to_owned());
+        let damaged = self.store().is_damaged().then(|| "store.db is damaged and is being rebuilt".to_owned());
         let all: Vec<String> = [stalled, damaged].into_iter().flatten().collect();
         (!all.is_empty()).then(|| format!("{}; docs/operations.md says what helps", all.join("; ")))
     }

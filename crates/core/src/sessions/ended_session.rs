@@ -195,7 +195,7 @@ pub(crate) fn last_write_us(folder: &Path) -> u64 {
 
 /// The message about a damaged file of a session.
 fn damaged(file: &str, why: &std::io::Error) -> String {
-    format!("damaged: {file} cannot be read ({why}); what it holds is not known")
+    format!("damaged: {file} cannot be read ({why}); its contents are unknown")
 }
 
 /// Whether the file itself cannot be read as it is: damaged, gone, or closed to this server. Other errors pass.

@@ -93,9 +93,9 @@ impl EventLog {
     fn follower(&self, principal: &Principal) -> Result<Arc<OwnedSemaphorePermit>, ActionError> {
         let places = self.followers.of(&principal.name, || Semaphore::new(FOLLOWERS_PER_PRINCIPAL_MAX));
         Ok(Arc::new(places.try_acquire_owned().map_err(|_| ActionError::Limit {
-            what: "the number of those who follow all sessions with this token",
+            what: "the number of followers of all sessions with this token",
             limit: FOLLOWERS_PER_PRINCIPAL_MAX as u64,
-            hint: "follow once, and close the streams that nobody reads",
+            hint: "follow once, and close unused streams",
         })?))
     }
 

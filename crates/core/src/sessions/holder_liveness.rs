@@ -118,7 +118,7 @@ fn look_for(claim: &Claim, folder: &Path) -> Liveness {
     let holder = (claim.pid, claim.start_ticks);
     match (claim.is_known_here(), claim.is_of(folder)) {
         (true, Ok(is_own)) => told(holder, is_own),
-        (true, Err(_)) => Liveness::Unknown("its folder cannot be looked at"),
+        (true, Err(_)) => Liveness::Unknown("its folder cannot be read"),
         (false, _) => Liveness::Unknown("its holder is of another boot or of another container"),
     }
 }
@@ -139,7 +139,7 @@ fn search(folder: &Path, why: &'static str) -> Liveness {
                 return Liveness::Alive(identity);
             }
             Some(_) => found = Liveness::Copy(identity),
-            None if is_alive(identity) => found = Liveness::MayLive("a running holder may not be looked at"),
+            None if is_alive(identity) => found = Liveness::MayLive("the server may not read its holder's /proc entry"),
             None => {}
         }
     }

@@ -39,7 +39,7 @@ impl Permits {
         Arc::clone(&self.viewers).try_acquire_owned().map_err(|_| ActionError::Limit {
             what: "the number of viewers of this session",
             limit: limits::VIEWERS_MAX as u64,
-            hint: "close one that is not looked at",
+            hint: "close a viewer that is not used",
         })
     }
 }

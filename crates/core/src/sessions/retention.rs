@@ -53,7 +53,7 @@ impl Registry {
         let rows = match self.store().sessions() {
             Ok(rows) => rows,
             Err(e) => {
-                tracing::warn!(error = %e, "what has ended is not known, so nothing of it is removed");
+                tracing::warn!(error = %e, "the list of ended sessions cannot be read; none is removed");
                 return;
             }
         };

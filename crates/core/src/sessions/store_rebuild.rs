@@ -37,7 +37,7 @@ impl Registry {
         let (store, ask, mut is_first) = (self.store(), Arc::new(ask), true);
         loop {
             if tokio::time::timeout(limits::STORE_PATIENCE, store.whole()).await.is_err() {
-                return Err(failed(&"store.db is still being made again from the sessions' folders; ask again later"));
+                return Err(failed(&"store.db is still being rebuilt from the sessions' folders; retry later"));
             }
             let (asked, ask) = (Arc::clone(&store), Arc::clone(&ask));
             let read = async move { tokio::task::spawn_blocking(move || ask(&asked)).await };
@@ -103,8 +103,8 @@ impl Registry {
                 return;
             }
             match store.begin_anew().and_then(|()| self.record_all(&store)) {
-                Ok(count) => tracing::info!(sessions = count, "the history was made again"),
-                Err(e) => tracing::error!(error = %e, "the history was not made again"),
+                Ok(count) => tracing::info!(sessions = count, "the history was rebuilt"),
+                Err(e) => tracing::error!(error = %e, "the history was not rebuilt"),
             }
         }
         for id in store.take_incomplete().iter().filter_map(|id| SessionId::parse(id).ok()) {

@@ -47,16 +47,16 @@ pub(super) fn watch_over(
             Ok(session) => registry.actor_ended(&session),
             Err(fault) if fault.is_panic() => match count(&registry, &shared.id) {
                 Some(pause) => {
-                    tracing::error!(session = %shared.id, ?pause, "a fault of ptyd's in this session; it is taken up again");
+                    tracing::error!(session = %shared.id, ?pause, "the session's task panicked (a bug in ptyd); the session is adopted again");
                     // A session that fails at once must not keep a CPU busy.
                     tokio::time::sleep_until(Instant::now() + pause).await;
                     registry.adopt_again(shared, None).await;
                 }
                 None => {
-                    tracing::error!(session = %shared.id, "a fault of ptyd's in this session, {FAULTS_MAX} times in a row");
+                    tracing::error!(session = %shared.id, "the session's task panicked (a bug in ptyd) {FAULTS_MAX} times in a row");
                     let why = format!(
-                        "this server fails on what it has written, {FAULTS_MAX} times in a row, which is a bug of ptyd's; its \
-                         bytes can be read (view=raw), and another version may read the rest"
+                        "reading its output crashed this server's session task {FAULTS_MAX} times in a row (a bug in ptyd); \
+                         the raw bytes can be read (view=raw), and another version may read the rest"
                     );
                     registry.leave_alone(shared, why).await;
                 }

@@ -83,7 +83,7 @@ impl Unreachable {
 
     /// A session whose actor is gone for a moment.
     pub(crate) fn without_actor(shared: &Shared) -> Self {
-        let why = "it is being taken up again".to_owned();
+        let why = "the server is reconnecting to it".to_owned();
         Self::new(&shared.id, shared.folder.clone(), None, (Hindrance::Silent, why), None)
     }
 
@@ -229,7 +229,7 @@ impl Registry {
                 return Err(ActionError::Unreachable { session: id.clone(), why });
             }
             Liveness::Unknown(why) | Liveness::MayLive(why) => {
-                let why = format!("nobody can tell which process holds it: {why}");
+                let why = format!("its holder process cannot be determined: {why}");
                 return Err(ActionError::Unreachable { session: id.clone(), why });
             }
         };

@@ -134,7 +134,7 @@ impl Store {
         let mut connected = file::connect(path);
         let mut whole = if is_there { Whole::Yes } else { Whole::Filled };
         if let Err(e @ StoreError::Damaged(_)) = &connected {
-            tracing::warn!(error = %e, "it is put aside as store.damaged and made again from the sessions' folders");
+            tracing::warn!(error = %e, "it is set aside as store.damaged and rebuilt from the sessions' folders");
             whole = Whole::Filled;
             connected = file::put_aside(path).map_err(unavailable).and_then(|()| file::connect(path));
         }
@@ -432,7 +432,7 @@ impl State {
     /// The file proved damaged: stops reading from it, and requests a rebuild.
     fn found_damaged(&self, why: &StoreError) {
         if self.whole.send_replace(Whole::Damaged) != Whole::Damaged {
-            tracing::warn!(error = %why, "it is put aside as store.damaged and made again from the sessions' folders");
+            tracing::warn!(error = %why, "it is set aside as store.damaged and rebuilt from the sessions' folders");
         }
         self.calls.notify_one();
     }
@@ -445,10 +445,7 @@ impl State {
     /// A row of this session was left out for lack of room.
     fn left_out(&self, session: String) {
         if self.fresh().incomplete.insert(session.clone()) {
-            tracing::warn!(
-                session,
-                "the history does not keep up; it is made again from the folder when there is time"
-            );
+            tracing::warn!(session, "the history cannot keep up; it will be rebuilt from the session's folder");
         }
     }
 }

@@ -203,7 +203,7 @@ impl Writer {
     fn begin_anew(&mut self) -> Result<(), StoreError> {
         // No connection may have the file open under its old name.
         self.connection = None;
-        self.state.reads_from(file::nothing(), Some(StoreError::Damaged("it is being made again".to_owned())));
+        self.state.reads_from(file::nothing(), Some(StoreError::Damaged("it is being rebuilt".to_owned())));
         super::locked(&self.state.reads).is_provisional = true;
         file::put_aside(&self.state.path).map_err(unavailable)?;
         self.connect().map(drop)

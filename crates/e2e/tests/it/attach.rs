@@ -39,7 +39,7 @@ async fn a_person_sees_types_resizes_and_leaves() {
     person.types(b"stty size\r");
     person.sees("33 101\r\n");
     person.types(LEAVE);
-    person.sees("detached; the session goes on");
+    person.sees("detached; the session keeps running");
     assert_eq!(person.leaves().code(), Some(0));
     assert_eq!(shell.gives("echo after the visit").await, (0, "after the visit\n".to_owned()));
 }
@@ -181,7 +181,7 @@ async fn a_visit_leaves_the_screen_and_the_cursor_as_they_were() {
         }
         tmux.shows_at_last(painted).await;
         tmux.types(&["C-\\", "C-\\"]);
-        let told = "[demo: detached; the session goes on]";
+        let told = "[demo: detached; the session keeps running]";
         tmux.shows_at_last(told).await;
         let (rows, cursor) = tmux.at_prompt(mark).await;
         assert_eq!(rows[..before.len() - 1], before[..before.len() - 1], "what was there");

@@ -180,7 +180,7 @@ async fn many_sessions_are_ended_at_once_and_what_they_left_is_removed() {
     assert!(err.contains("1 process ended") && err.contains("no session nobody") && code == Some(3), "{err}");
     let (_, err, code) = ptyd(&server, &["rm", "two", "one"]);
     assert!(
-        err.contains("lives; end it with `ptyd kill`") && err.contains("1 session removed") && code == Some(1),
+        err.contains("is alive; end it with `ptyd kill`") && err.contains("1 session removed") && code == Some(1),
         "{err}"
     );
     let (_, err, code) = ptyd(&server, &["kill", "--all"]);

@@ -460,7 +460,7 @@ async fn whoever_shows_no_good_token_keeps_no_place() {
         ask("/terminals", "Authorization: Bearer wrong\r\n");
     }
     let log = server.logged();
-    let lines: Vec<&str> = log.lines().filter(|line| line.contains("refused: the token")).collect();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("its token is not valid")).collect();
     assert!((1..=3).contains(&lines.len()) && lines[0].contains("peer=127.0.0.1:"), "{lines:?}");
     assert!(!log.contains("wrong"), "{log}");
 }

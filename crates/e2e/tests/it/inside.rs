@@ -208,7 +208,7 @@ async fn where_no_shell_reads_it_is_said_that_it_is_not_known_whether_it_ran() {
         (CommandStatus::Failed, None, Boundary::Heuristic),
         "{told:?}"
     );
-    assert!(told.error.clone().is_some_and(|why| why.contains("whether it ran is not known")), "{told:?}");
+    assert!(told.error.clone().is_some_and(|why| why.contains("whether it ran is unknown")), "{told:?}");
     assert!(told.output.is_some_and(|text| text.contains("echo no")), "what was typed is shown");
     shell.presses(&["C-d"], None).await;
     assert_eq!(shell.end_of(&cat).await.exit_code, Some(0));

@@ -322,7 +322,7 @@ async fn what_is_no_shell_of_ours_ends_its_lines_by_the_kernels_word() {
         let output = done.output.clone().unwrap_or_default();
         let told = (done.status, done.exit_code, done.boundary, output.contains(answer));
         assert_eq!(told, (CommandStatus::Failed, None, api::Boundary::Heuristic, true), "{program}: {done:?}");
-        assert!(done.error.is_some_and(|why| why.contains("exit code is not known")), "{program}");
+        assert!(done.error.is_some_and(|why| why.contains("exit code is unknown")), "{program}");
     }
     let wish = api::CreateRequest { shell: Some("python3".to_owned()), ..Default::default() };
     let shell = server.session_with(wish).await;

@@ -43,8 +43,8 @@ pub(crate) enum NotTaken {
     Late,
     /// The principal sends too many at once.
     #[error(
-        "too much is on its way: all bodies that one principal sends at once are at most {BODIES_ARRIVING_MAX}, and hold \
-         {BODIES_BYTES_MAX} bytes; ask again when one was answered"
+        "too many request bodies at once: one principal may send {BODIES_ARRIVING_MAX} bodies with {BODIES_BYTES_MAX} bytes \
+         in total; retry when one was answered"
     )]
     Busy,
     /// Its sender disconnected.

@@ -61,7 +61,7 @@ struct Stream {
 
 impl std::fmt::Debug for Handler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Door").field("who", &self.principal).field("tools", &self.tools).finish_non_exhaustive()
+        f.debug_struct("Handler").field("who", &self.principal).field("tools", &self.tools).finish_non_exhaustive()
     }
 }
 
@@ -240,7 +240,7 @@ impl ServerHandler for Handler {
 }
 
 fn no_stream() -> ErrorData {
-    let why = "over HTTP changes are told in a session of the protocol, which initialize begins; or, from 2026-07-28 on, by \
+    let why = "over HTTP, notifications need an MCP session, which initialize starts; or, from 2026-07-28 on, \
 subscriptions/listen";
     ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, why, None)
 }

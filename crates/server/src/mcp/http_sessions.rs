@@ -142,7 +142,7 @@ impl Held {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HttpSessionError {
     /// Every permit is taken by a session in use.
-    #[error("too many sessions of the protocol are open; end one with DELETE")]
+    #[error("too many MCP sessions are open; end one with DELETE")]
     Full,
     /// An error of rmcp.
     #[error(transparent)]

@@ -85,7 +85,7 @@ pub(crate) async fn no_route(uri: axum::http::Uri) -> ProblemResponse {
 pub(crate) async fn no_method(method: Method) -> ProblemResponse {
     ProblemResponse::new(
         ErrorCode::MethodNotAllowed,
-        format!("this path does not take {method}; the Allow header says what it takes"),
+        format!("{method} is not allowed for this path; see the Allow header"),
     )
 }
 

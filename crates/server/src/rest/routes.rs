@@ -66,16 +66,16 @@ fn of_sessions() -> Vec<Route> {
         on_get(
             "/terminals/{session}",
             get(sessions::show),
-            say("getSession", "Look at a session")
-                .details("A session that has ended is shown, too, until its folder is gone.")
-                .json::<api::TerminalSession>(200, "The session with what its processes use."),
+            say("getSession", "Get a session")
+                .details("An ended session is included until its folder is removed.")
+                .json::<api::TerminalSession>(200, "The session with the resource usage of its processes."),
         ),
         on_get(
             "/terminals/{session}/environment",
             get(sessions::environment),
-            say("getEnvironment", "See what a session's shell was started with")
+            say("getEnvironment", "Get the environment of a session's shell")
                 .details(
-                    "Of sessions that have ended, too. Wants a token of scope `write`, as running `env` there does.",
+                    "Also for ended sessions. It needs a token of scope `write`, like running `env` there.",
                 )
                 .json::<api::SessionEnvironment>(200, "Profile, shell, mask, variables and toolchains."),
         ),
@@ -91,7 +91,7 @@ fn of_sessions() -> Vec<Route> {
                 )
                 .query::<api::TerminateQuery>()
                 .body::<api::TerminateQuery>(json!({ "force": true }))
-                .json::<api::Terminated>(200, "The session as it ended, and what was ended with it.")
+                .json::<api::Terminated>(200, "The ended session, and the number of processes ended with it.")
                 .refuses(&[SessionAlive]),
         ),
         on_post(
@@ -118,8 +118,8 @@ fn of_commands() -> Vec<Route> {
                 )
                 .body::<api::ExecuteRequest>(json!({ "command": "uname -s", "timeout": 10 }))
                 .keyed()
-                .json::<api::CommandExecution>(200, "It ended within the wait.")
-                .json::<api::CommandExecution>(202, "It still runs.")
+                .json::<api::CommandExecution>(200, "The command ended within the wait.")
+                .json::<api::CommandExecution>(202, "The command is still running.")
                 .refuses(&[SessionBusy, SessionNotReady, SessionEnded]),
         ),
         on_get(
@@ -132,7 +132,7 @@ fn of_commands() -> Vec<Route> {
         on_get(
             "/terminals/{session}/commands/{command}",
             get(commands::show),
-            say("getCommand", "Look at a command")
+            say("getCommand", "Get a command")
                 .query::<api::CommandQuery>()
                 .json::<api::CommandExecution>(200, "The command with its output."),
         ),
@@ -145,12 +145,12 @@ fn of_input() -> Vec<Route> {
         on_post(
             "/terminals/{session}/input",
             post(input::input),
-            say("sendInput", "Type at a session")
+            say("sendInput", "Send input")
                 .details("Exactly one of `input`, `inputBase64` and `keys` is given.")
                 .body::<api::InputRequest>(json!({ "keys": ["Enter"] }))
                 .needed()
                 .keyed()
-                .json::<api::WaitAnswer>(200, "What was taken, and what the wait found.")
+                .json::<api::WaitAnswer>(200, "The number of accepted bytes, and the result of the wait.")
                 .refuses(&[InputStalled, WouldEcho, SessionBusy, SessionEnded]),
         ),
         on_post(
@@ -165,33 +165,35 @@ fn of_input() -> Vec<Route> {
         on_get(
             "/terminals/{session}/signals",
             get(processes::signals),
-            say("listSignals", "List the signals that were sent")
-                .details("With who got them and what became of those; also of a session that has ended.")
+            say("listSignals", "List sent signals")
+                .details("With the processes that received them, and their states now; also for ended sessions.")
                 .json::<api::SignalList>(200, "The newest signals, oldest first."),
         ),
         on_get(
             "/terminals/{session}/processes",
             get(processes::list),
             say("listProcesses", "List a session's processes")
-                .details("Percentages are since the list was asked for last.")
+                .details("Percentages count from the previous request of this list.")
                 .json::<api::ProcessList>(200, "The processes, parents before children."),
         ),
         on_post(
             "/terminals/{session}/actions/{action}",
             post(named_actions::react),
-            say("doAction", "Do what the session has under a name")
-                .details("A session is given its actions when it is started. Nothing is waited for.")
+            say("doAction", "Perform a named action")
+                .details(
+                    "A session's actions are defined when it is created. The answer does not wait for their result.",
+                )
                 .keyed()
-                .json::<api::WaitAnswer>(200, "What came of it so far.")
+                .json::<api::WaitAnswer>(200, "The session's state and its new output so far.")
                 .refuses(&[InputStalled, NothingRuns, SessionBusy, SessionNotReady, SessionEnded]),
         ),
         on_post(
             "/terminals/{session}/wait",
             post(input::wait),
             say("wait", "Wait for something")
-                .details("The first of what is asked for ends the wait; so do the command's and the session's end.")
+                .details("The first condition that holds ends the wait; so does the end of the command or the session.")
                 .body::<api::WaitRequest>(json!({ "quietMs": 200, "timeout": 10 }))
-                .json::<api::WaitAnswer>(200, "What ended the wait, and what was shown meanwhile."),
+                .json::<api::WaitAnswer>(200, "The condition that ended the wait, and the output meanwhile."),
         ),
     ]
 }
@@ -212,18 +214,18 @@ fn of_output() -> Vec<Route> {
                 .json::<api::Output>(200, "Output from a position on.")
                 .or_events::<api::Output>()
                 .refuses(&[CommandNotFound, SessionEnded])
-                .empty(204, "Server-sent events: the client has had everything, and need not come back."),
+                .empty(204, "Server-sent events: all output was sent, and there will be no more."),
         ),
         on_get(
             "/terminals/{session}/screen",
             get(output::screen),
-            say("getScreen", "Look at the screen")
-                .details("The screen of a session that lives; the output of one that has ended stays readable.")
+            say("getScreen", "Get the screen")
+                .details("The screen of a live session; the output of an ended one stays readable.")
                 .query::<api::ScreenQuery>()
                 .json::<api::Screen>(200, "The screen, in the form that was asked for.")
                 .or("text/plain; charset=utf-8", Content::Text)
                 .or("application/octet-stream", Content::Bytes)
-                .with("X-Ptyd-Offset", "Up to where the output is in it, where it is not JSON.")
+                .with("X-Ptyd-Offset", "The offset up to which output is in it, if it is not JSON.")
                 .refuses(&[SessionEnded]),
         ),
         on_get(
@@ -231,7 +233,7 @@ fn of_output() -> Vec<Route> {
             get(search::search),
             say("searchOutput", "Search output")
                 .query::<api::SearchQuery>()
-                .json::<api::SearchAnswer>(200, "The lines that match, with their places.")
+                .json::<api::SearchAnswer>(200, "The matching lines, with their positions.")
                 .refuses(&[CommandNotFound]),
         ),
         on_get(
@@ -250,8 +252,8 @@ fn of_the_server() -> Vec<Route> {
         on_post(
             batch::PATH,
             post(batch::batch),
-            say("runBatch", "Do several operations")
-                .details("They are done in order, each with the status that it would have had on its own.")
+            say("runBatch", "Perform several operations")
+                .details("They are performed in order, each with the status of the same single request.")
                 .body::<api::BatchRequest>(json!({ "operations": [{ "method": "GET", "path": "/terminals?limit=1" }] }))
                 .json::<api::BatchAnswer>(200, "The answers, in the same order."),
         ),
@@ -285,14 +287,14 @@ fn of_the_server() -> Vec<Route> {
         on_delete(
             "/tokens/{token}",
             delete(tokens::revoke),
-            say("revokeToken", "Take a token back")
-                .details("What is open on it ends at once; the sessions that it started live on.")
-                .json::<api::TokenInfo>(200, "The token that was."),
+            say("revokeToken", "Revoke a token")
+                .details("Its open streams and waits end at once; the sessions that it started continue.")
+                .json::<api::TokenInfo>(200, "The revoked token."),
         ),
         on_get(
             server_events::PATH,
             get(server_events::follow),
-            say("followEvents", "Follow what happens in all sessions")
+            say("followEvents", "Follow the events of all sessions")
                 .details(
                     "Server-sent events of all sessions that the caller may see, from now on. The data of each is an \
                      `Event`, its id the place behind it.",
@@ -310,7 +312,7 @@ fn of_the_server() -> Vec<Route> {
             get(docs::page),
             say("getDocs", "This document as a page")
                 .details("A browser enters with `?ticket=…` of a ticket for the page `docs`.")
-                .text(200, "A page that needs nothing from anywhere.", "text/html; charset=utf-8"),
+                .text(200, "A page that loads nothing else.", "text/html; charset=utf-8"),
         ),
     ]
 }

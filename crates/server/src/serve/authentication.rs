@@ -101,13 +101,13 @@ impl Guard {
         let Some(unnamed) = unnamed else { return };
         match transport {
             Some(Transport::Tcp { peer: Some(peer) }) => {
-                tracing::warn!(%peer, unnamed, "refused: the token that was shown is not valid here");
+                tracing::warn!(%peer, unnamed, "refused a request: its token is not valid here");
             }
             Some(Transport::Unix { peer: Some(uid) }) => {
-                tracing::warn!(uid, unnamed, "refused: the socket is for the user that runs the server");
+                tracing::warn!(uid, unnamed, "refused a request: the socket is for the user that runs the server");
             }
             Some(Transport::Tcp { peer: None } | Transport::Unix { peer: None }) | None => {
-                tracing::warn!(unnamed, "refused: whoever it was is not known");
+                tracing::warn!(unnamed, "refused a request of an unknown peer");
             }
         }
     }
@@ -142,7 +142,7 @@ pub(super) async fn check(State(guard): State<Arc<Guard>>, mut request: Request,
     let admitted = match transport {
         Some(Transport::Tcp { .. }) => guard.over_tcp(request.headers(), request.uri()),
         Some(Transport::Unix { peer }) => guard.over_unix(peer),
-        None => Err(ProblemResponse::new(ErrorCode::Internal, "the connection has no door")),
+        None => Err(ProblemResponse::new(ErrorCode::Internal, "the connection has no transport")),
     };
     let has_shown =
         matches!(transport, Some(Transport::Unix { .. })) || request.headers().contains_key(header::AUTHORIZATION);

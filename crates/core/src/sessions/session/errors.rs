@@ -14,7 +14,7 @@ impl Session {
     }
 
     pub(super) fn typed_busy_error(&self) -> ActionError {
-        let with = "what somebody typed at its prompt".to_owned();
+        let with = "a line typed at its prompt".to_owned();
         ActionError::Busy { session: self.shared.id.clone(), with, may_be_a_shell: self.may_be_a_shell() }
     }
 
@@ -27,7 +27,8 @@ impl Session {
             return format!("{damage}; end it and start another one");
         }
         if self.foreground.is_heuristic && !self.shared.spec.handover.has_hooks() {
-            return "it is not waiting for a command; send_input_to_terminal types at what runs in it".to_owned();
+            return "it is not waiting for a command; use send_input_to_terminal to type into the running program"
+                .to_owned();
         }
         match (self.timeline.shell.prompt_seen, self.foreground()) {
             (false, Foreground::InputWanted | Foreground::PasswordWanted) => {

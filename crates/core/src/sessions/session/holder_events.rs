@@ -201,11 +201,11 @@ impl Session {
             Status::Typed => {
                 self.timeline.shell.has_typed_line = true;
                 let or = if self.takes_lines() {
-                    ", or a prompt that was set by hand (PS1) does not tell that it has"
+                    " (or the prompt, PS1, was changed by hand and no longer reports)"
                 } else {
                     ""
                 };
-                let why = format!("somebody has typed at the prompt and the line has not ended{or}; C-c clears it");
+                let why = format!("a line typed at the prompt has not ended{or}; C-c clears it");
                 Err(self.not_ready(&why))
             }
             Status::NotReady => Err(self.not_ready(&self.why_not_ready())),

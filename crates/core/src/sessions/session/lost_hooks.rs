@@ -77,9 +77,9 @@ impl Session {
             self.goes_without_hooks();
         }
         let lost = if has_begun || !self.takes_lines() {
-            "the shell's hooks are gone, so its exit code is not known"
+            "the shell's hooks are gone, so its exit code is unknown"
         } else {
-            "the shell's hooks are gone, so it is not known whether it has run, nor its exit code"
+            "the shell's hooks are gone, so it is unknown whether it ran, and with which exit code"
         };
         self.end_heuristically(lost);
     }

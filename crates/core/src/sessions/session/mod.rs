@@ -358,7 +358,7 @@ impl Session {
                     }
                     // A connection ends a moment before its process does.
                     Err(why) if !self.holder_ends().await => {
-                        tracing::warn!(session = %self.shared.id, %why, "the connection to the holder is lost, and it lives on");
+                        tracing::warn!(session = %self.shared.id, %why, "lost the connection to the holder, which is still running");
                         self.link.is_adrift = true;
                         break;
                     }

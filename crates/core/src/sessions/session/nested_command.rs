@@ -20,7 +20,7 @@ use crate::sessions::nested_shell::NestedCommand;
 use crate::sessions::timeline::micros;
 
 /// The error of a command that an earlier server typed.
-pub(super) const TYPED_BEFORE: &str = "it was typed before the server was restarted; what became of it is not known";
+pub(super) const TYPED_BEFORE: &str = "it was typed before the server restarted; its result is unknown";
 
 /// The actor's state of a command that was typed into a nested shell.
 #[derive(Debug, Default)]
@@ -146,7 +146,7 @@ impl Session {
             return Err(NestedRefusal::Never(ActionError::Invalid { field: "inside", problem: problem.to_owned() }));
         }
         if self.timeline.shell.line_is_begun {
-            let why = "something was typed at what reads there, and the line has not ended; C-c clears it";
+            let why = "the program has an unfinished line of input; C-c clears it";
             return Err(NestedRefusal::Never(self.not_ready(why)));
         }
         if self.may_be_a_shell() {
@@ -252,8 +252,8 @@ impl Session {
         let Some(has_begun) = self.timeline.log.inside.as_ref().map(|inside| inside.has_begun) else { return };
         if !has_begun {
             if self.inside.typed_at.is_some_and(|at| now >= at + limits::INSIDE_BEGINS) {
-                let why = "it was typed, but no shell has answered: whether it ran is not known; look at the output, \
-                           C-c clears a line that was not taken";
+                let why = "the line was typed, but no nested shell has reported a start: whether it ran is unknown; \
+                           read the output; C-c clears an unread line";
                 self.give_up_inside(CommandStatus::Failed, why);
             }
             return;
@@ -263,8 +263,8 @@ impl Session {
         if !self.seems_thrown_away() {
             self.inside.reads_since = None;
         } else if *self.inside.reads_since.get_or_insert(now) + limits::INSIDE_THROWN <= now {
-            let why = "it was interrupted, and what read before it reads again: no exit code was told, and over a \
-                       connection it cannot be known whether it has ended";
+            let why = "the command was interrupted and the nested shell reads again; its exit code is unknown, and \
+                       over a connection also whether it has ended";
             self.give_up_inside(CommandStatus::Failed, why);
         }
     }

@@ -141,10 +141,12 @@ impl Session {
             Status::KeyReused if names_command => return drop(started.send(Err(holder_events::key_reused()))),
             Status::Ended => return drop(started.send(Err(self.ended_error()))),
             Status::Stalled if is_own => {
-                format!("what runs there does not read: {value} bytes of it were typed and no more; C-c clears them")
+                format!(
+                    "the program does not read its input: only {value} bytes of the line were typed; C-c clears them"
+                )
             }
             Status::Stalled => {
-                let why = "what runs there does not read: nothing of it was typed";
+                let why = "the program does not read its input: nothing was typed";
                 return drop(started.send(Err(self.not_ready(why))));
             }
             Status::LineTooLong => {

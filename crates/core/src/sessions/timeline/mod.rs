@@ -35,7 +35,7 @@ use signal_log::SignalLog;
 pub(crate) use trouble::Trouble;
 
 /// The error of a typed command.
-pub(crate) const WITHOUT_HOOKS: &str = "typed into a shell without ptyd's hooks, so its exit code is not known";
+pub(crate) const WITHOUT_HOOKS: &str = "typed into a shell without ptyd's hooks, so its exit code is unknown";
 /// How many of the newest limit hits are kept.
 const HITS_KEPT: usize = 64;
 
@@ -351,7 +351,7 @@ impl Timeline {
         self.shell.still_inside = runs || !self.shell.prompt_seen;
         if !self.shell.still_inside {
             self.shell.has_typed_line = true;
-            let why = "not run: a line that somebody has begun to type at the prompt is unfinished; C-c clears it";
+            let why = "not run: there is an unfinished line at the prompt; C-c clears it";
             if let Some(id) = self.end_current(CommandStatus::Failed, why, Boundary::Attested, time_us) {
                 news.push(Change::Ended(id));
             }
@@ -439,8 +439,12 @@ impl Timeline {
                 self.shell.cwd = Some(cwd.clone());
                 let time_us = self.log.ended_us.remove(&end.id).unwrap_or(self.clock.last_us);
                 // A nested shell cannot outlive the program that started it.
-                let what = if end.id == 0 { "what somebody typed".to_owned() } else { format!("command c{}", end.id) };
-                let why = format!("the shell inside has ended: {what} exited with {}", end.exit);
+                let what = if end.id == 0 {
+                    "the line typed at the prompt".to_owned()
+                } else {
+                    format!("command c{}", end.id)
+                };
+                let why = format!("the nested shell has ended: {what} exited with {}", end.exit);
                 if let Some(inside) = self.give_up_inside(CommandStatus::Failed, &why, Boundary::Attested, time_us) {
                     if let Some(inside) = self.log.command_mut(inside).and_then(|c| c.end.as_mut()) {
                         inside.at = inside.at.min(output_end);

@@ -33,7 +33,7 @@ program asks again, ends or falls silent. steps play a dialogue: each waits for 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// Which session.
+    /// The session.
     session_id: String,
     /// Text as it is. Give input, keys or steps.
     #[serde(default)]

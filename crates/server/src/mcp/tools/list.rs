@@ -20,7 +20,7 @@ Example: {\"filter\": {\"status\": \"running\"}}.";
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// Which sessions.
+    /// Selects sessions.
     #[serde(default)]
     filter: Filter,
     /// At most this many.
@@ -36,7 +36,7 @@ fn fifty() -> u32 {
     50
 }
 
-/// Which sessions.
+/// Selects sessions.
 #[derive(Debug, Default, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Filter {

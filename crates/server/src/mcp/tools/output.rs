@@ -28,7 +28,7 @@ again. Also works when the session has ended. Example: {\"session_id\": \"s0-…
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// Which session.
+    /// The session.
     session_id: String,
     /// "last", "o:1234" or an RFC 3339 time.
     #[serde(default)]

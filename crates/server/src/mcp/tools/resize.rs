@@ -11,7 +11,7 @@ use ptyd_core::limits::{COLS_MAX, ROWS_MAX};
 
 const NAME: &str = "resize_terminal";
 
-const DESCRIPTION: &str = "Change the size of a session's terminal; the running program is told at once. Only for \
+const DESCRIPTION: &str = "Change the size of a session's terminal; the running program is notified at once. Only for \
 full-screen programs and wide tables: plain output is not cut at the width. Example: {\"session_id\": \"s0-…\", \
 \"cols\": 200, \"rows\": 50}.";
 
@@ -19,7 +19,7 @@ full-screen programs and wide tables: plain output is not cut at the width. Exam
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// Which session.
+    /// The session.
     session_id: String,
     /// Columns.
     #[schemars(range(min = 1, max = COLS_MAX))]

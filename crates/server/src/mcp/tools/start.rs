@@ -43,7 +43,7 @@ struct Arguments {
     /// For people.
     #[serde(default)]
     name: String,
-    /// What goes beyond is ended, and the answer says so. cpuSeconds, outputMb and commandSeconds are of one command.
+    /// A process beyond a limit is ended, and the answer says so. cpuSeconds, outputMb and commandSeconds are per command.
     #[serde(default)]
     limits: Use,
     /// For an admin: whose it is.

@@ -18,7 +18,7 @@ Example: {\"session_id\": \"s0-…\"}.";
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// Which session.
+    /// The session.
     session_id: String,
     /// KILL at once.
     #[serde(default)]

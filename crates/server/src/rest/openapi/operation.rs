@@ -43,7 +43,7 @@ impl Tag {
     pub(super) const ALL: [(Self, &'static str, &'static str); 5] = [
         (Self::Sessions, "sessions", "Sessions are shells that stay alive: started, listed, resized and ended."),
         (Self::Commands, "commands", "Commands run in a session, one at a time; their ends are exact."),
-        (Self::Input, "input", "Programs are typed at, signalled and waited for."),
+        (Self::Input, "input", "Type input, send signals, and wait."),
         (Self::Output, "output", "What a session has shown, by offset, for ever the same."),
         (Self::Server, "server", "Everything that is about no single session."),
     ];
@@ -104,7 +104,7 @@ const IDEMPOTENCY_KEY: Header = Header {
 
 const LAST_EVENT_ID: Header = Header {
     name: "Last-Event-ID",
-    about: "Goes on with server-sent events behind the one with this id.",
+    about: "Continues server-sent events after the one with this id.",
     pattern: "^[0-9]{1,15}$",
 };
 
@@ -112,7 +112,7 @@ const LAST_PLACE: Header = Header { pattern: "^[0-9a-f]{8}-[0-9]{1,15}$", ..LAST
 
 const MCP_SESSION: Header = Header {
     name: "Mcp-Session-Id",
-    about: "The session of MCP, as the answer to `initialize` named it.",
+    about: "The MCP session, as named by the answer to `initialize`.",
     pattern: "^[!-~]{1,100}$",
 };
 

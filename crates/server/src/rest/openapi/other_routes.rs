@@ -21,7 +21,7 @@ pub(super) fn operations() -> [(Method, &'static str, Operation); 7] {
                      is told by the close code 4404.",
                 )
                 .query::<api::SocketQuery>()
-                .empty(101, "The connection is a WebSocket from now on.")
+                .empty(101, "The connection is now a WebSocket.")
                 .refuses(&[ErrorCode::UpgradeRequired]),
         ),
         (
@@ -37,9 +37,9 @@ pub(super) fn operations() -> [(Method, &'static str, Operation); 7] {
                 .json::<Map<String, Value>>(200, "The answer to a message.")
                 .or("text/event-stream", Content::Text)
                 .foreign()
-                .empty(202, "It was no request, and needs no answer.")
-                .json::<Map<String, Value>>(400, "Refused, in the words of JSON-RPC; -32700 says that it is no JSON.")
-                .empty(404, "The session of the protocol that it names is not known (any more); initialize anew.")
+                .empty(202, "The message was no request, and has no answer.")
+                .json::<Map<String, Value>>(400, "Refused with a JSON-RPC error; -32700 means that the body is not JSON.")
+                .empty(404, "The MCP session that it names is unknown or has ended; initialize again.")
                 .empty(406, "`Accept` must name application/json and text/event-stream.")
                 .empty(413, "The message is too large.")
                 .empty(415, "`Content-Type` is not application/json."),
@@ -47,23 +47,23 @@ pub(super) fn operations() -> [(Method, &'static str, Operation); 7] {
         (
             Method::GET,
             "/mcp",
-            say("getMcp", "Follow a session of MCP")
-                .details("What a client of MCP before 2026-07-28 is told without asking. It ends with the session or the server.")
+            say("getMcp", "Follow an MCP session")
+                .details("The notifications for a client of MCP before 2026-07-28. It ends with the session or the server.")
                 .of_mcp()
                 .text(200, "A message in each event.", "text/event-stream")
-                .empty(404, "The session of the protocol is not known (any more); initialize anew.")
-                .empty(405, "It names no session of the protocol.")
+                .empty(404, "The MCP session is unknown or has ended; initialize again.")
+                .empty(405, "The request names no MCP session.")
                 .empty(406, "`Accept` must name text/event-stream."),
         ),
         (
             Method::DELETE,
             "/mcp",
-            say("deleteMcp", "End a session of MCP")
-                .details("Terminals live on.")
+            say("deleteMcp", "End an MCP session")
+                .details("Terminals continue.")
                 .of_mcp()
                 .empty(204, "It has ended.")
-                .empty(404, "The session of the protocol is not known (any more).")
-                .empty(405, "It names no session of the protocol."),
+                .empty(404, "The MCP session is unknown or has ended.")
+                .empty(405, "The request names no MCP session."),
         ),
         (
             Method::GET,
@@ -76,10 +76,10 @@ pub(super) fn operations() -> [(Method, &'static str, Operation); 7] {
         (
             Method::GET,
             "/readyz",
-            say("getReadyz", "Whether all is well")
-                .details("It is not while a session waits for room on the disk, or the history is made again.")
-                .text(200, "It is.", PLAIN)
-                .text(503, "Why it is not; what can be asked is answered all the same.", PLAIN)
+            say("getReadyz", "Check whether the server is ready")
+                .details("The server is not ready while a session waits for disk space, or the history is being rebuilt.")
+                .text(200, "It is ready.", PLAIN)
+                .text(503, "The reason why it is not ready; other requests are still answered.", PLAIN)
                 .open(),
         ),
     ]
