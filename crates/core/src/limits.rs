@@ -33,7 +33,7 @@ pub const DISK_READERS_MAX: usize = 16;
 pub const RETENTION_FREE: u64 = 1 << 30;
 /// Or this part of the disk if that is less: a small disk never has a gibibyte free.
 pub const RETENTION_FREE_PART: u64 = 20;
-/// Readers of one session whose cursors are in memory: each stdio client is one.
+/// Readers of one session whose cursors are in memory: each stdio client is one, and each REST client that names itself.
 pub const READERS_PER_SESSION_MAX: usize = 256;
 /// How often retention runs.
 pub const RETENTION_EVERY: Duration = Duration::from_secs(600);

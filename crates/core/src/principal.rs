@@ -40,7 +40,8 @@ pub struct Principal {
     pub scope: Scope,
     /// The named token it used; `None` for the user that runs the server.
     pub pass: Option<Pass>,
-    /// The stdio client, which has its own read position; others share that of their principal.
+    /// The stdio client, or the name that a REST client gave itself; each has its own read position. Clients without a
+    /// name share that of their principal.
     pub client: Option<String>,
 }
 

@@ -121,6 +121,9 @@ struct Fresh {
 
 /// Rows that may wait for the disk.
 const QUEUE_MAX: usize = 65_536;
+/// Readers of one session whose cursors are stored; beyond, the ones that are farthest behind are given up, because most
+/// of them are clients that no longer exist.
+const READERS_MAX: usize = 1024;
 
 /// A poisoned lock only means that another request panicked halfway.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -231,3 +231,22 @@ fn a_disk_without_room_is_no_damage_and_rows_wait_for_it() {
     let newest = Wanted { limit: 1, is_newest_first: true, ..Wanted::default() };
     assert_eq!(ended(&store, &newest), (vec!["s0-fresh".to_owned()], 61));
 }
+
+#[test]
+fn the_stored_cursors_of_a_session_are_bounded_and_the_farthest_behind_goes_first() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let store = Store::open(&dir.path().join("store.db")).expect("a fresh store");
+    let max = READERS_MAX as u64;
+    let reader = |session: &str, number: u64| (session.to_owned(), format!("me\n{number}"));
+    store.put_look(reader("s0-b", 0), 1);
+    for number in 0..=max {
+        store.put_look(reader("s0-a", number), 10 + number);
+        if number % 500 == 0 {
+            store.flush().expect("written");
+        }
+    }
+    store.flush().expect("written");
+    let kept = |session, number| store.look(&reader(session, number)).expect("a query");
+    assert_eq!((kept("s0-a", 0), kept("s0-a", 1), kept("s0-a", max)), (None, Some(11), Some(10 + max)));
+    assert_eq!(kept("s0-b", 0), Some(1), "another session's is its own");
+}

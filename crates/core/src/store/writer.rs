@@ -1,13 +1,13 @@
 //! The store's only writer: writes queued rows in batches, and keeps those that could not be written.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use rusqlite::{Connection, params};
 
 use super::file::StoreError;
-use super::{HistoryRow, Look, QUEUE_MAX, SessionRow, State, file, unavailable};
+use super::{HistoryRow, Look, QUEUE_MAX, READERS_MAX, SessionRow, State, file, unavailable};
 
 /// A request to the writer.
 pub(super) enum Write {
@@ -178,6 +178,10 @@ impl Writer {
                 let mut put = transaction.prepare_cached("INSERT OR REPLACE INTO looks VALUES (?1, ?2, ?3)")?;
                 put.execute(params![session, principal, *read_to as i64])?;
             }
+            let sessions: HashSet<&String> = self.looks.keys().map(|(session, _)| session).collect();
+            for session in sessions {
+                bound_readers(&transaction, session)?;
+            }
             transaction.commit()?;
             self.looks.clear();
         }
@@ -235,6 +239,20 @@ fn put_command(connection: &Connection, c: &HistoryRow) -> rusqlite::Result<()> 
         c.command,
         c.boundary
     ])?;
+    Ok(())
+}
+
+/// Removes the stored cursors of this session beyond their number, those farthest behind first.
+fn bound_readers(connection: &Connection, session: &str) -> Result<(), rusqlite::Error> {
+    let mut count = connection.prepare_cached("SELECT count(*) FROM looks WHERE session = ?1")?;
+    let count: i64 = count.query_row([session], |r| r.get(0))?;
+    let more = count - READERS_MAX as i64;
+    if more > 0 {
+        connection.execute(
+            "DELETE FROM looks WHERE session = ?1 AND who IN (SELECT who FROM looks WHERE session = ?1 ORDER BY read_to LIMIT ?2)",
+            params![session, more],
+        )?;
+    }
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Named tokens: the permissions of each scope, the visible sessions, and the effects of revocation.
+//! Named tokens: the permissions of each scope, the visible sessions, the effects of revocation, and the positions of clients.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -177,4 +177,40 @@ async fn whoever_asks_too_often_is_told_when_to_ask_again_and_keeps_nobody_else_
     let statuses: Vec<u16> = (0..15).map(|_| ask("wrong", "/terminals").status).collect();
     assert_eq!((statuses[0], statuses[14]), (401, 429));
     assert_eq!(ask(&other, "/terminals").status, 200);
+}
+
+#[tokio::test]
+// promise: rest-6
+async fn clients_of_one_token_that_name_themselves_each_read_every_byte_once() {
+    let server = Server::start();
+    let bearer = format!("Bearer {}", token(&server, "agent", TokenScope::Write).await);
+    let id = server.client().create(&for_owner("agent"), None).await.expect("created").id;
+    let shell = e2e::Session::new(std::sync::Arc::clone(server.client()), id.clone());
+    let ask = |names: &[&str]| {
+        let mut headers = vec![("Host", "localhost"), ("Authorization", bearer.as_str())];
+        headers.extend(names.iter().map(|name| ("Ptyd-Client", *name)));
+        let mut connection = e2e::Connection::tcp(server.address()).expect("it listens");
+        connection.send("GET", &format!("/terminals/{id}/output?since=last"), &headers, "").expect("an answer")
+    };
+    // The lines that a client has not read yet.
+    let unread = |names: &[&str]| {
+        let answer = ask(names);
+        assert_eq!(answer.status, 200, "{names:?}: {}", answer.json());
+        let text = answer.json()["text"].as_str().expect("text").to_owned();
+        text.lines().filter(|line| ["one", "two", "three"].contains(line)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    shell.gives("echo one").await;
+    assert_eq!((unread(&["ann"]), unread(&["bob"])), (vec!["one".to_owned()], vec!["one".to_owned()]));
+    shell.gives("echo two").await;
+    assert_eq!((unread(&["ann"]), unread(&["ann"])), (vec!["two".to_owned()], vec![]));
+    assert_eq!((unread(&["bob"]), unread(&["bob"])), (vec!["two".to_owned()], vec![]));
+    shell.gives("echo three").await;
+    server.upgrade();
+    assert_eq!((unread(&["ann"]), unread(&["ann"])), (vec!["three".to_owned()], vec![]));
+    assert_eq!((unread(&["bob"]), unread(&["bob"])), (vec!["three".to_owned()], vec![]));
+    assert_eq!(unread(&[]), ["one", "two", "three"], "a client without a name has the token's position");
+    let long = "x".repeat(65);
+    for wrong in [&[""][..], &["a b"], &["ann\u{e9}"], &[long.as_str()], &["ann", "bob"]] {
+        assert_eq!(ask(wrong).problem(), (400, "malformed_head".to_owned(), String::new()), "{wrong:?}");
+    }
 }

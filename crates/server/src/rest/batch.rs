@@ -6,21 +6,21 @@
 use api::ErrorCode;
 use axum::Json;
 use axum::body::{Body as HttpBody, to_bytes};
-use axum::extract::{Extension, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, Uri, header};
 use axum::middleware::from_fn;
 use axum::response::Response;
 use tower::ServiceExt;
 
 use super::Rest;
-use super::extract::{Body, LongBody};
+use super::extract::{Body, LongBody, Reader};
 use crate::http::problem::{ProblemResponse, REQUEST_ID, label};
 use ptyd_core::limits;
 use ptyd_core::principal::Principal;
 
 pub(super) async fn batch(
     State(rest): State<Rest>,
-    Extension(principal): Extension<Principal>,
+    Reader(principal): Reader,
     headers: HeaderMap,
     Body(body): LongBody<api::BatchRequest>,
 ) -> Result<Json<api::BatchAnswer>, ProblemResponse> {

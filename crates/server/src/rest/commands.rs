@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 
-use super::extract::{self, Body, Command, Key, LongBody, Params, Session};
+use super::extract::{self, Body, Command, Key, LongBody, Params, Reader, Session};
 use super::{Rest, convert, sessions, unexpected};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Execute, Outcome, PatternShare, ReadOutput, Since, View, Wait};
@@ -17,7 +17,7 @@ use ptyd_core::principal::Principal;
 /// 200 if the command ended within the wait, 202 if it still runs.
 pub(super) async fn execute(
     State(rest): State<Rest>,
-    Extension(principal): Extension<Principal>,
+    Reader(principal): Reader,
     Session(session): Session,
     Key(key): Key,
     Body(body): LongBody<api::ExecuteRequest>,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use api::ErrorCode;
 use axum::Json;
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::extract::{Extension, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::HeaderName;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
@@ -18,11 +18,16 @@ use crate::http::request_body::{self, Inbox};
 use ptyd_core::action::{self, Pattern, PatternShare, Wait};
 use ptyd_core::ids::{CommandId, SessionId};
 use ptyd_core::limits;
+use ptyd_core::principal::Principal;
 
 /// The header that makes a repeated POST idempotent.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Longer keys than any UUID or hash would only fill the sessions' events.
 const KEY_CHARS_MAX: usize = 200;
+/// The header by which a client of a principal names itself, to have a read position of its own.
+const CLIENT: HeaderName = HeaderName::from_static("ptyd-client");
+/// The longest name of a client; it is stored with each position.
+const CLIENT_CHARS_MAX: usize = 64;
 
 /// A JSON body. An absent body is `{}`. The content type is ignored, because every request has shown a token or came
 /// over the Unix socket, and a browser's form post could do neither.
@@ -147,6 +152,38 @@ impl<S: Send + Sync> FromRequestParts<S> for Key {
             ProblemResponse::field("Idempotency-Key", format!("must be 1 to {KEY_CHARS_MAX} visible ASCII characters"))
         })
     }
+}
+
+/// The caller, with the name that its client gave itself in `Ptyd-Client`. In a batch, the header of the batch counts.
+#[derive(Debug)]
+pub(super) struct Reader(pub(super) Principal);
+
+impl<S: Send + Sync> FromRequestParts<S> for Reader {
+    type Rejection = ProblemResponse;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ProblemResponse> {
+        let Extension(principal) = Extension::<Principal>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| ProblemResponse::new(ErrorCode::Internal, "the request has no principal"))?;
+        let mut names = parts.headers.get_all(CLIENT).iter();
+        let Some(name) = names.next() else { return Ok(Self(principal)) };
+        let name = name.to_str().ok().filter(|name| is_client_name(name));
+        match (name, names.next()) {
+            (Some(name), None) => Ok(Self(Principal { client: Some(name.to_owned()), ..principal })),
+            (None, _) | (Some(_), Some(_)) => Err(ProblemResponse::new(
+                ErrorCode::MalformedHead,
+                format!(
+                    "Ptyd-Client: must be one name of 1 to {CLIENT_CHARS_MAX} letters, digits, dots, dashes and \
+                     underscores; without the header, all clients of the principal share one read position"
+                ),
+            )),
+        }
+    }
+}
+
+fn is_client_name(name: &str) -> bool {
+    (1..=CLIENT_CHARS_MAX).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
 /// Seconds with fractions, within the longest timeout.

@@ -7,7 +7,7 @@ use axum::extract::{Extension, State};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::extract::{self, Body, Key, LongBody, Session};
+use super::extract::{self, Body, Key, LongBody, Reader, Session};
 use super::{Rest, convert, sessions, unexpected};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Input, InputBytes, Outcome, PatternShare, SignalTarget, Wait};
@@ -23,7 +23,7 @@ pub(super) const KEYS_MAX: usize = 1_000;
 
 pub(super) async fn input(
     State(rest): State<Rest>,
-    Extension(principal): Extension<Principal>,
+    Reader(principal): Reader,
     Session(session): Session,
     Key(key): Key,
     Body(body): LongBody<api::InputRequest>,
@@ -115,7 +115,7 @@ fn to_signal(body: api::SignalRequest) -> Result<(SignalTarget, i32), ProblemRes
 
 pub(super) async fn wait(
     State(rest): State<Rest>,
-    Extension(principal): Extension<Principal>,
+    Reader(principal): Reader,
     Session(session): Session,
     Body(body): Body<api::WaitRequest>,
 ) -> Result<Json<api::WaitAnswer>, ProblemResponse> {

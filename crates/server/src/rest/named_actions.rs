@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::{Extension, State};
+use axum::extract::State;
 
 use super::Rest;
-use super::extract::{self, ActionName, Key, Session};
+use super::extract::{self, ActionName, Key, Reader, Session};
 use super::input::{KEYS_MAX, report};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Composite, NamedAction};
-use ptyd_core::principal::Principal;
 use ptyd_core::{keys, limits};
 
 pub(super) async fn react(
     State(rest): State<Rest>,
-    Extension(principal): Extension<Principal>,
+    Reader(principal): Reader,
     Key(key): Key,
     Session(session): Session,
     ActionName(name): ActionName,

@@ -3,11 +3,11 @@
 use std::time::{Duration, SystemTime};
 
 use axum::Json;
-use axum::extract::{Extension, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::{IntoResponse, Response};
 
-use super::extract::{self, Params, Session};
+use super::extract::{self, Params, Reader, Session};
 use super::{Rest, convert, output_events, unexpected};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Outcome, ReadOutput, ScreenView, Since, View};
@@ -22,7 +22,7 @@ const LINES_MAX: usize = limits::BUDGET_CHARS_MAX;
 
 pub(super) async fn output(
     State(rest): State<Rest>,
-    Extension(principal): Extension<Principal>,
+    Reader(principal): Reader,
     Session(session): Session,
     Params(query): Params<api::OutputQuery>,
     headers: HeaderMap,
@@ -154,7 +154,7 @@ const OFFSET: HeaderName = HeaderName::from_static("x-ptyd-offset");
 
 pub(super) async fn screen(
     State(rest): State<Rest>,
-    Extension(principal): Extension<Principal>,
+    Reader(principal): Reader,
     Session(session): Session,
     Params(query): Params<api::ScreenQuery>,
 ) -> Result<Response, ProblemResponse> {

@@ -112,6 +112,7 @@ fn of_commands() -> Vec<Route> {
             "/terminals/{session}/execute",
             post(commands::execute),
             say("executeCommand", "Run a command")
+                .of_client()
                 .details(
                     "The text is data: nothing in it is typed. A time-out ends the wait and never the command; the \
                      same object is given later by `getCommand`.",
@@ -146,6 +147,7 @@ fn of_input() -> Vec<Route> {
             "/terminals/{session}/input",
             post(input::input),
             say("sendInput", "Send input")
+                .of_client()
                 .details("Exactly one of `input`, `inputBase64` and `keys` is given.")
                 .body::<api::InputRequest>(json!({ "keys": ["Enter"] }))
                 .needed()
@@ -180,6 +182,7 @@ fn of_input() -> Vec<Route> {
             "/terminals/{session}/actions/{action}",
             post(named_actions::react),
             say("doAction", "Perform a named action")
+                .of_client()
                 .details(
                     "A session's actions are defined when it is created. The answer does not wait for their result.",
                 )
@@ -191,6 +194,7 @@ fn of_input() -> Vec<Route> {
             "/terminals/{session}/wait",
             post(input::wait),
             say("wait", "Wait for something")
+                .of_client()
                 .details("The first condition that holds ends the wait; so does the end of the command or the session.")
                 .body::<api::WaitRequest>(json!({ "quietMs": 200, "timeout": 10 }))
                 .json::<api::WaitAnswer>(200, "The condition that ended the wait, and the output meanwhile."),
@@ -205,6 +209,7 @@ fn of_output() -> Vec<Route> {
             "/terminals/{session}/output",
             get(output::output),
             say("getOutput", "Read or follow output")
+                .of_client()
                 .details(
                     "Ask again with `since=o:<nextOffset>` and `waitMs` to follow; or accept `text/event-stream`, where \
                      each event is such an answer and its id the next offset. stdout and stderr are one stream.",
@@ -220,6 +225,7 @@ fn of_output() -> Vec<Route> {
             "/terminals/{session}/screen",
             get(output::screen),
             say("getScreen", "Get the screen")
+                .of_client()
                 .details("The screen of a live session; the output of an ended one stays readable.")
                 .query::<api::ScreenQuery>()
                 .json::<api::Screen>(200, "The screen, in the form that was asked for.")
@@ -232,6 +238,7 @@ fn of_output() -> Vec<Route> {
             "/terminals/{session}/search",
             get(search::search),
             say("searchOutput", "Search output")
+                .of_client()
                 .query::<api::SearchQuery>()
                 .json::<api::SearchAnswer>(200, "The matching lines, with their positions.")
                 .refuses(&[CommandNotFound]),
@@ -253,6 +260,7 @@ fn of_the_server() -> Vec<Route> {
             batch::PATH,
             post(batch::batch),
             say("runBatch", "Perform several operations")
+                .of_client()
                 .details("They are performed in order, each with the status of the same single request.")
                 .body::<api::BatchRequest>(json!({ "operations": [{ "method": "GET", "path": "/terminals?limit=1" }] }))
                 .json::<api::BatchAnswer>(200, "The answers, in the same order."),

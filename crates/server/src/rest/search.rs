@@ -3,23 +3,22 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Extension, State};
+use axum::extract::State;
 
-use super::extract::{self, Params, Session};
+use super::extract::{self, Params, Reader, Session};
 use super::output::to_since;
 use super::{Rest, unexpected};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, FoundView, Outcome, OutputKind, PatternShare, Search, Since};
 use ptyd_core::ids::{CommandId, SessionId};
 use ptyd_core::limits;
-use ptyd_core::principal::Principal;
 
 /// Matches in one answer by default.
 const MATCHES: usize = 100;
 
 pub(super) async fn search(
     State(rest): State<Rest>,
-    Extension(principal): Extension<Principal>,
+    Reader(principal): Reader,
     Session(session): Session,
     Params(query): Params<api::SearchQuery>,
 ) -> Result<Json<api::SearchAnswer>, ProblemResponse> {

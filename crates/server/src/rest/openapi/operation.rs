@@ -102,6 +102,14 @@ const IDEMPOTENCY_KEY: Header = Header {
     pattern: "^[!-~]{1,200}$",
 };
 
+const CLIENT: Header = Header {
+    name: "Ptyd-Client",
+    about: "The name of the client among those of its token or user. A named client has a read position of its own, which \
+            `since=last`, waits and the screen's changed rows use, over a restart of the server too; clients without a name \
+            share one.",
+    pattern: "^[A-Za-z0-9._-]{1,64}$",
+};
+
 const LAST_EVENT_ID: Header = Header {
     name: "Last-Event-ID",
     about: "Continues server-sent events after the one with this id.",
@@ -170,6 +178,12 @@ impl Operation {
     pub(crate) fn keyed(mut self) -> Self {
         self.headers.push(IDEMPOTENCY_KEY);
         self.refuses(&[ErrorCode::KeyReused, ErrorCode::InvalidField])
+    }
+
+    /// Adds the name of the client, whose read position the operation uses.
+    pub(crate) fn of_client(mut self) -> Self {
+        self.headers.push(CLIENT);
+        self
     }
 
     /// Adds the header to continue where a client stopped.
