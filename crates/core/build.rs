@@ -13,7 +13,7 @@ const STATIC: [&str; 4] = ["-C", "target-feature=+crt-static", "-C", "relocation
 
 fn main() {
     let root = Path::new(&var("CARGO_MANIFEST_DIR")).join("../..");
-    for watched in ["crates/holder", "crates/journal", "crates/sys", "crates/wire", "Cargo.lock"] {
+    for watched in ["crates/foreground", "crates/holder", "crates/journal", "crates/sys", "crates/wire", "Cargo.lock"] {
         println!("cargo::rerun-if-changed={}", root.join(watched).display());
     }
     let host = var("TARGET");

@@ -12,18 +12,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// What each crate of ours may depend on among ours.
-const WALLS: [(&str, &[&str]); 12] = [
+const WALLS: [(&str, &[&str]); 13] = [
     ("api", &[]),
     ("cli", &["api", "client", "ptyd-core", "server", "sys", "terminal"]),
     ("client", &["api"]),
     ("e2e", &["api", "client"]),
-    ("holder", &["journal", "sys", "wire"]),
+    ("foreground", &[]),
+    ("holder", &["foreground", "journal", "sys", "wire"]),
     ("journal", &[]),
-    ("ptyd-core", &["journal", "sys", "terminal", "wire"]),
+    ("ptyd-core", &["foreground", "journal", "sys", "terminal", "wire"]),
     ("server", &["api", "ptyd-core", "terminal"]),
     ("sys", &[]),
     ("terminal", &[]),
-    ("wire", &["journal", "sys"]),
+    ("wire", &["foreground", "journal", "sys"]),
     ("xtask", &[]),
 ];
 
@@ -60,8 +61,11 @@ const PROTOCOLS: [&str; 3] = ["mcp", "rest", "ws"];
 /// of keys and bounds in which it speaks. Nothing that knows a credential or a session.
 const OPEN_TO_PROTOCOLS: [&str; 6] = ["action", "dispatch", "ids", "keys", "limits", "principal"];
 
-/// The terminal is a function of bytes: no IO and no clock.
-const NEVER_IN_TERMINAL: [&str; 4] = ["fs", "net", "process", "thread"];
+/// The terminal is a function of bytes, and the foreground's rules are functions of facts: no IO and no clock.
+const PURE: [&str; 2] = ["foreground", "terminal"];
+
+/// What of the standard library is in no pure crate.
+const NEVER_IN_PURE: [&str; 4] = ["fs", "net", "process", "thread"];
 
 /// A `Duration` is only a number, and foreign traits speak in it; these read a clock.
 const CLOCKS: [&str; 3] = ["Instant", "SystemTime", "UNIX_EPOCH"];
@@ -201,16 +205,19 @@ fn names(file: &TextFile) -> Vec<Violation> {
             }
         }
     }
-    if crate_name == "terminal" {
+    if PURE.contains(&crate_name) {
         for clock in CLOCKS {
             for line in source::lines_with_word(&code, clock) {
-                complain(line, format!("`{clock}`: the terminal has no clock; the caller has"));
+                complain(line, format!("`{clock}`: the {crate_name} has no clock; the caller has"));
             }
         }
         for root in ["std", "core"] {
             for (line, name) in source::names_from(&code, root) {
-                if NEVER_IN_TERMINAL.contains(&name.as_str()) || ["*", "as"].contains(&name.as_str()) {
-                    complain(line, format!("`{root}::{name}`: the terminal has no IO and no clock; the caller has"));
+                if NEVER_IN_PURE.contains(&name.as_str()) || ["*", "as"].contains(&name.as_str()) {
+                    complain(
+                        line,
+                        format!("`{root}::{name}`: the {crate_name} has no IO and no clock; the caller has"),
+                    );
                 }
             }
         }
@@ -355,8 +362,10 @@ mod tests {
     }
 
     #[test]
-    fn the_terminal_has_no_io_and_no_clock() {
+    fn a_pure_crate_has_no_io_and_no_clock() {
         let text = "use std::{fmt, time::Instant};\nlet f = std::fs::read();\nuse std::{collections::VecDeque, time::Duration};\n";
         assert_eq!(lines("crates/terminal/src/screen/mod.rs", text), [1, 2]);
+        assert_eq!(lines("crates/foreground/src/verdict/mod.rs", text), [1, 2]);
+        assert_eq!(lines("crates/holder/src/foreground_observer.rs", text), [0; 0]);
     }
 }

@@ -1,18 +1,17 @@
-//! Samples what the kernel shows about the foreground: often while something changes, never while nothing can.
+//! Decides when to sample the foreground: often while something changes, never while nothing can.
 //!
 //! The kernel reports no event when a process begins to read the terminal. So this samples soon after every activity,
-//! then ever more slowly, and never at a prompt.
+//! then ever more slowly, and never at a prompt. What a sample means is not decided here: see the crate `foreground`.
 
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
+use foreground::{Activity, LineReader};
 use journal::Offset;
-use sys::process::{self, AtLine, Blocked};
-use sys::pty::Modes;
+use wire::State;
 
-use crate::foreground_job;
-use wire::{Foreground, State};
+use crate::foreground_observer::{Observer, modes};
 
 /// Delay of the first sample after activity.
 const FIRST_US: u64 = 1_000;
@@ -39,16 +38,10 @@ const COST_SHARE: u64 = 25;
 const AHEAD_US: u64 = 50_000;
 /// The same when no output came for [`START_US`], and to confirm: a process may have begun to wait.
 const AHEAD_IN_SILENCE_US: u64 = 200_000;
-/// A program polling with a timeout counts as waiting for input after this much silence.
-const SILENT_US: u64 = 1_200_000;
-/// The same for an event loop that no other descriptor can wake: one of its own threads may be about to.
-const SETTLED_US: u64 = 300_000;
 
 #[derive(Debug)]
 pub(crate) struct Sampler {
-    tty: PathBuf,
-    /// The shell takes lines: it has no line editor, or one without our private keys.
-    takes_lines: bool,
+    observer: Observer,
     next_at: Option<u64>,
     delay_us: u64,
     last: Option<State>,
@@ -68,10 +61,9 @@ pub(crate) struct Sampler {
 impl Sampler {
     pub(crate) fn new(tty: &CStr, takes_lines: bool) -> Self {
         use std::os::unix::ffi::OsStrExt;
-        let tty = Path::new(std::ffi::OsStr::from_bytes(tty.to_bytes())).to_owned();
+        let tty = PathBuf::from(std::ffi::OsStr::from_bytes(tty.to_bytes()));
         Self {
-            tty,
-            takes_lines,
+            observer: Observer::new(tty, takes_lines),
             next_at: None,
             delay_us: FIRST_US,
             last: None,
@@ -85,7 +77,7 @@ impl Sampler {
 
     /// The path of the PTY's follower.
     pub(crate) fn tty(&self) -> &Path {
-        &self.tty
+        self.observer.tty()
     }
 
     /// Something changed: sample soon.
@@ -122,7 +114,7 @@ impl Sampler {
     /// editor depends on the newest output, so it is reported again.
     pub(crate) fn wrote(&mut self, now: u64) {
         (self.doubted_until, self.wrote_at) = (0, now);
-        let depends_on_output = |f| matches!(f, Foreground::Polls | Foreground::PollsForATime | Foreground::Editor);
+        let depends_on_output = |f| matches!(f, Activity::Polls | Activity::PollsForATime | Activity::Editor);
         if self.last.is_some_and(|s| depends_on_output(s.foreground)) {
             self.forget();
         }
@@ -164,13 +156,13 @@ impl Sampler {
         }
         let before = sys::time::processor_us();
         if std::mem::take(&mut self.is_typed) {
-            sys::pty::unread(&self.tty);
+            sys::pty::unread(self.tty());
         }
         let state = self.sample(leader, shell);
         // CPU time and not wall time: on a busy machine the next sample would come too late.
         let cost = sys::time::processor_us().saturating_sub(before);
         let slowest = match state.map(|s| s.foreground) {
-            Some(Foreground::Reads | Foreground::ShellReads | Foreground::Editor) => WAITING_US,
+            Some(Activity::Reads | Activity::ShellReads | Activity::Editor) => WAITING_US,
             _ => RUNNING_US,
         };
         self.delay_us = (self.delay_us * 2).min(slowest).max(cost * COST_SHARE);
@@ -179,9 +171,9 @@ impl Sampler {
         if state == self.last {
             return None;
         }
-        let waits = state.is_some_and(|s| !matches!(s.foreground, Foreground::Busy | Foreground::Unknown));
-        let is_stopped = state.is_some_and(|s| s.foreground == Foreground::Stopped);
-        if waits && !is_stopped && (now < self.doubted_until || sys::pty::unread(&self.tty) > 0) {
+        let waits = state.is_some_and(|s| !matches!(s.foreground, Activity::Busy | Activity::Unknown));
+        let is_stopped = state.is_some_and(|s| s.foreground == Activity::Stopped);
+        if waits && !is_stopped && (now < self.doubted_until || sys::pty::unread(self.tty()) > 0) {
             // The input is still unread: the reader is about to wake up, however long that takes.
             self.candidate = None;
             self.delay_us = FIRST_US;
@@ -203,63 +195,33 @@ impl Sampler {
 
     /// The state right now, outside of the schedule.
     pub(crate) fn sample(&self, leader: BorrowedFd<'_>, shell: u32) -> Option<State> {
-        let modes = sys::pty::modes(leader).ok()?;
-        let group = sys::pty::foreground_group(leader);
-        let seen = if group == shell { self.shell_itself(shell, &modes) } else { None };
-        let foreground_job::JobState { foreground, pid, modes: behind } =
-            seen.unwrap_or_else(|| foreground_job::classify(&self.tty, group, shell));
         let quiet_us = sys::time::monotonic_us().saturating_sub(self.wrote_at);
-        let foreground = match foreground {
-            Foreground::PollsForATime if quiet_us >= SILENT_US => Foreground::Polls,
-            Foreground::Polls if quiet_us >= SETTLED_US && process::waits_for_nothing_else(pid, &self.tty) => {
-                Foreground::Reads
-            }
-            other => other,
-        };
-        let Modes { canonical, echo, .. } = behind.unwrap_or(modes);
-        Some(State { foreground, canonical, echo, isig: modes.isig, group, pid, answered: Offset::ZERO })
+        let seen = self.observer.observe(leader, shell, quiet_us)?;
+        let reading = foreground::activity(&seen);
+        Some(State {
+            foreground: reading.activity,
+            canonical: reading.modes.canonical,
+            echo: reading.modes.echo,
+            isig: seen.modes.isig,
+            group: seen.group,
+            pid: reading.pid,
+            answered: Offset::ZERO,
+        })
     }
 
     /// Whether the shell has the terminal, has read all input, and waits for more.
     pub(crate) fn waits_for_keys(&self, leader: BorrowedFd<'_>, shell: u32) -> bool {
-        self.is_free(leader, shell) && process::blocked(shell, &self.tty) != Blocked::Elsewhere
+        self.is_free(leader, shell) && self.observer.shell_process(shell).may_wait()
     }
 
     fn is_free(&self, leader: BorrowedFd<'_>, shell: u32) -> bool {
-        sys::pty::foreground_group(leader) == shell && sys::pty::unread(&self.tty) == 0
+        sys::pty::foreground_group(leader) == shell && sys::pty::unread(self.tty()) == 0
     }
 
     /// Whether a shell that takes lines reads input now; one that has just painted its prompt counts as reading.
     pub(crate) fn is_at_line(&self, leader: BorrowedFd<'_>, shell: u32) -> bool {
-        let Ok(modes) = sys::pty::modes(leader) else { return false };
-        self.is_free(leader, shell) && process::at_line(shell, &self.tty, !modes.canonical) != AtLine::No
+        let Ok(now) = sys::pty::modes(leader) else { return false };
+        let reads = || foreground::reads_lines(&self.observer.shell_process(shell), modes(&now));
+        self.is_free(leader, shell) && reads() != LineReader::No
     }
-
-    /// Classifies a shell that has the terminal: readline and fish select with every translation off, zsh reads with
-    /// both on. The `read` builtin reads, or selects if it has a timeout, and our key would be its input. A program
-    /// that the shell runs without job control (`set +m`) is in its group, and is sampled as a job.
-    fn shell_itself(&self, shell: u32, modes: &Modes) -> Option<foreground_job::JobState> {
-        let is_cooked = modes.canonical || modes.maps_cr;
-        let is_zle = is_editing(modes) && modes.maps_cr;
-        let blocked = process::blocked(shell, &self.tty);
-        let waits = blocked.polls() || blocked == Blocked::Reads;
-        let foreground = match blocked {
-            _ if process::is_stopped(shell) => Foreground::Stopped,
-            _ if waits && self.takes_lines => match process::at_line(shell, &self.tty, !modes.canonical) {
-                AtLine::Yes => Foreground::Editor,
-                AtLine::No | AtLine::Perhaps => Foreground::ShellReads,
-            },
-            _ if waits && is_zle || blocked.polls() && !is_cooked => Foreground::Editor,
-            _ if waits => Foreground::ShellReads,
-            Blocked::Unknown => Foreground::Unknown,
-            _ => return None,
-        };
-        Some(foreground_job::JobState { foreground, pid: shell, modes: None })
-    }
-}
-
-/// The modes of a shell's line editor: readline and fish switch every translation off, zsh has both on. Programs that read
-/// single keys mostly leave ICRNL on and INLCR off.
-pub(crate) fn is_editing(modes: &Modes) -> bool {
-    !modes.canonical && modes.maps_cr == modes.maps_nl
 }

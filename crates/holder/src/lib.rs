@@ -10,7 +10,7 @@ mod connection;
 mod connections;
 mod event_loop;
 mod folder;
-mod foreground_job;
+mod foreground_observer;
 mod foreground_sampler;
 mod handover;
 mod input;

@@ -5,6 +5,7 @@
 //! makes no decisions: it gives typed, narrow access to the kernel (Linux; the interface is here so that another system
 //! can be added).
 
+pub mod call;
 pub mod cgroup;
 pub mod fault;
 pub mod memory;

@@ -1,12 +1,10 @@
-//! Processes in `/proc`: family, state, and the call in which a process is blocked (proc(5)).
+//! Processes in `/proc`: family, state, environment and sockets (proc(5)).
 //!
 //! Everything here is a sample: a process may be gone a moment later, so absence is `None`, never an error.
 
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Marks every descriptor from 3 on close-on-exec (close_range(2), Linux 5.11; without it nothing changes), so that
@@ -124,7 +122,7 @@ pub fn children(pid: u32, into: &mut Vec<u32>) {
 }
 
 /// Each thread of a process; the names are read into the stack, because opendir(3) needs eight pages of heap each time.
-fn for_each_task(pid: u32, mut each: impl FnMut(u32)) {
+pub fn for_each_task(pid: u32, mut each: impl FnMut(u32)) {
     use rustix::fs::{Mode, OFlags, RawDir};
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(folder) = rustix::fs::open(format!("/proc/{pid}/task"), flags, Mode::empty()) else { return };
@@ -224,280 +222,6 @@ pub fn with_environment(entry: &[u8]) -> Vec<u32> {
         .filter(|pid| {
             fs::read(format!("/proc/{pid}/environ")).is_ok_and(|env| env.split(|b| *b == 0).any(|v| v == entry))
         })
-        .collect()
-}
-
-/// What a process waits for, with regard to the terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Blocked {
-    /// Unknown: another user's process, or one that may not be traced.
-    Unknown,
-    /// It computes, sleeps, or waits for something else.
-    Elsewhere,
-    /// It waits in poll, select or epoll on the terminal and other descriptors with a short timeout; or one thread
-    /// waits for the terminal while the first one works.
-    PollsForATime,
-    /// The same without a timeout.
-    Polls,
-    /// The same on the terminal alone.
-    PollsAlone,
-    /// It is in a plain read of the terminal.
-    Reads,
-}
-
-impl Blocked {
-    /// Whether it waits for the terminal in poll, select or epoll.
-    pub fn polls(self) -> bool {
-        matches!(self, Self::PollsForATime | Self::Polls | Self::PollsAlone)
-    }
-}
-
-/// The call in which a process is blocked, with regard to the terminal `tty` (such as `/dev/pts/7`).
-///
-/// An ancestor may read this where other processes may not (ptrace(2), access mode checks; Yama).
-pub fn blocked(pid: u32, tty: &Path) -> Blocked {
-    let main = blocked_task(pid, pid, tty);
-    if main != Blocked::Elsewhere {
-        return main;
-    }
-    // Another thread may be the reader; only the first ones of a program with very many threads are examined. While the
-    // first thread does something other than wait for them, the program works and merely listens besides.
-    let at_most = if waits_for_its_own(pid) { Blocked::Reads } else { Blocked::PollsForATime };
-    let mut others = Vec::new();
-    for_each_task(pid, |tid| {
-        if tid != pid && others.len() < THREADS_MAX {
-            others.push(tid);
-        }
-    });
-    others.into_iter().map(|tid| blocked_task(pid, tid, tty)).max().unwrap_or(main).clamp(main, at_most)
-}
-
-/// Whether the first thread waits, without a timeout, for another one (futex(2), pthread_join(3)) or a signal
-/// (pause(2)).
-fn waits_for_its_own(pid: u32) -> bool {
-    let line = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
-    let mut words = line.split_ascii_whitespace();
-    match words.next().and_then(|w| w.parse::<i64>().ok()) {
-        Some(libc::SYS_futex) => words.nth(3) == Some("0x0"),
-        Some(libc::SYS_rt_sigtimedwait) => words.nth(2) == Some("0x0"),
-        Some(libc::SYS_rt_sigsuspend) => true,
-        #[cfg(target_arch = "x86_64")]
-        Some(libc::SYS_pause) => true,
-        _ => false,
-    }
-}
-
-/// Whether a multi-threaded program also waits for a connection: it may relay what one of its threads reads, as `docker
-/// exec -it` and `podman run -it` always do, and that thread shows nothing about the program at the other end.
-pub fn may_relay(pid: u32) -> bool {
-    let names = |folder: &str| fs::read_dir(format!("/proc/{pid}/{folder}")).into_iter().flatten().flatten();
-    let link = |fd: u64| fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap_or_default();
-    let is = |fd: u64, kind: &[u8]| link(fd).as_os_str().as_bytes().starts_with(kind);
-    names("task").nth(1).is_some()
-        && names("fd")
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter(|fd| is(*fd, b"anon_inode:[eventpoll]"))
-            .any(|epoll| watched(pid, epoll).iter().any(|fd| is(*fd, b"socket:")))
-}
-
-/// Whether a shell waits for a command line, and not for the input of its `read`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AtLine {
-    /// It does not read, or reads one byte at a time: `read` must not take input behind its line.
-    No,
-    /// Its editor selects, and so may its `read` (ksh93); or the kernel does not permit to look.
-    Perhaps,
-    /// It reads as much as there is, or its own editor has the terminal.
-    Yes,
-}
-
-/// The state of a shell without our line editor keys at the terminal `tty`, which is in raw mode or not.
-pub fn at_line(pid: u32, tty: &Path, is_raw: bool) -> AtLine {
-    let line = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
-    let mut words = line.split_ascii_whitespace();
-    let call = words.next().and_then(|w| w.parse::<i64>().ok()).map_or(Call::Other, Call::of);
-    let count = words.nth(2).and_then(|w| u64::from_str_radix(w.trim_start_matches("0x"), 16).ok());
-    match (blocked_task(pid, pid, tty), call) {
-        (Blocked::Reads, _) if is_raw || count.is_some_and(|count| count > 1) => AtLine::Yes,
-        (blocked, Call::Select) if blocked.polls() && is_raw => AtLine::Perhaps,
-        (blocked, _) if blocked.polls() && is_raw => AtLine::Yes,
-        (Blocked::Unknown, _) => AtLine::Perhaps,
-        _ => AtLine::No,
-    }
-}
-
-/// How many threads of one process are examined.
-const THREADS_MAX: usize = 16;
-/// How many descriptors of one poll or select are examined.
-const POLL_FDS_MAX: usize = 1024;
-
-/// The system call of a thread, with its arguments; `None` if it runs, an error if it may not be read.
-fn call_of(pid: u32, tid: u32) -> std::io::Result<Option<(i64, [u64; 5])>> {
-    let line = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall"))?;
-    let mut words = line.split_ascii_whitespace();
-    let Some(number) = words.next().and_then(|w| w.parse().ok()) else { return Ok(None) };
-    let mut arguments = [u64::MAX; 5];
-    for (argument, word) in arguments.iter_mut().zip(words) {
-        *argument = u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap_or(u64::MAX);
-    }
-    Ok(Some((number, arguments)))
-}
-
-/// The epoll instance in which a thread waits without a timeout (-1).
-fn is_endless_epoll(pid: u32, tid: u32) -> Option<u64> {
-    let (number, [epoll, _, _, limit, _]) = call_of(pid, tid).ok()??;
-    let is_endless = if number == libc::SYS_epoll_pwait2 { limit == 0 } else { limit as i32 == -1 };
-    (matches!(Call::of(number), Call::Epoll) && is_endless).then_some(epoll)
-}
-
-fn blocked_task(pid: u32, tid: u32, tty: &Path) -> Blocked {
-    match call_of(pid, tid) {
-        Ok(Some(call)) => match blocked_in(pid, call, tty) {
-            Blocked::Elsewhere => Blocked::Elsewhere,
-            // The kernel shows the old call of a thread that was woken on another CPU until that CPU runs it.
-            _ if !is_asleep(pid, tid) => Blocked::Elsewhere,
-            blocked => blocked,
-        },
-        Ok(None) => Blocked::Elsewhere,
-        Err(_) => Blocked::Unknown,
-    }
-}
-
-/// Whether a thread sleeps interruptibly: the state `S` of proc_pid_stat(5), which a woken thread no longer has.
-fn is_asleep(pid: u32, tid: u32) -> bool {
-    let raw = fs::read(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
-    raw.iter().rposition(|b| *b == b')').and_then(|close| raw.get(close + 2)) == Some(&b'S')
-}
-
-fn blocked_in(pid: u32, (number, [a, b, c, d, e]): (i64, [u64; 5]), tty: &Path) -> Blocked {
-    let (fds, limit) = match Call::of(number) {
-        Call::Read if is_tty(pid, a, tty) => return Blocked::Reads,
-        Call::Poll => (polled(pid, a, b), c),
-        Call::Select => (selected(pid, a, b), e),
-        Call::Epoll => (watched(pid, a), d),
-        Call::Read | Call::Other => return Blocked::Elsewhere,
-    };
-    let of_tty = fds.iter().filter(|fd| is_tty(pid, **fd, tty)).count();
-    match (of_tty, is_soon(pid, number, limit)) {
-        (0, _) => Blocked::Elsewhere,
-        (_, true) => Blocked::PollsForATime,
-        (n, false) if n == fds.len() => Blocked::PollsAlone,
-        (_, false) => Blocked::Polls,
-    }
-}
-
-/// Whether a wait has a timeout of seconds: milliseconds in the older calls, a `struct timespec` or `timeval` in the
-/// others.
-fn is_soon(pid: u32, call: i64, limit: u64) -> bool {
-    const SOON_SECONDS: u64 = 10;
-    let is_milliseconds = match call {
-        libc::SYS_epoll_pwait => true,
-        #[cfg(target_arch = "x86_64")]
-        libc::SYS_epoll_wait | libc::SYS_poll => true,
-        _ => false,
-    };
-    if is_milliseconds {
-        // An int, for which the kernel shows all 64 bits of the register.
-        return u64::from(limit as u32) < SOON_SECONDS * 1_000;
-    }
-    let seconds = || memory(pid, limit, 8).try_into().map(u64::from_ne_bytes);
-    limit != 0 && seconds().is_ok_and(|seconds| seconds < SOON_SECONDS)
-}
-
-/// Whether an event loop (such as Node's) can be woken only by the terminal and itself: it has no child and no working
-/// thread, and watches no file, no connection and no clock.
-pub fn waits_for_nothing_else(pid: u32, tty: &Path) -> bool {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let tids = tasks.filter_map(|task| task.file_name().to_str()?.parse::<u32>().ok());
-    let is_idle =
-        |tid| matches!(call_of(pid, tid), Ok(Some((libc::SYS_futex, _)))) || is_endless_epoll(pid, tid).is_some();
-    let Some(epoll) = is_endless_epoll(pid, pid).filter(|_| tids.filter(|tid| *tid != pid).all(is_idle)) else {
-        return false;
-    };
-    let mut own = Vec::new();
-    children(pid, &mut own);
-    if !own.is_empty() {
-        return false;
-    }
-    let links: Vec<PathBuf> = fs::read_dir(format!("/proc/{pid}/fd"))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| fs::read_link(entry.path()).ok())
-        .collect();
-    watched(pid, epoll).into_iter().all(|fd| {
-        let link = fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap_or_default();
-        match link.as_os_str().as_bytes() {
-            b"anon_inode:[eventfd]" | b"anon_inode:[io_uring]" | b"anon_inode:[signalfd]" => true,
-            // Both ends of the pipe are its own.
-            pipe if pipe.starts_with(b"pipe:") => links.iter().filter(|l| **l == link).count() > 1,
-            _ => is_tty(pid, fd, tty),
-        }
-    })
-}
-
-/// The system calls in which a program waits for input.
-enum Call {
-    Read,
-    Poll,
-    Select,
-    Epoll,
-    Other,
-}
-
-impl Call {
-    fn of(number: i64) -> Self {
-        match number {
-            libc::SYS_read | libc::SYS_readv | libc::SYS_pread64 => Self::Read,
-            libc::SYS_ppoll => Self::Poll,
-            libc::SYS_pselect6 => Self::Select,
-            libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => Self::Epoll,
-            // The older calls do not exist on every architecture.
-            #[cfg(target_arch = "x86_64")]
-            libc::SYS_poll => Self::Poll,
-            #[cfg(target_arch = "x86_64")]
-            libc::SYS_select => Self::Select,
-            #[cfg(target_arch = "x86_64")]
-            libc::SYS_epoll_wait => Self::Epoll,
-            _ => Self::Other,
-        }
-    }
-}
-
-fn is_tty(pid: u32, fd: u64, tty: &Path) -> bool {
-    fs::read_link(format!("/proc/{pid}/fd/{fd}"))
-        .is_ok_and(|target| target == tty || target.as_os_str().as_bytes() == b"/dev/tty")
-}
-
-fn memory(pid: u32, at: u64, len: usize) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    let read = fs::File::open(format!("/proc/{pid}/mem")).and_then(|f| f.read_at(&mut bytes, at)).unwrap_or(0);
-    bytes.truncate(read);
-    bytes
-}
-
-/// The descriptors in a `struct pollfd` array (poll(2)): 32 bits each, every eight bytes.
-fn polled(pid: u32, array: u64, count: u64) -> Vec<u64> {
-    let count = usize::try_from(count).unwrap_or(0).min(POLL_FDS_MAX);
-    memory(pid, array, count * 8)
-        .chunks_exact(8)
-        .filter_map(|c| u64::try_from(i32::from_ne_bytes([c[0], c[1], c[2], c[3]])).ok())
-        .collect()
-}
-
-/// The descriptors in the read set of select(2): one bit each.
-fn selected(pid: u32, count: u64, set: u64) -> Vec<u64> {
-    let count = usize::try_from(count).unwrap_or(0).min(POLL_FDS_MAX);
-    let bits = memory(pid, set, count.div_ceil(8));
-    (0..count).filter(|i| bits.get(i / 8).is_some_and(|b| b >> (i % 8) & 1 == 1)).map(|i| i as u64).collect()
-}
-
-/// The descriptors that an epoll instance watches (`tfd:` lines of `/proc/<pid>/fdinfo/<fd>`).
-fn watched(pid: u32, epoll: u64) -> Vec<u64> {
-    let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{epoll}")).unwrap_or_default();
-    info.lines()
-        .filter_map(|l| l.strip_prefix("tfd:"))
-        .filter_map(|l| l.split_ascii_whitespace().next().and_then(|n| n.parse().ok()))
         .collect()
 }
 
@@ -616,6 +340,5 @@ mod tests {
     #[test]
     fn a_process_that_is_gone_is_absent() {
         assert_eq!(stat(u32::MAX), None);
-        assert_eq!(blocked(u32::MAX - 1, Path::new("/dev/pts/0")), Blocked::Unknown);
     }
 }

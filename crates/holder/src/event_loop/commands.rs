@@ -5,7 +5,7 @@ use std::io;
 use journal::Record;
 use rustix::io::Errno;
 use sys::{signal, time};
-use wire::{Foreground, Key, State, Status};
+use wire::{Activity, Key, State, Status};
 
 use super::Holder;
 use crate::connections::Caller;
@@ -146,7 +146,7 @@ impl Holder {
             return self.connections.answer(from, if is_there { Status::Ok } else { Status::NotReady }, 0);
         }
         let state = self.sampler.sample(leader, shell_pid);
-        let at_editor = matches!(state, Some(State { foreground: Foreground::Editor, .. }));
+        let at_editor = matches!(state, Some(State { foreground: Activity::Editor, .. }));
         if !at_editor || self.input.is_writing() {
             return self.connections.answer(from, Status::NotReady, 0);
         }

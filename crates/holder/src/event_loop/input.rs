@@ -9,7 +9,7 @@ use wire::{Key, NO_KEY, Status};
 use super::Holder;
 use super::commands::errno_of;
 use crate::connections::Caller;
-use crate::foreground_sampler::is_editing;
+use crate::foreground_observer;
 use crate::input::{Admission, InputRequest, Line, Next};
 use crate::input_queue::InputDone;
 use crate::query_replies;
@@ -59,7 +59,8 @@ impl Holder {
             self.shell.has_begun();
             return false;
         }
-        self.terminal.shell_is_foreground() && self.terminal.modes().is_some_and(|modes| is_editing(&modes))
+        self.terminal.shell_is_foreground()
+            && self.terminal.modes().is_some_and(|m| foreground_observer::modes(&m).are_an_editors())
     }
 
     /// Whether the shell is at its prompt, where its line editor echoes input. While a line typed there has not ended,

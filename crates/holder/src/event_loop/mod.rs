@@ -21,7 +21,7 @@ use std::path::Path;
 
 use journal::Record;
 use sys::{pty, signal, socket, time};
-use wire::{Claim, Foreground, FromHolder, Hello, PROTOCOL, SOCKET_FILE, Spec, State, Status};
+use wire::{Activity, Claim, FromHolder, Hello, PROTOCOL, SOCKET_FILE, Spec, State, Status};
 
 use crate::attestation::Attestation;
 use crate::connection::Connection;
@@ -213,16 +213,16 @@ impl Holder {
         let Some(state) = self.sampler.sample_if_due(now, self.terminal.leader(), shell_pid) else { return };
         let state = State { answered: self.replies.answered(), ..state };
         // At a reported prompt, only the foreground of input that was typed ahead is new to the server.
-        let is_typed_ahead = state.group != shell_pid || state.foreground == Foreground::ShellReads;
+        let is_typed_ahead = state.group != shell_pid || state.foreground == Activity::ShellReads;
         if self.shell.phase() == Phase::Ready && !is_typed_ahead {
-            if state.foreground == Foreground::Editor {
+            if state.foreground == Activity::Editor {
                 self.sampler.suspend();
             }
             if !self.shell.is_only_seen() {
                 return;
             }
         }
-        if !matches!(state.foreground, Foreground::Busy | Foreground::Unknown) {
+        if !matches!(state.foreground, Activity::Busy | Activity::Unknown) {
             self.output.pass_held(self.terminal.leader(), &mut self.records, now);
         }
         // "Input wanted" is published only together with all output written before it.

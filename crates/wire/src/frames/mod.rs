@@ -4,6 +4,8 @@
 //! is frozen: kinds and trailing fields may be added, a decoder ignores what it does not know, and
 //! [`ToHolder::Kill`] is kind 1 with an empty payload for ever, so that any server can end any holder.
 
+pub use foreground::Activity;
+use foreground::Modes;
 use journal::Offset;
 
 /// The version that both ends announce; it only says which optional fields to expect.
@@ -232,7 +234,7 @@ pub struct Tail {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct State {
     /// The kind of process that has the terminal, and the event it waits for.
-    pub foreground: Foreground,
+    pub foreground: Activity,
     /// ICANON is on.
     pub canonical: bool,
     /// ECHO is on.
@@ -247,32 +249,17 @@ pub struct State {
     pub answered: Offset,
 }
 
+impl State {
+    /// The modes of the terminal, as far as they are told.
+    #[must_use]
+    pub fn modes(&self) -> Modes {
+        let Self { canonical, echo, isig, .. } = *self;
+        Modes { canonical, echo, isig, ..Modes::default() }
+    }
+}
+
 /// The bytes with which a line editor may accept a line: newline, return, C-o, C-d, C-c.
 pub const ENDS_LINE: [u8; 5] = [b'\n', b'\r', 0x0f, 0x04, 0x03];
-
-/// The activity of the foreground.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Foreground {
-    /// Not known, for lack of permission.
-    Unknown = 0,
-    /// The shell's line editor waits for a key.
-    Editor = 1,
-    /// The shell itself reads a line, as `read` does.
-    ShellReads = 2,
-    /// A program or the shell computes, sleeps, or waits for something else.
-    Busy = 3,
-    /// A program is in a plain read of the terminal.
-    Reads = 4,
-    /// A program waits for the terminal among others.
-    Polls = 5,
-    /// The same, and its group has a listening socket.
-    PollsAndListens = 6,
-    /// The job that has the terminal is stopped by a signal, and no shell takes the terminal back.
-    Stopped = 7,
-    /// A program waits for the terminal among others, and wakes up by itself soon.
-    PollsForATime = 8,
-}
 
 /// The result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -450,7 +437,7 @@ impl FromHolder {
             Self::Tail(t) => e.u8(kind::TAIL).u64(t.journal.0).u64(t.events),
             Self::State(s) => e
                 .u8(kind::STATE)
-                .u8(s.foreground as u8)
+                .u8(number_of(s.foreground))
                 .bool(s.canonical)
                 .bool(s.echo)
                 .bool(s.isig)
@@ -478,7 +465,7 @@ impl FromHolder {
             }),
             kind::TAIL => Self::Tail(Tail { journal: Offset(d.u64()?), events: d.u64()? }),
             kind::STATE => Self::State(State {
-                foreground: Foreground::of(d.u8()?),
+                foreground: activity_of(d.u8()?),
                 canonical: d.bool()?,
                 echo: d.bool()?,
                 isig: d.bool()?,
@@ -493,24 +480,26 @@ impl FromHolder {
     }
 }
 
-impl Foreground {
-    /// A number of a later protocol means that we cannot tell.
-    fn of(number: u8) -> Self {
-        [
-            Self::Unknown,
-            Self::Editor,
-            Self::ShellReads,
-            Self::Busy,
-            Self::Reads,
-            Self::Polls,
-            Self::PollsAndListens,
-            Self::Stopped,
-            Self::PollsForATime,
-        ]
-        .get(usize::from(number))
-        .copied()
-        .unwrap_or(Self::Unknown)
-    }
+/// The activities, each at the place of its number.
+const ACTIVITIES: [Activity; 9] = [
+    Activity::Unknown,
+    Activity::Editor,
+    Activity::ShellReads,
+    Activity::Busy,
+    Activity::Reads,
+    Activity::Polls,
+    Activity::PollsAndListens,
+    Activity::Stopped,
+    Activity::PollsForATime,
+];
+
+fn number_of(activity: Activity) -> u8 {
+    ACTIVITIES.iter().zip(0..).find(|(known, _)| **known == activity).map_or(0, |(_, number)| number)
+}
+
+/// A number of a later protocol means that we cannot tell.
+fn activity_of(number: u8) -> Activity {
+    ACTIVITIES.get(usize::from(number)).copied().unwrap_or(Activity::Unknown)
 }
 
 impl Status {

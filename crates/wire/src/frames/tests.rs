@@ -54,7 +54,7 @@ fn every_frame_is_read_back_as_it_was_written_at_any_cut() {
         FromHolder::Hello(Hello { protocol: 1, holder_pid: 2, shell_pid: 3, cols: 4, rows: 5, command: 6, tail }),
         FromHolder::Tail(tail),
         FromHolder::State(State {
-            foreground: Foreground::Stopped,
+            foreground: Activity::Stopped,
             canonical: true,
             echo: false,
             isig: true,
@@ -72,12 +72,12 @@ fn every_frame_is_read_back_as_it_was_written_at_any_cut() {
 
 #[test]
 fn a_state_of_an_older_holder_is_read() {
-    let state = [kind::STATE, Foreground::Reads as u8, 1, 0, 1, 8, 0, 0, 0, 9, 0, 0, 0];
+    let state = [kind::STATE, 4, 1, 0, 1, 8, 0, 0, 0, 9, 0, 0, 0];
     let told = match FromHolder::decode(&state) {
         Some(FromHolder::State(s)) => Some((s.foreground, s.group, s.pid, s.answered)),
         _ => None,
     };
-    assert_eq!(told, Some((Foreground::Reads, 8, 9, Offset(0))));
+    assert_eq!(told, Some((Activity::Reads, 8, 9, Offset(0))));
 }
 
 #[test]

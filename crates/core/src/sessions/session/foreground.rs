@@ -3,6 +3,7 @@
 //!
 //! The kernel's state from before an input, a signal or a reply is out of date after it; the holder sends another one.
 
+use foreground::{Situation, Verdict};
 use tokio::time::Instant;
 use wire::State;
 
@@ -130,11 +131,11 @@ impl Session {
             self.timeline.shell.line_is_begun = false;
         }
         self.foreground.state = Some(state);
-        let waits = matches!(state.foreground, wire::Foreground::Editor | wire::Foreground::ShellReads);
+        let waits = matches!(state.foreground, wire::Activity::Editor | wire::Activity::ShellReads);
         if let Some(key) = self.foreground.report_key.as_mut().filter(|key| key.is_written && waits) {
             key.is_read = true;
         }
-        self.jobs.may_have_stopped |= state.foreground == wire::Foreground::Stopped;
+        self.jobs.may_have_stopped |= state.foreground == wire::Activity::Stopped;
         self.foreground.sampled_at = self.publisher.tail.borrow().journal.0;
         // The painting program was killed or disconnected; the process group that has the terminal now has painted
         // nothing.
@@ -152,7 +153,7 @@ impl Session {
         // without our hooks has no report key: its command ends when the shell reads again.
         let is_odd =
             !self.foreground.is_heuristic && (self.timeline.log.current.is_some() || !self.timeline.shell.prompt_seen);
-        let editor_has_it = state.foreground == wire::Foreground::Editor && is_odd;
+        let editor_has_it = state.foreground == wire::Activity::Editor && is_odd;
         match (
             (editor_has_it && !self.timeline.shell.still_inside) || self.has_replaced_itself(state),
             self.foreground.editor_since,
@@ -170,8 +171,8 @@ impl Session {
     /// now.
     fn has_replaced_itself(&self, state: State) -> bool {
         let is_odd = match state.foreground {
-            wire::Foreground::Editor => self.timeline.shell.has_typed_line,
-            wire::Foreground::ShellReads => self.timeline.shell.has_typed_line || self.timeline.log.current.is_some(),
+            wire::Activity::Editor => self.timeline.shell.has_typed_line,
+            wire::Activity::ShellReads => self.timeline.shell.has_typed_line || self.timeline.log.current.is_some(),
             _ => false,
         };
         is_odd && self.timeline.shell.prompt_seen && !self.foreground.is_heuristic && self.is_replaced()
@@ -180,7 +181,7 @@ impl Session {
     /// Switches to heuristics if the shell's process reads the terminal but runs another program (`exec` in a start-up
     /// file).
     pub(super) fn check_foreign_shell(&mut self, state: State) {
-        let waits = matches!(state.foreground, wire::Foreground::Editor | wire::Foreground::ShellReads);
+        let waits = matches!(state.foreground, wire::Activity::Editor | wire::Activity::ShellReads);
         if !waits
             || self.foreground.is_heuristic
             || self.timeline.log.current.is_some() && self.timeline.shell.prompt_seen
@@ -219,7 +220,7 @@ impl Session {
     /// Whether a program, or the shell's own `read`, has the terminal although no command was handed over.
     pub(super) fn foreign_program_runs(&self) -> bool {
         let has_it = |s: State| {
-            let somebody_reads = matches!(s.foreground, wire::Foreground::ShellReads | wire::Foreground::Reads);
+            let somebody_reads = matches!(s.foreground, wire::Activity::ShellReads | wire::Activity::Reads);
             s.group != self.timeline.shell.pid || somebody_reads
         };
         self.timeline.log.current.is_none()
@@ -230,53 +231,39 @@ impl Session {
 
     /// The public foreground state, derived from the kernel's state and the screen.
     pub(crate) fn foreground(&self) -> Foreground {
-        if self.is_idle() {
-            return if self.jobs.has_stopped { Foreground::Stopped } else { Foreground::Idle };
+        match self.verdict() {
+            Verdict::Idle => Foreground::Idle,
+            Verdict::Running => Foreground::Running,
+            Verdict::InputWanted => Foreground::InputWanted,
+            Verdict::PasswordWanted => Foreground::PasswordWanted,
+            Verdict::Fullscreen { .. } => Foreground::Fullscreen,
+            Verdict::Stopped => Foreground::Stopped,
         }
-        if self.foreground.state.is_some_and(|s| s.foreground == wire::Foreground::Stopped) {
-            return Foreground::Stopped;
-        }
-        if self.paints() {
-            return Foreground::Fullscreen;
-        }
-        let Some(state) = self.foreground.state else { return Foreground::Running };
-        if self.typed_command_at().is_some() {
-            return Foreground::Running;
-        }
-        match (self.asks(state), state.canonical && !state.echo) {
-            (true, true) => Foreground::PasswordWanted,
-            (true, false) if self.foreground.is_heuristic && self.timeline.log.newest_running().is_none() => {
-                Foreground::Idle
-            }
-            (true, false) => Foreground::InputWanted,
-            (false, _) => Foreground::Running,
-        }
+    }
+
+    /// What the foreground wants, by the rules of the crate `foreground`.
+    fn verdict(&self) -> Verdict {
+        let seen = self.foreground.state.map(|state| (state.foreground, state.modes()));
+        let shell = &self.timeline.shell;
+        let situation = Situation {
+            is_idle: self.is_idle(),
+            has_stopped_job: self.jobs.has_stopped,
+            paints: self.paints(),
+            line_is_open: self.timeline.output.scanner.line_is_open(),
+            prompt_seen: shell.prompt_seen,
+            is_heuristic: self.foreground.is_heuristic,
+            has_command: self.timeline.log.current.is_some(),
+            runs: self.timeline.log.newest_running().is_some(),
+            uses_editor: shell.still_inside,
+            is_typed: self.typed_command_at().is_some(),
+        };
+        foreground::verdict(seen, situation).0
     }
 
     /// Whether a program paints the whole screen, alternate or main.
     pub(super) fn paints(&self) -> bool {
         let scanner = &self.timeline.output.scanner;
         scanner.modes().alt_screen || scanner.paints_main_from().is_some()
-    }
-
-    /// Whether this state means that the program wants input.
-    fn asks(&self, state: State) -> bool {
-        match state.foreground {
-            wire::Foreground::Reads | wire::Foreground::ShellReads => true,
-            // Before the first prompt it is not known whether the editor is the shell's prompt.
-            wire::Foreground::Editor => {
-                let is_known = self.timeline.shell.prompt_seen || self.foreground.is_heuristic;
-                self.timeline.shell.still_inside || self.timeline.log.current.is_none() && is_known
-            }
-            // Many programs poll the terminal without wanting input. One that wants input has left its line unfinished,
-            // and one that has taken the whole screen waits for a key.
-            wire::Foreground::Polls => self.timeline.output.scanner.line_is_open() || self.paints(),
-            // A program that wakes up by a timeout has other work, such as a spinner behind its line.
-            wire::Foreground::PollsForATime => self.paints(),
-            // Another user's program (su, sudo): only the terminal's modes are visible, and no echo means a password.
-            wire::Foreground::Unknown => state.canonical && !state.echo,
-            wire::Foreground::PollsAndListens | wire::Foreground::Busy | wire::Foreground::Stopped => false,
-        }
     }
 
     /// The result of waits that end on wanted input, if they end now.
@@ -289,13 +276,14 @@ impl Session {
             return None;
         }
         let is_idle = self.is_idle();
-        match self.foreground() {
-            Foreground::InputWanted | Foreground::PasswordWanted => Some(EndedBy::InputWanted),
-            Foreground::Stopped if !is_idle => Some(EndedBy::Stopped),
-            Foreground::Fullscreen if self.foreground.state.is_some_and(|s| self.asks(s)) => Some(EndedBy::InputWanted),
+        match self.verdict() {
+            Verdict::InputWanted | Verdict::PasswordWanted | Verdict::Fullscreen { asks: true } => {
+                Some(EndedBy::InputWanted)
+            }
+            Verdict::Stopped if !is_idle => Some(EndedBy::Stopped),
             // The shell reads again without a report of it.
-            Foreground::Idle if self.foreground.is_heuristic && !is_idle => Some(EndedBy::InputWanted),
-            Foreground::Fullscreen | Foreground::Stopped | Foreground::Idle | Foreground::Running => None,
+            Verdict::Idle if self.foreground.is_heuristic && !is_idle => Some(EndedBy::InputWanted),
+            Verdict::Fullscreen { asks: false } | Verdict::Stopped | Verdict::Idle | Verdict::Running => None,
         }
     }
 
@@ -335,7 +323,7 @@ impl Session {
     /// Whether the shell itself has the terminal and waits for input, so that no other program reads what is typed now.
     pub(super) fn reads_commands(&self) -> bool {
         let is_its_turn = |s: State| {
-            let waits = matches!(s.foreground, wire::Foreground::Editor | wire::Foreground::ShellReads);
+            let waits = matches!(s.foreground, wire::Activity::Editor | wire::Activity::ShellReads);
             waits && s.group == self.timeline.shell.pid
         };
         self.foreground.typing == 0 && self.foreground.state.is_some_and(is_its_turn)

@@ -63,7 +63,7 @@ impl Session {
         self.check_shell_image();
         // The kernel's state may be newer than this prompt, which is read only now, and it is not sent again.
         let is_editing = self.timeline.log.current.is_some()
-            && self.foreground.state.is_some_and(|s| s.foreground == wire::Foreground::Editor);
+            && self.foreground.state.is_some_and(|s| s.foreground == wire::Activity::Editor);
         (self.foreground.editor_since, self.foreground.report_key) = (is_editing.then(Instant::now), None);
         self.waits.notify_prompt();
         self.run_pending();

@@ -161,7 +161,7 @@ impl Session {
 
     /// Whether the foreground program waits for a line, as a shell does at its prompt.
     pub(super) fn may_be_a_shell(&self) -> bool {
-        let is_others = |s: State| s.foreground == wire::Foreground::Unknown && (s.echo || !s.canonical);
+        let is_others = |s: State| s.foreground == wire::Activity::Unknown && (s.echo || !s.canonical);
         match self.foreground() {
             _ if self.foreground.typing > 0 || self.timeline.log.inside.is_some() => false,
             Foreground::InputWanted => true,

@@ -1,0 +1,278 @@
+//! Collects the facts about the foreground: of all processes of a pipeline, and also of the job behind a program that runs
+//! it on a terminal of its own and passes the keys on (script(1), sudo(8), `su --pty`). The rules about them are in the
+//! crate `foreground`, which also says which fact is needed next.
+
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use foreground::{
+    EventLoop, Job, Missing, Modes, NESTED_MAX, Observation, PollCall, Process, Shell, THREADS_MAX, Wait,
+};
+use sys::call::{self, Call};
+use sys::process::{self, Stat};
+
+/// How many processes of a job are examined.
+const MEMBERS_MAX: usize = 256;
+/// How many facts are fetched: each of an observation once, and of each of its terminals.
+const FACTS_MAX: usize = 2 + 3 * (NESTED_MAX + 1);
+/// Major number of the followers' devices (devices.txt of the kernel's documentation).
+const FOLLOWERS_MAJOR: u32 = 136;
+
+/// The session's terminal, and the shell whose controlling terminal it is.
+#[derive(Debug)]
+pub(crate) struct Observer {
+    tty: PathBuf,
+    /// The shell has no line editor, or one without our private keys.
+    takes_lines: bool,
+}
+
+impl Observer {
+    pub(crate) fn new(tty: PathBuf, takes_lines: bool) -> Self {
+        Self { tty, takes_lines }
+    }
+
+    /// The path of the PTY's follower.
+    pub(crate) fn tty(&self) -> &Path {
+        &self.tty
+    }
+
+    /// The facts that decide now; `None` if the terminal is gone.
+    pub(crate) fn observe(&self, leader: BorrowedFd<'_>, shell: u32, quiet_us: u64) -> Option<Observation> {
+        let modes = modes(&sys::pty::modes(leader).ok()?);
+        let group = sys::pty::foreground_group(leader);
+        let quiet_ms = foreground::quiet_step(quiet_us);
+        let shell_itself = (group == shell).then(|| Shell {
+            takes_lines: self.takes_lines,
+            is_stopped: process::is_stopped(shell),
+            process: self.shell_process(shell),
+        });
+        let seen = Observation { group, modes, quiet_ms, shell: shell_itself, stopped: None, jobs: Vec::new() };
+        let mut look = Look { seen, shell, tty: &self.tty, all: Vec::new(), places: Vec::new() };
+        for _ in 0..FACTS_MAX {
+            match foreground::missing(&look.seen) {
+                Some(fact) => look.fetch(fact),
+                None => break,
+            }
+        }
+        Some(look.seen)
+    }
+
+    /// What the shell's own process waits for.
+    pub(crate) fn shell_process(&self, shell: u32) -> Process {
+        observed(shell, &self.tty)
+    }
+}
+
+/// The modes that the rules ask for.
+pub(crate) fn modes(modes: &sys::pty::Modes) -> Modes {
+    let sys::pty::Modes { canonical, echo, isig, maps_cr, maps_nl, .. } = *modes;
+    Modes { canonical, echo, isig, maps_cr, maps_nl }
+}
+
+/// An observation that is being made.
+struct Look<'a> {
+    seen: Observation,
+    shell: u32,
+    tty: &'a Path,
+    /// All processes of the job, on whichever terminal.
+    all: Vec<Stat>,
+    /// The terminal of each job, and the processes that have it.
+    places: Vec<(PathBuf, Vec<Stat>)>,
+}
+
+impl Look<'_> {
+    fn fetch(&mut self, fact: Missing) {
+        match fact {
+            Missing::Leader => {
+                let leader = Some(observed(self.seen.group, self.tty)).filter(Process::may_wait);
+                let processes = leader.into_iter().collect();
+                self.seen.jobs.push(Job { modes: self.seen.modes, processes, ..Job::default() });
+            }
+            Missing::Others => self.fetch_members(),
+            Missing::Nested(at) => {
+                let nested = self.nested(at);
+                if let Some(job) = self.seen.jobs.get_mut(at) {
+                    job.has_nested = Some(nested.is_some());
+                }
+                self.seen.jobs.extend(nested);
+            }
+            Missing::Listening(at) => {
+                let members = self.places.get(at).map_or(&[][..], |(_, members)| members);
+                let listens = members.iter().any(|s| process::listens(s.pid));
+                if let Some(job) = self.seen.jobs.get_mut(at) {
+                    job.listens = Some(listens);
+                }
+            }
+            Missing::EventLoop(at) => {
+                let tty = self.places.get(at).map_or(self.tty, |(tty, _)| tty);
+                if let Some(job) = self.seen.jobs.get_mut(at) {
+                    job.event_loop = job.deciding_process().map(|process| event_loop(process.pid, tty));
+                }
+            }
+        }
+    }
+
+    /// Examines every process of the foreground group.
+    fn fetch_members(&mut self) {
+        let mut members: Vec<Stat> = Vec::new();
+        let all = process::descendants(std::process::id(), MEMBERS_MAX).into_iter().filter_map(process::stat);
+        for s in all.filter(|s| s.state != b'Z') {
+            // A child in a session of its own (`su -c`, `setsid -w`) is outside of job control and reads the terminal
+            // all the same. Parents come before their children in the list.
+            let is_outside = s.session != self.shell && members.iter().any(|parent| parent.pid == s.ppid);
+            if s.pgrp == self.seen.group || is_outside {
+                members.push(s);
+            }
+        }
+        // A parent that waits for a stopped child is stopped with it.
+        let mut last = members.iter().filter(|s| !members.iter().any(|child| child.ppid == s.pid));
+        let is_stopped =
+            if members.is_empty() { process::is_stopped(self.shell) } else { last.all(|s| s.state == b'T') };
+        if is_stopped {
+            self.seen.stopped = Some(members.first().map_or(self.shell, |s| s.pid));
+        }
+        // A process with another controlling terminal reads that one, also by the name /dev/tty.
+        let ours = process::stat(self.shell).map_or(0, |s| s.tty);
+        let here: Vec<Stat> = members.iter().filter(|s| s.tty == ours || s.tty == 0).cloned().collect();
+        let job = if is_stopped { Job::default() } else { job(self.tty, &here) };
+        self.seen.jobs = vec![Job { modes: self.seen.modes, ..job }];
+        self.places = vec![(self.tty.to_owned(), here)];
+        self.all = members;
+    }
+
+    /// The job on the terminal that the deciding process of this one has given to one of its descendants; `None` if there
+    /// is no such terminal or it cannot be read.
+    fn nested(&mut self, at: usize) -> Option<Job> {
+        let outer = self.seen.jobs.get(at)?.deciding_process()?.pid;
+        let outer = self.all.iter().find(|s| s.pid == outer)?;
+        let mut family = vec![outer.pid];
+        let mut inner = None;
+        for s in &self.all {
+            if family.contains(&s.ppid) {
+                family.push(s.pid);
+                inner = inner.or_else(|| {
+                    Some(s).filter(|s| s.tty != outer.tty && s.session == s.pid && follower(s.tty).is_some())
+                });
+            }
+        }
+        let inner = inner?;
+        let tty = follower(inner.tty)?;
+        // The process may have a /dev of its own, in which this path is another terminal than here.
+        let there = PathBuf::from(format!("/proc/{}/root{}", inner.pid, tty.display()));
+        let modes = modes(&sys::pty::modes_at(&there).ok()?);
+        // After this call, input that was passed on has woken its reader.
+        sys::pty::unread(&there);
+        let group = inner.foreground_group?;
+        let members: Vec<Stat> = self.all.iter().filter(|s| s.tty == inner.tty && s.pgrp == group).cloned().collect();
+        let job = job(&tty, &members);
+        self.places.push((tty, members));
+        Some(Job { modes, ..job })
+    }
+}
+
+/// What these processes wait for at their terminal.
+fn job(tty: &Path, members: &[Stat]) -> Job {
+    let mut job = Job { is_whole: true, ..Job::default() };
+    for process in members.iter().map(|s| observed(s.pid, tty)) {
+        if process.may_wait() {
+            job.processes.push(process);
+        } else {
+            job.has_others = true;
+        }
+    }
+    job
+}
+
+/// What a process waits for at this terminal.
+fn observed(pid: u32, tty: &Path) -> Process {
+    let mut seen = Process { pid, first: wait(pid, pid, tty), ..Process::default() };
+    if matches!(seen.first, Wait::Elsewhere | Wait::ForItself) {
+        // Another thread may wait for the terminal; only the first ones of a program with very many are examined.
+        let mut threads = Vec::new();
+        process::for_each_task(pid, |tid| {
+            if tid != pid && threads.len() < THREADS_MAX {
+                threads.push(tid);
+            }
+        });
+        let others = threads.into_iter().map(|tid| wait(pid, tid, tty));
+        seen.others = others.filter(|wait| matches!(wait, Wait::Reads { .. } | Wait::Polls { .. })).collect();
+    }
+    if std::iter::once(&seen.first).chain(&seen.others).any(|wait| matches!(wait, Wait::Reads { .. })) {
+        seen.has_connection = has_connection(pid);
+    }
+    seen
+}
+
+/// What a thread waits for.
+fn wait(pid: u32, tid: u32, tty: &Path) -> Wait {
+    let is_tty = |fd: &u64| call::is_terminal(pid, *fd, tty);
+    let poll = |call, set: call::Set| {
+        let terminal = set.fds.iter().filter(|fd| is_tty(fd)).count();
+        let (count, others) = (u32::try_from(terminal), u32::try_from(set.fds.len() - terminal));
+        let (terminal, others) = (count.unwrap_or(u32::MAX), others.unwrap_or(u32::MAX));
+        if terminal == 0 { Wait::Elsewhere } else { Wait::Polls { call, terminal, others, limit_ms: set.limit_ms } }
+    };
+    let wait = match call::of(pid, tid) {
+        Err(_) => return Wait::Hidden,
+        Ok(Some(Call::Read { fd, bytes })) if is_tty(&fd) => Wait::Reads { bytes },
+        Ok(Some(Call::Poll(set))) => poll(PollCall::Poll, set),
+        Ok(Some(Call::Select(set))) => poll(PollCall::Select, set),
+        Ok(Some(Call::Epoll(set))) => poll(PollCall::Epoll, set),
+        Ok(Some(Call::Futex { is_endless: true } | Call::Signal { is_endless: true })) => return Wait::ForItself,
+        Ok(_) => Wait::Elsewhere,
+    };
+    // The kernel shows the old call of a thread that was woken on another CPU until that CPU runs it.
+    if wait == Wait::Elsewhere || !call::is_asleep(pid, tid) { Wait::Elsewhere } else { wait }
+}
+
+/// Whether a multi-threaded program also waits for a connection.
+fn has_connection(pid: u32) -> bool {
+    let mut threads = 0;
+    process::for_each_task(pid, |_| threads += 1);
+    let is = |target: &Path, kind: &[u8]| target.as_os_str().as_bytes().starts_with(kind);
+    threads > 1
+        && call::targets(pid)
+            .filter(|(_, target)| is(target, b"anon_inode:[eventpoll]"))
+            .any(|(epoll, _)| call::watched(pid, epoll).iter().any(|fd| is(&call::target(pid, *fd), b"socket:")))
+}
+
+/// The event loop of a process.
+fn event_loop(pid: u32, tty: &Path) -> EventLoop {
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let watched = match call::of(pid, pid) {
+        Ok(Some(Call::Epoll(call::Set { fds, limit_ms: None }))) => fds,
+        _ => return EventLoop::default(),
+    };
+    let mut seen = EventLoop { is_endless: true, ..EventLoop::default() };
+    process::for_each_task(pid, |tid| {
+        let is_idle =
+            matches!(call::of(pid, tid), Ok(Some(Call::Futex { .. } | Call::Epoll(call::Set { limit_ms: None, .. }))));
+        seen.working_threads += u32::from(tid != pid && !is_idle);
+    });
+    let mut children = Vec::new();
+    process::children(pid, &mut children);
+    seen.children = count(children.len());
+    let targets: Vec<PathBuf> = call::targets(pid).map(|(_, target)| target).collect();
+    let is_foreign = |fd: &u64| {
+        let target = call::target(pid, *fd);
+        match target.as_os_str().as_bytes() {
+            b"anon_inode:[eventfd]" | b"anon_inode:[io_uring]" | b"anon_inode:[signalfd]" => false,
+            // Both ends of the pipe are its own.
+            pipe if pipe.starts_with(b"pipe:") => targets.iter().filter(|t| **t == target).count() < 2,
+            _ => !call::is_terminal(pid, *fd, tty),
+        }
+    };
+    seen.foreign = count(watched.iter().filter(|fd| is_foreign(fd)).count());
+    seen
+}
+
+/// The path of a follower by its device number (`tty_nr` of proc(5)).
+fn follower(tty: u32) -> Option<PathBuf> {
+    let (major, minor) = ((tty >> 8) & 0xfff, (tty & 0xff) | ((tty >> 12) & 0xf_ff00));
+    (major == FOLLOWERS_MAJOR).then(|| PathBuf::from(format!("/dev/pts/{minor}")))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+mod tests;

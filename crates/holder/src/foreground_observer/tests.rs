@@ -1,0 +1,146 @@
+//! Real programs at a real terminal: the rule that decides about each is the one recorded in `crates/foreground/tests/programs.txt`.
+//!
+//! With RECORD=1 in the environment the facts are written to `crates/foreground/tests/programs`.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use sys::spawn::{self, Program};
+
+use super::*;
+
+/// The programs, with what is expected of them.
+const TABLE: &str = include_str!("../../../foreground/tests/programs.txt");
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../foreground/tests/programs");
+/// How long a program may take until it is seen as expected.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A bash at a terminal of its own.
+struct Session {
+    leader: OwnedFd,
+    observer: Observer,
+    shell: u32,
+    wrote_at: Instant,
+    output: Vec<u8>,
+    _home: tempfile::TempDir,
+}
+
+impl Session {
+    fn start() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join(".bashrc"), "PS1='$ '\n").unwrap();
+        let pty = sys::pty::Pty::open(80, 24).unwrap();
+        let path = std::env::var("PATH").unwrap();
+        let at_home = home.path().display();
+        let env = [format!("HOME={at_home}"), format!("PATH={path}"), "TERM=xterm".into(), "LANG=C.UTF-8".into()];
+        let env: Vec<_> = env.map(String::into_bytes).to_vec();
+        let argv: Vec<_> = ["bash", "--noprofile"].map(|word| word.as_bytes().to_vec()).to_vec();
+        let program = Program::new(b"/bin/bash", &argv, &env, home.path().as_os_str().as_bytes(), 0o022).unwrap();
+        let shell = spawn::on_terminal(&program, pty.follower.as_fd(), &[]).unwrap();
+        let tty = PathBuf::from(std::ffi::OsStr::from_bytes(pty.path.to_bytes()));
+        let observer = Observer::new(tty, false);
+        Self { leader: pty.leader, observer, shell, wrote_at: Instant::now(), output: Vec::new(), _home: home }
+    }
+
+    /// Reads the output of a moment, and takes a sample.
+    fn look(&mut self) -> Observation {
+        let moment = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+        poll(&mut [PollFd::new(&self.leader, PollFlags::IN)], Some(&moment)).unwrap();
+        let mut buffer = [0; 65_536];
+        while let Ok(count @ 1..) = rustix::io::read(&self.leader, &mut buffer[..]) {
+            self.output.extend_from_slice(&buffer[..count]);
+            self.wrote_at = Instant::now();
+        }
+        let quiet = u64::try_from(self.wrote_at.elapsed().as_micros()).unwrap();
+        self.observer.observe(self.leader.as_fd(), self.shell, quiet).unwrap()
+    }
+
+    /// The first observation that this rule decides, and the next one too.
+    fn seen_as(&mut self, rule: &str) -> Result<Observation, String> {
+        let began = Instant::now();
+        let (mut seen, mut times) = (self.look(), 0);
+        while times < 2 {
+            if began.elapsed() > PATIENCE {
+                let reading = foreground::activity(&seen);
+                let output = String::from_utf8_lossy(&self.output);
+                return Err(format!("{reading:?}\n{seen}{output:?}"));
+            }
+            seen = self.look();
+            let is_read = sys::pty::unread(self.observer.tty()) == 0;
+            times = if is_read && foreground::activity(&seen).rule == rule { times + 1 } else { 0 };
+        }
+        Ok(seen)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        for pid in process::descendants(self.shell, MEMBERS_MAX).into_iter().chain([self.shell]) {
+            let _ = sys::signal::send(pid.cast_signed(), sys::signal::KILL);
+        }
+        let shell = rustix::process::Pid::from_raw(self.shell.cast_signed());
+        let _ = rustix::process::waitpid(shell, rustix::process::WaitOptions::empty());
+    }
+}
+
+/// The numbers of processes are others each time.
+fn without_numbers(mut seen: Observation) -> Observation {
+    seen.group = 1;
+    seen.stopped = seen.stopped.map(|_| 1);
+    seen.shell.iter_mut().for_each(|shell| shell.process.pid = 1);
+    for (at, process) in seen.jobs.iter_mut().flat_map(|job| &mut job.processes).enumerate() {
+        process.pid = 2 + u32::try_from(at).unwrap();
+    }
+    seen
+}
+
+fn is_there(program: &str) -> bool {
+    std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|folder| folder.join(program).exists())
+}
+
+#[test]
+// promise: ask-4
+fn real_programs_are_seen_as_they_were_recorded() {
+    let is_recording = std::env::var_os("RECORD").is_some();
+    // An orphan of a program becomes a child of this process, as it becomes one of a holder.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
+    let (mut wrong, mut seen_programs) = (Vec::new(), 0);
+    for row in TABLE.lines().filter(|row| !row.starts_with('#')) {
+        let columns: Vec<&str> = row.split(" | ").map(str::trim).collect();
+        let (name, rule) = (columns[0], columns[3]);
+        let line = columns[1].replace(" / ", " | ");
+        let absent = line.split(" | ").find_map(|part| {
+            let program = part.split_whitespace().next()?;
+            let is_builtin = ["read", "select", "set", "printf"].contains(&program);
+            (!is_builtin && !is_there(program)).then(|| program.to_owned())
+        });
+        if line.starts_with("su") && !rustix::process::geteuid().is_root() {
+            eprintln!("{name}: not seen, because only root may examine it");
+            continue;
+        }
+        if let Some(program) = absent {
+            eprintln!("{name}: not seen, because {program} is not installed");
+            continue;
+        }
+        seen_programs += 1;
+        let mut session = Session::start();
+        let result = session.seen_as("editor polls").and_then(|at_prompt| {
+            if line.is_empty() {
+                return Ok(at_prompt);
+            }
+            rustix::io::write(&session.leader, format!("{line}\n").as_bytes()).unwrap();
+            session.seen_as(rule)
+        });
+        match result {
+            Ok(seen) if is_recording => {
+                std::fs::write(format!("{FOLDER}/{name}.txt"), without_numbers(seen).to_string()).unwrap();
+            }
+            Ok(_) => {}
+            Err(other) => wrong.push(format!("{name}: not {rule:?} but {other}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen_programs > 10, "bash, cat and sleep are on every machine");
+}
