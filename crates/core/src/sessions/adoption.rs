@@ -23,7 +23,7 @@ use super::holder_liveness::{self, Liveness};
 use super::permits::Permits;
 use super::processes::Identity;
 use super::registry::{Handle, Registry, locked, row};
-use super::session::{Session, Shared};
+use super::session::{Actor, Now, Session, Shared};
 use super::timeline::micros;
 use super::unreachable::{Hindrance, Unreachable};
 use super::viewer_cursor::Published;
@@ -119,16 +119,9 @@ impl Registry {
         let (mailbox, requests) = mpsc::channel(limits::MAILBOX_MAX);
         let (tail_sender, tail) = watch::channel(Tail::default());
         let (feed_sender, feed) = watch::channel(Published::default());
-        let mut session = Session::new(
-            Arc::clone(&shared),
-            connection,
-            events,
-            requests,
-            (tail_sender, feed_sender),
-            early,
-            Arc::clone(&self.event_log),
-        );
+        let mut session = Session::new(Arc::clone(&shared), events, tail_sender, early, Now::read());
         damage.into_iter().for_each(|what| session.is_damaged(what));
+        let actor = Actor::new(session, connection, requests, feed_sender, Arc::clone(&self.event_log));
         let handle = Handle {
             shared: Arc::clone(&shared),
             mailbox,
@@ -142,7 +135,7 @@ impl Registry {
         self.remember_default(&shared.meta, &shared.id);
         self.remember_key(&shared.meta, &shared.id);
         self.store().put_session(row(&shared, None));
-        tokio::spawn(supervision::watch_over(Arc::clone(self), Box::new(session), self.stopping.subscribe()));
+        tokio::spawn(supervision::watch_over(Arc::clone(self), Box::new(actor), self.stopping.subscribe()));
         handle
     }
 

@@ -3,24 +3,6 @@
 use std::sync::atomic::Ordering;
 
 use super::registry::Registry;
-use super::session::Session;
-
-impl Session {
-    /// Logs once that the session waits for disk space, and once that it continues.
-    pub(super) fn note_room(&self) {
-        let (id, trouble) = (&self.shared.id, &self.timeline.trouble.full_disk);
-        if self.shared.stalled.swap(trouble.is_some(), Ordering::AcqRel) == trouble.is_some() {
-            return;
-        }
-        match trouble {
-            Some(trouble) => {
-                tracing::warn!(session = %id, trouble, "the session waits for room on the disk");
-                self.publisher.event_log.stalled.notify_one();
-            }
-            None => tracing::warn!(session = %id, "the session waits for room on the disk no longer"),
-        }
-    }
-}
 
 impl Registry {
     /// The number of sessions that wait for disk space.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use journal::{EventsReader, Offset, Read, Reader};
 use wire::Spec;
 
-use super::holder_liveness;
+use super::holder_liveness::{self, Traces};
 use super::replay_order::{ReplayOrder, Step};
 use super::session::Shared;
 use super::session_metadata::SessionMetadata;
@@ -41,11 +41,11 @@ impl EndedSession {
         store: &Arc<Store>,
         ended: impl FnMut(&Command),
     ) -> std::io::Result<Self> {
-        let has_left = holder_liveness::has_left(folder);
+        let traces = Traces::of(folder);
         let mut past = Self::read(id, folder, store, ended)?;
         let timeline = &mut past.timeline;
         if timeline.end.exit.is_none() {
-            holder_liveness::notify_unrecorded_end(timeline, folder, has_left);
+            holder_liveness::notify_unrecorded_end(timeline, &traces);
         }
         let reason = views::exit_of(timeline).map_or_else(String::new, |e| e.reason);
         let at = timeline.end.exit.map_or(timeline.clock.last_us, |(_, _, us)| us);

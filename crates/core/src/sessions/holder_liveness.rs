@@ -184,14 +184,37 @@ pub(crate) fn note_forced(folder: &Path) {
     }
 }
 
+/// What a holder that has ended left in its folder.
+#[derive(Debug)]
+pub(crate) struct Traces {
+    /// Its folder is a copy: the process of its original's holder, and the folder of that.
+    original: Option<(u32, Option<PathBuf>)>,
+    /// A server was about to kill it on request.
+    is_forced: bool,
+    /// It has removed its socket.
+    pub(crate) has_left: bool,
+}
+
+impl Traces {
+    /// What stands in this folder now.
+    pub(crate) fn of(folder: &Path) -> Self {
+        let original = match look(folder, None) {
+            Liveness::Copy((pid, _)) => Some((pid, folder_of(pid))),
+            _ => None,
+        };
+        Self { original, is_forced: folder.join(FORCED_FILE).exists(), has_left: has_left(folder) }
+    }
+}
+
 /// Sets in the timeline how a session ended whose events have no exit: its holder was killed, or the end of the events
-/// is missing. `has_left` must be older than the events that were read.
-pub(crate) fn notify_unrecorded_end(timeline: &mut Timeline, folder: &Path, has_left: bool) {
-    let end = if let Liveness::Copy((pid, _)) = look(folder, None) {
-        let original = folder_of(pid).map_or_else(String::new, |path| format!(" in {:?}", path));
+/// is missing. Whether it has left must be older than the events that were read.
+pub(crate) fn notify_unrecorded_end(timeline: &mut Timeline, traces: &Traces) {
+    let Traces { original, is_forced, has_left } = traces;
+    let (is_forced, has_left) = (*is_forced, *has_left);
+    let end = if let Some((pid, path)) = original {
+        let original = path.as_ref().map_or_else(String::new, |path| format!(" in {:?}", path));
         format!("this folder is a copy: the session lives with its holder (process {pid}){original}; nothing was ended")
     } else {
-        let is_forced = folder.join(FORCED_FILE).exists();
         if has_left && !is_forced {
             let missing = "damaged: events end before the session's exit, and its holder's socket is gone; what happened \
                            at the end is not known";

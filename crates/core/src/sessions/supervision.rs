@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::registry::{Registry, locked};
-use super::session::{Session, Shared};
+use super::session::{Actor, Shared};
 use crate::ids::SessionId;
 use crate::limits::{FAULT_PAUSE, FAULTS_FORGOTTEN, FAULTS_MAX};
 
@@ -31,20 +31,20 @@ impl Drop for FaultAlarm {
 /// recursive.
 pub(super) fn watch_over(
     registry: Arc<Registry>,
-    session: Box<Session>,
+    actor: Box<Actor>,
     stopping: watch::Receiver<bool>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
-        let shared = Arc::clone(&session.shared);
-        match tokio::spawn(session.run(stopping)).await {
-            Ok(session) if session.is_adrift() && !registry.is_stopping() => {
-                let met = session.holder();
-                drop(session);
+        let shared = Arc::clone(&actor.session.shared);
+        match tokio::spawn(actor.run(stopping)).await {
+            Ok(actor) if actor.session.is_adrift() && !registry.is_stopping() => {
+                let met = actor.session.holder();
+                drop(actor);
                 // Two servers that displace each other must not do so in a busy loop.
                 tokio::time::sleep_until(Instant::now() + FAULT_PAUSE).await;
                 registry.adopt_again(shared, met).await;
             }
-            Ok(session) => registry.actor_ended(&session),
+            Ok(actor) => registry.actor_ended(&actor.session),
             Err(fault) if fault.is_panic() => match count(&registry, &shared.id) {
                 Some(pause) => {
                     tracing::error!(session = %shared.id, ?pause, "the session's task panicked (a bug in ptyd); the session is adopted again");

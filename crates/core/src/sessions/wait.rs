@@ -84,6 +84,7 @@ impl Matcher {
 
 impl Waiter {
     pub(crate) fn new(
+        now: Instant,
         wait: Wait,
         command: Option<u32>,
         from: u64,
@@ -91,7 +92,6 @@ impl Waiter {
         accepted_bytes: Option<usize>,
         reply: oneshot::Sender<Finished>,
     ) -> Self {
-        let now = Instant::now();
         let asks = |what: fn(&Until) -> bool| wait.until.iter().any(what);
         // A wait for a specific condition does not end because the program wants input.
         let input_wanted =

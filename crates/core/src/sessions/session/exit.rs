@@ -1,15 +1,12 @@
 //! The end of the session: the shell's exit, and a holder that is gone.
 
-use std::time::SystemTime;
-
 use wire::Tail;
 
 use super::holder_link::Call;
 use super::{Ended, Session};
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, SessionEvent};
-use crate::sessions::holder_liveness::{self, Liveness};
+use crate::sessions::holder_liveness::{self, Traces};
 use crate::sessions::processes::Identity;
-use crate::sessions::timeline::micros;
 use crate::sessions::views;
 
 impl Session {
@@ -45,29 +42,17 @@ impl Session {
     }
 
     /// All output has been read.
-    pub(super) fn on_holder_gone(&mut self) {
+    pub(super) fn on_holder_gone(&mut self, traces: Option<&Traces>) {
         self.link.is_gone = true;
         self.check_exit();
-        if self.timeline.end.exit.is_none() {
-            // The holder was killed: the kernel hung the terminal up, and processes that survived this are found by the
-            // session's tag.
-            let swept = match holder_liveness::look(&self.shared.folder, self.link.process) {
-                Liveness::Dead(dead) => holder_liveness::sweep(&self.shared.id, dead),
-                Liveness::Alive(_)
-                | Liveness::Copy(_)
-                | Liveness::Unknown(_)
-                | Liveness::MayLive(_)
-                | Liveness::NeverBegan => 0,
-            };
-            tracing::warn!(session = %self.shared.id, swept, "the holder is gone");
-            let folder = &self.shared.folder;
+        if let Some(traces) = traces {
             if self.timeline.clock.last_us == 0 {
-                self.timeline.clock.last_us = micros(SystemTime::now());
+                self.timeline.clock.last_us = self.now.us;
             }
-            holder_liveness::notify_unrecorded_end(&mut self.timeline, folder, holder_liveness::has_left(folder));
+            holder_liveness::notify_unrecorded_end(&mut self.timeline, traces);
             let why = self.timeline.end.unrecorded.clone().unwrap_or_default();
             self.give_up_inside(CommandStatus::Terminated, &why);
-            let now_us = micros(SystemTime::now());
+            let now_us = self.now.us;
             self.timeline.end_current(CommandStatus::Terminated, &why, Boundary::Attested, now_us);
             self.note(self.timeline.output.scanner.held_from(), SessionEvent::Exited(views::exit_of(&self.timeline)));
             self.finish_where(|_| true, EndedBy::Exited);

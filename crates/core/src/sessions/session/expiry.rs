@@ -3,17 +3,16 @@
 //! A running command counts as activity. A quiet session costs one deadline and no timer of its own. The monotonic
 //! clock decides; the wall clock only tells a server that adopts a session how much of its time has passed.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use wire::ToHolder;
 
 use super::holder_link::Call;
-use super::{Session, Shared};
+use super::{Now, Session, Shared};
 use crate::action::{Foreground, Limit, Limits};
 use crate::limits;
-use crate::sessions::timeline::micros;
 
 /// The interval at which termination is requested again, in case the holder did not get the request.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
@@ -33,30 +32,26 @@ pub(super) struct Expiry {
 }
 
 impl Expiry {
-    pub(super) fn of(shared: &Shared) -> Self {
+    pub(super) fn of(shared: &Shared, now: Now) -> Self {
         let Limits { inactivity, max_age, .. } = shared.meta.limits;
-        let old_at = max_age.map(|age| Instant::now() + age.saturating_sub(since(shared.meta.created_us)));
+        let old_at = max_age.map(|age| now.at + age.saturating_sub(now.since(shared.meta.created_us)));
         Self { inactivity, quiet_at: None, old_at, again_at: None, was_busy: false }
     }
 
     /// Records activity.
-    pub(super) fn touch(&mut self) {
-        self.quiet_at = self.inactivity.map(|time| Instant::now() + time);
+    pub(super) fn touch(&mut self, now: Instant) {
+        self.quiet_at = self.inactivity.map(|time| now + time);
     }
 
     /// Sets the time of the last activity, possibly under an earlier server.
-    pub(super) fn quiet_since(&mut self, us: u64) {
-        self.quiet_at = self.inactivity.map(|time| Instant::now() + time.saturating_sub(since(us)));
+    pub(super) fn quiet_since(&mut self, us: u64, now: Now) {
+        self.quiet_at = self.inactivity.map(|time| now.at + time.saturating_sub(now.since(us)));
     }
 
     pub(super) fn next_at(&self) -> Option<Instant> {
         let quiet_at = self.quiet_at.filter(|_| !self.was_busy);
         self.again_at.or_else(|| [quiet_at, self.old_at].into_iter().flatten().min())
     }
-}
-
-fn since(us: u64) -> Duration {
-    Duration::from_micros(micros(SystemTime::now()).saturating_sub(us))
 }
 
 impl Session {
@@ -78,9 +73,9 @@ impl Session {
         }
         let is_busy = self.is_busy();
         if std::mem::replace(&mut self.expiry.was_busy, is_busy) && !is_busy {
-            self.expiry.touch();
+            self.expiry.touch(self.now.at);
         }
-        let now = Instant::now();
+        let now = self.now.at;
         if self.expiry.next_at().is_none_or(|at| now < at) {
             return;
         }
@@ -93,6 +88,6 @@ impl Session {
         let (reply, _) = oneshot::channel();
         let grace_ms = u32::try_from(limits::TERMINATE_GRACE.as_millis()).unwrap_or(u32::MAX);
         let signo = sys::signal::HUP;
-        self.link.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
+        self.link.call(self.now.at, Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
     }
 }

@@ -107,14 +107,14 @@ impl Session {
     pub(super) fn await_first_state(&mut self) {
         let is_from_before = self.timeline.shell.prompt_seen || self.timeline.log.current.is_some();
         if is_from_before && !self.is_idle() && self.foreground.state.is_none() {
-            self.foreground.first_awaited_until = Some(Instant::now() + limits::FIRST_STATE);
+            self.foreground.first_awaited_until = Some(self.now.at + limits::FIRST_STATE);
         }
     }
 
     /// Whether requests wait for the first state.
     pub(super) fn awaits_first_state(&mut self) -> bool {
         let is_unknown = self.foreground.state.is_none() && !self.is_idle();
-        let until = self.foreground.first_awaited_until.filter(|until| is_unknown && Instant::now() < *until);
+        let until = self.foreground.first_awaited_until.filter(|until| is_unknown && self.now.at < *until);
         self.foreground.first_awaited_until = until;
         until.is_some()
     }
@@ -136,14 +136,14 @@ impl Session {
             key.is_read = true;
         }
         self.jobs.may_have_stopped |= state.foreground == wire::Activity::Stopped;
-        self.foreground.sampled_at = self.publisher.tail.borrow().journal.0;
+        self.foreground.sampled_at = self.follower.tail().journal.0;
         // The painting program was killed or disconnected; the process group that has the terminal now has painted
         // nothing.
         if self.foreground.paint.is_left_to(state.group) {
             self.timeline.output.scanner.end_main_paint();
         }
         if self.paints() {
-            self.foreground.painted_at = Some(Instant::now());
+            self.foreground.painted_at = Some(self.now.at);
         }
         self.check_typed_command();
         if self.foreground.is_heuristic && self.reads_commands() {
@@ -158,7 +158,7 @@ impl Session {
             (editor_has_it && !self.timeline.shell.still_inside) || self.has_replaced_itself(state),
             self.foreground.editor_since,
         ) {
-            (true, None) => self.foreground.editor_since = Some(Instant::now()),
+            (true, None) => self.foreground.editor_since = Some(self.now.at),
             (false, _) => self.foreground.editor_since = None,
             (true, Some(_)) => {}
         }
@@ -268,7 +268,7 @@ impl Session {
 
     /// The result of waits that end on wanted input, if they end now.
     pub(super) fn pause(&self) -> Option<EndedBy> {
-        let is_unsettled = self.foreground.screen_settles_at().is_some_and(|at| Instant::now() < at);
+        let is_unsettled = self.foreground.screen_settles_at().is_some_and(|at| self.now.at < at);
         // The nested shell reads, but has not yet read the typed line.
         let is_unread = self.timeline.log.inside.as_ref().is_some_and(|inside| !inside.has_begun);
         let is_undecided = is_unread || self.is_undecided();
@@ -290,7 +290,7 @@ impl Session {
     /// Ends the waits that the new foreground state ends. Its meaning depends on the output before it, so that output
     /// is read first.
     pub(super) fn check_foreground(&mut self) {
-        let is_settled = self.foreground.screen_settles_at().is_none_or(|at| Instant::now() >= at);
+        let is_settled = self.foreground.screen_settles_at().is_none_or(|at| self.now.at >= at);
         if self.foreground.state_pending && is_settled && !self.has_unread() {
             self.foreground.state_pending = false;
             if let Some(ended_by) = self.pause() {

@@ -2,7 +2,6 @@
 
 use journal::Offset;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 use wire::{FromHolder, Hello, Status, ToHolder};
 
 use super::holder_link::Call;
@@ -54,8 +53,7 @@ impl Session {
             }
         }
         let awaits_marker = !self.timeline.ends_without_marker().is_empty() && !self.has_unread();
-        self.follower.marker_missed_at =
-            awaits_marker.then(|| self.follower.marker_missed_at.unwrap_or_else(Instant::now));
+        self.follower.marker_missed_at = awaits_marker.then(|| self.follower.marker_missed_at.unwrap_or(self.now.at));
     }
 
     pub(super) fn on_prompt(&mut self) {
@@ -64,7 +62,7 @@ impl Session {
         // The kernel's state may be newer than this prompt, which is read only now, and it is not sent again.
         let is_editing = self.timeline.log.current.is_some()
             && self.foreground.state.is_some_and(|s| s.foreground == wire::Activity::Editor);
-        (self.foreground.editor_since, self.foreground.report_key) = (is_editing.then(Instant::now), None);
+        (self.foreground.editor_since, self.foreground.report_key) = (is_editing.then_some(self.now.at), None);
         self.waits.notify_prompt();
         self.run_pending();
         // A wait without a command ends at the prompt.
@@ -101,7 +99,7 @@ impl Session {
         let bytes = query.answer(&mut cursor, size);
         if !bytes.is_empty() {
             self.timeline.queries.answered = to;
-            self.link.connection.send(&ToHolder::Answer { query: Offset(to), bytes });
+            self.link.send(ToHolder::Answer { query: Offset(to), bytes });
             // The program that reads waits for this reply and not for a person.
             (self.foreground.state, self.foreground.state_pending) = (None, false);
         }
@@ -149,7 +147,7 @@ impl Session {
             // The editor lost the terminal again, or the shell has not read our keys yet: retry if the state stays.
             Some(Call::Report) if status != Status::Ok => {
                 self.foreground.report_key = None;
-                self.foreground.editor_since = self.foreground.editor_since.map(|_| Instant::now());
+                self.foreground.editor_since = self.foreground.editor_since.map(|_| self.now.at);
             }
             Some(Call::Report) => {
                 // A shell without the key, and a holder that reports no state after it, are known by the time alone.
@@ -235,7 +233,8 @@ impl Session {
                 };
                 let finished = wait.map(|wait| {
                     let (reply, finished) = oneshot::channel();
-                    let mut waiter = Waiter::new(wait, command, from, self.timeline.cols, Some(accepted), reply);
+                    let mut waiter =
+                        Waiter::new(self.now.at, wait, command, from, self.timeline.cols, Some(accepted), reply);
                     waiter.end_on_idle_screen();
                     // A repeated input may already have been answered by the program.
                     if let Some(waiter) = self.catch_up(waiter) {

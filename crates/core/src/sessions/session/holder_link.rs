@@ -5,17 +5,15 @@
 //! fail, and nothing more is sent until the holder answers again. It may still perform a request later.
 
 use std::collections::HashMap;
-use std::time::SystemTime;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use wire::{Key, ToHolder};
 
-use super::{Ended, Request, StartReply, Started, Typed};
+use super::{Ended, Now, Request, StartReply, Started, Typed};
 use crate::action::{ActionError, Wait};
 use crate::ids::SessionId;
 use crate::limits;
-use crate::sessions::holder_connection::HolderConnection;
 use crate::sessions::processes::Identity;
 
 /// When the holder was last called, pinged and found silent.
@@ -26,7 +24,7 @@ struct HolderTimeout {
     /// When the ping was sent.
     probed: Option<Instant>,
     /// Since when the holder counts as silent.
-    silent_since: Option<SystemTime>,
+    silent_since: Option<u64>,
 }
 
 impl HolderTimeout {
@@ -34,8 +32,8 @@ impl HolderTimeout {
         self.silent_since.is_some()
     }
 
-    fn asked(&mut self) {
-        self.since.get_or_insert_with(Instant::now);
+    fn asked(&mut self, now: Instant) {
+        self.since.get_or_insert(now);
     }
 
     /// When to check next.
@@ -94,7 +92,10 @@ impl Call {
 /// The connection to the holder and the calls over it.
 pub(super) struct HolderLink {
     session: SessionId,
-    pub(super) connection: HolderConnection,
+    /// Frames that the actor sends after the step.
+    pub(super) unsent: Vec<ToHolder>,
+    /// How many bytes wait for the holder to read them.
+    pub(super) unsent_bytes: usize,
     /// The holder's process.
     pub(super) process: Option<Identity>,
     /// The version of the wire protocol that the holder speaks.
@@ -113,10 +114,11 @@ pub(super) struct HolderLink {
 }
 
 impl HolderLink {
-    pub(super) fn new(session: SessionId, connection: HolderConnection) -> Self {
+    pub(super) fn new(session: SessionId) -> Self {
         Self {
             session,
-            connection,
+            unsent: Vec::new(),
+            unsent_bytes: 0,
             process: None,
             protocol: 0,
             calls: HashMap::new(),
@@ -131,11 +133,11 @@ impl HolderLink {
     }
 
     /// The holder sent a frame.
-    pub(super) fn on_answer(&mut self) {
+    pub(super) fn on_answer(&mut self, now: Instant) {
         if self.timeout.silent_since.take().is_some() {
             tracing::info!(session = %self.session, "the holder answers again");
         }
-        let since = (!self.calls.is_empty()).then(Instant::now);
+        let since = (!self.calls.is_empty()).then_some(now);
         self.timeout = HolderTimeout { since, ..HolderTimeout::default() };
     }
 
@@ -145,29 +147,28 @@ impl HolderLink {
     }
 
     /// Pings the holder if a call stays open; returns true if the ping stays unanswered, so that the calls fail.
-    pub(super) fn is_overdue(&mut self) -> bool {
+    pub(super) fn is_overdue(&mut self, now: Now) -> bool {
         if self.calls.is_empty() && self.timeout.probed.is_none() {
             self.timeout.since = None;
         }
-        let now = Instant::now();
-        if self.timeout.next_at().is_none_or(|at| now < at) {
+        if self.timeout.next_at().is_none_or(|at| now.at < at) {
             return false;
         }
         if self.timeout.probed.is_none() {
-            self.timeout.probed = Some(now);
+            self.timeout.probed = Some(now.at);
             let seq = self.take_seq();
-            self.connection.send(&ToHolder::Ping { seq });
+            self.send(ToHolder::Ping { seq });
             return false;
         }
-        self.timeout.silent_since = Some(SystemTime::now());
+        self.timeout.silent_since = Some(now.us);
         tracing::warn!(session = %self.session, open = self.calls.len(), "the holder does not answer");
         true
     }
 
     /// The error if the holder cannot be called now.
     pub(super) fn unreachable_reason(&self) -> Option<ActionError> {
-        let is_full = self.connection.unsent_bytes() > limits::HOLDER_UNSENT_BYTES_MAX
-            || self.calls.len() >= limits::HOLDER_CALLS_MAX;
+        let is_full =
+            self.unsent_bytes > limits::HOLDER_UNSENT_BYTES_MAX || self.calls.len() >= limits::HOLDER_CALLS_MAX;
         (self.timeout.is_silent() || is_full).then(|| self.unreachable_error())
     }
 
@@ -184,15 +185,20 @@ impl HolderLink {
         self.timeout.is_silent().then(|| self.timeout_text())
     }
 
+    /// Sends a frame that is not answered.
+    pub(super) fn send(&mut self, frame: ToHolder) {
+        self.unsent.push(frame);
+    }
+
     /// Sends a call to the holder, or fails it at once if the holder cannot be called.
-    pub(super) fn call(&mut self, call: Call, frame: impl FnOnce(u32) -> ToHolder) {
+    pub(super) fn call(&mut self, now: Instant, call: Call, frame: impl FnOnce(u32) -> ToHolder) {
         if let Some(why) = self.unreachable_reason() {
             return give_up(call, why);
         }
         let seq = self.take_seq();
         self.calls.insert(seq, call);
-        self.timeout.asked();
-        self.connection.send(&frame(seq));
+        self.timeout.asked(now);
+        self.send(frame(seq));
     }
 
     fn take_seq(&mut self) -> u32 {

@@ -1,9 +1,9 @@
 //! Follows the session's files up to the tail that its holder publishes: first events, then bytes, in chunks.
 
 use std::collections::VecDeque;
-use std::time::SystemTime;
 
 use journal::{EventsReader, Offset, Read};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use wire::{FromHolder, Tail};
 
@@ -15,6 +15,8 @@ use crate::sessions::timeline::micros;
 
 /// The state of reading a session's events and output.
 pub(super) struct JournalFollower {
+    /// How far the session may be read; readers follow it.
+    tail: watch::Sender<Tail>,
     pub(super) order: ReplayOrder,
     /// Events up to the tail were not read yet, so later frames wait.
     pub(super) has_events: bool,
@@ -35,8 +37,9 @@ pub(super) struct JournalFollower {
 }
 
 impl JournalFollower {
-    pub(super) fn new(events: Option<EventsReader>, early: Vec<FromHolder>) -> Self {
+    pub(super) fn new(events: Option<EventsReader>, tail: watch::Sender<Tail>, early: Vec<FromHolder>) -> Self {
         Self {
+            tail,
             order: ReplayOrder::new(events),
             has_events: false,
             frames: early.into(),
@@ -57,15 +60,15 @@ impl JournalFollower {
         if is_early { None } else { self.frames.pop_front() }
     }
 
-    /// Whether there is something to read or to handle without waiting.
-    pub(super) fn has_work(&self) -> bool {
-        self.is_behind || !self.frames.is_empty()
+    /// How far the session may be read.
+    pub(super) fn tail(&self) -> Tail {
+        *self.tail.borrow()
     }
 }
 
 impl Session {
     pub(super) fn on_tail(&mut self, tail: Tail) {
-        self.publisher.tail.send_if_modified(|t| {
+        self.follower.tail.send_if_modified(|t| {
             let newer = tail != *t && tail.events >= t.events;
             if newer {
                 *t = tail;
@@ -89,7 +92,7 @@ impl Session {
     /// Reads some of the events up to the tail. During replay, events and output are read in the order in which they
     /// happened; afterwards events are read at once.
     fn read_events(&mut self) {
-        let tail = *self.publisher.tail.borrow();
+        let tail = self.follower.tail();
         let size = (self.timeline.cols, self.timeline.rows);
         let cut_before = self.timeline.trouble.cut_before;
         let mut news = Vec::new();
@@ -149,9 +152,9 @@ impl Session {
             // Input and commands are events with a time; output has none, but the journal file's modification time is
             // known.
             let written = std::fs::metadata(self.shared.folder.join(journal::JOURNAL_FILE)).and_then(|m| m.modified());
-            let written_us = written.map_or(0, micros).min(micros(SystemTime::now()));
+            let written_us = written.map_or(0, micros).min(self.now.us);
             self.last_activity_us = self.timeline.clock.last_us.max(written_us);
-            self.expiry.quiet_since(self.last_activity_us);
+            self.expiry.quiet_since(self.last_activity_us, self.now);
             // On a busy machine the first prompt may come before the server has connected.
             if self.is_idle() {
                 self.check_shell_image();
@@ -190,7 +193,7 @@ impl Session {
     }
 
     pub(super) fn has_unread(&self) -> bool {
-        self.timeline.output.scanner.position() < self.publisher.tail.borrow().journal.0
+        self.timeline.output.scanner.position() < self.follower.tail().journal.0
     }
 
     /// Reads one chunk of what is unread.
@@ -198,14 +201,11 @@ impl Session {
         if self.follower.has_events {
             self.read_events();
         } else {
-            let limit = self.publisher.tail.borrow().journal;
+            let limit = self.follower.tail().journal;
             self.follower.journal_unreadable = self.has_unread() && !self.read_output(limit);
             self.follower.is_behind = self.has_unread() && !self.follower.journal_unreadable;
         }
         self.end_replay();
-        if !self.follower.is_replaying {
-            self.note_room();
-        }
     }
 
     /// Scans one chunk; false if it cannot be read.
@@ -217,14 +217,14 @@ impl Session {
         match self.shared.reader.read(Offset(at), limit, &mut buffer) {
             Ok(Read::Bytes(n)) => {
                 let bytes = &buffer[..n];
-                let now_us = micros(SystemTime::now());
+                let now_us = self.now.us;
                 // These bytes came after the last read and no later than now.
                 self.timeline.clock.note(at, now_us);
                 self.timeline.clock.note(at + n as u64, now_us);
                 if !self.follower.is_replaying {
-                    self.publisher.event_log.metrics.read(n);
+                    self.effects.read += n;
                     self.last_activity_us = now_us;
-                    self.expiry.touch();
+                    self.expiry.touch(self.now.at);
                 }
                 sys::fault::point("index");
                 self.timeline.bytes(bytes, &mut news);
@@ -252,7 +252,7 @@ impl Session {
 
     /// Ends a command whose marker did not come although all output was read.
     pub(super) fn check_marker(&mut self) {
-        let now = Instant::now();
+        let now = self.now.at;
         if self.follower.marker_missed_at.is_some_and(|t| now >= t + limits::MARKER_PATIENCE) {
             self.follower.marker_missed_at = None;
             let mut news = Vec::new();

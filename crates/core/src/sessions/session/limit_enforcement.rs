@@ -10,7 +10,7 @@
 //! but the shell.
 
 use std::collections::HashSet;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use sys::process::Stat;
 use tokio::sync::oneshot;
@@ -22,7 +22,7 @@ use super::{Session, Shared};
 use crate::action::{Limit, Limits, SessionEvent};
 use crate::limits;
 use crate::sessions::processes::{self, Identity};
-use crate::sessions::timeline::{Hit, micros};
+use crate::sessions::timeline::Hit;
 use crate::sessions::views;
 
 /// Interval between checks of a session with limits while a command runs.
@@ -69,7 +69,7 @@ enum Step {
 
 impl LimitEnforcer {
     /// `None` for a session without a limit to check here.
-    pub(crate) fn of(shared: &Shared) -> Option<Box<Self>> {
+    pub(crate) fn of(shared: &Shared, now: Instant) -> Option<Box<Self>> {
         let limits = shared.meta.limits;
         // These limits are enforced elsewhere.
         let Limits { open_files, output_rate, inactivity, max_age, .. } = limits;
@@ -87,7 +87,7 @@ impl LimitEnforcer {
                 earlier: HashSet::new(),
                 earlier_groups: HashSet::new(),
                 is_fresh: true,
-                look_at: Some(Instant::now()),
+                look_at: Some(now),
             };
             Box::new(limit_enforcer)
         })
@@ -139,7 +139,7 @@ impl Session {
             self.end_limits(id);
         }
         let Some(mut limit_enforcer) = self.limit_enforcer.take() else { return };
-        let now = Instant::now();
+        let now = self.now.at;
         if std::mem::take(&mut limit_enforcer.is_fresh) {
             self.take_over_limits(&mut limit_enforcer);
         }
@@ -191,7 +191,7 @@ impl Session {
             return;
         }
         let Some(mut limit_enforcer) = self.limit_enforcer.take() else { return };
-        let (since, at) = limit_enforcer.command.map_or_else(|| (Instant::now(), 0), |(_, since, at)| (since, at));
+        let (since, at) = limit_enforcer.command.map_or((self.now.at, 0), |(_, since, at)| (since, at));
         limit_enforcer.command = Some((id, since, at));
         self.count(&mut limit_enforcer);
         limit_enforcer.command = None;
@@ -209,7 +209,7 @@ impl Session {
         (limit_enforcer.counts.oom_kills, limit_enforcer.counts.forks_refused) =
             (told(Limit::MemoryMb), told(Limit::Processes));
         let accepted_us = self.timeline.log.current.and_then(|id| self.timeline.log.command(id)).map(|c| c.accepted_us);
-        let boot_us = micros(SystemTime::now()).saturating_sub(sys::time::since_boot_us());
+        let boot_us = self.now.booted_us();
         // A process that started before the running command was accepted does not belong to it.
         let before = accepted_us.map_or(u64::MAX, |us| us.saturating_sub(boot_us) / US_PER_TICK);
         limit_enforcer.note_earlier(self.all_but_the_shell().iter().filter(|s| s.start_ticks < before));
@@ -224,7 +224,7 @@ impl Session {
     /// The start time of the command, which may have begun under an earlier server.
     fn begun_at(&self, id: u32, now: Instant) -> Instant {
         let accepted_us = self.timeline.log.command(id).map_or(0, |c| c.accepted_us);
-        let age = Duration::from_micros(micros(SystemTime::now()).saturating_sub(accepted_us));
+        let age = Duration::from_micros(self.now.us.saturating_sub(accepted_us));
         now.checked_sub(age).unwrap_or(now)
     }
 
@@ -288,7 +288,11 @@ impl Session {
                 if self.timeline.log.current.is_some() && self.timeline.end.exit.is_none() {
                     let (reply, _) = oneshot::channel();
                     let signo = sys::signal::KILL;
-                    self.link.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms: 0 });
+                    self.link.call(self.now.at, Call::Terminate(reply), |seq| ToHolder::Terminate {
+                        seq,
+                        signo,
+                        grace_ms: 0,
+                    });
                 } else if limit == Limit::CpuSeconds {
                     // The remaining processes' CPU time counts from here.
                     limit_enforcer.cpu_from_us = self.cpu_used(limit_enforcer);
@@ -300,7 +304,11 @@ impl Session {
     fn interrupt(&mut self, target: Target) {
         if self.timeline.log.current.is_some() {
             let (reply, _) = oneshot::channel();
-            self.link.call(Call::Plain(reply), |seq| ToHolder::Signal { seq, target, signo: sys::signal::INT });
+            self.link.call(self.now.at, Call::Plain(reply), |seq| ToHolder::Signal {
+                seq,
+                target,
+                signo: sys::signal::INT,
+            });
         }
     }
 
@@ -336,9 +344,9 @@ impl Session {
         // Repeated kills and refusals by the kernel for one command are published once; each action of this server is
         // published.
         let is_news = count == times || !matches!(limit, Limit::MemoryMb | Limit::Processes);
-        let hit = Hit { limit, command, at_us: micros(SystemTime::now()), count, is_recorded: false };
+        let hit = Hit { limit, command, at_us: self.now.us, count, is_recorded: false };
         self.timeline.hit(hit);
-        self.link.connection.send(&ToHolder::Limited { limit: limit.code(), command, count });
+        self.link.send(ToHolder::Limited { limit: limit.code(), command, count });
         if is_news {
             self.notify_limit_hit(hit);
         }

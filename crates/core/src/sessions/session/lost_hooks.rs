@@ -1,16 +1,13 @@
 //! A shell that may have lost its hooks: its editor has the terminal although a command runs. The report key makes it say
 //! whether its hooks are still there; without an answer its commands are typed, and the kernel shows when they end.
 
-use std::time::SystemTime;
-
-use tokio::time::Instant;
 use wire::ToHolder;
 
 use super::Session;
 use super::foreground::ReportKey;
 use super::holder_link::Call;
 use crate::limits;
-use crate::sessions::timeline::{WITHOUT_HOOKS, micros};
+use crate::sessions::timeline::WITHOUT_HOOKS;
 
 /// The error of the command that called `exec`.
 const REPLACED: &str = "exec replaced the shell by another program, and commands are typed into that now, without exit codes; if it \
@@ -19,7 +16,7 @@ const REPLACED: &str = "exec replaced the shell by another program, and commands
 impl Session {
     /// Checks the suspicion and the answer to the report key.
     pub(super) fn check_hooks(&mut self) {
-        let now = Instant::now();
+        let now = self.now.at;
         let is_suspicious = self.foreground.editor_since.is_some_and(|t| now >= t + limits::EDITOR_SUSPICION);
         if is_suspicious && !self.timeline.shell.prompt_seen && self.is_replaced() {
             self.foreground.editor_since = None;
@@ -41,7 +38,7 @@ impl Session {
                 (None, true, true);
         } else if is_suspicious && self.foreground.report_key.is_none() {
             self.foreground.report_key = Some(ReportKey::pressed(now));
-            self.link.call(Call::Report, |seq| ToHolder::Report { seq });
+            self.link.call(self.now.at, Call::Report, |seq| ToHolder::Report { seq });
         }
         if self.foreground.report_key.take_if(|key| now >= key.due_at()).is_some() {
             self.on_report_overdue();
@@ -58,7 +55,7 @@ impl Session {
         if self.takes_lines() {
             return true;
         }
-        let age = micros(SystemTime::now()).saturating_sub(command.accepted_us);
+        let age = self.now.us.saturating_sub(command.accepted_us);
         command.start.is_some() || std::time::Duration::from_micros(age) > limits::KEYS_READ
     }
 

@@ -6,6 +6,7 @@
 //! It follows the tail that its holder publishes: first events, then bytes, then the waits. Handlers are not async;
 //! frames for the holder go through the connection's buffer, answers through oneshot channels.
 
+mod actor;
 mod errors;
 mod exit;
 mod expiry;
@@ -17,6 +18,7 @@ mod journal_follower;
 mod limit_enforcement;
 mod lost_hooks;
 mod nested_command;
+mod now;
 mod open_waits;
 mod pattern_matching;
 mod pending_commands;
@@ -34,26 +36,24 @@ use std::time::SystemTime;
 
 use journal::{EventsReader, Reader};
 use terminal::Screen;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use wire::Spec;
 use wire::{FromHolder, Key, Tail, Target, ToHolder};
 
-use super::event_log::EventLog;
-use super::holder_connection::HolderConnection;
-use super::holder_liveness::{self, Liveness};
+use super::holder_liveness::Traces;
 use super::processes::Meter;
 use super::session_metadata::SessionMetadata;
-use super::supervision::FaultAlarm;
-use super::timeline::{Timeline, micros};
-use super::viewer_cursor::Published;
+use super::timeline::Timeline;
+use super::viewer_cursor::Noted;
 use crate::action::{
     ActionError, CommandView, EndedBy, InputBytes, ProcessView, ScreenView, SessionView, SignalView, StartupFailure,
     Wait,
 };
 use crate::ids::SessionId;
 use crate::limits;
-use crate::store::Store;
+use crate::store::{HistoryRow, Store};
+pub(crate) use actor::Actor;
 use expiry::Expiry;
 use foreground::ForegroundState;
 pub(crate) use fullscreen::{Fullscreen, Painted};
@@ -61,9 +61,9 @@ use holder_link::HolderLink;
 use journal_follower::JournalFollower;
 use limit_enforcement::LimitEnforcer;
 use nested_command::NestedShell;
+pub(crate) use now::Now;
 use open_waits::OpenWaits;
 use pending_commands::PendingCommands;
-use publish::Publisher;
 use stopped_jobs::StoppedJobs;
 
 /// A request to a live session.
@@ -223,13 +223,45 @@ pub(crate) struct Snapshot {
     pub(crate) holder_pid: u32,
 }
 
-/// Everything that wakes the actor.
-enum Event {
-    Asked(Request),
-    Everyone,
-    Frames(Vec<FromHolder>),
-    HolderGone,
+/// What can happen to a session.
+#[derive(Debug)]
+pub(super) enum Input {
+    /// Frames that were received can be handled.
+    Frames,
+    /// There are events or output that were not read.
+    Unread,
+    /// The frames and the output of this turn were handled.
+    Settled,
+    Request(Request),
+    Received(Vec<FromHolder>),
+    /// The connection to the holder broke, and there is another one.
+    Reconnected,
+    /// The connection to the holder is lost, and the holder lives.
+    Adrift,
+    /// The holder has ended, so its files have their last length.
+    LastTail,
+    /// All output of the holder that has ended was read; what it left in its folder.
+    HolderGone(Option<Traces>),
+    /// So many events were published so far.
+    Published {
+        count: u64,
+    },
     Time,
+}
+
+/// What a session wants done outside of itself, in this order.
+#[derive(Debug, Default)]
+pub(super) struct Effects {
+    /// Frames for the holder.
+    pub(super) frames: Vec<ToHolder>,
+    /// Commands for the history.
+    pub(super) rows: Vec<HistoryRow>,
+    /// The waits that ended.
+    pub(super) waited: Vec<EndedBy>,
+    /// Bytes of output that were read.
+    pub(super) read: usize,
+    /// Events for viewers.
+    pub(super) notes: Vec<Noted>,
 }
 
 /// The state that the registry and readers share with the actor: positions, never bytes.
@@ -256,15 +288,16 @@ impl Shared {
     }
 }
 
+/// The state of a live session: a machine that [`Session::step`] drives. It reads the session's files and the kernel, and
+/// changes nothing outside of itself but by [`Effects`] and by answers to callers.
 pub(crate) struct Session {
-    /// The first field: fields are dropped in order.
-    _alarm: FaultAlarm,
     pub(crate) shared: Arc<Shared>,
+    /// The time of the present step.
+    now: Now,
+    effects: Effects,
     link: HolderLink,
     follower: JournalFollower,
     pub(crate) timeline: Timeline,
-    mailbox: mpsc::Receiver<Request>,
-    pub(crate) publisher: Publisher,
     foreground: ForegroundState,
     waits: OpenWaits,
     pending: PendingCommands,
@@ -284,136 +317,97 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) fn new(
         shared: Arc<Shared>,
-        connection: HolderConnection,
         events: Option<EventsReader>,
-        mailbox: mpsc::Receiver<Request>,
-        (tail, feed): (watch::Sender<Tail>, watch::Sender<Published>),
+        tail: watch::Sender<Tail>,
         early: Vec<FromHolder>,
-        event_log: Arc<EventLog>,
+        now: Now,
     ) -> Self {
         let first = shared.reader.first().map_or(0, |o| o.0);
         let timeline = Timeline::new(first, shared.spec.cols, shared.spec.rows);
-        let matching = pattern_matching::Matching::of(&event_log, &shared.meta.owner);
         Self {
-            _alarm: FaultAlarm(Arc::clone(&shared)),
-            link: HolderLink::new(shared.id.clone(), connection),
-            follower: JournalFollower::new(events, early),
+            now,
+            effects: Effects::default(),
+            link: HolderLink::new(shared.id.clone()),
+            follower: JournalFollower::new(events, tail, early),
             timeline,
-            mailbox,
-            publisher: Publisher { tail, feed, notes: Vec::new(), event_log },
             foreground: ForegroundState::new(!shared.spec.handover.has_hooks()),
-            waits: OpenWaits::new(matching),
+            waits: OpenWaits::default(),
             pending: PendingCommands::default(),
             inside: NestedShell::default(),
             jobs: StoppedJobs::default(),
             screen: None,
             last_activity_us: 0,
             meter: Meter::default(),
-            limit_enforcer: LimitEnforcer::of(&shared),
-            expiry: Expiry::of(&shared),
+            limit_enforcer: LimitEnforcer::of(&shared, now.at),
+            expiry: Expiry::of(&shared, now),
             exit_told: false,
             shared,
         }
     }
 
-    /// Runs until the session is over; returns itself so that the registry can record the end.
-    pub(crate) async fn run(mut self: Box<Self>, mut everyone: watch::Receiver<bool>) -> Box<Self> {
-        loop {
-            sys::fault::stumble("turn");
-            // A command that was handed over earlier begins its wait with the output it has already written.
-            let begins = self.link.calls.values().map(|call| self.matching_work_of(call.wait())).max().unwrap_or(0);
-            self.matches(if self.follower.frames.is_empty() { 0 } else { begins }, Self::handle_frames).await;
-            // One chunk per turn: a flood must delay neither requests nor the other sessions of this thread.
-            if self.follower.is_behind {
-                self.matches(0, Self::follow_some).await;
-            }
-            if !self.follower.is_behind {
-                self.check_exit();
-            }
-            if self.follower.is_behind || !self.waits.pictures.is_empty() {
-                tokio::task::yield_now().await;
-            }
-            self.check_foreground();
-            self.publish();
-            self.draw_some();
-            match self.next_event(&mut everyone).await {
-                Event::Asked(request) => {
-                    if let Some(request) = self.link.refuse(request) {
-                        let new = self.matching_work_of(request.wait());
-                        self.matches(new, |session| session.on_request(request)).await;
-                    }
+    /// Takes one step: something happened, at this time.
+    pub(super) fn step(&mut self, now: Now, input: Input) {
+        self.now = now;
+        match input {
+            Input::Frames => self.handle_frames(),
+            Input::Unread => self.follow_some(),
+            Input::Settled => self.settle(),
+            Input::Request(request) => {
+                if let Some(request) = self.link.refuse(request) {
+                    self.on_request(request);
                 }
-                Event::Frames(frames) => {
-                    self.follower.frames.extend(frames);
-                    self.link.on_answer();
-                }
-                Event::Everyone => break,
-                Event::HolderGone => match super::holder_process::connect(&self.shared.folder) {
-                    // Only the connection broke; the session continues.
-                    Ok((stream, _)) => {
-                        tracing::warn!(session = %self.shared.id, "the connection to the holder broke; connected again");
-                        self.link.connection = HolderConnection::new(stream);
-                        self.give_up_calls(|| ActionError::Restarting);
-                        self.link.connection.send(&ToHolder::Hello { protocol: wire::PROTOCOL, attaches: true });
-                    }
-                    // A connection ends a moment before its process does.
-                    Err(why) if !self.holder_ends().await => {
-                        tracing::warn!(session = %self.shared.id, %why, "lost the connection to the holder, which is still running");
-                        self.link.is_adrift = true;
-                        break;
-                    }
-                    Err(_) => {
-                        self.on_last_tail();
-                        while self.follower.is_behind {
-                            self.follow_some();
-                            tokio::task::yield_now().await;
-                        }
-                        self.on_holder_gone();
-                        break;
-                    }
-                },
-                Event::Time => {}
             }
-            self.on_time();
-            if self.link.is_displaced {
-                tracing::warn!(session = %self.shared.id, "another program has attached itself to the holder");
+            Input::Received(frames) => {
+                self.follower.frames.extend(frames);
+                self.link.on_answer(now.at);
+            }
+            Input::Reconnected => {
+                self.give_up_calls(|| ActionError::Restarting);
+                self.link.send(ToHolder::Hello { protocol: wire::PROTOCOL, attaches: true });
+            }
+            Input::Adrift => {
                 self.link.is_adrift = true;
-                break;
+                // Callers get `Restarting` and retry; none gets the answer that the session has ended.
+                self.give_up_calls(|| ActionError::Restarting);
             }
-        }
-        if self.link.is_adrift {
-            // Callers get `Restarting` and retry; none gets the answer that the session has ended.
-            self.shared.faulted.store(true, Ordering::Release);
-            self.give_up_calls(|| ActionError::Restarting);
-        }
-        self.publish();
-        self
-    }
-
-    /// Whether the holder has ended or is about to.
-    async fn holder_ends(&self) -> bool {
-        match holder_liveness::look(&self.shared.folder, self.link.process) {
-            Liveness::Alive(holder) => holder_liveness::ends_within(holder, limits::HOLDER_ENDS).await,
-            Liveness::MayLive(_) => false,
-            Liveness::Dead(_) | Liveness::Copy(_) | Liveness::Unknown(_) | Liveness::NeverBegan => true,
+            Input::LastTail => self.on_last_tail(),
+            Input::HolderGone(traces) => self.on_holder_gone(traces.as_ref()),
+            Input::Published { count } => self.draw_some(count),
+            Input::Time => self.on_time(),
         }
     }
 
-    async fn next_event(&mut self, everyone: &mut watch::Receiver<bool>) -> Event {
-        let takes_requests = !self.follower.is_replaying && !self.awaits_first_state();
-        let wake = self.next_wake();
-        let has_frames = !self.follower.frames.is_empty();
-        let has_work = self.follower.has_work() || !self.waits.pictures.is_empty();
-        tokio::select! {
-            biased;
-            frames = self.link.connection.receive(), if !has_frames => frames.map_or(Event::HolderGone, Event::Frames),
-            request = self.mailbox.recv(), if takes_requests => request.map_or(Event::Everyone, Event::Asked),
-            _ = everyone.changed() => Event::Everyone,
-            () = sleep_until(wake) => Event::Time,
-            () = self.waits.abandoned() => Event::Time,
-            // Unread output comes last: requests and the holder's frames are more urgent.
-            () = std::future::ready(()), if has_work => Event::Time,
+    /// Whether there are frames that were received and not handled.
+    fn has_frames(&self) -> bool {
+        !self.follower.frames.is_empty()
+    }
+
+    /// Whether there are events or output that were not read.
+    fn is_behind(&self) -> bool {
+        self.follower.is_behind
+    }
+
+    /// Whether there is something to read or to draw without waiting.
+    fn has_work(&self) -> bool {
+        self.is_behind() || !self.waits.pictures.is_empty()
+    }
+
+    /// Whether requests can be handled: what happened before this server, and what runs now, is known.
+    fn takes_requests(&mut self) -> bool {
+        !self.follower.is_replaying && !self.awaits_first_state()
+    }
+
+    /// Everything up to the tail is read, or the rest is read in the next turns: ends what ends with it.
+    fn settle(&mut self) {
+        if !self.follower.is_behind {
+            self.check_exit();
         }
+        self.check_foreground();
+    }
+
+    /// Takes what this session wants done outside of itself.
+    pub(super) fn take_effects(&mut self) -> Effects {
+        Effects { frames: std::mem::take(&mut self.link.unsent), ..std::mem::take(&mut self.effects) }
     }
 
     /// Does what is due.
@@ -421,7 +415,7 @@ impl Session {
         self.check_waits();
         self.check_hooks();
         self.check_marker();
-        if self.link.is_overdue() {
+        if self.link.is_overdue(self.now) {
             let error = self.link.unreachable_error();
             self.give_up_calls(|| error.clone());
         }
@@ -439,9 +433,9 @@ impl Session {
             self.foreground.screen_settles_at().filter(|_| self.foreground.state_pending && !self.has_unread());
         let painted = self.foreground.painted_at.filter(|_| self.paints());
         let still = painted.and_then(|at| self.waits.open.iter().filter_map(|w| w.still_at(at)).min());
-        let now_us = micros(SystemTime::now());
+        let now_us = self.now.us;
         let echo = self.timeline.echo_until_us().filter(|until| *until > now_us);
-        let echo = echo.map(|until| Instant::now() + std::time::Duration::from_micros(until - now_us));
+        let echo = echo.map(|until| self.now.at + std::time::Duration::from_micros(until - now_us));
         [
             self.link.next_at(),
             self.inside_wakes_at(),
@@ -466,11 +460,4 @@ impl Session {
 
 fn os_error(value: u64) -> String {
     i32::try_from(value).map_or_else(|_| format!("error {value}"), |n| std::io::Error::from_raw_os_error(n).to_string())
-}
-
-async fn sleep_until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
 }

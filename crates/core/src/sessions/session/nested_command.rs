@@ -7,8 +7,6 @@
 //! ```
 //! While such a command runs, the command that started the nested shell runs too and counts as busy.
 
-use std::time::SystemTime;
-
 use tokio::time::Instant;
 use wire::{Key, State};
 
@@ -17,7 +15,6 @@ use super::{Session, StartReply, holder_events};
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Foreground, Wait};
 use crate::limits;
 use crate::sessions::nested_shell::NestedCommand;
-use crate::sessions::timeline::micros;
 
 /// The error of a command that an earlier server typed.
 pub(super) const TYPED_BEFORE: &str = "it was typed before the server restarted; its result is unknown";
@@ -74,7 +71,7 @@ impl Session {
             return self.was_typed_before(key, &text, wait, started);
         }
         let patience = limits::INSIDE_SETTLES.min(std::time::Duration::from_millis(u64::from(patience_ms)));
-        let pending = PendingNested { text, key, until: Instant::now() + patience, wait, started };
+        let pending = PendingNested { text, key, until: self.now.at + patience, wait, started };
         self.pending.nested.push(pending);
         self.run_pending_inside();
     }
@@ -82,7 +79,7 @@ impl Session {
     /// Records a command that an earlier server typed through a holder that records no commands. It is not typed again,
     /// and its end is unknown.
     fn was_typed_before(&mut self, key: Key, text: &str, wait: Option<Wait>, started: StartReply) {
-        let now_us = micros(SystemTime::now());
+        let now_us = self.now.us;
         let lost = NestedCommand::new(self.timeline.log.unused_id(self.timeline.clock.started_us, now_us));
         let id = lost.id;
         let running = self.timeline.log.inside.take();
@@ -110,7 +107,7 @@ impl Session {
             }
             match self.reads_inside() {
                 Ok(()) => self.type_inside(pending),
-                Err(NestedRefusal::Soon) if Instant::now() < pending.until => self.pending.nested.push(pending),
+                Err(NestedRefusal::Soon) if self.now.at < pending.until => self.pending.nested.push(pending),
                 Err(NestedRefusal::Soon) => {
                     let error = self.busy_inside_error();
                     drop(pending.started.send(Err(error)));
@@ -152,7 +149,7 @@ impl Session {
         if self.may_be_a_shell() {
             return Ok(());
         }
-        let is_settling = self.inside.stirred_at.is_some_and(|at| at.elapsed() < limits::INSIDE_SETTLES);
+        let is_settling = self.inside.stirred_at.is_some_and(|at| self.now.at < at + limits::INSIDE_SETTLES);
         let is_unknown = self.foreground.typing > 0 || self.foreground.state.is_none();
         let is_quiet = matches!(self.foreground(), Foreground::Running | Foreground::Idle);
         let may_read_soon = is_quiet && (is_settling || is_unknown);
@@ -209,7 +206,7 @@ impl Session {
         // the report key would become its input.
         self.timeline.shell.still_inside = false;
         self.inside.is_interrupted |= self.timeline.log.inside.is_some();
-        self.inside.stirred_at = Some(Instant::now());
+        self.inside.stirred_at = Some(self.now.at);
     }
 
     /// The marker of the command's end came.
@@ -220,7 +217,7 @@ impl Session {
             // The state was about the ended command.
             self.foreground.state = None;
         }
-        self.inside = NestedShell { stirred_at: Some(Instant::now()), ..NestedShell::default() };
+        self.inside = NestedShell { stirred_at: Some(self.now.at), ..NestedShell::default() };
         self.waits.notify_started(|waits_for| waits_for == id);
         self.put_on_record(id);
         self.finish_where(|w| w.command == Some(id), if is_over { EndedBy::Exited } else { EndedBy::Ended });
@@ -228,7 +225,7 @@ impl Session {
 
     /// Ends the command without a marker: its outcome is unknown.
     pub(super) fn give_up_inside(&mut self, status: CommandStatus, why: &str) {
-        if let Some(id) = self.timeline.give_up_inside(status, why, Boundary::Heuristic, micros(SystemTime::now())) {
+        if let Some(id) = self.timeline.give_up_inside(status, why, Boundary::Heuristic, self.now.us) {
             self.judge(id);
             self.on_inside_end(id);
         }
@@ -245,7 +242,7 @@ impl Session {
 
     /// The timers of nested commands.
     pub(super) fn check_nested_command(&mut self) {
-        let now = Instant::now();
+        let now = self.now.at;
         if !self.pending.nested.is_empty() {
             self.run_pending_inside();
         }

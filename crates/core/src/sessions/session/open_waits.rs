@@ -6,16 +6,16 @@ use std::task::Poll;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{Finished, ScreenSnapshot, Session, StartReply, Started, pattern_matching};
+use super::{Finished, ScreenSnapshot, Session, StartReply, Started};
 use crate::action::{EndedBy, Foreground, Wait};
 use crate::limits;
 use crate::sessions::timeline::{Change, Command};
 use crate::sessions::wait::Waiter;
 
 /// Everyone who waits for something that the session does.
+#[derive(Default)]
 pub(super) struct OpenWaits {
     pub(super) open: Vec<Waiter>,
-    pub(super) matching: pattern_matching::Matching,
     pub(super) at_prompt: Vec<oneshot::Sender<()>>,
     /// Callers that wait only until their command's output begins, with their deadlines.
     pub(super) at_start: Vec<(u32, Instant, StartReply)>,
@@ -24,10 +24,6 @@ pub(super) struct OpenWaits {
 }
 
 impl OpenWaits {
-    pub(super) fn new(matching: pattern_matching::Matching) -> Self {
-        Self { open: Vec::new(), matching, at_prompt: Vec::new(), at_start: Vec::new(), pictures: Vec::new() }
-    }
-
     /// Answers callers that wait for the beginning of a command.
     pub(super) fn notify_started(&mut self, which: impl Fn(u32) -> bool) {
         self.notify_start_where(|(id, ..)| which(*id));
@@ -72,7 +68,7 @@ impl Session {
             self.foreground.editor_since = None;
         }
         // The kernel's state from before this output is out of date; the holder sends another one when output pauses.
-        let now = Instant::now();
+        let now = self.now.at;
         let paints = self.paints();
         if paints || self.foreground.paint.is_on() {
             self.foreground.painted_at = Some(now);
@@ -120,7 +116,7 @@ impl Session {
             let (reply, finished) = oneshot::channel();
             let at = self.timeline.output.scanner.position();
             let from = self.timeline.log.command(id).map_or(at, Command::output_from);
-            let mut waiter = Waiter::new(wait, Some(id), from, self.timeline.cols, None, reply);
+            let mut waiter = Waiter::new(self.now.at, wait, Some(id), from, self.timeline.cols, None, reply);
             waiter.looks_at_its_command(self.timeline.cols, self.timeline.rows);
             if self.timeline.log.command(id).is_some_and(Command::is_about_to_begin) {
                 waiter.awaits_beginning();
@@ -140,7 +136,7 @@ impl Session {
         waiter.count_bells_from(self.timeline.output.scanner.bells());
         if waiter.watches_screen() {
             let rows = self.screen_now().text().join("\n");
-            waiter.look(&rows, Instant::now());
+            waiter.look(&rows, self.now.at);
         }
         let ended = match waiter.command {
             Some(id) => self.timeline.log.command(id).is_some_and(|c| c.end.is_some()),
@@ -176,12 +172,12 @@ impl Session {
         let finished = Finished {
             ended_by,
             from: waiter.from,
-            waited: waiter.began.elapsed(),
+            waited: self.now.at.saturating_duration_since(waiter.began),
             matched,
             accepted_bytes: waiter.accepted_bytes,
             snapshot,
         };
-        self.publisher.event_log.metrics.waited(ended_by);
+        self.effects.waited.push(ended_by);
         let _ = waiter.reply.send(finished);
     }
 
@@ -197,7 +193,7 @@ impl Session {
             let slice =
                 crate::sessions::output_text::read(&self.shared.reader, at, now.min(at + limits::SCAN_CHUNK as u64))
                     .ok()?;
-            if let Some(text) = waiter.output(slice.from, &slice.bytes, Instant::now()) {
+            if let Some(text) = waiter.output(slice.from, &slice.bytes, self.now.at) {
                 self.finish(waiter, EndedBy::Matched, Some(text));
                 return None;
             }
@@ -208,7 +204,7 @@ impl Session {
 
     /// Ends the waits whose time is over, and forgets those whose callers are gone.
     pub(super) fn check_waits(&mut self) {
-        let now = Instant::now();
+        let now = self.now.at;
         self.waits.open.retain(|w| !w.is_abandoned());
         self.waits.notify_overdue(now);
         if self.is_undecided() {

@@ -26,36 +26,39 @@ impl Matching {
     pub(super) fn of(event_log: &EventLog, owner: &str) -> Self {
         Self { share: event_log.patterns.of(owner, PatternShare::default), took: Duration::ZERO }
     }
+
+    /// Runs work that matches patterns against so many characters.
+    pub(super) async fn run(&mut self, characters: usize, work: impl FnOnce()) {
+        if characters == 0 {
+            return work();
+        }
+        let is_costly = characters > limits::MATCHED_AT_ONCE || self.took > limits::MATCHED_SOON;
+        let turn = if is_costly { self.share.turn().await } else { None };
+        let begun = Instant::now();
+        if is_costly {
+            block_in_place(work)
+        } else {
+            work()
+        }
+        self.took = begun.elapsed();
+        drop(turn);
+    }
 }
 
 impl Session {
-    /// Runs work that matches patterns: those of the open waits, and `new` characters for a wait that begins.
-    pub(super) async fn matches(&mut self, new: usize, work: impl FnOnce(&mut Self)) {
-        let characters = self.matching_work() + new;
-        if characters == 0 {
-            return work(self);
-        }
-        let is_costly = characters > limits::MATCHED_AT_ONCE || self.waits.matching.took > limits::MATCHED_SOON;
-        let share = Arc::clone(&self.waits.matching.share);
-        let turn = if is_costly { share.turn().await } else { None };
-        let begun = Instant::now();
-        if is_costly {
-            block_in_place(|| work(self))
-        } else {
-            work(self)
-        }
-        self.waits.matching.took = begun.elapsed();
-        drop(turn);
+    /// How many characters the patterns match of a command that was handed over earlier: its wait begins with the output
+    /// that it has already written.
+    pub(super) fn matching_work_of_calls(&self) -> usize {
+        self.link.calls.values().map(|call| self.matching_work_of(call.wait())).max().unwrap_or(0)
     }
 
     /// How many characters the patterns of the open waits match in the next turn.
-    fn matching_work(&self) -> usize {
+    pub(super) fn matching_work(&self) -> usize {
         if self.waits.open.is_empty() {
             return 0;
         }
         let position = self.timeline.output.scanner.position();
-        let unread =
-            usize::try_from(self.publisher.tail.borrow().journal.0.saturating_sub(position)).unwrap_or(usize::MAX);
+        let unread = usize::try_from(self.follower.tail().journal.0.saturating_sub(position)).unwrap_or(usize::MAX);
         let (unread, cells) = (unread.min(limits::SCAN_CHUNK), self.cells());
         self.waits.open.iter().map(|w| w.matching_work(unread, cells)).sum()
     }

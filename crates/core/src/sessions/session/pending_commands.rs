@@ -64,11 +64,11 @@ impl Session {
             return self.run_typed(&text, key, wait, started);
         }
         if !self.timeline.shell.prompt_seen || is_unread {
-            let until = Instant::now() + std::time::Duration::from_millis(u64::from(patience_ms));
+            let until = self.now.at + std::time::Duration::from_millis(u64::from(patience_ms));
             self.pending.at_prompt.push(Pending { text, key, until, wait, started });
             return self.refuse_pending();
         }
-        self.link.call(Call::Run { wait, started }, |seq| ToHolder::Run { seq, key, patience_ms, text });
+        self.link.call(self.now.at, Call::Run { wait, started }, |seq| ToHolder::Run { seq, key, patience_ms, text });
     }
 
     /// The first prompt came: hands over the commands that waited for it, one at a time.
@@ -83,7 +83,7 @@ impl Session {
     /// Refuses waiting commands if a start-up file asks for input, or after their deadline: they could wait for ever.
     pub(super) fn refuse_pending(&mut self) {
         let asks = matches!(self.foreground(), Foreground::InputWanted | Foreground::PasswordWanted);
-        let now = Instant::now();
+        let now = self.now.at;
         let is_hopeless = |p: &Pending| asks || now >= p.until;
         if self.pending.at_prompt.iter().any(is_hopeless) {
             let why = self.why_not_ready();

@@ -4,12 +4,12 @@
 //! Everything is published at the end of a turn, without waiting for any viewer.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tokio::sync::watch;
-use wire::Tail;
 
-use super::{ScreenSnapshot, Session};
-use crate::action::{Foreground, Happened, SessionEvent};
+use super::{Now, ScreenSnapshot, Session};
+use crate::action::{EndedBy, Foreground, Happened, SessionEvent};
 use crate::limits;
 use crate::sessions::event_log::EventLog;
 use crate::sessions::viewer_cursor::{Noted, Published};
@@ -19,57 +19,49 @@ use crate::sessions::views;
 /// catches up, and few enough for the other sessions to get their turns.
 const DRAW_CHUNK: u64 = 2 * limits::SCAN_CHUNK as u64;
 
-/// The channels on which readers and viewers follow the session.
-pub(crate) struct Publisher {
-    /// How far the session may be read; receivers follow it.
-    pub(super) tail: watch::Sender<Tail>,
+/// The channels on which viewers follow the session.
+pub(super) struct Publisher {
     /// The state that viewers follow.
-    pub(super) feed: watch::Sender<Published>,
+    feed: watch::Sender<Published>,
     /// Events that will be published next.
-    pub(super) notes: Vec<Noted>,
+    notes: Vec<Noted>,
     /// The event log that followers of all sessions read.
-    pub(crate) event_log: Arc<EventLog>,
+    event_log: Arc<EventLog>,
 }
 
-impl Session {
-    /// Queues an event that viewers get once they have the output up to `at`. Events from before this server are not
-    /// published.
-    pub(super) fn note(&mut self, at: u64, event: SessionEvent) {
-        if !self.follower.is_replaying {
-            self.publisher.notes.push(Noted { at, event: Arc::new(event) });
-        }
+impl Publisher {
+    pub(super) fn new(feed: watch::Sender<Published>, event_log: Arc<EventLog>) -> Self {
+        Self { feed, notes: Vec::new(), event_log }
     }
 
-    /// Publishes a command's beginning. If it ended in the same turn, its end is published at the end of its output.
-    pub(super) fn note_start(&mut self, id: u32) {
-        if let Some(command) = self.timeline.log.command(id) {
-            let begun = crate::sessions::timeline::Command { end: None, ..command.clone() };
-            let view = views::command_view(&self.shared, &begun, command.output_from());
-            self.note(view.start_offset, SessionEvent::Started(Box::new(view)));
-        }
+    /// How many events were published.
+    pub(super) fn count(&self) -> u64 {
+        self.feed.borrow().count
     }
 
-    /// Publishes a command's end.
-    pub(super) fn note_end(&mut self, id: u32) {
-        if let Some(command) = self.timeline.log.command(id) {
-            let view = views::command_view(&self.shared, command, self.timeline.output.scanner.position());
-            self.note(view.end_offset.unwrap_or(view.start_offset), SessionEvent::Completed(Box::new(view)));
+    /// Takes what a step brought: events that will be published next, waits that ended, bytes of output that were read.
+    pub(super) fn take(&mut self, notes: Vec<Noted>, waited: Vec<EndedBy>, read: usize) {
+        self.notes.extend(notes);
+        waited.into_iter().for_each(|ended_by| self.event_log.metrics.waited(ended_by));
+        if read > 0 {
+            self.event_log.metrics.read(read);
         }
     }
 
     /// Publishes the present state. A foreground state from before the newest input is not published.
-    pub(super) fn publish(&mut self) {
-        if self.follower.is_replaying {
+    pub(super) fn publish(&mut self, session: &Session, now: Now) {
+        if session.follower.is_replaying {
             return;
         }
-        let foreground = self.foreground();
-        let is_known =
-            self.foreground.typing == 0 && (self.foreground.state.is_some() || self.timeline.log.current.is_none());
-        let held_from = self.shown_to();
-        let is_over = self.link.is_gone;
-        let to = if is_over { self.timeline.output.scanner.position() } else { held_from };
-        let (timeline, notes, mut told) = (&self.timeline, &mut self.publisher.notes, Vec::new());
-        self.publisher.feed.send_if_modified(|now| {
+        self.note_room(session);
+        let foreground = session.foreground();
+        let is_known = session.foreground.typing == 0
+            && (session.foreground.state.is_some() || session.timeline.log.current.is_none());
+        let held_from = session.timeline.shown_to(now.us);
+        let is_over = session.link.is_gone;
+        let to = if is_over { session.timeline.output.scanner.position() } else { held_from };
+        let (timeline, notes, mut told) = (&session.timeline, &mut self.notes, Vec::new());
+        self.feed.send_if_modified(|now| {
             let is_new = is_known && now.foreground != Some(foreground);
             if is_new {
                 // The first state, before a viewer can connect, is no event.
@@ -91,12 +83,27 @@ impl Session {
             changed
         });
         for event in told {
-            self.notify_all(&event);
+            self.notify_all(session, &event);
+        }
+    }
+
+    /// Logs once that the session waits for disk space, and once that it continues.
+    fn note_room(&self, session: &Session) {
+        let (id, trouble) = (&session.shared.id, &session.timeline.trouble.full_disk);
+        if session.shared.stalled.swap(trouble.is_some(), Ordering::AcqRel) == trouble.is_some() {
+            return;
+        }
+        match trouble {
+            Some(trouble) => {
+                tracing::warn!(session = %id, trouble, "the session waits for room on the disk");
+                self.event_log.stalled.notify_one();
+            }
+            None => tracing::warn!(session = %id, "the session waits for room on the disk no longer"),
         }
     }
 
     /// Publishes the event to the event log of all sessions, if it belongs there.
-    fn notify_all(&self, event: &SessionEvent) {
+    fn notify_all(&self, session: &Session, event: &SessionEvent) {
         let what = match event {
             SessionEvent::Started(command) => Happened::Started(command.clone()),
             SessionEvent::Completed(command) => Happened::Completed(command.clone()),
@@ -104,17 +111,44 @@ impl Session {
                 Happened::Wanted(*now)
             }
             SessionEvent::Exited(exit) => {
-                self.publisher.event_log.metrics.dropped(self.timeline.end.dropped_records);
+                self.event_log.metrics.dropped(session.timeline.end.dropped_records);
                 Happened::Terminated(exit.clone())
             }
             SessionEvent::LimitHit(hit) => Happened::LimitHit(*hit),
             SessionEvent::Foreground(_) | SessionEvent::Resized { .. } | SessionEvent::Missed(_) => return,
         };
-        self.publisher.event_log.notify(&self.shared, what);
+        self.event_log.notify(&session.shared, what);
+    }
+}
+
+impl Session {
+    /// Queues an event that viewers get once they have the output up to `at`. Events from before this server are not
+    /// published.
+    pub(super) fn note(&mut self, at: u64, event: SessionEvent) {
+        if !self.follower.is_replaying {
+            self.effects.notes.push(Noted { at, event: Arc::new(event) });
+        }
+    }
+
+    /// Publishes a command's beginning. If it ended in the same turn, its end is published at the end of its output.
+    pub(super) fn note_start(&mut self, id: u32) {
+        if let Some(command) = self.timeline.log.command(id) {
+            let begun = crate::sessions::timeline::Command { end: None, ..command.clone() };
+            let view = views::command_view(&self.shared, &begun, command.output_from());
+            self.note(view.start_offset, SessionEvent::Started(Box::new(view)));
+        }
+    }
+
+    /// Publishes a command's end.
+    pub(super) fn note_end(&mut self, id: u32) {
+        if let Some(command) = self.timeline.log.command(id) {
+            let view = views::command_view(&self.shared, command, self.timeline.output.scanner.position());
+            self.note(view.end_offset.unwrap_or(view.start_offset), SessionEvent::Completed(Box::new(view)));
+        }
     }
 
     /// Feeds more output to the screen, and answers the viewers that wait for it once it is up to date.
-    pub(super) fn draw_some(&mut self) {
+    pub(super) fn draw_some(&mut self, count: u64) {
         self.waits.pictures.retain(|reply| !reply.is_closed());
         if self.waits.pictures.is_empty() {
             return;
@@ -128,7 +162,7 @@ impl Session {
         }
         // Viewers continue at the offset that was just published: no byte is in both, and none in neither.
         for reply in std::mem::take(&mut self.waits.pictures) {
-            let (rows, count) = (self.timeline.rows, self.publisher.feed.borrow().count);
+            let rows = self.timeline.rows;
             let _ = reply.send(ScreenSnapshot { screen: self.screen_view(), rows, count });
         }
     }
@@ -140,9 +174,9 @@ impl Session {
     }
 
     /// Stores only the history row, also of a command that has not ended.
-    pub(super) fn put_row(&self, id: u32) {
+    pub(super) fn put_row(&mut self, id: u32) {
         if let Some(command) = self.timeline.log.command(id) {
-            self.shared.store.put_command(views::history_row(&self.shared.id, command));
+            self.effects.rows.push(views::history_row(&self.shared.id, command));
         }
     }
 }

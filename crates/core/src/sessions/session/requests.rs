@@ -1,7 +1,5 @@
 //! Handles requests to the session: run, type, wait, resize, signal, end.
 
-use std::time::SystemTime;
-
 use tokio::sync::oneshot;
 use wire::{Key, Target, ToHolder};
 
@@ -9,15 +7,15 @@ use super::holder_link::Call;
 use super::{Request, Session, Typed, ViewerLimit};
 use crate::action::{ActionError, InputBytes, Wait};
 use crate::limits;
-use crate::sessions::timeline::{Command, Sent, micros};
+use crate::sessions::timeline::{Command, Sent};
 use crate::sessions::views;
 use crate::sessions::wait::Waiter;
 
 impl Session {
     pub(super) fn on_request(&mut self, request: Request) {
         if matches!(request, Request::Run { .. } | Request::Input { .. }) {
-            self.last_activity_us = micros(SystemTime::now());
-            self.expiry.touch();
+            self.last_activity_us = self.now.us;
+            self.expiry.touch(self.now.at);
         }
         match request {
             Request::Look(reply) => drop(reply.send(self.snapshot(self.timeline.log.newest_running()))),
@@ -39,7 +37,7 @@ impl Session {
                 // The prompt and the echo before a command's beginning are not part of its output.
                 let from = known.map_or(from, |c| from.max(c.output_from()));
                 let is_about_to_begin = known.is_some_and(Command::is_about_to_begin);
-                let mut waiter = Waiter::new(wait, command, from, self.timeline.cols, None, reply);
+                let mut waiter = Waiter::new(self.now.at, wait, command, from, self.timeline.cols, None, reply);
                 waiter.count_current_state();
                 if is_about_to_begin {
                     waiter.awaits_beginning();
@@ -50,7 +48,7 @@ impl Session {
                 }
             }
             Request::Resize { cols, rows, reply } => {
-                self.link.call(Call::Plain(reply), |seq| ToHolder::Resize { seq, cols, rows });
+                self.link.call(self.now.at, Call::Plain(reply), |seq| ToHolder::Resize { seq, cols, rows });
             }
             Request::Signal { target, signo, reply } => {
                 self.jobs.may_have_stopped |= signo == sys::signal::TSTP;
@@ -62,10 +60,14 @@ impl Session {
                     self.check_interrupt();
                 }
                 self.timeline.signals.on_their_way.push_back(self.about_to_send(target, signo));
-                self.link.call(Call::Signal { is_foreground, reply }, |seq| ToHolder::Signal { seq, target, signo });
+                self.link.call(self.now.at, Call::Signal { is_foreground, reply }, |seq| ToHolder::Signal {
+                    seq,
+                    target,
+                    signo,
+                });
             }
             Request::Terminate { signo, grace_ms, reply } => {
-                self.link.call(Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
+                self.link.call(self.now.at, Call::Terminate(reply), |seq| ToHolder::Terminate { seq, signo, grace_ms });
             }
             Request::Picture(reply) => self.waits.pictures.push(reply),
             Request::ViewerLimit(reply) => {
@@ -145,17 +147,17 @@ impl Session {
         if let Some(signo) = signo {
             self.timeline.shell.line_is_begun = false;
             let call = Call::Input { key, wait, from, offered, is_signal: true, typed };
-            return self.link.call(call, |seq| ToHolder::Signal { seq, target: Target::Foreground, signo });
+            return self.link.call(self.now.at, call, |seq| ToHolder::Signal {
+                seq,
+                target: Target::Foreground,
+                signo,
+            });
         }
         // Before the holder records it: a wait that begins with this input must not end at the prompt where it is
         // typed.
         self.timeline.shell.typed(&bytes, self.timeline.log.current.is_some());
-        self.link.call(Call::Input { key, wait, from, offered, is_signal: false, typed }, |seq| ToHolder::Input {
-            seq,
-            key,
-            is_secret,
-            patience_ms,
-            bytes,
+        self.link.call(self.now.at, Call::Input { key, wait, from, offered, is_signal: false, typed }, |seq| {
+            ToHolder::Input { seq, key, is_secret, patience_ms, bytes }
         });
     }
 }

@@ -1,13 +1,11 @@
 //! Views of the session: its snapshot and its screen.
 
-use std::time::SystemTime;
-
 use terminal::Screen;
 
 use super::{Session, Snapshot};
 use crate::action::{Boundary, ScreenView, SessionStatus};
 use crate::limits;
-use crate::sessions::timeline::{micros, time};
+use crate::sessions::timeline::time;
 use crate::sessions::{handover_echo, views};
 
 impl Session {
@@ -19,7 +17,7 @@ impl Session {
         } else {
             SessionStatus::Creating
         };
-        let (first, end) = (self.shared.reader.first().unwrap_or_default().0, self.publisher.tail.borrow().journal.0);
+        let (first, end) = (self.shared.reader.first().unwrap_or_default().0, self.follower.tail().journal.0);
         // The holder notices a cut journal only when it writes.
         if !self.link.is_gone && self.shared.reader.len().is_ok_and(|size| size.0 < end) {
             self.is_cut(end);
@@ -50,7 +48,7 @@ impl Session {
 
     /// The offset up to which viewers may read.
     pub(super) fn shown_to(&self) -> u64 {
-        self.timeline.shown_to(micros(SystemTime::now()))
+        self.timeline.shown_to(self.now.us)
     }
 
     pub(super) fn screen_now(&mut self) -> &mut Screen {

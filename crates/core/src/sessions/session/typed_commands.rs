@@ -1,8 +1,6 @@
 //! Commands that are typed as lines: into a program without our hooks, or into a nested shell. The holder records each
 //! before it types it, and types it once per idempotency key, so a later server knows the command and reports the same.
 
-use std::time::SystemTime;
-
 use tokio::time::Instant;
 use wire::{Key, Status, ToHolder};
 
@@ -12,7 +10,7 @@ use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Wait};
 use crate::limits;
 use crate::sessions::judged_end;
 use crate::sessions::nested_shell::NestedCommand;
-use crate::sessions::timeline::{Channel, Command, WITHOUT_HOOKS, micros};
+use crate::sessions::timeline::{Channel, Command, WITHOUT_HOOKS};
 
 /// The line of a command.
 pub(super) struct Line {
@@ -56,7 +54,7 @@ impl Session {
         let begins = self.timeline.log.command(id).is_some_and(Command::is_about_to_begin);
         if wait.is_none() && begins {
             // The answer includes the offset of the output, which the shell is about to report.
-            let until = Instant::now() + limits::START_WAIT;
+            let until = self.now.at + limits::START_WAIT;
             return self.waits.at_start.push((id, until, started));
         }
         let begun = self.begin_wait(id, wait);
@@ -88,7 +86,7 @@ impl Session {
         if self.link.protocol >= wire::NUMBERS_LINES {
             0
         } else {
-            self.timeline.log.unused_id(self.timeline.clock.started_us, micros(SystemTime::now()))
+            self.timeline.log.unused_id(self.timeline.clock.started_us, self.now.us)
         }
     }
 
@@ -102,13 +100,13 @@ impl Session {
             let (is_inside, nonce) = (inside.is_some(), inside.as_ref().map_or(0, |inside| inside.nonce));
             let text = text.into_bytes();
             let typed = |seq| ToHolder::Type { seq, key, patience_ms, id, is_inside, nonce, text, line: bytes };
-            return self.link.call(call, typed);
+            return self.link.call(self.now.at, call, typed);
         }
         // An older holder records only the bytes it types.
         let at = self.timeline.output.scanner.position();
-        self.timeline.line_typed((id, key, &text), inside, micros(SystemTime::now()), at);
+        self.timeline.line_typed((id, key, &text), inside, self.now.us, at);
         self.put_row(id);
-        self.link.call(call, |seq| ToHolder::Input { seq, key, is_secret: false, patience_ms, bytes });
+        self.link.call(self.now.at, call, |seq| ToHolder::Input { seq, key, is_secret: false, patience_ms, bytes });
     }
 
     /// The holder's answer: it has typed this line, an earlier one of the same key, or none.
@@ -134,7 +132,7 @@ impl Session {
         let why = match status {
             Status::Ok | Status::Duplicate if names_command || status == Status::Ok => {
                 if is_inside {
-                    self.inside.typed_at = Some(Instant::now());
+                    self.inside.typed_at = Some(self.now.at);
                 }
                 return self.hand_out(id, wait, started);
             }
@@ -183,7 +181,7 @@ impl Session {
         let is_hookless = self.foreground.is_heuristic && self.shared.spec.handover.has_hooks();
         if let Some(frame) = self.timeline.log.command(id).and_then(|c| judged_end::to_holder(c, is_hookless)) {
             // A holder of an earlier version ignores the unknown frame.
-            self.link.connection.send(&frame);
+            self.link.send(frame);
         }
     }
 
@@ -191,7 +189,7 @@ impl Session {
     pub(super) fn take_up_typed(&mut self) {
         self.foreground.is_heuristic |= self.timeline.shell.is_hookless;
         if self.timeline.log.inside.as_ref().is_some_and(|inside| !inside.has_begun) {
-            self.inside.typed_at = Some(Instant::now());
+            self.inside.typed_at = Some(self.now.at);
         }
         let is_typed = self.timeline.log.current_command().is_some_and(|c| c.channel == Channel::Line);
         debug_assert!(!is_typed || self.foreground.is_heuristic);
@@ -201,22 +199,22 @@ impl Session {
     pub(super) fn typed_command_at(&self) -> Option<Instant> {
         let typed = self.timeline.log.current_command().filter(|c| c.channel == Channel::Line)?;
         let (reads_again, typed_us) = (self.reads_commands(), typed.accepted_us);
-        let age = std::time::Duration::from_micros(micros(SystemTime::now()).saturating_sub(typed_us));
-        reads_again.then(|| Instant::now() + limits::TYPED_AGE_MIN.saturating_sub(age))
+        let age = std::time::Duration::from_micros(self.now.us.saturating_sub(typed_us));
+        reads_again.then(|| self.now.at + limits::TYPED_AGE_MIN.saturating_sub(age))
     }
 
     /// Ends a typed command when the shell reads the terminal again; output from before that is read first.
     pub(super) fn check_typed_command(&mut self) {
         if self.foreground.is_heuristic
             && (self.follower.journal_unreadable || !self.has_unread())
-            && self.typed_command_at().is_some_and(|at| at <= Instant::now())
+            && self.typed_command_at().is_some_and(|at| at <= self.now.at)
         {
             self.end_heuristically(WITHOUT_HOOKS);
         }
     }
 
     pub(super) fn end_heuristically(&mut self, error: &str) {
-        let now_us = micros(SystemTime::now());
+        let now_us = self.now.us;
         self.give_up_inside(CommandStatus::Failed, error);
         if let Some(id) = self.timeline.end_current(CommandStatus::Failed, error, Boundary::Heuristic, now_us) {
             self.judge(id);

@@ -1,0 +1,217 @@
+//! The actor of one live session: its mailbox, its connection to the holder, and what [`Session`] wants done.
+//!
+//! Everything that wakes it becomes an [`Input`] of the session, and everything that the session wants done outside of
+//! itself comes back as [`Effects`](super::Effects). Steps are not async.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+use wire::FromHolder;
+
+use super::pattern_matching::Matching;
+use super::publish::Publisher;
+use super::{Input, Now, Request, Session};
+use crate::limits;
+use crate::sessions::event_log::EventLog;
+use crate::sessions::holder_connection::HolderConnection;
+use crate::sessions::holder_liveness::{self, Liveness, Traces};
+use crate::sessions::holder_process;
+use crate::sessions::supervision::FaultAlarm;
+use crate::sessions::viewer_cursor::Published;
+
+/// Everything that wakes the actor.
+enum Event {
+    Asked(Request),
+    Everyone,
+    Frames(Vec<FromHolder>),
+    HolderGone,
+    Time,
+}
+
+pub(crate) struct Actor {
+    /// The first field: fields are dropped in order.
+    _alarm: FaultAlarm,
+    pub(crate) session: Session,
+    connection: HolderConnection,
+    mailbox: mpsc::Receiver<Request>,
+    publisher: Publisher,
+    matching: Matching,
+}
+
+impl Actor {
+    pub(crate) fn new(
+        session: Session,
+        connection: HolderConnection,
+        mailbox: mpsc::Receiver<Request>,
+        feed: watch::Sender<Published>,
+        event_log: Arc<EventLog>,
+    ) -> Self {
+        Self {
+            _alarm: FaultAlarm(Arc::clone(&session.shared)),
+            matching: Matching::of(&event_log, &session.shared.meta.owner),
+            publisher: Publisher::new(feed, event_log),
+            session,
+            connection,
+            mailbox,
+        }
+    }
+
+    /// Runs until the session is over; returns itself so that the registry can record the end.
+    pub(crate) async fn run(mut self: Box<Self>, mut everyone: watch::Receiver<bool>) -> Box<Self> {
+        loop {
+            sys::fault::stumble("turn");
+            if self.session.has_frames() {
+                self.matches(self.session.matching_work_of_calls(), Input::Frames).await;
+            }
+            // One chunk per turn: a flood must delay neither requests nor the other sessions of this thread.
+            if self.session.is_behind() {
+                self.matches(0, Input::Unread).await;
+            }
+            if self.session.has_work() {
+                tokio::task::yield_now().await;
+            }
+            self.step(Input::Settled);
+            self.publish();
+            self.step(Input::Published { count: self.publisher.count() });
+            match self.next_event(&mut everyone).await {
+                Event::Asked(request) => {
+                    let new = self.session.matching_work_of(request.wait());
+                    self.matches(new, Input::Request(request)).await;
+                }
+                Event::Frames(frames) => self.step(Input::Received(frames)),
+                Event::Everyone => break,
+                Event::HolderGone => {
+                    if self.reconnects().await {
+                        self.step(Input::Reconnected);
+                    } else {
+                        break;
+                    }
+                }
+                Event::Time => {}
+            }
+            self.step(Input::Time);
+            if self.session.link.is_displaced {
+                tracing::warn!(session = %self.session.shared.id, "another program has attached itself to the holder");
+                self.goes_adrift();
+                break;
+            }
+        }
+        self.publish();
+        self
+    }
+
+    /// Takes one step, and does what the session wants done after it.
+    fn step(&mut self, input: Input) {
+        self.session.step(Now::read(), input);
+        self.perform();
+    }
+
+    /// Takes a step that matches patterns: those of the open waits, and `new` characters for a wait that begins.
+    async fn matches(&mut self, new: usize, input: Input) {
+        let work = self.session.matching_work() + new;
+        let session = &mut self.session;
+        self.matching.run(work, || session.step(Now::read(), input)).await;
+        self.perform();
+    }
+
+    /// Does what the session wants done outside of itself.
+    fn perform(&mut self) {
+        let effects = self.session.take_effects();
+        effects.frames.iter().for_each(|frame| self.connection.send(frame));
+        self.session.link.unsent_bytes = self.connection.unsent_bytes();
+        for row in effects.rows {
+            self.session.shared.store.put_command(row);
+        }
+        self.publisher.take(effects.notes, effects.waited, effects.read);
+    }
+
+    fn publish(&mut self) {
+        self.publisher.publish(&self.session, Now::read());
+    }
+
+    /// The connection to the holder has ended. Returns whether there is another one; otherwise the session is over, or
+    /// goes on without this actor.
+    async fn reconnects(&mut self) -> bool {
+        let shared = Arc::clone(&self.session.shared);
+        match holder_process::connect(&shared.folder) {
+            // Only the connection broke; the session continues.
+            Ok((stream, _)) => {
+                tracing::warn!(session = %shared.id, "the connection to the holder broke; connected again");
+                self.connection = HolderConnection::new(stream);
+                true
+            }
+            // A connection ends a moment before its process does.
+            Err(why) if !self.holder_ends().await => {
+                tracing::warn!(session = %shared.id, %why, "lost the connection to the holder, which is still running");
+                self.goes_adrift();
+                false
+            }
+            Err(_) => {
+                self.step(Input::LastTail);
+                while self.session.is_behind() {
+                    self.step(Input::Unread);
+                    tokio::task::yield_now().await;
+                }
+                let traces = self.session.timeline.end.exit.is_none().then(|| self.sweep());
+                self.step(Input::HolderGone(traces));
+                false
+            }
+        }
+    }
+
+    /// The holder was killed: the kernel hung the terminal up, and processes that survived this are found by the
+    /// session's tag.
+    fn sweep(&self) -> Traces {
+        let shared = &self.session.shared;
+        let swept = match holder_liveness::look(&shared.folder, self.session.holder()) {
+            Liveness::Dead(dead) => holder_liveness::sweep(&shared.id, dead),
+            Liveness::Alive(_)
+            | Liveness::Copy(_)
+            | Liveness::Unknown(_)
+            | Liveness::MayLive(_)
+            | Liveness::NeverBegan => 0,
+        };
+        tracing::warn!(session = %shared.id, swept, "the holder is gone");
+        Traces::of(&shared.folder)
+    }
+
+    fn goes_adrift(&mut self) {
+        self.session.shared.faulted.store(true, Ordering::Release);
+        self.step(Input::Adrift);
+    }
+
+    /// Whether the holder has ended or is about to.
+    async fn holder_ends(&self) -> bool {
+        match holder_liveness::look(&self.session.shared.folder, self.session.holder()) {
+            Liveness::Alive(holder) => holder_liveness::ends_within(holder, limits::HOLDER_ENDS).await,
+            Liveness::MayLive(_) => false,
+            Liveness::Dead(_) | Liveness::Copy(_) | Liveness::Unknown(_) | Liveness::NeverBegan => true,
+        }
+    }
+
+    async fn next_event(&mut self, everyone: &mut watch::Receiver<bool>) -> Event {
+        let session = &mut self.session;
+        let takes_requests = session.takes_requests();
+        let wake = session.next_wake();
+        let (has_frames, has_work) = (session.has_frames(), session.has_work() || session.has_frames());
+        tokio::select! {
+            biased;
+            frames = self.connection.receive(), if !has_frames => frames.map_or(Event::HolderGone, Event::Frames),
+            request = self.mailbox.recv(), if takes_requests => request.map_or(Event::Everyone, Event::Asked),
+            _ = everyone.changed() => Event::Everyone,
+            () = sleep_until(wake) => Event::Time,
+            () = session.waits.abandoned() => Event::Time,
+            // Unread output comes last: requests and the holder's frames are more urgent.
+            () = std::future::ready(()), if has_work => Event::Time,
+        }
+    }
+}
+
+async fn sleep_until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
