@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# shellcheck disable=SC2317 # What stands behind `return` is evaluated when it is needed.
+# shellcheck disable=SC2317 # The code after `return` is evaluated when it is needed.
 #
 # Makes one interactive bash (5.0 or later) attest the ends of its commands to the holder and take commands as data.
 #
@@ -17,7 +17,7 @@ if [[ -o posix ]] && shopt -q login_shell; then
   unset ENV
   [[ -z ${PTYD_ENV+set} ]] || export ENV="$PTYD_ENV"
   unset PTYD_ENV
-  # What is started before it is taken away is not told.
+  # No end is reported for commands that run before the hook is installed.
   export -n PTYD_CLEAN
 fi
 
@@ -29,18 +29,18 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   declare +x __ptyd_secret __ptyd_file
   readonly __ptyd_secret __ptyd_file __ptyd_parts
 
-  # What PROMPT_COMMAND begins with. Redirecting the group hides the trace of `set -x`, the call itself included. `&& :`
+  # The beginning of PROMPT_COMMAND. Redirecting the group hides the trace of `set -x`, the call itself included. `&& :`
   # keeps a status that is not zero from ending a `set -e` shell or firing an ERR trap, yet passes it on to what the
   # user has behind it in the same element.
   # shellcheck disable=SC2016 # PROMPT_COMMAND expands it, not this line.
   __ptyd_prompt='{ __ptyd_hook "$LINENO" && :; } 2>/dev/null'
-  # What PS0 begins with: nothing for what a person types, the start marker for a command of ours. The value must be there
+  # The beginning of PS0: empty for a typed line, the start marker for a command of ours. The value must be there
   # when the prompt is made: bash keeps a pointer to it until the line is accepted, so a key must never assign PS0.
   # shellcheck disable=SC2016 # PS0 expands it.
   __ptyd_ps0='${__ptyd_mark-}'
-  # What stands behind every text. A line of its own, behind a blank one, ends a comment and a trailing backslash. It has no
+  # The code after every text. A line of its own, after a blank one, ends a comment and a trailing backslash. It has no
   # brace and no quote that could close one left open by the text. It captures the status of the text's last command; `if`
-  # turns what the capture returns into success, and its redirection hides the trace.
+  # turns the capture's result into success, and its redirection hides the trace.
   __ptyd_telling=$'\n\nif __ptyd_tell; then :; fi 2>/dev/null\n'
   # `eval` runs at top level, so that declare, return and traps work as if typed. It succeeds whatever the text did (a
   # failing `eval` would fire ERR a second time); __ptyd_finish then restores $? for the prompt.
@@ -50,10 +50,10 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   # the careful direction, for a parser decides then.
   __ptyd_dangling='([[:space:]]|\\)*'
   __ptyd_dangling="(\\|&?|&&|\\($__ptyd_dangling\\)|function[[:space:]][^[:space:]]+)$__ptyd_dangling(#.*)?\$"
-  # The text to evaluate, the command's id (0: none is running), its flags, its end ($?, PIPESTATUS, nonce, `told`), its start
+  # The text to evaluate, the command's id (0: none is running), its flags, its end ($?, PIPESTATUS, nonce, `told`: reported), its start
   # marker, the PIPESTATUS of the one before, the user's HISTCONTROL while ours is set, whether nothing at the last prompt was
   # unusual (`yes`, or `hide`: but for the history), whether to turn `set -x` on again, whether stderr left the terminal, the
-  # line number that the editor has after the last prompt and the PATH last told. Arrays where an assignment may happen
+  # line number that the editor has after the last prompt and the last reported PATH. Arrays where an assignment may happen
   # under `set -a`, for bash does not export them.
   __ptyd_text='' __ptyd_id=0 __ptyd_taken=0 __ptyd_flags='' __ptyd_end=() __ptyd_mark='' __ptyd_last='' __ptyd_histcontrol=()
   __ptyd_usual=() __ptyd_xtrace=() __ptyd_stderr_gone=() __ptyd_line=0 __ptyd_path=$'\1'
@@ -62,11 +62,11 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   declare +x __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_text __ptyd_id __ptyd_taken \
     __ptyd_flags __ptyd_mark __ptyd_last __ptyd_line __ptyd_path __ptyd_is_5_0
 
-  # bash copies the body of a function for each call. So what a round trip always runs (load, tell, finish, hook) is
-  # kept short, and what it seldom needs is a function of its own, even where only one place calls it.
+  # bash copies the body of a function for each call. So the code of every round trip (load, tell, finish, hook) is
+  # kept short, and rarely needed code is a function of its own, even with a single caller.
 
-  # Tells an end, record and marker. It stands behind every text and runs only when that was run to its end; or $1 and $2
-  # are the status and the pipeline's. What it keeps is an array, which `set -a` does not export.
+  # Reports an end, record and marker. It follows every text and runs only when the text ran to its end; or $1 and $2
+  # are the status and the pipeline's. Its state is an array, which `set -a` does not export.
   __ptyd_tell() {
     # One statement, since the next one would already see other values. A scalar joins `[@]` with spaces whatever IFS is.
     # The nonce is made here and now, so nothing that ran before could print it.
@@ -74,7 +74,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     __ptyd_end[0]=${1-$?} __ptyd_end[1]=${2-"${PIPESTATUS[@]}"} \
       __ptyd_end[2]=${SRANDOM:-$RANDOM$RANDOM}${SRANDOM:-${EPOCHREALTIME//[!0-9]/}}
     [[ $- != *x* && ${PATH-} == "$__ptyd_path" ]] || __ptyd_look_closer
-    # The record goes first: whoever finds the marker in the output can rely on having the record. The marker goes to the
+    # The record goes first, so a reader that finds the marker in the output has the record already. The marker goes to the
     # terminal itself, for a command may have redirected 1 and 2 for good.
     builtin printf 'D;%s;%s;%s;%s;%s;%s;%s\0' "$__ptyd_secret" "${__ptyd_end[2]}" "$__ptyd_id" \
       "${__ptyd_end[0]}" "${__ptyd_end[1]}" "$__ptyd_flags" "${PWD-}" >&97 &&
@@ -88,7 +88,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     [[ ${PATH-} == "$__ptyd_path" ]] || __ptyd_tell_path
   }
 
-  # Runs at every prompt, first of all prompt commands, and tells the ends that are not told yet: those of what a person
+  # Runs at every prompt, first of all prompt commands, and reports the ends that are not reported yet: those of lines that a person
   # typed, and of a command that was cut short. $1 is the line number, $2 a further flag.
   __ptyd_hook() {
     # One statement, as above.
@@ -117,7 +117,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     ((__ptyd_id == 0)) || __ptyd_last=$pipestatus
     __ptyd_restore
     [[ ${PS0-} == "$__ptyd_ps0"* || -n ${2-} ]] || __ptyd_claim_ps0
-    # Looked at here, where nobody waits, for __ptyd_load.
+    # Checked here, off the path of a command, for __ptyd_load.
     [[ ${PS0-} != "$__ptyd_ps0"* || $BASHOPTS != *promptvars* || -n ${__ptyd_stderr_gone-} || $__ptyd_last == *' '* ||
       __ptyd_is_5_0 -ne 0 ]] || __ptyd_usual=(yes)
     [[ -z ${__ptyd_usual-} || ${HISTCONTROL-} == *ignore[sb]* || ${HISTCONTROL@a} == *r* ]] || __ptyd_usual=(hide)
@@ -198,16 +198,16 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     __ptyd_histcontrol=()
   }
 
-  # Calls a function that is seldom needed, with $? as it is. Those are read only then, from what stands behind `return`.
+  # Calls a rarely needed function, with $? as it is. Those are parsed only then, from the code after `return`.
   __ptyd_seldom() {
-    # shellcheck disable=SC2319 # Whatever it is of.
+    # shellcheck disable=SC2319 # Of any command.
     local status_before=$?
     declare -F "$1" >/dev/null || __ptyd_read_on
     __ptyd_pass "$status_before"
     "$@"
   }
 
-  # As they were meant, whatever the user has set by now.
+  # In their original form, independent of the user's settings.
   __ptyd_read_on() {
     local - options=$BASHOPTS
     set +aeux
@@ -263,12 +263,12 @@ else
 fi
 unset PTYD_CLEAN
 
-# After the user's files, so that the hook is the first to see $?, whatever they put into PROMPT_COMMAND.
+# After the user's files, so that the hook is the first to see $?, even if they set PROMPT_COMMAND.
 if declare -F __ptyd_install >/dev/null; then
   __ptyd_install || __ptyd_hook "$LINENO" l
 fi
 
-# bash parses what stands behind this, and behind the form feed, only when it is needed.
+# bash parses the code after this, and after the form feed, only when it is needed.
 return
 
 # The same whatever the shell's state and the text are; `status` and `staged` are the loader's.
@@ -361,7 +361,7 @@ __ptyd_begin() {
   return "$status"
 }
 
-# Asks a bash that executes nothing: 0 complete, 2 a syntax error, 3 incomplete. Says on the terminal what it said.
+# Asks a bash that executes nothing: 0 complete, 2 a syntax error, 3 incomplete. Prints its message on the terminal.
 __ptyd_parses() (
   options=()
   shopt -q extglob && options=(-O extglob)
@@ -379,7 +379,7 @@ __ptyd_check() {
   __ptyd_parses >/dev/null
 }
 
-# Stands in for a text that was refused: what bash said about it, and the status that bash gives for it.
+# Takes the place of a refused text: prints bash's message about it, and returns bash's status for it.
 __ptyd_refuse() {
   __ptyd_parses >&2
   return 2
@@ -391,7 +391,7 @@ __ptyd_finish_otherwise() {
   status=${__ptyd_end[0]}
   # Readline's echo goes to stderr, and so does PS0.
   if [[ -t 2 ]]; then __ptyd_stderr_gone=(); else __ptyd_stderr_gone=(1); fi
-  # The command may have lost the hook (PROMPT_COMMAND=); where it cannot be put back, the end is told from here.
+  # The command may have lost the hook (PROMPT_COMMAND=); if it cannot be restored, the end is reported from here.
   [[ ${PROMPT_COMMAND-} == "$__ptyd_prompt"* ]] || __ptyd_install || __ptyd_hook "$((__ptyd_line - 1))"
 }
 
@@ -404,13 +404,13 @@ __ptyd_explain() {
   if (($? == 3)); then __ptyd_flags+=i; fi
 }
 
-# Key 2 (bind -x): says how things stand when the holder misses a report. Stdin is the command that the shell ran last.
+# Key 2 (bind -x): reports the present state when the holder misses a report. Stdin is the command that the shell ran last.
 __ptyd_report() {
   local status=$? last=()
   # Not `read`: its delimiter is one variable of the process, and the `read -e` that this may interrupt uses it too.
   builtin mapfile -d '' last
-  # With the hook in place an end would have been told, so this is a `read -e` inside a command. Without it, what the
-  # shell ran last tells; before the first end that is a start-up file, which an interrupt may have thrown away.
+  # With the hook in place an end would have been reported, so this is a `read -e` inside a command. Without it, the command that the
+  # shell ran last decides; before the first end that is a start-up file, which an interrupt may have discarded.
   if [[ ${PROMPT_COMMAND-} == "$__ptyd_prompt"* || $__ptyd_path == $'\1' && ${last-} == *'read '*-*e* ||
     __ptyd_id -ne 0 && -z ${__ptyd_end-} && (${#FUNCNAME[@]} -gt 2 || ${last-} == *read*) ]]; then
     __ptyd_say_running "$__ptyd_id"

@@ -5,7 +5,7 @@
 # functions named like builtins) may break it, and the user's own prompt, history and variables stay the user's. Records,
 # keys and guarantees are in README.md.
 
-# Sourced by `--init-command`, which is after the user's files, and once more by the report key, which makes good what
+# Sourced by `--init-command`, which is after the user's files, and once more by the report key, which restores what
 # the user has erased. The secret and the path come over the socket and not in the environment, which any child could
 # read. It is asked whether there is a socket, for a redirection that fails cannot be silenced.
 if not set -q __ptyd_secret
@@ -18,7 +18,7 @@ if not set -q __ptyd_secret
     test -n "$__ptyd_file"; or return 0
     # This file, the text to evaluate and how it was given, the line that does so, the command's id (0: none), the last id taken, its flags,
     # its start marker, the statuses of the pipeline that the last command of ours was, whether a line runs, the lines that
-    # run within it, whether its end is told, the statuses that are to be told at the prompt, and the PATH last told.
+    # run within it, whether its end is reported, the statuses to report at the prompt, and the last reported PATH.
     set -g __ptyd_script (status filename)
     set -g __ptyd_text
     set -g __ptyd_given
@@ -73,7 +73,7 @@ function __ptyd_take
             set -g __ptyd_flags i
             set -g __ptyd_text "$text"
         else
-            # What stands behind the text runs only when that was run to its end. Since the text is whole, it is a
+            # The code after the text runs only when the text ran to its end. Since the text is whole, it is a
             # statement of its own. It captures the statuses in one expansion, since the next one would see others.
             set -g __ptyd_text "$text"\n\n'__ptyd_tell $status $pipestatus'
         end
@@ -98,7 +98,7 @@ function __ptyd_take
                 set -g fish_bind_mode insert
         end
     end
-    # An empty line, where nothing is to be taken: a new prompt tells so.
+    # An empty line, when there is no command to take: a new prompt reports that.
     set -g __ptyd_line "$line"
     builtin commandline -r -- "$line"
     builtin commandline -f execute
@@ -131,7 +131,7 @@ function __ptyd_pass
     return $argv[1]
 end
 
-# Tells an end, record and marker: $argv is the status and those of the pipeline.
+# Reports an end, record and marker: $argv is the status and those of the pipeline.
 function __ptyd_tell
     set -l fish_trace
     # The nonce is made here and now, so nothing that ran before could print it.
@@ -141,7 +141,7 @@ function __ptyd_tell
         set -g __ptyd_path "$PATH"
         builtin printf 'P;%s;%s\0' $__ptyd_secret "$__ptyd_path" >&97
     end
-    # The record goes first: whoever finds the marker in the output can rely on having the record.
+    # The record goes first, so a reader that finds the marker in the output has the record already.
     builtin printf 'D;%s;%s;%s;%s;%s;%s;%s\0' $__ptyd_secret $nonce $__ptyd_id $argv[1] "$argv[2..]" \
         "$__ptyd_flags" "$PWD" >&97
     and builtin printf '\e]7337;D;%s\a' $nonce
@@ -163,7 +163,7 @@ function __ptyd_finish
     return $status_before
 end
 
-# A line is about to run. Where it is not ours, a person typed it; even after the accept key, for fish 3 lets a search
+# A line is about to run. If it is not ours, a person typed it; even after the accept key, for fish 3 lets a search
 # in the history that was given up replace the line as late as that.
 function __ptyd_preexec --on-event fish_preexec
     set -l fish_trace
@@ -185,8 +185,8 @@ function __ptyd_preexec --on-event fish_preexec
     end
 end
 
-# A line has ended. `exit` comes by here too, so what is not told waits for the prompt; but for what was interrupted,
-# because what fish prints before a prompt would be in its output.
+# A line has ended. `exit` passes here too, so unreported ends wait for the prompt; except for an interrupted line,
+# because fish's output before a prompt would be in its output.
 function __ptyd_postexec --on-event fish_postexec
     set -l statuses $status $pipestatus
     set -l fish_trace
@@ -233,7 +233,7 @@ function __ptyd_prompt --on-event fish_prompt
     builtin bind -M $fish_bind_mode \e\x1e >/dev/null 2>&1; or __ptyd_bind
 end
 
-# What a person typed cannot be parsed: the same prompt goes on.
+# A line that a person typed cannot be parsed: the same prompt continues.
 function __ptyd_stay --on-event fish_posterror
     set -l statuses $status $pipestatus
     set -l fish_trace
@@ -241,13 +241,13 @@ function __ptyd_stay --on-event fish_posterror
     set -g __ptyd_told
 end
 
-# The window's title is made of the line that runs: where that is ours, of the text as it was given. A function that the
+# The window's title is the running line; for a line of ours, the command's text. A function that the
 # user defines later is the user's.
 if not functions -q __ptyd_title; and functions -q fish_title
     functions -c fish_title __ptyd_title
     function fish_title
         if set -q argv[1]; and test "$argv[1]" = "$__ptyd_line"
-            # What is between the ends of a title must not end it.
+            # The text of a title must not contain its end.
             string replace -ar '[[:cntrl:]]+' ' ' -- "$__ptyd_given" | read -l --line given
             set argv[1] "$given"
         end
@@ -255,7 +255,7 @@ if not functions -q __ptyd_title; and functions -q fish_title
     end
 end
 
-# Report key: says how things stand when the holder misses a report. The file was sourced again before.
+# Report key: reports the present state when the holder misses a report. The file was sourced again before.
 function __ptyd_report
     if __ptyd_is_running
         __ptyd_refuse $__ptyd_id

@@ -1,9 +1,9 @@
-# Makes one interactive nushell (0.109 or later) tell the ends of its commands to the holder and take commands as data.
+# Makes one interactive nushell (0.109 or later) report the ends of its commands to the holder and take commands as data.
 #
 # Only this file defines names that begin with `__ptyd_`, and it keeps three rules: nothing on a command's way starts a
-# process, the user's own hooks, keys, history and prompt stay the user's, and what is kept is one record, for nushell gives
+# process, the user's own hooks, keys, history and prompt stay the user's, and its state is one record, for nushell gives
 # children every variable that can be a string, and a record cannot. nushell writes to no descriptor that it inherits, so
-# what it tells stands in the output, with numbers that nobody else knows. Markers, keys and promises are in README.md.
+# its reports are in the output, with numbers that only the shell and the holder know. Markers, keys and promises are in README.md.
 
 # The next of a sequence that only the shell and the holder know; sh.sh counts the same way.
 def __ptyd_next [number: int] { ($number * 1103515245 + 12345) mod 2147483648 }
@@ -37,7 +37,7 @@ def --env __ptyd_begin [] {
     }
 }
 
-# Before a prompt: tells the end of what ran, a command of ours or a line that a person typed.
+# Before a prompt: reports the end of the line that ran, a command of ours or a line that a person typed.
 def --env __ptyd_end [] {
     if $env.__ptyd.is_loading {
         $env.__ptyd.is_loading = false
@@ -53,7 +53,7 @@ def --env __ptyd_end [] {
     __ptyd_claim
 }
 
-# nushell ends with 1 what it cannot parse, too; whether it could is asked of its parser, which runs nothing.
+# nushell also ends a text that it cannot parse with 1; its parser, which runs nothing, checks whether it can be parsed.
 def __ptyd_look [] {
     let error = try { ast --json (open --raw $env.__ptyd.text) | get error | from json } catch { null }
     if $error == null {
@@ -93,7 +93,7 @@ let __ptyd_greeting = do { ^/bin/sh -c 'for i in 1 2 3; do read -r x <&9 && echo
 if ($__ptyd_greeting | length) == 3 {
     # Where the head of a command is staged, the last number, the command (0: none is running), the greatest so far, the nonce
     # of its start, where its text is, the line that runs it, the status of the one before, whether the key's own line
-    # runs, and what stands in the user's lists of hooks.
+    # runs, and the user's lists of hooks.
     $env.__ptyd = {
         file: $__ptyd_greeting.1
         number: ($__ptyd_greeting.2 | into int)

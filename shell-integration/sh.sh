@@ -27,8 +27,8 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
   # The next of a sequence that only the shell and the holder know; 31 bits, for mksh counts no further.
   # shellcheck disable=SC2016 # The prompt expands it, and __ptyd_d does.
   __ptyd_a='__ptyd_n=(__ptyd_n*1103515245+12345)&2147483647'
-  # The PATH last told, the number of the text that runs (0: none), the greatest so far, and the flags of its end. __ptyd_r is
-  # its status and that number, from its end until it is told: what stands there of another text (`readonly __ptyd_r`) says
+  # The last reported PATH, the number of the text that runs (0: none), the greatest so far, and the flags of its end. __ptyd_r is
+  # its status and that number, from its end until it is reported: a value there of another text (`readonly __ptyd_r`) means
   # nothing.
   __ptyd_p='' __ptyd_i=0 __ptyd_t=0 __ptyd_w=''
 
@@ -36,7 +36,7 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
   # text may ask for it; but under `set -e` it would end the shell.
   __ptyd_c() {
     set -- "$?" "$@" "$__ptyd_n"
-    # What is assigned under `set -a` is for children, also what the prompt counts; only a new variable is not.
+    # A variable assigned under `set -a` is exported to children, also the prompt's number; only a new variable is not.
     case $- in
       *a*) set +a && set -- "$@" -a ;;
       *) set -- "$@" +a ;;
@@ -53,7 +53,7 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
     return "$1"
   }
 
-  # Behind a text: tells its end. The record goes first: whoever finds the marker in the output can rely on having it.
+  # After a text: reports its end. The record goes first, so a reader that finds the marker in the output has it already.
   __ptyd_d() {
     set -- "$?"
     case $__ptyd_i:${__ptyd_r-} in
@@ -81,7 +81,7 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
     return "$1"
   } 2>/dev/null
 
-  # These shells end with 1 or 2 what they cannot parse; whether they could is asked of another one, which
+  # These shells end a text that they cannot parse with 1 or 2; another one checks whether it can be parsed, and
   # executes nothing.
   __ptyd_look() {
     # shellcheck disable=SC2086 # Empty, or one word.
@@ -94,7 +94,7 @@ if [ -z "${__ptyd_f-}" ] && IFS= read -r __ptyd_k 2>/dev/null <&9 && IFS= read -
     esac
   }
 
-  # The prompt itself tells the end of what a person typed, and of a text that a signal threw away.
+  # The prompt itself reports the end of a line that a person typed, and of a text that a signal discarded.
   __ptyd_claim() {
     case ${PS1-} in
       "$__ptyd_q"*) ;;

@@ -4,7 +4,7 @@
 # user setting (options, aliases, traps, redirections) may break it or show it more than unavoidable, and the user's own
 # prompt, history and variables stay the user's. Records, keys and guarantees are in README.md.
 #
-# zsh reads it as $ZDOTDIR/.zshenv; or somebody sources it at a prompt. It then sources itself once more for its functions.
+# zsh reads it as $ZDOTDIR/.zshenv; or a person sources it at a prompt. It then sources itself once more for its functions.
 
 if [[ -z ${__ptyd_defining-} ]]; then
   # ZDOTDIR is the user's again before any file of the user's or any child sees it, so zsh itself finds the others.
@@ -13,7 +13,7 @@ if [[ -z ${__ptyd_defining-} ]]; then
       export ZDOTDIR=$PTYD_ZDOTDIR
     else
       unset ZDOTDIR
-      # A global zshenv with `: ${ZDOTDIR:=…}` found it set. Only a zsh that is started without tells what it had made of it.
+      # A global zshenv with `: ${ZDOTDIR:=…}` found it set. Only a zsh started without ZDOTDIR shows its value.
       if [[ "$(</etc/zshenv)$(</etc/zsh/zshenv)" == *ZDOTDIR* ]]; then
         ZDOTDIR=$(/proc/$$/exe -fc 'builtin print -rn -- "${ZDOTDIR-}"')
         if [[ -n $ZDOTDIR ]]; then export ZDOTDIR; else unset ZDOTDIR; fi
@@ -30,10 +30,10 @@ if [[ -z ${__ptyd_defining-} ]]; then
     typeset -g +x __ptyd_defining=${(%):-%x}
 
     # Not in the emulation below, as they parse the text with the user's options and aliases: a text that is incomplete or
-    # would swallow what stands behind it is found by asking zsh itself, which runs nothing, and forks only to refuse one.
+    # would include the code after it is found by asking zsh itself, which runs nothing, and forks only to refuse one.
     __ptyd_load() {
       {
-        # None of these bears on how the text is parsed; ALL_EXPORT would export it.
+        # None of these affects the parsing of the text; ALL_EXPORT would export it.
         setopt localoptions noallexport noerrexit noerrreturn
         __ptyd_take && functions[__ptyd_try]="$__ptyd_text"
         __ptyd_place || {
@@ -65,21 +65,21 @@ if [[ -z ${__ptyd_defining-} ]]; then
   return
 fi
 
-# The text to evaluate with what stands behind it, the text alone, the command's id (0: none is running), the greatest so far,
-# its flags, its start marker, its status and its pipeline's, whether an end was told since the last prompt, what zsh
-# says of a bad text, the user's options at the last prompt, and the PATH last told.
+# The text to evaluate with the code after it, the text alone, the command's id (0: none is running), the greatest so far,
+# its flags, its start marker, its status and its pipeline's, whether an end was reported since the last prompt, zsh's message
+# about a bad text, the user's options at the last prompt, and the last reported PATH.
 typeset -g +x __ptyd_text= __ptyd_raw= __ptyd_id=0 __ptyd_taken=0 __ptyd_flags= __ptyd_mark= __ptyd_code=0 __ptyd_pipe= \
   __ptyd_told= __ptyd_said= __ptyd_options= __ptyd_path=$'\1'
 
-# What stands behind every text. A line of its own, behind a blank one, ends a comment and a trailing backslash. The
+# The code after every text. A line of its own, after a blank one, ends a comment and a trailing backslash. The
 # redirection hides the trace, and no alias is expanded behind a backslash.
 typeset -gr +x __ptyd_telling=$'\n\n{ \\__ptyd_tell; } &>/dev/null\n'
-# The same as zsh prints it when it is a command of its own, and not a part of what stands before it.
+# The same as zsh prints it when it is a command of its own, and not a part of the text before it.
 functions[__ptyd_try]=$__ptyd_telling
 typeset -gr +x __ptyd_parsed=$functions[__ptyd_try]
 
-# `eval` runs at top level, so that declarations, `return` and traps work as if typed. `always` tells the end of what an error or
-# an interrupt has cut short, before zsh marks an unfinished line of output. __ptyd_finish restores $? for the prompt;
+# `eval` runs at top level, so that declarations, `return` and traps work as if typed. `always` reports the end of a text that an error or
+# an interrupt cut short, before zsh marks an unfinished line of output. __ptyd_finish restores $? for the prompt;
 # `&& :` keeps that from ending a shell with ERR_EXIT. The start marker is printed by expanding the argument, without a command.
 typeset -gr +x __ptyd_evaluating='{ \builtin \eval "${__ptyd_text:__ptyd_begin()}"; } always { \__ptyd_cut; }; \__ptyd_finish && :'
 # The same while the user has XTRACE on, which would show the whole text as the argument of `eval`. No function can turn it
@@ -96,18 +96,18 @@ __ptyd_begin() {
 }
 functions -M __ptyd_begin 0 0
 
-# Tells an end, record and marker, and passes what it tells to the prompt. It stands behind every text and runs only when
-# that was run to its end; or $1 and $2 are the status and the pipeline's.
+# Reports an end, record and marker, and passes them to the prompt. It follows every text and runs only when
+# the text ran to its end; or $1 and $2 are the status and the pipeline's.
 __ptyd_tell() {
   # One statement, since the next one would already see other values.
   __ptyd_code=${1-$?} __ptyd_pipe=${2-${(j: :)pipestatus}}
   # zsh leaves pipestatus as it was for what runs no command (x=1, [[ ]]).
   [[ $__ptyd_pipe == *' '* ]] || __ptyd_pipe=$__ptyd_code
-  # The nonce is made here and now, so nothing that ran before could print it. The kernel's, since $RANDOM can be foretold.
+  # The nonce is made here and now, so nothing that ran before could print it. The kernel's, since $RANDOM can be predicted.
   local nonce=${"$(</proc/sys/kernel/random/uuid)"//-}
   nonce=$((16#${nonce[1,15]:-$RANDOM$RANDOM}))
   [[ ${PATH-} == "$__ptyd_path" ]] || __ptyd_tell_path
-  # The record goes first: whoever finds the marker in the output can rely on having the record. The marker goes to the
+  # The record goes first, so a reader that finds the marker in the output has the record already. The marker goes to the
   # terminal itself, for a command may have redirected 1 and 2 for good.
   builtin print -rnu97 -- "D;$__ptyd_secret;$nonce;$__ptyd_id;$__ptyd_code;$__ptyd_pipe;$__ptyd_flags;${PWD-}"$'\0'
   builtin print -rn -- $'\e]7337;D;'$nonce$'\a' >/dev/tty
@@ -120,11 +120,11 @@ __ptyd_tell_path() {
   builtin print -rnu97 -- "P;$__ptyd_secret;$__ptyd_path"$'\0'
 }
 
-# Behind the text, come what may: an error or an interrupt has thrown away the rest of it.
+# Always runs after the text: an error or an interrupt may have discarded the rest of it.
 __ptyd_cut() {
   local code=$?
   if (( __ptyd_id )); then
-    # Of a loop of its own that was interrupted zsh says one thing or the other.
+    # After an interrupted loop of its own zsh reports one value or the other.
     (( TRY_BLOCK_INTERRUPT == 0 )) || code=130
     __ptyd_flags+=n
     __ptyd_tell $code $code 2>/dev/null
@@ -137,10 +137,10 @@ __ptyd_finish() {
   return $__ptyd_code
 }
 
-# Runs at every prompt, before other hooks, and tells the ends that are not told yet: those of what a person typed, and of
-# a command whose line was thrown away.
+# Runs at every prompt, before other hooks, and reports the ends that are not reported yet: those of lines that a person typed, and of
+# a command whose line was discarded.
 __ptyd_prompt() {
-  # Called by anything but the prompt (a widget or a command of the user's that runs all hooks) it says nothing.
+  # Called by anything but the prompt (a widget or a command of the user's that runs all hooks) it does nothing.
   [[ ${(j: :)zsh_eval_context} == 'shfunc shfunc' ]] || return 0
   if (( __ptyd_id )); then
     __ptyd_flags+=n
@@ -195,7 +195,7 @@ __ptyd_take() {
   unset 'functions[__ptyd_try]'
 }
 
-# Fails if the text was not parsed, or what stands behind it only into it, and neither is a reason known yet nor $1 given.
+# Fails if the text was not parsed, or the code after it became part of it, and neither is a reason known yet nor $1 given.
 __ptyd_place() {
   [[ -n $__ptyd_text ]] || return 0
   [[ ${functions[__ptyd_try][-$#__ptyd_parsed,-1]} == "$__ptyd_parsed" || -n $__ptyd_said || -n ${1-} ]] || return 1
@@ -217,10 +217,10 @@ __ptyd_place() {
   CURSOR=$#BUFFER
 }
 
-# Finds out why the text cannot be run: it is incomplete, or has a syntax error. $1 is what zsh says of it, the others what it
-# says of it with something behind it: a text is incomplete if that depends on what comes behind it.
+# Finds out why the text cannot be run: it is incomplete, or has a syntax error. $1 is zsh's message about it, the others its messages
+# about it with code after it: a text is incomplete if the message depends on the code after it.
 __ptyd_refuse() {
-  # After interrupts in the middle of such looks, one was once seen to fail for a text that is well: never refuse that.
+  # After interrupts in the middle of such checks, one failed once for a correct text: never refuse that.
   if [[ ${functions[__ptyd_try]-} == *"$__ptyd_parsed" ]]; then
     __ptyd_place fit
     return
@@ -231,17 +231,17 @@ __ptyd_refuse() {
     [[ $said == "$1" && $said != *': unmatched '* ]] || __ptyd_flags=i
   done
   if [[ -n ${functions[__ptyd_try]-} ]]; then
-    # It was parsed, but what stands behind it became part of it.
+    # It was parsed, but the code after it became part of it.
     __ptyd_flags=i
     __ptyd_said='zsh: incomplete: a here-document without its end, or nothing behind an operator or a head'
   else
-    # As it would be said of a typed line.
+    # In the words for a typed line.
     __ptyd_said="zsh: ${${${1%%$'\n'*}#*:}##(<->:|) }"
   fi
   __ptyd_place
 }
 
-# Stands in for a text that was refused; zsh gives this status for it, too.
+# Takes the place of a refused text; zsh gives this status for it, too.
 __ptyd_refused() {
   builtin print -ru2 -- $__ptyd_said
   __ptyd_code=1
@@ -252,11 +252,11 @@ __ptyd_say_running() {
   builtin print -rnu97 -- "R;$__ptyd_secret;$RANDOM$RANDOM;$1"$'\0'
 }
 
-# Key 2: says how things stand when the holder misses a report.
+# Key 2: reports the present state when the holder misses a report.
 __ptyd_report() {
   local code=$?
   {
-    # With the hook in place an end would have been told, so this is an editor inside a command (vared), or no end is due.
+    # With the hook in place an end would have been reported, so this is an editor inside a command (vared), or no end is due.
     if [[ ${precmd_functions[1]-} == __ptyd_hook || $CONTEXT != start ]]; then
       __ptyd_say_running $__ptyd_id
     else
@@ -279,7 +279,7 @@ unset __ptyd_keymap
 # The key that ends a search, which only emacs has by default. A binding of the user's comes later.
 bindkey -M viins '^G' send-break
 
-# After them, so that the hook is the first, whatever they put into the lists: a scheduled command runs at the first prompt
+# After them, so that the hook is the first, even if they set the lists: a scheduled command runs at the first prompt
 # and cannot be lost with a list.
 __ptyd_start() {
   local code=$?

@@ -49,12 +49,12 @@ pub fn check(root: &Path) -> Result<()> {
     let program = cargo_deny(&target)?;
     let deny = |says: &str| {
         let mut deny = Command::new(&program);
-        // Neither crates of other platforms nor the list of advisories is fetched: this asks nobody.
+        // Neither crates of other platforms nor the list of advisories is fetched: this needs no network.
         deny.current_dir(root).args(["--log-level", says, "--offline", "--metadata-path"]).arg(&file);
         deny.args(["check", "--hide-inclusion-graph", "--allow", "duplicate", "bans", "licenses", "sources"]);
         workspace::succeed(&mut deny)
     };
-    // What it says as errors begins with those crates that it could not fetch, so it says nothing unless something is wrong.
+    // Its errors begin with crates that it could not fetch, so it prints nothing unless a check fails.
     deny("off").or_else(|_| deny("error"))?;
     if !problems.is_empty() {
         bail!("deps: {} to put right", problems.len());
@@ -112,7 +112,7 @@ fn too_new(metadata: &Value) -> Result<Vec<String>> {
     Ok(newer.collect())
 }
 
-/// Dependencies of our crates, and lines of the workspace's table, that nobody names.
+/// Dependencies of our crates, and lines of the workspace's table, that no code names.
 fn unused(metadata: &Value, files: &[TextFile], manifest: &str) -> Result<Vec<String>> {
     let root = metadata["workspace_root"].as_str().context("cargo metadata names no workspace")?;
     let mut problems = Vec::new();

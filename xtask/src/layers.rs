@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What each crate of ours may depend on among ours.
+/// The crates of ours that each crate of ours may depend on.
 const WALLS: [(&str, &[&str]); 13] = [
     ("api", &[]),
     ("cli", &["api", "client", "ptyd-core", "server", "sys", "terminal"]),
@@ -28,7 +28,7 @@ const WALLS: [(&str, &[&str]); 13] = [
     ("xtask", &[]),
 ];
 
-/// What the tree of a crate must not contain, at any depth. The holder is one of thousands of processes: no runtime, no
+/// The crates that must not be in a crate's dependency tree, at any depth. The holder is one of thousands of processes: no runtime, no
 /// JSON, no terminal emulation. The core names no protocol.
 const NEVER_IN: [(&str, &[&str]); 2] = [
     ("holder", &["tokio", "hyper", "axum", "serde_json", "vte", "alacritty_terminal", "avt"]),
@@ -57,7 +57,7 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
 /// The protocols of the server: they parse and render.
 const PROTOCOLS: [&str; 3] = ["mcp", "rest", "ws"];
 
-/// What a protocol may take from the core: the interface and the dispatcher, the principal of a request, and the ids, names
+/// The modules that a protocol may use of the core: the interface and the dispatcher, the principal of a request, and the ids, names
 /// of keys and bounds in which it speaks. Nothing that knows a credential or a session.
 const OPEN_TO_PROTOCOLS: [&str; 6] = ["action", "dispatch", "ids", "keys", "limits", "principal"];
 
@@ -84,12 +84,12 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     Ok(found)
 }
 
-/// Who depends on whom. Packages are known by cargo's ids, because two versions of one name can be in one tree.
+/// The dependencies between packages, named by cargo's ids, because two versions of one name can be in one tree.
 struct Graph {
     /// The crates of ours: each one's own manifest names these of ours, for whatever purpose.
     ours: BTreeMap<String, BTreeSet<String>>,
     names: BTreeMap<String, String>,
-    /// What is linked into each package.
+    /// The packages linked into each package.
     linked: BTreeMap<String, Vec<String>>,
 }
 

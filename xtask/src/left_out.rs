@@ -11,11 +11,11 @@ pub const FILE: &str = "PTYD_TEST_NOT_RUN";
 
 /// Something that a test may leave out where everything is to run.
 struct Excuse {
-    /// What the test's name begins with.
+    /// The beginning of the test's name.
     test: &'static str,
-    /// What its own word has in it.
+    /// A part of the reason that the test gives.
     why: &'static str,
-    /// Whether root has none.
+    /// True if root is not excused.
     is_users: bool,
     because: &'static str,
 }
@@ -69,7 +69,7 @@ pub fn excuse(left_out: &LeftOut, is_root: bool) -> Option<&'static str> {
     EXCUSES.iter().find(fits).map(|excuse| excuse.because)
 }
 
-/// What the tests of a suite noted.
+/// The notes of a suite's tests.
 pub fn noted(file: &Path) -> Vec<LeftOut> {
     let text = fs::read_to_string(file).unwrap_or_default();
     text.lines().filter_map(note).collect()

@@ -69,7 +69,7 @@ const NEEDS: [Need; 29] = [
     Need { probe: Probe::Program("shellcheck"), package: "shellcheck", why: "the shell scripts are linted" },
 ];
 
-/// What a machine lacks: the packages, and why each is wanted.
+/// The packages that a machine lacks, and why each is needed.
 pub struct Missing(Vec<&'static Need>);
 
 impl Missing {

@@ -1,4 +1,4 @@
-//! SPECIFICATION.md against the tests: every promise is short, has a number, and its id stands at the tests that show it.
+//! SPECIFICATION.md against the tests: every promise is short, has a number, and its id is in the comments of its tests.
 //!
 //! A row of the document is `id | promise | number`. A test carries ids in a comment on the line above its function:
 //! `// promise: end-1, once-2` in Rust and JavaScript, `# promise: end-1` in Python.
@@ -127,7 +127,7 @@ fn carried(files: &[TextFile]) -> (BTreeMap<&str, Vec<Test<'_>>>, Vec<Violation>
     (carried, found)
 }
 
-/// How a language writes a comment and a test.
+/// The syntax of comments and tests in a language.
 struct Language {
     mark: &'static str,
     function: &'static str,

@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// Where root finds the programs that stand behind ours.
+/// The PATH on which root finds the real programs behind ours.
 const ROOTS_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The helpers, and what each does in the real one's place.

@@ -2,7 +2,7 @@
 //!
 //! Removed text becomes blanks of the same length: lines keep their numbers, columns their places.
 
-/// The code alone: comments, and what stands between quotes, are blank.
+/// The code alone: comments and the contents of quotes are blank.
 pub fn code(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = bytes.to_vec();
@@ -41,7 +41,7 @@ pub fn shipped(code: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// The lines on which a whole word stands.
+/// The lines that contain a whole word.
 pub fn lines_with_word(code: &str, word: &str) -> Vec<usize> {
     word_places(code, word).map(|at| line_of(code, at)).collect()
 }
@@ -140,7 +140,7 @@ fn block_comment(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// Where the inside of a literal begins (counted from `at`) and where it ends, when one begins at `at`.
+/// The range of a literal's contents (its begin counted from `at`), if a literal begins at `at`.
 fn literal(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let is_in_word = at > 0 && is_word_char(char::from(bytes[at - 1]));
     let rest = &bytes[at..];
@@ -183,7 +183,7 @@ fn quoted(bytes: &[u8], quote: u8) -> usize {
     bytes.len()
 }
 
-/// Where the item that begins after an attribute ends: at its closing brace, or at its semicolon if that comes first.
+/// The end of the item after an attribute: its closing brace, or its semicolon if that comes first.
 fn item_end(code: &[u8], from: usize) -> usize {
     let mut depth = 0usize;
     for (at, byte) in code.iter().enumerate().skip(from) {

@@ -15,7 +15,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// The signals that tests send, and that a process which was started in the background by a script ignores for ever.
 const DEFAULT_SIGNALS: [(&str, u32); 4] = [("HUP", 1), ("INT", 2), ("QUIT", 3), ("PIPE", 13)];
 
-/// What a suite came to.
+/// The result of a suite.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Count {
     /// Tests that passed.
@@ -78,7 +78,7 @@ pub struct LeftOut {
 /// A suite's count, and the names that belong to it.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Report {
-    /// How many.
+    /// The number.
     pub count: Count,
     /// Tests that failed.
     pub failed: BTreeSet<String>,
@@ -123,7 +123,7 @@ impl Report {
     }
 }
 
-/// How a test runner writes down what it counted.
+/// The form of a test runner's summary.
 #[derive(Clone, Copy, Debug)]
 pub enum Runner {
     /// `cargo nextest run`: one line for everything.
@@ -193,7 +193,7 @@ impl Runner {
         let first_word = |rest: &str| rest.split(" - ").next().unwrap_or(rest).trim().to_owned();
         let lines = printed.lines();
         match self {
-            // What failed stands again behind the count: `FAIL [ 1.2s] (3/9) e2e::it life::a_name`.
+            // Failed tests are repeated after the count: `FAIL [ 1.2s] (3/9) e2e::it life::a_name`.
             Self::Nextest => lines
                 .skip_while(|line| !is_nextest_summary(line))
                 .skip(1)
@@ -296,7 +296,7 @@ fn heeding(command: &Command, signals: &[&str]) -> Command {
     if let Some(folder) = command.get_current_dir() {
         heeding.current_dir(folder);
     }
-    // Whoever had us ignore them wants the tests to go on, too: out of the group that such a signal is sent to.
+    // If the caller had these signals ignored, the tests should continue, too: out of the group that such a signal is sent to.
     heeding.process_group(0);
     heeding
 }
@@ -310,7 +310,7 @@ fn tee(command: &mut Command, shown: &mut impl Write) -> Result<(String, ExitSta
     let (reader, writer) = std::io::pipe()?;
     command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
     let mut child = command.spawn().with_context(|| format!("cannot run {:?}", command.get_program()))?;
-    // The command holds the pipe's other end until it is told to hold something else.
+    // The command holds the pipe's other end until it is given another stdout.
     command.stdout(Stdio::null()).stderr(Stdio::null());
 
     let (sender, lines) = mpsc::sync_channel(256);
@@ -474,7 +474,7 @@ mod tests {
     #[test]
     // promise: check-2
     fn a_signal_that_was_ignored_when_we_began_is_heeded_by_the_tests() {
-        // What a script's `&` and `nohup` do to what they start; the shell's own child is the process that is asked.
+        // As a script's `&` and `nohup` do to their programs; the shell's own child is the process that is asked.
         let asks = "grep SigIgn /proc/self/status";
         let mut plain = Command::new("sh");
         plain.args(["-c", asks]).env("KEPT", "1").env_remove("HOME").current_dir("/");

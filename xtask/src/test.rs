@@ -20,7 +20,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const IN_PYTHON: [(&str, &str); 3] =
     [("shell integration", "shell-integration/tests"), ("mcp", "crates/e2e/mcp"), ("rest", "crates/e2e/rest")];
 
-/// What is run again with random read sizes: what finds ends, text and screens in the bytes.
+/// The tests that run again with random read sizes: those of ends, text and screens.
 const IN_PIECES: [&str; 6] = ["boundaries::", "delivery::", "output::", "programs::", "shell_ends::", "shell_texts::"];
 
 /// The one test that needs packages of npm.
@@ -29,7 +29,7 @@ const CONFORMANCE: &str = "mcp::conformance::with_what_it_asks_for_the_suite_pas
 /// The crates whose tests need nothing but Rust and a linker.
 const QUICK: [&str; 6] = ["api", "journal", "terminal", "holder", "ptyd-core", "server"];
 
-/// What everything takes on two processors, when nothing is there yet. Measured; what is there already is not fetched again.
+/// The cost of everything on two processors and an empty machine. Measured; existing parts are not fetched again.
 const TAKES: &str =
     "In all that is up to 150 MB of Debian packages with what they need, 5 GB below target/ and about half an hour.";
 
@@ -38,14 +38,14 @@ const USAGE: &str = "cargo xtask test [--yes | --no-install] [--quick] [--full] 
 /// Whether what is missing may be installed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Install {
-    /// Who sits at a terminal is asked; where there is none, nobody can be, and the one command is to do everything.
+    /// Asks at a terminal; without one, installs everything, because one command is to do it all.
     Ask,
     Yes,
     /// Nothing on the machine; what goes below target/ is still fetched.
     No,
 }
 
-/// What to run.
+/// The suites to run.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Options {
     install: Install,
@@ -102,7 +102,7 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     summarise(options, results)
 }
 
-/// What looks at a script of this kind: shellcheck where it can, the shell's own parser where not.
+/// The linter for a script of this kind: shellcheck if it knows the shell, else the shell's own parser.
 fn linter(extension: &str, text: &str) -> Option<(&'static str, &'static [&'static str])> {
     match extension {
         "sh" | "bash" => Some(("shellcheck", &[])),
@@ -113,7 +113,7 @@ fn linter(extension: &str, text: &str) -> Option<(&'static str, &'static [&'stat
     }
 }
 
-/// What the suites in Python need, each pinned in its own file.
+/// The packages of the Python suites, each pinned in its own file.
 fn requirements(root: &Path) -> Result<String> {
     let files = IN_PYTHON.iter().map(|(_, folder)| root.join(folder).join("requirements.txt"));
     let texts: Vec<String> = files.filter(|file| file.exists()).map(fs::read_to_string).collect::<Result<_, _>>()?;
@@ -125,7 +125,7 @@ fn packages(requirements: &str) -> impl Iterator<Item = &str> {
     requirements.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// Says what will be installed, and asks where there is somebody to ask.
+/// Prints the packages to install, and asks if there is a terminal.
 fn consent(plan: &[String], install: Install) -> Result<()> {
     for line in plan {
         println!("{line}");
@@ -212,7 +212,7 @@ struct Rig<'a> {
 }
 
 impl Rig<'_> {
-    /// Lists what is to be installed and fetched, asks where somebody can be asked, and does it.
+    /// Lists the packages to install and fetch, asks if there is a terminal, and installs them.
     fn set_up(mut self) -> Result<Self> {
         let wanted = requirements(self.root)?;
         // The two major versions of the Python SDK exclude each other.
@@ -247,7 +247,7 @@ impl Rig<'_> {
         Ok(self)
     }
 
-    /// What comes of a suite for which one of these packages is missing.
+    /// The report of a suite for which one of these packages is missing.
     fn without(&self, suite: &str, packages: &[&str]) -> Option<Report> {
         let package = self.missing.any_of(packages)?;
         println!("== {suite}: not run: {package} is not installed");
@@ -316,7 +316,7 @@ impl Rig<'_> {
         self.mark(&mut cargo);
         cargo.env("PTYD_TEST_READ_SIZES", seed.to_string());
         cargo.args(["test", "--no-fail-fast", "--package", "e2e", "--test", "it", "--"]).args(IN_PIECES);
-        // What it leaves out has run before, whole.
+        // The tests that it leaves out have run before, with whole reads.
         let report = self.suite("in random pieces", &mut cargo, Runner::Libtest)?;
         Ok(Report { count: Count { filtered: 0, ..report.count }, ..report })
     }
@@ -401,7 +401,7 @@ impl Rig<'_> {
         Ok(report)
     }
 
-    /// Tells the tests which binary to test, where packages of npm are, and whether there is time.
+    /// Sets the tests' variables: the binary to test, the npm packages, and whether slow tests run.
     fn mark(&self, command: &mut Command) {
         let npm = self.target.join("npm/node_modules");
         let nu = npm.join("@nushell/linux-x64/bin/nu");
@@ -532,7 +532,7 @@ impl Home {
         }
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
-            // What is for the tests themselves is the caller's to say.
+            // Variables for the tests themselves are set by the caller.
             if text.starts_with("PTYD_") && !text.starts_with("PTYD_TEST_") || text.starts_with("LC_") {
                 command.env_remove(&name);
             }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use std::path::Path;
 use std::process::Command;
 
-/// What holds for source files; a longer one has two subjects.
+/// The limit for source files; a longer one has two subjects.
 const LINES_MAX: usize = 800;
 
 /// The longest subject of a commit.
@@ -111,7 +111,7 @@ fn header(file: &TextFile) -> Option<Violation> {
     (!is_fine).then(|| Violation::at(&file.path, 1, format!("{what}, {form}")))
 }
 
-/// Whether a comment that is meant for people stands on top.
+/// True if the file begins with a comment for people.
 fn begins_with_sentence(file: &TextFile) -> bool {
     let mut comments = file.text.lines().take_while(|line| line.starts_with('#'));
     comments.any(|line| {
@@ -179,7 +179,7 @@ fn banned(file: &TextFile, allowed: &[(&str, &str, &str)]) -> Vec<Violation> {
     found
 }
 
-/// A permission that nobody needs any more waits for somebody to misuse it.
+/// An unneeded permission can be misused later.
 fn needless(files: &[TextFile], allowed: &[(&str, &str, &str)]) -> Vec<Violation> {
     let is_used = |path: &str, call: &str| files.iter().any(|file| file.path == path && file.text.contains(call));
     let needless = allowed.iter().filter(|(path, call, _why)| !is_used(path, call));

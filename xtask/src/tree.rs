@@ -17,7 +17,7 @@ pub struct TextFile {
 }
 
 impl TextFile {
-    /// What follows the last dot of the name; nothing when there is none.
+    /// The part of the name after the last dot; empty if there is none.
     pub fn extension(&self) -> &str {
         let name = self.path.rsplit('/').next().unwrap_or_default();
         name.rsplit_once('.').map_or("", |(_, extension)| extension)
@@ -41,7 +41,7 @@ pub struct Violation {
     pub path: String,
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong and what to do instead.
+    /// The problem, and the remedy.
     pub what: String,
 }
 
@@ -83,7 +83,7 @@ fn walk(dir: &Path, prefix: &str, files: &mut Vec<TextFile>) -> Result<()> {
                 walk(&entry.path(), &path, files)?;
             }
         } else if kind.is_file() {
-            // A file that is no text (a recording, a picture) is nobody's style.
+            // A file that is no text (a recording, a picture) has no style.
             if let Ok(text) = String::from_utf8(fs::read(entry.path())?) {
                 files.push(TextFile { path, text });
             }

@@ -51,7 +51,7 @@ pub fn shown(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// What `cargo metadata` says, for this machine's platform only: others' dependencies need not even be downloaded.
+/// The output of `cargo metadata`, for this machine's platform only: others' dependencies need not even be downloaded.
 pub fn metadata(root: &Path) -> Result<Value> {
     let version = printed(Command::new("rustc").arg("-vV").current_dir(root))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc names no host")?;
@@ -59,7 +59,7 @@ pub fn metadata(root: &Path) -> Result<Value> {
     serde_json::from_str(&text).context("cargo metadata printed something that is not JSON")
 }
 
-/// Where cargo puts what it builds.
+/// Cargo's target directory.
 pub fn target_dir(root: &Path) -> Result<PathBuf> {
     let text = printed(cargo(root).args(["metadata", "--format-version", "1", "--no-deps"]))?;
     let metadata: Value = serde_json::from_str(&text)?;

@@ -1,4 +1,4 @@
-//! What a session may use, on the wire.
+//! The limits of a session, on the wire.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -156,7 +156,7 @@ fn last_line(log: &Path) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// What is said of a server that is this script, and what the script wrote down.
+    /// The error for a server that is this script, and the file that the script wrote.
     fn start_script(script: &str, patience: Duration) -> (String, String) {
         let dir = tempfile::tempdir().expect("a directory");
         let paths = Paths { state_dir: dir.path().to_owned(), socket: dir.path().join("ptyd.sock"), config: None };

@@ -10,7 +10,7 @@ use etcetera::base_strategy::Xdg;
 /// The options that every command takes.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PathOptions {
-    /// Where sessions, token and logs are kept [default: $XDG_STATE_HOME/ptyd]
+    /// The directory of sessions, token and logs [default: $XDG_STATE_HOME/ptyd]
     #[arg(long, global = true, env = "PTYD_STATE_DIR", value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
     /// The server's Unix socket [default: ptyd.sock in $XDG_RUNTIME_DIR/ptyd, else in the state directory]
@@ -19,7 +19,7 @@ pub struct PathOptions {
     /// The configuration file [default: $XDG_CONFIG_HOME/ptyd/config.toml]
     #[arg(long, global = true, env = "PTYD_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where the socket is, unless --socket names it
+    /// The directory of the socket, unless --socket names it
     #[arg(long, global = true, hide = true, env = "PTYD_RUNTIME_DIR", value_name = "DIR")]
     pub runtime_dir: Option<PathBuf>,
 }

@@ -19,7 +19,7 @@ pub fn line(text: impl Display) -> Result<(), Failure> {
     data(format_args!("{text}\n"))
 }
 
-/// Prints a value as JSON. Characters that a terminal obeys or nobody sees are escaped, which is the same JSON.
+/// Prints a value as JSON. Control and invisible characters are escaped, which is the same JSON.
 pub fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     line(plain_json(&serde_json::to_string_pretty(value).map_err(Failure::new)?))
 }

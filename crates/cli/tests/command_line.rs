@@ -125,7 +125,7 @@ fn a_running_command_is_followed_over_the_death_of_the_server() {
     let line = "echo before; until [ -e gate ]; do sleep 0.01; done; echo after; (exit 9)";
     let run = home.command(&["run", line]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ptyd runs");
     wait_until_printed(&home, "before");
-    // Nobody else starts the next server.
+    // No other process starts the next server.
     home.end_server(sys::signal::KILL);
     std::fs::write(&gate, "").expect("opened");
     let output = run.wait_with_output().expect("it ends");

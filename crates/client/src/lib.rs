@@ -348,7 +348,7 @@ mod tests {
     async fn a_server_that_does_not_answer_is_given_up_after_the_time_that_it_was_asked_to_wait() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("socket");
-        // The kernel takes the connection; nobody ever reads it.
+        // The kernel accepts the connection; no process ever reads it.
         let _silent = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
         let mut client = Client::unix(&path);
         client.pool.answer_max = Duration::from_millis(20);

@@ -247,8 +247,8 @@ pub const TICKETS_MAX: usize = 1_024;
 pub const REQUESTS_PER_SECOND: u32 = 5_000;
 /// The burst in seconds of that rate: a program that starts two hundred sessions does so at once.
 pub const REQUESTS_BURST_SECONDS: u32 = 4;
-/// Requests per second with a wrong token or none, per listener, that are answered as such; further ones are told to
-/// wait. A valid token is accepted all the same.
+/// Requests per second with a wrong token or none, per listener, that are answered with 401; further ones are
+/// answered with 429 and a time to wait. A valid token is always accepted.
 pub const FAILURES_PER_SECOND: u32 = 20;
 /// The burst in seconds of that rate: a program whose token was revoked retries in several places.
 pub const FAILURES_BURST_SECONDS: u32 = 10;

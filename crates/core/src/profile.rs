@@ -39,7 +39,7 @@ pub struct Profile {
     pub rows: Option<u16>,
     /// The shell's user, if the server runs as root.
     pub user: Option<String>,
-    /// Which start-up files the shell reads.
+    /// The start-up files that the shell reads.
     pub rc: StartFiles,
     /// Commands to run before the session is handed over.
     pub startup: Vec<String>,
@@ -48,7 +48,7 @@ pub struct Profile {
     pub limits: Limits,
 }
 
-/// Which start-up files a shell reads.
+/// The start-up files that a shell reads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StartFiles {

@@ -66,7 +66,7 @@ class Played:
         await shown(self.session, paint)
         ended = await self.session.press(*keys, timeout=20)
         if ended.is_running:
-            # Its screen stands still: it writes its file before it leaves, and the disk may be slow.
+            # Its screen is idle: it writes its file before it leaves, and the disk may be slow.
             ended = await self.session.read(since="last", wait_for=NEVER, timeout=20)
         assert ended.exit == exit, ended.text
         transcript = await self.session.read(command_id=self.command)

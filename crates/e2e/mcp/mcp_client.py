@@ -251,7 +251,7 @@ class Workspace:
         with open(self.root / "shim.log", "a") as log:
             before = set(self.shims())
             async with Client(stdio_client(server, errlog=log), mode=mode) as client:
-                # Without a handshake only an answer tells that it is there.
+                # Without a handshake only an answer shows that it is there.
                 await client.list_tools()
                 # One that starts the server has for a moment a child that looks like itself.
                 [shim] = [pid for pid in set(self.shims()) - before if parent(pid) == os.getpid()]
@@ -271,7 +271,7 @@ class Workspace:
                 belongs = needle in command or needle in Path(f"/proc/{pid}/environ").read_bytes()
             except OSError:
                 continue
-            # Zombies have neither; somebody else's parent reaps them.
+            # Zombies have neither; another parent reaps them.
             if belongs:
                 found[pid] = command.replace(b"\0", b" ").decode(errors="replace").strip()
         return found

@@ -62,7 +62,7 @@ async def test_a_question_to_the_terminal_is_answered_once(workspace, question, 
     answer = await workspace.terminal("bash ask", wait_for="<.*>", timeout=10)
     assert answer.last_line.endswith("<0 1>"), answer.text
     await workspace.agent.at(answer.session_id).idle()
-    # Who was told that it still runs is told its end.
+    # A caller with the answer "still running" gets its end.
     end = f' · command {answer.fact("command")} "bash ask" has ended: exit 0' if answer.is_running else ""
     assert (await workspace.terminal("echo next")).text == f"next\n[exit 0{end}]"
 

@@ -71,7 +71,7 @@ async def test_the_ends_stay_right_with(workspace, name):
         await workspace.terminal(HARMLESS[name], timeout=10)
         answer = await workspace.terminal("echo ok; (exit 3)", timeout=10)
     assert (answer.output, answer.exit) == ("ok", 3), answer.text
-    # A trap on leaving prints when the workspace is cleared, which is nobody's output.
+    # A trap on leaving prints when the workspace is cleared, which is no command's output.
     assert "boundary heuristic" not in answer.facts
     assert (await workspace.terminal("true", timeout=10)).exit == 0
 

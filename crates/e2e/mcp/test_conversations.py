@@ -88,7 +88,7 @@ async def test_changes_and_log_messages_are_told_until_the_server_stops(served):
         async with one.told() as told:
             assert (await one.ask("resources/subscribe", uri=uri))["result"] == {}
             assert await one.run(id, "echo one") == "one"
-            # Nobody has asked for log messages yet.
+            # No client has asked for log messages yet.
             assert await anext(told) == {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}}
             assert (await one.ask("resources/unsubscribe", uri=uri))["result"] == {}
             assert (await one.ask("logging/setLevel", level="info"))["result"] == {}
@@ -97,7 +97,7 @@ async def test_changes_and_log_messages_are_told_until_the_server_stops(served):
                 pass
             data = {"event": "command.completed", "sessionId": id, "name": None, "commandId": "c2", "exitCode": 3}
             assert word["params"] == {"level": "info", "logger": "ptyd", "data": data}
-            # What is less grave than was asked for is not told.
+            # Messages below the requested level are not sent.
             assert (await one.ask("logging/setLevel", level="notice"))["result"] == {}
             await one.run(id, "echo three")
             await one.call("terminate_terminal_session", session_id=id, force=True)
@@ -123,7 +123,7 @@ async def test_a_session_of_the_protocol_is_of_the_token_that_began_it(served):
             try:
                 assert [word async for word in told] == []
             except httpx2.RemoteProtocolError:
-                # It breaks off, so that nobody takes it for whole.
+                # It breaks off, so that no client takes it for complete.
                 pass
         assert (await one.post("tools/list")).status_code == 401
     # Also for the next token of this name.

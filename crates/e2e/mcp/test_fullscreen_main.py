@@ -14,11 +14,11 @@ MENU = "--menu pick 10 30 3 a one b two c three"
 # promise: screen-2, screen-3
 async def test_top_on_the_main_screen_is_a_screen_while_it_runs_and_text_when_it_has_ended(workspace):
     async with played(workspace, "echo before; top -d 99", "COMMAND") as top:
-        # What it painted is told once, as the screen; what stood there before it is text.
+        # Its paint is reported once, as the screen; earlier output is text.
         fields = await top.session.press("f", wait_for="Fields Management", timeout=20)
         assert (len(fields.output.splitlines()) <= 12, "full-screen" in fields.facts) == (True, True), fields.text
         await top.press("q", until="COMMAND")
-        # A page that is longer than the screen scrolls: it is told whole.
+        # A page that is longer than the screen scrolls: it is reported whole.
         help = await top.session.press("h", wait_for="to continue", timeout=20)
         assert (help.output.splitlines()[0][:8], "full-screen" in help.facts) == ("Help for", False), help.text
         again = await top.session.press("q", wait_for="COMMAND", timeout=20)

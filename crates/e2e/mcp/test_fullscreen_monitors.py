@@ -5,7 +5,7 @@ Where one is told to kill, it is shown one process of the test's own and no othe
 
 from fullscreen import NEVER, needs, played
 
-# A process to find, which goes with the session when nobody ends it.
+# A process to find, which ends with the session at the latest.
 NEEDLE = "exec -a ptyd-needle sleep 600 & pid=$!"
 
 
@@ -16,7 +16,7 @@ async def test_htop_filters_and_kills_what_is_left(workspace):
     async with played(workspace, "htop -d 100 -p $pid,$$", "^F1Help .*F10Quit", before=NEEDLE) as htop:
         await htop.press("F4", until="Filter:")
         await htop.type("ptyd-nee", until="Filter: ptyd-nee$")
-        # Nothing stands between the head of the table and the foot but the one.
+        # Only this one is between the head and the foot of the table.
         await htop.press("Enter", until=r"Command$\n.* ptyd-needle 600$\s+^F1Help")
         await htop.press("F9", until="^Send signal:(.|\\n)*^15 SIGTERM")
         await htop.press("Enter", until="^F1Help")
@@ -30,7 +30,7 @@ async def test_htop_sorts_by_the_column_that_is_picked_and_survives_a_stop(works
     async with played(workspace, "htop -d 100", "^F1Help .*F10Quit") as htop:
         await htop.press("F6", until="^Sort by(.|\\n)*^PERCENT_CPU")
         await htop.press("Home", until="^Sort by.*\\nPID +")
-        # The arrow stands at the column, and the process with the first number is on top.
+        # The arrow is at the column, and the process with the first number is on top.
         await htop.press("Enter", until="^ *PID△USER .*\\n +1 ")
         stopped = await htop.session.press("C-z", timeout=20)
         assert (stopped.exit, stopped.fact("TSTP")) == (148, None), stopped.text

@@ -58,7 +58,7 @@ async def test_a_named_token_has_a_shell_of_its_own_until_it_is_revoked(served, 
         async with agent_of(served, mode, token) as agent:
             assert (await agent.terminal("echo $x")).output == token[-4:]
     ptyd("revoke", "one")
-    # The SDK tells a refusal in words of its own, so it is asked for by hand.
+    # The SDK reports a refusal in its own words, so it is requested by hand.
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     async with httpx2.AsyncClient() as http:
         for token, is_let_in in zip(tokens, (False, True), strict=True):

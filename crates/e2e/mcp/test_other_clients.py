@@ -92,7 +92,7 @@ DIALOGUE = [
     ("execute_in_terminal", {"command": "read -p 'Name? ' n; echo got:$n"}, "Name? \n[still running · command c2 · wants input]"),
     ("send_input_to_terminal", {"input": "Ada\n", "timeout": 20}, "Ada\ngot:Ada\n[exit 0 · sent 4 bytes]"),
     ("resize_terminal", {"cols": 100, "rows": 30}, "[resized · 100×30]"),
-    # It hears the interrupt whenever it comes: between two programs nobody would.
+    # It handles the interrupt at any time: between two programs no process would.
     (
         "execute_in_terminal",
         {"command": "sh -c 'trap \"exit 130\" INT; stty size; while sleep 1; do :; done'", "wait_for": "30 100"},

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Copies a program, and its mode with it. Another process writes the copy: what another thread of ours starts just then
-/// would inherit our descriptor, and a file that anybody holds open for writing cannot be executed (execve(2), ETXTBSY).
+/// would inherit our descriptor, and a file that any process holds open for writing cannot be executed (execve(2), ETXTBSY).
 pub fn copy_program(from: &Path, to: &Path) {
     let status = Command::new("cp").arg("--").args([from, to]).status();
     assert!(status.is_ok_and(|status| status.success()), "{} is copied to {}", from.display(), to.display());
@@ -35,7 +35,7 @@ impl Binary {
         Self(path.into())
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }

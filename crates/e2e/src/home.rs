@@ -32,7 +32,7 @@ impl Home {
         Self { dir }
     }
 
-    /// Where it is; also the mark by which its processes are found.
+    /// Its path, by which its processes are also found.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{Connection, Pid, Server, Session, Socket, footprint, with_descendants};
 
-/// How much at once.
+/// The amount of concurrent work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
     /// Sessions, each with a client of its own.
@@ -19,14 +19,14 @@ pub struct Load {
     pub commands: usize,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug)]
 pub struct Loaded {
     /// From the first command to the last answer.
     pub took: Duration,
     /// Each command's time as its client saw it, the shortest first.
     pub times: Vec<Duration>,
-    /// What went wrong, a line for each command that did not get its exact answer.
+    /// The failures: a line for each command without its exact answer.
     pub errors: Vec<String>,
     /// The server's memory when all was done, and the most it ever had.
     pub server_bytes: (u64, u64),

@@ -13,7 +13,7 @@ use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 use crate::server::is_readable;
 use crate::{PATIENCE, Pid};
 
-/// Somebody who sits at a terminal.
+/// A person at a terminal.
 #[derive(Debug)]
 pub struct Person {
     leader: File,
@@ -32,7 +32,7 @@ impl Person {
         let user_side = rustix::fs::open(&*name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty());
         let user_side = user_side.expect("it can be opened");
         tcsetwinsize(&leader, size(cols, rows)).expect("any size");
-        // The program that makes this its controlling terminal, so that it hears of changes of the size.
+        // The program that makes this its controlling terminal, so that it is notified of size changes.
         let mut on_terminal = Command::new("setsid");
         on_terminal.arg("--ctty").arg(command.get_program()).args(command.get_args()).env_clear();
         on_terminal.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));

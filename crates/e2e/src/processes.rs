@@ -127,7 +127,7 @@ pub fn with_descendants(root: Pid) -> Vec<Pid> {
     found
 }
 
-/// What a process holds.
+/// The resources of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Footprint {
     /// Open files.
@@ -144,7 +144,7 @@ pub struct Footprint {
     pub share_bytes: u64,
 }
 
-/// What a process holds now.
+/// The present resources of a process.
 pub fn footprint(pid: Pid) -> Footprint {
     let entries = |folder: &str| fs::read_dir(format!("/proc/{}/{folder}", pid.0)).map_or(0, Iterator::count);
     let kib = |file: &str, name: &str| {

@@ -21,7 +21,7 @@ use crate::not_run::{is_program, not_run};
 use crate::processes::{groups, marked};
 use crate::{Binary, Connection, Home, PATIENCE, Pid, Session, copy_program};
 
-/// How a server is started.
+/// The settings of a server's start.
 #[derive(Debug, Clone, Default)]
 pub struct Start {
     /// A program and its arguments that come before ptyd's, such as one that makes a namespace and executes it.
@@ -49,11 +49,11 @@ struct State {
 struct Running {
     child: Child,
     stdout: Option<BufReader<ChildStdout>>,
-    /// What it printed when it was ready.
+    /// Its output when it was ready.
     greeting: Vec<String>,
 }
 
-/// What a server prints once it listens; `try it:` is the last line.
+/// Reads a server's output until it listens; `try it:` is the last line.
 const LAST_LINE: &str = "try it: ";
 
 impl Server {
@@ -74,7 +74,7 @@ impl Server {
 
     /// The same with another binary.
     pub fn start_with(binary: Binary, home: Home, start: Start) -> Self {
-        // The home is given to whoever runs the server.
+        // The home belongs to the user that runs the server.
         let owner = fs::metadata(home.path()).expect("it is there").uid();
         let client = Arc::new(Client::unix_of(home.socket(), owner));
         let server = Self { home, start, client, state: Mutex::new(State { binary, running: None }) };
@@ -135,7 +135,7 @@ impl Server {
         let session = match self.client.create(&request, None).await {
             Ok(session) => session,
             Err(error) => {
-                // A test that wants a shell which this machine has not is told apart from one that fails.
+                // A test whose shell this machine lacks is distinguished from a failing one.
                 let shell = request.shell.as_deref().filter(|shell| !shell.contains('/') && !is_program(shell));
                 shell.into_iter().for_each(|shell| not_run(format!("there is no {shell} on PATH")));
                 panic!("a session: {error}")
@@ -235,7 +235,7 @@ impl Server {
         self.again();
     }
 
-    /// What it logged.
+    /// Its log.
     pub fn logged(&self) -> String {
         fs::read_to_string(self.log()).unwrap_or_default()
     }
@@ -276,7 +276,7 @@ impl Server {
                 trouble.push(format!("the server did not stop cleanly: {status}"));
             }
         }
-        // What was told to end may still be ending.
+        // Processes may still be exiting after their signal.
         for pid in marked(self.home.path()) {
             let what = pid.command_line();
             if !pid.ends_within(Duration::from_secs(5)) {
@@ -299,7 +299,7 @@ impl Drop for Server {
             }
             let left = marked(self.home.path());
             left.iter().for_each(|pid| pid.kill());
-            // A group can be removed once nobody is in it.
+            // A group can be removed once no process is in it.
             left.into_iter().filter(|pid| !pid.ends_within(Duration::from_secs(1))).for_each(Pid::kill);
             let sessions = fs::read_dir(self.home.path().join("state/ptyd/sessions")).into_iter().flatten().flatten();
             let left = sessions.flat_map(|entry| groups(&entry.file_name().to_string_lossy()));

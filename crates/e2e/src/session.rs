@@ -20,7 +20,7 @@ pub struct Session {
     pub id: String,
 }
 
-/// What a journal is read in.
+/// The size of one read of a journal.
 const CHUNK: u64 = 4 << 20;
 
 impl Session {
@@ -203,7 +203,7 @@ fn ask(command: &str) -> ExecuteRequest {
     ExecuteRequest { command: command.to_owned(), timeout: Some(PATIENCE.as_secs_f64()), ..ExecuteRequest::default() }
 }
 
-/// What `seq 1 last` prints on a terminal.
+/// The output of `seq 1 last` on a terminal.
 pub fn seq(last: usize) -> Vec<u8> {
     let mut text = String::new();
     for number in 1..=last {

@@ -17,10 +17,10 @@ use crate::{PATIENCE, Server};
 #[derive(Debug)]
 pub struct Socket(WebSocketStream<TcpStream>);
 
-/// What a viewer hears.
+/// A message to a viewer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Heard {
-    /// Output, and the range that it stands for.
+    /// Output, and its range in the journal.
     Data(u64, u64, Vec<u8>),
     /// The screen, and the offset that it holds.
     Snapshot(u64, Vec<u8>),
@@ -74,7 +74,7 @@ impl Socket {
         timeout(PATIENCE, message).await.expect("a message in time")
     }
 
-    /// The next thing that it hears in frames.
+    /// The next message in frames.
     pub async fn next(&mut self) -> Heard {
         match self.message().await {
             Message::Binary(bytes) => decode(&bytes),

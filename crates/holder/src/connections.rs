@@ -175,7 +175,7 @@ fn may_speak(stream: &UnixStream) -> bool {
     if peer.uid != 0 && peer.uid != rustix::process::geteuid().as_raw() {
         return false;
     }
-    // Zero stands for a process outside of this PID namespace; every descendant is inside.
+    // Zero means a process outside of this PID namespace; every descendant is inside.
     peer.pid == 0 || sys::process::is_descendant(peer.pid, std::process::id()) == Some(false)
 }
 

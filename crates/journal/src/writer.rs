@@ -125,7 +125,7 @@ impl Writer {
     /// leave zeros before it that nobody printed, so [`Writer::give_up`] comes first.
     ///
     /// The end is sought and not stat'ed because that costs less: every write asks. All writes have explicit offsets,
-    /// so the file's own position is nobody's.
+    /// so the file's own position is not used.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         rustix::fs::seek(&self.file, SeekFrom::End(0)).is_ok_and(|size| size < self.end.0)

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 const BLOCK: u64 = 4096;
 
-/// A byte that tells where it belongs, and is never what a hole reads as.
+/// A byte that identifies its position, and is never the zero of a hole.
 fn byte_at(offset: u64) -> u8 {
     (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8 | 1
 }

@@ -90,7 +90,7 @@ pub fn ignore(signo: i32) {
 /// Blocks the signals and returns a descriptor that is readable while one of them is pending (signalfd(2)).
 pub fn descriptor(signals: &[i32]) -> io::Result<OwnedFd> {
     // SAFETY: an all-zero sigset_t is a valid object; sigemptyset then initialises it, and every pointer is to
-    // this local. signalfd returns a new descriptor that nobody else owns.
+    // this local. signalfd returns a new descriptor with no other owner.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut set);
@@ -130,7 +130,7 @@ pub fn on_removals(folder: BorrowedFd<'_>) -> io::Result<()> {
     if asked == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The signal that a shell's exit code above 128 stands for, if it does.
+/// The signal that a shell's exit code above 128 means, if it means one.
 pub fn of_exit_code(code: i32) -> Option<i32> {
     (129..=128 + SIGNO_MAX).contains(&code).then(|| code - 128)
 }

@@ -233,7 +233,7 @@ unsafe fn become_program(plan: &Plan<'_>) -> ! {
             }
         }
         for group in plan.groups {
-            // Zero stands for the writing process.
+            // Zero means the writing process.
             if libc::write(*group, c"0".as_ptr().cast(), 1) != 1 {
                 fail(report, Step::Group);
             }
@@ -300,7 +300,7 @@ mod tests {
             let program = program("/bin/true", "/").bounded(limits, groups);
             on_terminal(&program, pty.follower.as_fd(), &[]).map_err(|e| (e.step, e.errno))
         };
-        // Above what the system allows anybody (sysctl fs.nr_open).
+        // Above the system's limit for every process (sysctl fs.nr_open).
         assert_eq!(of(vec![(Resource::OpenFiles, u64::MAX - 1)], Vec::new()), Err((Step::Limit, libc::EPERM)));
         let full = File::options().write(true).open("/dev/full").expect("there");
         assert_eq!(of(Vec::new(), vec![full]), Err((Step::Group, libc::ENOSPC)));

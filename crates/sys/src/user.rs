@@ -41,7 +41,7 @@ pub fn named(name: &str) -> io::Result<Option<User>> {
     if found.is_null() {
         return Ok(None);
     }
-    // SAFETY: getpwnam_r has found somebody, so these point at strings within `buffer`, which lives.
+    // SAFETY: getpwnam_r has found an entry, so these point at strings within `buffer`, which lives.
     let [home, shell] = unsafe { [CStr::from_ptr(entry.pw_dir), CStr::from_ptr(entry.pw_shell)] };
     let (home, shell) = (home.to_bytes().to_vec(), shell.to_bytes().to_vec());
     let groups = groups_of(&name_c, entry.pw_gid)?;

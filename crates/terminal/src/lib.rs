@@ -7,7 +7,7 @@
 //!  bytes ─► Scanner ──► markers ─► Boundaries ◄─ records     where commands start and end
 //!              │  └───► queries, modes, title                what the server must answer and know
 //!              └──────► strip                                what a viewer may see
-//!  bytes ─► Screen                                           what stands on the screen now, and a snapshot of it
+//!  bytes ─► Screen                                           the contents of the screen now, and a snapshot of it
 //!  bytes ─► Transcript ─► Text                               what a person would have read
 //! ```
 //!

@@ -348,7 +348,7 @@ mod tests {
             assert_eq!(one.feed(&[b"x", begin].concat()).as_deref(), Some(&b"x"[..]), "the begun sequence is held");
             assert_eq!(one.feed(&[end, b"y"].concat()), None);
         }
-        // What is too long to be kept is shown as it comes.
+        // A sequence that is too long to be kept is shown as received.
         let picture = [b"\x1bPq".as_slice(), &[b'~'; 9_000], b"\x1b\\end"].concat();
         let mut one = OneScreen::default();
         let shown: Vec<u8> = picture.chunks(1_000).flat_map(|part| one.feed(part).expect("no switch")).collect();

@@ -162,7 +162,7 @@ impl Tmux {
         let shown = self.run(&["capture-pane", "-p"]).stdout;
         self.run(&["kill-session"]);
         let shown = String::from_utf8(shown).expect("UTF-8");
-        // Blanks at the end of a row are nobody's.
+        // Blanks at the end of a row are not compared.
         shown.lines().flat_map(|row| [row.trim_end(), "\n"]).collect()
     }
 }

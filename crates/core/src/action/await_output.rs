@@ -13,7 +13,7 @@ pub struct AwaitOutput {
     pub session: SessionId,
     /// The conditions and the timeout.
     pub wait: Wait,
-    /// Where the caller will read; existing output from there on counts.
+    /// The offset at which the caller will read; existing output from there on counts.
     pub since: Option<Since>,
     /// The command whose output the caller will read.
     pub command: Option<CommandId>,

@@ -96,7 +96,7 @@ pub enum Action {
     Command {
         /// The session.
         session: SessionId,
-        /// Which command.
+        /// The command.
         command: CommandId,
         /// How many characters of output to give at most.
         budget: usize,
@@ -340,7 +340,7 @@ pub enum Outcome {
     Awaited(Box<AwaitedOutput>),
     /// A session of the `terminal` tool.
     Located(Located),
-    /// Commands whose end the caller has not been told.
+    /// Commands whose end was not reported to the caller yet.
     Missed(Vec<Missed>),
     /// The report on a request performed earlier, if it was.
     Earlier(Option<Box<Report>>),

@@ -157,7 +157,7 @@ pub enum Earlier {
     Input(Input),
 }
 
-/// A request for the commands whose end the caller has not been told.
+/// A request for the commands whose end was not reported to the caller yet.
 #[derive(Debug, Clone)]
 pub struct ReadMissed {
     /// The session.

@@ -9,7 +9,7 @@ pub(crate) async fn end(dispatch: &dyn Dispatch, sessions: Vec<(SessionId, Princ
     for (session, owner) in sessions {
         tracing::info!(%session, "its client has gone");
         let terminate = Terminate { session, force: false, signo: None, grace: None, purges: false };
-        // A session that does not end now is one that somebody ended before, or that its holder keeps.
+        // A session that does not end now was ended before, or its holder keeps it.
         let _ = dispatch.dispatch(&owner, Action::Terminate(terminate)).await;
     }
 }

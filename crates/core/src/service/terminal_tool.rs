@@ -100,7 +100,7 @@ async fn call_once(caller: Caller<'_>, call: &TerminalCall) -> Result<TerminalVi
     answer(caller, report, fresh, look, before).await
 }
 
-/// The answer, with the commands whose end the caller has not been told.
+/// The answer, with the commands whose end was not reported to the caller yet.
 async fn answer(
     caller: Caller<'_>,
     report: Report,

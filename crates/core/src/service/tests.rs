@@ -247,7 +247,7 @@ async fn a_dialogue_is_waits_and_input_and_awaited_output_is_a_wait() {
         Outcome::Dialogue(view) => assert_eq!((view.unmatched, view.report.accepted_bytes), (None, Some(2))),
         other => panic!("another outcome: {other:?}"),
     }
-    // The question stands there already: it is found beside the wait, which is given up.
+    // The question is already there: it is found beside the wait, which is given up.
     assert_eq!(scene.primitives().await, mine(&["wait", "show", "output", "wait", "input \"y\\n\"", "output"]));
     let wait = Wait { pattern: words("y!").await, ..Wait::at_most(limit) };
     let (session, since) = (id.clone(), Some(Since::First));

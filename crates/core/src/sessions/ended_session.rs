@@ -132,7 +132,7 @@ impl EndedSession {
             damage.get_or_insert_with(|| {
                 format!("damaged: the output ends at {}, and {known_to} bytes were printed", end.0)
             });
-            // Offsets stay as they were told while it lived.
+            // Offsets stay as they were reported while it was live.
             timeline.skip_to(known_to, &mut news);
         }
         timeline.damage = damage;

@@ -300,7 +300,7 @@ pub(super) fn echoes(commands: Vec<CommandView>) -> output_text::Echoes {
         .collect()
 }
 
-/// Where the newest `lines` lines of a range begin; the last one may be unfinished.
+/// The offset at which the newest `lines` lines of a range begin; the last one may be unfinished.
 fn newest_lines(reader: &Reader, from: u64, to: u64, lines: usize) -> std::io::Result<u64> {
     const STEP: u64 = 64 << 10;
     let (mut end, mut left) = (to, lines);

@@ -22,7 +22,7 @@ fn config(dir: &Path) -> Config {
     Config::of(([127, 0, 0, 1], 0).into(), dir.join("ptyd.sock"), dir.to_owned())
 }
 
-/// A session whose start-up files are nobody's.
+/// A session without start-up files.
 fn request(home: &Path) -> Create {
     let variables = [("HOME", home.as_os_str().to_owned()), ("PATH", std::env::var_os("PATH").unwrap_or_default())];
     let env = variables.map(|(n, v)| (n.into(), std::os::unix::ffi::OsStringExt::into_vec(v)));
@@ -33,7 +33,7 @@ fn me() -> Principal {
     Principal { name: "me".to_owned(), scope: Scope::Admin, pass: None, client: None }
 }
 
-/// On one thread, so that whatever does not yield keeps everybody else waiting.
+/// On one thread, so that a task that does not yield blocks all others.
 #[tokio::test]
 async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
     const BYTES: usize = 32 << 20;
@@ -59,7 +59,7 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
             tokio::task::yield_now().await;
         }
     });
-    // Nobody else runs meanwhile, so the actor finds the exit and all the output at once.
+    // No other task runs meanwhile, so the actor finds the exit and all the output at once.
     while sys::process::is_alive(shell) {
         std::thread::yield_now();
     }
@@ -178,7 +178,7 @@ async fn a_viewer_is_told_what_is_no_longer_kept_output_and_events() {
                 }
             }
             Piece::Gap { from, to } => {
-                // Events that lie in it are told between its parts.
+                // Events within it are reported between its parts.
                 assert_eq!((from, shown.len()), (at, 0), "in one stretch, before everything that is kept");
                 (gap, at) = (Some(to), to);
             }
@@ -198,7 +198,7 @@ async fn a_viewer_is_told_what_is_no_longer_kept_output_and_events() {
     while !matches!(feed.next(limits::FRAME_BYTES).await.expect("it has ended"), Piece::Over) {}
 }
 
-/// What this process has used of the processors, which other processes do not lengthen.
+/// The processor time of this process, which other processes do not lengthen.
 fn processor_time() -> Duration {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(used.tv_sec.unsigned_abs(), u32::try_from(used.tv_nsec).expect("less than a second"))

@@ -1,4 +1,4 @@
-//! Which program is picked by which name, and what is said where there is none.
+//! Each name selects a program, and a name without one gives an error that lists the choices.
 
 use super::*;
 

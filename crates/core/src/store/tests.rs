@@ -176,7 +176,7 @@ fn nothing_of_a_forgotten_session_stays_in_the_files() {
     assert_eq!(store.command("s0-kept", 3).expect("a query").map(|c| c.id), Some(3));
 }
 
-/// What a reader is told of a file with damage: all rows, or that it is damaged, and then a fresh file takes them again.
+/// A damaged file gives a reader all rows or an error, and then a fresh file takes rows again.
 #[tokio::test]
 // promise: damage-2
 async fn damage_anywhere_is_found_and_the_file_is_begun_anew() {
@@ -218,7 +218,7 @@ fn a_disk_without_room_is_no_damage_and_rows_wait_for_it() {
     let path = dir.path().join("store.db");
     filled(&path);
     let before = fs::read(&path).expect("there");
-    // Where nothing can be made beside it, the log cannot either.
+    // If no file can be made beside it, the log cannot be made either.
     let blocked = dir.path().join("store.db-wal");
     fs::create_dir(&blocked).expect("made");
     let store = Store::open(&path).expect("it opens in any case");

@@ -9,7 +9,7 @@ use e2e::{Person, Server, eventually};
 /// Twice, and one leaves.
 const LEAVE: &[u8] = b"\x1c\x1c";
 
-/// Attaches, and waits until the terminal is in its hands: what is typed before belongs to nobody yet.
+/// Attaches, and waits until it reads the terminal: earlier keys have no reader yet.
 fn attached(server: &Server, id: &str, cols: u16, rows: u16) -> Person {
     let mut person = Person::starts(&server.ptyd(&["attach", id]), cols, rows);
     person.sees("\x1b[2J");
@@ -95,7 +95,7 @@ async fn a_visit_outlives_a_restart_of_the_server() {
     assert_eq!(person.leaves().code(), Some(0));
 }
 
-/// A real tmux, in which somebody works at a plain shell.
+/// A real tmux with a plain shell.
 struct Tmux {
     socket: PathBuf,
 }

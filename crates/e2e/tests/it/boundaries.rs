@@ -174,7 +174,7 @@ async fn a_shell_that_ends_ends_its_command_at_once_and_with_its_code() {
         ("set -e; false; echo not here", Some(1), None),
         ("exec true", Some(0), None),
         ("kill -9 $$", None, Some("KILL".to_owned())),
-        // The terminal stays open: only the shell's own end tells.
+        // The terminal stays open: only the shell's own end is evidence.
         ("sleep 300 & exit 5", Some(5), None),
     ] {
         let (ended, by, took) = dies(&server, command).await;

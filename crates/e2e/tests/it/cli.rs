@@ -70,7 +70,7 @@ async fn record_writes_what_was_shown_and_passes_the_exit_code_through() {
     assert_eq!(told, [Value::from(2), 60.into(), 15.into(), "colours".into()]);
     assert!(shown.contains("(exit 7)\r\n") && shown.contains("60\r\n\x1b[32mgreen\x1b[0m\r\n"), "{shown:?}");
 
-    // A file that is there is nobody's to write over, and is known before anything is run.
+    // An existing file is not overwritten, which is checked before anything runs.
     let again = ptyd(&server, &["record", "--output", "colours.cast", "--", "touch ran"]);
     assert_eq!((again.2, server.home().file("ran").exists()), (Some(1), false), "{}", again.1);
     assert!(again.1.contains("colours.cast is there already and is not written over"), "{}", again.1);
@@ -175,7 +175,7 @@ async fn many_sessions_are_ended_at_once_and_what_they_left_is_removed() {
     for name in ["one", "two", "three"] {
         assert_eq!(ptyd(&server, &["new", "--name", name]).2, Some(0));
     }
-    // The one that is not there keeps nobody from the others.
+    // The missing one does not affect the others.
     let (_, err, code) = ptyd(&server, &["kill", "one", "nobody"]);
     assert!(err.contains("1 process ended") && err.contains("no session nobody") && code == Some(3), "{err}");
     let (_, err, code) = ptyd(&server, &["rm", "two", "one"]);
@@ -337,7 +337,7 @@ async fn a_session_is_made_with_a_lifetime_and_limits() {
     let names = ["cpuSeconds", "openFiles", "inactivityTimeout", "maxAge"].map(Value::from);
     let values = [2.5, 64.0, 600.0, 3600.0].map(Value::from);
     assert_eq!((limits, code), (names.iter().zip(&values).collect(), Some(0)));
-    // A name that is wrong is refused before anybody is asked, a figure by the server.
+    // The command line refuses a wrong name, the server a wrong number.
     for (wrong, status, why) in [
         ("cpu=1", 2, "unknown field `cpu`"),
         ("cpuSeconds", 2, "must be NAME=NUMBER"),

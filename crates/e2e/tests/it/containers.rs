@@ -27,7 +27,7 @@ impl Drop for Podman {
 }
 
 impl Podman {
-    /// A machine without it, or where it cannot run, is told.
+    /// A machine without it, or where it cannot run, is reported.
     fn set_up(server: &Server) -> Option<Self> {
         let home = server.home();
         let (program, root) = (home.file("podman"), home.file("root"));
@@ -119,7 +119,7 @@ async fn a_shell_in_a_container_that_runs_is_a_program_in_which_commands_run() {
     for what in ["sh", "bash --norc"] {
         is_interrupted(&shell, &enter(what)).await;
     }
-    // Somebody else takes the container away.
+    // Another process removes the container.
     let outer = enters(&shell, &enter("bash --norc")).await;
     let removed = podman.does("rm -f -t 0 box");
     assert!(removed.status.success(), "{removed:?}");

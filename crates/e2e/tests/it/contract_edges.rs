@@ -167,7 +167,7 @@ async fn what_a_session_uses_is_that_of_its_whole_tree_and_its_activity_is_told(
     // A look is no activity; output of jobs that were just started may still come.
     let (_, once) = ask(http, "GET", &path, &Value::Null);
     assert_eq!(ask(http, "GET", &path, &Value::Null).1["lastActivity"], once["lastActivity"]);
-    // A list tells the same, by one look at all processes where there are many sessions.
+    // A list has the same values, from one reading of all processes if there are many sessions.
     for count in [1, 17] {
         while ask(http, "GET", "/terminals", &Value::Null).1["total"].as_u64() < Some(count) {
             start(http, &json!({}));

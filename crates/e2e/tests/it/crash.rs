@@ -17,7 +17,7 @@ fn printer(number: usize) -> String {
     )
 }
 
-/// Everything about a printer that must be right once it was told to stop.
+/// All properties of a printer that must hold once it was signalled to stop.
 async fn check(server: &Server, number: usize, shell: &Session, printing: &CommandExecution) {
     let done = shell.end_of(printing).await;
     assert_eq!(
@@ -68,7 +68,7 @@ async fn a_command_that_began_before_a_kill_gives_its_result_after() {
     let asked = waits.run("read -p 'name? ' n; echo got $n").await;
     let pid = ends_during.look().await.pid;
     server.kill9();
-    // The first ends while nobody looks.
+    // The first ends without a reader.
     let files = server.home().file("");
     let is_over = async || {
         let shown = std::fs::read(files.join("../state/ptyd/sessions").join(&ends_during.id).join("journal"))
@@ -321,7 +321,7 @@ async fn a_fault_in_one_session_ends_nothing_and_the_session_is_taken_up_again()
     let mut http = server.connect();
     for _ in 0..3 {
         std::fs::write(&doom, "").expect("written");
-        // Whoever asks meanwhile is told to ask again, and not that the session has ended.
+        // A request meanwhile is answered to retry, and not that the session has ended.
         let seen = eventually("it is taken up again", async || {
             let has_faulted = !doom.exists();
             let reply = http.ask("GET", &format!("/terminals/{}", shell.id), "").expect("an answer");

@@ -283,7 +283,7 @@ async fn a_living_session_with_damaged_events_says_so_and_can_be_ended() {
         trouble.split("byte ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok()).expect("a place");
     assert!(trouble.starts_with("damaged: events") && told < at && at - told < 200, "{trouble} ({at})");
     assert_eq!(shell.command("c1").await.output.as_deref(), Some("before\n"));
-    // Nobody could be told how a command ends, so none is begun.
+    // No command's end could be reported, so none is begun.
     assert_eq!(shell.refusal("echo after").await, Some(api::ErrorCode::SessionNotReady));
     assert_eq!(shell.ends().await.left, 0);
     for _ in 0..2 {
@@ -446,7 +446,7 @@ async fn ended_sessions_whose_journal_or_events_are_gone_are_listed_and_can_be_r
     for file in ["journal", "events", "spec"] {
         std::fs::remove_file(folder(&ids[2]).join(file)).expect("there");
     }
-    // In their places: a directory, a named pipe that nobody writes to, and a link to itself.
+    // In their places: a directory, a named pipe without a writer, and a link to itself.
     std::fs::remove_file(folder(&ids[3]).join("journal")).expect("there");
     std::fs::create_dir(folder(&ids[3]).join("journal")).expect("made");
     for (id, file) in [(&ids[4], "journal"), (&ids[5], "events")] {

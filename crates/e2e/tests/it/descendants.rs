@@ -128,7 +128,7 @@ async fn nothing_is_left_when_a_sessions_folder_is_removed_or_the_whole_state_di
     let (one, other) = (server.session().await, server.session().await);
     let (first, second) = (holder(&one).await, holder(&other).await);
     let sessions = server.home().state().join("sessions");
-    // Whoever waits is told, and the other session goes on.
+    // The waiting call is answered, and the other session continues.
     spawned(&server, &one).await;
     let remove = async {
         let has_begun = server.home().file("begun");
@@ -141,7 +141,7 @@ async fn nothing_is_left_when_a_sessions_folder_is_removed_or_the_whole_state_di
     assert!(first.ends_within(PATIENCE));
     assert_eq!(sleepers(&server), []);
     assert_eq!(other.gives("echo alive").await, (0, "alive\n".to_owned()));
-    // Nobody would ever come for this one.
+    // No process would ever wait for this one.
     spawned(&server, &other).await;
     server.kill9();
     std::fs::remove_dir_all(server.home().state()).expect("ours");

@@ -76,7 +76,7 @@ impl Stream {
     }
 }
 
-/// Adds the bytes of events that follow each other, and tells where to go on.
+/// Adds the bytes of consecutive events, and returns the next offset.
 fn join(all: &mut Vec<u8>, mut next: u64, events: Vec<Event>) -> u64 {
     for event in events {
         assert_eq!((event.output.from_offset, event.output.gap), (next, None));
@@ -143,7 +143,7 @@ async fn silence_is_broken_by_heartbeats_and_the_end_is_told_once() {
     }
     let last = stream.events().pop().expect("the end");
     assert!(last.output.is_final && last.id == last.output.end_offset, "{last:?}");
-    // Whoever comes back behind the end is told not to come again.
+    // A client that returns after the end is answered not to return.
     let mut again = Stream::open(&server, &path, Some(last.id));
     again.read(1000);
     assert_eq!(again.status(), "HTTP/1.1 204 No Content");

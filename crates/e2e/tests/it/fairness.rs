@@ -29,7 +29,7 @@ const MEMORY_MAX: u64 = 256 << 20;
 /// A request that asks for 8 MiB of room.
 const LARGE: usize = 8 << 20;
 
-/// A server, somebody who attacks it by a token that may write or one that may only read, and somebody else.
+/// A server, an attacker with a token of scope `write` or `read`, and another client.
 struct Rig {
     server: Server,
     write: String,
@@ -206,7 +206,7 @@ async fn bodies_that_cost_many_times_their_bytes_take_nothing_from_others() {
         let (ask, text) = (ask.clone(), text.clone());
         Attack::of(count(2, 6), move || _ = status(&mut sent(address, &[ask.as_bytes(), text.as_bytes()])))
     });
-    // What is asked for is told, at every door.
+    // Every protocol names the limit.
     let bomb = bomb();
     for path in ["/mcp".to_owned(), format!("/terminals/{}/execute", rig.session), "/batch".to_owned()] {
         let mut refused = sent(address, &[head("POST", &path, &rig.token, bomb.len()).as_bytes(), &bomb]);
@@ -224,7 +224,7 @@ async fn bodies_that_cost_many_times_their_bytes_take_nothing_from_others() {
 async fn a_body_is_refused_by_its_length_before_it_comes() {
     let rig = Rig::start().await;
     let address = rig.server.address();
-    // Whoever may not write sends no long text, and only commands and input are long.
+    // A token of scope `read` sends no long text, and only commands and input are long.
     let paths = ["/mcp", "/tickets", "/terminals/{id}/wait", "/terminals/{id}/signal"];
     let long = paths.map(|path| (path.replace("{id}", &rig.session), &rig.read));
     let plain = ["/tickets", "/terminals/{id}/wait", "/terminals/{id}/signal"];
@@ -236,7 +236,7 @@ async fn a_body_is_refused_by_its_length_before_it_comes() {
         let refused = status(&mut sent(address, &[head("POST", path, &rig.token, LARGE + 1).as_bytes()]));
         assert_eq!(refused, Some(413), "{path}");
     }
-    // Whoever sends all of it before it reads is told, too.
+    // A client that sends all of it before it reads gets the answer, too.
     let long = vec![b' '; LARGE + 1];
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.write_all(head("POST", "/mcp", &rig.token, long.len()).as_bytes()).expect("taken");
@@ -295,7 +295,7 @@ async fn a_socket_that_only_asks_whether_one_is_there_is_not_read_for_ever() {
         let mut stream = sent(rig.server.address(), &[upgrade.as_bytes()]);
         assert_eq!(status(&mut stream), Some(101));
         stream.set_write_timeout(Some(Duration::from_secs(seconds))).expect("a socket");
-        // What nobody reads is not taken any more; far more than all buffers of both sides hold is enough to see that.
+        // Unread data is not accepted any more; far more than the buffers of both sides is enough to see that.
         while taken < 96 << 20 && stream.write_all(&pings).is_ok() {
             taken += pings.len();
         }
@@ -455,7 +455,7 @@ async fn whoever_shows_no_good_token_keeps_no_place() {
     assert_eq!((none.0.as_str(), wrong.0.as_str()), ("401", "401"));
     assert!(none.1.contains("send `Authorization") && wrong.1.contains("not valid here (unknown, revoked or expired)"));
     assert!(!wrong.1.contains("send `Authorization"), "{}", wrong.1);
-    // Whoever tries tokens is in the log once, by the address.
+    // A client that tries tokens is in the log once, with its address.
     for _ in 0..50 {
         ask("/terminals", "Authorization: Bearer wrong\r\n");
     }

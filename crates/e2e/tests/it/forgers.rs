@@ -75,7 +75,7 @@ async fn no_forger_ends_a_command_of(words: Words) {
         (subshell, 1),
         (format!("python3 {forger} {socket} {} & {background}", forged(103)), 1),
         (format!("python3 {forger} {socket} {} | cat", forged(104)), 1),
-        // A socket cannot be opened by its name in /proc; what is written there comes to nobody.
+        // A socket cannot be opened by its name in /proc; data written there reaches no reader.
         (format!("sh -c 'printf \"%s\\0\" \"$1\" >/proc/$2/fd/{socket}' sh {} {own} 2>/dev/null", forged(105)), 0),
     ];
     let folder = server.home().file("").display().to_string().trim_end_matches('/').to_owned();

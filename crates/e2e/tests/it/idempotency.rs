@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::boundaries::join_all;
 
-/// More than a terminal takes while nobody reads.
+/// More than a terminal takes without a reader.
 const MANY: usize = 200_000;
 
 /// A program that reads slowly until the file `go` is there, then everything, and says how many bytes there were.
@@ -392,7 +392,7 @@ async fn what_is_not_typed_again_leaves_the_session_as_it_was() {
         let keyed = async || server.client().input(&shell.id, &input, Some("one")).await.expect("taken").accepted_bytes;
         let first = keyed().await;
         eventually("it has run", async || (ran(&folder) == 1).then_some(())).await;
-        // So that the state of what reads was told before, and does not change any more.
+        // So that the reader's state was reported before, and does not change any more.
         let reads = async || {
             let told = shell.look().await.foreground;
             matches!(told, Foreground::InputWanted | Foreground::Idle).then_some(())
@@ -445,7 +445,7 @@ async fn a_key_is_known_when_its_command_has_left_the_memory() {
     assert_eq!(shell.gives("wc -l <ran").await, (0, "1\n".to_owned()));
 }
 
-/// The list and the current command, as far as they are told in words.
+/// The list and the current command, as text.
 async fn story(server: &Server, shell: &Session) -> Vec<serde_json::Value> {
     let listed = server.client().commands(&shell.id).await.expect("a list").commands;
     let mut told: Vec<_> = listed.iter().map(|c| serde_json::to_value(c).expect("plain")).collect();

@@ -17,7 +17,7 @@ async fn inside(shell: &Session, command: &str) -> CommandExecution {
     shell.run_as(ask(command)).await
 }
 
-/// What a command inside gives, which is told by its mark.
+/// The result of a nested command, which its mark reports.
 async fn gives(shell: &Session, command: &str) -> (i32, String) {
     let done = inside(shell, command).await;
     let told = (done.status, done.boundary, done.ended_by);
@@ -182,7 +182,7 @@ pub async fn is_interrupted(shell: &Session, enter: &str) {
     assert!(is_told || told == (CommandStatus::Failed, None, Boundary::Heuristic), "{enter}: {done:?}");
     assert!(is_told || done.error.is_some_and(|why| why.contains("interrupted")), "{enter}");
     assert_eq!(gives(shell, "echo after").await, (0, "after\n".to_owned()), "{enter}");
-    // Who handles it himself goes on and tells his code.
+    // A program that handles it continues and reports its own code.
     let handles = "python3 -c 'import time\ntry:\n  print(\"begun\", flush=True); time.sleep(60)\nexcept KeyboardInterrupt:\n  exit(5)'";
     let begun = shell.run_as(ExecuteRequest { wait_for: Some("begun".to_owned()), ..ask(handles) }).await;
     shell.presses(&["C-c"], None).await;

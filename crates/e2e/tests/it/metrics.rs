@@ -15,7 +15,7 @@ pub fn scrape(server: &Server) -> String {
 
 fn scrape_with(server: &Server, token: &str) -> String {
     let token = format!("Bearer {token}");
-    // A connection of nobody ends with its answer.
+    // An unauthenticated connection ends with its answer.
     let connect = || Connection::tcp(server.address()).expect("it listens");
     let refused = connect().send("GET", "/metrics", &[("Host", "localhost")], "").expect("an answer");
     assert_eq!(refused.status, 401);
@@ -41,7 +41,7 @@ async fn an_operator_sees_what_the_server_does_and_not_for_whom() {
     let server = Server::start();
     let (shell, other) = (server.session().await, server.session().await);
     work(&shell).await;
-    // What a session's other processes sent to its holder is told at its end.
+    // The datagrams that a session's other processes sent to its holder are counted at its end.
     assert_eq!(other.run("bash -c 'printf forged >&97'").await.exit_code, Some(0));
     let limits = api::Limits { command_seconds: Some(0.2), ..api::Limits::default() };
     let limited = server.session_with(api::CreateRequest { limits: Some(limits), ..Default::default() }).await;

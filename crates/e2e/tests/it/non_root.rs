@@ -17,7 +17,7 @@ use crate::boundaries::join_all;
 use crate::descendants::{sleepers, spawned};
 use crate::shell_matrix::ALL;
 
-/// Who runs the server; most machines call it nobody.
+/// The user that runs the server; its usual name is `nobody`.
 const USER: &str = "65534";
 /// Who has nothing to do with it.
 const ANOTHER: &str = "65533";
@@ -36,7 +36,7 @@ fn serve(home: Home) -> Server {
     if !is_root() {
         return Server::start_in(home, Start::default());
     }
-    // The folders above the one that was built may be closed to everybody else.
+    // The folders above the target folder may be closed to other users.
     let binary = home.file("ptyd");
     copy_program(Binary::find().path(), &binary);
     let status = Command::new("chown").args(["-R", &format!("{USER}:{USER}")]).arg(home.path()).status();
@@ -185,7 +185,7 @@ async fn another_user_is_kept_out_and_told_so() {
     let (said, code) = said_to_another(&server, &["doctor"]);
     assert!(code == Some(1) && said.contains("fail  socket"), "{code:?} {said}");
 
-    // One that gives everybody a way to its socket asks the kernel who comes.
+    // A server whose socket is open to all users asks the kernel for the peer.
     fs::set_permissions(server.home().path().join("run"), Permissions::from_mode(0o755)).expect("root may");
     fs::set_permissions(server.home().socket(), Permissions::from_mode(0o666)).expect("root may");
     let [setpriv, rest @ ..] = run_as(ANOTHER);
@@ -209,7 +209,7 @@ async fn another_user_is_kept_out_and_told_so() {
     }
     let (said, _) = said_to_another(&server, &["doctor"]);
     assert!(said.contains("fail  socket") && said.contains(&refused(ANOTHER)), "{said}");
-    // A holder lets in nobody else either, and says nothing.
+    // A holder accepts no other user either, and sends nothing.
     let control = server.home().state().join("sessions").join(&shell.id).join("control");
     for path in [server.home().path().join("state"), server.home().state(), server.home().state().join("sessions")] {
         fs::set_permissions(path, Permissions::from_mode(0o755)).expect("root may");
@@ -323,7 +323,7 @@ async fn what_a_program_of_root_s_wants_is_told_as_far_as_the_kernel_lets_it_be_
     let server = ordinary();
     let Some(up) = becomes_root(&server) else { return };
     let shell = server.session().await;
-    // What does not echo wants a secret, whoever runs it.
+    // A prompt without echo wants a secret, for every user.
     let asked = shell.run(&format!("{up} bash -c 'read -rsp \"Password: \" p; echo; exit ${{#p}}'")).await;
     assert_eq!((asked.ended_by, asked.foreground), (Some(EndedBy::InputWanted), Some(Foreground::PasswordWanted)));
     shell.types("12345").await;

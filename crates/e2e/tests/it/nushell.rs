@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use api::{Boundary, CommandStatus, CreateRequest, ExecuteRequest, Foreground, InputRequest};
 use e2e::{Server, Session, eventually, marked};
 
-/// Where it is; a machine without it is told.
+/// Its path; a machine without it is reported.
 fn installed() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = || std::env::split_paths(&path).map(|folder| folder.join("nu")).find(|nu| nu.is_file());
@@ -98,7 +98,7 @@ async fn a_text_of_any_shape_arrives_as_it_is_and_what_it_defines_stays() {
     let (.., code, boundary, words) = tells(&shell, "touch not-here; echo )").await;
     assert_eq!((code, boundary, words.contains("Error")), (Some(1), Boundary::Nonce, true), "{words}");
     assert!(!server.home().file("not-here").exists(), "nothing of a text that cannot be parsed has run");
-    // Whoever looks sees the commands, and nothing of how they were handed over; nor does the history.
+    // Viewers and the history have the commands, and nothing of the hand-over.
     let rows = shell.screen().await;
     let has = |word: &str| rows.iter().any(|row| row.contains(word));
     assert_eq!((has("echo next"), has("__ptyd"), has("source")), (true, false, false), "{rows:?}");
@@ -147,7 +147,7 @@ async fn what_a_person_types_is_no_command_and_disturbs_none() {
         let typed = InputRequest { input: Some(half.to_owned()), ..InputRequest::default() };
         shell.input(&typed).await;
         if half.contains('\r') {
-            // It was ended, so somebody's command may run: that is said.
+            // It was ended, so a typed command may run: the answer says so.
             let request = ExecuteRequest { command: "echo no".into(), timeout: Some(0.5), ..Default::default() };
             let refused = shell.try_run(&request).await.expect_err("a line that goes on");
             assert!(refused.to_string().contains("C-c"), "{refused}");

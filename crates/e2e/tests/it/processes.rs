@@ -144,7 +144,7 @@ async fn every_signal_is_on_record_with_who_got_it_and_what_became_of_them() {
 async fn a_signal_that_the_kernel_refuses_is_on_record_with_the_reason() {
     let server = Server::start();
     let shell = server.session().await;
-    // It gives the terminal to a group of which nobody is left then.
+    // It gives the terminal to a group that is empty then.
     let script = "import os, signal, time\n\
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)\n\
         child = os.fork()\n\

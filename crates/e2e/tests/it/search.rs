@@ -23,7 +23,7 @@ async fn a_search_gives_lines_with_their_place_and_their_command() {
     let server = Server::start();
     let shell = server.session().await;
     shell.run("echo needle one; printf '\\033[32mneed\\033[0mle two\\n'; echo hay").await;
-    // What a job prints after its command's end is nobody's output.
+    // A job's output after its command's end belongs to no command.
     shell.run("(while [ ! -e go ]; do sleep 0.05; done; echo needle behind; touch gone) &").await;
     shell.gives("touch go; while [ ! -e gone ]; do sleep 0.05; done; echo a needle 3").await;
     let ask = async |query: &SearchQuery| server.client().search(&shell.id, query).await.expect("an answer");

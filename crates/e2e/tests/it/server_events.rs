@@ -1,4 +1,4 @@
-//! The events of all sessions: told in order, resumed where they broke off, and only to those who may see them.
+//! The events of all sessions: in order, resumed where they broke off, and only for permitted followers.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;

@@ -34,7 +34,7 @@ async fn a_session_ends_when_it_is_inactive_but_not_while_a_command_runs() {
     assert_eq!(shell.run("sleep 2; echo done").await.exit_code, Some(0));
     let now = shell.look().await;
     assert_eq!((now.status, now.limits_hit.len()), (SessionStatus::Running, 0));
-    // Whoever waits for what does not come is told of the end.
+    // A wait for output that does not come ends with the session.
     let request = WaitRequest { wait_for: Some("never".into()), timeout: Some(20.0), ..WaitRequest::default() };
     let waited = shell.wait(&request).await;
     assert_eq!(waited.ended_by, api::EndedBy::Exited);
@@ -74,7 +74,7 @@ async fn a_session_ends_at_its_age_whatever_runs_also_under_the_next_server() {
     assert!(reason(&over).starts_with("it reached its maxAge; "), "{over:?}");
     assert!(shell.command(&command.id).await.completed_at.is_some());
     assert_eq!(own.look().await.status, SessionStatus::Running);
-    // Told from the folder alone, it is the same.
+    // Read from the folder alone, it is the same.
     server.kill9();
     server.again();
     assert_eq!(shell.look().await.exit, over.exit);

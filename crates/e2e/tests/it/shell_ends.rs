@@ -122,7 +122,7 @@ async fn no_other_process_reports_an_end() {
     .await;
 }
 
-/// Runs what ends the shell, and looks at how that is told.
+/// Runs a command that ends the shell, and checks the report.
 async fn dies(t: &Trial<'_>, command: &str, code: Option<i32>, signal: Option<&str>) {
     let shell = t.dialect.session(t.server).await;
     let begun = Instant::now();

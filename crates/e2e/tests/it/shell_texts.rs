@@ -76,7 +76,7 @@ async fn a_text_of_any_shape_ends_and_leaves_a_usable_shell() {
         let (_, code, output) = tells(t, wrong).await;
         assert!(code != Some(0) && !output.is_empty(), "{:?}: {output:?}", t.dialect);
         assert_eq!(t.gives("echo next").await, t.is(0, "next\n"));
-        // Last, for the shell tells of its end when it likes.
+        // Last, because the shell reports its end at any time.
         let (status, code, _) = tells(t, "sleep 0.1 &").await;
         assert_eq!((status, code), (CommandStatus::Completed, Some(0)), "{:?}", t.dialect);
     })
@@ -178,7 +178,7 @@ async fn noise_is_what_a_person_would_see() {
         }
         std::fs::write(t.folder.join("ask.py"), ASKER).expect("written");
         assert_eq!(t.gives("python3 ask.py").await, t.is(0, "1 True\n"));
-        // Whoever looks at the screen sees the command, and not how it was handed over.
+        // The screen shows the command, and nothing of the hand-over.
         t.shell.gives("echo shown").await;
         let rows = t.shell.screen().await;
         let has = |word: &str| rows.iter().any(|row| row.contains(word));

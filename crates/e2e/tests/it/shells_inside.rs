@@ -11,7 +11,7 @@ use e2e::{Pid, Server, Session, eventually};
 use crate::inside::{enters, runs_beside, runs_in};
 use crate::shell_matrix::{ALL, Dialect, each};
 
-/// Enters a shell inside, and looks that it is told as a program that asks, takes input and no command, and gives back.
+/// Enters a nested shell, and checks that it is reported as a program that asks, takes input and no command, and exits.
 pub async fn is_a_program(shell: &Session, enter: &str) {
     let inside = shell.run(enter).await;
     let told = (inside.status, inside.ended_by, inside.foreground);
@@ -83,7 +83,7 @@ async fn another_users_shell_is_a_program() {
         runs_in(&shell, "su -p -s /bin/bash nobody -c 'exec bash --norc'").await;
         return;
     }
-    // Somebody who is not root is asked for a password, and may leave.
+    // A user that is not root is asked for a password, and may leave.
     let asked = shell.run("su").await;
     assert_eq!(asked.foreground, Some(Foreground::PasswordWanted), "{asked:?}");
     shell.presses(&["C-c"], None).await;
@@ -123,7 +123,7 @@ impl Sshd {
             assert!(works("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &path(key)]), "a key");
         }
         std::fs::copy(home.join("key.pub"), home.join("allowed")).expect("ours");
-        // sshd wants to be told a port; the kernel knows one that is free.
+        // sshd needs a port; the kernel knows a free one.
         let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = free.local_addr().expect("bound").port();
         drop(free);
@@ -224,7 +224,7 @@ async fn a_terminal_in_the_terminal_is_a_screen() {
     assert_eq!(shell.gives("echo outer").await, (0, "outer\n".to_owned()));
 }
 
-/// Enters and leaves an environment, and looks which `python` is told.
+/// Enters and leaves an environment, and checks the reported `python`.
 async fn tells_the_python(shell: &Session, [enter, leave]: [&str; 2], folder: &Path) {
     let before = shell.look().await.python;
     assert_eq!(shell.gives(enter).await.0, 0, "{enter}");

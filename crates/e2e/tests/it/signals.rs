@@ -84,7 +84,7 @@ async fn a_shell_that_stops_itself_is_told_as_stopped_and_goes_on() {
     let stopped = shell.run("kill -STOP $$; echo back; (exit 6)").await;
     assert_eq!((stopped.ended_by, stopped.foreground), (Some(EndedBy::Stopped), Some(Foreground::Stopped)));
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-    // Whoever asks now is told at once.
+    // A later request is answered at once.
     let wait = api::WaitRequest { input_wanted: true, timeout: Some(20.0), ..Default::default() };
     assert_eq!(shell.wait(&wait).await.ended_by, EndedBy::Stopped);
     let pid = shell.look().await.pid.expect("it lives");
@@ -99,7 +99,7 @@ async fn a_shell_that_stops_itself_is_told_as_stopped_and_goes_on() {
 async fn a_program_that_waits_for_a_stopped_one_is_told_as_stopped_until_it_goes_on() {
     let server = Server::start();
     let shell = server.session().await;
-    // Without job control of its own, so that nobody takes the terminal back.
+    // Without job control of its own, so that no process takes the terminal back.
     let command = shell.begin("bash -c 'sleep 901; exit 6'").await;
     let sleeps = e2e::eventually("it runs", async || {
         marked(server.home().path()).into_iter().find(|pid| pid.command_line() == "sleep 901")
@@ -129,7 +129,7 @@ async fn a_signal_can_be_for_one_process_or_for_all() {
     server.client().signal(&shell.id, &request).await.expect("one of its own");
     let done = shell.end_of(&command).await;
     assert_eq!((done.exit_code, done.signal.as_deref()), (Some(138), Some("USR1")));
-    // Somebody else's process, which the signal would end.
+    // A foreign process, which the signal would end.
     let mut other = std::process::Command::new("sleep").arg("802").spawn().expect("it can be executed");
     let foreign = SignalRequest { signal: NumberOrName::Number(10), target: Some(NumberOrName::Number(other.id())) };
     let refused = server.client().signal(&shell.id, &foreign).await.expect_err("none of its own");

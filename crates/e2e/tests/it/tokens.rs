@@ -164,7 +164,7 @@ async fn whoever_asks_too_often_is_told_when_to_ask_again_and_keeps_nobody_else_
     let ask = |token: &str, path: &str| {
         let bearer = format!("Bearer {token}");
         let headers = [("Host", "localhost"), ("Authorization", bearer.as_str())];
-        // One of nobody ends with its answer.
+        // An unauthenticated one ends with its answer.
         let mut connection = e2e::Connection::tcp(server.address()).expect("it listens");
         connection.send("GET", path, &headers, "").expect("an answer")
     };
@@ -173,7 +173,7 @@ async fn whoever_asks_too_often_is_told_when_to_ask_again_and_keeps_nobody_else_
     assert!(answers.iter().filter(|a| a.status == 200).count() >= 8);
     assert_eq!((refused.problem().1.as_str(), refused.header("retry-after")), ("rate_limited", Some("1")));
     assert_eq!([ask(&other, "/terminals").status, ask("", "/livez").status], [200, 200]);
-    // A wrong token is told so, and then to wait; a right one comes in all the same.
+    // A wrong token is refused, and then rate-limited; a valid one is always accepted.
     let statuses: Vec<u16> = (0..15).map(|_| ask("wrong", "/terminals").status).collect();
     assert_eq!((statuses[0], statuses[14]), (401, 429));
     assert_eq!(ask(&other, "/terminals").status, 200);

@@ -71,7 +71,7 @@ async fn what_a_person_typed_is_waited_for_and_so_is_what_was_typed_ahead() {
         becomes(t, Foreground::InputWanted).await;
         t.shell.sends(b"mine\r").await;
         becomes(t, Foreground::Idle).await;
-        // A line without its end keeps nobody waiting.
+        // A line without its end delays no request.
         t.shell.sends(b"half").await;
         assert_eq!(t.shell.wait(&wait).await.ended_by, EndedBy::Ended, "{:?}", t.dialect);
         assert_eq!(t.shell.look().await.foreground, Foreground::Idle, "{:?}", t.dialect);

@@ -15,7 +15,7 @@ use crate::descendants::holder;
 /// Far longer than the answers are promised to take, and far shorter than for ever.
 const IN_TIME: Duration = Duration::from_secs(30);
 
-/// Stops the holder, as a frozen control group does, and waits until it stands still.
+/// Stops the holder, as a frozen control group does, and waits until it is stopped.
 async fn stopped(shell: &Session) -> Pid {
     let holder = holder(shell).await;
     holder.signal(Signal::STOP);
@@ -291,7 +291,7 @@ async fn a_named_pipe_as_the_holder_file_or_the_note_of_force_holds_up_neither_a
 
 /// Waits until a process has come to the pipe; it goes on when the result is dropped.
 async fn has_come(path: &Path) -> std::fs::File {
-    // Without waiting, a pipe can be opened for writing once somebody has it open for reading (fifo(7)).
+    // Without waiting, a pipe can be opened for writing once a process has it open for reading (fifo(7)).
     let open = || rustix::fs::open(path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
     eventually("it comes", async || open().ok().map(Into::into)).await
 }
@@ -527,7 +527,7 @@ async fn a_server_without_descriptors_says_that_the_same_request_is_worth_trying
     );
     assert!(refused.header("retry-after").is_some_and(|seconds| seconds.parse::<u32>().is_ok_and(|s| s > 0)));
     for id in made {
-        // Of the first one nobody may be able to open the records, for the same want.
+        // The records of the first one may not be openable, for the same lack.
         let reply = http.ask("DELETE", &format!("/terminals/{id}?force=true"), "").expect("an answer");
         assert!(matches!(reply.status, 200 | 503), "{}", reply.json());
     }

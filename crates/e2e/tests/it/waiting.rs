@@ -55,7 +55,7 @@ async fn a_wait_for_a_command_that_has_ended_is_over_once_its_output_was_looked_
         again.ended_by
     };
     assert_eq!(asks("sai.").await, Some(EndedBy::Matched));
-    // What stands behind its end is not its output.
+    // Output after its end is not its output.
     assert_eq!(asks("never").await, Some(EndedBy::Ended));
 }
 
@@ -387,7 +387,7 @@ async fn a_wait_too_many_is_refused_and_those_that_are_open_are_answered() {
             wire
         })
         .collect();
-    // Nobody else asks meanwhile: whoever took a place for a moment would have one of these refused in its stead.
+    // No other request runs meanwhile: one that took a place for a moment would have one of these refused in its stead.
     let mut refused = Vec::new();
     eventually("four of 260 are answered", async || {
         let answered = |wire: &mut std::os::unix::net::UnixStream| {

@@ -125,7 +125,7 @@ impl Holder {
         self.schedule_sample(now);
     }
 
-    /// Drops the queued input together with unread terminal input; tells each sender how many bytes were written.
+    /// Drops the queued input together with unread terminal input; each sender gets the number of written bytes.
     pub(super) fn drop_queued_input(&mut self, now: u64) {
         for done in self.input.give_up() {
             self.on_input_done(&done, now);

@@ -12,7 +12,7 @@ use crate::connections::CONNECTIONS_MAX;
 /// How long to pause when poll(2) fails for lack of memory.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
-/// Which descriptors are ready; the terminal and the attestation socket are read in every turn.
+/// The ready descriptors; the terminal and the attestation socket are read in every turn.
 pub(super) struct Ready {
     pub(super) signals: bool,
     pub(super) newcomers: bool,

@@ -56,7 +56,7 @@ fn a_holder_that_is_idle_does_not_wake_up_to_look_for_its_folder() {
     };
     let before = wakes();
     assert!(!held.ends_within(Duration::from_secs(3)));
-    // A program that reads is looked at once a second; one that nobody asks for is not.
+    // A program that reads is sampled once a second; without a waiting caller it is not.
     let woke = wakes() - before;
     assert!(woke <= 4, "{woke} times in 3 s");
 }

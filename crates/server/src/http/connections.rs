@@ -200,7 +200,7 @@ mod tests {
         }
     }
 
-    /// What comes until the other side closes, or says something.
+    /// Reads until the other side closes or sends something.
     async fn heard(stream: &mut TcpStream) -> String {
         let mut bytes = vec![0; 4096];
         let n =

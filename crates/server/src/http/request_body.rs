@@ -241,7 +241,7 @@ mod tests {
     use hyper::body::Frame;
     use tokio::sync::mpsc;
 
-    /// A body whose parts come when they are sent, and whose length nobody knows.
+    /// A body whose parts come when they are sent, and whose length is unknown.
     struct Parts(mpsc::Receiver<Vec<u8>>);
 
     impl hyper::body::Body for Parts {
@@ -275,7 +275,7 @@ mod tests {
         let list = |count: usize| [b"[0".to_vec(), b",0".repeat(count - 1), b"]".to_vec()].concat();
         assert!(is_taken(&list(BODY_VALUES_MAX)) && !is_taken(&list(BODY_VALUES_MAX + 1)));
         assert!(!is_taken(&[b"{".to_vec(), b"\"\":0,".repeat(BODY_VALUES_MAX), b"}".to_vec()].concat()));
-        // Text is text, whatever stands in it.
+        // Text is text, whatever it contains.
         let text = serde_json::to_vec(&"[{\"\\,:".repeat(BODY_VALUES_MAX)).expect("plain");
         assert!(is_taken(&text));
         let after = [text, b",0".repeat(BODY_VALUES_MAX + 1)].concat();

@@ -37,7 +37,7 @@ use ptyd_core::principal::Principal;
 
 const PAGE: &str = include_str!("../../../../docs/mcp-conformance.md");
 
-/// What the suite's state is signed with, so to speak: any change of it is noticed.
+/// The expected state of the suite: any change of it is noticed.
 const STATE: &str = "as it was given";
 /// The smallest picture and the smallest sound.
 const PICTURE: &str =
@@ -86,7 +86,7 @@ fn roots() -> Value {
     json!({ "method": "roots/list", "params": {} })
 }
 
-/// What a tool asks the client for while it is called, before the stateless era.
+/// The request that a tool sends to the client during its call, before the stateless era.
 fn asked_back(tool: &str) -> Option<Value> {
     let form = |properties: Value| {
         let schema = json!({ "type": "object", "properties": properties });
@@ -181,7 +181,7 @@ fn model(name: &'static str) -> ToolModel {
     ToolModel::new(name, "A fixture", Arc::new(typed::<rmcp::model::JsonObject>(schema(name))))
 }
 
-/// What a tool asks for before it answers, in this round.
+/// The request of a tool before its answer, in this round.
 fn wanted(request: &CallToolRequestParams, can: &ClientCapabilities) -> Result<Option<Value>, ErrorData> {
     let given = request.input_responses.as_ref().map(|given| serde_json::to_value(given).expect("JSON"));
     let has = |key: &str| given.as_ref().is_some_and(|given| given.get(key).is_some());
@@ -434,7 +434,7 @@ async fn suite(modules: &Path, url: &str, revision: &str) -> Failing {
     for entry in std::fs::read_dir(results.path()).expect("the folder is there").flatten() {
         let name = entry.file_name().into_string().expect("a text");
         let scenario = name.strip_prefix("server-").expect("a server's result");
-        // Behind it stands when it was: 2026-07-28T12-00-00-000Z.
+        // Its time follows: 2026-07-28T12-00-00-000Z.
         let scenario = &scenario[..scenario.len() - "-YYYY-MM-DDThh-mm-ss-mmmZ".len()];
         let checks = std::fs::read(entry.path().join("checks.json")).expect("results");
         let checks: Vec<Value> = serde_json::from_slice(&checks).expect("JSON");
@@ -447,7 +447,7 @@ async fn suite(modules: &Path, url: &str, revision: &str) -> Failing {
     failing
 }
 
-/// What the page says of a revision: `| revision | scenario | as it is | with fixtures | why |`.
+/// The page's rows of a revision: `| revision | scenario | as it is | with fixtures | why |`.
 fn explained(revision: &str) -> Failing {
     let rows = PAGE.lines().map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());
     rows.filter_map(|row| match row.as_slice() {
@@ -475,7 +475,7 @@ async fn with_what_it_asks_for_the_suite_passes_but_for_what_the_page_explains()
     let serving = tokio::spawn(async move { axum::serve(listener, app).await });
     for revision in ["2025-11-25", "2026-07-28"] {
         let mut failing = suite(&modules, &url, revision).await;
-        // The guard stands before every route of the server, and is not in this test.
+        // The guard runs before every route of the server, and is not in this test.
         failing.remove("dns-rebinding-protection");
         assert_eq!(failing, explained(revision), "{revision}");
     }

@@ -58,7 +58,7 @@ const SESSION_NOT_FOUND: i32 = -32_001;
 
 /// One entrance per principal: its handler keeps the reported state for the next request, and an MCP session of one
 /// principal is inaccessible to others. A named token belongs to one agent, so it has a default session of its own;
-/// users of the server's own token cannot be told apart.
+/// users of the server's own token cannot be distinguished.
 #[derive(Clone)]
 struct McpState {
     dispatcher: Dispatcher,

@@ -73,7 +73,7 @@ async fn the_one_that_is_idle_longest_makes_room_and_nobody_who_listens() {
     let third = begin(&entrance).await.expect("the second goes for it");
     assert_eq!(ping(&entrance, &second).await, StatusCode::NOT_FOUND);
     let also_listening = listen(&entrance, &third).await;
-    // Whoever comes now is served without one, and knows.
+    // A further client is served without one, and its answer says so.
     assert_eq!(begin(&entrance).await, None);
     assert_eq!((ping(&entrance, &first).await, ping(&entrance, &third).await), (StatusCode::OK, StatusCode::OK));
     drop((listening, also_listening));

@@ -22,7 +22,7 @@ use ptyd_core::principal::{Detach, Principal, Scope};
 
 pub(super) const ID: &str = "s0-k3v9q2m7xa";
 
-/// Words of one test: it hears a handful.
+/// Messages of one test: it receives a handful.
 const WORDS_MAX: usize = 64;
 
 /// Answers an action, or `None` to let it wait for ever.
@@ -31,7 +31,7 @@ type Script = dyn Fn(&Action) -> Option<Result<Outcome, ActionError>> + Send + S
 /// A dispatch without shells behind it.
 pub(super) struct Fake {
     script: Box<Script>,
-    /// What was asked for, in order.
+    /// The requests, in order.
     pub asked: Mutex<Vec<Action>>,
     /// The server stops.
     pub stopping: AtomicBool,

@@ -10,7 +10,7 @@ use ptyd_core::action::{
     TerminalView, TextView, View,
 };
 
-/// What the 2026-07-28 era puts into every request.
+/// The fields that the 2026-07-28 era has in every request.
 fn modern(id: u64, method: &str, mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

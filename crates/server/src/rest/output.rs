@@ -102,7 +102,7 @@ pub(super) fn to_since(text: &str) -> Result<Since, ProblemResponse> {
     }
 }
 
-/// The screen in the form of output: it stands for the output up to its offset.
+/// The screen in the form of output: it represents the output up to its offset.
 async fn screen_as_output(
     rest: &Rest,
     principal: &Principal,

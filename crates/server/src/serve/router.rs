@@ -157,7 +157,7 @@ mod tests {
             walked += 1;
         }
         assert_eq!(walked, rest::routes().len() + 6);
-        // What was started on the way lives in a process of its own.
+        // A session that was started meanwhile is in a process of its own.
         let mine = Transport::Unix { peer: Some(1_000) };
         let list = ask(&app, mine, &Method::GET, "/terminals", None).await.into_body();
         let list = to_bytes(list, 1 << 20).await.expect("a body");

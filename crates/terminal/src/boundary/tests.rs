@@ -186,7 +186,7 @@ fn a_start_outlives_any_number_of_ends_that_were_typed_ahead() {
     assert_eq!(found.last(), Some(&Boundary::Started { id: 1, at: 520, marker: 500..520 }));
 }
 
-/// What happens in a session: each step is a record, its marker, a forgery, a lost marker or a time-out.
+/// The steps of a session: each is a record, its marker, a forgery, a lost marker or a time-out.
 #[derive(Clone, Debug)]
 enum Step {
     Command { marker_comes: bool },

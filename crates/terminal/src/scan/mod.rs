@@ -45,7 +45,7 @@ pub enum Found {
     },
 }
 
-/// Which end of a command a marker or record marks.
+/// The end of a command that a marker or record marks: its start or its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MarkerKind {
     /// `C`: the command's output begins.

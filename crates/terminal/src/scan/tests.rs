@@ -1,4 +1,4 @@
-//! What the scanner finds, wherever its input is cut.
+//! The scanner gives the same results wherever its input is cut.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What the screen shows, and that a snapshot goes on exactly like the screen it was taken of.
+//! The contents of the screen; and a snapshot continues exactly like its screen.
 
 use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::index::Line;

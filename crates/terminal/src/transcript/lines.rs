@@ -11,7 +11,7 @@ pub(super) fn stand_in(control: char) -> char {
     char::from_u32(u32::from(control) + STAND_IN_AWAY).unwrap_or(control)
 }
 
-/// The character for which a cell's character stands.
+/// The character that a cell's character represents.
 fn read_as(character: char) -> char {
     match character {
         STAND_IN_FIRST..=STAND_IN_LAST => char::from_u32(u32::from(character) - STAND_IN_AWAY).unwrap_or(character),

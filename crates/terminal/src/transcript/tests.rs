@@ -1,4 +1,4 @@
-//! What is left of output when a person has read it, wherever it is cut and whichever way it takes.
+//! The transcript of output is the text that a person has read, wherever the output is cut, on the plain and the emulated path.
 
 use proptest::prelude::*;
 

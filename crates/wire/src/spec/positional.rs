@@ -56,6 +56,6 @@ fn decode_fields(bytes: &[u8], is_summed: bool) -> Option<Spec> {
         (true, false) => HandoverMethod::Line(line),
     };
     spec.handover = Handover { method, attestation_fd, script };
-    // Only a checksum tells a later version's fields from damage.
+    // Only a checksum distinguishes a later version's fields from damage.
     (d.is_empty() || is_summed).then_some(spec)
 }

@@ -1,7 +1,7 @@
 //! Ends sessions by age: after `inactivityTimeout` without activity, or at `maxAge`.
 //!
 //! A running command counts as activity. A quiet session costs one deadline and no timer of its own. The monotonic
-//! clock decides; the wall clock only tells a server that adopts a session how much of its time has passed.
+//! clock decides; the wall clock only gives an adopting server the time that has passed.
 
 use std::time::Duration;
 

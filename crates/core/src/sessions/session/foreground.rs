@@ -103,7 +103,7 @@ impl ForegroundState {
 }
 
 impl Session {
-    /// What ran before this server is known; its foreground may not be. A new shell before its first prompt is at work.
+    /// The command that ran before this server is known; its foreground may not be. A new shell before its first prompt is at work.
     pub(super) fn await_first_state(&mut self) {
         let is_from_before = self.timeline.shell.prompt_seen || self.timeline.log.current.is_some();
         if is_from_before && !self.is_idle() && self.foreground.state.is_none() {

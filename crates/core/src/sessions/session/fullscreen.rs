@@ -1,4 +1,4 @@
-//! Tells the output that a full-screen program paints from text.
+//! Distinguishes the output that a full-screen program paints from text.
 
 use std::ops::Range;
 
@@ -63,7 +63,7 @@ impl Fullscreen {
         self.now.is_some_and(|(begins, _)| from >= begins)
     }
 
-    /// Where the painting on the main screen begins.
+    /// The offset at which the painting on the main screen begins.
     pub(crate) fn main_from(&self) -> Option<u64> {
         self.now.and_then(|(from, canvas)| matches!(canvas, Painted::Main { .. }).then_some(from))
     }

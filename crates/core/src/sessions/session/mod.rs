@@ -215,7 +215,7 @@ pub(crate) struct Snapshot {
     pub(crate) paint: Fullscreen,
     /// The newest command was refused because the shell was not at its prompt.
     pub(crate) was_not_ready: bool,
-    /// Where background output begins while no command runs.
+    /// The offset at which background output begins while no command runs.
     pub(crate) background_from: u64,
     /// Viewers may be sent bytes up to here.
     pub(crate) shown_to: u64,

@@ -64,7 +64,7 @@ impl Command {
         self.channel != Channel::Line && self.start.is_none() && self.end.is_none()
     }
 
-    /// Where its output begins, as far as known.
+    /// The offset at which its output begins, as far as known.
     pub(crate) fn output_from(&self) -> u64 {
         self.start.unwrap_or(self.accepted_at)
     }

@@ -11,7 +11,7 @@ use e2e::Home;
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-/// What the shell prints in front of its prompt; nothing that is measured prints it.
+/// The shell's output before its prompt; no measured command prints it.
 const MARKER: &[u8] = b"\x1b]9;bare\x07";
 /// The prompt's own end.
 const PROMPT: &[u8] = b"% ";
@@ -40,7 +40,7 @@ impl Bare {
     }
 
     /// How long the start of a shell takes up to its first prompt. Not even a session is made for it, which is as
-    /// little as anybody could do.
+    /// the minimum.
     pub fn start_time(home: &Home) -> Result<Duration> {
         let begun = Instant::now();
         let mut bare = Self::start(Command::new("bash"), home)?;
@@ -64,7 +64,7 @@ impl Bare {
     }
 
     /// Types a command; how long it took until the next one could be typed, and how many bytes came up to its end. The
-    /// prompt counts, because whoever runs one command after the other waits for it, through ptyd too.
+    /// prompt counts, because a caller that runs one command after the other waits for it, through ptyd too.
     pub fn run(&mut self, command: &str) -> Result<(Duration, u64)> {
         let begun = Instant::now();
         self.leader.write_all(format!("{command}\r").as_bytes())?;

@@ -26,7 +26,7 @@ impl Samples {
     }
 }
 
-/// What a figure should be.
+/// The goal of a figure.
 #[derive(Debug, Clone, Copy)]
 pub enum Goal {
     /// No more than this.
@@ -59,12 +59,12 @@ impl Figure {
 pub struct Figures(Vec<Figure>);
 
 impl Figures {
-    /// How many times as long as the floor something takes, in the median.
+    /// The time of something as a multiple of the floor, in the median.
     pub fn ratio(&mut self, name: &'static str, ours: &Samples, floor: &Samples, goal: Goal) {
         self.compare(name, ours, floor, ours.below(500).as_secs_f64() / floor.below(500).as_secs_f64(), goal);
     }
 
-    /// How fast something is in parts of the floor's speed, in the median.
+    /// The speed of something as a part of the floor's, in the median.
     pub fn speed(&mut self, name: &'static str, ours: &Samples, floor: &Samples, goal: Goal) {
         self.compare(name, ours, floor, floor.below(500).as_secs_f64() / ours.below(500).as_secs_f64(), goal);
     }
@@ -81,7 +81,7 @@ impl Figures {
         self.0.push(Figure { name, value, unit: "×", goal, from });
     }
 
-    /// How late something came, of which almost all should be within this time.
+    /// The delay of something; almost all should be within this time.
     pub fn late(&mut self, name: &'static str, late: &Samples, most: Duration) {
         let millis = |time: Duration| time.as_secs_f64() * 1000.0;
         let from = format!("p99 of {}; p50 {:.2} ms", late.0.len(), millis(late.below(500)));
@@ -100,7 +100,7 @@ impl Figures {
         self.0.push(Figure { name, value, unit: "%", goal: Goal::AtMost(most), from: String::new() });
     }
 
-    /// Whether everything is as it should be.
+    /// True if every figure reaches its goal.
     pub fn are_met(&self) -> bool {
         self.0.iter().all(Figure::is_met)
     }

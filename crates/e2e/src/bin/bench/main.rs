@@ -32,7 +32,7 @@ const BLOCKS: usize = 40;
 const STARTS: usize = 40;
 /// `seq 1 …`: 100 MB of lines that are short.
 const FLOOD_LINES: u64 = 11_400_000;
-/// How often the flood is let loose on each side.
+/// The number of floods on each side.
 const FLOODS: usize = 5;
 /// Sessions that are idle at once.
 const IDLE: u32 = 500;

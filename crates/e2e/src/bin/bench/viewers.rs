@@ -18,7 +18,7 @@ const BLOCKS: usize = 40;
 const VIEWERS: usize = 1_000;
 /// All of them.
 const IDLE: usize = 2 * VIEWERS;
-/// What all of them are shown then.
+/// The output that all of them receive then.
 const LINES: usize = 20_000;
 
 /// Measures with a runtime of one thread, so that the client is the same on both sides.
@@ -94,7 +94,7 @@ async fn echo(server: &Server, figures: &mut Figures) -> Result<()> {
 async fn crowd(server: &Server, figures: &mut Figures) -> Result<()> {
     let shell = server.session().await;
     shell.gives("true").await;
-    // What is made once and kept is made first.
+    // One-time allocations happen before the measurement.
     drop(visitors(server, &shell, 20).await);
     let before = footprint(server.pid());
     let other = server.session().await;

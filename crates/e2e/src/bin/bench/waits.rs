@@ -18,7 +18,7 @@ const ANSWERS: u32 = 400;
 /// Answers that warm everything up.
 const WARM_UP: u32 = 20;
 
-/// After a pause that nobody can foresee it prints a line with the time at which it was written.
+/// After a random pause it prints a line with the time at which it was written.
 const PRINTS: &str = r#"perl -MTime::HiRes=time,usleep -e '$| = 1; while (<STDIN>) { usleep(5000 + rand 20000); printf "ready %.6f\n", time }'"#;
 /// The same, and then it reads; the time is that of the read's beginning but for the write before it.
 const ASKS: &str = r#"perl -MTime::HiRes=time,usleep -e '$| = 1; do { usleep(5000 + rand 20000); printf "asks %.6f ", time } while (<STDIN>)'"#;

@@ -74,7 +74,7 @@ pub(in crate::mcp) fn visible(line: &str, written_out: &mut usize) -> String {
     out
 }
 
-/// Whether most of this text stands for bytes that are no text: a picture, an archive, a program.
+/// True if most of this text represents bytes that are no text: a picture, an archive, a program.
 pub(super) fn is_binary(text: &str) -> bool {
     /// A text may have a few such bytes; a short one may consist of them.
     const ESCAPED_MIN: usize = 64;
@@ -90,7 +90,7 @@ pub(super) fn around_binary(text: &str) -> (&str, &str) {
     (text.get(..lines_before).unwrap_or_default(), if after.trim().is_empty() { "" } else { after })
 }
 
-/// The length of `\xNN`, which stands for an invalid byte; NN is 00, or 80 or more.
+/// The length of `\xNN`, which represents an invalid byte; NN is 00, or 80 or more.
 const ESCAPE_BYTES: usize = 4;
 
 /// The positions of such bytes.

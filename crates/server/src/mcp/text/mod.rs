@@ -423,7 +423,7 @@ pub(super) fn told(
     (body, notes)
 }
 
-/// The line that stands for binary output in this range of the journal.
+/// The line that replaces binary output in this range of the journal.
 fn binary(
     part: &str,
     (from, to): (u64, u64),

@@ -16,7 +16,7 @@ fn python(path: &str) -> Tools {
     Tools { python: Some(path.into()), ..Tools::default() }
 }
 
-/// Told to somebody who has heard of the session before, ten seconds after the epoch.
+/// The text for a caller that knows the session, ten seconds after the epoch.
 fn told(what: &Report) -> String {
     let (host, shown) = (host(), ReportedState { cwd: "/app".into(), tools: python("/usr/bin/python3") });
     report(what, &context(&host, Some(&shown)))
@@ -215,14 +215,14 @@ fn binary_output_is_summed_up_with_how_to_get_it() {
         told(&picture),
         format!("[… 50,000 bytes of binary output, beginning \"{beginning}\"; {how}]\n[exit 0]")
     );
-    // What a program says before and after it is no part of it.
+    // A program's output before and after it is no part of it.
     let among = with(&picture, |r| r.output.head = format!("saved\nto: {}done\nbye\n", r.output.head));
     let beginning = format!("to: {}\\\\", "\\\\x89PNG".repeat(5));
     assert_eq!(
         told(&among),
         format!("saved\n[… binary output among 50,000 bytes, beginning \"{beginning}\"; {how}]\ndone\nbye\n[exit 0]")
     );
-    // Where something is left out, each end is what it is.
+    // If text is omitted, both ends are exact.
     let cut = with(&picture, |r| {
         r.output.omitted = Some(Omitted { freed: 0, first_line: 1, last_line: 9, from: 107, to: 40_107 });
         r.output.tail = "the end\n".to_owned();

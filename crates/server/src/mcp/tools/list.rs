@@ -40,7 +40,7 @@ fn fifty() -> u32 {
 #[derive(Debug, Default, Deserialize, serde::Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Filter {
-    /// "" is everybody's whom you may see.
+    /// "" is all owners that you may see.
     #[serde(default)]
     owner: String,
     /// live: all but terminated.

@@ -51,7 +51,7 @@ struct Arguments {
     owner: String,
 }
 
-/// What it may use; what goes beyond is ended, and the answer says which limit it was.
+/// Its limits; a process beyond one is ended, and the answer names the limit.
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 struct Use {
