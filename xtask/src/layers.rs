@@ -44,7 +44,7 @@ const FLOORS: [(&str, &[&[&str]]); 2] = [
             &["block_in_place", "ids", "keys", "limits", "per_principal", "store"],
             &["principal"],
             &["action"],
-            &["config", "metrics", "profile", "serve_error"],
+            &["config", "host", "metrics", "profile", "serve_error"],
             &["config_file", "state_dir"],
             &["auth", "shell"],
             &["service", "sessions"],
@@ -69,6 +69,12 @@ const NEVER_IN_PURE: [&str; 4] = ["fs", "net", "process", "thread"];
 
 /// A `Duration` is only a number, and foreign traits speak in it; these read a clock.
 const CLOCKS: [&str; 3] = ["Instant", "SystemTime", "UNIX_EPOCH"];
+
+/// How the core reaches a machine: processes, groups, users and sockets of the kernel.
+const MACHINE: [&str; 7] = ["*", "as", "cgroup", "process", "socket", "spawn", "user"];
+
+/// The module of the core that reaches the sessions' machine and their holders.
+const HOST: &str = "host";
 
 /// The names with which a journal is written.
 const JOURNAL_WRITERS: [&str; 2] = ["Writer", "EventsWriter"];
@@ -222,6 +228,32 @@ fn names(file: &TextFile) -> Vec<Violation> {
             }
         }
     }
+    if crate_name == "core" && inside.first() != Some(&HOST) {
+        for (line, name) in source::names_from(&code, "sys").into_iter().filter(|(_, n)| MACHINE.contains(&n.as_str()))
+        {
+            complain(
+                line,
+                format!("`sys::{name}`: the sessions' machine is reached through `{HOST}` only; ask its `Host`"),
+            );
+        }
+        for (line, _) in source::names_from(&code, "wire").into_iter().filter(|(_, name)| name == "SOCKET_FILE") {
+            complain(
+                line,
+                format!("`wire::SOCKET_FILE`: holders are reached through `{HOST}` only; ask `HolderBackend`"),
+            );
+        }
+        // A literal is blank in the code, but for its place. What is below `self` is of the server's own process.
+        let is_of_others = |text: &str| text.starts_with("\"/proc") && !text.starts_with("\"/proc/self/");
+        for (at, _) in file.text.match_indices("\"/proc").filter(|(at, _)| is_of_others(&file.text[*at..])) {
+            if code[at..].starts_with('"') {
+                let line = file.text[..at].matches('\n').count() + 1;
+                complain(
+                    line,
+                    format!("`/proc`: the sessions' machine is reached through `{HOST}` only; ask its `Host`"),
+                );
+            }
+        }
+    }
     let module = inside.first().map(|part| part.trim_end_matches(".rs")).filter(|part| *part != "lib");
     if let (Some(floors), Some(module)) = (floors(crate_name), module) {
         let floor = |module: &str| floors.iter().position(|floor| floor.contains(&module));
@@ -359,6 +391,17 @@ mod tests {
         assert_eq!(lines("crates/core/src/lib.rs", "pub use dispatch::Dispatcher;\n"), [0; 0]);
         assert_eq!(lines("crates/core/src/auth/tickets.rs", "use crate::Config;\nuse crate::*;\n"), [1, 2]);
         assert_eq!(lines("crates/core/src/policy.rs", "use crate::action::Action;\n"), [1, 1]);
+    }
+
+    #[test]
+    fn only_the_host_reaches_the_sessions_machine_and_their_holders() {
+        let text = "use sys::{process, signal};\nlet x = sys::cgroup::Places::find();\nuse sys::signal;\nuse sys::*;\n\
+                    let a = format!(\"/proc/{pid}/stat\");\nlet b = \"/proc/self/statm\"; // \"/proc/1\"\n\
+                    let c = sys::time::now();\nlet d = folder.join(wire::SOCKET_FILE);\nuse wire::Spec;\n\
+                    #[cfg(test)]\nmod tests { use sys::process; }\n";
+        assert_eq!(lines("crates/core/src/sessions/wait.rs", text), [1, 2, 4, 8, 5]);
+        assert_eq!(lines("crates/core/src/host/local.rs", text), [0; 0]);
+        assert_eq!(lines("crates/holder/src/signals.rs", text), [0; 0]);
     }
 
     #[test]

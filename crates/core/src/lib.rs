@@ -10,6 +10,7 @@ pub mod block_in_place;
 pub mod config;
 pub mod config_file;
 pub mod dispatch;
+mod host;
 pub mod ids;
 pub mod keys;
 pub mod limits;

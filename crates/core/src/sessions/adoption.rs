@@ -10,33 +10,29 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use journal::EventsReader;
-use sys::spawn::Step;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use wire::Spec;
 use wire::{Claim, Holding};
-use wire::{FromHolder, PROTOCOL, Status, Tail, ToHolder};
+use wire::{FromHolder, PROTOCOL, Tail, ToHolder};
 
 use super::ended_session::{self, EndedSession};
-use super::holder_connection::HolderConnection;
-use super::holder_liveness::{self, Liveness};
 use super::permits::Permits;
-use super::processes::Identity;
 use super::registry::{Handle, Registry, locked, row};
 use super::session::{Actor, Now, Session, Shared};
 use super::timeline::micros;
 use super::unreachable::{Hindrance, Unreachable};
 use super::viewer_cursor::Published;
-use super::{cgroup_plan, holder_process, supervision, views};
+use super::{cgroup_plan, supervision, views};
 use crate::action::ActionError;
+use crate::host::Identity;
+use crate::host::holders::{self, HolderConnection, Liveness, greeting, start_error};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::store::{SessionRow, StoreError};
 
 /// How long a new holder may take to send its Hello.
 const GREETING: Duration = Duration::from_secs(10);
-/// The longest log of a holder that could not start: it has a line or two.
-const LOG_BYTES_MAX: u64 = 64 << 10;
 /// A timeout that never expires.
 const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 
@@ -101,7 +97,7 @@ impl Registry {
     ) -> Result<Handle, ActionError> {
         let early = match tokio::time::timeout(GREETING, greeting(&mut connection)).await {
             Ok(Ok(early)) => early,
-            Ok(Err(refused)) => return Err(not_started(&folder, refused)),
+            Ok(Err(refused)) => return Err(refused.error(&folder)),
             Err(_) => return Err(ActionError::Start { why: "the holder does not answer".to_owned() }),
         };
         let opened = self.open(id, &folder).map_err(|e| start_error("the session's folder", &e))?;
@@ -109,7 +105,7 @@ impl Registry {
     }
 
     fn open(&self, id: &SessionId, folder: &Path) -> io::Result<Opened> {
-        let (shared, damage) = ended_session::open(id, folder, &self.store())?;
+        let (shared, damage) = ended_session::open(id, folder, &self.backends)?;
         Ok(Opened { shared: Arc::new(shared), damage, events: ended_session::events(folder)? })
     }
 
@@ -152,7 +148,7 @@ impl Registry {
         for id in folders {
             let row = rows.remove(id.as_str());
             let folder = self.folder().join(id.as_str());
-            if row.as_ref().is_some_and(|row| row.ended_us.is_some()) && holder_process::connect(&folder).is_err() {
+            if row.as_ref().is_some_and(|row| row.ended_us.is_some()) && self.holders().connect(&folder).is_err() {
                 continue;
             }
             let since = Instant::now();
@@ -216,10 +212,10 @@ impl Registry {
             Adopting { id, folder, row: Some(row(&shared, None)), since: Instant::now(), unsettled: None, met: None };
         drop(shared);
         self.mark_as(&adopting, Hindrance::Faulty, why);
-        if let Liveness::Alive(holder) = holder_liveness::look(&adopting.folder, None) {
+        if let Liveness::Alive(holder) = self.holders().liveness(&adopting.folder, None) {
             let mut stopping = self.stopping.subscribe();
             tokio::select! {
-                _ = holder_liveness::ends_within(holder, FOR_EVER) => {}
+                _ = self.holders().ends_within(holder, FOR_EVER) => {}
                 _ = stopping.wait_for(|stopping| *stopping) => return,
             }
         }
@@ -244,12 +240,12 @@ impl Registry {
                 adopting.unsettled = None;
             }
             let ends = async {
-                match holder_liveness::look(&adopting.folder, adopting.met) {
+                match self.holders().liveness(&adopting.folder, adopting.met) {
                     Liveness::Alive(holder) if unreachable_reason == Hindrance::Silent => {
-                        holder_liveness::ends_within(holder, pause).await
+                        self.holders().ends_within(holder, pause).await
                     }
                     // Damage does not heal, so wait for the holder's end.
-                    Liveness::Alive(holder) => holder_liveness::ends_within(holder, FOR_EVER).await,
+                    Liveness::Alive(holder) => self.holders().ends_within(holder, FOR_EVER).await,
                     _ => false,
                 }
             };
@@ -275,22 +271,21 @@ impl Registry {
     }
 
     async fn try_to_adopt(self: &Arc<Self>, adopting: &mut Adopting) -> Tried {
-        let (stream, met) = match holder_process::connect(&adopting.folder) {
+        let (mut connection, met) = match self.holders().connect(&adopting.folder) {
             Ok(connected) => connected,
-            Err(e) if holder_process::is_passing(&e) => {
+            Err(e) if holders::is_passing(&e) => {
                 return Tried::Not(Hindrance::Silent, format!("its holder cannot be asked now: {e}"));
             }
             Err(e) => return self.without_socket(adopting, &e).await,
         };
         adopting.met = met.or(adopting.met);
-        if met.is_some_and(|(pid, _)| sys::process::is_descendant(std::process::id(), pid) == Some(true)) {
+        if met.is_some_and(|holder| self.holders().is_above_this_server(holder)) {
             let why = "this server runs inside this session, and a holder refuses programs of its own session; start the \
                        server outside of it";
             self.mark_as(adopting, Hindrance::Silent, why.to_owned());
             adopting.unsettled = None;
             return Tried::Not(Hindrance::Silent, why.to_owned());
         }
-        let mut connection = HolderConnection::new(stream);
         connection.send(&ToHolder::Hello { protocol: PROTOCOL, attaches: true });
         let greeted = {
             let mut greeting = std::pin::pin!(greeting(&mut connection));
@@ -311,7 +306,7 @@ impl Registry {
         self.event_log.metrics.adopted(opened.is_ok());
         let opened = match opened {
             Ok(opened) => opened,
-            Err(e) if holder_process::is_passing(&e) => {
+            Err(e) if holders::is_passing(&e) => {
                 return Tried::Not(Hindrance::Silent, format!("its folder cannot be opened now: {e}"));
             }
             Err(e) => return Tried::Not(Hindrance::Damaged, format!("its files are damaged: {e}")),
@@ -337,7 +332,7 @@ impl Registry {
 
     /// No process listens on the socket: the holder has ended, does not listen yet, or its socket was removed.
     async fn without_socket(self: &Arc<Self>, adopting: &Adopting, error: &io::Error) -> Tried {
-        let liveness = holder_liveness::look(&adopting.folder, adopting.met);
+        let liveness = self.holders().liveness(&adopting.folder, adopting.met);
         match liveness {
             Liveness::Alive((pid, _)) => {
                 let why = format!("its holder (process {pid}) cannot be reached at its socket: {error}");
@@ -348,7 +343,7 @@ impl Registry {
                 return Tried::Not(Hindrance::Silent, why);
             }
             Liveness::NeverBegan => {
-                if let Err(e) = give_up(&adopting.folder) {
+                if let Err(e) = self.give_up(&adopting.folder) {
                     return Tried::Not(Hindrance::Silent, format!("its holder is about to begin: {e}"));
                 }
                 tracing::info!(session = %adopting.id, "removed: its creation was cut short before anything ran in it");
@@ -373,7 +368,7 @@ impl Registry {
         }
         if past.as_ref().is_none_or(|past| past.timeline.end.exit.is_none()) {
             match liveness {
-                Liveness::Dead(dead) => drop(holder_liveness::sweep(id, dead)),
+                Liveness::Dead(dead) => drop(holders::sweep(self.host(), id, dead)),
                 Liveness::Copy((holder, _)) => {
                     tracing::warn!(session = %id, holder, "the folder is a copy: its session lives elsewhere and is left alone");
                 }
@@ -391,7 +386,7 @@ impl Registry {
             });
         };
         if !matches!(liveness, Liveness::Copy(_)) {
-            cgroup_plan::remove(&past.shared.spec);
+            cgroup_plan::remove(self.host(), &past.shared.spec);
         }
         if let Some(command) = past.timeline.log.commands.back() {
             // The command ended with its session.
@@ -405,8 +400,23 @@ impl Registry {
     /// Stores every ended command of the session's folder in the history.
     pub(super) fn record(&self, id: &SessionId) -> Option<EndedSession> {
         let put = |command: &_| self.store().put_command_in_time(views::history_row(id, command));
-        let past = EndedSession::replay(id, &self.folder().join(id.as_str()), &self.store(), put);
+        let past = EndedSession::replay(id, &self.folder().join(id.as_str()), &self.backends, put);
         past.inspect_err(|e| tracing::warn!(session = %id, error = %e, "its folder cannot be read")).ok()
+    }
+
+    /// Removes the folder of a session whose holder has not begun, so that none can begin in it later.
+    fn give_up(&self, folder: &Path) -> io::Result<()> {
+        match Claim::give_up(folder) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => match Claim::load(folder)? {
+                Holding::GivenUp => {}
+                Holding::By(_) | Holding::Nobody => return Err(e),
+            },
+            Ok(()) | Err(_) => {}
+        }
+        if let Ok(spec) = Spec::load(folder) {
+            cgroup_plan::remove(self.host(), &spec);
+        }
+        std::fs::remove_dir_all(folder)
     }
 
     fn remember_key(&self, meta: &super::session_metadata::SessionMetadata, id: &SessionId) {
@@ -437,129 +447,5 @@ pub(super) fn does_not_answer(holder: Option<Identity>) -> String {
     match holder {
         Some((pid, _)) => format!("its holder (process {pid}) does not answer"),
         None => "its holder does not answer".to_owned(),
-    }
-}
-
-/// Removes the folder of a session whose holder has not begun, so that none can begin in it later.
-fn give_up(folder: &Path) -> io::Result<()> {
-    match Claim::give_up(folder) {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => match Claim::load(folder)? {
-            Holding::GivenUp => {}
-            Holding::By(_) | Holding::Nobody => return Err(e),
-        },
-        Ok(()) | Err(_) => {}
-    }
-    if let Ok(spec) = Spec::load(folder) {
-        cgroup_plan::remove(&spec);
-    }
-    std::fs::remove_dir_all(folder)
-}
-
-/// The reason why a holder sent no Hello.
-enum NoGreeting {
-    /// The holder reported it: the step, and the errno.
-    Refused(u64),
-    /// The connection ended.
-    Ended(io::Error),
-}
-
-/// The first frames of a holder, up to its Hello.
-async fn greeting(connection: &mut HolderConnection) -> Result<Vec<FromHolder>, NoGreeting> {
-    let mut early = Vec::new();
-    loop {
-        for frame in connection.receive().await.map_err(NoGreeting::Ended)? {
-            if let FromHolder::Done { seq: 0, status: Status::Failed, value } = frame {
-                return Err(NoGreeting::Refused(value));
-            }
-            early.push(frame);
-        }
-        if early.iter().any(|f| matches!(f, FromHolder::Hello(_))) {
-            return Ok(early);
-        }
-    }
-}
-
-/// The error of a session that could not be started: `Exhausted` if the machine lacks a resource, else `Start`.
-pub(super) fn start_error(what: &str, error: &io::Error) -> ActionError {
-    let why = format!("{what}: {error}");
-    if holder_process::is_passing(error) { ActionError::Exhausted { why } } else { ActionError::Start { why } }
-}
-
-/// The same for an error of which only the text is known.
-pub(super) fn start_error_of(why: String) -> ActionError {
-    let errno = errno_of(&why).map(io::Error::from_raw_os_error);
-    if errno.is_some_and(|e| holder_process::is_passing(&e)) {
-        ActionError::Exhausted { why }
-    } else {
-        ActionError::Start { why }
-    }
-}
-
-fn not_started(folder: &Path, refused: NoGreeting) -> ActionError {
-    match refused {
-        NoGreeting::Refused(value) => {
-            let (step, errno) = start_failure(value);
-            start_error(step, &io::Error::from_raw_os_error(errno))
-        }
-        NoGreeting::Ended(e) => match last_words(folder) {
-            Some(words) => start_error_of(format!("the holder ended: {words}")),
-            None => start_error("the holder ended", &e),
-        },
-    }
-}
-
-fn start_failure(value: u64) -> (&'static str, i32) {
-    let step = match u8::try_from(value >> 32).map_or(Step::Exec, Step::of_code) {
-        Step::Fork => "fork",
-        Step::Session => "setsid",
-        Step::Terminal => "taking the terminal",
-        Step::Descriptors => "placing descriptors (a shell needs a limit of open files, ulimit -n, of 98 at least)",
-        Step::Directory => "entering the working directory",
-        Step::Exec => "executing the shell",
-        Step::Group => "joining its control group",
-        Step::Limit => "setting its limits",
-        Step::User => "becoming its user",
-    };
-    (step, i32::try_from(value & 0xffff_ffff).unwrap_or(0))
-}
-
-/// The last line of the holder's log, without the names of program and folder.
-fn last_words(folder: &Path) -> Option<String> {
-    let log = String::from_utf8(journal::read_whole(&folder.join("holder.log"), LOG_BYTES_MAX).ok()?).ok()?;
-    let last = log.lines().last().filter(|line| !line.is_empty())?;
-    let own = format!("ptyd-holder: {}: ", folder.display());
-    Some(last.strip_prefix(own.as_str()).unwrap_or(last).to_owned())
-}
-
-/// The errno in the text of an `io::Error`.
-fn errno_of(words: &str) -> Option<i32> {
-    words.rsplit_once("(os error ")?.1.strip_suffix(')')?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_holders_last_words_are_told_and_a_want_of_something_is_known_in_them() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let ended = || NoGreeting::Ended(io::ErrorKind::UnexpectedEof.into());
-        let say = |words: &str| {
-            let line = format!("ptyd-holder: {}: {words}\n", dir.path().display());
-            std::fs::write(dir.path().join("holder.log"), line).expect("written");
-            not_started(dir.path(), ended())
-        };
-        let told = say("No space left on device (os error 28)");
-        assert!(
-            matches!(&told, ActionError::Exhausted { why } if why == "the holder ended: No space left on device (os error 28)")
-        );
-        let told = say("Permission denied (os error 13)");
-        assert!(
-            matches!(&told, ActionError::Start { why } if why == "the holder ended: Permission denied (os error 13)")
-        );
-        let fork = not_started(dir.path(), NoGreeting::Refused(11));
-        assert!(matches!(&fork, ActionError::Exhausted { why } if why.starts_with("fork: ")), "{fork:?}");
-        let exec = not_started(dir.path(), NoGreeting::Refused(5 << 32 | 2));
-        assert!(matches!(&exec, ActionError::Start { why } if why.starts_with("executing the shell: ")), "{exec:?}");
     }
 }

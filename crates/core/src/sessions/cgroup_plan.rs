@@ -5,25 +5,17 @@
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
-use sys::cgroup::{Bounds, Controller, Group, Places};
 use wire::Spec;
 
 use super::session_metadata::SessionMetadata;
 use crate::action::{ActionError, Keeper, KeptLimit, Limit, Limits};
+use crate::host::{Bounds, ControlGroup, Controller, Host};
 use crate::ids::SessionId;
 
-/// The place where this server can make cgroups; determined when the first session needs one, because most servers
-/// never do.
-fn places() -> &'static Places {
-    static PLACES: OnceLock<Places> = OnceLock::new();
-    PLACES.get_or_init(Places::find)
-}
-
 /// Refuses limits that cannot be enforced here.
-pub(super) fn can_be_kept(limits: &Limits) -> Result<(), ActionError> {
-    if limits.processes.is_none() || places().have(Controller::Pids) {
+pub(super) fn can_be_kept(host: &dyn Host, limits: &Limits) -> Result<(), ActionError> {
+    if limits.processes.is_none() || host.has_controller(Controller::Pids) {
         return Ok(());
     }
     let problem =
@@ -40,41 +32,41 @@ pub(super) fn within(limits: Limits, most: &Limits) -> Result<Limits, ActionErro
 }
 
 /// Writes into the spec how `limits` are enforced.
-pub(super) fn plan(spec: &mut Spec, id: &SessionId, limits: &Limits) -> Result<(), ActionError> {
+pub(super) fn plan(host: &dyn Host, spec: &mut Spec, id: &SessionId, limits: &Limits) -> Result<(), ActionError> {
     (spec.groups, spec.address_space_max) = (Vec::new(), 0);
     spec.open_files_max = limits.open_files.unwrap_or(0);
     spec.output_rate = limits.output_rate.unwrap_or(0);
     if limits.memory.is_none() && limits.processes.is_none() && limits.cpu.is_none() {
         return Ok(());
     }
-    can_be_kept(limits)?;
-    let places = places();
-    if !places.have(Controller::Memory) {
+    can_be_kept(host, limits)?;
+    if !host.has_controller(Controller::Memory) {
         spec.address_space_max = limits.memory.unwrap_or(0);
     }
-    let doors = places.group(id.as_str()).doors();
-    spec.groups = doors.into_iter().map(|door| door.into_os_string().into_vec()).collect();
+    let entrances = host.group_entrances(id.as_str());
+    spec.groups = entrances.into_iter().map(|entrance| entrance.into_os_string().into_vec()).collect();
     Ok(())
 }
 
 /// Makes the cgroup named in the spec.
-pub(super) fn make(spec: &Spec, id: &SessionId) -> io::Result<()> {
+pub(super) fn make(host: &dyn Host, spec: &Spec, id: &SessionId) -> io::Result<()> {
     if spec.groups.is_empty() {
         return Ok(());
     }
     let limits = SessionMetadata::decode(&spec.meta).limits;
-    places().make(id.as_str(), Bounds { memory: limits.memory, processes: limits.processes }).map(drop)
+    host.make_group(id.as_str(), Bounds { memory: limits.memory, processes: limits.processes })
 }
 
 /// The cgroup of a running session, whichever server made it.
-pub(super) fn group(spec: &Spec) -> Option<Group> {
-    let doors: Vec<PathBuf> = spec.groups.iter().map(|door| PathBuf::from(std::ffi::OsStr::from_bytes(door))).collect();
-    (!doors.is_empty()).then(|| Group::behind(&doors))
+pub(super) fn group(host: &dyn Host, spec: &Spec) -> Option<Box<dyn ControlGroup>> {
+    let path = |entrance: &Vec<u8>| PathBuf::from(std::ffi::OsStr::from_bytes(entrance));
+    let entrances: Vec<PathBuf> = spec.groups.iter().map(path).collect();
+    (!entrances.is_empty()).then(|| host.group(&entrances))
 }
 
 /// Removes the cgroup; one whose processes were meant to stay remains.
-pub(super) fn remove(spec: &Spec) {
-    if let Some(group) = group(spec) {
+pub(super) fn remove(host: &dyn Host, spec: &Spec) {
+    if let Some(group) = group(host, spec) {
         group.remove();
     }
 }

@@ -8,14 +8,15 @@ use std::time::SystemTime;
 
 use wire::Spec;
 
+use super::cgroup_plan;
 use super::default_session::DefaultSession;
 use super::name_locks::NameLocks;
 use super::registry::{Found, Handle, NODE, Registry, locked, on_disk};
 use super::report::fnv;
 use super::session_metadata::SessionMetadata;
 use super::timeline::micros;
-use super::{TAG, cgroup_plan};
 use crate::action::{ActionError, Create, Created, SessionView, StartupFailure};
+use crate::host::{Host, TAG};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::Principal;
@@ -106,7 +107,7 @@ impl Registry {
         let id = SessionId::random(NODE);
         let spec = match self.default_of(client).await? {
             DefaultSession::Live(_, snapshot) => return Ok(not_new(snapshot.view)),
-            DefaultSession::Ended(old) => again(&old.shared.spec, &old.shared.meta, &id)?,
+            DefaultSession::Ended(old) => again(self.host(), &old.shared.spec, &old.shared.meta, &id)?,
             DefaultSession::Nothing => self.spec_of(&id, principal, request).await?,
         };
         let handle = self.launch(&id, &spec).await?;
@@ -123,7 +124,7 @@ impl Registry {
         let old = self.live(principal, session).await?;
         self.end(&old, sys::signal::KILL, limits::TERMINATE_GRACE).await?;
         let id = SessionId::random(NODE);
-        let spec = again(&old.shared.spec, &old.shared.meta, &id)?;
+        let spec = again(self.host(), &old.shared.spec, &old.shared.meta, &id)?;
         let handle = self.launch(&id, &spec).await?;
         self.created(principal, &handle).await
     }
@@ -194,8 +195,8 @@ impl Registry {
         // Another user may have no access to the client's directory.
         let at_home = setting.user.as_ref().map(|_| PathBuf::from("~"));
         let cwd = request.cwd.as_ref().or(profile.cwd.as_ref()).or(at_home.as_ref()).or(otherwise.cwd.as_ref());
-        let cwd = checked_directory(cwd, get(&env, b"HOME"))?;
-        set_directory(&mut env, &cwd);
+        let cwd = checked_directory(self.host(), cwd, get(&env, b"HOME"))?;
+        set_directory(self.host(), &mut env, &cwd);
         let login = request.login || profile.login;
         let shell = request.shell.as_deref().or(profile.shell.as_deref()).or(otherwise.shell.as_deref());
         let wanted = Wanted {
@@ -208,7 +209,7 @@ impl Registry {
             clean: profile.rc == StartFiles::Clean,
             is_anothers: setting.user.is_some(),
         };
-        let shell = self.launcher.integration.pick(&wanted)?;
+        let shell = self.launcher.integration.pick(self.host(), &wanted)?;
         for (name, value) in &shell.env {
             set(&mut env, name, value);
         }
@@ -245,7 +246,7 @@ impl Registry {
             cols,
             rows,
             journal_bytes_max: self.launcher.journal_bytes_max,
-            may_splice: self.launcher.image.may_splice,
+            may_splice: self.holders().may_splice(),
             keeps_descendants: request.keeps_descendants,
             meta: meta.encode(),
             open_files: self.launcher.open_files,
@@ -253,7 +254,7 @@ impl Registry {
             identity: setting.user.map(|user| [vec![user.uid, user.gid], user.groups].concat()).unwrap_or_default(),
             ..Spec::default()
         };
-        cgroup_plan::plan(&mut spec, id, &limits)?;
+        cgroup_plan::plan(self.host(), &mut spec, id, &limits)?;
         Ok(spec)
     }
 
@@ -274,7 +275,7 @@ fn not_new(session: SessionView) -> Created {
 }
 
 /// The spec of the same session for a reset: the original directory, environment and size under a new id.
-fn again(old: &Spec, meta: &SessionMetadata, id: &SessionId) -> Result<Spec, ActionError> {
+fn again(host: &dyn Host, old: &Spec, meta: &SessionMetadata, id: &SessionId) -> Result<Spec, ActionError> {
     let tag = format!("{TAG}=");
     let mut spec = old.clone();
     spec.session = id.to_string();
@@ -285,7 +286,7 @@ fn again(old: &Spec, meta: &SessionMetadata, id: &SessionId) -> Result<Spec, Act
     }
     let meta = SessionMetadata { created_us: micros(SystemTime::now()), key: None, asked: None, ..meta.clone() };
     spec.meta = meta.encode();
-    cgroup_plan::plan(&mut spec, id, &meta.limits)?;
+    cgroup_plan::plan(host, &mut spec, id, &meta.limits)?;
     Ok(spec)
 }
 
@@ -324,12 +325,11 @@ pub(super) fn set(env: &mut Vec<(Vec<u8>, Vec<u8>)>, name: &[u8], value: &[u8]) 
 }
 
 /// Sets `PWD` if it names another directory than the session's, for example the client's own.
-fn set_directory(env: &mut Vec<(Vec<u8>, Vec<u8>)>, cwd: &Path) {
-    use std::os::unix::fs::MetadataExt;
-    let which = |path: &Path| std::fs::metadata(path).map(|m| (m.dev(), m.ino())).ok();
+fn set_directory(host: &dyn Host, env: &mut Vec<(Vec<u8>, Vec<u8>)>, cwd: &Path) {
+    let which = |path: &Path| host.file(path).map(|file| file.which);
     let told = get(env, b"PWD").map(|told| which(Path::new(OsStr::from_bytes(told))));
     if told.is_none_or(|told| told != which(cwd)) {
-        let physical = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
+        let physical = host.real_path(cwd).unwrap_or_else(|| cwd.to_owned());
         set(env, b"PWD", physical.as_os_str().as_bytes());
     }
 }
@@ -378,23 +378,21 @@ pub(super) fn from_home(path: &Path, home: Option<&[u8]>) -> PathBuf {
     }
 }
 
-fn checked_directory(cwd: Option<&PathBuf>, home: Option<&[u8]>) -> Result<PathBuf, ActionError> {
+fn checked_directory(host: &dyn Host, cwd: Option<&PathBuf>, home: Option<&[u8]>) -> Result<PathBuf, ActionError> {
     let Some(cwd) = cwd else {
-        return Ok(std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")));
+        return Ok(host.default_directory());
     };
     if cwd.starts_with("~") && home.is_none() {
         let problem = format!("{}: HOME is not set in this session's environment", cwd.display());
         return Err(ActionError::Invalid { field: "cwd", problem });
     }
     let cwd = from_home(cwd, home);
-    let problem = if cwd.as_os_str().as_bytes().contains(&0) || !cwd.is_absolute() {
-        format!("{} is not an absolute path", cwd.display())
-    } else if !cwd.exists() {
-        format!("{} does not exist", cwd.display())
-    } else if !cwd.is_dir() {
-        format!("{} is not a directory", cwd.display())
-    } else {
-        return Ok(cwd);
+    let is_path = cwd.is_absolute() && !cwd.as_os_str().as_bytes().contains(&0);
+    let problem = match host.file(&cwd).filter(|_| is_path) {
+        _ if !is_path => format!("{} is not an absolute path", cwd.display()),
+        None => format!("{} does not exist", cwd.display()),
+        Some(file) if !file.is_directory => format!("{} is not a directory", cwd.display()),
+        Some(_) => return Ok(cwd),
     };
     Err(ActionError::Invalid { field: "cwd", problem })
 }
@@ -402,6 +400,7 @@ fn checked_directory(cwd: Option<&PathBuf>, home: Option<&[u8]>) -> Result<PathB
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::LocalHost;
 
     #[test]
     fn the_variable_for_the_directory_is_the_sessions_and_keeps_the_way_that_led_there() {
@@ -417,7 +416,7 @@ mod tests {
             (Some(""), &real, &real),
         ] {
             let mut env: Vec<_> = told.map(|told| (b"PWD".to_vec(), told.as_bytes().to_vec())).into_iter().collect();
-            set_directory(&mut env, cwd);
+            set_directory(&LocalHost::default(), &mut env, cwd);
             assert_eq!(env, [(b"PWD".to_vec(), expected.as_os_str().as_bytes().to_vec())], "{told:?}");
         }
     }

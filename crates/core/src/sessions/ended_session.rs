@@ -8,17 +8,17 @@ use std::sync::{Arc, Mutex};
 use journal::{EventsReader, Offset, Read, Reader};
 use wire::Spec;
 
-use super::holder_liveness::{self, Traces};
+use super::backends::Backends;
 use super::replay_order::{ReplayOrder, Step};
 use super::session::Shared;
 use super::session_metadata::SessionMetadata;
 use super::timeline::{Change, Command, Timeline, micros, time};
 use super::unreachable::{Hindrance, Unreachable};
+use super::unrecorded_end::notify_unrecorded_end;
 use super::views;
 use crate::action::{ActionError, Boundary, CommandStatus, CommandView, Foreground, SessionStatus, SessionView};
 use crate::ids::SessionId;
 use crate::limits::{COLS_DEFAULT, ROWS_DEFAULT, SCAN_CHUNK};
-use crate::store::Store;
 
 #[derive(Debug)]
 pub(crate) struct EndedSession {
@@ -30,22 +30,22 @@ pub(crate) struct EndedSession {
 
 impl EndedSession {
     /// Replays a folder. Reads everything, so it belongs on a thread that may block.
-    pub(crate) fn load(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io::Result<Self> {
-        Self::replay(id, folder, store, |_| {})
+    pub(crate) fn load(id: &SessionId, folder: &Path, backends: &Arc<Backends>) -> std::io::Result<Self> {
+        Self::replay(id, folder, backends, |_| {})
     }
 
     /// The same; calls `ended` for each ended command, because only the newest stay in memory.
     pub(crate) fn replay(
         id: &SessionId,
         folder: &Path,
-        store: &Arc<Store>,
+        backends: &Arc<Backends>,
         ended: impl FnMut(&Command),
     ) -> std::io::Result<Self> {
-        let traces = Traces::of(folder);
-        let mut past = Self::read(id, folder, store, ended)?;
+        let traces = backends.holders.traces(folder);
+        let mut past = Self::read(id, folder, backends, ended)?;
         let timeline = &mut past.timeline;
         if timeline.end.exit.is_none() {
-            holder_liveness::notify_unrecorded_end(timeline, &traces);
+            notify_unrecorded_end(timeline, &traces);
         }
         let reason = views::exit_of(timeline).map_or_else(String::new, |e| e.reason);
         let at = timeline.end.exit.map_or(timeline.clock.last_us, |(_, _, us)| us);
@@ -56,12 +56,12 @@ impl EndedSession {
 
     /// The on-disk state of a live session. If this server failed to read it, it is not replayed again, and only its
     /// bytes are available.
-    pub(crate) fn of_unreachable(unreachable: &Arc<Unreachable>, store: &Arc<Store>) -> std::io::Result<Self> {
+    pub(crate) fn of_unreachable(unreachable: &Arc<Unreachable>, backends: &Arc<Backends>) -> std::io::Result<Self> {
         let (id, folder) = (&unreachable.id, &unreachable.folder);
         let past = match unreachable.unreachable_reason {
-            Hindrance::Silent => Self::read(id, folder, store, |_| {})?,
+            Hindrance::Silent => Self::read(id, folder, backends, |_| {})?,
             Hindrance::Damaged | Hindrance::Faulty => {
-                let (shared, damage) = open(id, folder, store)?;
+                let (shared, damage) = open(id, folder, backends)?;
                 let shared = Arc::new(shared);
                 let mut timeline =
                     Timeline::new(shared.reader.len()?.0, shared.spec.cols.max(1), shared.spec.rows.max(1));
@@ -77,13 +77,13 @@ impl EndedSession {
     fn read(
         id: &SessionId,
         folder: &Path,
-        store: &Arc<Store>,
+        backends: &Arc<Backends>,
         mut ended: impl FnMut(&Command),
     ) -> std::io::Result<Self> {
-        let (shared, mut damage) = match open(id, folder, store) {
+        let (shared, mut damage) = match open(id, folder, backends) {
             // A folder that is there is a session, which can be listed and removed.
             Err(e) if is_damage(&e) && folder.is_dir() => {
-                let (shared, _) = open_with(id, folder, store, Reader::of_nothing())?;
+                let (shared, _) = open_with(id, folder, backends, Reader::of_nothing())?;
                 (shared, Some(damaged("journal", &e)))
             }
             opened => opened?,
@@ -136,6 +136,7 @@ impl EndedSession {
             timeline.skip_to(known_to, &mut news);
         }
         timeline.damage = damage;
+        timeline.shell.tools = views::tools_on(&*backends.host, timeline.shell.path.as_deref());
         if timeline.clock.last_us == 0 {
             timeline.clock.last_us = last_write_us(folder);
         }
@@ -214,7 +215,11 @@ pub(crate) fn events(folder: &Path) -> std::io::Result<Option<EventsReader>> {
 
 /// Opens the shared state of a session, and returns what is damaged. Missing parts of the spec come from the store; a
 /// session whose owner is unknown is visible to admins only.
-pub(crate) fn open(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io::Result<(Shared, Option<String>)> {
+pub(crate) fn open(
+    id: &SessionId,
+    folder: &Path,
+    backends: &Arc<Backends>,
+) -> std::io::Result<(Shared, Option<String>)> {
     let mut damage = None;
     // The journal first: a session without one is not taken on.
     let reader = match Reader::open(folder) {
@@ -224,14 +229,14 @@ pub(crate) fn open(id: &SessionId, folder: &Path, store: &Arc<Store>) -> std::io
         }
         reader => reader?,
     };
-    let (shared, damaged_spec) = open_with(id, folder, store, reader)?;
+    let (shared, damaged_spec) = open_with(id, folder, backends, reader)?;
     Ok((shared, damaged_spec.or(damage)))
 }
 
 fn open_with(
     id: &SessionId,
     folder: &Path,
-    store: &Arc<Store>,
+    backends: &Arc<Backends>,
     reader: Reader,
 ) -> std::io::Result<(Shared, Option<String>)> {
     let mut damage = None;
@@ -242,7 +247,7 @@ fn open_with(
         }
         Err(e) if is_damage(&e) => {
             damage = Some(damaged("spec", &e));
-            let row = store.session(id.as_str()).ok().flatten();
+            let row = backends.store.session(id.as_str()).ok().flatten();
             let meta = row.map_or_else(SessionMetadata::default, |row| SessionMetadata {
                 name: row.name,
                 owner: row.owner,
@@ -261,7 +266,7 @@ fn open_with(
         meta,
         spec,
         reader,
-        store: Arc::clone(store),
+        backends: Arc::clone(backends),
         startup_failed: Mutex::default(),
         faulted: AtomicBool::default(),
         stalled: AtomicBool::default(),

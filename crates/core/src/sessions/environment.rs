@@ -8,14 +8,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use sys::user::User;
-
-use super::adoption::start_error_of;
 use super::create::{RESERVED, base_environment, check_variable, from_home, get, set};
 use super::registry::{Found, Registry};
-use super::{TAG, session_metadata};
+use super::session_metadata;
 use crate::action::{ActionError, Create, EnvironmentView, Variables};
 use crate::config_file::ConfigFile;
+use crate::host::holders::start_error_of;
+use crate::host::{Host, TAG, User};
 use crate::ids::SessionId;
 use crate::principal::Principal;
 use crate::profile::{self, Profile, StartFiles};
@@ -48,7 +47,7 @@ impl Registry {
             let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
             return Err(invalid(format!("there is no profile {name:?}; there are: {there}")));
         };
-        let user = profile.user.as_deref().map(|user| another_user(name, user)).transpose()?.flatten();
+        let user = profile.user.as_deref().map(|user| another_user(self.host(), name, user)).transpose()?.flatten();
         Ok(Setting { name: Some(name.to_owned()), profile, user })
     }
 
@@ -138,9 +137,9 @@ impl Setting {
 }
 
 /// `None` if the server runs as that user.
-fn another_user(profile: &str, name: &str) -> Result<Option<User>, ActionError> {
+fn another_user(host: &dyn Host, profile: &str, name: &str) -> Result<Option<User>, ActionError> {
     let wrong = |problem: String| invalid(format!("{profile}: user: {problem}"));
-    let user = sys::user::named(name).map_err(|e| wrong(format!("{name} cannot be looked up: {e}")))?;
+    let user = host.user(name).map_err(|e| wrong(format!("{name} cannot be looked up: {e}")))?;
     let user = user.ok_or_else(|| wrong(format!("there is no user {name:?} on this machine")))?;
     let own = rustix::process::geteuid();
     if own.as_raw() == user.uid {

@@ -5,35 +5,38 @@
 
 use std::collections::HashSet;
 use std::future::Future;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::create::from_home;
-use super::processes;
 use super::registry::Handle;
 use super::session::{Finished, Request};
 use crate::action::{ActionError, EndedBy, Until, Wait};
+use crate::host::{FileFacts, Host};
 use crate::limits::{OUTSIDE_EVERY_MAX, OUTSIDE_EVERY_MIN};
 
-/// The identity of a file and its modification time: device, inode, seconds, nanoseconds.
-type Version = (u64, u64, i64, i64);
-
 /// The conditions of one wait.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ExternalConditions {
+    host: Arc<dyn Host>,
     holder_pid: u32,
     any_port: bool,
     ports: Vec<u16>,
     /// Ports that no longer count for "any".
     known: HashSet<u16>,
     /// The file's full path, the path as requested, and the version that does not count.
-    files: Vec<(PathBuf, PathBuf, Option<Version>)>,
+    files: Vec<(PathBuf, PathBuf, Option<FileFacts>)>,
 }
 
 impl ExternalConditions {
+    fn at(host: Arc<dyn Host>, holder_pid: u32) -> Self {
+        let (ports, known, files) = Default::default();
+        Self { host, holder_pid, any_port: false, ports, known, files }
+    }
+
     /// `None` if the wait has no such condition. A port or file that exists already counts only with `counts_now`.
     pub(super) async fn of(
         handle: &Handle,
@@ -45,21 +48,21 @@ impl ExternalConditions {
             return Ok(None);
         }
         let snapshot = handle.ask(Request::Look).await?;
-        let mut this = Self { holder_pid: snapshot.holder_pid, ..Self::default() };
+        let mut this = Self::at(Arc::clone(&handle.shared.backends.host), snapshot.holder_pid);
         for until in until {
             match until {
                 Until::Listening(None) => this.any_port = true,
                 Until::Listening(Some(port)) => this.ports.push(*port),
                 Until::File(path) => {
                     let place = snapshot.view.cwd.join(from_home(path, home(handle)));
-                    let known = if counts_now { None } else { version(&place) };
+                    let known = if counts_now { None } else { this.host.file(&place) };
                     this.files.push((place, path.clone(), known));
                 }
                 Until::Gone(_) | Until::Bell | Until::Input => {}
             }
         }
         if this.any_port && !counts_now {
-            this.known = listening(this.holder_pid);
+            this.known = this.host.listening_ports(this.holder_pid);
         }
         Ok(Some(this))
     }
@@ -67,10 +70,10 @@ impl ExternalConditions {
     /// Polls until a condition is met, and returns it.
     async fn seen(self) -> String {
         let mut pause = OUTSIDE_EVERY_MIN;
-        let this = std::sync::Arc::new(self);
+        let this = Arc::new(self);
         loop {
             // Reading a large process tree takes milliseconds.
-            let looking = std::sync::Arc::clone(&this);
+            let looking = Arc::clone(&this);
             if let Ok(Some(found)) = tokio::task::spawn_blocking(move || looking.look()).await {
                 return found;
             }
@@ -80,8 +83,8 @@ impl ExternalConditions {
     }
 
     fn look(&self) -> Option<String> {
-        let is_there = |(place, _, known): &&(PathBuf, PathBuf, Option<Version>)| {
-            version(place).is_some_and(|version| Some(version) != *known)
+        let is_there = |(place, _, known): &&(PathBuf, PathBuf, Option<FileFacts>)| {
+            self.host.file(place).is_some_and(|now| Some(now) != *known)
         };
         if let Some((_, asked, _)) = self.files.iter().find(is_there) {
             return Some(format!("file:{}", asked.display()));
@@ -89,7 +92,7 @@ impl ExternalConditions {
         if !self.any_port && self.ports.is_empty() {
             return None;
         }
-        let open = listening(self.holder_pid);
+        let open = self.host.listening_ports(self.holder_pid);
         let asked = self.ports.iter().copied().find(|port| open.contains(port));
         let any = || open.difference(&self.known).min().copied().filter(|_| self.any_port);
         asked.or_else(any).map(|port| format!("listening:{port}"))
@@ -129,10 +132,33 @@ fn home(handle: &Handle) -> Option<&[u8]> {
     handle.shared.spec.env.iter().find_map(|entry| entry.strip_prefix(b"HOME="))
 }
 
-fn listening(holder_pid: u32) -> HashSet<u16> {
-    processes::tree(holder_pid).iter().flat_map(|stat| sys::process::listening(stat.pid)).collect()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::FakeHost;
 
-fn version(path: &PathBuf) -> Option<Version> {
-    std::fs::metadata(path).ok().map(|m| (m.dev(), m.ino(), m.mtime(), m.mtime_nsec()))
+    #[test]
+    // promise: wait-5
+    fn a_port_and_a_file_of_the_sessions_machine_end_a_wait_and_nothing_of_the_servers_own() {
+        let host = Arc::new(FakeHost::default());
+        let mut wait = ExternalConditions::at(host.clone(), 7);
+        (wait.any_port, wait.ports, wait.known) = (true, vec![8080], HashSet::from([5000]));
+        // There is a folder of this name on the server's machine.
+        wait.files.push(("/tmp".into(), "tmp".into(), None));
+        host.listens(7, &[5000]);
+        assert_eq!(wait.look(), None);
+        host.listens(9, &[8080]);
+        assert_eq!(wait.look(), None, "of another session");
+        host.listens(7, &[5000, 3000]);
+        assert_eq!(wait.look().as_deref(), Some("listening:3000"));
+        host.listens(7, &[5000, 3000, 8080]);
+        assert_eq!(wait.look().as_deref(), Some("listening:8080"));
+        let file = FileFacts { is_directory: false, which: (1, 2), modified: (3, 4) };
+        host.has_file("/tmp", file);
+        assert_eq!(wait.look().as_deref(), Some("file:tmp"));
+        wait.files = vec![("/tmp".into(), "tmp".into(), Some(file))];
+        assert_eq!(wait.look().as_deref(), Some("listening:8080"), "that file was there before");
+        host.has_file("/tmp", FileFacts { modified: (3, 5), ..file });
+        assert_eq!(wait.look().as_deref(), Some("file:tmp"), "it was written");
+    }
 }

@@ -1,15 +1,13 @@
 //! The resources of every start of a session: the holder's program, the shell integration, the profiles, and what the processes
 //! inherit.
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::holder_process::HolderBinary;
 use crate::config::Config;
 use crate::serve_error::ServeError;
 use crate::shell::Integration;
 
 #[derive(Debug)]
 pub(super) struct Launcher {
-    pub(super) image: HolderBinary,
     pub(super) integration: Integration,
     /// The file with the profiles.
     pub(super) config_file: Option<PathBuf>,
@@ -20,10 +18,9 @@ pub(super) struct Launcher {
 
 impl Launcher {
     /// Prepares the holder's program and the shell integration in the state directory.
-    pub(super) fn prepare(config: &Config, folder: &Path) -> Result<Self, ServeError> {
+    pub(super) fn prepare(config: &Config) -> Result<Self, ServeError> {
         let integration = config.state_dir.join("shell-integration");
         Ok(Self {
-            image: HolderBinary::prepare(&config.state_dir, folder).map_err(ServeError::at(&config.state_dir))?,
             integration: Integration::install(&config.state_dir).map_err(ServeError::at(&integration))?,
             config_file: config.config_file.clone(),
             open_files: raise_open_files(),

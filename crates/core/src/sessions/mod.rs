@@ -5,6 +5,7 @@
 //! `ended_session.rs` reads an ended one; both read `timeline.rs`.
 
 mod adoption;
+mod backends;
 mod cgroup_plan;
 mod clients;
 mod commands;
@@ -17,9 +18,6 @@ mod event_log;
 mod execute;
 mod external_conditions;
 mod handover_echo;
-mod holder_connection;
-mod holder_liveness;
-mod holder_process;
 mod idempotency;
 mod input;
 mod judged_end;
@@ -48,6 +46,7 @@ mod supervision;
 mod tests;
 mod timeline;
 mod unreachable;
+mod unrecorded_end;
 mod viewer_cursor;
 mod views;
 mod wait;
@@ -55,8 +54,5 @@ mod waits;
 mod watch;
 mod whole_journal_jobs;
 
-pub use holder_process::{holder_is_static, splice_works};
+pub use crate::host::holders::{holder_is_static, splice_works};
 pub use registry::Registry;
-
-/// The environment variable that identifies a session's processes.
-pub(crate) const TAG: &str = "PTYD_SESSION";

@@ -1,33 +1,25 @@
 //! The processes of a session: their tree and their resource usage.
 //!
-//! Read from `/proc` only on request; percentages are means since the previous request, or since the process started.
+//! Asked for only on request; percentages are means since the previous request, or since the process started.
 
 use super::registry::{Found, Registry};
 use super::session::Request;
 use crate::action::{ActionError, SignalView};
+use crate::host::{Host, Identity, Process, descendants};
 use crate::ids::SessionId;
 use crate::principal::Principal;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
-
-use sys::process::Stat;
 
 use super::timeline::{micros, time};
 use crate::action::{ProcessState, ProcessView, Usage};
 
-/// Linux counts CPU time for /proc in hundredths of a second on every architecture (USER_HZ).
-const TICKS_PER_SECOND: f64 = 100.0;
-const US_PER_TICK: u64 = 10_000;
-/// How many processes of one session are read.
-const TREE_MAX: usize = 10_000;
 /// Characters of a command line in a list; /proc has the whole one.
 const COMMAND_LINE_CHARS_MAX: usize = 1_000;
 
-/// The unique identity of a process: its id, and its start time in clock ticks since boot.
-pub(crate) type Identity = (u32, u64);
-
-/// Above this number of sessions, one scan of all processes replaces a search per session.
-const TREES_MAX: usize = 16;
+/// Above this number of sessions, a search takes milliseconds.
+const TREES_AT_ONCE: usize = 16;
 /// For how many sessions the previous measurement is kept; without one, a percentage is since the holder's start.
 const LOOKS_KEPT: usize = 10_000;
 
@@ -37,30 +29,27 @@ pub(crate) struct Census(HashMap<u32, (Instant, u64)>);
 
 /// The processes of these sessions, each list beginning with the holder. For many sessions this takes milliseconds, so
 /// it runs on the blocking pool.
-pub(crate) async fn look(holders: Vec<u32>) -> Vec<Vec<Stat>> {
-    if holders.len() <= TREES_MAX {
-        return holders.into_iter().map(whole_tree).collect();
+pub(crate) async fn look(host: &Arc<dyn Host>, holders: Vec<u32>) -> Vec<Vec<Process>> {
+    if holders.len() <= TREES_AT_ONCE {
+        return host.process_trees(&holders);
     }
-    let look = move || {
-        let everyone = families();
-        holders.into_iter().map(|holder| below(holder, &everyone)).collect()
-    };
-    tokio::task::spawn_blocking(look).await.unwrap_or_default()
+    let host = Arc::clone(host);
+    tokio::task::spawn_blocking(move || host.process_trees(&holders)).await.unwrap_or_default()
 }
 
 impl Census {
     /// The resource usage of a session's processes without the holder, which is the first of `all`.
-    pub(crate) fn usage(&mut self, holder: u32, all: &[Stat]) -> Usage {
-        let (total, stats) = (ticks(all), all.get(1..).unwrap_or_default());
+    pub(crate) fn usage(&mut self, holder: u32, all: &[Process], since_boot_us: u64) -> Usage {
+        let (total, below) = (used_us(all), all.get(1..).unwrap_or_default());
         if self.0.len() >= LOOKS_KEPT {
             self.0.clear();
         }
         let cpu_percent = match self.0.insert(holder, (Instant::now(), total)) {
             Some((at, before)) => percent(total.saturating_sub(before), at.elapsed().as_secs_f64().max(0.001)),
-            None => all.first().map_or(0.0, |holder| percent(total, age_seconds(holder))),
+            None => all.first().map_or(0.0, |holder| percent(total, age_seconds(holder, since_boot_us))),
         };
-        let pages: u64 = stats.iter().map(|s| s.rss_pages).sum();
-        Usage { cpu_percent, memory_mb: megabytes(pages), processes: u32::try_from(stats.len()).unwrap_or(u32::MAX) }
+        let memory: u64 = below.iter().map(|it| it.memory_bytes).sum();
+        Usage { cpu_percent, memory_mb: megabytes(memory), processes: u32::try_from(below.len()).unwrap_or(u32::MAX) }
     }
 }
 
@@ -73,35 +62,35 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// Every process, parents before children.
-    pub(crate) fn list(&mut self, holder_pid: u32, shell_pid: u32) -> Vec<ProcessView> {
-        let stats = tree(holder_pid);
-        let elapsed = self.elapsed();
-        let boot_us = micros(SystemTime::now()).saturating_sub(sys::time::since_boot_us());
-        let foreground = stats.iter().find(|s| s.pid == shell_pid).and_then(|s| s.foreground_group);
-        let view = |stat: &Stat| {
-            let cpu_percent = match self.each.get(&(stat.pid, stat.start_ticks)) {
-                Some(before) => percent(stat.cpu_ticks.saturating_sub(*before), elapsed),
-                None => percent(stat.cpu_ticks, age_seconds(stat)),
+    pub(crate) fn list(&mut self, host: &dyn Host, holder_pid: u32, shell_pid: u32) -> Vec<ProcessView> {
+        let all = descendants(host, holder_pid);
+        let (elapsed, since_boot_us) = (self.elapsed(), host.since_boot_us());
+        let boot_us = micros(SystemTime::now()).saturating_sub(since_boot_us);
+        let foreground = all.iter().find(|it| it.pid() == shell_pid).and_then(|shell| shell.foreground_group);
+        let view = |it: &Process| {
+            let cpu_percent = match self.each.get(&it.identity) {
+                Some(before) => percent(it.cpu_us.saturating_sub(*before), elapsed),
+                None => percent(it.cpu_us, age_seconds(it, since_boot_us)),
             };
-            let command_line = sys::process::command_line(stat.pid);
+            let command_line = host.command_line(it.pid());
             ProcessView {
-                pid: stat.pid,
+                pid: it.pid(),
                 // The holder does not belong to the session's processes.
-                parent: Some(stat.ppid).filter(|parent| *parent != holder_pid),
-                group: stat.pgrp,
-                session: stat.session,
-                name: stat.comm.clone(),
+                parent: Some(it.parent).filter(|parent| *parent != holder_pid),
+                group: it.group,
+                session: it.session,
+                name: it.name.clone(),
                 command_line: command_line.chars().take(COMMAND_LINE_CHARS_MAX).collect(),
-                state: state(stat.state),
+                state: it.state,
                 cpu_percent,
-                cpu_time: std::time::Duration::from_micros(stat.cpu_ticks * US_PER_TICK),
-                memory_mb: megabytes(stat.rss_pages),
-                started_at: time(boot_us + stat.start_ticks * US_PER_TICK),
-                is_foreground: foreground == Some(stat.pgrp),
+                cpu_time: std::time::Duration::from_micros(it.cpu_us),
+                memory_mb: megabytes(it.memory_bytes),
+                started_at: time(boot_us + it.started_us),
+                is_foreground: foreground == Some(it.group),
             }
         };
-        let views = stats.iter().map(view).collect();
-        self.each = stats.iter().map(|s| ((s.pid, s.start_ticks), s.cpu_ticks)).collect();
+        let views = all.iter().map(view).collect();
+        self.each = all.iter().map(|it| (it.identity, it.cpu_us)).collect();
         self.at = Some(Instant::now());
         views
     }
@@ -111,77 +100,35 @@ impl Meter {
     }
 }
 
-/// The age of a process; the kernel has its start in hundredths of a second.
-fn age_seconds(stat: &Stat) -> f64 {
-    (sys::time::since_boot_us().saturating_sub(stat.start_ticks * US_PER_TICK) as f64 / 1e6).max(0.01)
+/// The age of a process.
+fn age_seconds(process: &Process, since_boot_us: u64) -> f64 {
+    (since_boot_us.saturating_sub(process.started_us) as f64 / 1e6).max(0.01)
 }
 
 /// CPU time in microseconds of all processes that ever ran below this holder.
-pub(crate) fn cpu_us(holder_pid: u32) -> u64 {
-    ticks(&whole_tree(holder_pid)) * US_PER_TICK
+pub(crate) fn cpu_us(host: &dyn Host, holder_pid: u32) -> u64 {
+    used_us(&host.process_trees(&[holder_pid]).pop().unwrap_or_default())
 }
 
-/// Every process below the holder, parents before children.
-pub(crate) fn tree(holder_pid: u32) -> Vec<Stat> {
-    let mut all = whole_tree(holder_pid);
-    all.drain(..all.len().min(1));
-    all
+/// A reaped child counts in its parent; orphans count in the holder, which is the first and whose own time is not the
+/// session's.
+fn used_us(all: &[Process]) -> u64 {
+    let own = all.first().map_or(0, |holder| holder.cpu_us);
+    all.iter().map(|it| it.cpu_us + it.reaped_cpu_us).sum::<u64>() - own
 }
 
-/// The same, beginning with the holder.
-fn whole_tree(holder_pid: u32) -> Vec<Stat> {
-    if holder_pid == 0 { Vec::new() } else { sys::process::tree(holder_pid, TREE_MAX) }
+fn percent(cpu_us: u64, seconds: f64) -> f64 {
+    cpu_us as f64 / 1e6 / seconds * 100.0
 }
 
-/// All processes of the machine, by parent.
-fn families() -> HashMap<u32, Vec<Stat>> {
-    let mut families: HashMap<u32, Vec<Stat>> = HashMap::new();
-    for stat in sys::process::all().into_iter().filter_map(sys::process::stat) {
-        families.entry(stat.ppid).or_default().push(stat);
-    }
-    families
-}
-
-/// The holder and all of its descendants.
-fn below(holder: u32, families: &HashMap<u32, Vec<Stat>>) -> Vec<Stat> {
-    let mut found: Vec<Stat> = sys::process::stat(holder).into_iter().collect();
-    let mut next = 0;
-    while next < found.len() && found.len() < TREE_MAX {
-        found.extend(families.get(&found[next].pid).cloned().unwrap_or_default());
-        next += 1;
-    }
-    found
-}
-
-/// A reaped child counts in its parent; orphans count in the holder, whose own time is not the session's.
-fn ticks(all: &[Stat]) -> u64 {
-    let own = all.first().map_or(0, |holder| holder.cpu_ticks);
-    all.iter().map(|s| s.cpu_ticks + s.reaped_ticks).sum::<u64>() - own
-}
-
-fn percent(ticks: u64, seconds: f64) -> f64 {
-    ticks as f64 / TICKS_PER_SECOND / seconds * 100.0
-}
-
-fn megabytes(pages: u64) -> f64 {
-    pages as f64 * rustix::param::page_size() as f64 / f64::from(1 << 20)
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
 /// The present state of a process that was seen before.
-pub(crate) fn state_of(identity: Identity) -> ProcessState {
-    let stat = sys::process::stat(identity.0).filter(|s| s.start_ticks == identity.1);
-    stat.map_or(ProcessState::Ended, |s| state(s.state))
-}
-
-/// The letters of `/proc/<pid>/stat` (proc(5)).
-fn state(letter: u8) -> ProcessState {
-    match letter {
-        b'R' => ProcessState::Running,
-        b'T' | b't' => ProcessState::Stopped,
-        b'D' => ProcessState::Blocked,
-        b'Z' | b'X' => ProcessState::Ended,
-        _ => ProcessState::Sleeping,
-    }
+pub(crate) fn state_of(host: &dyn Host, identity: Identity) -> ProcessState {
+    let process = host.process(identity.0).filter(|it| it.identity == identity);
+    process.map_or(ProcessState::Ended, |it| it.state)
 }
 
 impl Registry {
@@ -206,7 +153,50 @@ impl Registry {
         match self.find(principal, session).await? {
             Found::Live(handle) => handle.ask(Request::Signals).await,
             Found::Unreachable(unreachable) => Err(unreachable.error()),
-            Found::EndedSession(past) => Ok(super::views::signal_views(&past.timeline)),
+            Found::EndedSession(past) => Ok(super::views::signal_views(self.host(), &past.timeline)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::{self, FakeHost};
+
+    const SECOND: u64 = 1_000_000;
+
+    fn process(pid: u32, parent: u32, cpu_us: u64) -> Process {
+        Process { cpu_us, memory_bytes: 1 << 20, ..host::process(pid, parent) }
+    }
+
+    #[test]
+    // promise: limit-8
+    fn a_list_has_the_processes_below_the_holder_and_the_load_since_the_list_before() {
+        let (host, mut meter) = (FakeHost::default(), Meter::default());
+        let shell = Process { foreground_group: Some(3), name: "bash".to_owned(), ..process(2, 1, SECOND) };
+        let other = process(9, 8, SECOND);
+        host.runs(&[process(1, 0, 7 * SECOND), shell.clone(), process(3, 2, 2 * SECOND), other], 4 * SECOND);
+        let told: Vec<_> = meter.list(&host, 1, 2).into_iter().map(|p| (p.pid, p.parent, p.is_foreground)).collect();
+        assert_eq!(told, [(2, None, false), (3, Some(2), true)]);
+        let first: Vec<_> = meter.list(&host, 1, 2).into_iter().map(|p| p.cpu_percent).collect();
+        assert_eq!(first, [0.0, 0.0], "nothing was used since the last list");
+        let fresh: Vec<_> = Meter::default().list(&host, 1, 2).into_iter().map(|p| p.cpu_percent).collect();
+        assert_eq!(fresh, [25.0, 50.0], "since the start");
+    }
+
+    #[test]
+    fn the_usage_of_a_session_counts_what_was_reaped_and_leaves_the_holder_out() {
+        let holder = Process { reaped_cpu_us: SECOND, ..process(1, 0, 50 * SECOND) };
+        let all = [holder, process(2, 1, SECOND), process(3, 2, 2 * SECOND)];
+        let usage = Census::default().usage(1, &all, 8 * SECOND);
+        assert_eq!((usage.cpu_percent, usage.memory_mb, usage.processes), (50.0, 2.0, 2));
+    }
+
+    #[test]
+    fn a_process_with_the_pid_of_one_that_has_ended_is_another() {
+        let host = FakeHost::default();
+        host.runs(&[process(2, 1, 0)], 0);
+        assert_eq!(state_of(&host, (2, 0)), ProcessState::Ended);
+        assert_ne!(state_of(&host, (2, 1)), ProcessState::Ended);
     }
 }

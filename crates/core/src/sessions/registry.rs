@@ -10,12 +10,11 @@ use wire::Spec;
 use wire::Tail;
 
 use super::adoption::Adoption;
+use super::backends::Backends;
 use super::clients::Clients;
 use super::create::Creation;
 use super::ended_session::EndedSession;
 use super::event_log::EventLog;
-use super::holder_connection::HolderConnection;
-use super::holder_liveness::{self, Dead};
 use super::launcher::Launcher;
 use super::permits::{Permits, WholeReads};
 use super::processes::{self, Census};
@@ -30,7 +29,7 @@ use super::store_rebuild::History;
 use super::timeline::micros;
 use super::unreachable::Unreachable;
 use super::viewer_cursor::Published;
-use super::{adoption, cgroup_plan, create, holder_process};
+use super::{cgroup_plan, create};
 use crate::action::{
     Action, ActionError, EndReason, Happened, Limits, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
 };
@@ -38,6 +37,8 @@ use crate::auth::named_tokens::Tokens;
 use crate::auth::server_token::Token;
 use crate::auth::tickets::Tickets;
 use crate::config::Config;
+use crate::host::holders::{self, Dead, HolderBackend, StartedHolder, start_error};
+use crate::host::{Host, LocalHost};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::metrics::Metrics;
@@ -116,6 +117,7 @@ impl Found {
 #[derive(Debug)]
 pub struct Registry {
     folder: PathBuf,
+    pub(super) backends: Arc<Backends>,
     pub(super) launcher: Launcher,
     pub(crate) settings: Settings,
     pub(super) quota: Quota,
@@ -166,8 +168,9 @@ impl Registry {
     /// Opens the store, and begins to adopt every live holder and to record the sessions that ended meanwhile.
     pub async fn start(config: &Config) -> Result<Arc<Self>, ServeError> {
         // Otherwise every session would be refused without an evident reason.
-        cgroup_plan::can_be_kept(&config.limits)?;
-        cgroup_plan::can_be_kept(&config.limits_max)?;
+        let host = LocalHost::default();
+        cgroup_plan::can_be_kept(&host, &config.limits)?;
+        cgroup_plan::can_be_kept(&host, &config.limits_max)?;
         cgroup_plan::within(config.limits, &config.limits_max)?;
         let folder = config.state_dir.join("sessions");
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(ServeError::at(&folder))?;
@@ -179,8 +182,12 @@ impl Registry {
         let store = Store::open(&config.state_dir.join("store.db")).map_err(ServeError::at(&place("store.db")))?;
         let retention =
             Retention { age: config.retention_age, bytes: config.retention_bytes, free: config.retention_free };
+        let history = History::new(store);
+        let holders = HolderBackend::prepare(&config.state_dir, &folder).map_err(ServeError::at(&config.state_dir))?;
+        let store = Arc::clone(&history.store);
         let registry = Arc::new(Self {
-            launcher: Launcher::prepare(config, &folder)?,
+            backends: Arc::new(Backends { store, host: Arc::new(host), holders }),
+            launcher: Launcher::prepare(config)?,
             settings: Settings {
                 soft_timeout: config.soft_timeout,
                 slow_call: config.slow_call,
@@ -195,7 +202,7 @@ impl Registry {
             creation: Creation::default(),
             adoption: Adoption::default(),
             whole_reads: WholeReads::default(),
-            history: History::new(store),
+            history,
             census: Mutex::default(),
             secret,
             tickets: Arc::default(),
@@ -340,23 +347,22 @@ impl Registry {
         let started = {
             let (registry, id, spec, folder) = (Arc::clone(self), id.clone(), Arc::clone(spec), folder.clone());
             on_disk(move || {
-                cgroup_plan::make(&spec, &id).map_err(|e| adoption::start_error("its control group", &e))?;
-                holder_process::start(&registry.launcher.image, &folder, &spec)
-                    .map_err(|e| adoption::start_error("its holder", &e))
+                cgroup_plan::make(registry.host(), &spec, &id).map_err(|e| start_error("its control group", &e))?;
+                registry.holders().start(&folder, &spec).map_err(|e| start_error("its holder", &e))
             })
         };
         let result = match started.await {
-            Ok((stream, mut holder)) => {
-                let started = holder.id().and_then(holder_liveness::identity);
-                let taken = self.take_on(id, folder.clone(), HolderConnection::new(stream)).await;
+            Ok(StartedHolder { connection, process }) => {
+                let identity = process.identity();
+                let taken = self.take_on(id, folder.clone(), connection).await;
                 if taken.is_err() {
                     // A holder that does not greet may continue to run, with a shell that could never be found again.
-                    let _ = holder.kill().await;
-                    let id = id.clone();
-                    let sweep = move || started.map(|started| holder_liveness::sweep(&id, Dead::known(started)));
+                    process.kill().await;
+                    let (registry, id) = (Arc::clone(self), id.clone());
+                    let sweep = move || identity.map(|it| holders::sweep(registry.host(), &id, Dead::known(it)));
                     let _ = tokio::task::spawn_blocking(sweep).await;
                 } else {
-                    tokio::spawn(holder_process::reap(holder));
+                    tokio::spawn(process.reap());
                 }
                 if let Ok(handle) = &taken {
                     self.event_log.notify(&handle.shared, Happened::Created);
@@ -366,9 +372,9 @@ impl Registry {
             Err(e) => Err(e),
         };
         if result.is_err() {
-            let (spec, folder) = (Arc::clone(spec), folder.clone());
+            let (registry, spec, folder) = (Arc::clone(self), Arc::clone(spec), folder.clone());
             let removed = move || {
-                cgroup_plan::remove(&spec);
+                cgroup_plan::remove(registry.host(), &spec);
                 let _ = std::fs::remove_dir_all(&folder);
             };
             let _ = tokio::task::spawn_blocking(removed).await;
@@ -378,7 +384,7 @@ impl Registry {
 
     pub(super) fn actor_ended(&self, session: &Session) {
         if session.is_over() {
-            cgroup_plan::remove(&session.shared.spec);
+            cgroup_plan::remove(self.host(), &session.shared.spec);
             let ended_us = session.timeline.end.exit.map_or_else(|| micros(SystemTime::now()), |(_, _, us)| us);
             self.history.store.put_session(row(&session.shared, Some(ended_us)));
         }
@@ -387,6 +393,16 @@ impl Registry {
     }
 
     // ---- finding ----
+
+    /// The machine of the sessions.
+    pub(super) fn host(&self) -> &dyn Host {
+        &*self.backends.host
+    }
+
+    /// The backend of their holders.
+    pub(super) fn holders(&self) -> &HolderBackend {
+        &self.backends.holders
+    }
 
     pub(super) fn folder(&self) -> &std::path::Path {
         &self.folder
@@ -470,10 +486,10 @@ impl Registry {
             return Ok(Some(Arc::clone(past)));
         }
         let folder = self.folder.join(id.as_str());
-        let (id, store) = (id.clone(), Arc::clone(&self.history.store));
-        let past = match tokio::task::spawn_blocking(move || EndedSession::load(&id, &folder, &store)).await {
+        let (id, backends) = (id.clone(), Arc::clone(&self.backends));
+        let past = match tokio::task::spawn_blocking(move || EndedSession::load(&id, &folder, &backends)).await {
             Ok(Ok(past)) => Arc::new(past),
-            Ok(Err(e)) if holder_process::is_passing(&e) => {
+            Ok(Err(e)) if holders::is_passing(&e) => {
                 return Err(ActionError::Exhausted { why: format!("the session's records: {e}") });
             }
             Ok(Err(_)) | Err(_) => return Ok(None),
@@ -516,10 +532,10 @@ impl Registry {
     /// Measures the resource usage of these sessions' processes.
     pub(super) async fn count_usage<'a>(&self, views: impl Iterator<Item = (&'a mut SessionView, u32)>) {
         let (views, holders): (Vec<_>, Vec<_>) = views.filter(|(v, _)| v.status != SessionStatus::Terminated).unzip();
-        let looked = processes::look(holders.clone()).await;
+        let looked = processes::look(&self.backends.host, holders.clone()).await;
         let mut census = locked(&self.census);
         for ((view, holder), all) in views.into_iter().zip(holders).zip(looked) {
-            view.usage = census.usage(holder, &all);
+            view.usage = census.usage(holder, &all, self.host().since_boot_us());
         }
     }
 

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use super::holder_liveness;
 use super::registry::{Registry, locked, row};
 use crate::action::ActionError;
 use crate::ids::SessionId;
@@ -122,7 +121,7 @@ impl Registry {
                     self.record(id);
                     store.put_session(row(&handle.shared, None));
                 }
-                None => self.bury(id, None, holder_liveness::look(&self.folder().join(id.as_str()), None)),
+                None => self.bury(id, None, self.holders().liveness(&self.folder().join(id.as_str()), None)),
             }
         }
         store.flush()?;

@@ -120,7 +120,8 @@ async fn a_holder_that_does_not_greet_is_ended_with_its_session() {
     let mute = dir.path().join("mute");
     std::fs::write(&mute, "#!/bin/sh\necho $$ > \"$1/../../pid\"; exec <&-; exec sleep 1000\n").expect("a write");
     std::fs::set_permissions(&mute, PermissionsExt::from_mode(0o700)).expect("ours");
-    Arc::get_mut(&mut registry).expect("nobody else has it yet").launcher.image.path = mute;
+    let backends = &mut Arc::get_mut(&mut registry).expect("nobody else has it yet").backends;
+    Arc::get_mut(backends).expect("nobody else has them yet").holders.set_program(mute);
     let failed = registry.create(&me(), &request(dir.path())).await;
     assert!(matches!(failed, Err(ActionError::Start { .. })), "{failed:?}");
     let pid = std::fs::read_to_string(dir.path().join("pid")).expect("it ran").trim().parse().expect("a number");
@@ -302,7 +303,7 @@ async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_ano
     let end = Terminate { session: id.clone(), force: false, signo: None, grace: None, purges: false };
     registry.terminate(&me(), &end).await.expect("it ends");
     let folder = registry.folder().join(id.as_str());
-    let load = || super::ended_session::EndedSession::load(&id, &folder, &registry.store());
+    let load = || super::ended_session::EndedSession::load(&id, &folder, &registry.backends);
     let story = |past: &super::ended_session::EndedSession| format!("{:?} {:?}", past.view(), past.commands());
     let truth = story(&load().expect("whole"));
     let mut damaged = 0;
@@ -352,7 +353,7 @@ async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_kn
         for to in cuts.clone() {
             std::fs::write(&events, &whole[..to]).expect("written");
             let past =
-                super::ended_session::EndedSession::load(&id, &folder, &registry.store()).expect("it can be shown");
+                super::ended_session::EndedSession::load(&id, &folder, &registry.backends).expect("it can be shown");
             let view = past.view();
             let exit = view.exit.expect("it has ended");
             assert_eq!((exit.code, exit.signal), (None, None), "cut at {to}");
@@ -373,7 +374,7 @@ async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_kn
     }
     std::fs::remove_file(&socket).expect("there");
     std::fs::write(&events, &whole).expect("written");
-    let past = super::ended_session::EndedSession::load(&id, &folder, &registry.store()).expect("it can be shown");
+    let past = super::ended_session::EndedSession::load(&id, &folder, &registry.backends).expect("it can be shown");
     assert!(past.view().trouble.is_none());
     assert_eq!(past.view().exit.expect("it has ended").reason, "terminated on request; the shell was killed by HUP");
 }

@@ -11,17 +11,16 @@ use wire::Spec;
 use wire::{FromHolder, ToHolder};
 
 use super::ended_session::EndedSession;
-use super::holder_connection::HolderConnection;
-use super::holder_liveness::{self, Dead, Liveness};
-use super::processes::{self, Identity};
 use super::registry::{Registry, locked, on_disk};
 use super::session::{Ended, Shared};
 use super::session_metadata::SessionMetadata;
 use super::timeline::time;
-use super::{cgroup_plan, holder_process, output_text};
+use super::{cgroup_plan, output_text};
 use crate::action::{
     ActionError, Boundary, Foreground, SessionExit, SessionStatus, SessionView, Terminate, TerminatedView, Tools, Usage,
 };
+use crate::host::holders::{self, Dead, HolderBackend, Liveness};
+use crate::host::{Identity, Process, descendants};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::store::SessionRow;
@@ -169,9 +168,9 @@ impl Registry {
 
     /// The session's timeline as far as it is on disk, for requests that only read.
     pub(super) async fn story_of(&self, unreachable: &Arc<Unreachable>) -> Result<Arc<EndedSession>, ActionError> {
-        let (unreachable, store) = (Arc::clone(unreachable), self.store());
+        let (unreachable, backends) = (Arc::clone(unreachable), Arc::clone(&self.backends));
         on_disk(move || {
-            let past = EndedSession::of_unreachable(&unreachable, &store);
+            let past = EndedSession::of_unreachable(&unreachable, &backends);
             past.map(Arc::new).map_err(|e| ActionError::Unreachable {
                 session: unreachable.id.clone(),
                 why: format!("{}, and its records cannot be read ({e})", unreachable.why),
@@ -190,7 +189,7 @@ impl Registry {
         let grace = request.grace.unwrap_or(limits::TERMINATE_GRACE);
         let asked = match unreachable.unreachable_reason {
             Hindrance::Silent => None,
-            Hindrance::Damaged | Hindrance::Faulty => ask_to_end(unreachable, signo, grace).await,
+            Hindrance::Damaged | Hindrance::Faulty => ask_to_end(self.holders(), unreachable, signo, grace).await,
         };
         let ended = match (asked, request.force) {
             (Some(ended), _) => ended,
@@ -220,7 +219,7 @@ impl Registry {
         folder: &std::path::Path,
         met: Option<Identity>,
     ) -> Result<Ended, ActionError> {
-        let (pid, start_ticks) = match holder_liveness::look(folder, met) {
+        let holder = match self.holders().liveness(folder, met) {
             Liveness::Alive(holder) => holder,
             Liveness::Dead(_) | Liveness::NeverBegan => return Ok(Ended { killed: 0, left: 0 }),
             Liveness::Copy(_) => {
@@ -233,30 +232,29 @@ impl Registry {
                 return Err(ActionError::Unreachable { session: id.clone(), why });
             }
         };
-        let held: Vec<Identity> = processes::tree(pid).iter().map(|s| (s.pid, s.start_ticks)).collect();
+        let pid = holder.0;
+        let held: Vec<Identity> = descendants(self.host(), pid).iter().map(|it: &Process| it.identity).collect();
         tracing::warn!(session = %id, holder = pid, "killed by force, with its {} processes", held.len());
-        holder_liveness::note_forced(folder);
-        sys::process::signal_exactly(pid, start_ticks, sys::signal::KILL);
-        if !holder_liveness::ends_within((pid, start_ticks), limits::KILL_PATIENCE).await {
+        holders::note_forced(folder);
+        self.holders().kill(holder);
+        if !self.holders().ends_within(holder, limits::KILL_PATIENCE).await {
             let why = format!(
                 "its holder (process {pid}) was sent KILL and has not ended: the kernel ends it when the disk or the control \
                  group that it waits for lets it go on"
             );
             return Err(ActionError::Unreachable { session: id.clone(), why });
         }
-        for (pid, start_ticks) in &held {
-            sys::process::signal_exactly(*pid, *start_ticks, sys::signal::KILL);
+        for process in &held {
+            self.host().signal_exactly(*process, sys::signal::KILL);
         }
-        let swept = id.clone();
-        let sweep =
-            tokio::task::spawn_blocking(move || holder_liveness::sweep(&swept, Dead::known((pid, start_ticks))));
-        let more = sweep.await.unwrap_or(0);
+        let (backends, swept) = (Arc::clone(&self.backends), id.clone());
+        let sweep = move || holders::sweep(&*backends.host, &swept, Dead::known(holder));
+        let more = tokio::task::spawn_blocking(sweep).await.unwrap_or(0);
         let until = Instant::now() + limits::KILL_PATIENCE;
         let mut left = 0;
         for process in &held {
-            left += u64::from(
-                !holder_liveness::ends_within(*process, until.saturating_duration_since(Instant::now())).await,
-            );
+            let longest = until.saturating_duration_since(Instant::now());
+            left += u64::from(!self.host().ends_within(*process, longest).await);
         }
         Ok(Ended { killed: (held.len() + more) as u64, left })
     }
@@ -264,10 +262,9 @@ impl Registry {
 
 /// Asks the holder of a session whose files are unreadable to end it, for which the holder needs no file. `None` if it
 /// does not answer.
-async fn ask_to_end(unreachable: &Unreachable, signo: i32, grace: Duration) -> Option<Ended> {
+async fn ask_to_end(holders: &HolderBackend, unreachable: &Unreachable, signo: i32, grace: Duration) -> Option<Ended> {
     const SEQ: u32 = 1;
-    let (stream, _) = holder_process::connect(&unreachable.folder).ok()?;
-    let mut connection = HolderConnection::new(stream);
+    let (mut connection, _) = holders.connect(&unreachable.folder).ok()?;
     let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
     connection.send(&ToHolder::Terminate { seq: SEQ, signo, grace_ms });
     let done = async {

@@ -11,6 +11,7 @@ use crate::action::{
     Boundary, CommandStatus, CommandView, Foreground, Limit, LimitHit, Receiver, SessionExit, SessionStatus,
     SessionView, SignalTarget, SignalView, Tools, Usage,
 };
+use crate::host::{Host, Identity};
 use crate::ids::{CommandId, SessionId};
 use crate::store::HistoryRow;
 
@@ -94,11 +95,11 @@ pub(crate) fn command_view(shared: &Shared, c: &Command, journal_end: u64) -> Co
 }
 
 /// The signals sent, oldest first, with the present state of their receivers.
-pub(crate) fn signal_views(timeline: &Timeline) -> Vec<SignalView> {
-    let receiver = |(identity, name): &(processes::Identity, String)| Receiver {
+pub(crate) fn signal_views(host: &dyn Host, timeline: &Timeline) -> Vec<SignalView> {
+    let receiver = |(identity, name): &(Identity, String)| Receiver {
         pid: identity.0,
         name: name.clone(),
-        state: processes::state_of(*identity),
+        state: processes::state_of(host, *identity),
     };
     let view = |sent: &Sent| SignalView {
         signo: sent.signo,
@@ -181,8 +182,9 @@ fn libc_signal(status: i32) -> Option<i32> {
 }
 
 /// The toolchains on the shell's own PATH.
-pub(super) fn tools_on(path: &[u8]) -> Tools {
-    let find = |name| crate::shell::find(name, Some(path));
+pub(super) fn tools_on(host: &dyn Host, path: Option<&[u8]>) -> Tools {
+    let Some(path) = path else { return Tools::default() };
+    let find = |name| host.resolve_program(name, Some(path));
     let python = find("python").or_else(|| find("python3"));
     Tools { python, node: find("node"), rustc: find("rustc"), cargo: find("cargo") }
 }

@@ -16,25 +16,25 @@ mod zsh;
 
 use std::path::Path;
 
-pub(crate) use find::find;
 use kind::Kind;
 pub(crate) use scripts::Integration;
 use start::Start;
 pub(crate) use start::{Shell, Wanted};
 
 use crate::action::ActionError;
+use crate::host::Host;
 
 impl Integration {
     /// Finds the requested shell.
-    pub(crate) fn pick(&self, wanted: &Wanted<'_>) -> Result<Shell, ActionError> {
+    pub(crate) fn pick(&self, host: &dyn Host, wanted: &Wanted<'_>) -> Result<Shell, ActionError> {
         self.is_installed().map_err(|e| ActionError::Start { why: format!("the shell integration: {e}") })?;
         let asked = match wanted.shell {
             Some(asked) => asked.to_owned(),
-            None => find::users_own(wanted),
+            None => find::users_own(host, wanted),
         };
-        let program = find(&asked, wanted.path).ok_or_else(|| not_found(&asked, wanted))?;
+        let program = host.resolve_program(&asked, wanted.path).ok_or_else(|| not_found(host, &asked, wanted))?;
         // A link such as `sh` selects a behaviour, its target is the program.
-        let real = program.canonicalize().unwrap_or_else(|_| program.clone());
+        let real = host.real_path(&program).unwrap_or_else(|| program.clone());
         let name = |path: &Path| path.file_name().map_or_else(|| asked.clone(), |n| n.to_string_lossy().into_owned());
         let (asked_name, real_name) = (name(&program), name(&real));
         let kind = Kind::of(&real_name);
@@ -53,8 +53,9 @@ impl Integration {
     }
 }
 
-fn not_found(asked: &str, wanted: &Wanted<'_>) -> ActionError {
-    let there: Vec<_> = Kind::NAMES.iter().map(|(name, _)| *name).filter(|n| find(n, wanted.path).is_some()).collect();
+fn not_found(host: &dyn Host, asked: &str, wanted: &Wanted<'_>) -> ActionError {
+    let is_there = |name: &&str| host.resolve_program(name, wanted.path).is_some();
+    let there: Vec<_> = Kind::NAMES.iter().map(|(name, _)| *name).filter(is_there).collect();
     let problem = if asked.contains('/') {
         format!("{asked:?} is not an absolute path of a program; there are {}", there.join(", "))
     } else {

@@ -1,6 +1,7 @@
 //! Each name selects a program, and a name without one gives an error that lists the choices.
 
 use super::*;
+use crate::host::LocalHost;
 
 fn integration() -> (tempfile::TempDir, Integration) {
     let folder = tempfile::tempdir().unwrap();
@@ -31,7 +32,9 @@ fn a_link_is_the_shell_that_it_leads_to() {
         programs(&["bash", "dash", "busybox", "nu", "tool"], &[("sh", "dash"), ("ash", "busybox"), ("posh", "bash")]);
     let path = bin.path().to_str().unwrap().as_bytes();
     let pick = |shell| {
-        let shell = scripts.pick(&Wanted { shell: Some(shell), path: Some(path), ..Wanted::default() }).unwrap();
+        let shell = scripts
+            .pick(&LocalHost::default(), &Wanted { shell: Some(shell), path: Some(path), ..Wanted::default() })
+            .unwrap();
         let argv: Vec<_> = shell.argv.iter().map(|a| String::from_utf8_lossy(a).into_owned()).collect();
         let handover = shell.handover;
         (shell.name, argv[0].clone(), handover.has_hooks(), handover.attestation_fd, handover.line().is_none())
@@ -51,7 +54,9 @@ fn a_shell_that_is_not_there_is_refused_with_those_that_are() {
     let (_folder, scripts) = integration();
     let bin = programs(&["bash", "dash"], &[]);
     let path = bin.path().to_str().unwrap().as_bytes();
-    let why = |shell| match scripts.pick(&Wanted { shell: Some(shell), path: Some(path), ..Wanted::default() }) {
+    let why = |shell| match scripts
+        .pick(&LocalHost::default(), &Wanted { shell: Some(shell), path: Some(path), ..Wanted::default() })
+    {
         Err(ActionError::Invalid { field: "shell", problem }) => problem,
         other => panic!("{other:?}"),
     };
@@ -71,7 +76,7 @@ fn without_a_name_it_is_the_users_own_unless_that_is_no_shell_for_people() {
     let pick = |own: &str| {
         let own = format!("{path}/{own}");
         let wanted = Wanted { own_shell: Some(own.as_bytes()), path: Some(path.as_bytes()), ..Wanted::default() };
-        scripts.pick(&wanted).unwrap().program
+        scripts.pick(&LocalHost::default(), &wanted).unwrap().program
     };
     assert_eq!(pick("mine"), bin.path().join("mine"));
     assert_eq!(["bash", "dash", "nologin", "gone"].map(pick), [(); 4].map(|()| bin.path().join("bash")));

@@ -13,11 +13,9 @@ use wire::FromHolder;
 use super::pattern_matching::Matching;
 use super::publish::Publisher;
 use super::{Input, Now, Request, Session};
+use crate::host::holders::{self, HolderConnection, Liveness, Traces};
 use crate::limits;
 use crate::sessions::event_log::EventLog;
-use crate::sessions::holder_connection::HolderConnection;
-use crate::sessions::holder_liveness::{self, Liveness, Traces};
-use crate::sessions::holder_process;
 use crate::sessions::supervision::FaultAlarm;
 use crate::sessions::viewer_cursor::Published;
 
@@ -122,7 +120,7 @@ impl Actor {
         effects.frames.iter().for_each(|frame| self.connection.send(frame));
         self.session.link.unsent_bytes = self.connection.unsent_bytes();
         for row in effects.rows {
-            self.session.shared.store.put_command(row);
+            self.session.shared.backends.store.put_command(row);
         }
         self.publisher.take(effects.notes, effects.waited, effects.read);
     }
@@ -135,11 +133,11 @@ impl Actor {
     /// goes on without this actor.
     async fn reconnects(&mut self) -> bool {
         let shared = Arc::clone(&self.session.shared);
-        match holder_process::connect(&shared.folder) {
+        match shared.backends.holders.connect(&shared.folder) {
             // Only the connection broke; the session continues.
-            Ok((stream, _)) => {
+            Ok((connection, _)) => {
                 tracing::warn!(session = %shared.id, "the connection to the holder broke; connected again");
-                self.connection = HolderConnection::new(stream);
+                self.connection = connection;
                 true
             }
             // A connection ends a moment before its process does.
@@ -165,8 +163,8 @@ impl Actor {
     /// session's tag.
     fn sweep(&self) -> Traces {
         let shared = &self.session.shared;
-        let swept = match holder_liveness::look(&shared.folder, self.session.holder()) {
-            Liveness::Dead(dead) => holder_liveness::sweep(&shared.id, dead),
+        let swept = match shared.backends.holders.liveness(&shared.folder, self.session.holder()) {
+            Liveness::Dead(dead) => holders::sweep(&*shared.backends.host, &shared.id, dead),
             Liveness::Alive(_)
             | Liveness::Copy(_)
             | Liveness::Unknown(_)
@@ -174,7 +172,7 @@ impl Actor {
             | Liveness::NeverBegan => 0,
         };
         tracing::warn!(session = %shared.id, swept, "the holder is gone");
-        Traces::of(&shared.folder)
+        shared.backends.holders.traces(&shared.folder)
     }
 
     fn goes_adrift(&mut self) {
@@ -184,8 +182,9 @@ impl Actor {
 
     /// Whether the holder has ended or is about to.
     async fn holder_ends(&self) -> bool {
-        match holder_liveness::look(&self.session.shared.folder, self.session.holder()) {
-            Liveness::Alive(holder) => holder_liveness::ends_within(holder, limits::HOLDER_ENDS).await,
+        let shared = &self.session.shared;
+        match shared.backends.holders.liveness(&shared.folder, self.session.holder()) {
+            Liveness::Alive(holder) => shared.backends.holders.ends_within(holder, limits::HOLDER_ENDS).await,
             Liveness::MayLive(_) => false,
             Liveness::Dead(_) | Liveness::Copy(_) | Liveness::Unknown(_) | Liveness::NeverBegan => true,
         }

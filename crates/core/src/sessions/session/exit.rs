@@ -5,8 +5,9 @@ use wire::Tail;
 use super::holder_link::Call;
 use super::{Ended, Session};
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, SessionEvent};
-use crate::sessions::holder_liveness::{self, Traces};
-use crate::sessions::processes::Identity;
+use crate::host::Identity;
+use crate::host::holders::Traces;
+use crate::sessions::unrecorded_end::notify_unrecorded_end;
 use crate::sessions::views;
 
 impl Session {
@@ -49,7 +50,7 @@ impl Session {
             if self.timeline.clock.last_us == 0 {
                 self.timeline.clock.last_us = self.now.us;
             }
-            holder_liveness::notify_unrecorded_end(&mut self.timeline, traces);
+            notify_unrecorded_end(&mut self.timeline, traces);
             let why = self.timeline.end.unrecorded.clone().unwrap_or_default();
             self.give_up_inside(CommandStatus::Terminated, &why);
             let now_us = self.now.us;

@@ -33,7 +33,7 @@ pub(super) struct ForegroundState {
     pub(super) paint: Fullscreen,
     /// The shell sends no reports: the kernel's state shows when typed commands end.
     pub(super) is_heuristic: bool,
-    /// The program image ([`sys::process::image`]) of the shell that has reported.
+    /// The program image ([`Host::image`](crate::host::Host::image)) of the shell that has reported.
     pub(super) image: Option<u64>,
     /// Until then requests wait for the first state: a session from before this server would be told as running although
     /// its program asks.
@@ -188,7 +188,7 @@ impl Session {
         {
             return;
         }
-        let Some(now) = sys::process::executable(self.timeline.shell.pid) else { return };
+        let Some(now) = self.host().executable(self.timeline.shell.pid) else { return };
         let ours = std::ffi::OsStr::new(&self.shared.meta.shell);
         if now.file_name() != Some(ours) && !self.timeline.shell.prompt_seen {
             self.goes_without_hooks();
@@ -207,7 +207,7 @@ impl Session {
     /// Records the shell's program image: nothing runs, so the process is still the shell that has reported.
     pub(super) fn check_shell_image(&mut self) {
         if self.foreground.image.is_none() && !self.follower.is_replaying && self.shared.spec.handover.has_hooks() {
-            self.foreground.image = sys::process::image(self.timeline.shell.pid);
+            self.foreground.image = self.host().image(self.timeline.shell.pid);
         }
     }
 
@@ -305,12 +305,12 @@ impl Session {
         if self
             .foreground
             .image
-            .is_some_and(|ours| sys::process::image(self.timeline.shell.pid).is_some_and(|now| now != ours))
+            .is_some_and(|ours| self.host().image(self.timeline.shell.pid).is_some_and(|now| now != ours))
         {
             return true;
         }
         let ours: Vec<_> = self.shared.spec.argv.iter().map(|a| String::from_utf8_lossy(a)).collect();
-        let now = sys::process::command_line(self.timeline.shell.pid);
+        let now = self.host().command_line(self.timeline.shell.pid);
         // A process that has ended has no command line.
         !now.is_empty() && now != ours.join(" ")
     }

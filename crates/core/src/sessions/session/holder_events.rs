@@ -7,8 +7,8 @@ use wire::{FromHolder, Hello, Status, ToHolder};
 use super::holder_link::Call;
 use super::{Ended, Session, Started, Typed, os_error};
 use crate::action::{ActionError, EndedBy, Wait};
-use crate::sessions::holder_liveness;
 use crate::sessions::timeline::Change;
+use crate::sessions::views;
 use crate::sessions::wait::Waiter;
 
 /// ESRCH of errno(3), as the holder sends it.
@@ -28,7 +28,7 @@ impl Session {
     pub(super) fn on_hello(&mut self, hello: Hello) {
         self.link.protocol = hello.protocol;
         self.timeline.holder_pid = hello.holder_pid;
-        self.link.process = holder_liveness::identity(hello.holder_pid);
+        self.link.process = self.shared.backends.holders.identity(hello.holder_pid);
         self.timeline.shell.pid = hello.shell_pid;
         (self.timeline.cols, self.timeline.rows) = (hello.cols, hello.rows);
         self.follower.replays_to = hello.tail.journal.0;
@@ -45,11 +45,14 @@ impl Session {
                 Change::Ended(id) => self.on_command_end(id),
                 Change::InsideEnded(id) => self.on_inside_end(id),
                 Change::Prompt(status) => {
-                    self.jobs.on_end(Some(status), self.timeline.holder_pid, self.timeline.shell.pid);
+                    self.note_stopped_jobs(Some(status));
                     self.on_prompt();
                 }
                 Change::Query { query, to } => self.on_query(&query, to),
                 Change::Held(hit) => self.notify_limit_hit(hit),
+                Change::Path => {
+                    self.timeline.shell.tools = views::tools_on(self.host(), self.timeline.shell.path.as_deref());
+                }
             }
         }
         let awaits_marker = !self.timeline.ends_without_marker().is_empty() && !self.has_unread();
@@ -74,7 +77,7 @@ impl Session {
         self.waits.notify_started(|waits_for| waits_for == id);
         self.put_on_record(id);
         let code = self.timeline.log.command(id).and_then(|c| c.end.as_ref()).and_then(|e| e.exit);
-        self.jobs.on_end(code, self.timeline.holder_pid, self.timeline.shell.pid);
+        self.note_stopped_jobs(code);
         self.on_prompt();
         self.finish_where(|w| w.command == Some(id), EndedBy::Ended);
     }

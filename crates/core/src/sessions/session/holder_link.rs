@@ -12,9 +12,9 @@ use wire::{Key, ToHolder};
 
 use super::{Ended, Now, Request, StartReply, Started, Typed};
 use crate::action::{ActionError, Wait};
+use crate::host::Identity;
 use crate::ids::SessionId;
 use crate::limits;
-use crate::sessions::processes::Identity;
 
 /// When the holder was last called, pinged and found silent.
 #[derive(Debug, Default)]

@@ -12,16 +12,16 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use sys::process::Stat;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use wire::{Target, ToHolder};
 
 use super::holder_link::Call;
 use super::{Session, Shared};
-use crate::action::{Limit, Limits, SessionEvent};
+use crate::action::{Limit, Limits, ProcessState, SessionEvent};
+use crate::host::{ControlGroup, Counts, Host, Identity, Process, descendants};
 use crate::limits;
-use crate::sessions::processes::{self, Identity};
+use crate::sessions::processes;
 use crate::sessions::timeline::Hit;
 use crate::sessions::views;
 
@@ -30,8 +30,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long only SIGINT, which goes through the holder, is given. A child that SIGTERM ended before the interrupt
 /// arrives would leave it to the shell's next prompt, where it would clear the next command's line.
 const INTERRUPT_ALONE: Duration = Duration::from_millis(50);
-/// Linux counts time for /proc in hundredths of a second on every architecture (USER_HZ).
-const US_PER_TICK: u64 = 10_000;
 /// The same while no command runs: background jobs use resources, too.
 const LOOK_WHEN_IDLE: Duration = Duration::from_secs(5);
 
@@ -39,9 +37,9 @@ const LOOK_WHEN_IDLE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct LimitEnforcer {
     limits: Limits,
-    group: Option<sys::cgroup::Group>,
+    group: Option<Box<dyn ControlGroup>>,
     /// The cgroup's counters at the last check.
-    counts: sys::cgroup::Counts,
+    counts: Counts,
     /// The running command, its start time, and the offset where its output begins.
     command: Option<(u32, Instant, u64)>,
     /// CPU time in microseconds that was used when the newest command began.
@@ -74,12 +72,12 @@ impl LimitEnforcer {
         // These limits are enforced elsewhere.
         let Limits { open_files, output_rate, inactivity, max_age, .. } = limits;
         let is_watched = limits != Limits { open_files, output_rate, inactivity, max_age, ..Limits::default() };
-        let group = crate::sessions::cgroup_plan::group(&shared.spec);
+        let group = crate::sessions::cgroup_plan::group(&*shared.backends.host, &shared.spec);
         is_watched.then(|| {
             let limit_enforcer = Self {
                 limits,
                 group,
-                counts: sys::cgroup::Counts::default(),
+                counts: Counts::default(),
                 command: None,
                 cpu_from_us: 0,
                 ending: None,
@@ -106,20 +104,20 @@ impl LimitEnforcer {
     }
 
     /// Records the present processes other than the shell, which existed before the next command.
-    fn note_earlier<'a>(&mut self, all: impl Iterator<Item = &'a Stat>) {
-        (self.earlier, self.earlier_groups) = all.map(|s| ((s.pid, s.start_ticks), s.pgrp)).unzip();
+    fn note_earlier<'a>(&mut self, all: impl Iterator<Item = &'a Process>) {
+        (self.earlier, self.earlier_groups) = all.map(|it| (it.identity, it.group)).unzip();
     }
 
     /// For each process (parents before children): whether it existed before the command, or descends from such a
     /// process.
-    fn are_earlier(&self, all: &[Stat]) -> Vec<bool> {
+    fn are_earlier(&self, all: &[Process]) -> Vec<bool> {
         let mut spared = HashSet::new();
-        let is_earlier = |s: &Stat| {
-            let is_earlier = self.earlier.contains(&(s.pid, s.start_ticks))
-                || self.earlier_groups.contains(&s.pgrp)
-                || spared.contains(&s.ppid);
+        let is_earlier = |s: &Process| {
+            let is_earlier = self.earlier.contains(&s.identity)
+                || self.earlier_groups.contains(&s.group)
+                || spared.contains(&s.parent);
             if is_earlier {
-                spared.insert(s.pid);
+                spared.insert(s.pid());
             }
             is_earlier
         };
@@ -156,9 +154,9 @@ impl Session {
             self.check_cpu(&mut limit_enforcer, now);
             // Between two of its children, only the shell itself can be interrupted. If the shell has the terminal it
             // may already be at its prompt, where an interrupt would clear the next command's line.
-            let shell = sys::process::stat(self.timeline.shell.pid);
+            let shell = self.host().process(self.timeline.shell.pid);
             if limit_enforcer.ending.is_some()
-                && shell.is_some_and(|s| s.foreground_group.is_some_and(|group| group != s.pgrp))
+                && shell.is_some_and(|s| s.foreground_group.is_some_and(|group| group != s.group))
             {
                 self.interrupt(Target::Process(self.timeline.shell.pid));
             }
@@ -211,13 +209,13 @@ impl Session {
         let accepted_us = self.timeline.log.current.and_then(|id| self.timeline.log.command(id)).map(|c| c.accepted_us);
         let boot_us = self.now.booted_us();
         // A process that started before the running command was accepted does not belong to it.
-        let before = accepted_us.map_or(u64::MAX, |us| us.saturating_sub(boot_us) / US_PER_TICK);
-        limit_enforcer.note_earlier(self.all_but_the_shell().iter().filter(|s| s.start_ticks < before));
+        let before = accepted_us.map_or(u64::MAX, |us| us.saturating_sub(boot_us));
+        limit_enforcer.note_earlier(self.all_but_the_shell().iter().filter(|it| it.is_older_than(before)));
     }
 
-    fn all_but_the_shell(&self) -> Vec<Stat> {
-        let mut all = processes::tree(self.timeline.holder_pid);
-        all.retain(|s| s.pid != self.timeline.shell.pid && s.state != b'Z');
+    fn all_but_the_shell(&self) -> Vec<Process> {
+        let mut all = descendants(self.host(), self.timeline.holder_pid);
+        all.retain(|s| s.pid() != self.timeline.shell.pid && s.state != ProcessState::Ended);
         all
     }
 
@@ -251,7 +249,7 @@ impl Session {
     /// CPU time in microseconds of all processes that ever ran in the session.
     fn cpu_used(&self, limit_enforcer: &LimitEnforcer) -> u64 {
         let in_group = limit_enforcer.group.as_ref().and_then(|group| group.counts().cpu_us);
-        in_group.unwrap_or_else(|| processes::cpu_us(self.timeline.holder_pid))
+        in_group.unwrap_or_else(|| processes::cpu_us(self.host(), self.timeline.holder_pid))
     }
 
     fn exceeded(&mut self, limit_enforcer: &mut LimitEnforcer, limit: Limit, now: Instant) {
@@ -275,12 +273,12 @@ impl Session {
             Step::Terminate => {
                 let at = now + limits::TERMINATE_GRACE;
                 let meant = self.those_meant(limit_enforcer, limit);
-                signal_all(&meant, sys::signal::TERM);
+                signal_all(self.host(), &meant, sys::signal::TERM);
                 limit_enforcer.to_kill = Some((meant, at));
                 limit_enforcer.ending = Some((Step::Kill, limit, at));
             }
             Step::Kill => {
-                signal_all(&self.those_meant(limit_enforcer, limit), sys::signal::KILL);
+                signal_all(self.host(), &self.those_meant(limit_enforcer, limit), sys::signal::KILL);
                 limit_enforcer.ending = Some((Step::EndSession, limit, now + limits::TERMINATE_GRACE));
             }
             Step::EndSession => {
@@ -317,20 +315,20 @@ impl Session {
     fn those_meant(&self, limit_enforcer: &LimitEnforcer, limit: Limit) -> HashSet<Identity> {
         let all = self.all_but_the_shell();
         let spared = limit_enforcer.are_earlier(&all);
-        let is_meant = |(_, is_earlier): &(&Stat, bool)| !is_earlier || limit == Limit::CpuSeconds;
-        all.iter().zip(spared).filter(is_meant).map(|(s, _)| (s.pid, s.start_ticks)).collect()
+        let is_meant = |(_, is_earlier): &(&Process, bool)| !is_earlier || limit == Limit::CpuSeconds;
+        all.iter().zip(spared).filter(is_meant).map(|(s, _)| s.identity).collect()
     }
 
     /// Kills the processes that survived SIGTERM, and their children.
     fn kill_what_is_left(&self, mut to_kill: HashSet<Identity>) {
         let mut pids: HashSet<u32> = HashSet::new();
         for s in self.all_but_the_shell() {
-            if to_kill.contains(&(s.pid, s.start_ticks)) || pids.contains(&s.ppid) {
-                pids.insert(s.pid);
-                to_kill.insert((s.pid, s.start_ticks));
+            if to_kill.contains(&s.identity) || pids.contains(&s.parent) {
+                pids.insert(s.pid());
+                to_kill.insert(s.identity);
             }
         }
-        signal_all(&to_kill, sys::signal::KILL);
+        signal_all(self.host(), &to_kill, sys::signal::KILL);
     }
 
     /// Records a hit with the holder, which outlives this server, and publishes it.
@@ -361,8 +359,8 @@ impl Session {
     }
 }
 
-fn signal_all(meant: &HashSet<Identity>, signo: i32) {
-    for (pid, start_ticks) in meant {
-        sys::process::signal_exactly(*pid, *start_ticks, signo);
+fn signal_all(host: &dyn Host, meant: &HashSet<Identity>, signo: i32) {
+    for process in meant {
+        host.signal_exactly(*process, signo);
     }
 }

@@ -41,7 +41,7 @@ use tokio::time::Instant;
 use wire::Spec;
 use wire::{FromHolder, Key, Tail, Target, ToHolder};
 
-use super::holder_liveness::Traces;
+use super::backends::Backends;
 use super::processes::Meter;
 use super::session_metadata::SessionMetadata;
 use super::timeline::Timeline;
@@ -50,9 +50,11 @@ use crate::action::{
     ActionError, CommandView, EndedBy, InputBytes, ProcessView, ScreenView, SessionView, SignalView, StartupFailure,
     Wait,
 };
+use crate::host::Host;
+use crate::host::holders::Traces;
 use crate::ids::SessionId;
 use crate::limits;
-use crate::store::{HistoryRow, Store};
+use crate::store::HistoryRow;
 pub(crate) use actor::Actor;
 use expiry::Expiry;
 use foreground::ForegroundState;
@@ -272,7 +274,7 @@ pub(crate) struct Shared {
     pub(crate) meta: SessionMetadata,
     pub(crate) spec: Spec,
     pub(crate) reader: Reader,
-    pub(crate) store: Arc<Store>,
+    pub(crate) backends: Arc<Backends>,
     /// Start-up commands of the profile that failed; forgotten at the server's restart.
     pub(crate) startup_failed: Mutex<Vec<StartupFailure>>,
     /// The actor has panicked or lost its holder.
@@ -315,6 +317,11 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    /// The machine of the session.
+    fn host(&self) -> &dyn Host {
+        &*self.shared.backends.host
+    }
+
     pub(crate) fn new(
         shared: Arc<Shared>,
         events: Option<EventsReader>,

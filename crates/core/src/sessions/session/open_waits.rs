@@ -75,7 +75,7 @@ impl Session {
         }
         let end = at + bytes.len() as u64;
         let scanner = &self.timeline.output.scanner;
-        let group = || sys::process::stat(self.timeline.shell.pid).and_then(|s| s.foreground_group);
+        let group = || self.shared.backends.host.process(self.timeline.shell.pid)?.foreground_group;
         self.foreground.paint.on_output(end, scanner.modes().alt_screen, scanner.paints_main_from(), group);
         for item in news {
             if let Change::Started(id) = item {

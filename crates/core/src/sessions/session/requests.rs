@@ -6,6 +6,7 @@ use wire::{Key, Target, ToHolder};
 use super::holder_link::Call;
 use super::{Request, Session, Typed, ViewerLimit};
 use crate::action::{ActionError, InputBytes, Wait};
+use crate::host::{Process, descendants};
 use crate::limits;
 use crate::sessions::timeline::{Command, Sent};
 use crate::sessions::views;
@@ -86,9 +87,13 @@ impl Session {
             }
             Request::Times(reply) => drop(reply.send(self.timeline.clock.times.clone())),
             Request::Processes(reply) => {
-                let _ = reply.send(self.meter.list(self.timeline.holder_pid, self.timeline.shell.pid));
+                let _ = reply.send(self.meter.list(
+                    &*self.shared.backends.host,
+                    self.timeline.holder_pid,
+                    self.timeline.shell.pid,
+                ));
             }
-            Request::Signals(reply) => drop(reply.send(views::signal_views(&self.timeline))),
+            Request::Signals(reply) => drop(reply.send(views::signal_views(self.host(), &self.timeline))),
             Request::Prompt(reply) => {
                 if self.timeline.shell.prompt_seen || self.timeline.end.exit.is_some() || self.foreground.is_heuristic {
                     let _ = reply.send(());
@@ -101,14 +106,14 @@ impl Session {
 
     /// The signal as the event log will record it, with the processes that will receive it.
     fn about_to_send(&self, target: Target, signo: i32) -> Sent {
-        let all = crate::sessions::processes::tree(self.timeline.holder_pid);
-        let foreground = all.iter().find(|s| s.pid == self.timeline.shell.pid).and_then(|s| s.foreground_group);
-        let gets = |stat: &sys::process::Stat| match target {
-            Target::Foreground => Some(stat.pgrp) == foreground,
+        let all = descendants(self.host(), self.timeline.holder_pid);
+        let foreground = all.iter().find(|s| s.pid() == self.timeline.shell.pid).and_then(|s| s.foreground_group);
+        let gets = |it: &Process| match target {
+            Target::Foreground => Some(it.group) == foreground,
             Target::Session => true,
-            Target::Process(pid) => stat.pid == pid,
+            Target::Process(pid) => it.pid() == pid,
         };
-        let receivers = all.into_iter().filter(gets).map(|s| ((s.pid, s.start_ticks), s.comm)).collect();
+        let receivers = all.into_iter().filter(gets).map(|it| (it.identity, it.name)).collect();
         let target = match target {
             Target::Foreground => 0,
             Target::Session => -1,

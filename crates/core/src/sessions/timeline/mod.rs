@@ -65,6 +65,8 @@ pub(crate) enum Change {
     },
     /// The holder hit the limit that it enforces.
     Held(Hit),
+    /// The shell searches other directories for programs.
+    Path,
 }
 
 /// The replayed state.
@@ -329,8 +331,8 @@ impl Timeline {
         let Some(record) = terminal::parse_record(report) else { return };
         match &record {
             terminal::Record::Path(path) => {
-                self.shell.tools = crate::sessions::views::tools_on(path);
                 self.shell.path = Some(path.clone());
+                news.push(Change::Path);
             }
             terminal::Record::Ended { end, .. } => {
                 self.log.ended_us.insert(end.id, event.time_us);

@@ -9,7 +9,7 @@ pub(crate) struct Shell {
     pub(crate) pid: u32,
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) path: Option<Vec<u8>>,
-    /// The toolchains on that path, looked up when it changes.
+    /// The toolchains on that path; the reader of the timeline looks them up.
     pub(crate) tools: Tools,
     pub(crate) prompt_seen: bool,
     /// The newest `R` report: the shell's editor is in use *inside* a command.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::sessions::processes::Identity;
+use crate::host::Identity;
 
 /// How many of the newest signals are kept.
 const SIGNALS_KEPT: usize = 64;

@@ -1,4 +1,4 @@
-//! Starts the holder of a session, and connects to running holders.
+//! The holder's program, and the start of a holder.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -10,8 +10,9 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use wire::Spec;
 
-use super::holder_liveness;
-use super::processes::Identity;
+use super::super::Identity;
+use super::connection::HolderConnection;
+use super::liveness;
 
 /// The holder's program, embedded in this one.
 static HOLDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ptyd-holder"));
@@ -37,9 +38,9 @@ fn names_an_interpreter(program: &[u8]) -> bool {
 /// The holder's program as an executable path.
 #[derive(Debug)]
 pub(crate) struct HolderBinary {
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Whether splice(2) carries a terminal's output into the sessions' folder, as the holder itself has tried.
-    pub(super) may_splice: bool,
+    pub(crate) may_splice: bool,
     /// Keeps the memory file alive.
     _file: Option<std::fs::File>,
 }
@@ -95,8 +96,36 @@ impl HolderBinary {
     }
 }
 
-/// Creates the session's folder, stores the spec, and starts a holder on it. The stream is the holder's first client.
-pub(crate) fn start(image: &HolderBinary, folder: &Path, spec: &Spec) -> io::Result<(UnixStream, Child)> {
+/// A holder that was just started, and its process.
+#[derive(Debug)]
+pub(crate) struct StartedHolder {
+    /// The holder's first connection.
+    pub(crate) connection: HolderConnection,
+    pub(crate) process: HolderProcess,
+}
+
+/// The process of a holder that this server started.
+#[derive(Debug)]
+pub(crate) struct HolderProcess(Child);
+
+impl HolderProcess {
+    pub(crate) fn identity(&self) -> Option<Identity> {
+        self.0.id().and_then(liveness::identity)
+    }
+
+    /// Kills it, and waits for its end.
+    pub(crate) async fn kill(mut self) {
+        let _ = self.0.kill().await;
+    }
+
+    /// Reaps it; the session learns of its end from the connection.
+    pub(crate) async fn reap(mut self) {
+        let _ = self.0.wait().await;
+    }
+}
+
+/// Creates the session's folder, stores the spec, and starts a holder on it.
+pub(super) fn start(binary: &HolderBinary, folder: &Path, spec: &Spec) -> io::Result<StartedHolder> {
     sys::fault::stall("create");
     std::fs::DirBuilder::new().mode(0o700).create(folder)?;
     spec.store(folder)?;
@@ -106,7 +135,7 @@ pub(crate) fn start(image: &HolderBinary, folder: &Path, spec: &Spec) -> io::Res
     let stream = UnixStream::from_std(ours)?;
     let log = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join("holder.log"))?;
     // Without a pre-exec hook the standard library uses posix_spawn(3), which does not copy this process's page tables.
-    let child = Command::new(&image.path)
+    let child = Command::new(&binary.path)
         .arg0("ptyd-holder")
         .arg(folder)
         .env_clear()
@@ -115,36 +144,7 @@ pub(crate) fn start(image: &HolderBinary, folder: &Path, spec: &Spec) -> io::Res
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()?;
-    Ok((stream, child))
-}
-
-/// Reaps the holder; the session learns of its end from the connection.
-pub(crate) async fn reap(mut child: Child) {
-    let _ = child.wait().await;
-}
-
-/// Connects to the holder of this folder, and returns its process. [`is_passing`] separates errors that say nothing
-/// about the holder from those that mean that no process listens.
-pub(crate) fn connect(folder: &Path) -> io::Result<(UnixStream, Option<Identity>)> {
-    let stream = sys::socket::connect_in(folder, wire::SOCKET_FILE)?;
-    let holder = sys::socket::peer(&stream).ok().and_then(|peer| holder_liveness::identity(peer.pid));
-    Ok((UnixStream::from_std(stream)?, holder))
-}
-
-/// Whether the machine, this process or the holder's queue lacks a resource, so that a retry may succeed.
-pub(crate) fn is_passing(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    let passing = [
-        Errno::MFILE,
-        Errno::NFILE,
-        Errno::AGAIN,
-        Errno::NOMEM,
-        Errno::NOBUFS,
-        Errno::NOSPC,
-        Errno::DQUOT,
-        Errno::INTR,
-    ];
-    error.raw_os_error().is_some_and(|errno| passing.iter().any(|passing| passing.raw_os_error() == errno))
+    Ok(StartedHolder { connection: HolderConnection::new(stream), process: HolderProcess(child) })
 }
 
 #[cfg(test)]

@@ -3,26 +3,20 @@
 //! A session's processes are identified by a variable in their environment; a copy of the session's folder has the same
 //! one. So nothing is killed for a folder unless the holder of this very folder is known to have ended.
 
-use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use sys::process::{self, Stat};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use sys::process;
 use wire::{Claim, Holding};
 
-use super::processes::Identity;
-use super::timeline::Timeline;
+use super::super::local::{alive, is_alive};
+use super::super::{Host, Identity, Process, TAG};
 use crate::ids::SessionId;
 
 /// The command name of holders.
 const PROGRAM: &str = "ptyd-holder";
 /// A server makes this file in a session's folder before it kills its holder on request.
 const FORCED_FILE: &str = "killed-on-request";
-/// A process may fork during a search; the next round finds its child.
-const ROUNDS_MAX: usize = 10;
 
 /// The state of a folder's holder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,39 +47,13 @@ impl Dead {
 }
 
 /// The unique identity (pid and start time) of this process, also of a zombie.
-pub(crate) fn identity(pid: u32) -> Option<Identity> {
+pub(super) fn identity(pid: u32) -> Option<Identity> {
     process::stat(pid).map(|stat| (stat.pid, stat.start_ticks))
-}
-
-/// Waits for a holder's end; false if it still lives after `longest`, or its end cannot be determined.
-#[expect(
-    deprecated,
-    reason = "its successor is unsafe, for types whose descriptor may change; that of an `OwnedFd` does not"
-)]
-pub(crate) async fn ends_within(holder: Identity, longest: Duration) -> bool {
-    let (pid, start_ticks) = holder;
-    match process::open_exactly(pid, start_ticks) {
-        Ok(None) => true,
-        Ok(Some(fd)) => match AsyncFd::with_interest(fd, Interest::READABLE) {
-            // The pidfd becomes readable when the process has ended (pidfd_open(2)).
-            Ok(fd) => tokio::time::timeout(longest, fd.readable()).await.is_ok_and(|ended| ended.is_ok()),
-            Err(_) => !is_alive(holder),
-        },
-        Err(_) => !is_alive(holder),
-    }
-}
-
-fn alive(pid: u32) -> Option<Stat> {
-    process::stat(pid).filter(|stat| stat.state != b'Z')
-}
-
-fn is_alive((pid, start_ticks): Identity) -> bool {
-    alive(pid).is_some_and(|stat| stat.start_ticks == start_ticks)
 }
 
 /// Examines the folder's holder. `met` is the process behind the folder's socket, if there was a connection: holders of
 /// earlier versions recorded less about themselves, and the record can be damaged or gone.
-pub(crate) fn look(folder: &Path, met: Option<Identity>) -> Liveness {
+pub(super) fn look(folder: &Path, met: Option<Identity>) -> Liveness {
     let without_claim = |why| met.map_or_else(|| search(folder, why), |met| told(met, true));
     match Claim::load(folder) {
         Ok(Holding::By(claim)) => look_for(&claim, folder),
@@ -188,16 +156,16 @@ pub(crate) fn note_forced(folder: &Path) {
 #[derive(Debug)]
 pub(crate) struct Traces {
     /// Its folder is a copy: the process of its original's holder, and the folder of that.
-    original: Option<(u32, Option<PathBuf>)>,
+    pub(crate) original: Option<(u32, Option<PathBuf>)>,
     /// A server was about to kill it on request.
-    is_forced: bool,
+    pub(crate) is_forced: bool,
     /// It has removed its socket.
     pub(crate) has_left: bool,
 }
 
 impl Traces {
     /// What stands in this folder now.
-    pub(crate) fn of(folder: &Path) -> Self {
+    pub(super) fn of(folder: &Path) -> Self {
         let original = match look(folder, None) {
             Liveness::Copy((pid, _)) => Some((pid, folder_of(pid))),
             _ => None,
@@ -206,58 +174,15 @@ impl Traces {
     }
 }
 
-/// Sets in the timeline how a session ended whose events have no exit: its holder was killed, or the end of the events
-/// is missing. Whether it has left must be older than the events that were read.
-pub(crate) fn notify_unrecorded_end(timeline: &mut Timeline, traces: &Traces) {
-    let Traces { original, is_forced, has_left } = traces;
-    let (is_forced, has_left) = (*is_forced, *has_left);
-    let end = if let Some((pid, path)) = original {
-        let original = path.as_ref().map_or_else(String::new, |path| format!(" in {:?}", path));
-        format!("this folder is a copy: the session lives with its holder (process {pid}){original}; nothing was ended")
-    } else {
-        if has_left && !is_forced {
-            let missing = "damaged: events end before the session's exit, and its holder's socket is gone; what happened \
-                           at the end is not known";
-            timeline.damage.get_or_insert_with(|| missing.to_owned());
-        }
-        let begun = timeline
-            .end
-            .ending
-            .as_ref()
-            .map_or_else(String::new, |(_, why)| format!(" while it ended the session ({why})"));
-        let forced = "terminated by force on request; the session's holder process was killed";
-        match &timeline.damage {
-            None if is_forced => forced.to_owned(),
-            Some(damage) if is_forced => format!("{forced}; {damage}"),
-            None => format!("the session's holder process was killed{begun}"),
-            Some(damage) if has_left => format!("how it ended is not known; {damage}"),
-            Some(damage) => format!("the session's holder process was killed{begun}; {damage}"),
-        }
-    };
-    timeline.end.unrecorded = Some(end);
-}
-
 /// Kills every process with the session's tag in its environment that is no older than the holder, which has ended;
-/// returns how many there were.
-pub(crate) fn sweep(id: &SessionId, Dead((holder, began)): Dead) -> usize {
-    let tag = format!("{}={id}", super::TAG);
-    let own = std::process::id();
-    let mut swept: HashSet<Identity> = HashSet::new();
-    for _ in 0..ROUNDS_MAX {
-        let found = process::with_environment(tag.as_bytes()).into_iter().filter(|pid| *pid != own);
-        let victims: Vec<Stat> = found.filter_map(alive).filter(|stat| stat.start_ticks >= began).collect();
-        if victims.is_empty() {
-            break;
-        }
-        for Stat { pid, start_ticks, comm, .. } in victims {
-            let is_killed = process::signal_exactly(pid, start_ticks, sys::signal::KILL);
-            if is_killed && swept.insert((pid, start_ticks)) {
-                tracing::warn!(
-                    session = %id, pid, program = ?comm, holder,
-                    "killed: the session's holder has ended and left this process behind"
-                );
-            }
-        }
+/// returns how many there were. Blocks.
+pub(crate) fn sweep(host: &dyn Host, id: &SessionId, Dead((holder, began)): Dead) -> usize {
+    let swept = host.sweep(&format!("{TAG}={id}"), began);
+    for Process { identity: (pid, _), name, .. } in &swept {
+        tracing::warn!(
+            session = %id, pid, program = ?name, holder,
+            "killed: the session's holder has ended and left this process behind"
+        );
     }
     swept.len()
 }

@@ -16,7 +16,7 @@ pub(crate) struct HolderConnection {
 }
 
 impl HolderConnection {
-    pub(crate) fn new(stream: UnixStream) -> Self {
+    pub(super) fn new(stream: UnixStream) -> Self {
         Self { stream, frames: Frames::default(), unsent: Vec::new() }
     }
 

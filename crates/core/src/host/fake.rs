@@ -1,0 +1,151 @@
+//! A machine of tests: it has what a test gives it, and nothing of the real one.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::{Bounds, ControlGroup, Controller, FileFacts, Host, Identity, Process, User};
+use crate::action::ProcessState;
+
+/// The machine.
+#[derive(Debug, Default)]
+pub(crate) struct FakeHost(Mutex<Machine>);
+
+#[derive(Debug, Default)]
+struct Machine {
+    processes: Vec<Process>,
+    ports: HashMap<u32, HashSet<u16>>,
+    files: HashMap<PathBuf, FileFacts>,
+    since_boot_us: u64,
+}
+
+/// A sleeping process that was started at boot and has used nothing.
+pub(crate) fn process(pid: u32, parent: u32) -> Process {
+    Process {
+        identity: (pid, 1),
+        parent,
+        group: pid,
+        session: parent,
+        name: String::new(),
+        state: ProcessState::Sleeping,
+        is_job_stopped: false,
+        foreground_group: None,
+        cpu_us: 0,
+        reaped_cpu_us: 0,
+        memory_bytes: 0,
+        started_us: 0,
+    }
+}
+
+impl FakeHost {
+    fn machine(&self) -> MutexGuard<'_, Machine> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Below this process, these ports are open.
+    pub(crate) fn listens(&self, root: u32, ports: &[u16]) {
+        self.machine().ports.insert(root, ports.iter().copied().collect());
+    }
+
+    pub(crate) fn has_file(&self, path: &str, file: FileFacts) {
+        self.machine().files.insert(path.into(), file);
+    }
+
+    /// These processes run, parents before children, at this time since boot.
+    pub(crate) fn runs(&self, processes: &[Process], since_boot_us: u64) {
+        let mut machine = self.machine();
+        (machine.processes, machine.since_boot_us) = (processes.to_vec(), since_boot_us);
+    }
+}
+
+impl Host for FakeHost {
+    fn resolve_program(&self, _: &str, _: Option<&[u8]>) -> Option<PathBuf> {
+        None
+    }
+
+    fn real_path(&self, path: &Path) -> Option<PathBuf> {
+        self.file(path).map(|_| path.to_owned())
+    }
+
+    fn file(&self, path: &Path) -> Option<FileFacts> {
+        self.machine().files.get(path).copied()
+    }
+
+    fn default_directory(&self) -> PathBuf {
+        "/".into()
+    }
+
+    fn user(&self, _: &str) -> io::Result<Option<User>> {
+        Ok(None)
+    }
+
+    fn login_shell(&self) -> Option<String> {
+        None
+    }
+
+    fn process(&self, pid: u32) -> Option<Process> {
+        self.machine().processes.iter().find(|it| it.pid() == pid).cloned()
+    }
+
+    fn process_trees(&self, roots: &[u32]) -> Vec<Vec<Process>> {
+        let all = self.machine().processes.clone();
+        let tree = |root: &u32| {
+            let mut pids = HashSet::from([*root]);
+            let is_below = |it: &&Process| it.pid() == *root || pids.contains(&it.parent) && pids.insert(it.pid());
+            all.iter().filter(is_below).cloned().collect()
+        };
+        roots.iter().map(tree).collect()
+    }
+
+    fn command_line(&self, pid: u32) -> String {
+        self.process(pid).map(|it| it.name).unwrap_or_default()
+    }
+
+    fn executable(&self, _: u32) -> Option<PathBuf> {
+        None
+    }
+
+    fn image(&self, _: u32) -> Option<u64> {
+        None
+    }
+
+    fn listening_ports(&self, root: u32) -> HashSet<u16> {
+        self.machine().ports.get(&root).cloned().unwrap_or_default()
+    }
+
+    fn since_boot_us(&self) -> u64 {
+        self.machine().since_boot_us
+    }
+
+    fn signal_exactly(&self, process: Identity, _: i32) -> bool {
+        self.machine().processes.iter().any(|it| it.identity == process)
+    }
+
+    fn ends_within(&self, process: Identity, _: Duration) -> Pin<Box<dyn Future<Output = bool> + Send>> {
+        let has_ended = !self.machine().processes.iter().any(|it| it.identity == process);
+        Box::pin(std::future::ready(has_ended))
+    }
+
+    fn sweep(&self, _: &str, _: u64) -> Vec<Process> {
+        Vec::new()
+    }
+
+    fn has_controller(&self, _: Controller) -> bool {
+        false
+    }
+
+    fn group_entrances(&self, _: &str) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn make_group(&self, _: &str, _: Bounds) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn group(&self, _: &[PathBuf]) -> Box<dyn ControlGroup> {
+        Box::new(sys::cgroup::Group::behind(&[]))
+    }
+}

@@ -1,0 +1,121 @@
+//! The greeting of a holder, and the errors of one that could not start.
+
+use std::io;
+use std::path::Path;
+
+use sys::spawn::Step;
+use wire::{FromHolder, Status};
+
+use super::{HolderConnection, is_passing};
+use crate::action::ActionError;
+
+/// The longest log of a holder that could not start: it has a line or two.
+const LOG_BYTES_MAX: u64 = 64 << 10;
+
+/// The reason why a holder sent no Hello.
+pub(crate) enum NoGreeting {
+    /// The holder reported it: the step, and the errno.
+    Refused(u64),
+    /// The connection ended.
+    Ended(io::Error),
+}
+
+/// The first frames of a holder, up to its Hello.
+pub(crate) async fn greeting(connection: &mut HolderConnection) -> Result<Vec<FromHolder>, NoGreeting> {
+    let mut early = Vec::new();
+    loop {
+        for frame in connection.receive().await.map_err(NoGreeting::Ended)? {
+            if let FromHolder::Done { seq: 0, status: Status::Failed, value } = frame {
+                return Err(NoGreeting::Refused(value));
+            }
+            early.push(frame);
+        }
+        if early.iter().any(|f| matches!(f, FromHolder::Hello(_))) {
+            return Ok(early);
+        }
+    }
+}
+
+/// The error of a session that could not be started: `Exhausted` if the machine lacks a resource, else `Start`.
+pub(crate) fn start_error(what: &str, error: &io::Error) -> ActionError {
+    let why = format!("{what}: {error}");
+    if is_passing(error) { ActionError::Exhausted { why } } else { ActionError::Start { why } }
+}
+
+/// The same for an error of which only the text is known.
+pub(crate) fn start_error_of(why: String) -> ActionError {
+    let errno = errno_of(&why).map(io::Error::from_raw_os_error);
+    if errno.is_some_and(|e| is_passing(&e)) { ActionError::Exhausted { why } } else { ActionError::Start { why } }
+}
+
+impl NoGreeting {
+    /// The error of a session whose new holder sent no Hello.
+    pub(crate) fn error(self, folder: &Path) -> ActionError {
+        match self {
+            NoGreeting::Refused(value) => {
+                let (step, errno) = start_failure(value);
+                start_error(step, &io::Error::from_raw_os_error(errno))
+            }
+            NoGreeting::Ended(e) => match last_words(folder) {
+                Some(words) => start_error_of(format!("the holder ended: {words}")),
+                None => start_error("the holder ended", &e),
+            },
+        }
+    }
+}
+
+fn start_failure(value: u64) -> (&'static str, i32) {
+    let step = match u8::try_from(value >> 32).map_or(Step::Exec, Step::of_code) {
+        Step::Fork => "fork",
+        Step::Session => "setsid",
+        Step::Terminal => "taking the terminal",
+        Step::Descriptors => "placing descriptors (a shell needs a limit of open files, ulimit -n, of 98 at least)",
+        Step::Directory => "entering the working directory",
+        Step::Exec => "executing the shell",
+        Step::Group => "joining its control group",
+        Step::Limit => "setting its limits",
+        Step::User => "becoming its user",
+    };
+    (step, i32::try_from(value & 0xffff_ffff).unwrap_or(0))
+}
+
+/// The last line of the holder's log, without the names of program and folder.
+fn last_words(folder: &Path) -> Option<String> {
+    let log = String::from_utf8(journal::read_whole(&folder.join("holder.log"), LOG_BYTES_MAX).ok()?).ok()?;
+    let last = log.lines().last().filter(|line| !line.is_empty())?;
+    let own = format!("ptyd-holder: {}: ", folder.display());
+    Some(last.strip_prefix(own.as_str()).unwrap_or(last).to_owned())
+}
+
+/// The errno in the text of an `io::Error`.
+fn errno_of(words: &str) -> Option<i32> {
+    words.rsplit_once("(os error ")?.1.strip_suffix(')')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holders_last_words_are_told_and_a_want_of_something_is_known_in_them() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let ended = || NoGreeting::Ended(io::ErrorKind::UnexpectedEof.into());
+        let say = |words: &str| {
+            let line = format!("ptyd-holder: {}: {words}\n", dir.path().display());
+            std::fs::write(dir.path().join("holder.log"), line).expect("written");
+            ended().error(dir.path())
+        };
+        let told = say("No space left on device (os error 28)");
+        assert!(
+            matches!(&told, ActionError::Exhausted { why } if why == "the holder ended: No space left on device (os error 28)")
+        );
+        let told = say("Permission denied (os error 13)");
+        assert!(
+            matches!(&told, ActionError::Start { why } if why == "the holder ended: Permission denied (os error 13)")
+        );
+        let fork = NoGreeting::Refused(11).error(dir.path());
+        assert!(matches!(&fork, ActionError::Exhausted { why } if why.starts_with("fork: ")), "{fork:?}");
+        let exec = NoGreeting::Refused(5 << 32 | 2).error(dir.path());
+        assert!(matches!(&exec, ActionError::Start { why } if why.starts_with("executing the shell: ")), "{exec:?}");
+    }
+}

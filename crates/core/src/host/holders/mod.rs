@@ -1,0 +1,109 @@
+//! The backend of holders: starts one for a session, connects to it, and knows whether it lives.
+//!
+//! A holder always runs beside the server, on the file system of the sessions' folders; only the shell that it starts
+//! may be somewhere else. So its process, its socket and its liveness are asked for here, and the processes of its
+//! session at the [`Host`](super::Host).
+
+mod connection;
+mod greeting;
+mod liveness;
+mod process;
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::net::UnixStream;
+use wire::Spec;
+
+use super::{Identity, local};
+pub(crate) use connection::HolderConnection;
+pub(crate) use greeting::{greeting, start_error, start_error_of};
+pub(crate) use liveness::{Dead, Liveness, Traces, note_forced, sweep};
+use process::HolderBinary;
+pub(crate) use process::StartedHolder;
+pub use process::{holder_is_static, splice_works};
+
+/// Starts the holders of this server, and reaches those of earlier ones.
+#[derive(Debug)]
+pub(crate) struct HolderBackend {
+    binary: HolderBinary,
+}
+
+impl HolderBackend {
+    /// Prepares the holder's program, and tries whether it runs. Blocks.
+    pub(crate) fn prepare(state_dir: &Path, sessions: &Path) -> io::Result<Self> {
+        Ok(Self { binary: HolderBinary::prepare(state_dir, sessions)? })
+    }
+
+    /// Whether splice(2) carries a terminal's output into the sessions' folder.
+    pub(crate) fn may_splice(&self) -> bool {
+        self.binary.may_splice
+    }
+
+    /// Creates the session's folder, stores the spec, and starts a holder on it. Blocks.
+    pub(crate) fn start(&self, folder: &Path, spec: &Spec) -> io::Result<StartedHolder> {
+        process::start(&self.binary, folder, spec)
+    }
+
+    /// Connects to the holder of this folder, and returns its process. [`is_passing`] separates errors that say nothing
+    /// about the holder from those that mean that no process listens.
+    pub(crate) fn connect(&self, folder: &Path) -> io::Result<(HolderConnection, Option<Identity>)> {
+        let stream = sys::socket::connect_in(folder, wire::SOCKET_FILE)?;
+        let holder = sys::socket::peer(&stream).ok().and_then(|peer| liveness::identity(peer.pid));
+        Ok((HolderConnection::new(UnixStream::from_std(stream)?), holder))
+    }
+
+    /// Examines the folder's holder. `met` is the process behind the folder's socket, if there was a connection: holders
+    /// of earlier versions recorded less about themselves, and the record can be damaged or gone.
+    pub(crate) fn liveness(&self, folder: &Path, met: Option<Identity>) -> Liveness {
+        liveness::look(folder, met)
+    }
+
+    /// What a holder that has ended left in its folder.
+    pub(crate) fn traces(&self, folder: &Path) -> Traces {
+        Traces::of(folder)
+    }
+
+    /// The unique identity of a holder's process, also of a zombie.
+    pub(crate) fn identity(&self, pid: u32) -> Option<Identity> {
+        liveness::identity(pid)
+    }
+
+    /// Waits for a holder's end; false if it still lives after `longest`, or its end cannot be determined.
+    pub(crate) async fn ends_within(&self, holder: Identity, longest: Duration) -> bool {
+        local::ends_within(holder, longest).await
+    }
+
+    /// Kills a holder, which then records nothing.
+    pub(crate) fn kill(&self, (pid, start_ticks): Identity) {
+        sys::process::signal_exactly(pid, start_ticks, sys::signal::KILL);
+    }
+
+    /// Whether this server runs in the session of that holder.
+    pub(crate) fn is_above_this_server(&self, (pid, _): Identity) -> bool {
+        sys::process::is_descendant(std::process::id(), pid) == Some(true)
+    }
+
+    /// Another program in the place of the holder's.
+    #[cfg(test)]
+    pub(crate) fn set_program(&mut self, path: std::path::PathBuf) {
+        self.binary.path = path;
+    }
+}
+
+/// Whether the machine, this process or the holder's queue lacks a resource, so that a retry may succeed.
+pub(crate) fn is_passing(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let passing = [
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::AGAIN,
+        Errno::NOMEM,
+        Errno::NOBUFS,
+        Errno::NOSPC,
+        Errno::DQUOT,
+        Errno::INTR,
+    ];
+    error.raw_os_error().is_some_and(|errno| passing.iter().any(|passing| passing.raw_os_error() == errno))
+}

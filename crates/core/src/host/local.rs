@@ -1,0 +1,249 @@
+//! This machine, on which the server itself runs.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use sys::cgroup::{Group, Places};
+use sys::process::{self, Stat};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use super::{Bounds, ControlGroup, Controller, Counts, FileFacts, Host, Identity, Process, User};
+use crate::action::ProcessState;
+
+/// Linux counts time for /proc in hundredths of a second on every architecture (USER_HZ).
+const US_PER_TICK: u64 = 10_000;
+/// How many processes of one session are read.
+const TREE_MAX: usize = 10_000;
+/// Above this number of sessions, one scan of all processes replaces a search per session.
+const TREES_MAX: usize = 16;
+/// A process may fork during a search; the next round finds its child.
+const ROUNDS_MAX: usize = 10;
+
+/// The machine of the server.
+#[derive(Debug, Default)]
+pub(crate) struct LocalHost {
+    /// Where this server can make control groups; determined when the first session needs one, because most servers
+    /// never do.
+    places: OnceLock<Places>,
+}
+
+impl LocalHost {
+    fn places(&self) -> &Places {
+        self.places.get_or_init(Places::find)
+    }
+}
+
+impl Host for LocalHost {
+    fn resolve_program(&self, name: &str, path: Option<&[u8]>) -> Option<PathBuf> {
+        if name.is_empty() {
+            return None;
+        }
+        if name.contains('/') {
+            let p = PathBuf::from(name);
+            return (p.is_absolute() && is_executable(&p)).then_some(p);
+        }
+        path.unwrap_or(b"/usr/local/bin:/usr/bin:/bin")
+            .split(|b| *b == b':')
+            .filter(|dir| !dir.is_empty())
+            .map(|dir| Path::new(OsStr::from_bytes(dir)).join(name))
+            .find(|p| is_executable(p))
+    }
+
+    fn real_path(&self, path: &Path) -> Option<PathBuf> {
+        path.canonicalize().ok()
+    }
+
+    fn file(&self, path: &Path) -> Option<FileFacts> {
+        let m = std::fs::metadata(path).ok()?;
+        Some(FileFacts { is_directory: m.is_dir(), which: (m.dev(), m.ino()), modified: (m.mtime(), m.mtime_nsec()) })
+    }
+
+    fn default_directory(&self) -> PathBuf {
+        std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))
+    }
+
+    fn user(&self, name: &str) -> io::Result<Option<User>> {
+        sys::user::named(name)
+    }
+
+    /// The last field of the user's line in passwd(5).
+    fn login_shell(&self) -> Option<String> {
+        let uid = rustix::process::getuid().as_raw().to_string();
+        let users = std::fs::read_to_string("/etc/passwd").ok()?;
+        let line = users.lines().find(|line| line.split(':').nth(2) == Some(uid.as_str()))?;
+        line.split(':').nth(6).map(str::to_owned)
+    }
+
+    fn process(&self, pid: u32) -> Option<Process> {
+        process::stat(pid).map(process_of)
+    }
+
+    fn process_trees(&self, roots: &[u32]) -> Vec<Vec<Process>> {
+        let plain = |stats: Vec<Stat>| stats.into_iter().map(process_of).collect();
+        if roots.len() <= TREES_MAX {
+            let tree = |root: &u32| if *root == 0 { Vec::new() } else { process::tree(*root, TREE_MAX) };
+            return roots.iter().map(tree).map(plain).collect();
+        }
+        let everyone = families();
+        roots.iter().map(|root| plain(below(*root, &everyone))).collect()
+    }
+
+    fn command_line(&self, pid: u32) -> String {
+        process::command_line(pid)
+    }
+
+    fn executable(&self, pid: u32) -> Option<PathBuf> {
+        process::executable(pid)
+    }
+
+    fn image(&self, pid: u32) -> Option<u64> {
+        process::image(pid)
+    }
+
+    fn listening_ports(&self, root: u32) -> HashSet<u16> {
+        super::descendants(self, root).iter().flat_map(|below| process::listening(below.pid())).collect()
+    }
+
+    fn since_boot_us(&self) -> u64 {
+        sys::time::since_boot_us()
+    }
+
+    fn signal_exactly(&self, (pid, start_ticks): Identity, signo: i32) -> bool {
+        process::signal_exactly(pid, start_ticks, signo)
+    }
+
+    fn ends_within(&self, process: Identity, longest: Duration) -> Pin<Box<dyn Future<Output = bool> + Send>> {
+        Box::pin(ends_within(process, longest))
+    }
+
+    fn sweep(&self, variable: &str, began: u64) -> Vec<Process> {
+        let own = std::process::id();
+        let mut swept: Vec<Process> = Vec::new();
+        for _ in 0..ROUNDS_MAX {
+            let found = process::with_environment(variable.as_bytes()).into_iter().filter(|pid| *pid != own);
+            let victims: Vec<Stat> = found.filter_map(alive).filter(|stat| stat.start_ticks >= began).collect();
+            if victims.is_empty() {
+                break;
+            }
+            for victim in victims.into_iter().map(process_of) {
+                let is_new = !swept.iter().any(|before| before.identity == victim.identity);
+                if self.signal_exactly(victim.identity, sys::signal::KILL) && is_new {
+                    swept.push(victim);
+                }
+            }
+        }
+        swept
+    }
+
+    fn has_controller(&self, controller: Controller) -> bool {
+        self.places().have(controller)
+    }
+
+    fn group_entrances(&self, name: &str) -> Vec<PathBuf> {
+        self.places().group(name).doors()
+    }
+
+    fn make_group(&self, name: &str, bounds: Bounds) -> io::Result<()> {
+        self.places().make(name, bounds).map(drop)
+    }
+
+    fn group(&self, entrances: &[PathBuf]) -> Box<dyn ControlGroup> {
+        Box::new(Group::behind(entrances))
+    }
+}
+
+impl ControlGroup for Group {
+    fn counts(&self) -> Counts {
+        Group::counts(self)
+    }
+
+    fn remove(&self) {
+        Group::remove(self);
+    }
+}
+
+/// Waits for the end of a process; false if it still lives after `longest`, or its end cannot be determined.
+#[expect(
+    deprecated,
+    reason = "its successor is unsafe, for types whose descriptor may change; that of an `OwnedFd` does not"
+)]
+pub(super) async fn ends_within(process: Identity, longest: Duration) -> bool {
+    let (pid, start_ticks) = process;
+    match process::open_exactly(pid, start_ticks) {
+        Ok(None) => true,
+        Ok(Some(fd)) => match AsyncFd::with_interest(fd, Interest::READABLE) {
+            // The pidfd becomes readable when the process has ended (pidfd_open(2)).
+            Ok(fd) => tokio::time::timeout(longest, fd.readable()).await.is_ok_and(|ended| ended.is_ok()),
+            Err(_) => !is_alive(process),
+        },
+        Err(_) => !is_alive(process),
+    }
+}
+
+pub(super) fn alive(pid: u32) -> Option<Stat> {
+    process::stat(pid).filter(|stat| stat.state != b'Z')
+}
+
+pub(super) fn is_alive((pid, start_ticks): Identity) -> bool {
+    alive(pid).is_some_and(|stat| stat.start_ticks == start_ticks)
+}
+
+fn process_of(stat: Stat) -> Process {
+    Process {
+        identity: (stat.pid, stat.start_ticks),
+        parent: stat.ppid,
+        group: stat.pgrp,
+        session: stat.session,
+        name: stat.comm,
+        state: state(stat.state),
+        is_job_stopped: stat.state == b'T',
+        foreground_group: stat.foreground_group,
+        cpu_us: stat.cpu_ticks * US_PER_TICK,
+        reaped_cpu_us: stat.reaped_ticks * US_PER_TICK,
+        memory_bytes: stat.rss_pages * rustix::param::page_size() as u64,
+        started_us: stat.start_ticks * US_PER_TICK,
+    }
+}
+
+/// The letters of `/proc/<pid>/stat` (proc(5)).
+fn state(letter: u8) -> ProcessState {
+    match letter {
+        b'R' => ProcessState::Running,
+        b'T' | b't' => ProcessState::Stopped,
+        b'D' => ProcessState::Blocked,
+        b'Z' | b'X' => ProcessState::Ended,
+        _ => ProcessState::Sleeping,
+    }
+}
+
+/// All processes of the machine, by parent.
+fn families() -> HashMap<u32, Vec<Stat>> {
+    let mut families: HashMap<u32, Vec<Stat>> = HashMap::new();
+    for stat in process::all().into_iter().filter_map(process::stat) {
+        families.entry(stat.ppid).or_default().push(stat);
+    }
+    families
+}
+
+/// A process and all of its descendants.
+fn below(root: u32, families: &HashMap<u32, Vec<Stat>>) -> Vec<Stat> {
+    let mut found: Vec<Stat> = process::stat(root).into_iter().collect();
+    let mut next = 0;
+    while next < found.len() && found.len() < TREE_MAX {
+        found.extend(families.get(&found[next].pid).cloned().unwrap_or_default());
+        next += 1;
+    }
+    found
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,14 @@
+//! The machine of the sessions, the backend of their holders, and the history: every session of a server shares them.
+
+use std::sync::Arc;
+
+use crate::host::Host;
+use crate::host::holders::HolderBackend;
+use crate::store::Store;
+
+#[derive(Debug)]
+pub(crate) struct Backends {
+    pub(crate) store: Arc<Store>,
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) holders: HolderBackend,
+}
