@@ -13,7 +13,9 @@ mod observation;
 mod text;
 mod verdict;
 
-pub use activity::{Activity, LineReader, Missing, Reading, activity, activity_rules, missing, reads_lines};
+pub use activity::{
+    Activity, LineReader, Missing, Reading, activity, activity_rules, depends_on_silence, missing, reads_lines,
+};
 pub use observation::{
     EventLoop, Job, Modes, NESTED_MAX, Observation, PollCall, Process, Shell, THREADS_MAX, Wait, quiet_step,
 };

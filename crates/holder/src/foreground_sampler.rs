@@ -7,8 +7,7 @@ use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use foreground::{Activity, LineReader};
-use journal::Offset;
+use foreground::{Activity, LineReader, Observation};
 use wire::State;
 
 use crate::foreground_observer::{Observer, modes};
@@ -39,12 +38,24 @@ const AHEAD_US: u64 = 50_000;
 /// The same when no output came for [`START_US`], and to confirm: a process may have begun to wait.
 const AHEAD_IN_SILENCE_US: u64 = 200_000;
 
+/// One sample of the foreground.
+#[derive(Debug)]
+pub(crate) struct Sample {
+    pub(crate) facts: Observation,
+    /// The state that these facts are by this program's rules; a server may have others.
+    pub(crate) state: State,
+    /// The state is another one, or something has happened since it was sent.
+    pub(crate) is_new: bool,
+}
+
 #[derive(Debug)]
 pub(crate) struct Sampler {
     observer: Observer,
     next_at: Option<u64>,
     delay_us: u64,
     last: Option<State>,
+    /// The silence of the facts that were sent last.
+    last_quiet_ms: u32,
     /// The newest sample, if nothing changed since: a waiting state is reported only when it was seen twice.
     candidate: Option<State>,
     /// Input was written, and the kernel may not have delivered it to its reader yet.
@@ -67,6 +78,7 @@ impl Sampler {
             next_at: None,
             delay_us: FIRST_US,
             last: None,
+            last_quiet_ms: 0,
             candidate: None,
             is_typed: false,
             doubted_until: 0,
@@ -149,8 +161,8 @@ impl Sampler {
         self.next_at
     }
 
-    /// Samples if it is time; returns the state if it changed.
-    pub(crate) fn sample_if_due(&mut self, now: u64, leader: BorrowedFd<'_>, shell: u32) -> Option<State> {
+    /// Samples if it is time; returns the sample if its state changed, or if the same facts lasted for one silence more.
+    pub(crate) fn sample_if_due(&mut self, now: u64, leader: BorrowedFd<'_>, shell: u32) -> Option<Sample> {
         if self.next_at.is_none_or(|at| at > now) {
             return None;
         }
@@ -158,7 +170,8 @@ impl Sampler {
         if std::mem::take(&mut self.is_typed) {
             sys::pty::unread(self.tty());
         }
-        let state = self.sample(leader, shell);
+        let sample = self.sample(leader, shell);
+        let state = sample.as_ref().map(|sample| sample.state);
         // CPU time and not wall time: on a busy machine the next sample would come too late.
         let cost = sys::time::processor_us().saturating_sub(before);
         let slowest = match state.map(|s| s.foreground) {
@@ -169,7 +182,12 @@ impl Sampler {
         self.paid_at = self.paid_at.max(now) + cost * COST_SHARE;
         self.next_at = Some(self.payable(now + self.delay_us, AHEAD_US));
         if state == self.last {
-            return None;
+            let lasts = |sample: &Sample| {
+                sample.facts.quiet_ms > self.last_quiet_ms && foreground::depends_on_silence(&sample.facts)
+            };
+            let sample = sample.filter(lasts)?;
+            self.last_quiet_ms = sample.facts.quiet_ms;
+            return Some(Sample { is_new: false, ..sample });
         }
         let waits = state.is_some_and(|s| !matches!(s.foreground, Activity::Busy | Activity::Unknown));
         let is_stopped = state.is_some_and(|s| s.foreground == Activity::Stopped);
@@ -190,23 +208,15 @@ impl Sampler {
             return None;
         }
         self.last = state;
-        state
+        self.last_quiet_ms = sample.as_ref().map_or(0, |sample| sample.facts.quiet_ms);
+        sample
     }
 
-    /// The state right now, outside of the schedule.
-    pub(crate) fn sample(&self, leader: BorrowedFd<'_>, shell: u32) -> Option<State> {
+    /// A sample right now, outside of the schedule.
+    pub(crate) fn sample(&self, leader: BorrowedFd<'_>, shell: u32) -> Option<Sample> {
         let quiet_us = sys::time::monotonic_us().saturating_sub(self.wrote_at);
-        let seen = self.observer.observe(leader, shell, quiet_us)?;
-        let reading = foreground::activity(&seen);
-        Some(State {
-            foreground: reading.activity,
-            canonical: reading.modes.canonical,
-            echo: reading.modes.echo,
-            isig: seen.modes.isig,
-            group: seen.group,
-            pid: reading.pid,
-            answered: Offset::ZERO,
-        })
+        let facts = self.observer.observe(leader, shell, quiet_us)?;
+        Some(Sample { state: State::of(&facts), facts, is_new: true })
     }
 
     /// Whether the shell has the terminal, has read all input, and waits for more.

@@ -13,7 +13,8 @@ mod spec;
 pub use claim::{Claim, Holding};
 pub use frames::{
     Activity, ENDS_LINE, FRAME_BYTES_MAX, FrameTooLarge, Frames, FromHolder, Hello, Key, NO_KEY, NUMBERS_LINES,
-    PROTOCOL, State, Status, TYPES_LINES, Tail, Target, ToHolder, in_part, is_same_name, typed_in_part,
+    Observed, PROTOCOL, SENDS_FACTS, State, Status, TYPES_LINES, Tail, Target, ToHolder, in_part, is_same_name,
+    typed_in_part,
 };
 pub use spec::{Handover, HandoverMethod, Spec};
 

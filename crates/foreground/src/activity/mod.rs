@@ -331,6 +331,12 @@ fn missing_of_jobs(jobs: &[Job], at: usize, quiet_ms: u32) -> Option<Missing> {
     }
 }
 
+/// Whether the same facts may mean something else after a longer silence.
+#[must_use]
+pub fn depends_on_silence(seen: &Observation) -> bool {
+    of_shell(seen).is_none() && seen.stopped.is_none() && seen.jobs.iter().any(|job| job.deciding().1.may_pass_on())
+}
+
 fn is_settled(hold: Hold, quiet_ms: u32) -> bool {
     hold == Hold::Polls && quiet_ms >= SETTLED_MS
 }

@@ -183,6 +183,15 @@ fn only_the_facts_that_may_decide_are_missing() {
 }
 
 #[test]
+fn only_a_program_that_polls_may_mean_something_else_after_a_silence() {
+    let of = |wait| at(COOKED, 0, &[job(&[process(wait)])]);
+    let polling = [polls(1, None), polls(1, Some(50))].map(|wait| depends_on_silence(&of(wait)));
+    let others = [READ, polls(0, None), Wait::Hidden].map(|wait| depends_on_silence(&of(wait)));
+    assert_eq!((polling, others), ([true; 2], [false; 3]));
+    assert!(!depends_on_silence(&shell(RAW, false, polls(1, None))));
+}
+
+#[test]
 fn a_shell_without_keys_that_takes_bytes_one_by_one_is_not_at_its_line() {
     let cases = [
         (COOKED, Wait::Reads { bytes: 1 }, LineReader::No),

@@ -5,7 +5,7 @@ use std::io;
 use journal::Record;
 use rustix::io::Errno;
 use sys::{signal, time};
-use wire::{Activity, Key, State, Status};
+use wire::{Activity, Key, Status};
 
 use super::Holder;
 use crate::connections::Caller;
@@ -145,8 +145,8 @@ impl Holder {
             }
             return self.connections.answer(from, if is_there { Status::Ok } else { Status::NotReady }, 0);
         }
-        let state = self.sampler.sample(leader, shell_pid);
-        let at_editor = matches!(state, Some(State { foreground: Activity::Editor, .. }));
+        let sample = self.sampler.sample(leader, shell_pid);
+        let at_editor = sample.is_some_and(|sample| sample.state.foreground == Activity::Editor);
         if !at_editor || self.input.is_writing() {
             return self.connections.answer(from, Status::NotReady, 0);
         }

@@ -21,13 +21,13 @@ use std::path::Path;
 
 use journal::Record;
 use sys::{pty, signal, socket, time};
-use wire::{Activity, Claim, FromHolder, Hello, PROTOCOL, SOCKET_FILE, Spec, State, Status};
+use wire::{Activity, Claim, FromHolder, Hello, Observed, PROTOCOL, SOCKET_FILE, Spec, Status};
 
 use crate::attestation::Attestation;
 use crate::connection::Connection;
 use crate::connections::{Caller, Connections};
 use crate::folder::Folder;
-use crate::foreground_sampler::Sampler;
+use crate::foreground_sampler::{Sample, Sampler};
 use crate::handover::CommandHandover;
 use crate::input::Input;
 use crate::output::Output;
@@ -210,8 +210,8 @@ impl Holder {
             return self.sampler.put_off(until);
         }
         let shell_pid = self.terminal.shell_pid();
-        let Some(state) = self.sampler.sample_if_due(now, self.terminal.leader(), shell_pid) else { return };
-        let state = State { answered: self.replies.answered(), ..state };
+        let Some(sample) = self.sampler.sample_if_due(now, self.terminal.leader(), shell_pid) else { return };
+        let Sample { facts, state, is_new } = sample;
         // At a reported prompt, only the foreground of input that was typed ahead is new to the server.
         let is_typed_ahead = state.group != shell_pid || state.foreground == Activity::ShellReads;
         if self.shell.phase() == Phase::Ready && !is_typed_ahead {
@@ -227,7 +227,7 @@ impl Holder {
         }
         // "Input wanted" is published only together with all output written before it.
         self.publish_now(now);
-        self.connections.send_attached(&FromHolder::State(state));
+        self.connections.send_sample(Observed { answered: self.replies.answered(), is_new, facts });
     }
 
     /// Publishes the tail if it is due.

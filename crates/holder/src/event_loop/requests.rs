@@ -29,7 +29,7 @@ impl Holder {
     fn handle(&mut self, id: u64, frame: ToHolder, now: u64) {
         match frame {
             ToHolder::Kill => self.end(None, EndReason::FORCED, signal::KILL, 0, now),
-            ToHolder::Hello { attaches, .. } => self.on_hello(id, attaches),
+            ToHolder::Hello { protocol, attaches } => self.on_hello(id, attaches.then_some(protocol)),
             ToHolder::Run { seq, key, patience_ms, text } => {
                 self.accept_command((id, seq), key, text, now + u64::from(patience_ms) * 1000);
                 self.start_waiting_command(now);
@@ -72,15 +72,15 @@ impl Holder {
         }
     }
 
-    /// Only a client that sends `attaches` takes the session over; a mere status query never does.
-    fn on_hello(&mut self, id: u64, attaches: bool) {
-        if attaches {
+    /// Only a client that attaches, with its protocol, takes the session over; a mere status query never does.
+    fn on_hello(&mut self, id: u64, attaches: Option<u16>) {
+        if attaches.is_some() {
             self.connections.displace_others(id);
             self.record_answered();
         }
         let hello = self.hello();
         self.connections.greet(id, attaches, &hello);
-        if attaches {
+        if attaches.is_some() {
             // The new server knows no foreground state yet: the next sample must be sent even if nothing changed.
             self.sampler.suspend();
             self.schedule_sample(time::monotonic_us());

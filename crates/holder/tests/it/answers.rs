@@ -31,7 +31,7 @@ fn what_was_answered_is_told_to_the_server_put_on_record_for_the_next_one_and_ty
     let mut held = Held::running("read line; echo \"got=$line=\"; read rest");
     held.server.sends(&answer(5, b"A"));
     let told = std::iter::from_fn(|| held.server.hears(PATIENCE)).flatten();
-    let is_told = |frame| matches!(frame, FromHolder::State(state) if state.answered == Offset(5));
+    let is_told = |frame| matches!(frame, FromHolder::Observed(observed) if observed.answered == Offset(5));
     assert!(told.into_iter().any(is_told));
     let mut next = held.call();
     let tail = next.greets(true).tail;

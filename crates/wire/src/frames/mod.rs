@@ -5,15 +5,17 @@
 //! [`ToHolder::Kill`] is kind 1 with an empty payload for ever, so that any server can end any holder.
 
 pub use foreground::Activity;
-use foreground::Modes;
+use foreground::{Modes, Observation};
 use journal::Offset;
 
 /// The version that both ends announce; it only says which optional fields to expect.
-pub const PROTOCOL: u16 = 3;
+pub const PROTOCOL: u16 = 4;
 /// From this version on a holder knows [`ToHolder::Type`] and [`ToHolder::Judge`].
 pub const TYPES_LINES: u16 = 2;
 /// From this version on a holder numbers the commands of [`ToHolder::Type`] that have no number yet.
 pub const NUMBERS_LINES: u16 = 3;
+/// From this version on a holder sends [`FromHolder::Observed`] instead of [`FromHolder::State`], and a server knows it.
+pub const SENDS_FACTS: u16 = 4;
 /// The largest frame that either end accepts: a command of 1 MiB, the line that is typed for it, and room for what comes with
 /// them.
 pub const FRAME_BYTES_MAX: usize = (2 << 20) + (4 << 10);
@@ -187,8 +189,10 @@ pub enum FromHolder {
     Hello(Hello),
     /// Journal and events may be read up to here.
     Tail(Tail),
-    /// The foreground as the kernel shows it.
+    /// The foreground as the holder's rules understand it.
     State(State),
+    /// The facts about the foreground, of which the server makes a state by its own rules.
+    Observed(Observed),
     /// The answer to a request.
     Done {
         /// The request.
@@ -250,11 +254,46 @@ pub struct State {
 }
 
 impl State {
+    /// The state that these facts are, by this program's rules.
+    #[must_use]
+    pub fn of(facts: &Observation) -> Self {
+        let reading = foreground::activity(facts);
+        Self {
+            foreground: reading.activity,
+            canonical: reading.modes.canonical,
+            echo: reading.modes.echo,
+            isig: facts.modes.isig,
+            group: facts.group,
+            pid: reading.pid,
+            answered: Offset::ZERO,
+        }
+    }
+
     /// The modes of the terminal, as far as they are told.
     #[must_use]
     pub fn modes(&self) -> Modes {
         let Self { canonical, echo, isig, .. } = *self;
         Modes { canonical, echo, isig, ..Modes::default() }
+    }
+}
+
+/// The facts of a sample.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observed {
+    /// As of [`State`].
+    pub answered: Offset,
+    /// The holder's rules make another state of it than of the facts before, or something has happened since. Else only
+    /// more time has passed without output.
+    pub is_new: bool,
+    /// The facts; in the frame they are text, to which words and lines may be added.
+    pub facts: Observation,
+}
+
+impl Observed {
+    /// The state that these facts are, by this program's rules.
+    #[must_use]
+    pub fn state(&self) -> State {
+        State { answered: self.answered, ..State::of(&self.facts) }
     }
 }
 
@@ -310,6 +349,7 @@ mod kind {
     pub const STATE: u8 = 0x84;
     pub const DONE: u8 = 0x85;
     pub const DISPLACED: u8 = 0x86;
+    pub const OBSERVED: u8 = 0x87;
 }
 
 impl ToHolder {
@@ -444,6 +484,9 @@ impl FromHolder {
                 .u32(s.group)
                 .u32(s.pid)
                 .u64(s.answered.0),
+            Self::Observed(o) => {
+                e.u8(kind::OBSERVED).u64(o.answered.0).bool(o.is_new).raw(o.facts.to_string().as_bytes())
+            }
             Self::Done { seq, status, value } => e.u8(kind::DONE).u32(*seq).u8(*status as u8).u64(*value),
             Self::Displaced => e.u8(kind::DISPLACED),
         };
@@ -472,6 +515,11 @@ impl FromHolder {
                 group: d.u32()?,
                 pid: d.u32()?,
                 answered: Offset(d.u64().unwrap_or(0)),
+            }),
+            kind::OBSERVED => Self::Observed(Observed {
+                answered: Offset(d.u64()?),
+                is_new: d.bool()?,
+                facts: std::str::from_utf8(d.rest()).ok()?.parse().ok()?,
             }),
             kind::DONE => Self::Done { seq: d.u32()?, status: Status::of(d.u8()?), value: d.u64()? },
             kind::DISPLACED => Self::Displaced,

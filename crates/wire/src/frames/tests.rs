@@ -62,11 +62,43 @@ fn every_frame_is_read_back_as_it_was_written_at_any_cut() {
             pid: 9,
             answered: Offset(10),
         }),
+        FromHolder::Observed(Observed { answered: Offset(11), is_new: true, facts: facts() }),
         FromHolder::Done { seq: 1, status: Status::Stalled, value: 4096 },
         FromHolder::Displaced,
     ];
     for frame in from {
         assert_eq!(FromHolder::decode(frame.encode().get(4..).unwrap()), Some(frame));
+    }
+}
+
+/// A program in a read of the terminal, as the holder that sent it has written it.
+const FACTS: &str =
+    "foreground group 8 quiet 0 modes isig\njob modes icanon echo isig icrnl\nprocess 9\nfirst reads 1024\n";
+
+fn facts() -> Observation {
+    FACTS.parse().unwrap()
+}
+
+#[test]
+// promise: crash-5
+fn facts_are_text_behind_two_fields_and_a_later_holder_adds_words() {
+    let head = [kind::OBSERVED, 5, 0, 0, 0, 0, 0, 0, 0, 1];
+    let text = FACTS.replace("quiet 0", "quiet 0 later 1") + "later 1\n";
+    let decoded = FromHolder::decode(&[&head, text.as_bytes()].concat()).unwrap();
+    let observed = Observed { answered: Offset(5), is_new: true, facts: facts() };
+    assert_eq!(decoded, FromHolder::Observed(observed.clone()));
+    let state = State {
+        foreground: Activity::Reads,
+        canonical: true,
+        echo: true,
+        isig: true,
+        group: 8,
+        pid: 9,
+        answered: Offset(5),
+    };
+    assert_eq!(observed.state(), state);
+    for other in [&b"\xff"[..], b"facts of another kind"] {
+        assert_eq!(FromHolder::decode(&[&head, other].concat()), None);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use foreground::{Situation, Verdict};
 use tokio::time::Instant;
-use wire::State;
+use wire::{Observed, State};
 
 use super::Session;
 use super::fullscreen::Fullscreen;
@@ -117,6 +117,14 @@ impl Session {
         let until = self.foreground.first_awaited_until.filter(|until| is_unknown && self.now.at < *until);
         self.foreground.first_awaited_until = until;
         until.is_some()
+    }
+
+    /// The rules of this server decide, and not those of the holder, which may be of an earlier version.
+    pub(super) fn on_observed(&mut self, observed: &Observed) {
+        let state = observed.state();
+        if observed.is_new || self.foreground.state.is_some_and(|before| before != state) {
+            self.on_state(state);
+        }
     }
 
     pub(super) fn on_state(&mut self, state: State) {

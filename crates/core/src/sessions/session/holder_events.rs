@@ -20,6 +20,7 @@ impl Session {
             FromHolder::Hello(hello) => self.on_hello(hello),
             FromHolder::Tail(tail) => self.on_tail(tail),
             FromHolder::State(state) => self.on_state(state),
+            FromHolder::Observed(observed) => self.on_observed(&observed),
             FromHolder::Done { seq, status, value } => self.on_done(seq, status, value),
             FromHolder::Displaced => self.link.is_displaced = true,
         }
