@@ -22,7 +22,7 @@ use terminal::OneScreen;
 use terminal::quote;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::attached_terminal::{self, Left};
+use crate::attached_terminal::{self, TypingEnd};
 use crate::detach_key::{DetachKey, DetachScanner};
 use crate::exit::Failure;
 use crate::follow::{self, Patience};
@@ -126,8 +126,8 @@ pub async fn attach(client: &Client, options: &AttachOptions) -> Result<ExitCode
         let keyboard = DetachScanner::new(options.detach_key.clone());
         tokio::select! {
             left = attached_terminal::typing(client, &session.id, keyboard, options.read_only, Patience::default()) => left.map(|left| match left {
-                Left::Detached => Ending::Detached,
-                Left::Gone => Ending::Stopped,
+                TypingEnd::Detached => Ending::Detached,
+                TypingEnd::Gone => Ending::Stopped,
             }),
             ending = visit.watching(&display) => ending,
             failure = attached_terminal::resizing(changes, Patience::default(), async || visit.fit().await) => Err(failure),

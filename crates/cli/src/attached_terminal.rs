@@ -11,7 +11,7 @@ use client::{Client, ClientError};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-use crate::detach_key::{DetachScanner, Typed};
+use crate::detach_key::{DetachScan, DetachScanner};
 use crate::exit::Failure;
 use crate::follow::Patience;
 use crate::tty;
@@ -21,7 +21,7 @@ const KEYBOARD_READS_MAX: usize = 16;
 
 /// Why typing ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
+pub enum TypingEnd {
     /// By the detach keys.
     Detached,
     /// The terminal was closed.
@@ -35,7 +35,7 @@ pub async fn typing(
     mut keyboard: DetachScanner,
     looks_on: bool,
     mut patience: Patience,
-) -> Result<Left, Failure> {
+) -> Result<TypingEnd, Failure> {
     let visit = format!("typed-{}-{}", std::process::id(), jiff::Timestamp::now().as_nanosecond());
     let mut typed = read_keyboard();
     let mut count = 0u64;
@@ -45,18 +45,18 @@ pub async fn typing(
             bytes.extend(more);
         }
         let (bytes, detaches) = match keyboard.take(&bytes) {
-            Typed::Bytes(bytes) => (bytes, false),
-            Typed::Detach(bytes) => (bytes, true),
+            DetachScan::Bytes(bytes) => (bytes, false),
+            DetachScan::Detach(bytes) => (bytes, true),
         };
         if !bytes.is_empty() && !looks_on {
             count += 1;
             enter(client, session, &bytes, &format!("{visit}-{count}"), &mut patience).await?;
         }
         if detaches {
-            return Ok(Left::Detached);
+            return Ok(TypingEnd::Detached);
         }
     }
-    Ok(Left::Gone)
+    Ok(TypingEnd::Gone)
 }
 
 /// Reads the keyboard in a thread of its own, because a read of a terminal cannot be cancelled; it ends with the

@@ -53,7 +53,7 @@ fn key(word: &str) -> Result<u8, String> {
 
 /// The meaning of typed bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Typed {
+pub enum DetachScan {
     /// These bytes are sent to the session.
     Bytes(Vec<u8>),
     /// These bytes are still sent to the session, then this terminal detaches.
@@ -74,7 +74,7 @@ impl DetachScanner {
     }
 
     /// Processes typed bytes.
-    pub fn take(&mut self, bytes: &[u8]) -> Typed {
+    pub fn take(&mut self, bytes: &[u8]) -> DetachScan {
         let mut out = Vec::with_capacity(bytes.len());
         for byte in bytes {
             if *byte != self.detach.0[self.matched] {
@@ -86,13 +86,13 @@ impl DetachScanner {
                 self.matched += 1;
                 if self.matched == self.detach.0.len() {
                     self.matched = 0;
-                    return Typed::Detach(out);
+                    return DetachScan::Detach(out);
                 }
             } else {
                 out.push(*byte);
             }
         }
-        Typed::Bytes(out)
+        DetachScan::Bytes(out)
     }
 }
 
@@ -120,18 +120,18 @@ mod tests {
     #[test]
     fn bytes_pass_as_they_are_and_the_keys_detach_wherever_reads_are_cut() {
         let mut whole = keyboard("C-\\ C-\\");
-        assert_eq!(whole.take(b"ls\r\x00\xff"), Typed::Bytes(b"ls\r\x00\xff".to_vec()));
-        assert_eq!(whole.take(b"a\x1c\x1cb"), Typed::Detach(b"a".to_vec()));
+        assert_eq!(whole.take(b"ls\r\x00\xff"), DetachScan::Bytes(b"ls\r\x00\xff".to_vec()));
+        assert_eq!(whole.take(b"a\x1c\x1cb"), DetachScan::Detach(b"a".to_vec()));
         let mut cut = keyboard("C-\\ C-\\");
-        assert_eq!(cut.take(b"a\x1c"), Typed::Bytes(b"a".to_vec()));
-        assert_eq!(cut.take(b"\x1c"), Typed::Detach(Vec::new()));
+        assert_eq!(cut.take(b"a\x1c"), DetachScan::Bytes(b"a".to_vec()));
+        assert_eq!(cut.take(b"\x1c"), DetachScan::Detach(Vec::new()));
     }
 
     #[test]
     fn one_detaching_key_alone_reaches_the_program() {
         let mut keyboard = keyboard("C-a d");
-        assert_eq!(keyboard.take(b"\x01"), Typed::Bytes(Vec::new()));
-        assert_eq!(keyboard.take(b"x"), Typed::Bytes(b"\x01x".to_vec()));
-        assert_eq!(keyboard.take(b"\x01\x01d"), Typed::Detach(b"\x01".to_vec()));
+        assert_eq!(keyboard.take(b"\x01"), DetachScan::Bytes(Vec::new()));
+        assert_eq!(keyboard.take(b"x"), DetachScan::Bytes(b"\x01x".to_vec()));
+        assert_eq!(keyboard.take(b"\x01\x01d"), DetachScan::Detach(b"\x01".to_vec()));
     }
 }

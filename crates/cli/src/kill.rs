@@ -45,7 +45,7 @@ pub async fn kill(client: &Client, options: &KillOptions) -> Result<ExitCode, Fa
         let id = if options.all { text } else { sessions::find(client, &text).await?.id };
         Ok(client.terminate(&id, options.force, options.signal.as_deref()).await?)
     };
-    let mut done = Done::default();
+    let mut done = Outcomes::default();
     let mut ends = stream::iter(meant.into_iter().map(end)).buffered(AT_ONCE_MAX);
     while let Some(ended) = ends.next().await {
         if let (Ok(ended), false) = (&ended, options.json) {
@@ -73,13 +73,13 @@ pub fn counted(number: u64, one: &str, many: &str) -> String {
 
 /// The outcomes of one request for each of many sessions.
 #[derive(Debug, Default)]
-pub struct Done {
+pub struct Outcomes {
     /// The answers.
     pub answers: Vec<Terminated>,
     failed: Option<Failure>,
 }
 
-impl Done {
+impl Outcomes {
     /// Records an answer; failures are printed as they come, and the last one is the command's.
     pub fn heed(&mut self, answer: Result<Terminated, Failure>) {
         match answer {

@@ -10,7 +10,7 @@ use futures_util::stream::{self, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::exit::Failure;
-use crate::kill::{AT_ONCE_MAX, Done, counted};
+use crate::kill::{AT_ONCE_MAX, Outcomes, counted};
 use crate::{print, sessions, units};
 
 /// The options of `rm`.
@@ -44,7 +44,7 @@ pub struct PruneOptions {
 /// Removes sessions.
 pub async fn rm(client: &Client, options: &RmOptions) -> Result<ExitCode, Failure> {
     let mut meant = Vec::new();
-    let mut done = Done::default();
+    let mut done = Outcomes::default();
     for text in &options.sessions {
         match sessions::find(client, text).await {
             Ok(session) => meant.push(session.id),
@@ -66,7 +66,7 @@ pub async fn prune(client: &Client, options: &PruneOptions) -> Result<ExitCode, 
     let all = client.list(Some("terminated")).await?.terminals;
     let is_old = |session: &TerminalSession| options.older_than.is_none_or(|age| ended_before(session, now, age));
     let meant = all.into_iter().filter(|s| s.status == SessionStatus::Terminated && is_old(s)).map(|s| s.id).collect();
-    purge(client, meant, false, options.json, Done::default()).await
+    purge(client, meant, false, options.json, Outcomes::default()).await
 }
 
 /// True if it ended that long ago; its start counts if its end is unknown.
@@ -81,7 +81,7 @@ async fn purge(
     meant: Vec<String>,
     force: bool,
     is_json: bool,
-    mut done: Done,
+    mut done: Outcomes,
 ) -> Result<ExitCode, Failure> {
     let purge = async |id: String| {
         client.purge(&id, force).await.map_err(|error| match error.code() {

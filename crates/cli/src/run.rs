@@ -15,10 +15,10 @@ use api::{
 };
 use clap::Args;
 use client::{Client, ClientError};
-use terminal::Piped;
+use terminal::LineText;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::attached_terminal::{self, Left};
+use crate::attached_terminal::{self, TypingEnd};
 use crate::detach_key::{DetachKey, DetachScanner};
 use crate::exit::Failure;
 use crate::follow::{self, Patience};
@@ -308,9 +308,11 @@ impl Runner<'_> {
         let typing = async {
             let keyboard = DetachScanner::new(DetachKey::default());
             match attached_terminal::typing(self.client, &session.id, keyboard, false, self.patience()).await {
-                Ok(Left::Gone) => std::future::pending().await,
-                Ok(Left::Detached) if fits => Failure::new("detached; the command was ended"),
-                Ok(Left::Detached) => Failure::new(format!("detached; the command keeps running in {}", session.id)),
+                Ok(TypingEnd::Gone) => std::future::pending().await,
+                Ok(TypingEnd::Detached) if fits => Failure::new("detached; the command was ended"),
+                Ok(TypingEnd::Detached) => {
+                    Failure::new(format!("detached; the command keeps running in {}", session.id))
+                }
                 Err(failure) => failure,
             }
         };
@@ -490,7 +492,7 @@ enum Printer {
     /// A terminal: the bytes, with their changes to the terminal undone afterwards.
     Shown(tty::Display),
     /// A pipe or a file, as text.
-    Text(Box<Piped>),
+    Text(Box<LineText>),
     /// The bytes, unchanged.
     Raw,
 }
@@ -499,7 +501,7 @@ impl Printer {
     fn find(raw: bool, cols: u16) -> Self {
         match (tty::is_shown(), raw) {
             (true, _) => Self::Shown(tty::Display::inline()),
-            (false, false) => Self::Text(Box::new(Piped::new(cols))),
+            (false, false) => Self::Text(Box::new(LineText::new(cols))),
             (false, true) => Self::Raw,
         }
     }

@@ -15,18 +15,18 @@ use crate::{print, units};
 #[derive(Debug, Args)]
 pub struct TokenOptions {
     #[command(subcommand)]
-    what: What,
+    what: TokenCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum TokenCommand {
     /// Make a token and print it, this once; its name owns the sessions that are started with it
     New {
         /// Letters, digits, `-`, `_` and `.`
         name: String,
         /// Its scope; each includes the ones before it
-        #[arg(long, value_enum, default_value_t = Allowed::Write)]
-        scope: Allowed,
+        #[arg(long, value_enum, default_value_t = ScopeName::Write)]
+        scope: ScopeName,
         /// Its lifetime, such as 30m, 12h or 90d [default: until it is revoked]
         #[arg(long, value_name = "TIME", value_parser = units::time)]
         expires: Option<Duration>,
@@ -49,7 +49,7 @@ enum What {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Allowed {
+enum ScopeName {
     /// Read its own sessions
     Read,
     /// Start its own sessions, and use them
@@ -61,18 +61,18 @@ enum Allowed {
 impl TokenOptions {
     /// Whether the command starts a server if none runs: without a server there is no token to list or revoke.
     pub fn makes(&self) -> bool {
-        matches!(self.what, What::New { .. })
+        matches!(self.what, TokenCommand::New { .. })
     }
 }
 
 /// Runs the subcommand.
 pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, Failure> {
     match &options.what {
-        What::New { name, scope, expires, json } => {
+        TokenCommand::New { name, scope, expires, json } => {
             let scope = match scope {
-                Allowed::Read => TokenScope::Read,
-                Allowed::Write => TokenScope::Write,
-                Allowed::Admin => TokenScope::Admin,
+                ScopeName::Read => TokenScope::Read,
+                ScopeName::Write => TokenScope::Write,
+                ScopeName::Admin => TokenScope::Admin,
             };
             let made = client
                 .make_token(&TokenRequest { name: name.clone(), scope, expires_in: expires.map(|t| t.as_secs_f64()) })
@@ -84,7 +84,7 @@ pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, 
                 print::note(format_args!("ptyd: this is the only time that the token of {} is shown", made.name));
             }
         }
-        What::Ls { json } => {
+        TokenCommand::Ls { json } => {
             let all = client.tokens().await?.tokens;
             if *json {
                 print::json(&all)?;
@@ -93,7 +93,7 @@ pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, 
                 print::data(table(std::iter::once(head).chain(all.iter().map(row)).collect()))?;
             }
         }
-        What::Revoke { names } => {
+        TokenCommand::Revoke { names } => {
             for name in names {
                 client.revoke_token(name).await?;
             }

@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::{ClientError, Place, owner};
+use crate::{ClientError, ServerAddress, owner};
 
 type Sender = SendRequest<Full<Bytes>>;
 
@@ -35,14 +35,14 @@ pub(crate) struct Answer {
 /// The connections to one server.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    place: Place,
+    place: ServerAddress,
     token: Option<String>,
     idle: Mutex<Vec<Sender>>,
     pub(crate) answer_max: Duration,
 }
 
 impl Pool {
-    pub(crate) fn new(place: Place, token: Option<String>) -> Self {
+    pub(crate) fn new(place: ServerAddress, token: Option<String>) -> Self {
         Self { place, token, idle: Mutex::new(Vec::new()), answer_max: ANSWER_MAX }
     }
 
@@ -134,8 +134,8 @@ impl Pool {
 
     fn request(&self, method: Method, path: &str, body: Bytes) -> Result<Request<Full<Bytes>>, ClientError> {
         let host = match self.place {
-            Place::Unix { .. } => "localhost".to_owned(),
-            Place::Tcp(address) => address.to_string(),
+            ServerAddress::Unix { .. } => "localhost".to_owned(),
+            ServerAddress::Tcp(address) => address.to_string(),
         };
         let mut request = Request::builder()
             .method(method)
@@ -154,12 +154,12 @@ impl Pool {
 
     async fn connect(&self) -> Result<Sender, ClientError> {
         match &self.place {
-            Place::Unix { path, owner } => {
+            ServerAddress::Unix { path, owner } => {
                 let stream = UnixStream::connect(path).await.map_err(|e| unreached(path, e))?;
                 owner::check(&stream, path, *owner).map_err(ClientError::Closed)?;
                 handshake(stream).await
             }
-            Place::Tcp(address) => {
+            ServerAddress::Tcp(address) => {
                 let stream = TcpStream::connect(address).await.map_err(ClientError::NoServer)?;
                 // Without this option small requests would wait for more data.
                 let _ = stream.set_nodelay(true);

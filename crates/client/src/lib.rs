@@ -26,7 +26,7 @@ use serde::de::DeserializeOwned;
 
 /// The address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ServerAddress {
     /// Its Unix socket.
     Unix {
         /// Its path.
@@ -110,17 +110,17 @@ fn seconds(given: Option<f64>) -> Duration {
 impl Client {
     /// Over the Unix socket; the kernel tells the server our user, and us that the server runs as this user or root.
     pub fn unix(socket: impl Into<PathBuf>) -> Self {
-        Self { pool: Pool::new(Place::Unix { path: socket.into(), owner: None }, None) }
+        Self { pool: Pool::new(ServerAddress::Unix { path: socket.into(), owner: None }, None) }
     }
 
     /// The same, also for a server that runs as the user `owner`.
     pub fn unix_of(socket: impl Into<PathBuf>, owner: u32) -> Self {
-        Self { pool: Pool::new(Place::Unix { path: socket.into(), owner: Some(owner) }, None) }
+        Self { pool: Pool::new(ServerAddress::Unix { path: socket.into(), owner: Some(owner) }, None) }
     }
 
     /// Over loopback, with the bearer token.
     pub fn tcp(address: SocketAddr, token: impl Into<String>) -> Self {
-        Self { pool: Pool::new(Place::Tcp(address), Some(token.into())) }
+        Self { pool: Pool::new(ServerAddress::Tcp(address), Some(token.into())) }
     }
 
     /// Whether the server answers.

@@ -23,12 +23,12 @@ pub(crate) trait Recorder: fmt::Debug + Send + Sync {
     /// A primitive action that its principal may perform is about to be performed.
     fn begins(&self, principal: &Principal, action: &Action);
     /// An action was performed or refused; `waits` is whether its caller asked to wait.
-    fn ended(&self, principal: &Principal, done: &Done<'_>);
+    fn ended(&self, principal: &Principal, done: &Completion<'_>);
 }
 
 /// The end of an action.
 #[derive(Debug)]
-pub(crate) struct Done<'a> {
+pub(crate) struct Completion<'a> {
     name: &'static str,
     waits: bool,
     took: Duration,
@@ -47,7 +47,7 @@ impl Recorder for Log {
         tracing::trace!(action = name(action), principal = %principal.name, "begins");
     }
 
-    fn ended(&self, principal: &Principal, done: &Done<'_>) {
+    fn ended(&self, principal: &Principal, done: &Completion<'_>) {
         let (action, ms) = (done.name, done.took.as_millis());
         if done.took >= self.slow && !done.waits {
             tracing::warn!(action, principal = %principal.name, ms, "slow");
@@ -97,7 +97,7 @@ impl Dispatcher {
         } else {
             self.perform(principal, action).await
         };
-        let done = Done { name, waits, took: begun.elapsed(), error: result.as_ref().err() };
+        let done = Completion { name, waits, took: begun.elapsed(), error: result.as_ref().err() };
         self.recorder.ended(principal, &done);
         result
     }

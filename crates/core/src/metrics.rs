@@ -15,7 +15,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::action::{CommandStatus, EndedBy, Happened};
+use crate::action::{CommandStatus, EndedBy, ServerEventKind};
 
 /// Upper bounds in seconds: most answers take less than a millisecond, and waits of up to a minute are common.
 const BUCKETS: [f64; 11] = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 20.0, 60.0];
@@ -104,11 +104,11 @@ impl Default for Metrics {
 
 impl Metrics {
     /// Counts an event of a session.
-    pub(crate) fn happened(&self, what: &Happened) {
+    pub(crate) fn happened(&self, what: &ServerEventKind) {
         match what {
-            Happened::Created => drop(self.created.inc()),
-            Happened::Terminated(_) => drop(self.ended.inc()),
-            Happened::Completed(command) => {
+            ServerEventKind::Created => drop(self.created.inc()),
+            ServerEventKind::Terminated(_) => drop(self.ended.inc()),
+            ServerEventKind::Completed(command) => {
                 let outcome = match (command.status, command.exit_code) {
                     (CommandStatus::Completed, Some(0)) => "zero",
                     (CommandStatus::Completed | CommandStatus::Running, _) => "nonzero",
@@ -117,9 +117,9 @@ impl Metrics {
                 };
                 self.commands.get_or_create(&[("outcome", outcome)]).inc();
             }
-            Happened::Wanted(_) => drop(self.attention.inc()),
-            Happened::LimitHit(hit) => drop(self.limits_hit.get_or_create(&[("limit", hit.limit.name())]).inc()),
-            Happened::Started(_) => {}
+            ServerEventKind::Wanted(_) => drop(self.attention.inc()),
+            ServerEventKind::LimitHit(hit) => drop(self.limits_hit.get_or_create(&[("limit", hit.limit.name())]).inc()),
+            ServerEventKind::Started(_) => {}
         }
     }
 
@@ -204,7 +204,7 @@ mod tests {
     // promise: rest-10
     fn what_is_counted_is_told_in_the_text_that_prometheus_reads() {
         let metrics = Metrics::default();
-        metrics.happened(&Happened::Created);
+        metrics.happened(&ServerEventKind::Created);
         metrics.waited(EndedBy::Matched);
         metrics.read(4_096);
         metrics.answered("/x".to_owned(), "2xx".to_owned(), Duration::from_millis(2));

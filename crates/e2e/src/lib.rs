@@ -29,7 +29,7 @@ pub use processes::{Footprint, Pid, footprint, groups, marked, with_descendants}
 pub use random::Random;
 pub use server::{Server, Start};
 pub use session::{Session, seq};
-pub use socket::{Heard, Socket};
+pub use socket::{Socket, SocketMessage};
 
 /// Whether there is time for the long counts (`cargo xtask test --full`, `cargo xtask soak`).
 pub fn is_full() -> bool {

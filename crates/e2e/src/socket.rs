@@ -19,7 +19,7 @@ pub struct Socket(WebSocketStream<TcpStream>);
 
 /// A message to a viewer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
+pub enum SocketMessage {
     /// Output, and its range in the journal.
     Data(u64, u64, Vec<u8>),
     /// The screen, and the offset that it holds.
@@ -75,26 +75,26 @@ impl Socket {
     }
 
     /// The next message in frames.
-    pub async fn next(&mut self) -> Heard {
+    pub async fn next(&mut self) -> SocketMessage {
         match self.message().await {
             Message::Binary(bytes) => decode(&bytes),
-            Message::Text(text) => Heard::Event(serde_json::from_str(&text).expect("JSON")),
+            Message::Text(text) => SocketMessage::Event(serde_json::from_str(&text).expect("JSON")),
             Message::Close(frame) => {
                 let frame = frame.expect("a reason");
-                Heard::Closed(CloseCode::into(frame.code), frame.reason.to_string())
+                SocketMessage::Closed(CloseCode::into(frame.code), frame.reason.to_string())
             }
             other => panic!("unexpected {other:?}"),
         }
     }
 
     /// Listens until something fits, and gives it; what came before is given up.
-    pub async fn until<T>(&mut self, mut fits: impl FnMut(&Heard) -> Option<T>) -> T {
+    pub async fn until<T>(&mut self, mut fits: impl FnMut(&SocketMessage) -> Option<T>) -> T {
         loop {
             let heard = self.next().await;
             if let Some(found) = fits(&heard) {
                 return found;
             }
-            assert!(!matches!(heard, Heard::Closed(..)), "closed instead: {heard:?}");
+            assert!(!matches!(heard, SocketMessage::Closed(..)), "closed instead: {heard:?}");
         }
     }
 
@@ -103,12 +103,15 @@ impl Socket {
         let mut all = Vec::new();
         loop {
             match self.next().await {
-                Heard::Data(_, to, bytes) => {
+                SocketMessage::Data(_, to, bytes) => {
                     all.extend(bytes);
                     self.parsed(to).await;
                 }
-                Heard::Closed(code, why) => panic!("closed with {code}: {why}"),
-                Heard::Snapshot(..) | Heard::Gap(..) | Heard::Typed(_) | Heard::Event(_) => {}
+                SocketMessage::Closed(code, why) => panic!("closed with {code}: {why}"),
+                SocketMessage::Snapshot(..)
+                | SocketMessage::Gap(..)
+                | SocketMessage::Typed(_)
+                | SocketMessage::Event(_) => {}
             }
             let text = String::from_utf8_lossy(&all);
             if text.contains(words) {
@@ -120,7 +123,7 @@ impl Socket {
     /// The event of this name.
     pub async fn event(&mut self, name: &str) -> Value {
         self.until(|heard| match heard {
-            Heard::Event(value) if value["event"] == name => Some(value.clone()),
+            SocketMessage::Event(value) if value["event"] == name => Some(value.clone()),
             _ => None,
         })
         .await
@@ -131,13 +134,13 @@ impl Socket {
         let (mut bytes, mut events) = (Vec::new(), Vec::new());
         loop {
             match self.next().await {
-                Heard::Data(_, to, more) => {
+                SocketMessage::Data(_, to, more) => {
                     bytes.extend(more);
                     self.parsed(to).await;
                 }
-                Heard::Event(value) => events.push(value["event"].as_str().unwrap_or_default().to_owned()),
-                Heard::Closed(code, _) => return (bytes, events, code),
-                Heard::Snapshot(..) | Heard::Gap(..) | Heard::Typed(_) => {}
+                SocketMessage::Event(value) => events.push(value["event"].as_str().unwrap_or_default().to_owned()),
+                SocketMessage::Closed(code, _) => return (bytes, events, code),
+                SocketMessage::Snapshot(..) | SocketMessage::Gap(..) | SocketMessage::Typed(_) => {}
             }
         }
     }
@@ -175,13 +178,13 @@ impl Socket {
     }
 }
 
-fn decode(frame: &[u8]) -> Heard {
+fn decode(frame: &[u8]) -> SocketMessage {
     let number = |at: usize| u64::from_le_bytes(frame[at..at + 8].try_into().expect("eight bytes"));
     match frame[0] {
-        1 => Heard::Data(number(1), number(9), frame[17..].to_vec()),
-        2 => Heard::Snapshot(number(1), frame[13..].to_vec()),
-        3 => Heard::Gap(number(1), number(9)),
-        4 => Heard::Typed(number(1)),
+        1 => SocketMessage::Data(number(1), number(9), frame[17..].to_vec()),
+        2 => SocketMessage::Snapshot(number(1), frame[13..].to_vec()),
+        3 => SocketMessage::Gap(number(1), number(9)),
+        4 => SocketMessage::Typed(number(1)),
         other => panic!("a frame of the unknown kind {other}"),
     }
 }

@@ -35,7 +35,7 @@ pub(crate) enum Turn {
 }
 
 #[derive(Debug)]
-enum Way {
+enum Transfer {
     /// Through this pipe: how many bytes are in it, and its size.
     Splice { read: OwnedFd, write: OwnedFd, inside: usize, size: usize },
     /// Through this buffer: `from` is the first byte not written yet.
@@ -44,7 +44,7 @@ enum Way {
 
 #[derive(Debug)]
 pub(crate) struct Pump {
-    way: Way,
+    way: Transfer,
     sizes: ReadSizes,
     /// Set when splice(2) was refused at run time, so that the holder can record it.
     pub(crate) refused: Option<Errno>,
@@ -56,9 +56,9 @@ impl Pump {
         let way = match pipe {
             Some((read, write)) => {
                 let size = fcntl_setpipe_size(&write, PIPE_IDLE_BYTES).unwrap_or(PIPE_IDLE_BYTES);
-                Way::Splice { read, write, inside: 0, size }
+                Transfer::Splice { read, write, inside: 0, size }
             }
-            None => Way::Copy { buffer: Vec::new(), from: 0 },
+            None => Transfer::Copy { buffer: Vec::new(), from: 0 },
         };
         Self { way, sizes: ReadSizes::of_environment(), refused: None }
     }
@@ -92,7 +92,7 @@ impl Pump {
                 Err(e) if self.is_splice() => {
                     // The refused call moved nothing, so continue by copying.
                     self.refused = Some(e);
-                    self.way = Way::Copy { buffer: Vec::new(), from: 0 };
+                    self.way = Transfer::Copy { buffer: Vec::new(), from: 0 };
                 }
                 Err(e) => return Turn::Full(e),
             }
@@ -102,30 +102,30 @@ impl Pump {
     /// Frees the memory that a flood used; called when the session has been quiet.
     pub(crate) fn rest(&mut self) {
         match &mut self.way {
-            Way::Splice { write, inside: 0, size, .. } if *size > PIPE_IDLE_BYTES => {
+            Transfer::Splice { write, inside: 0, size, .. } if *size > PIPE_IDLE_BYTES => {
                 *size = fcntl_setpipe_size(write, PIPE_IDLE_BYTES).unwrap_or(*size);
             }
-            Way::Copy { buffer, .. } if buffer.is_empty() => *buffer = Vec::new(),
-            Way::Splice { .. } | Way::Copy { .. } => {}
+            Transfer::Copy { buffer, .. } if buffer.is_empty() => *buffer = Vec::new(),
+            Transfer::Splice { .. } | Transfer::Copy { .. } => {}
         }
     }
 
     /// Whether bytes from the terminal wait in the pipe or buffer.
     fn has_taken(&self) -> bool {
         match &self.way {
-            Way::Splice { inside, .. } => *inside > 0,
-            Way::Copy { buffer, from } => *from < buffer.len(),
+            Transfer::Splice { inside, .. } => *inside > 0,
+            Transfer::Copy { buffer, from } => *from < buffer.len(),
         }
     }
 
     fn is_splice(&self) -> bool {
-        matches!(self.way, Way::Splice { .. })
+        matches!(self.way, Transfer::Splice { .. })
     }
 
     /// Moves up to `most` bytes from the terminal into the empty pipe or buffer.
     fn fill_from(&mut self, leader: BorrowedFd<'_>, most: usize) -> Result<usize, Errno> {
         match &mut self.way {
-            Way::Splice { write, inside, size, .. } => {
+            Transfer::Splice { write, inside, size, .. } => {
                 let most = self.sizes.next(*size).min(most);
                 let n = splice(leader, None, &*write, None, most, SpliceFlags::NONBLOCK | SpliceFlags::MOVE)?;
                 *inside += n;
@@ -134,7 +134,7 @@ impl Pump {
                 }
                 Ok(n)
             }
-            Way::Copy { buffer, from } => {
+            Transfer::Copy { buffer, from } => {
                 buffer.resize(self.sizes.next(BUFFER_BYTES).min(most), 0);
                 let read = rustix::io::read(leader, &mut buffer[..]);
                 // The rest of the buffer (all of it after an error) holds no output.
@@ -148,7 +148,7 @@ impl Pump {
     /// Moves the whole pipe or buffer into the journal.
     fn empty_into(&mut self, journal: &mut journal::Writer) -> Result<(), Errno> {
         match &mut self.way {
-            Way::Splice { read, inside, .. } => {
+            Transfer::Splice { read, inside, .. } => {
                 while *inside > 0 {
                     let mut at = journal.end().0;
                     match splice(&*read, None, journal.fd(), Some(&mut at), *inside, SpliceFlags::MOVE) {
@@ -163,7 +163,7 @@ impl Pump {
                 }
                 Ok(())
             }
-            Way::Copy { buffer, from } => {
+            Transfer::Copy { buffer, from } => {
                 while *from < buffer.len() {
                     match journal.append(buffer.get(*from..).unwrap_or_default()) {
                         Ok(0) => return Err(Errno::NOSPC),

@@ -36,9 +36,9 @@ pub mod viewer_terminal;
 
 pub use boundary::{Boundaries, Boundary, Flags, Record, parse_record};
 pub use hidden_text::{HiddenText, unseen};
-pub use line_text::Piped;
+pub use line_text::LineText;
 pub use query::{Colour, ModeState, Query, Terminator};
-pub use scan::{Found, MarkerKind, Modes, Nonce, Part, Scanner, strip};
+pub use scan::{MarkerKind, Modes, Nonce, Part, ScanEvent, Scanner, strip};
 pub use screen::{Cursor, Screen, Span};
 pub use transcript::{Text, Transcript, render};
 pub use viewer_terminal::{Changes, OneScreen};

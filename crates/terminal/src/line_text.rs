@@ -12,7 +12,7 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 const TAKE_ALTERNATE: &[u8] = b"\x1b[?1049h";
 
 /// Converts consecutive chunks of output into lines of text.
-pub struct Piped {
+pub struct LineText {
     cols: u16,
     /// Tracks which screen is shown.
     scanner: Scanner,
@@ -23,7 +23,7 @@ pub struct Piped {
     began_on_alternate: bool,
 }
 
-impl Piped {
+impl LineText {
     /// For a terminal with `cols` columns.
     pub fn new(cols: u16) -> Self {
         Self { cols, scanner: Scanner::new(0), line: Vec::new(), painted: None, began_on_alternate: false }
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     fn piped(bytes: &[u8], cut: usize) -> Vec<u8> {
-        let mut piped = Piped::new(80);
+        let mut piped = LineText::new(80);
         let mut out = piped.feed(&bytes[..cut]);
         out.extend(piped.feed(&bytes[cut..]));
         out.extend(piped.finish());
@@ -150,21 +150,21 @@ mod tests {
 
     #[test]
     fn a_whole_line_is_passed_on_at_once() {
-        let mut piped = Piped::new(80);
+        let mut piped = LineText::new(80);
         assert_eq!(piped.feed(b"one\r\ntwo\r"), b"one\n");
         assert_eq!(piped.feed(b"\nthree"), b"two\n");
     }
 
     #[test]
     fn a_line_without_end_takes_no_memory_without_bound() {
-        let mut plain = Piped::new(80);
+        let mut plain = LineText::new(80);
         let mut passed = 0;
         for _ in 0..100 {
             passed += plain.feed(&[b'x'; 10_000]).len();
             assert!(plain.line.len() <= LINE_BYTES_MAX);
         }
         assert_eq!(passed + plain.finish().len(), 1_000_000);
-        let mut painted = Piped::new(80);
+        let mut painted = LineText::new(80);
         for percent in 0..20_000 {
             painted.feed(format!("\r{percent} of 20000").as_bytes());
             assert!(painted.line.len() <= LINE_BYTES_MAX);

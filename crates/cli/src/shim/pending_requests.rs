@@ -26,16 +26,16 @@ pub(super) struct PendingRequests {
     initialize: Option<Vec<u8>>,
     initialized: Option<Vec<u8>>,
     /// The host's subscriptions, by resource, and its log level, to be repeated at the next server.
-    subscribed: BTreeMap<String, Subscribed>,
+    subscribed: BTreeMap<String, Subscription>,
     /// Ids of repeated requests (handshake, subscriptions) whose answers the host already has.
     swallowed: Vec<String>,
-    open: BTreeMap<u64, Open>,
+    open: BTreeMap<u64, OpenRequest>,
     open_bytes: usize,
     number: u64,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenRequest {
     id: String,
     line: Vec<u8>,
     sends: u32,
@@ -43,7 +43,7 @@ struct Open {
 }
 
 #[derive(Debug)]
-struct Subscribed {
+struct Subscription {
     id: String,
     line: Vec<u8>,
 }
@@ -76,7 +76,7 @@ struct Params<'a> {
 }
 
 #[derive(Deserialize)]
-struct Cancelled {
+struct CancelledParams {
     #[serde(rename = "requestId")]
     request: Value,
 }
@@ -101,13 +101,13 @@ impl PendingRequests {
                 }
                 self.note_subscription(&id, method, &line);
                 self.open_bytes += line.len();
-                self.open.insert(self.number, Open { id, line: line.clone(), sends: 1, is_initialize });
+                self.open.insert(self.number, OpenRequest { id, line: line.clone(), sends: 1, is_initialize });
             }
             (None, "\"notifications/initialized\"") => self.initialized = Some(line.clone()),
             (None, "\"notifications/cancelled\"") => {
                 // A cancelled request gets no answer, so it would stay open for ever.
                 let request = serde_json::from_slice::<Value>(&line).ok().map(|mut message| message["params"].take());
-                if let Some(cancelled) = request.and_then(|p| serde_json::from_value::<Cancelled>(p).ok()) {
+                if let Some(cancelled) = request.and_then(|p| serde_json::from_value::<CancelledParams>(p).ok()) {
                     self.close(&cancelled.request.to_string());
                 }
             }
@@ -121,12 +121,12 @@ impl PendingRequests {
         let uri = || Some(serde_json::from_slice::<Value>(line).ok()?["params"]["uri"].as_str()?.to_owned());
         match method {
             "\"resources/subscribe\"" if self.subscribed.len() < SUBSCRIBED_MAX => {
-                let subscribed = Subscribed { id: id.to_owned(), line: line.to_vec() };
+                let subscribed = Subscription { id: id.to_owned(), line: line.to_vec() };
                 self.subscribed.extend(uri().map(|uri| (uri, subscribed)));
             }
             // The log level is stored like a resource; no resource has an empty name.
             "\"logging/setLevel\"" => {
-                let level = Subscribed { id: id.to_owned(), line: line.to_vec() };
+                let level = Subscription { id: id.to_owned(), line: line.to_vec() };
                 self.subscribed.insert(String::new(), level);
             }
             "\"resources/unsubscribe\"" => drop(uri().map(|uri| self.subscribed.remove(&uri))),
@@ -173,7 +173,7 @@ impl PendingRequests {
                 push(&mut lines, initialized);
             }
         }
-        for Subscribed { id, line } in self.subscribed.values() {
+        for Subscription { id, line } in self.subscribed.values() {
             // A request without an answer is open, and is sent as such.
             if !self.open.values().any(|open| open.id == *id) {
                 self.swallowed.push(id.clone());

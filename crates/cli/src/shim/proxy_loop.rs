@@ -171,7 +171,7 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
     }
 
     /// Waits until a descriptor is ready.
-    fn poll(&self, reads_host: bool) -> io::Result<Found> {
+    fn poll(&self, reads_host: bool) -> io::Result<PollResult> {
         let wants = |is_wanted: bool, flag: PollFlags| if is_wanted { flag } else { PollFlags::empty() };
         let mut fds = Vec::with_capacity(3);
         fds.push(PollFd::from_borrowed_fd(self.stdout, wants(!self.to_host.is_empty(), PollFlags::OUT)));
@@ -194,7 +194,7 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
         let mut found = fds.iter().map(PollFd::revents);
         let stdout = found.next().unwrap_or(PollFlags::empty());
         let stdin = found.by_ref().take(usize::from(reads_host)).next().unwrap_or(PollFlags::empty());
-        Ok(Found { stdout, stdin, server: found.next().unwrap_or(PollFlags::empty()) })
+        Ok(PollResult { stdout, stdin, server: found.next().unwrap_or(PollFlags::empty()) })
     }
 
     /// `false` if the server is gone.
@@ -263,7 +263,7 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
 }
 
 /// The result of a poll.
-struct Found {
+struct PollResult {
     stdout: PollFlags,
     stdin: PollFlags,
     server: PollFlags,

@@ -52,7 +52,7 @@ pub struct ReadEvents {
 #[derive(Debug, Clone)]
 pub struct EventsView {
     /// The events that the caller may see, oldest first.
-    pub events: Vec<Arc<Happening>>,
+    pub events: Vec<Arc<ServerEvent>>,
     /// Whether events directly behind the position are no longer kept.
     pub is_gap: bool,
     /// The position at which to continue.
@@ -63,7 +63,7 @@ pub struct EventsView {
 
 /// An event of a session.
 #[derive(Debug, Clone)]
-pub struct Happening {
+pub struct ServerEvent {
     /// Its number in this server.
     pub number: u64,
     /// When it happened.
@@ -75,12 +75,12 @@ pub struct Happening {
     /// The session's name.
     pub name: Option<String>,
     /// The event itself.
-    pub what: Happened,
+    pub what: ServerEventKind,
 }
 
 /// The kinds of events.
 #[derive(Debug, Clone)]
-pub enum Happened {
+pub enum ServerEventKind {
     /// The session was started.
     Created,
     /// It has ended.

@@ -339,9 +339,9 @@ pub enum Outcome {
     /// The result of a wait before output is read.
     Awaited(Box<AwaitedOutput>),
     /// A session of the `terminal` tool.
-    Located(Located),
+    Located(LocatedSession),
     /// Commands whose end was not reported to the caller yet.
-    Missed(Vec<Missed>),
+    Missed(Vec<MissedEnd>),
     /// The report on a request performed earlier, if it was.
     Earlier(Option<Box<Report>>),
     /// The action of a session that has this name.

@@ -63,14 +63,14 @@ pub struct TerminalView {
     /// The result of a call that sends no command or input; `None` for the others.
     pub look: Option<Look>,
     /// Commands last reported to this caller as running that have ended since, except the one of this answer.
-    pub missed: Vec<Missed>,
+    pub missed: Vec<MissedEnd>,
     /// The quiet time that ends the wait.
     pub soft_timeout: Duration,
 }
 
 /// A command whose end has not been reported to the caller yet.
 #[derive(Debug, Clone)]
-pub struct Missed {
+pub struct MissedEnd {
     /// The session it ran in.
     pub session: SessionView,
     /// The ended command.
@@ -119,7 +119,7 @@ pub enum Locate {
 
 /// The result of [`Locate`].
 #[derive(Debug, Clone)]
-pub enum Located {
+pub enum LocatedSession {
     /// It lives.
     Live(Box<LiveSession>),
     /// The client's last default session has ended.

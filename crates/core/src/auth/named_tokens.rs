@@ -41,7 +41,7 @@ struct StoredToken {
 }
 
 /// A token, and the channel that ends what was opened with it.
-struct Known {
+struct TokenEntry {
     kept: StoredToken,
     hash: [u8; 32],
     revoked: watch::Sender<bool>,
@@ -50,7 +50,7 @@ struct Known {
 /// The named tokens of one server.
 pub struct Tokens {
     path: PathBuf,
-    known: Mutex<Vec<Known>>,
+    known: Mutex<Vec<TokenEntry>>,
 }
 
 impl fmt::Debug for Tokens {
@@ -59,7 +59,7 @@ impl fmt::Debug for Tokens {
     }
 }
 
-impl Known {
+impl TokenEntry {
     fn new(kept: StoredToken) -> Option<Self> {
         let hash = URL_SAFE_NO_PAD.decode(&kept.sha256).ok()?.try_into().ok()?;
         Some(Self { kept, hash, revoked: watch::Sender::new(false) })
@@ -85,7 +85,7 @@ impl Tokens {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(e) => return Err(e),
         };
-        let known: Option<Vec<Known>> = kept.into_iter().map(Known::new).collect();
+        let known: Option<Vec<TokenEntry>> = kept.into_iter().map(TokenEntry::new).collect();
         let known = known.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a hash of a token is damaged"))?;
         Ok(Self { path: path.to_owned(), known: Mutex::new(known) })
     }
@@ -122,7 +122,7 @@ impl Tokens {
             created: now,
             expires: lifetime.and_then(|lifetime| now.checked_add(lifetime)),
         };
-        let fresh = Known::new(kept).expect("invariant: what was encoded can be decoded");
+        let fresh = TokenEntry::new(kept).expect("invariant: what was encoded can be decoded");
         let view = fresh.view();
         let mut known = self.locked();
         // An expired token is invalid, and its name is free again.
@@ -159,17 +159,17 @@ impl Tokens {
 
     /// Every token, by name.
     pub(crate) fn list(&self) -> Vec<TokenView> {
-        let mut views: Vec<TokenView> = self.locked().iter().map(Known::view).collect();
+        let mut views: Vec<TokenView> = self.locked().iter().map(TokenEntry::view).collect();
         views.sort_by(|a, b| a.name.cmp(&b.name));
         views
     }
 
-    fn locked(&self) -> MutexGuard<'_, Vec<Known>> {
+    fn locked(&self) -> MutexGuard<'_, Vec<TokenEntry>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The rename comes last, so a crash leaves either the old file or the new one.
-    fn write(&self, known: &[Known]) -> io::Result<()> {
+    fn write(&self, known: &[TokenEntry]) -> io::Result<()> {
         let kept: Vec<&StoredToken> = known.iter().map(|k| &k.kept).collect();
         let draft = self.path.with_extension("new");
         let _ = fs::remove_file(&draft);

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use super::{Caller, mismatch, startup};
 use crate::action::{
     Action, ActionError, CommandStatus, Create, Created, Earlier, EndReason, Execute, Foreground, Fresh, Input,
-    InputBytes, LiveSession, Locate, Located, Look, Missed, Otherwise, Outcome, ReadMissed, Report, SessionView,
-    SignalTarget, TerminalCall, TerminalView, Wait,
+    InputBytes, LiveSession, Locate, LocatedSession, Look, MissedEnd, Otherwise, Outcome, ReadMissed, Report,
+    SessionView, SignalTarget, TerminalCall, TerminalView, Wait,
 };
 use crate::ids::SessionId;
 use crate::limits;
@@ -112,7 +112,7 @@ async fn answer(
         (report.session.id.clone(), command.id, command.status == CommandStatus::Running)
     };
     let read = ReadMissed { session, told: report.command.as_ref().map(told), read_to };
-    let missed: Vec<Missed> = match caller.act(Action::Missed(read)).await? {
+    let missed: Vec<MissedEnd> = match caller.act(Action::Missed(read)).await? {
         Outcome::Missed(missed) => missed,
         other => return Err(mismatch(&other)),
     };
@@ -124,11 +124,11 @@ async fn target(caller: Caller<'_>, call: &TerminalCall) -> Result<Target, Actio
     let client = match (&call.session, &call.client.client) {
         (Some(id), _) => {
             return match locate(caller, Locate::Session(id.clone())).await? {
-                Located::Live(live) => Ok(at(live, None)),
-                Located::Ended { session, how, .. } => {
+                LocatedSession::Live(live) => Ok(at(live, None)),
+                LocatedSession::Ended { session, how, .. } => {
                     Err(ActionError::Ended { session, reason: EndReason::Recorded(how) })
                 }
-                Located::Nothing => Err(ActionError::NoSession { id: id.to_string(), live: None }),
+                LocatedSession::Nothing => Err(ActionError::NoSession { id: id.to_string(), live: None }),
             };
         }
         (None, Some(client)) => client.clone(),
@@ -139,14 +139,14 @@ async fn target(caller: Caller<'_>, call: &TerminalCall) -> Result<Target, Actio
         }
     };
     let (fresh, before) = match locate(caller, Locate::DefaultOf(client.clone())).await? {
-        Located::Live(live) => return Ok(at(live, None)),
-        Located::Ended { session, how, read_to } => {
+        LocatedSession::Live(live) => return Ok(at(live, None)),
+        LocatedSession::Ended { session, how, read_to } => {
             if let Some(report) = done_before(caller, &session, call).await? {
                 return Ok(Target::Done(report, read_to));
             }
             (Fresh::Ended { session: session.clone(), how }, Some((session, read_to)))
         }
-        Located::Nothing => (Fresh::First, None),
+        LocatedSession::Nothing => (Fresh::First, None),
     };
     let created = startup::start(caller, Action::Start(Box::new(request(call, client)))).await?;
     // Another call of this client may have started it meanwhile.
@@ -163,7 +163,7 @@ fn at(live: Box<LiveSession>, fresh: Option<Fresh>) -> Target {
     Target::At(live, fresh, before)
 }
 
-async fn locate(caller: Caller<'_>, locate: Locate) -> Result<Located, ActionError> {
+async fn locate(caller: Caller<'_>, locate: Locate) -> Result<LocatedSession, ActionError> {
     match caller.act(Action::Locate(locate)).await? {
         Outcome::Located(located) => Ok(located),
         other => Err(mismatch(&other)),

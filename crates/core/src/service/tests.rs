@@ -13,7 +13,7 @@ use crate::action::{
     NamedAction, Outcome, PatternShare, Report, SessionView, Since, Step, TerminalCall, TerminalView, Terminate, Wait,
 };
 use crate::config::Config;
-use crate::dispatch::{self, Dispatcher, Done, Recorder};
+use crate::dispatch::{self, Completion, Dispatcher, Recorder};
 use crate::ids::SessionId;
 use crate::principal::{Detach, Principal, Scope};
 use crate::sessions::Registry;
@@ -46,7 +46,7 @@ impl Recorder for Recorded {
         self.0.try_send(format!("{}: {what}", principal.name)).expect("the test reads them");
     }
 
-    fn ended(&self, _: &Principal, _: &Done<'_>) {}
+    fn ended(&self, _: &Principal, _: &Completion<'_>) {}
 }
 
 /// A dispatcher, its home, and the primitives that it records.

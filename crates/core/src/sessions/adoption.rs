@@ -49,7 +49,7 @@ struct Adopting {
 }
 
 /// The result of one attempt.
-enum Tried {
+enum AdoptionResult {
     /// The session has its actor, or is recorded as ended.
     Settled,
     /// The attempt is to be repeated.
@@ -57,7 +57,7 @@ enum Tried {
 }
 
 /// The files that an actor reads.
-struct Opened {
+struct SessionFiles {
     shared: Arc<Shared>,
     damage: Option<String>,
     events: Option<EventsReader>,
@@ -104,14 +104,14 @@ impl Registry {
         Ok(self.seat(opened, connection, early))
     }
 
-    fn open(&self, id: &SessionId, folder: &Path) -> io::Result<Opened> {
+    fn open(&self, id: &SessionId, folder: &Path) -> io::Result<SessionFiles> {
         let (shared, damage) = ended_session::open(id, folder, &self.backends)?;
-        Ok(Opened { shared: Arc::new(shared), damage, events: ended_session::events(folder)? })
+        Ok(SessionFiles { shared: Arc::new(shared), damage, events: ended_session::events(folder)? })
     }
 
     /// Starts the actor of a session.
-    fn seat(self: &Arc<Self>, opened: Opened, connection: HolderConnection, early: Vec<FromHolder>) -> Handle {
-        let Opened { shared, damage, events } = opened;
+    fn seat(self: &Arc<Self>, opened: SessionFiles, connection: HolderConnection, early: Vec<FromHolder>) -> Handle {
+        let SessionFiles { shared, damage, events } = opened;
         let (mailbox, requests) = mpsc::channel(limits::MAILBOX_MAX);
         let (tail_sender, tail) = watch::channel(Tail::default());
         let (feed_sender, feed) = watch::channel(Published::default());
@@ -232,8 +232,8 @@ impl Registry {
                 _ = stopping.wait_for(|stopping| *stopping) => return,
             };
             let (unreachable_reason, why) = match tried {
-                Tried::Settled => break,
-                Tried::Not(unreachable_reason, why) => (unreachable_reason, why),
+                AdoptionResult::Settled => break,
+                AdoptionResult::Not(unreachable_reason, why) => (unreachable_reason, why),
             };
             if unreachable_reason != Hindrance::Silent || adopting.since.elapsed() >= limits::ADOPT_PATIENCE {
                 self.mark_as(&adopting, unreachable_reason, why);
@@ -270,11 +270,11 @@ impl Registry {
         self.mark(unreachable);
     }
 
-    async fn try_to_adopt(self: &Arc<Self>, adopting: &mut Adopting) -> Tried {
+    async fn try_to_adopt(self: &Arc<Self>, adopting: &mut Adopting) -> AdoptionResult {
         let (mut connection, met) = match self.holders().connect(&adopting.folder) {
             Ok(connected) => connected,
             Err(e) if holders::is_passing(&e) => {
-                return Tried::Not(Hindrance::Silent, format!("its holder cannot be asked now: {e}"));
+                return AdoptionResult::Not(Hindrance::Silent, format!("its holder cannot be asked now: {e}"));
             }
             Err(e) => return self.without_socket(adopting, &e).await,
         };
@@ -284,7 +284,7 @@ impl Registry {
                        server outside of it";
             self.mark_as(adopting, Hindrance::Silent, why.to_owned());
             adopting.unsettled = None;
-            return Tried::Not(Hindrance::Silent, why.to_owned());
+            return AdoptionResult::Not(Hindrance::Silent, why.to_owned());
         }
         connection.send(&ToHolder::Hello { protocol: PROTOCOL, attaches: true });
         let greeted = {
@@ -300,16 +300,16 @@ impl Registry {
             }
         };
         let Ok(early) = greeted else {
-            return Tried::Not(Hindrance::Silent, "the connection to its holder broke".to_owned());
+            return AdoptionResult::Not(Hindrance::Silent, "the connection to its holder broke".to_owned());
         };
         let opened = self.open(&adopting.id, &adopting.folder);
         self.event_log.metrics.adopted(opened.is_ok());
         let opened = match opened {
             Ok(opened) => opened,
             Err(e) if holders::is_passing(&e) => {
-                return Tried::Not(Hindrance::Silent, format!("its folder cannot be opened now: {e}"));
+                return AdoptionResult::Not(Hindrance::Silent, format!("its folder cannot be opened now: {e}"));
             }
-            Err(e) => return Tried::Not(Hindrance::Damaged, format!("its files are damaged: {e}")),
+            Err(e) => return AdoptionResult::Not(Hindrance::Damaged, format!("its files are damaged: {e}")),
         };
         let handle = self.seat(opened, connection, early);
         self.check_client(&handle);
@@ -319,7 +319,7 @@ impl Registry {
             let _ = tokio::task::spawn_blocking(move || drop(registry.record(&id))).await;
         }
         sys::fault::point("adopt");
-        Tried::Settled
+        AdoptionResult::Settled
     }
 
     /// A client from before the restart counts as disconnected until it connects again.
@@ -331,20 +331,20 @@ impl Registry {
     }
 
     /// No process listens on the socket: the holder has ended, does not listen yet, or its socket was removed.
-    async fn without_socket(self: &Arc<Self>, adopting: &Adopting, error: &io::Error) -> Tried {
+    async fn without_socket(self: &Arc<Self>, adopting: &Adopting, error: &io::Error) -> AdoptionResult {
         let liveness = self.holders().liveness(&adopting.folder, adopting.met);
         match liveness {
             Liveness::Alive((pid, _)) => {
                 let why = format!("its holder (process {pid}) cannot be reached at its socket: {error}");
-                return Tried::Not(Hindrance::Silent, why);
+                return AdoptionResult::Not(Hindrance::Silent, why);
             }
             Liveness::MayLive(why) => {
                 let why = format!("its holder cannot be reached at its socket ({error}), and may live: {why}");
-                return Tried::Not(Hindrance::Silent, why);
+                return AdoptionResult::Not(Hindrance::Silent, why);
             }
             Liveness::NeverBegan => {
                 if let Err(e) = self.give_up(&adopting.folder) {
-                    return Tried::Not(Hindrance::Silent, format!("its holder is about to begin: {e}"));
+                    return AdoptionResult::Not(Hindrance::Silent, format!("its holder is about to begin: {e}"));
                 }
                 tracing::info!(session = %adopting.id, "removed: its creation was cut short before anything ran in it");
             }
@@ -353,7 +353,7 @@ impl Registry {
                 let _ = tokio::task::spawn_blocking(move || registry.bury(&id, row, liveness)).await;
             }
         }
-        Tried::Settled
+        AdoptionResult::Settled
     }
 
     /// Records the end of a session and kills what is left of it. A session that lives, or is about to begin, is left

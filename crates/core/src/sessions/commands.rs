@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::ended_session::EndedSession;
-use super::registry::{Found, Registry};
+use super::registry::{Registry, SessionRef};
 use super::report::plain_report;
 use super::session::{Request, Shared};
 use crate::action::{ActionError, CommandStatus, CommandView, EndedBy, Outcome, Report, SessionView, TextView};
@@ -11,7 +11,7 @@ use crate::ids::{CommandId, SessionId};
 use crate::principal::Principal;
 
 /// A command of a session, and where its visible output ends while it runs.
-pub(super) struct Known {
+pub(super) struct KnownCommand {
     pub(super) session: SessionView,
     shared: Arc<Shared>,
     pub(super) command: CommandView,
@@ -29,12 +29,12 @@ impl Registry {
         offset: usize,
     ) -> Result<Outcome, ActionError> {
         let (recent, view) = match self.find_to_read(principal, session).await? {
-            Found::Live(handle) => {
+            SessionRef::Live(handle) => {
                 let (snapshot, recent) = handle.ask(Request::Commands).await?;
                 (recent, snapshot.view)
             }
-            Found::Unreachable(unreachable) => return Err(unreachable.error()),
-            Found::EndedSession(past) => (past.commands(), past.view()),
+            SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
+            SessionRef::EndedSession(past) => (past.commands(), past.view()),
         };
         // Commands that left the actor's memory are in the history; the newest come from the actor.
         let newest: Vec<u32> = recent.iter().map(|c| c.id.0).collect();
@@ -59,7 +59,7 @@ impl Registry {
         id: CommandId,
         budget: usize,
     ) -> Result<Report, ActionError> {
-        let Known { session: view, shared, command, shown_to } = self.known(principal, session, id).await?;
+        let KnownCommand { session: view, shared, command, shown_to } = self.known(principal, session, id).await?;
         let to = command.end_offset.unwrap_or(shown_to);
         let output = self.text(&shared, command.start_offset.min(to), to, view.cols, budget).await?;
         let ended_by = if command.status == CommandStatus::Running { EndedBy::Accepted } else { EndedBy::Ended };
@@ -72,21 +72,21 @@ impl Registry {
         principal: &Principal,
         session: &SessionId,
         id: CommandId,
-    ) -> Result<Known, ActionError> {
+    ) -> Result<KnownCommand, ActionError> {
         let (view, shared, command, shown_to) = match self.find_to_read(principal, session).await? {
-            Found::Unreachable(unreachable) => return Err(unreachable.error()),
-            Found::Live(handle) => {
+            SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
+            SessionRef::Live(handle) => {
                 let (snapshot, all) = handle.ask(Request::Commands).await?;
                 let command = all.into_iter().find(|c| c.id == id);
                 (snapshot.view, Arc::clone(&handle.shared), command, snapshot.shown_to)
             }
-            Found::EndedSession(past) => {
+            SessionRef::EndedSession(past) => {
                 let command = past.commands().into_iter().find(|c| c.id == id);
                 (past.view(), Arc::clone(&past.shared), command, past.timeline.output.scanner.position())
             }
         };
         if let Some(command) = command {
-            return Ok(Known { session: view, shared, command, shown_to });
+            return Ok(KnownCommand { session: view, shared, command, shown_to });
         }
         let name = session.as_str().to_owned();
         let row = self
@@ -98,7 +98,7 @@ impl Registry {
         let row = row.ok_or_else(|| ActionError::NoCommand { session: session.clone(), id: id.to_string() })?;
         let command = from_history(&view, row);
         let shown_to = command.start_offset;
-        Ok(Known { session: view, shared, command, shown_to })
+        Ok(KnownCommand { session: view, shared, command, shown_to })
     }
 }
 

@@ -11,7 +11,7 @@ use wire::Spec;
 use super::cgroup_plan;
 use super::default_session::DefaultSession;
 use super::name_locks::NameLocks;
-use super::registry::{Found, Handle, NODE, Registry, locked, on_disk};
+use super::registry::{Handle, NODE, Registry, SessionRef, locked, on_disk};
 use super::report::fnv;
 use super::session_metadata::SessionMetadata;
 use super::timeline::micros;
@@ -142,7 +142,7 @@ impl Registry {
         session: &SessionId,
         failed: &[StartupFailure],
     ) -> Result<SessionView, ActionError> {
-        if let Found::Live(handle) = self.find(principal, session).await? {
+        if let SessionRef::Live(handle) = self.find(principal, session).await? {
             locked(&handle.shared.startup_failed).extend_from_slice(failed);
         }
         self.show(principal, session).await
@@ -152,16 +152,16 @@ impl Registry {
     async fn again_for(
         &self,
         principal: &Principal,
-        found: &Found,
+        found: &SessionRef,
         request: &Create,
     ) -> Result<SessionView, ActionError> {
         if found.meta().asked.is_some_and(|asked| asked != asked_for(request)) {
             return Err(ActionError::KeyReused { key: request.key.clone().unwrap_or_default() });
         }
         match found {
-            Found::Live(handle) => self.view_of(principal, handle).await,
-            Found::Unreachable(unreachable) => Ok(unreachable.view()),
-            Found::EndedSession(past) => Ok(past.view()),
+            SessionRef::Live(handle) => self.view_of(principal, handle).await,
+            SessionRef::Unreachable(unreachable) => Ok(unreachable.view()),
+            SessionRef::EndedSession(past) => Ok(past.view()),
         }
     }
 

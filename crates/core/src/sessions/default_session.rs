@@ -9,13 +9,13 @@ use wire::Spec;
 use super::ended_session::EndedSession;
 use super::output_text;
 use super::read_cursors::ReadCursors;
-use super::registry::{Found, Handle, Registry, locked, reason};
+use super::registry::{Handle, Registry, SessionRef, locked, reason};
 use super::report::{ended, plain_report};
 use super::session::{Request, Snapshot};
 use super::session_metadata::SessionMetadata;
 use super::unreachable::Unreachable;
 use crate::action::{
-    ActionError, CommandStatus, CommandView, Earlier, EndedBy, LiveSession, Locate, Located, Missed, Outcome,
+    ActionError, CommandStatus, CommandView, Earlier, EndedBy, LiveSession, Locate, LocatedSession, MissedEnd, Outcome,
     ReadMissed, Report,
 };
 use crate::ids::SessionId;
@@ -32,12 +32,12 @@ pub(super) enum DefaultSession {
 
 impl Registry {
     /// The session that a call of the `terminal` tool is meant for.
-    pub(super) async fn locate(&self, principal: &Principal, locate: &Locate) -> Result<Located, ActionError> {
+    pub(super) async fn locate(&self, principal: &Principal, locate: &Locate) -> Result<LocatedSession, ActionError> {
         let (handle, snapshot) = match locate {
             Locate::Session(id) => match self.find(principal, id).await? {
-                Found::Unreachable(unreachable) => return Err(unreachable.error()),
-                Found::EndedSession(past) => return Err(ended(&past.view())),
-                Found::Live(handle) => {
+                SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
+                SessionRef::EndedSession(past) => return Err(ended(&past.view())),
+                SessionRef::Live(handle) => {
                     let snapshot = handle.ask(Request::Look).await?;
                     (handle, Box::new(snapshot))
                 }
@@ -49,11 +49,11 @@ impl Registry {
                 drop(turn);
                 match session {
                     DefaultSession::Live(handle, snapshot) => (handle, snapshot),
-                    DefaultSession::Nothing => return Ok(Located::Nothing),
+                    DefaultSession::Nothing => return Ok(LocatedSession::Nothing),
                     DefaultSession::Ended(old) => {
                         let (session, how) = (old.shared.id.clone(), reason(&old.view()));
                         let read_to = self.read_to(principal, &session).await?.unwrap_or(0);
-                        return Ok(Located::Ended { session, how, read_to });
+                        return Ok(LocatedSession::Ended { session, how, read_to });
                     }
                 }
             }
@@ -62,7 +62,7 @@ impl Registry {
         let read_to = self.read_to(principal, &handle.shared.id).await?.unwrap_or(0);
         let Snapshot { view: session, command, was_not_ready, .. } = *snapshot;
         let running = session.current_command.and(command).map(|command| command.command);
-        Ok(Located::Live(Box::new(LiveSession { session, running, was_not_ready, read_to })))
+        Ok(LocatedSession::Live(Box::new(LiveSession { session, running, was_not_ready, read_to })))
     }
 
     /// Two requests at the same time must not start two default sessions.
@@ -104,7 +104,7 @@ impl Registry {
 
     /// The commands that were reported to this caller as running and have ended since, except the one that its answer
     /// reports.
-    pub(super) async fn missed(&self, principal: &Principal, read: &ReadMissed) -> Vec<Missed> {
+    pub(super) async fn missed(&self, principal: &Principal, read: &ReadMissed) -> Vec<MissedEnd> {
         let is_running = |command: &CommandView| command.status == CommandStatus::Running;
         if let Some((of, id, is_running)) = &read.told {
             let note = if *is_running { ReadCursors::says_running } else { ReadCursors::says_ended };
@@ -124,7 +124,7 @@ impl Registry {
             };
             self.read_cursors.says_ended(&principal.reader(), &read.session, id);
             let read_to = read.read_to;
-            missed.extend(known.map(|known| Missed { session: known.session, command: known.command, read_to }));
+            missed.extend(known.map(|known| MissedEnd { session: known.session, command: known.command, read_to }));
         }
         missed
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::create::{RESERVED, base_environment, check_variable, from_home, get, set};
-use super::registry::{Found, Registry};
+use super::registry::{Registry, SessionRef};
 use super::session_metadata;
 use crate::action::{ActionError, Create, EnvironmentView, Variables};
 use crate::config_file::ConfigFile;
@@ -58,9 +58,9 @@ impl Registry {
         session: &SessionId,
     ) -> Result<EnvironmentView, ActionError> {
         let (shared, view) = match self.find_to_read(principal, session).await? {
-            Found::Live(handle) => (Arc::clone(&handle.shared), self.live_view(&handle).await),
-            Found::Unreachable(unreachable) => return Err(unreachable.error()),
-            Found::EndedSession(past) => (Arc::clone(&past.shared), Ok(past.view())),
+            SessionRef::Live(handle) => (Arc::clone(&handle.shared), self.live_view(&handle).await),
+            SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
+            SessionRef::EndedSession(past) => (Arc::clone(&past.shared), Ok(past.view())),
         };
         let tools = view.map(|view| view.tools).unwrap_or_default();
         let variable = |entry: &Vec<u8>| {

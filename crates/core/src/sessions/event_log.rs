@@ -11,7 +11,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 use super::registry::{Registry, locked};
 use super::session::Shared;
-use crate::action::{ActionError, EventPlace, EventsView, Happened, Happening, PatternShare, ReadEvents};
+use crate::action::{ActionError, EventPlace, EventsView, PatternShare, ReadEvents, ServerEvent, ServerEventKind};
 use crate::ids::SessionId;
 use crate::limits::{EVENTS_OF_ALL_KEPT, EVENTS_READ_MAX, FOLLOWERS_PER_PRINCIPAL_MAX};
 use crate::metrics::Metrics;
@@ -22,7 +22,7 @@ use crate::principal::Principal;
 pub(crate) struct EventLog {
     /// Identifies this server, so that a position from an earlier one is recognised.
     server: u32,
-    ring: Mutex<VecDeque<Arc<Happening>>>,
+    ring: Mutex<VecDeque<Arc<ServerEvent>>>,
     /// The number of events so far.
     count: watch::Sender<u64>,
     /// Counts events, and other things in sessions.
@@ -53,18 +53,18 @@ impl Default for EventLog {
 
 impl EventLog {
     /// Appends an event of a session.
-    pub(crate) fn notify(&self, shared: &Shared, what: Happened) {
+    pub(crate) fn notify(&self, shared: &Shared, what: ServerEventKind) {
         self.metrics.happened(&what);
         self.add(shared.id.clone(), shared.meta.owner.clone(), shared.meta.name.clone(), what);
     }
 
-    fn add(&self, session: SessionId, owner: String, name: Option<String>, what: Happened) {
+    fn add(&self, session: SessionId, owner: String, name: Option<String>, what: ServerEventKind) {
         let mut ring = locked(&self.ring);
         let number = *self.count.borrow() + 1;
         if ring.len() == EVENTS_OF_ALL_KEPT {
             ring.pop_front();
         }
-        ring.push_back(Arc::new(Happening { number, at: SystemTime::now(), session, owner, name, what }));
+        ring.push_back(Arc::new(ServerEvent { number, at: SystemTime::now(), session, owner, name, what }));
         self.count.send_replace(number);
     }
 
@@ -80,7 +80,7 @@ impl EventLog {
             Some(place) if place.number + 1 < first => (first - 1, true),
             Some(place) => (place.number, false),
         };
-        let visible = |h: &&Arc<Happening>| principal.is_admin() || h.owner == principal.name;
+        let visible = |h: &&Arc<ServerEvent>| principal.is_admin() || h.owner == principal.name;
         // Numbers have no gaps, so the index follows from the number.
         let read = usize::try_from((from + 1).saturating_sub(first)).unwrap_or(usize::MAX).min(ring.len());
         let new = ring.range(read..);
@@ -170,7 +170,7 @@ mod tests {
         let principal = |name: &str| Principal { name: name.to_owned(), scope: Scope::Read, pass: None, client: None };
         let notify = |owner: &str| {
             let session = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
-            event_log.add(session, owner.to_owned(), None, Happened::Created);
+            event_log.add(session, owner.to_owned(), None, ServerEventKind::Created);
         };
         let begin = event_log.since(&principal("ann"), None).next;
         ["ann", "bob", "ann"].into_iter().for_each(&notify);

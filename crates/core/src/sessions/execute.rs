@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::external_conditions::{self, ExternalConditions};
-use super::registry::{Found, Handle, Registry, locked};
+use super::registry::{Handle, Registry, SessionRef, locked};
 use super::report::{CLEARING_UP, plain_report, with_key};
 use super::session::Request;
 use crate::action::{ActionError, CommandView, EndedBy, Execute, Report, SessionView, TextView};
@@ -69,8 +69,8 @@ impl Registry {
             Err(ended @ ActionError::Ended { .. }) => {
                 let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
                 match self.find(principal, &handle.shared.id).await? {
-                    Found::EndedSession(past) => Ok((past.view(), past.commands())),
-                    Found::Live(_) | Found::Unreachable(_) => Err(ended),
+                    SessionRef::EndedSession(past) => Ok((past.view(), past.commands())),
+                    SessionRef::Live(_) | SessionRef::Unreachable(_) => Err(ended),
                 }
             }
             Err(other) => Err(other),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use wire::{Key, NO_KEY, is_same_name};
 
 use super::ended_session::EndedSession;
-use super::registry::{Found, Registry};
+use super::registry::{Registry, SessionRef};
 use super::report::{CLEARING_UP, plain_report};
 use crate::action::{
     ActionError, CommandStatus, CommandView, Create, EndedBy, Execute, Input, InputBytes, Limits, NamedAction, Report,
@@ -146,12 +146,12 @@ impl Registry {
 
     /// The records of a session that has just ended, once they are complete.
     pub(super) async fn ended(&self, principal: &Principal, id: &SessionId) -> Option<std::sync::Arc<EndedSession>> {
-        if let Ok(Found::Live(handle)) = self.find(principal, id).await {
+        if let Ok(SessionRef::Live(handle)) = self.find(principal, id).await {
             let _ = tokio::time::timeout(CLEARING_UP, handle.gone()).await;
         }
         match self.find(principal, id).await {
-            Ok(Found::EndedSession(past)) => Some(past),
-            Ok(Found::Live(_) | Found::Unreachable(_)) | Err(_) => None,
+            Ok(SessionRef::EndedSession(past)) => Some(past),
+            Ok(SessionRef::Live(_) | SessionRef::Unreachable(_)) | Err(_) => None,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::action::{ActionError, List, Outcome, SessionStatus, SessionView};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::Principal;
-use crate::store::Wanted;
+use crate::store::SessionQuery;
 
 impl Registry {
     pub(super) async fn list(self: &Arc<Self>, principal: &Principal, list: &List) -> Result<Outcome, ActionError> {
@@ -59,7 +59,7 @@ impl Registry {
                 (list.name.clone(), list.limit, list.offset, list.is_newest_first);
             let (ids, total) = self
                 .history(move |store| {
-                    store.ended(&Wanted {
+                    store.ended(&SessionQuery {
                         owner: owner.as_deref(),
                         name: name.as_deref(),
                         living: &living,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use journal::Reader;
 
 use super::output_text::{self, Begins};
-use super::registry::{Found, Handle, Registry};
+use super::registry::{Handle, Registry, SessionRef};
 use super::report::CLEARING_UP;
 use super::session::{Request, Shared};
 use crate::action::{ActionError, CommandView, OutputView, ReadOutput, ScreenView, Since, TextView, View};
@@ -19,20 +19,20 @@ impl Registry {
     pub(super) async fn output(&self, principal: &Principal, read: &ReadOutput) -> Result<OutputView, ActionError> {
         let found = self.find_to_read(principal, &read.session).await?;
         let (shared, ledger_end) = match &found {
-            Found::Live(handle) => (Arc::clone(&handle.shared), None),
-            Found::Unreachable(unreachable) => return Err(unreachable.error()),
-            Found::EndedSession(past) => (Arc::clone(&past.shared), Some(past.timeline.output.scanner.position())),
+            SessionRef::Live(handle) => (Arc::clone(&handle.shared), None),
+            SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
+            SessionRef::EndedSession(past) => (Arc::clone(&past.shared), Some(past.timeline.output.scanner.position())),
         };
         // Output of an unreachable session continues although it is not visible here.
-        let is_unreachable = matches!(&found, Found::EndedSession(past) if past.unreachable.is_some());
+        let is_unreachable = matches!(&found, SessionRef::EndedSession(past) if past.unreachable.is_some());
         let (from, bound) = self.position(principal, &found, read).await?;
         let mut past_commands = match &found {
-            Found::Live(_) | Found::Unreachable(_) => Vec::new(),
-            Found::EndedSession(past) => past.commands(),
+            SessionRef::Live(_) | SessionRef::Unreachable(_) => Vec::new(),
+            SessionRef::EndedSession(past) => past.commands(),
         };
         let mut handle = match found {
-            Found::Live(handle) => Some(handle),
-            Found::EndedSession(_) | Found::Unreachable(_) => None,
+            SessionRef::Live(handle) => Some(handle),
+            SessionRef::EndedSession(_) | SessionRef::Unreachable(_) => None,
         };
         let deadline = tokio::time::Instant::now() + read.wait;
         let mut has_caught_up = false;
@@ -58,11 +58,11 @@ impl Registry {
                 None => {
                     let end = ledger_end.unwrap_or(shared.reader.len().unwrap_or_default().0);
                     let markers = match self.find(principal, &read.session).await {
-                        Ok(Found::EndedSession(past)) => {
+                        Ok(SessionRef::EndedSession(past)) => {
                             (handle, past_commands) = (None, past.commands());
                             past.timeline.output.markers.iter().copied().collect()
                         }
-                        Ok(Found::Live(_) | Found::Unreachable(_)) | Err(_) => Vec::new(),
+                        Ok(SessionRef::Live(_) | SessionRef::Unreachable(_)) | Err(_) => Vec::new(),
                     };
                     (end, markers)
                 }
@@ -123,7 +123,7 @@ impl Registry {
     pub(super) async fn position(
         &self,
         principal: &Principal,
-        found: &Found,
+        found: &SessionRef,
         read: &ReadOutput,
     ) -> Result<(u64, Option<u64>), ActionError> {
         let Since::Command(id) = &read.since else {
@@ -147,7 +147,7 @@ impl Registry {
     pub(super) async fn since(
         &self,
         principal: &Principal,
-        found: &Found,
+        found: &SessionRef,
         session: &SessionId,
         since: &Since,
     ) -> Result<u64, ActionError> {
@@ -156,9 +156,9 @@ impl Registry {
             Since::Offset(at) => *at,
             Since::Last => self.read_to(principal, session).await?.unwrap_or(0),
             Since::Time(when) => match found {
-                Found::Live(handle) => handle.ask(|reply| Request::At(*when, reply)).await?,
-                Found::Unreachable(unreachable) => return Err(unreachable.error()),
-                Found::EndedSession(past) => {
+                SessionRef::Live(handle) => handle.ask(|reply| Request::At(*when, reply)).await?,
+                SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
+                SessionRef::EndedSession(past) => {
                     past.timeline.clock.offset_at(*when, past.timeline.output.scanner.position())
                 }
             },

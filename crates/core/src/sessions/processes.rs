@@ -2,7 +2,7 @@
 //!
 //! Asked for only on request; percentages are means since the previous request, or since the process started.
 
-use super::registry::{Found, Registry};
+use super::registry::{Registry, SessionRef};
 use super::session::Request;
 use crate::action::{ActionError, SignalView};
 use crate::host::{Host, Identity, Process, descendants};
@@ -139,9 +139,9 @@ impl Registry {
         session: &SessionId,
     ) -> Result<Vec<ProcessView>, ActionError> {
         match self.find(principal, session).await? {
-            Found::Live(handle) => handle.ask(Request::Processes).await,
-            Found::Unreachable(unreachable) => Err(unreachable.error()),
-            Found::EndedSession(_) => Ok(Vec::new()),
+            SessionRef::Live(handle) => handle.ask(Request::Processes).await,
+            SessionRef::Unreachable(unreachable) => Err(unreachable.error()),
+            SessionRef::EndedSession(_) => Ok(Vec::new()),
         }
     }
 
@@ -151,9 +151,9 @@ impl Registry {
         session: &SessionId,
     ) -> Result<Vec<SignalView>, ActionError> {
         match self.find(principal, session).await? {
-            Found::Live(handle) => handle.ask(Request::Signals).await,
-            Found::Unreachable(unreachable) => Err(unreachable.error()),
-            Found::EndedSession(past) => Ok(super::views::signal_views(self.host(), &past.timeline)),
+            SessionRef::Live(handle) => handle.ask(Request::Signals).await,
+            SessionRef::Unreachable(unreachable) => Err(unreachable.error()),
+            SessionRef::EndedSession(past) => Ok(super::views::signal_views(self.host(), &past.timeline)),
         }
     }
 }

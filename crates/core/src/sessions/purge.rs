@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::registry::{Found, Registry, locked, on_disk};
+use super::registry::{Registry, SessionRef, locked, on_disk};
 use super::session::Request;
 use crate::action::{ActionError, SessionStatus, Terminate, TerminatedView};
 use crate::ids::SessionId;
@@ -26,17 +26,17 @@ impl Registry {
     ) -> Result<TerminatedView, ActionError> {
         match self.find(principal, &request.session).await? {
             // Once the shell has exited, the session is not live, even while the holder still ends descendants.
-            Found::Live(handle) if !request.force => match handle.ask(Request::Look).await {
+            SessionRef::Live(handle) if !request.force => match handle.ask(Request::Look).await {
                 Ok(snapshot) if snapshot.view.status != SessionStatus::Terminated => {
                     return Err(ActionError::Alive { session: request.session.clone() });
                 }
                 Ok(_) | Err(ActionError::Ended { .. }) => handle.gone().await,
                 Err(other) => return Err(other),
             },
-            Found::Unreachable(_) if !request.force => {
+            SessionRef::Unreachable(_) if !request.force => {
                 return Err(ActionError::Alive { session: request.session.clone() });
             }
-            Found::Live(_) | Found::Unreachable(_) | Found::EndedSession(_) => {}
+            SessionRef::Live(_) | SessionRef::Unreachable(_) | SessionRef::EndedSession(_) => {}
         }
         let mut ended = self.terminate(principal, request).await?;
         let (registry, id) = (Arc::clone(self), request.session.clone());

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 
 use journal::{Event, Offset, Read, Record};
-use terminal::{Boundaries, Boundary, Found, MarkerKind, Nonce, Scanner};
+use terminal::{Boundaries, Boundary, MarkerKind, Nonce, ScanEvent, Scanner};
 
 use super::ended_session;
 use super::output_text;
@@ -199,8 +199,8 @@ impl Recorder {
     fn bytes(&mut self, bytes: &[u8], us: u64) {
         let Self { scanner, boundaries, hidden, .. } = self;
         scanner.feed(bytes, &mut |found| match found {
-            Found::Query { from, to, .. } => hidden.push_back((from..to, None)),
-            Found::Marker { kind, nonce, from, to } => {
+            ScanEvent::Query { from, to, .. } => hidden.push_back((from..to, None)),
+            ScanEvent::Marker { kind, nonce, from, to } => {
                 let found = boundaries.marker(kind, &nonce, from, to);
                 // The marker's own boundary is the last one; those before it lost their markers.
                 if let Some(own) = found.last() {

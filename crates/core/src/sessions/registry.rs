@@ -31,7 +31,8 @@ use super::unreachable::Unreachable;
 use super::viewer_cursor::Published;
 use super::{cgroup_plan, create};
 use crate::action::{
-    Action, ActionError, EndReason, Happened, Limits, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
+    Action, ActionError, EndReason, Limits, Outcome, ServerEventKind, SessionStatus, SessionView, Terminate,
+    TerminatedView,
 };
 use crate::auth::named_tokens::Tokens;
 use crate::auth::server_token::Token;
@@ -44,7 +45,7 @@ use crate::limits;
 use crate::metrics::Metrics;
 use crate::principal::Principal;
 use crate::serve_error::ServeError;
-use crate::store::{SessionRow, Store, Wanted};
+use crate::store::{SessionQuery, SessionRow, Store};
 
 /// This node; the only one until there is a cluster.
 pub(super) const NODE: u16 = 0;
@@ -96,14 +97,14 @@ impl Handle {
 }
 
 /// A session that the caller may see.
-pub(super) enum Found {
+pub(super) enum SessionRef {
     Live(Handle),
     /// The session lives, but this server has no connection to its holder.
     Unreachable(Arc<Unreachable>),
     EndedSession(Arc<EndedSession>),
 }
 
-impl Found {
+impl SessionRef {
     pub(super) fn meta(&self) -> &SessionMetadata {
         match self {
             Self::Live(handle) => &handle.shared.meta,
@@ -365,7 +366,7 @@ impl Registry {
                     tokio::spawn(process.reap());
                 }
                 if let Ok(handle) = &taken {
-                    self.event_log.notify(&handle.shared, Happened::Created);
+                    self.event_log.notify(&handle.shared, ServerEventKind::Created);
                 }
                 taken
             }
@@ -412,7 +413,7 @@ impl Registry {
     /// left out.
     pub(crate) async fn counts(&self) -> Vec<(&'static str, usize)> {
         let live = locked(&self.live).len();
-        let ended = self.history(|store| store.ended(&Wanted::default())).await;
+        let ended = self.history(|store| store.ended(&SessionQuery::default())).await;
         [("live", Ok(live)), ("stalled", Ok(self.stalled())), ("ended", ended.map(|(_, total)| total))]
             .into_iter()
             .filter_map(|(state, count)| Some((state, count.ok()?)))
@@ -438,7 +439,7 @@ impl Registry {
     }
 
     /// The session, live or ended, if this caller may see it; a foreign session counts as unknown.
-    pub(super) async fn find(&self, principal: &Principal, id: &SessionId) -> Result<Found, ActionError> {
+    pub(super) async fn find(&self, principal: &Principal, id: &SessionId) -> Result<SessionRef, ActionError> {
         if self.is_stopping() {
             return Err(ActionError::Restarting);
         }
@@ -451,31 +452,31 @@ impl Registry {
             return if may_see(principal, found.meta()) { Ok(found) } else { Err(self.unknown(principal, id)) };
         }
         match self.past(id).await? {
-            Some(past) if may_see(principal, &past.shared.meta) => Ok(Found::EndedSession(past)),
+            Some(past) if may_see(principal, &past.shared.meta) => Ok(SessionRef::EndedSession(past)),
             _ => Err(self.unknown(principal, id)),
         }
     }
 
     /// The session, if this server knows it as live.
-    fn present(&self, id: &SessionId) -> Option<Found> {
+    fn present(&self, id: &SessionId) -> Option<SessionRef> {
         let live = locked(&self.live).get(id).cloned();
-        let live = live.filter(|h| !h.is_gone()).map(Found::Live);
-        live.or_else(|| locked(&self.adoption.unreachable).get(id).cloned().map(Found::Unreachable))
+        let live = live.filter(|h| !h.is_gone()).map(SessionRef::Live);
+        live.or_else(|| locked(&self.adoption.unreachable).get(id).cloned().map(SessionRef::Unreachable))
     }
 
     /// The same for a request that only reads files.
-    pub(super) async fn find_to_read(&self, principal: &Principal, id: &SessionId) -> Result<Found, ActionError> {
+    pub(super) async fn find_to_read(&self, principal: &Principal, id: &SessionId) -> Result<SessionRef, ActionError> {
         match self.find(principal, id).await? {
-            Found::Unreachable(unreachable) => Ok(Found::EndedSession(self.story_of(&unreachable).await?)),
+            SessionRef::Unreachable(unreachable) => Ok(SessionRef::EndedSession(self.story_of(&unreachable).await?)),
             found => Ok(found),
         }
     }
 
     pub(super) async fn live(&self, principal: &Principal, id: &SessionId) -> Result<Handle, ActionError> {
         match self.find(principal, id).await? {
-            Found::Live(handle) => Ok(handle),
-            Found::Unreachable(unreachable) => Err(unreachable.error()),
-            Found::EndedSession(past) => Err(ended(&past.view())),
+            SessionRef::Live(handle) => Ok(handle),
+            SessionRef::Unreachable(unreachable) => Err(unreachable.error()),
+            SessionRef::EndedSession(past) => Err(ended(&past.view())),
         }
     }
 
@@ -541,9 +542,9 @@ impl Registry {
 
     pub(super) async fn show(&self, principal: &Principal, id: &SessionId) -> Result<SessionView, ActionError> {
         match self.find(principal, id).await? {
-            Found::EndedSession(past) => Ok(past.view()),
-            Found::Unreachable(unreachable) => Ok(unreachable.view()),
-            Found::Live(handle) => self.live_view(&handle).await,
+            SessionRef::EndedSession(past) => Ok(past.view()),
+            SessionRef::Unreachable(unreachable) => Ok(unreachable.view()),
+            SessionRef::Live(handle) => self.live_view(&handle).await,
         }
     }
 
@@ -559,11 +560,11 @@ impl Registry {
         request: &Terminate,
     ) -> Result<TerminatedView, ActionError> {
         match self.find(principal, &request.session).await? {
-            Found::EndedSession(past) => {
+            SessionRef::EndedSession(past) => {
                 Ok(TerminatedView { session: past.view(), killed: 0, left: 0, was_over: true, freed_bytes: None })
             }
-            Found::Unreachable(unreachable) => self.end_unreachable(&unreachable, request).await,
-            Found::Live(handle) => {
+            SessionRef::Unreachable(unreachable) => self.end_unreachable(&unreachable, request).await,
+            SessionRef::Live(handle) => {
                 let signo = if request.force { sys::signal::KILL } else { request.signo.unwrap_or(sys::signal::HUP) };
                 let ended = self.end(&handle, signo, request.grace.unwrap_or(limits::TERMINATE_GRACE)).await?;
                 let session = self.show(principal, &request.session).await?;

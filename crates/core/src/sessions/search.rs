@@ -28,7 +28,7 @@ pub(super) struct Segment {
 }
 
 /// The parameters of a search.
-pub(super) struct Wanted<'a> {
+pub(super) struct SearchParameters<'a> {
     pub(super) pattern: &'a Regex,
     pub(super) matches_max: usize,
     pub(super) cols: u16,
@@ -64,7 +64,7 @@ pub(super) struct Hits {
 pub(super) fn search(
     reader: &Reader,
     segments: &[Segment],
-    wanted: &Wanted<'_>,
+    wanted: &SearchParameters<'_>,
     is_given_up: &dyn Fn() -> bool,
 ) -> io::Result<Hits> {
     let mut hits = Hits { next: segments.first().map_or(0, |s| s.from), ..Hits::default() };
@@ -82,7 +82,7 @@ fn search_segment(
     reader: &Reader,
     segment: &Segment,
     is_last: bool,
-    wanted: &Wanted<'_>,
+    wanted: &SearchParameters<'_>,
     hits: &mut Hits,
     is_given_up: &dyn Fn() -> bool,
 ) -> io::Result<()> {
@@ -158,7 +158,14 @@ impl Block<'_> {
     }
 }
 
-fn search_block(block: &Block<'_>, from: u64, segment: &Segment, is_end: bool, wanted: &Wanted<'_>, hits: &mut Hits) {
+fn search_block(
+    block: &Block<'_>,
+    from: u64,
+    segment: &Segment,
+    is_end: bool,
+    wanted: &SearchParameters<'_>,
+    hits: &mut Hits,
+) {
     let text = block.render(block.bytes);
     let mut starts = Vec::new();
     let mut is_open_matched = false;
@@ -240,7 +247,7 @@ mod tests {
     fn find(bytes: &[u8], pattern: &str, matches_max: usize) -> Hits {
         let (_dir, reader) = journal(bytes);
         let pattern = Regex::new(pattern).expect("valid");
-        let wanted = Wanted { pattern: &pattern, matches_max, cols: 80, is_growing: true };
+        let wanted = SearchParameters { pattern: &pattern, matches_max, cols: 80, is_growing: true };
         let whole = [Segment { from: 0, to: bytes.len() as u64, command: Some(1), given: None }];
         search(&reader, &whole, &wanted, &|| false).expect("readable")
     }
@@ -288,7 +295,7 @@ mod tests {
         }
         let (_dir, reader) = journal(&output);
         let pattern = Regex::new("7$").expect("valid");
-        let wanted = Wanted { pattern: &pattern, matches_max: 700, cols: 80, is_growing: false };
+        let wanted = SearchParameters { pattern: &pattern, matches_max: 700, cols: 80, is_growing: false };
         let (mut from, mut texts) = (0, Vec::new());
         loop {
             let rest = [Segment { from, to: output.len() as u64, command: None, given: None }];

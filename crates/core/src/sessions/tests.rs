@@ -68,7 +68,7 @@ async fn the_output_before_an_exit_is_read_in_turns_and_others_get_theirs() {
     let turns = turns.load(Ordering::Relaxed) - before;
     assert!(turns >= BYTES / limits::SCAN_CHUNK / 2, "others got {turns} turns");
     let past = registry.find(&me(), &handle.shared.id).await.expect("known");
-    let super::registry::Found::EndedSession(past) = past else { panic!("it has ended") };
+    let super::registry::SessionRef::EndedSession(past) = past else { panic!("it has ended") };
     let command = past.commands().pop().expect("on record");
     assert_eq!(command.output_size, BYTES as u64 + "exit\r\n".len() as u64);
 }

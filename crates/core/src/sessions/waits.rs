@@ -2,7 +2,7 @@
 
 use super::commands::past_report;
 use super::external_conditions::{self, ExternalConditions};
-use super::registry::{Found, Handle, Registry};
+use super::registry::{Handle, Registry, SessionRef};
 use super::session::Request;
 use crate::action::{ActionError, Report, Wait};
 use crate::ids::{CommandId, SessionId};
@@ -18,9 +18,9 @@ impl Registry {
         budget: usize,
     ) -> Result<Report, ActionError> {
         let handle = match self.find(principal, session).await? {
-            Found::Live(handle) => handle,
-            Found::Unreachable(unreachable) => return Err(unreachable.error()),
-            Found::EndedSession(past) => return Ok(past_report(&past)),
+            SessionRef::Live(handle) => handle,
+            SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
+            SessionRef::EndedSession(past) => return Ok(past_report(&past)),
         };
         let _permit = handle.permits.wait()?;
         let from = self.waits_from(principal, &handle, wait.pattern.is_some()).await?;

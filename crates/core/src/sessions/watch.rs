@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::registry::{Found, Registry};
+use super::registry::{Registry, SessionRef};
 use super::report::with_key;
 use super::session::Request;
 use super::viewer_cursor::ViewerCursor;
@@ -20,14 +20,14 @@ impl Registry {
         since: Option<u64>,
     ) -> Result<Outcome, ActionError> {
         let (session, end, feed) = match self.find(principal, id).await? {
-            Found::Live(handle) => {
+            SessionRef::Live(handle) => {
                 let place = handle.permits.viewer()?;
                 // The actor answers once the replay of earlier output is complete.
                 let snapshot = handle.ask(Request::Look).await?;
                 (snapshot.view, snapshot.shown_to, ViewerCursor::live(handle, since, place))
             }
-            Found::Unreachable(unreachable) => return Err(unreachable.error()),
-            Found::EndedSession(past) => {
+            SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
+            SessionRef::EndedSession(past) => {
                 let (view, end) = (past.view(), past.timeline.output.scanner.position());
                 let exit = SessionEvent::Exited(view.exit.clone());
                 let feed = ViewerCursor::past(Arc::clone(&past.shared), since, end, exit);

@@ -7,8 +7,8 @@ use std::time::SystemTime;
 
 use super::output::catch_up;
 use super::recording::{Extent, Recorder};
-use super::registry::{Found, Registry};
-use super::search::{self, Wanted};
+use super::registry::{Registry, SessionRef};
+use super::search::{self, SearchParameters};
 use super::session::Request;
 use super::timeline::micros;
 use crate::action::{
@@ -17,7 +17,7 @@ use crate::action::{
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
 use crate::principal::Principal;
-use crate::store::Place;
+use crate::store::CommandRange;
 
 /// Tells the thread to stop once its caller is gone.
 #[derive(Debug, Default)]
@@ -41,14 +41,14 @@ impl Registry {
     pub(super) async fn search(&self, principal: &Principal, request: &Search) -> Result<FoundView, ActionError> {
         let found = self.find_to_read(principal, &request.session).await?;
         let (shared, end, recent, is_growing) = match &found {
-            Found::Live(handle) => {
+            SessionRef::Live(handle) => {
                 let tail = handle.tail.borrow().journal.0;
                 catch_up(handle, tail).await;
                 let (snapshot, recent) = handle.ask(Request::Commands).await?;
                 (Arc::clone(&handle.shared), snapshot.shown_to, recent, true)
             }
-            Found::Unreachable(unreachable) => return Err(unreachable.error()),
-            Found::EndedSession(past) => {
+            SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
+            SessionRef::EndedSession(past) => {
                 past.has_journal()?;
                 (Arc::clone(&past.shared), past.timeline.output.scanner.position(), past.commands(), false)
             }
@@ -81,7 +81,7 @@ impl Registry {
         let hits = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             let is_growing = is_growing && reaches_end;
-            let wanted = Wanted { pattern: &pattern, matches_max, cols, is_growing };
+            let wanted = SearchParameters { pattern: &pattern, matches_max, cols, is_growing };
             search::search(&shared.reader, &segments, &wanted, &is_given_up)
         });
         let hits = hits.await.map_err(|e| ActionError::Internal { why: e.to_string() })?.map_err(failed)?;
@@ -111,8 +111,8 @@ impl Registry {
         version: CastVersion,
     ) -> Result<Recording, ActionError> {
         let (shared, extent) = match self.find_to_read(principal, session).await? {
-            Found::Unreachable(unreachable) => return Err(unreachable.error()),
-            Found::Live(handle) => {
+            SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
+            SessionRef::Live(handle) => {
                 let tail = handle.tail.borrow().journal.0;
                 catch_up(&handle, tail).await;
                 let marks = handle.ask(Request::Times).await?;
@@ -121,7 +121,7 @@ impl Registry {
                 let extent = Extent { events_end, end: shown.to, marks, end_us: micros(SystemTime::now()) };
                 (Arc::clone(&handle.shared), extent)
             }
-            Found::EndedSession(past) => {
+            SessionRef::EndedSession(past) => {
                 past.has_journal()?;
                 let (end, end_us) = (past.timeline.output.scanner.position(), past.ended_us());
                 let marks = past.timeline.clock.times.clone();
@@ -154,7 +154,7 @@ impl Registry {
         session: &SessionId,
         recent: Vec<CommandView>,
         (from, to): (u64, u64),
-    ) -> Result<(Vec<Place>, u64), ActionError> {
+    ) -> Result<(Vec<CommandRange>, u64), ActionError> {
         let newest: Vec<u32> = recent.iter().map(|c| c.id.0).collect();
         let id = session.as_str().to_owned();
         let mut places = self

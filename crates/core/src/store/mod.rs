@@ -49,11 +49,11 @@ pub(crate) struct SessionRow {
 }
 
 /// A session and a caller: the key of a read cursor.
-pub(crate) type Look = (String, String);
+pub(crate) type CursorKey = (String, String);
 
 /// A query of sessions.
 #[derive(Debug, Default)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct SessionQuery<'a> {
     /// Only sessions of this owner.
     pub(crate) owner: Option<&'a str>,
     /// Only sessions with this name.
@@ -188,13 +188,13 @@ impl Store {
     }
 
     /// Stores a caller's read cursor.
-    pub(crate) fn put_look(&self, look: Look, read_to: u64) {
+    pub(crate) fn put_look(&self, look: CursorKey, read_to: u64) {
         // A full queue only loses a cursor, so that output is read again.
         let _ = self.writes.try_send(Write::Look(look, read_to));
     }
 
     /// A caller's read cursor, also from before this server.
-    pub(crate) fn look(&self, (session, principal): &Look) -> Result<Option<u64>, StoreError> {
+    pub(crate) fn look(&self, (session, principal): &CursorKey) -> Result<Option<u64>, StoreError> {
         self.read(|connection| {
             let mut query = connection.prepare_cached("SELECT read_to FROM looks WHERE session = ?1 AND who = ?2")?;
             query.query_row(params![session, principal], |r| r.get::<_, i64>(0)).map(i64::unsigned_abs).optional()
@@ -321,7 +321,7 @@ impl Store {
     }
 
     /// A page of the ended sessions, and their total number.
-    pub(crate) fn ended(&self, wanted: &Wanted<'_>) -> Result<(Vec<String>, usize), StoreError> {
+    pub(crate) fn ended(&self, wanted: &SessionQuery<'_>) -> Result<(Vec<String>, usize), StoreError> {
         /// Rows not written yet take precedence.
         const ALL: &str = "
             WITH fresh AS (SELECT key AS id, value ->> 'owner' AS owner, value ->> 'name' AS name,
@@ -393,7 +393,7 @@ impl Store {
         left_out: &[u32],
         (from, to): (u64, u64),
         limit: usize,
-    ) -> Result<Vec<Place>, StoreError> {
+    ) -> Result<Vec<CommandRange>, StoreError> {
         let left_out = serde_json::to_string(left_out).expect("invariant: numbers are JSON");
         self.read(|connection| {
         let mut query = connection.prepare_cached(
@@ -425,7 +425,7 @@ impl Store {
 }
 
 /// A command's id, the beginning and (if it has ended) the end of its output, and its first words.
-pub(crate) type Place = (u32, u64, Option<u64>, String);
+pub(crate) type CommandRange = (u32, u64, Option<u64>, String);
 
 impl State {
     fn fresh(&self) -> MutexGuard<'_, Fresh> {

@@ -34,7 +34,7 @@ fn filled(path: &Path) {
     store.flush().expect("written");
 }
 
-fn ended(store: &Store, wanted: &Wanted<'_>) -> (Vec<String>, usize) {
+fn ended(store: &Store, wanted: &SessionQuery<'_>) -> (Vec<String>, usize) {
     store.ended(wanted).expect("a query")
 }
 
@@ -131,19 +131,19 @@ fn ended_sessions_are_counted_filtered_and_given_by_the_page() {
         }
     }
     let ids = |numbers: &[u64]| numbers.iter().map(|n| format!("s0-{n:02}")).collect::<Vec<_>>();
-    let page = |offset, is_newest_first| Wanted { limit: 3, offset, is_newest_first, ..Wanted::default() };
+    let page = |offset, is_newest_first| SessionQuery { limit: 3, offset, is_newest_first, ..SessionQuery::default() };
     // The same whether a row is written or waits to be.
     for _ in 0..2 {
         assert_eq!(ended(&store, &page(0, false)), (ids(&[0, 1, 2]), 29));
         assert_eq!(ended(&store, &page(6, false)), (ids(&[6, 8, 9]), 29));
         assert_eq!(ended(&store, &page(28, false)), (ids(&[29]), 29));
         assert_eq!(ended(&store, &page(0, true)), (ids(&[29, 28, 27]), 29));
-        let of_ann = Wanted { owner: Some("ann"), ..page(2, false) };
+        let of_ann = SessionQuery { owner: Some("ann"), ..page(2, false) };
         assert_eq!(ended(&store, &of_ann), (ids(&[6, 9, 12]), 10));
-        let named = Wanted { name: Some("build"), ..page(0, true) };
+        let named = SessionQuery { name: Some("build"), ..page(0, true) };
         assert_eq!(ended(&store, &named), (ids(&[21, 11, 1]), 3));
         let (living, ending) = (ids(&[8, 29]), ids(&[7]));
-        let now = Wanted { living: &living, ending: &ending, ..page(6, false) };
+        let now = SessionQuery { living: &living, ending: &ending, ..page(6, false) };
         assert_eq!(ended(&store, &now), (ids(&[6, 7, 9]), 28));
         store.flush().expect("written");
     }
@@ -228,7 +228,7 @@ fn a_disk_without_room_is_no_damage_and_rows_wait_for_it() {
     assert_eq!(fs::read(&path).expect("there"), before);
     fs::remove_dir(&blocked).expect("removed");
     store.flush().expect("written");
-    let newest = Wanted { limit: 1, is_newest_first: true, ..Wanted::default() };
+    let newest = SessionQuery { limit: 1, is_newest_first: true, ..SessionQuery::default() };
     assert_eq!(ended(&store, &newest), (vec!["s0-fresh".to_owned()], 61));
 }
 

@@ -7,12 +7,12 @@ use std::time::Duration;
 use rusqlite::{Connection, params};
 
 use super::file::StoreError;
-use super::{HistoryRow, Look, QUEUE_MAX, READERS_MAX, SessionRow, State, file, unavailable};
+use super::{CursorKey, HistoryRow, QUEUE_MAX, READERS_MAX, SessionRow, State, file, unavailable};
 
 /// A request to the writer.
 pub(super) enum Write {
     Command(HistoryRow),
-    Look(Look, u64),
+    Look(CursorKey, u64),
     /// Write the sessions whose rows have changed.
     Sessions,
     /// Report the result of all earlier writes.
@@ -37,20 +37,20 @@ pub(super) struct Writer {
     /// Commands that are not written yet.
     waiting: VecDeque<HistoryRow>,
     /// Read cursors: a client that follows a session moves its cursor with every chunk, and only the newest is written.
-    looks: HashMap<Look, u64>,
+    looks: HashMap<CursorKey, u64>,
     /// The newest attempt failed; logged once.
     is_failing: bool,
 }
 
 /// Requests besides rows.
 #[derive(Default)]
-struct Asked {
+struct PendingRequests {
     flushes: Vec<mpsc::SyncSender<Result<(), StoreError>>>,
     anew: Vec<mpsc::SyncSender<Result<(), StoreError>>>,
     stops: bool,
 }
 
-impl Asked {
+impl PendingRequests {
     fn is_something(&self) -> bool {
         self.stops || !self.flushes.is_empty() || !self.anew.is_empty()
     }
@@ -66,7 +66,7 @@ impl Writer {
         if let Err(e @ StoreError::Damaged(_)) = self.connect().and_then(|connection| file::check(connection)) {
             self.state.found_damaged(&e);
         }
-        let mut later = Asked::default();
+        let mut later = PendingRequests::default();
         loop {
             let mut asked = std::mem::take(&mut later);
             let first = if asked.is_something() {
@@ -106,13 +106,13 @@ impl Writer {
         }
     }
 
-    fn take_all(&mut self, queue: &mpsc::Receiver<Write>, asked: &mut Asked) {
+    fn take_all(&mut self, queue: &mpsc::Receiver<Write>, asked: &mut PendingRequests) {
         for write in queue.try_iter().take(QUEUE_MAX) {
             self.take(write, asked);
         }
     }
 
-    fn take(&mut self, write: Write, asked: &mut Asked) {
+    fn take(&mut self, write: Write, asked: &mut PendingRequests) {
         match write {
             Write::Command(row) if self.waiting.len() >= QUEUE_MAX => self.state.left_out(row.session),
             Write::Command(row) => self.waiting.push_back(row),

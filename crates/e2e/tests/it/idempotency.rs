@@ -8,7 +8,7 @@ use api::{
     InputRequest, WaitAnswer,
 };
 use client::ClientError;
-use e2e::{Heard, Server, Session, Socket, eventually};
+use e2e::{Server, Session, Socket, SocketMessage, eventually};
 use tokio::task::JoinHandle;
 
 use crate::boundaries::join_all;
@@ -106,7 +106,7 @@ async fn a_viewers_number_is_typed_once_over_two_connections() {
     let mut second = Socket::visit(&server, &shell.id, "?client=me").await;
     second.types(1, "A".repeat(MANY).as_bytes()).await;
     let typed = second.until(|heard| match heard {
-        Heard::Typed(seq) => Some(*seq),
+        SocketMessage::Typed(seq) => Some(*seq),
         _ => None,
     });
     let (typed, said) = tokio::join!(typed, came(&server, &shell, &reader));

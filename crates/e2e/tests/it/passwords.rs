@@ -2,7 +2,7 @@
 //! echo.
 
 use api::{ErrorCode, Foreground, InputRequest, OutputQuery, OutputView};
-use e2e::{Heard, Server, Session, Socket, eventually};
+use e2e::{Server, Session, Socket, SocketMessage, eventually};
 
 use crate::boundaries::join_all;
 
@@ -94,7 +94,7 @@ async fn what_is_typed_without_echo_is_in_no_record_and_in_no_read() {
                     person.types(seq, &[*key]).await;
                 }
                 let last = keys.len() as u64;
-                person.until(|heard| matches!(heard, Heard::Typed(seq) if *seq == last).then_some(())).await;
+                person.until(|heard| matches!(heard, SocketMessage::Typed(seq) if *seq == last).then_some(())).await;
             }
             let says = async || {
                 let shown = String::from_utf8_lossy(&shell.journal().await).into_owned();
@@ -171,12 +171,12 @@ async fn a_viewer_hears_of_what_others_type_only_what_the_terminal_shows() {
     let mut heard = Vec::new();
     while !String::from_utf8_lossy(&heard).contains("got 6") {
         match viewer.next().await {
-            Heard::Data(_, to, bytes) => {
+            SocketMessage::Data(_, to, bytes) => {
                 heard.extend(bytes);
                 viewer.parsed(to).await;
             }
             // Drawn when the viewer has come, which may be after the end.
-            Heard::Snapshot(_, bytes) => heard.extend(bytes),
+            SocketMessage::Snapshot(_, bytes) => heard.extend(bytes),
             other => heard.extend(format!("{other:?}").into_bytes()),
         }
     }

@@ -1,7 +1,7 @@
 //! The WebSocket: exact over any number of disconnects, fair to the slow, closed with a reason, entered by token or ticket.
 
 use api::{CreateRequest, Dimensions};
-use e2e::{Connection, Heard, Random, Server, Session, Socket, count, footprint, seq};
+use e2e::{Connection, Random, Server, Session, Socket, SocketMessage, count, footprint, seq};
 use regex::bytes::Regex;
 use rustix::process::Signal;
 use tokio::io::AsyncWriteExt;
@@ -29,14 +29,16 @@ async fn read_to(socket: &mut Socket, mut at: u64, end: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while at < end {
         match socket.next().await {
-            Heard::Data(from, to, more) => {
+            SocketMessage::Data(from, to, more) => {
                 assert_eq!(from, at, "no gap and no duplicate");
                 bytes.extend(more);
                 at = to;
                 socket.parsed(at).await;
             }
-            Heard::Event(_) | Heard::Typed(_) => {}
-            other @ (Heard::Snapshot(..) | Heard::Gap(..) | Heard::Closed(..)) => panic!("at {at}: {other:?}"),
+            SocketMessage::Event(_) | SocketMessage::Typed(_) => {}
+            other @ (SocketMessage::Snapshot(..) | SocketMessage::Gap(..) | SocketMessage::Closed(..)) => {
+                panic!("at {at}: {other:?}")
+            }
         }
     }
     bytes
@@ -62,7 +64,7 @@ async fn every_byte_comes_once_over_any_number_of_disconnects() {
         connections += 1;
         for _ in 0..=random.below(8) {
             let heard = socket.next().await;
-            if let Heard::Data(from, to, bytes) = &heard {
+            if let SocketMessage::Data(from, to, bytes) = &heard {
                 assert_eq!(*from, at, "no gap and no duplicate");
                 seen.extend_from_slice(bytes);
                 at = *to;
@@ -70,7 +72,7 @@ async fn every_byte_comes_once_over_any_number_of_disconnects() {
                     socket.parsed(at).await;
                 }
             }
-            let is_over = matches!(&heard, Heard::Event(value) if value["event"] == "command.completed");
+            let is_over = matches!(&heard, SocketMessage::Event(value) if value["event"] == "command.completed");
             if end.map_or(is_over, |end| at >= end) {
                 break;
             }
@@ -94,7 +96,9 @@ async fn a_stalled_viewer_costs_little_slows_nobody_and_is_shown_the_present() {
     let mut stalled = join_all((0..STALLED).map(async |_| Socket::visit(&server, &shell.id, "").await)).await;
     let mut firsts = Vec::new();
     for socket in &mut stalled {
-        firsts.push(socket.until(|heard| if let Heard::Snapshot(at, _) = heard { Some(*at) } else { None }).await);
+        firsts.push(
+            socket.until(|heard| if let SocketMessage::Snapshot(at, _) = heard { Some(*at) } else { None }).await,
+        );
     }
     let mut keen = Socket::visit(&server, &shell.id, &format!("?since={}&behind=all", firsts[0])).await;
     let before = footprint(server.pid()).resident_bytes;
@@ -110,17 +114,20 @@ async fn a_stalled_viewer_costs_little_slows_nobody_and_is_shown_the_present() {
         // It gets what the window holds, and then nothing until it says that it was parsed.
         let mut at = first;
         while at - first < 256 << 10 {
-            if let Heard::Data(from, to, _) = socket.next().await {
+            if let SocketMessage::Data(from, to, _) = socket.next().await {
                 assert_eq!(from, at);
                 at = to;
             }
         }
         assert!(at - first <= (256 + 16) << 10, "sent {} bytes unasked", at - first);
         socket.parsed(at).await;
-        let (from, to) =
-            socket.until(|heard| if let Heard::Gap(from, to) = heard { Some((*from, *to)) } else { None }).await;
+        let (from, to) = socket
+            .until(|heard| if let SocketMessage::Gap(from, to) = heard { Some((*from, *to)) } else { None })
+            .await;
         assert!(from >= at && to > from);
-        let Heard::Snapshot(snapshot, bytes) = socket.next().await else { panic!("a snapshot follows the gap") };
+        let SocketMessage::Snapshot(snapshot, bytes) = socket.next().await else {
+            panic!("a snapshot follows the gap")
+        };
         assert_eq!(snapshot, to);
         assert!(String::from_utf8_lossy(&bytes).contains(&format!("{lines}")), "the present");
     }
@@ -145,7 +152,7 @@ async fn a_snapshot_is_the_screen_and_what_follows_begins_where_it_ends() {
             (attached["mayWrite"].as_bool(), attached["session"].as_str()),
             (Some(true), Some(shell.id.as_str()))
         );
-        let at = socket.until(|heard| if let Heard::Snapshot(at, _) = heard { Some(*at) } else { None }).await;
+        let at = socket.until(|heard| if let SocketMessage::Snapshot(at, _) = heard { Some(*at) } else { None }).await;
         let rest = read_to(&mut socket, at, end).await;
         if at < end {
             let tail = &journal
@@ -174,19 +181,20 @@ async fn several_viewers_see_the_same_and_each_input_is_typed_once() {
     // The same client comes back, and is not sure whether its input arrived.
     let mut again = Socket::visit(&server, &shell.id, "?client=one").await;
     again.types(1, b"n=$((n+1)); echo n is $n\r").await;
-    again.until(|heard| (*heard == Heard::Typed(1)).then_some(())).await;
+    again.until(|heard| (*heard == SocketMessage::Typed(1)).then_some(())).await;
     again.types(2, b"echo still $n\r").await;
     second.reads_until("still 1\r\n").await;
     // Another text under a number that was used is no repetition.
     again.types(2, b"other").await;
-    let code = again.until(|heard| if let Heard::Closed(code, _) = heard { Some(*code) } else { None }).await;
+    let code = again.until(|heard| if let SocketMessage::Closed(code, _) = heard { Some(*code) } else { None }).await;
     assert_eq!(code, 4409);
 }
 
 /// What a viewer is shown first.
 async fn snapshot(viewer: &mut Socket) -> String {
-    let bytes =
-        viewer.until(|heard| if let Heard::Snapshot(_, bytes) = heard { Some(bytes.clone()) } else { None }).await;
+    let bytes = viewer
+        .until(|heard| if let SocketMessage::Snapshot(_, bytes) = heard { Some(bytes.clone()) } else { None })
+        .await;
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -205,7 +213,7 @@ async fn whoever_looks_sees_the_commands_and_not_how_they_were_handed_over() {
         assert!(seen.contains("printf 'first\\n'\r\necho second\r\n") && !seen.contains("__ptyd"), "{cols}: {seen:?}");
         let mut late = Socket::visit(&server, &shell.id, "").await;
         let painted =
-            late.until(|heard| if let Heard::Snapshot(_, bytes) = heard { Some(bytes.clone()) } else { None });
+            late.until(|heard| if let SocketMessage::Snapshot(_, bytes) = heard { Some(bytes.clone()) } else { None });
         let painted = String::from_utf8_lossy(&painted.await).into_owned();
         assert!(painted.contains("echo second") && !painted.contains("__ptyd"), "{cols}: {painted:?}");
     }
@@ -236,15 +244,15 @@ async fn events_tell_what_happens_in_the_order_of_the_output() {
     let server = Server::start();
     let shell = server.session().await;
     let mut socket = Socket::visit(&server, &shell.id, "").await;
-    socket.until(|heard| matches!(heard, Heard::Snapshot(..)).then_some(())).await;
+    socket.until(|heard| matches!(heard, SocketMessage::Snapshot(..)).then_some(())).await;
     assert_eq!(shell.gives("echo out; (exit 3)").await, (3, "out\n".to_owned()));
     let begun = socket.event("command.started").await;
     let id = begun["command"]["id"].clone();
     let mut output = Vec::new();
     let ended = loop {
         match socket.next().await {
-            Heard::Data(_, _, bytes) => output.extend(bytes),
-            Heard::Event(value) if value["event"] == "command.completed" => break value,
+            SocketMessage::Data(_, _, bytes) => output.extend(bytes),
+            SocketMessage::Event(value) if value["event"] == "command.completed" => break value,
             _ => {}
         }
     };
@@ -255,7 +263,7 @@ async fn events_tell_what_happens_in_the_order_of_the_output() {
     assert_eq!(resized["dimensions"], serde_json::json!({"cols": 100, "rows": 30}));
     assert_eq!(shell.gives("stty size").await, (0, "30 100\n".to_owned()));
     let asks = shell.run("read -p 'name? ' x").await;
-    socket.until(|h| matches!(h, Heard::Event(v) if v["foreground"] == "input_wanted").then_some(())).await;
+    socket.until(|h| matches!(h, SocketMessage::Event(v) if v["foreground"] == "input_wanted").then_some(())).await;
     socket.types(1, b"me\r").await;
     assert_eq!(shell.end_of(&asks).await.exit_code, Some(0));
     socket.says(r#"{"event":"resize","dimensions":{"cols":0,"rows":30}}"#).await;
@@ -275,26 +283,26 @@ async fn a_viewer_of_a_stopping_server_is_told_to_come_again_and_goes_on_with_th
     let server = Server::start();
     let shell = server.session().await;
     let mut socket = Socket::visit(&server, &shell.id, "?client=me").await;
-    let mut at = socket.until(|heard| if let Heard::Snapshot(at, _) = heard { Some(*at) } else { None }).await;
+    let mut at = socket.until(|heard| if let SocketMessage::Snapshot(at, _) = heard { Some(*at) } else { None }).await;
     socket.types(1, b"echo before\r").await;
     // The echo may come before the word that it was typed.
-    let read = |heard: &Heard| match heard {
-        Heard::Data(_, to, _) => {
+    let read = |heard: &SocketMessage| match heard {
+        SocketMessage::Data(_, to, _) => {
             at = *to;
             None
         }
-        heard => (*heard == Heard::Typed(1)).then_some(()),
+        heard => (*heard == SocketMessage::Typed(1)).then_some(()),
     };
     socket.until(read).await;
     while !shell.journal().await.windows(9).any(|w| w == b"\rbefore\r\n") {}
     server.pid().signal(Signal::TERM);
     let code = loop {
         match socket.next().await {
-            Heard::Data(from, to, _) => {
+            SocketMessage::Data(from, to, _) => {
                 assert_eq!(from, at);
                 at = to;
             }
-            Heard::Closed(code, _) => break code,
+            SocketMessage::Closed(code, _) => break code,
             _ => {}
         }
     };
@@ -339,7 +347,7 @@ async fn bad_frames_close_with_a_reason_and_nothing_is_lost() {
     let server = Server::start();
     let shell = server.session().await;
     let mut other = Socket::visit(&server, &shell.id, "").await;
-    let at = other.until(|heard| if let Heard::Snapshot(at, _) = heard { Some(*at) } else { None }).await;
+    let at = other.until(|heard| if let SocketMessage::Snapshot(at, _) = heard { Some(*at) } else { None }).await;
     let long = vec![0x11; (256 << 10) + 1];
     let far = [&[0x12], u64::MAX.to_le_bytes().as_slice()].concat();
     let frames: [(&[u8], u16); 5] =

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use api::{CreateRequest, ErrorCode, TokenRequest, TokenScope};
 use client::Client;
-use e2e::{Heard, PATIENCE, Server, Socket};
+use e2e::{PATIENCE, Server, Socket, SocketMessage};
 
 /// A fresh token.
 async fn token(server: &Server, name: &str, scope: TokenScope) -> String {
@@ -95,7 +95,7 @@ async fn a_revoked_token_ends_at_once_what_is_open_on_it_and_its_sessions_live_o
     let (waited, _) = tokio::join!(waiting, revoking);
     assert_eq!(code(waited), Some(ErrorCode::Unauthorized));
     let closed = socket.until(|heard| match heard {
-        Heard::Closed(code, _) => Some(*code),
+        SocketMessage::Closed(code, _) => Some(*code),
         _ => None,
     });
     assert_eq!(closed.await, 4401);
@@ -125,7 +125,7 @@ async fn a_token_is_good_at_the_next_server_too_and_a_viewer_with_a_read_token_o
     let mut socket = Socket::open(&server, &format!("/terminals/{id}/socket"), &head).await.expect("a WebSocket");
     assert_eq!(socket.event("control").await["mayWrite"], false);
     socket.types(1, b"echo no\r").await;
-    assert_eq!(socket.until(|h| if let Heard::Closed(code, _) = h { Some(*code) } else { None }).await, 4403);
+    assert_eq!(socket.until(|h| if let SocketMessage::Closed(code, _) = h { Some(*code) } else { None }).await, 4403);
     server.client().revoke_token("reader").await.expect("revoked");
     server.kill9();
     server.again();

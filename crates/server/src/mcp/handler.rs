@@ -26,7 +26,7 @@ use super::progress;
 use super::reported_state::ReportedStates;
 use super::resources;
 use super::subscriptions::{self, Subscriber, Subscriptions};
-use super::tools::{Answer, Call, TOOLS, Tool, ToolError};
+use super::tools::{Answer, TOOLS, Tool, ToolCall, ToolError};
 use ptyd_core::action::{ActionError, ClientContext};
 use ptyd_core::principal::Principal;
 
@@ -46,7 +46,7 @@ pub struct Handler {
     pub(super) host: Arc<Host>,
     pub(super) memory: Arc<ReportedStates>,
     /// The notifications of a client before the stateless era, if it has a stream for them.
-    stream: Option<Arc<Stream>>,
+    stream: Option<Arc<ClientStream>>,
     /// A shim between us and the client repeats requests at the next server.
     is_asked_again: bool,
     tools: ToolSet,
@@ -54,7 +54,7 @@ pub struct Handler {
 
 /// The notifications on a client's own stream.
 #[derive(Default)]
-struct Stream {
+struct ClientStream {
     subscriptions: Subscriptions,
     log: Log,
 }
@@ -94,7 +94,7 @@ impl Handler {
 
     async fn answer(&self, tool: &Tool, request: CallToolRequestParams, number: Option<String>) -> CallToolResult {
         let key = number.zip(self.client.client.as_deref()).map(|(n, client)| format!("{client}:{n}"));
-        let call = Call { handler: self, key };
+        let call = ToolCall { handler: self, key };
         match (tool.call)(&call, request.arguments.unwrap_or_default()).await {
             Ok(Answer { text, structured }) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);

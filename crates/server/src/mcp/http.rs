@@ -227,7 +227,7 @@ impl<S: ServerHandler + Clone> Entrance<S> {
         let stop = (method == Method::GET).then(|| self.server.stopping());
         let is_awaited = glance.method.is_some() && response.body().size_hint().exact().is_none();
         let cancel = glance.id.filter(|_| is_awaited).and_then(|id| cancelled(&id));
-        response.map(|body| Body::new(Stream { body, stop, cancel, held: Some(held) })).into_response()
+        response.map(|body| Body::new(AnswerStream { body, stop, cancel, held: Some(held) })).into_response()
     }
 }
 
@@ -255,14 +255,14 @@ fn cancelled(id: &RawValue) -> Option<ClientJsonRpcMessage> {
 
 /// An answer within an MCP session. If its client disconnects before the end, the wait ends, as it does without an MCP
 /// session; the program continues.
-struct Stream {
+struct AnswerStream {
     body: BoxBody<Bytes, Infallible>,
     stop: Option<Boxed<'static, ()>>,
     cancel: Option<ClientJsonRpcMessage>,
     held: Option<Held>,
 }
 
-impl hyper::body::Body for Stream {
+impl hyper::body::Body for AnswerStream {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -283,7 +283,7 @@ impl hyper::body::Body for Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for AnswerStream {
     fn drop(&mut self) {
         if let (Some(cancel), Some(held)) = (self.cancel.take(), self.held.take()) {
             tokio::spawn(async move { held.say(cancel).await });

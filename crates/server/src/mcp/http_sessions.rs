@@ -24,13 +24,13 @@ pub(super) struct HttpSessions {
     local: LocalSessionManager,
     /// The permits of all principals.
     places: Arc<Semaphore>,
-    open: Mutex<HashMap<SessionId, Open>>,
+    open: Mutex<HashMap<SessionId, OpenSession>>,
     /// The store for the next server.
     kept: Option<HttpSessionStore>,
     server: Arc<dyn Server>,
 }
 
-struct Open {
+struct OpenSession {
     place: OwnedSemaphorePermit,
     /// The number of its open requests and streams.
     held: usize,
@@ -55,7 +55,7 @@ impl HttpSessions {
         Self { local, places, open: Mutex::default(), kept, server }
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<SessionId, Open>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<SessionId, OpenSession>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -81,7 +81,7 @@ impl HttpSessions {
 
     /// Closes sessions that have been idle for this long.
     pub async fn end_idle(&self, patience: Duration) {
-        let is_idle = |one: &Open| one.held == 0 && one.since.elapsed() >= patience;
+        let is_idle = |one: &OpenSession| one.held == 0 && one.since.elapsed() >= patience;
         let idle: Vec<_> = self.open().iter().filter(|(_, one)| is_idle(one)).map(|(id, _)| Arc::clone(id)).collect();
         for id in idle {
             // A session that is being closed counts as closed.
@@ -117,7 +117,7 @@ impl HttpSessions {
     }
 
     fn begun(&self, id: &SessionId, place: OwnedSemaphorePermit) {
-        self.open().insert(Arc::clone(id), Open { place, held: 0, since: Instant::now() });
+        self.open().insert(Arc::clone(id), OpenSession { place, held: 0, since: Instant::now() });
     }
 }
 

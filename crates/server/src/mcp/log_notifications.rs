@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::subscriptions::Subscriber;
-use ptyd_core::action::{Action, ActionError, EventsView, Happened, Happening, Outcome, ReadEvents};
+use ptyd_core::action::{Action, ActionError, EventsView, Outcome, ReadEvents, ServerEvent, ServerEventKind};
 use ptyd_core::limits::{HEARTBEAT, SUBSCRIPTION_PAUSE};
 
 /// The logger's name.
@@ -77,20 +77,20 @@ fn words(view: &EventsView) -> impl Iterator<Item = (LoggingLevel, Value)> {
 }
 
 /// The level and the text of an event, in the terms of `GET /events`.
-fn word(happening: &Happening) -> (LoggingLevel, Value) {
+fn word(happening: &ServerEvent) -> (LoggingLevel, Value) {
     let (level, event, more) = match &happening.what {
-        Happened::Created => (LoggingLevel::Info, "session.created", json!({})),
-        Happened::Terminated(_) => (LoggingLevel::Notice, "session.terminated", json!({})),
-        Happened::Started(command) => {
+        ServerEventKind::Created => (LoggingLevel::Info, "session.created", json!({})),
+        ServerEventKind::Terminated(_) => (LoggingLevel::Notice, "session.terminated", json!({})),
+        ServerEventKind::Started(command) => {
             (LoggingLevel::Debug, "command.started", json!({ "commandId": command.id.to_string() }))
         }
-        Happened::Completed(command) => (
+        ServerEventKind::Completed(command) => (
             LoggingLevel::Info,
             "command.completed",
             json!({ "commandId": command.id.to_string(), "exitCode": command.exit_code }),
         ),
-        Happened::Wanted(_) => (LoggingLevel::Notice, "attention", json!({})),
-        Happened::LimitHit(hit) => (LoggingLevel::Warning, "limit", json!({ "limit": hit.limit.name() })),
+        ServerEventKind::Wanted(_) => (LoggingLevel::Notice, "attention", json!({})),
+        ServerEventKind::LimitHit(hit) => (LoggingLevel::Warning, "limit", json!({ "limit": hit.limit.name() })),
     };
     let mut data = json!({ "event": event, "sessionId": happening.session.as_str(), "name": happening.name });
     if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {

@@ -1,7 +1,7 @@
 //! The text of search results for a model: matching lines with their numbers, and the position to continue at.
 
 use super::text::{self, Facts, grouped};
-use super::tools::{Answer, Call};
+use super::tools::{Answer, ToolCall};
 use ptyd_core::action::{FoundView, HiddenText, SessionView};
 use ptyd_core::limits::BUDGET_CHARS;
 
@@ -9,7 +9,7 @@ use ptyd_core::limits::BUDGET_CHARS;
 pub(super) const MATCHES_DEFAULT: usize = 100;
 
 /// The lines that fit an answer; if one does not fit, the next search begins with it.
-pub(super) fn shown(call: &Call<'_>, session: &SessionView, found: &FoundView) -> Answer {
+pub(super) fn shown(call: &ToolCall<'_>, session: &SessionView, found: &FoundView) -> Answer {
     call.note(session);
     let (mut lines, mut chars, mut next, mut has_more) = (String::new(), 0, found.next, found.has_more);
     let (mut count, mut written_out) = (0, 0);

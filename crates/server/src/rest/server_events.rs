@@ -14,7 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::output_events::{LAST_EVENT_ID, RETRY};
 use super::{Rest, body_stream, convert, unexpected};
 use crate::http::problem::ProblemResponse;
-use ptyd_core::action::{Action, EventPlace, EventsView, Happened, Happening, Outcome, ReadEvents};
+use ptyd_core::action::{Action, EventPlace, EventsView, Outcome, ReadEvents, ServerEvent, ServerEventKind};
 use ptyd_core::limits;
 use ptyd_core::principal::Principal;
 
@@ -106,7 +106,7 @@ fn blank(at: std::time::SystemTime) -> api::Event {
     }
 }
 
-fn event(happening: &Happening) -> api::Event {
+fn event(happening: &ServerEvent) -> api::Event {
     let common = api::Event {
         session_id: Some(happening.session.to_string()),
         owner: Some(happening.owner.clone()),
@@ -114,26 +114,26 @@ fn event(happening: &Happening) -> api::Event {
         ..blank(happening.at)
     };
     match &happening.what {
-        Happened::Created => api::Event { event: api::EventKind::SessionCreated, ..common },
-        Happened::Terminated(exit) => {
+        ServerEventKind::Created => api::Event { event: api::EventKind::SessionCreated, ..common },
+        ServerEventKind::Terminated(exit) => {
             api::Event { event: api::EventKind::SessionTerminated, exit: exit.clone().map(convert::exit), ..common }
         }
-        Happened::Started(command) => {
+        ServerEventKind::Started(command) => {
             api::Event { event: api::EventKind::CommandStarted, command_id: Some(command.id.to_string()), ..common }
         }
-        Happened::Completed(command) => api::Event {
+        ServerEventKind::Completed(command) => api::Event {
             event: api::EventKind::CommandCompleted,
             command_id: Some(command.id.to_string()),
             status: Some(convert::command_status(command.status)),
             exit_code: command.exit_code,
             ..common
         },
-        Happened::Wanted(foreground) => api::Event {
+        ServerEventKind::Wanted(foreground) => api::Event {
             event: api::EventKind::Attention,
             foreground: Some(convert::foreground(*foreground)),
             ..common
         },
-        Happened::LimitHit(hit) => api::Event {
+        ServerEventKind::LimitHit(hit) => api::Event {
             event: api::EventKind::Limit,
             command_id: hit.command.map(|id| id.to_string()),
             limit: Some(convert::limit(hit.limit)),

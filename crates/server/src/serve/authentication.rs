@@ -55,19 +55,19 @@ pub(super) struct Guard {
     /// Rates of requests without a valid token, by listener.
     failed: Buckets<bool>,
     /// The warnings about wrong tokens that the server has logged.
-    refused: Mutex<Refused>,
+    refused: Mutex<RefusalCount>,
     /// The request bodies of each principal.
     bodies: RequestBodies,
 }
 
 /// Counts requests with wrong credentials between two log lines.
 #[derive(Debug, Default)]
-struct Refused {
+struct RefusalCount {
     silent_until: Option<Instant>,
     unnamed: u64,
 }
 
-impl Refused {
+impl RefusalCount {
     /// Counts one; returns the number of uncounted others if this one is to be logged.
     fn count(&mut self, now: Instant) -> Option<u64> {
         if self.silent_until.is_some_and(|until| now < until) {
@@ -397,9 +397,9 @@ mod tests {
 
     #[test]
     fn of_those_who_try_tokens_the_log_names_one_at_a_time_and_counts_the_others() {
-        let mut refused = Refused::default();
+        let mut refused = RefusalCount::default();
         let start = Instant::now();
-        let at = |refused: &mut Refused, ms| refused.count(start + std::time::Duration::from_millis(ms));
+        let at = |refused: &mut RefusalCount, ms| refused.count(start + std::time::Duration::from_millis(ms));
         assert_eq!([0, 1, 2].map(|ms| at(&mut refused, ms)), [Some(0), None, None]);
         let later = u64::try_from(limits::REFUSED_LOGGED_EVERY.as_millis()).expect("a while");
         assert_eq!([at(&mut refused, later), at(&mut refused, later + 1)], [Some(2), None]);

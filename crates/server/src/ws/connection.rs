@@ -91,7 +91,7 @@ impl SocketConnection {
         let acked = feed.cursor();
         let shut_out = self.principal.shut_out();
         let now = Instant::now();
-        let mut open = Open {
+        let mut open = OpenConnection {
             pulse: Heartbeat::new(now),
             connection: self,
             socket,
@@ -124,7 +124,7 @@ fn fresh_name() -> String {
 }
 
 /// An open connection.
-struct Open<'a> {
+struct OpenConnection<'a> {
     connection: SocketConnection,
     socket: &'a mut WebSocket,
     client: String,
@@ -153,7 +153,7 @@ enum Next {
 /// A connection always ends with an error.
 enum Never {}
 
-impl Open<'_> {
+impl OpenConnection<'_> {
     async fn run(&mut self, hello: Value) -> Result<Never, End> {
         self.text(&hello).await?;
         if self.connection.query.since.is_none() {

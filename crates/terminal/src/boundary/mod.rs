@@ -182,13 +182,13 @@ fn number<T: std::str::FromStr>(bytes: &[u8]) -> Option<T> {
 }
 
 #[derive(Clone, Debug)]
-struct Waiting {
+struct PendingRecord {
     nonce: Nonce,
-    what: What,
+    what: PendingKind,
 }
 
 #[derive(Clone, Debug)]
-enum What {
+enum PendingKind {
     Start(u32),
     End(End),
     Prompt,
@@ -197,7 +197,7 @@ enum What {
 /// Joins records with their markers.
 #[derive(Clone, Debug, Default)]
 pub struct Boundaries {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<PendingRecord>,
     /// The offset behind the last attested marker.
     known_to: u64,
 }
@@ -212,9 +212,9 @@ impl Boundaries {
     /// placed at the last known boundary. An expired start yields nothing; a PATH is no boundary.
     pub fn record(&mut self, record: Record) -> Option<Boundary> {
         let waiting = match record {
-            Record::Started { nonce, id } => Waiting { nonce, what: What::Start(id) },
-            Record::Ended { nonce, end } => Waiting { nonce, what: What::End(end) },
-            Record::Prompt { nonce } => Waiting { nonce, what: What::Prompt },
+            Record::Started { nonce, id } => PendingRecord { nonce, what: PendingKind::Start(id) },
+            Record::Ended { nonce, end } => PendingRecord { nonce, what: PendingKind::End(end) },
+            Record::Prompt { nonce } => PendingRecord { nonce, what: PendingKind::Prompt },
             Record::Path(_) => return None,
         };
         self.waiting.push_back(waiting);
@@ -222,8 +222,9 @@ impl Boundaries {
             return None;
         }
         // Not the start: lines typed ahead may end many times before the command begins.
-        let first = |is: fn(&What) -> bool| self.waiting.iter().position(|waiting| is(&waiting.what));
-        let oldest = first(|what| matches!(what, What::Prompt)).or_else(|| first(|what| matches!(what, What::End(_))));
+        let first = |is: fn(&PendingKind) -> bool| self.waiting.iter().position(|waiting| is(&waiting.what));
+        let oldest = first(|what| matches!(what, PendingKind::Prompt))
+            .or_else(|| first(|what| matches!(what, PendingKind::End(_))));
         let oldest = oldest.unwrap_or(0);
         self.waiting.remove(oldest)?.given_up(self.known_to)
     }
@@ -231,28 +232,28 @@ impl Boundaries {
     /// Adds a marker that the scanner found. Returns nothing for a forged one. An attested one yields its own boundary
     /// last, behind the ends of commands whose markers were lost before it.
     pub fn marker(&mut self, kind: MarkerKind, nonce: &Nonce, from: u64, to: u64) -> Vec<Boundary> {
-        let is_its_record = |waiting: &Waiting| waiting.kind() == kind && waiting.nonce == *nonce;
+        let is_its_record = |waiting: &PendingRecord| waiting.kind() == kind && waiting.nonce == *nonce;
         let Some(index) = self.waiting.iter().position(is_its_record) else {
             return Vec::new();
         };
         // A prompt's record may be written behind those of later events, so it settles nothing.
-        if matches!(self.waiting.get(index), Some(Waiting { what: What::Prompt, .. })) {
+        if matches!(self.waiting.get(index), Some(PendingRecord { what: PendingKind::Prompt, .. })) {
             self.waiting.remove(index);
             return vec![Boundary::Prompt { marker: from..to }];
         }
-        let newest = self.waiting.range(..=index).map(Waiting::settles).max().unwrap_or(0);
+        let newest = self.waiting.range(..=index).map(PendingRecord::settles).max().unwrap_or(0);
         let mut boundaries = Vec::new();
         let mut overtaken = None;
         for lost in self.waiting.drain(..index) {
             match lost.what {
-                What::Start(id) if id > newest => overtaken = Some(lost),
+                PendingKind::Start(id) if id > newest => overtaken = Some(lost),
                 _ => boundaries.extend(lost.given_up(from)),
             }
         }
         let found = self.waiting.pop_front().map(|found| match found.what {
-            What::Start(id) => Boundary::Started { id, at: to, marker: from..to },
-            What::Prompt => Boundary::Prompt { marker: from..to },
-            What::End(end) => Boundary::Ended { end, output_end: from, at: to, marker: Some(from..to) },
+            PendingKind::Start(id) => Boundary::Started { id, at: to, marker: from..to },
+            PendingKind::Prompt => Boundary::Prompt { marker: from..to },
+            PendingKind::End(end) => Boundary::Ended { end, output_end: from, at: to, marker: Some(from..to) },
         });
         boundaries.extend(found);
         if let Some(start) = overtaken {
@@ -265,7 +266,7 @@ impl Boundaries {
     /// Ends the command `id` at `at` because its marker never came, although the kernel shows that the shell reads
     /// again. `None` if no end of this command waits.
     pub fn expire(&mut self, id: u32, at: u64) -> Option<Boundary> {
-        let is_its_end = |waiting: &Waiting| matches!(&waiting.what, What::End(end) if end.id == id);
+        let is_its_end = |waiting: &PendingRecord| matches!(&waiting.what, PendingKind::End(end) if end.id == id);
         let index = self.waiting.iter().position(is_its_end)?;
         self.waiting.remove(index)?.given_up(at)
     }
@@ -273,33 +274,33 @@ impl Boundaries {
     /// The commands whose end is attested but has no position yet.
     pub fn waiting_ends(&self) -> impl Iterator<Item = u32> + '_ {
         self.waiting.iter().filter_map(|waiting| match &waiting.what {
-            What::End(end) => Some(end.id),
-            What::Start(_) | What::Prompt => None,
+            PendingKind::End(end) => Some(end.id),
+            PendingKind::Start(_) | PendingKind::Prompt => None,
         })
     }
 }
 
-impl Waiting {
+impl PendingRecord {
     fn kind(&self) -> MarkerKind {
         match self.what {
-            What::Start(_) => MarkerKind::Start,
-            What::End(_) | What::Prompt => MarkerKind::End,
+            PendingKind::Start(_) => MarkerKind::Start,
+            PendingKind::End(_) | PendingKind::Prompt => MarkerKind::End,
         }
     }
 
     /// The newest command whose start cannot come any more after this marker; 0 for a typed line.
     fn settles(&self) -> u32 {
         match &self.what {
-            What::Start(_) | What::Prompt => 0,
-            What::End(end) => end.id,
+            PendingKind::Start(_) | PendingKind::Prompt => 0,
+            PendingKind::End(end) => end.id,
         }
     }
 
     /// An expired end still is an end; an expired start says nothing about the output.
     fn given_up(self, at: u64) -> Option<Boundary> {
         match self.what {
-            What::Start(_) | What::Prompt => None,
-            What::End(end) => Some(Boundary::Ended { end, output_end: at, at, marker: None }),
+            PendingKind::Start(_) | PendingKind::Prompt => None,
+            PendingKind::End(end) => Some(Boundary::Ended { end, output_end: at, at, marker: None }),
         }
     }
 }

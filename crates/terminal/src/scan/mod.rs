@@ -22,7 +22,7 @@ const NONCE_BYTES_MAX: usize = 64;
 
 /// A sequence on which the server acts; `from..to` is its byte range.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum ScanEvent {
     /// One of our markers, or a forged one: only [`Boundaries`](crate::Boundaries) can tell.
     Marker {
         /// Start or end of a command.
@@ -102,7 +102,7 @@ impl Scanner {
     }
 
     /// Scans the next bytes.
-    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Found)) {
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(ScanEvent)) {
         let facts = &mut self.facts;
         self.splitter.feed(bytes, &mut |from, piece| match piece {
             Piece::Text(text) => facts.text(text),
@@ -110,8 +110,8 @@ impl Scanner {
                 let to = from + sequence.len() as u64;
                 facts.at = from;
                 match facts.sequence(sequence) {
-                    Some(Meaning::Marker(kind, nonce)) => sink(Found::Marker { kind, nonce, from, to }),
-                    Some(Meaning::Query(query)) => sink(Found::Query { query, from, to }),
+                    Some(Meaning::Marker(kind, nonce)) => sink(ScanEvent::Marker { kind, nonce, from, to }),
+                    Some(Meaning::Query(query)) => sink(ScanEvent::Query { query, from, to }),
                     None => {}
                 }
             }
@@ -460,8 +460,8 @@ pub fn strip<'a>(
     };
     scanner.feed(bytes, &mut |found| {
         let (from, to, is_hidden) = match &found {
-            Found::Query { from, to, .. } => (*from, *to, true),
-            Found::Marker { nonce, from, to, .. } => (*from, *to, is_ours(nonce, *from..*to)),
+            ScanEvent::Query { from, to, .. } => (*from, *to, true),
+            ScanEvent::Marker { nonce, from, to, .. } => (*from, *to, is_ours(nonce, *from..*to)),
         };
         if is_hidden {
             show(shown_to, from);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn scan(bytes: &[u8]) -> (Vec<Found>, Scanner) {
+fn scan(bytes: &[u8]) -> (Vec<ScanEvent>, Scanner) {
     let mut scanner = Scanner::new(0);
     let mut found = Vec::new();
     scanner.feed(bytes, &mut |item| found.push(item));
@@ -16,8 +16,8 @@ fn queries(bytes: &[u8]) -> Vec<Query> {
         .0
         .into_iter()
         .filter_map(|found| match found {
-            Found::Query { query, .. } => Some(query),
-            Found::Marker { .. } => None,
+            ScanEvent::Query { query, .. } => Some(query),
+            ScanEvent::Marker { .. } => None,
         })
         .collect()
 }
@@ -38,8 +38,8 @@ fn a_marker_is_found_with_either_terminator_and_with_its_exact_range() {
     assert_eq!(
         found,
         [
-            Found::Marker { kind: MarkerKind::Start, nonce: nonce("a.1"), from: 2, to: 15 },
-            Found::Marker { kind: MarkerKind::End, nonce: nonce("B"), from: 18, to: 30 },
+            ScanEvent::Marker { kind: MarkerKind::Start, nonce: nonce("a.1"), from: 2, to: 15 },
+            ScanEvent::Marker { kind: MarkerKind::End, nonce: nonce("B"), from: 18, to: 30 },
         ]
     );
     assert_eq!((scanner.position(), scanner.held_from()), (32, 32));
@@ -70,7 +70,7 @@ fn a_marker_is_found_behind_a_sequence_that_the_program_left_unfinished() {
         let from = unfinished.len() as u64;
         assert_eq!(
             scan(text.as_bytes()).0,
-            [Found::Marker { kind: MarkerKind::End, nonce: nonce("n"), from, to: from + 11 }],
+            [ScanEvent::Marker { kind: MarkerKind::End, nonce: nonce("n"), from, to: from + 11 }],
             "{text:?}"
         );
     }
@@ -237,7 +237,7 @@ proptest! {
             scanner.clone().feed(&bytes[at..], &mut |item| found.push(item));
             prop_assert_eq!(&found, &whole);
             for item in &found[known..] {
-                let (Found::Marker { from, .. } | Found::Query { from, .. }) = item;
+                let (ScanEvent::Marker { from, .. } | ScanEvent::Query { from, .. }) = item;
                 prop_assert!(*from >= held_from);
             }
 

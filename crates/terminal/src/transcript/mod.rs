@@ -48,7 +48,7 @@ struct Writer {
     size: Size,
     /// Text that cannot change any more and was not taken yet.
     finished: Lines,
-    way: Way,
+    way: Engine,
     escaped: u64,
     /// Off in tests that compare the two paths.
     may_be_plain: bool,
@@ -60,7 +60,7 @@ struct Size {
     rows: usize,
 }
 
-enum Way {
+enum Engine {
     Plain(Plain),
     Emulated(Box<Emulated>),
 }
@@ -82,7 +82,7 @@ impl Transcript {
             writer: Writer {
                 size,
                 finished: Lines::default(),
-                way: Way::Plain(Plain::new(size, None)),
+                way: Engine::Plain(Plain::new(size, None)),
                 escaped: 0,
                 may_be_plain: true,
             },
@@ -181,14 +181,14 @@ impl Writer {
         let mut rest = text;
         while !rest.is_empty() {
             match &mut self.way {
-                Way::Plain(plain) => {
+                Engine::Plain(plain) => {
                     let taken = plain.take(rest, &mut self.finished);
                     rest = &rest[taken..];
                     if !rest.is_empty() {
                         self.emulate();
                     }
                 }
-                Way::Emulated(emulated) => {
+                Engine::Emulated(emulated) => {
                     // The rest of this line, and of as many more as make the check for the plain path worthwhile.
                     let line_end = if self.may_be_plain {
                         memchr::memchr(b'\n', &rest.as_bytes()[rest.len().min(PLAIN_BYTES_MIN) - 1..])
@@ -208,8 +208,8 @@ impl Writer {
 
     fn sequence(&mut self, sequence: &[u8]) {
         let changes_nothing = match &self.way {
-            Way::Plain(plain) => plain.is_unchanged_by(sequence),
-            Way::Emulated(_) => false,
+            Engine::Plain(plain) => plain.is_unchanged_by(sequence),
+            Engine::Emulated(_) => false,
         };
         if changes_nothing || leaves_text_alone(sequence) {
             return;
@@ -217,7 +217,7 @@ impl Writer {
         // A sequence that is not ASCII has no effect.
         if let Ok(sequence) = std::str::from_utf8(sequence) {
             self.emulate();
-            if let Way::Emulated(emulated) = &mut self.way {
+            if let Engine::Emulated(emulated) = &mut self.way {
                 emulated.sequence(sequence, &mut self.finished);
             }
         }
@@ -225,24 +225,24 @@ impl Writer {
 
     /// Leaves the plain path: the terminal gets the text that could still change.
     fn emulate(&mut self) {
-        if let Way::Plain(plain) = &mut self.way {
+        if let Engine::Plain(plain) = &mut self.way {
             let emulated = plain.replay(&mut self.finished);
-            self.way = Way::Emulated(emulated);
+            self.way = Engine::Emulated(emulated);
         }
     }
 
     /// Takes the plain path again; the terminal keeps the rows above.
     fn pass_by(&mut self) {
-        let fresh = Way::Plain(Plain::new(self.size, None));
-        if let Way::Emulated(above) = std::mem::replace(&mut self.way, fresh) {
-            self.way = Way::Plain(Plain::new(self.size, Some(above)));
+        let fresh = Engine::Plain(Plain::new(self.size, None));
+        if let Engine::Emulated(above) = std::mem::replace(&mut self.way, fresh) {
+            self.way = Engine::Plain(Plain::new(self.size, Some(above)));
         }
     }
 
     fn write_rest(&self, lines: &mut Lines) {
         match &self.way {
-            Way::Plain(plain) => plain.write_rest(lines),
-            Way::Emulated(emulated) => emulated.write_rest(lines),
+            Engine::Plain(plain) => plain.write_rest(lines),
+            Engine::Emulated(emulated) => emulated.write_rest(lines),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use tokio::sync::watch;
 
 use super::{Now, ScreenSnapshot, Session};
-use crate::action::{EndedBy, Foreground, Happened, SessionEvent};
+use crate::action::{EndedBy, Foreground, ServerEventKind, SessionEvent};
 use crate::limits;
 use crate::sessions::event_log::EventLog;
 use crate::sessions::viewer_cursor::{Noted, Published};
@@ -105,16 +105,16 @@ impl Publisher {
     /// Publishes the event to the event log of all sessions, if it belongs there.
     fn notify_all(&self, session: &Session, event: &SessionEvent) {
         let what = match event {
-            SessionEvent::Started(command) => Happened::Started(command.clone()),
-            SessionEvent::Completed(command) => Happened::Completed(command.clone()),
+            SessionEvent::Started(command) => ServerEventKind::Started(command.clone()),
+            SessionEvent::Completed(command) => ServerEventKind::Completed(command.clone()),
             SessionEvent::Foreground(now @ (Foreground::InputWanted | Foreground::PasswordWanted)) => {
-                Happened::Wanted(*now)
+                ServerEventKind::Wanted(*now)
             }
             SessionEvent::Exited(exit) => {
                 self.event_log.metrics.dropped(session.timeline.end.dropped_records);
-                Happened::Terminated(exit.clone())
+                ServerEventKind::Terminated(exit.clone())
             }
-            SessionEvent::LimitHit(hit) => Happened::LimitHit(*hit),
+            SessionEvent::LimitHit(hit) => ServerEventKind::LimitHit(*hit),
             SessionEvent::Foreground(_) | SessionEvent::Resized { .. } | SessionEvent::Missed(_) => return,
         };
         self.event_log.notify(&session.shared, what);

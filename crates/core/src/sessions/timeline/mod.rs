@@ -369,13 +369,13 @@ impl Timeline {
         self.output.scanner.feed(bytes, &mut |f| found.push(f));
         for f in found {
             match f {
-                terminal::Found::Marker { kind, nonce, from, to } => {
+                terminal::ScanEvent::Marker { kind, nonce, from, to } => {
                     news.extend(self.on_nested_mark(kind, &nonce, from, to));
                     for boundary in self.output.boundaries.marker(kind, &nonce, from, to) {
                         self.boundary(boundary, news);
                     }
                 }
-                terminal::Found::Query { query, to, .. } => news.push(Change::Query { query, to }),
+                terminal::ScanEvent::Query { query, to, .. } => news.push(Change::Query { query, to }),
             }
         }
         if let Some((_, time_us)) = self.shell.unclear.filter(|(at, _)| *at <= self.output.scanner.position()) {

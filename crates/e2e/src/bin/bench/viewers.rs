@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Binary, Heard, Home, Server, Session, Socket, Start, footprint};
+use e2e::{Binary, Home, Server, Session, Socket, SocketMessage, Start, footprint};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -72,13 +72,16 @@ async fn echo(server: &Server, figures: &mut Figures) -> Result<()> {
             let (mut parsed, mut is_typed) = (None, false);
             while parsed.is_none() || !is_typed {
                 match socket.next().await {
-                    Heard::Data(_, to, bytes) if bytes.contains(&b'x') => {
+                    SocketMessage::Data(_, to, bytes) if bytes.contains(&b'x') => {
                         ours.note(begun.elapsed(), block > 0);
                         parsed = Some(to);
                     }
-                    Heard::Typed(number) => is_typed |= number == seq,
-                    Heard::Data(..) | Heard::Event(_) | Heard::Snapshot(..) | Heard::Gap(..) => {}
-                    Heard::Closed(code, why) => anyhow::bail!("closed with {code}: {why}"),
+                    SocketMessage::Typed(number) => is_typed |= number == seq,
+                    SocketMessage::Data(..)
+                    | SocketMessage::Event(_)
+                    | SocketMessage::Snapshot(..)
+                    | SocketMessage::Gap(..) => {}
+                    SocketMessage::Closed(code, why) => anyhow::bail!("closed with {code}: {why}"),
                 }
             }
             if let Some(to) = parsed {
@@ -111,11 +114,11 @@ async fn crowd(server: &Server, figures: &mut Figures) -> Result<()> {
     for (socket, at) in &mut all {
         while *at < end {
             match socket.next().await {
-                Heard::Data(from, to, _) => {
+                SocketMessage::Data(from, to, _) => {
                     ensure!(from == *at, "a gap or a duplicate at {at}");
                     *at = to;
                 }
-                Heard::Event(_) | Heard::Typed(_) => {}
+                SocketMessage::Event(_) | SocketMessage::Typed(_) => {}
                 other => anyhow::bail!("at {at}: {other:?}"),
             }
         }
@@ -131,7 +134,7 @@ async fn visitors(server: &Server, shell: &Session, count: usize) -> Vec<(Socket
     let mut all = Vec::new();
     for _ in 0..count {
         let mut socket = Socket::visit(server, &shell.id, "").await;
-        let at = socket.until(|heard| if let Heard::Snapshot(at, _) = heard { Some(*at) } else { None }).await;
+        let at = socket.until(|heard| if let SocketMessage::Snapshot(at, _) = heard { Some(*at) } else { None }).await;
         all.push((socket, at));
     }
     all

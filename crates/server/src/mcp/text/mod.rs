@@ -18,7 +18,7 @@ pub(super) use size::{counted, grouped, seconds};
 pub(super) use status_line::{Facts, metadata, path, plain, quoted, shell_words, startup};
 
 use ptyd_core::action::{
-    Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, HiddenText, Limit, Look, Missed, Omitted,
+    Boundary, CommandStatus, CommandView, EndedBy, Foreground, Fresh, HiddenText, Limit, Look, MissedEnd, Omitted,
     OutputView, Report, ScreenView, SessionStatus, SessionView, TerminalView, TextView, signal_name,
 };
 use ptyd_core::ids::CommandId;
@@ -80,8 +80,8 @@ pub(super) fn terminal(view: &TerminalView, context: &AnswerContext<'_>) -> Stri
 }
 
 /// How a command ended that is not the subject of this answer, and how to read its unread output.
-fn missed_end(missed: &Missed, context: &AnswerContext<'_>) -> String {
-    let Missed { session, command, read_to } = missed;
+fn missed_end(missed: &MissedEnd, context: &AnswerContext<'_>) -> String {
+    let MissedEnd { session, command, read_to } = missed;
     let mut end = Facts::default();
     ended(&mut end, command, &AnswerContext { names_command: false, ..*context });
     limits_hit(&mut end, command, session);

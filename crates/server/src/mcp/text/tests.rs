@@ -6,7 +6,7 @@ use super::*;
 use crate::mcp::host::Host;
 use crate::mcp::reported_state::ReportedState;
 use crate::mcp::test_support::{command, report as done};
-use ptyd_core::action::{Keeper, KeptLimit, Limit, Missed, SessionExit, Tools};
+use ptyd_core::action::{Keeper, KeptLimit, Limit, MissedEnd, SessionExit, Tools};
 
 fn host() -> Host {
     Host { user: "alice".to_owned(), name: "box".to_owned() }
@@ -289,7 +289,8 @@ fn the_one_tool_shell_says_what_a_call_that_ran_nothing_found() {
         (command.start_offset, command.end_offset) = (100, Some(2_000));
     });
     let missed = |read_to| {
-        let missed = Missed { session: busy.session.clone(), command: busy.command.clone().expect("above"), read_to };
+        let missed =
+            MissedEnd { session: busy.session.clone(), command: busy.command.clone().expect("above"), read_to };
         let view = TerminalView {
             report: done("hi\n"),
             fresh: None,

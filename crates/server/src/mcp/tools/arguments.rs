@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{Call, ToolError};
+use super::{ToolCall, ToolError};
 use ptyd_core::action::{ActionError, InputBytes, Pattern, Wait};
 use ptyd_core::ids::SessionId;
 use ptyd_core::keys;
@@ -30,7 +30,11 @@ pub(super) fn session(id: &str) -> Result<SessionId, ToolError> {
 }
 
 /// A regular expression; an empty text is none. `^` and `$` match at every line, as people who wait for a line expect.
-pub(super) async fn pattern(call: &Call<'_>, field: &'static str, text: &str) -> Result<Option<Pattern>, ToolError> {
+pub(super) async fn pattern(
+    call: &ToolCall<'_>,
+    field: &'static str,
+    text: &str,
+) -> Result<Option<Pattern>, ToolError> {
     if text.is_empty() {
         return Ok(None);
     }
@@ -38,7 +42,7 @@ pub(super) async fn pattern(call: &Call<'_>, field: &'static str, text: &str) ->
 }
 
 /// Adds the conditions that end a wait.
-pub(super) async fn until(call: &Call<'_>, wait: Wait, words: &[String]) -> Result<Wait, ToolError> {
+pub(super) async fn until(call: &ToolCall<'_>, wait: Wait, words: &[String]) -> Result<Wait, ToolError> {
     Ok(wait.until(&call.patterns(), words).await?)
 }
 

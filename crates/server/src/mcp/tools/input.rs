@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session, typing, until};
-use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read};
+use super::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, Composite, Dialogue, Input, InputBytes, Outcome, Pattern, Report, Step, Wait};
 use ptyd_core::ids::SessionId;
@@ -89,7 +89,7 @@ pub(super) fn tool() -> Tool {
     }
 }
 
-async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
+async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
     let id = session(&arguments.session_id)?;
     let bytes = match typing(&arguments.input, &arguments.keys, arguments.end_with_newline)? {
@@ -145,7 +145,7 @@ async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result
     }
 }
 
-async fn step(call: &Call<'_>, step: StepArguments) -> Result<Step, ToolError> {
+async fn step(call: &ToolCall<'_>, step: StepArguments) -> Result<Step, ToolError> {
     let wait_for = pattern(call, "steps.wait_for", &step.wait_for).await?;
     Ok(Step { wait_for, bytes: typing(&step.input, &step.keys, false)? })
 }
@@ -167,7 +167,7 @@ fn told(text: String, unmatched: Option<usize>, steps: &[Option<Pattern>]) -> St
 
 /// Types one input, and reports the reaction.
 async fn type_at(
-    call: &Call<'_>,
+    call: &ToolCall<'_>,
     id: &SessionId,
     bytes: InputBytes,
     wait: Option<Wait>,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read, session};
+use super::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read, session};
 use crate::mcp::schema;
 use ptyd_core::action::{Action, List, Outcome, SessionStatus};
 
@@ -71,7 +71,7 @@ pub(super) fn tool() -> Tool {
     }
 }
 
-async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
+async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
     if !(1..=LIMIT_MAX).contains(&arguments.limit) {
         return Err(ToolError::Said(format!("limit: {} is not between 1 and {LIMIT_MAX}", arguments.limit)));

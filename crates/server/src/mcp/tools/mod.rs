@@ -55,7 +55,7 @@ pub(super) struct Tool {
     /// The schema of its arguments.
     pub schema: JsonObject,
     /// Performs it.
-    pub call: for<'a> fn(&'a Call<'a>, JsonObject) -> Boxed<'a, Result<Answer, ToolError>>,
+    pub call: for<'a> fn(&'a ToolCall<'a>, JsonObject) -> Boxed<'a, Result<Answer, ToolError>>,
 }
 
 impl std::fmt::Debug for Tool {
@@ -128,13 +128,13 @@ impl From<String> for ToolError {
 
 /// One call: its handler, and the key that identifies it when it is sent again.
 #[derive(Debug)]
-pub(super) struct Call<'a> {
+pub(super) struct ToolCall<'a> {
     pub handler: &'a Handler,
     /// The shim's number of this request, which stays the same when the request is sent again after a crash.
     pub key: Option<String>,
 }
 
-impl Call<'_> {
+impl ToolCall<'_> {
     /// Performs one action.
     pub async fn act(&self, action: Action) -> Result<Outcome, ToolError> {
         Ok(self.handler.server.dispatch(&self.handler.principal, action).await?)

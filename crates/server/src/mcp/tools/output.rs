@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session, until};
-use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read};
+use super::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::text::Over;
 use crate::mcp::{schema, search_results, text};
 use ptyd_core::action::{
@@ -79,7 +79,7 @@ pub(super) fn tool() -> Tool {
     }
 }
 
-async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
+async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
     let id = session(&arguments.session_id)?;
     let command = match arguments.command_id.as_str() {
@@ -175,7 +175,7 @@ struct Range {
 
 /// The range of an answer: pages in sequence from a position; without one, the newest part.
 async fn range(
-    call: &Call<'_>,
+    call: &ToolCall<'_>,
     shown: &SessionView,
     since: Option<Since>,
     command: Option<CommandId>,
@@ -204,7 +204,7 @@ async fn range(
 }
 
 async fn command_bounds(
-    call: &Call<'_>,
+    call: &ToolCall<'_>,
     id: &SessionId,
     command: CommandId,
     now: u64,
@@ -215,7 +215,11 @@ async fn command_bounds(
     Ok((start_offset, end_offset.unwrap_or(now).max(start_offset)))
 }
 
-async fn command_now(call: &Call<'_>, id: &SessionId, command: CommandId) -> Result<Option<CommandView>, ToolError> {
+async fn command_now(
+    call: &ToolCall<'_>,
+    id: &SessionId,
+    command: CommandId,
+) -> Result<Option<CommandView>, ToolError> {
     match call.act(Action::Command { session: id.clone(), command, budget: 0 }).await? {
         Outcome::Report(report) => Ok(report.command),
         other => Err(mismatch(other)),
@@ -223,13 +227,13 @@ async fn command_now(call: &Call<'_>, id: &SessionId, command: CommandId) -> Res
 }
 
 /// The command that ended last, if it is still known.
-async fn last_ended(call: &Call<'_>, shown: &SessionView) -> Option<CommandView> {
+async fn last_ended(call: &ToolCall<'_>, shown: &SessionView) -> Option<CommandView> {
     command_now(call, &shown.id, shown.last_ended?).await.ok()?
 }
 
 /// One whole command, with its end.
 async fn whole_command(
-    call: &Call<'_>,
+    call: &ToolCall<'_>,
     id: &SessionId,
     command: CommandId,
     max_lines: u32,
@@ -253,7 +257,7 @@ async fn whole_command(
     }
 }
 
-async fn screen(call: &Call<'_>, shown: &SessionView, over: &Over) -> Result<Answer, ToolError> {
+async fn screen(call: &ToolCall<'_>, shown: &SessionView, over: &Over) -> Result<Answer, ToolError> {
     match call.act(Action::Screen(shown.id.clone())).await? {
         Outcome::Screen(screen) => {
             call.note(shown);
@@ -263,7 +267,7 @@ async fn screen(call: &Call<'_>, shown: &SessionView, over: &Over) -> Result<Ans
     }
 }
 
-async fn show(call: &Call<'_>, id: &SessionId) -> Result<SessionView, ToolError> {
+async fn show(call: &ToolCall<'_>, id: &SessionId) -> Result<SessionView, ToolError> {
     match call.act(Action::Show(id.clone())).await? {
         Outcome::Session(session) => Ok(*session),
         other => Err(mismatch(other)),
@@ -272,7 +276,7 @@ async fn show(call: &Call<'_>, id: &SessionId) -> Result<SessionView, ToolError>
 
 /// Reads output once.
 async fn output(
-    call: &Call<'_>,
+    call: &ToolCall<'_>,
     id: &SessionId,
     since: Since,
     view: View,

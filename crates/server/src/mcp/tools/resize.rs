@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::session;
-use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read};
+use super::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::schema;
 use ptyd_core::action::{Action, Outcome};
 use ptyd_core::limits::{COLS_MAX, ROWS_MAX};
@@ -41,7 +41,7 @@ pub(super) fn tool() -> Tool {
     }
 }
 
-async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
+async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
     let (cols, rows) = (cells("cols", arguments.cols, COLS_MAX)?, cells("rows", arguments.rows, ROWS_MAX)?);
     let action = Action::Resize { session: session(&arguments.session_id)?, cols, rows };

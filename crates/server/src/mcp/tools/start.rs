@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::resize::cells;
-use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read, session};
+use super::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read, session};
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, Composite, Create, Limit, Limits, Otherwise, Outcome};
 use ptyd_core::limits::{COLS_DEFAULT, COLS_MAX, ROWS_DEFAULT, ROWS_MAX};
@@ -45,7 +45,7 @@ struct Arguments {
     name: String,
     /// A process beyond a limit is ended, and the answer says so. cpuSeconds, outputMb and commandSeconds are per command.
     #[serde(default)]
-    limits: Use,
+    limits: LimitArguments,
     /// For an admin: whose it is.
     #[serde(default)]
     owner: String,
@@ -54,7 +54,7 @@ struct Arguments {
 /// Its limits; a process beyond one is ended, and the answer names the limit.
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "camelCase")]
-struct Use {
+struct LimitArguments {
     // Processor time of one command.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "f64")]
@@ -81,7 +81,7 @@ struct Use {
     command_seconds: Option<f64>,
 }
 
-impl Use {
+impl LimitArguments {
     fn limits(&self) -> Result<Limits, ToolError> {
         let figures = [
             (Limit::CpuSeconds, self.cpu_seconds),
@@ -140,7 +140,7 @@ pub(super) fn tool() -> Tool {
     }
 }
 
-async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
+async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
     let given = |text: String| Some(text).filter(|t| !t.is_empty());
     let client = &call.handler.client;

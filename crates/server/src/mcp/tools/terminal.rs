@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session};
-use super::{Answer, Call, Tool, ToolError, annotations, mismatch, read};
+use super::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, ClientContext, Composite, Outcome, TerminalCall};
 use ptyd_core::limits::BUDGET_CHARS;
@@ -58,7 +58,7 @@ pub(super) fn tool() -> Tool {
     }
 }
 
-async fn run(call: &Call<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
+async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
     if arguments.reset && arguments.is_input {
         return Err(ToolError::Said(
