@@ -9,6 +9,7 @@
 #![deny(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod activity;
+mod members;
 mod observation;
 mod text;
 mod verdict;
@@ -16,6 +17,7 @@ mod verdict;
 pub use activity::{
     Activity, LineReader, Missing, Reading, activity, activity_rules, depends_on_silence, missing, reads_lines,
 };
+pub use members::{Member, Terminal, all_are_stopped, at_terminal, members, nested, nested_job};
 pub use observation::{
     EventLoop, Job, Modes, NESTED_MAX, Observation, PollCall, Process, Shell, THREADS_MAX, Wait, quiet_step,
 };

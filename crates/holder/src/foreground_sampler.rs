@@ -126,8 +126,7 @@ impl Sampler {
     /// editor depends on the newest output, so it is reported again.
     pub(crate) fn wrote(&mut self, now: u64) {
         (self.doubted_until, self.wrote_at) = (0, now);
-        let depends_on_output = |f| matches!(f, Activity::Polls | Activity::PollsForATime | Activity::Editor);
-        if self.last.is_some_and(|s| depends_on_output(s.foreground)) {
+        if self.last.is_some_and(|s| s.foreground.depends_on_output()) {
             self.forget();
         }
     }
@@ -174,10 +173,7 @@ impl Sampler {
         let state = sample.as_ref().map(|sample| sample.state);
         // CPU time and not wall time: on a busy machine the next sample would come too late.
         let cost = sys::time::processor_us().saturating_sub(before);
-        let slowest = match state.map(|s| s.foreground) {
-            Some(Activity::Reads | Activity::ShellReads | Activity::Editor) => WAITING_US,
-            _ => RUNNING_US,
-        };
+        let slowest = if state.is_some_and(|s| s.foreground.is_settled()) { WAITING_US } else { RUNNING_US };
         self.delay_us = (self.delay_us * 2).min(slowest).max(cost * COST_SHARE);
         self.paid_at = self.paid_at.max(now) + cost * COST_SHARE;
         self.next_at = Some(self.payable(now + self.delay_us, AHEAD_US));
@@ -189,7 +185,7 @@ impl Sampler {
             self.last_quiet_ms = sample.facts.quiet_ms;
             return Some(Sample { is_new: false, ..sample });
         }
-        let waits = state.is_some_and(|s| !matches!(s.foreground, Activity::Busy | Activity::Unknown));
+        let waits = state.is_some_and(|s| s.foreground.waits());
         let is_stopped = state.is_some_and(|s| s.foreground == Activity::Stopped);
         if waits && !is_stopped && (now < self.doubted_until || sys::pty::unread(self.tty()) > 0) {
             // The input is still unread: the reader is about to wake up, however long that takes.

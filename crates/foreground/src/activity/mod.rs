@@ -36,6 +36,26 @@ pub enum Activity {
     PollsForATime,
 }
 
+impl Activity {
+    /// Whether the foreground may want input, or goes on only with a signal.
+    #[must_use]
+    pub fn waits(self) -> bool {
+        !matches!(self, Self::Busy | Self::Unknown)
+    }
+
+    /// Whether nothing but input, a signal or a time limit of its own changes it.
+    #[must_use]
+    pub fn is_settled(self) -> bool {
+        matches!(self, Self::Reads | Self::ShellReads | Self::Editor)
+    }
+
+    /// Whether more output may give it another meaning.
+    #[must_use]
+    pub fn depends_on_output(self) -> bool {
+        matches!(self, Self::Polls | Self::PollsForATime | Self::Editor)
+    }
+}
+
 /// What an observation means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {

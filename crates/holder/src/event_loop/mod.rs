@@ -222,7 +222,7 @@ impl Holder {
                 return;
             }
         }
-        if !matches!(state.foreground, Activity::Busy | Activity::Unknown) {
+        if state.foreground.waits() {
             self.output.pass_held(self.terminal.leader(), &mut self.records, now);
         }
         // "Input wanted" is published only together with all output written before it.

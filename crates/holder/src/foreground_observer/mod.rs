@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use foreground::{
-    EventLoop, Job, Missing, Modes, NESTED_MAX, Observation, PollCall, Process, Shell, THREADS_MAX, Wait,
+    EventLoop, Job, Member, Missing, Modes, NESTED_MAX, Observation, PollCall, Process, Shell, THREADS_MAX, Terminal,
+    Wait,
 };
 use sys::call::{self, Call};
 use sys::process::{self, Stat};
@@ -76,9 +77,9 @@ struct Look<'a> {
     shell: u32,
     tty: &'a Path,
     /// All processes of the job, on whichever terminal.
-    all: Vec<Stat>,
+    all: Vec<Member>,
     /// The terminal of each job, and the processes that have it.
-    places: Vec<(PathBuf, Vec<Stat>)>,
+    places: Vec<(PathBuf, Vec<u32>)>,
 }
 
 impl Look<'_> {
@@ -99,7 +100,7 @@ impl Look<'_> {
             }
             Missing::Listening(at) => {
                 let members = self.places.get(at).map_or(&[][..], |(_, members)| members);
-                let listens = members.iter().any(|s| process::listens(s.pid));
+                let listens = members.iter().any(|pid| process::listens(*pid));
                 if let Some(job) = self.seen.jobs.get_mut(at) {
                     job.listens = Some(listens);
                 }
@@ -115,26 +116,15 @@ impl Look<'_> {
 
     /// Examines every process of the foreground group.
     fn fetch_members(&mut self) {
-        let mut members: Vec<Stat> = Vec::new();
         let all = process::descendants(std::process::id(), MEMBERS_MAX).into_iter().filter_map(process::stat);
-        for s in all.filter(|s| s.state != b'Z') {
-            // A child in a session of its own (`su -c`, `setsid -w`) is outside of job control and reads the terminal
-            // all the same. Parents come before their children in the list.
-            let is_outside = s.session != self.shell && members.iter().any(|parent| parent.pid == s.ppid);
-            if s.pgrp == self.seen.group || is_outside {
-                members.push(s);
-            }
-        }
-        // A parent that waits for a stopped child is stopped with it.
-        let mut last = members.iter().filter(|s| !members.iter().any(|child| child.ppid == s.pid));
-        let is_stopped =
-            if members.is_empty() { process::is_stopped(self.shell) } else { last.all(|s| s.state == b'T') };
+        let all = all.filter(|s| s.state != b'Z').map(|s| member(&s));
+        let members = foreground::members(all, self.seen.group, self.shell);
+        let is_stopped = foreground::all_are_stopped(&members).unwrap_or_else(|| process::is_stopped(self.shell));
         if is_stopped {
-            self.seen.stopped = Some(members.first().map_or(self.shell, |s| s.pid));
+            self.seen.stopped = Some(members.first().map_or(self.shell, |m| m.pid));
         }
-        // A process with another controlling terminal reads that one, also by the name /dev/tty.
-        let ours = process::stat(self.shell).map_or(0, |s| s.tty);
-        let here: Vec<Stat> = members.iter().filter(|s| s.tty == ours || s.tty == 0).cloned().collect();
+        let ours = process::stat(self.shell).map_or(Terminal::None, |s| terminal(s.tty));
+        let here = foreground::at_terminal(&members, ours);
         let job = if is_stopped { Job::default() } else { job(self.tty, &here) };
         self.seen.jobs = vec![Job { modes: self.seen.modes, ..job }];
         self.places = vec![(self.tty.to_owned(), here)];
@@ -145,36 +135,41 @@ impl Look<'_> {
     /// is no such terminal or it cannot be read.
     fn nested(&mut self, at: usize) -> Option<Job> {
         let outer = self.seen.jobs.get(at)?.deciding_process()?.pid;
-        let outer = self.all.iter().find(|s| s.pid == outer)?;
-        let mut family = vec![outer.pid];
-        let mut inner = None;
-        for s in &self.all {
-            if family.contains(&s.ppid) {
-                family.push(s.pid);
-                inner = inner.or_else(|| {
-                    Some(s).filter(|s| s.tty != outer.tty && s.session == s.pid && follower(s.tty).is_some())
-                });
-            }
-        }
-        let inner = inner?;
-        let tty = follower(inner.tty)?;
+        let inner = foreground::nested(&self.all, outer)?;
+        let Terminal::Pseudo(number) = inner.terminal else { return None };
+        let tty = PathBuf::from(format!("/dev/pts/{number}"));
         // The process may have a /dev of its own, in which this path is another terminal than here.
         let there = PathBuf::from(format!("/proc/{}/root{}", inner.pid, tty.display()));
         let modes = modes(&sys::pty::modes_at(&there).ok()?);
         // After this call, input that was passed on has woken its reader.
         sys::pty::unread(&there);
-        let group = inner.foreground_group?;
-        let members: Vec<Stat> = self.all.iter().filter(|s| s.tty == inner.tty && s.pgrp == group).cloned().collect();
+        let members = foreground::nested_job(&self.all, inner)?;
         let job = job(&tty, &members);
         self.places.push((tty, members));
         Some(Job { modes, ..job })
     }
 }
 
+fn member(stat: &Stat) -> Member {
+    let Stat { pid, ppid: parent, pgrp: group, session, foreground_group: foreground, .. } = *stat;
+    let (terminal, is_stopped) = (terminal(stat.tty), stat.state == b'T');
+    Member { pid, parent, group, session, terminal, foreground, is_stopped }
+}
+
+/// The terminal with this device number (`tty_nr` of proc(5)).
+fn terminal(tty: u32) -> Terminal {
+    let (major, minor) = ((tty >> 8) & 0xfff, (tty & 0xff) | ((tty >> 12) & 0xf_ff00));
+    match major {
+        FOLLOWERS_MAJOR => Terminal::Pseudo(minor),
+        0 => Terminal::None,
+        _ => Terminal::Other,
+    }
+}
+
 /// What these processes wait for at their terminal.
-fn job(tty: &Path, members: &[Stat]) -> Job {
+fn job(tty: &Path, members: &[u32]) -> Job {
     let mut job = Job { is_whole: true, ..Job::default() };
-    for process in members.iter().map(|s| observed(s.pid, tty)) {
+    for process in members.iter().map(|pid| observed(*pid, tty)) {
         if process.may_wait() {
             job.processes.push(process);
         } else {
@@ -265,12 +260,6 @@ fn event_loop(pid: u32, tty: &Path) -> EventLoop {
     };
     seen.foreign = count(watched.iter().filter(|fd| is_foreign(fd)).count());
     seen
-}
-
-/// The path of a follower by its device number (`tty_nr` of proc(5)).
-fn follower(tty: u32) -> Option<PathBuf> {
-    let (major, minor) = ((tty >> 8) & 0xfff, (tty & 0xff) | ((tty >> 12) & 0xf_ff00));
-    (major == FOLLOWERS_MAJOR).then(|| PathBuf::from(format!("/dev/pts/{minor}")))
 }
 
 #[cfg(test)]
