@@ -122,6 +122,8 @@ impl Session {
     /// The rules of this server decide, and not those of the holder, which may be of an earlier version.
     pub(super) fn on_observed(&mut self, observed: &Observed) {
         let state = observed.state();
+        let rule = foreground::activity(&observed.facts).rule;
+        tracing::trace!(session = %self.shared.id, rule, pid = state.pid, "the foreground was sampled");
         if observed.is_new || self.foreground.state.is_some_and(|before| before != state) {
             self.on_state(state);
         }
@@ -239,7 +241,7 @@ impl Session {
 
     /// The public foreground state, derived from the kernel's state and the screen.
     pub(crate) fn foreground(&self) -> Foreground {
-        match self.verdict() {
+        match self.verdict().0 {
             Verdict::Idle => Foreground::Idle,
             Verdict::Running => Foreground::Running,
             Verdict::InputWanted => Foreground::InputWanted,
@@ -249,8 +251,8 @@ impl Session {
         }
     }
 
-    /// What the foreground wants, by the rules of the crate `foreground`.
-    fn verdict(&self) -> Verdict {
+    /// What the foreground wants, by the rules of the crate `foreground`, and the rule that decides.
+    fn verdict(&self) -> (Verdict, &'static str) {
         let seen = self.foreground.state.map(|state| (state.foreground, state.modes()));
         let shell = &self.timeline.shell;
         let situation = Situation {
@@ -265,7 +267,7 @@ impl Session {
             uses_editor: shell.still_inside,
             is_typed: self.typed_command_at().is_some(),
         };
-        foreground::verdict(seen, situation).0
+        foreground::verdict(seen, situation)
     }
 
     /// Whether a program paints the whole screen, alternate or main.
@@ -284,7 +286,7 @@ impl Session {
             return None;
         }
         let is_idle = self.is_idle();
-        match self.verdict() {
+        match self.verdict().0 {
             Verdict::InputWanted | Verdict::PasswordWanted | Verdict::Fullscreen { asks: true } => {
                 Some(EndedBy::InputWanted)
             }
@@ -302,6 +304,7 @@ impl Session {
         if self.foreground.state_pending && is_settled && !self.has_unread() {
             self.foreground.state_pending = false;
             if let Some(ended_by) = self.pause() {
+                tracing::debug!(session = %self.shared.id, rule = self.verdict().1, "the waits that end on wanted input end");
                 self.finish_where(Waiter::ends_on_input_wanted, ended_by);
             }
         }
