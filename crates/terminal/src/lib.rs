@@ -25,6 +25,7 @@
 pub mod boundary;
 mod hidden_text;
 pub mod line_text;
+pub mod painted;
 mod query;
 pub mod quote;
 pub mod scan;
@@ -37,6 +38,7 @@ pub mod viewer_terminal;
 pub use boundary::{Boundaries, Boundary, Flags, Record, parse_record};
 pub use hidden_text::{HiddenText, unseen};
 pub use line_text::LineText;
+pub use painted::PaintedText;
 pub use query::{Colour, ModeState, Query, Terminator};
 pub use scan::{MarkerKind, Modes, Nonce, Part, ScanEvent, Scanner, strip};
 pub use screen::{Cursor, Screen, Span};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::ended_session::EndedSession;
 use super::registry::{Registry, SessionRef};
+use super::render::handover::RecentHandovers;
 use super::report::plain_report;
 use super::session::{Request, Shared};
 use crate::action::{ActionError, CommandStatus, CommandView, EndedBy, Outcome, Report, SessionView, TextView};
@@ -16,6 +17,7 @@ pub(super) struct KnownCommand {
     shared: Arc<Shared>,
     pub(super) command: CommandView,
     shown_to: u64,
+    handovers: RecentHandovers,
 }
 
 impl Registry {
@@ -59,9 +61,10 @@ impl Registry {
         id: CommandId,
         budget: usize,
     ) -> Result<Report, ActionError> {
-        let KnownCommand { session: view, shared, command, shown_to } = self.known(principal, session, id).await?;
+        let KnownCommand { session: view, shared, command, shown_to, handovers } =
+            self.known(principal, session, id).await?;
         let to = command.end_offset.unwrap_or(shown_to);
-        let output = self.text(&shared, command.start_offset.min(to), to, view.cols, budget).await?;
+        let output = self.text(&shared, handovers, (command.start_offset.min(to), to), view.cols, budget).await?;
         let ended_by = if command.status == CommandStatus::Running { EndedBy::Accepted } else { EndedBy::Ended };
         Ok(plain_report(view, Some(command), ended_by, output))
     }
@@ -73,20 +76,21 @@ impl Registry {
         session: &SessionId,
         id: CommandId,
     ) -> Result<KnownCommand, ActionError> {
-        let (view, shared, command, shown_to) = match self.find_to_read(principal, session).await? {
+        let (view, shared, command, shown_to, handovers) = match self.find_to_read(principal, session).await? {
             SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
             SessionRef::Live(handle) => {
                 let (snapshot, all) = handle.ask(Request::Commands).await?;
                 let command = all.into_iter().find(|c| c.id == id);
-                (snapshot.view, Arc::clone(&handle.shared), command, snapshot.shown_to)
+                (snapshot.view, Arc::clone(&handle.shared), command, snapshot.shown_to, snapshot.handovers)
             }
             SessionRef::EndedSession(past) => {
                 let command = past.commands().into_iter().find(|c| c.id == id);
-                (past.view(), Arc::clone(&past.shared), command, past.timeline.output.scanner.position())
+                let (shown_to, handovers) = (past.timeline.output.scanner.position(), past.timeline.log.handovers(0));
+                (past.view(), Arc::clone(&past.shared), command, shown_to, handovers)
             }
         };
         if let Some(command) = command {
-            return Ok(KnownCommand { session: view, shared, command, shown_to });
+            return Ok(KnownCommand { session: view, shared, command, shown_to, handovers });
         }
         let name = session.as_str().to_owned();
         let row = self
@@ -98,7 +102,7 @@ impl Registry {
         let row = row.ok_or_else(|| ActionError::NoCommand { session: session.clone(), id: id.to_string() })?;
         let command = from_history(&view, row);
         let shown_to = command.start_offset;
-        Ok(KnownCommand { session: view, shared, command, shown_to })
+        Ok(KnownCommand { session: view, shared, command, shown_to, handovers })
     }
 }
 

@@ -138,20 +138,20 @@ impl Registry {
     ) -> Result<Report, ActionError> {
         let handle = self.live(principal, session).await?;
         let (snapshot, commands) = handle.ask(Request::Commands).await?;
-        let session = snapshot.view;
+        let (session, handovers) = (snapshot.view, snapshot.handovers);
         let last = commands.into_iter().rev().find(|c| c.end_offset.is_some());
         let seen = self.read_to(principal, &session.id).await?.unwrap_or(0);
         // The end of a command for which no caller waited is shown first, background output at the next call.
         let unseen =
             last.as_ref().and_then(|c| c.end_offset.filter(|end| *end > seen).map(|end| (c.start_offset, end)));
         if let Some((start, end)) = unseen {
-            let output = self.text(&handle.shared, seen.max(start), end, session.cols, budget).await?;
+            let output = self.text(&handle.shared, handovers, (seen.max(start), end), session.cols, budget).await?;
             self.has_read(principal, &session.id, end);
             return Ok(plain_report(session, last, EndedBy::Ended, output));
         }
         // Prompt and echo are not output: background output begins behind the last prompt's marker.
         let from = seen.max(snapshot.background_from).min(snapshot.shown_to);
-        let mut output = self.text(&handle.shared, from, snapshot.shown_to, session.cols, budget).await?;
+        let mut output = self.text(&handle.shared, handovers, (from, snapshot.shown_to), session.cols, budget).await?;
         output_text::without_prompt(&mut output);
         self.has_read(principal, &session.id, snapshot.shown_to);
         Ok(plain_report(session, last, EndedBy::Ended, output))

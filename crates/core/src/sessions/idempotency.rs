@@ -206,7 +206,10 @@ impl Registry {
     ) -> Result<Report, ActionError> {
         let view = past.view();
         let (ended_by, output) = match waits {
-            true => (ended_by, self.text(&past.shared, from, to, view.cols, budget).await?),
+            true => (
+                ended_by,
+                self.text(&past.shared, past.timeline.log.handovers(from), (from, to), view.cols, budget).await?,
+            ),
             false => (EndedBy::Accepted, TextView { from, to: from, ..TextView::default() }),
         };
         Ok(plain_report(view, command, ended_by, output))

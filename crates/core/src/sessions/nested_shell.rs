@@ -56,6 +56,13 @@ impl NestedCommand {
         if line.len() > INSIDE_LINE_BYTES_MAX { Err(line.len()) } else { Ok(line) }
     }
 
+    /// The meaning of this marker, if it is the next one of this command, which it then has passed.
+    pub(crate) fn take_mark(&mut self, kind: MarkerKind, nonce: &Nonce) -> Option<NestedMark> {
+        let mark = self.meaning_of(kind, nonce)?;
+        self.has_begun |= mark == NestedMark::Begins;
+        Some(mark)
+    }
+
     /// The meaning of this marker, if it is the next one of this command.
     pub(crate) fn meaning_of(&self, kind: MarkerKind, nonce: &Nonce) -> Option<NestedMark> {
         let word = nonce.as_str();

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use journal::Reader;
 
-use super::output_text::{self, Begins};
+use super::output_text::{self, TextSource};
 use super::registry::{Handle, Registry, SessionRef};
+use super::render::handover::{Handovers, RecentHandovers};
+use super::render::stream::stream;
 use super::report::CLEARING_UP;
-use super::session::{Request, Shared};
+use super::session::{Request, Shared, ViewerLimit};
 use crate::action::{ActionError, CommandView, OutputView, ReadOutput, ScreenView, Since, TextView, View};
 use crate::ids::{CommandId, SessionId};
 use crate::limits;
@@ -52,19 +54,21 @@ impl Registry {
             };
             // The actor is gone: the session ended meanwhile, and everything is on disk.
             let is_final = shown.is_none();
-            let (end, markers) = match shown {
-                Some(shown) if read.view == View::Stream => (shown.stream_to, shown.markers),
-                Some(shown) => (shown.to, shown.markers),
+            let (end, markers, handovers) = match shown {
+                Some(shown) => (limit_of(&shown, read.view), shown.markers, shown.handovers),
                 None => {
                     let end = ledger_end.unwrap_or(shared.reader.len().unwrap_or_default().0);
-                    let markers = match self.find(principal, &read.session).await {
+                    let (markers, handovers) = match self.find(principal, &read.session).await {
                         Ok(SessionRef::EndedSession(past)) => {
                             (handle, past_commands) = (None, past.commands());
-                            past.timeline.output.markers.iter().copied().collect()
+                            let markers = past.timeline.output.markers.iter().copied().collect();
+                            (markers, past.timeline.log.handovers(from))
                         }
-                        Ok(SessionRef::Live(_) | SessionRef::Unreachable(_)) | Err(_) => Vec::new(),
+                        Ok(SessionRef::Live(_) | SessionRef::Unreachable(_)) | Err(_) => {
+                            (Vec::new(), RecentHandovers::default())
+                        }
                     };
-                    (end, markers)
+                    (end, markers, handovers)
                 }
             };
             if let (true, false, Some(live)) = (from > end, std::mem::replace(&mut has_caught_up, true), &handle) {
@@ -72,13 +76,12 @@ impl Registry {
                 continue;
             }
             let commands = match &handle {
-                Some(live) if read.view != View::Raw || is_filtered => match live.ask(Request::Commands).await {
+                Some(live) if is_filtered => match live.ask(Request::Commands).await {
                     Ok((_, commands)) => commands,
                     // Output must be attributed to its command; the actor is gone, and the next turn finds the command
                     // in the records.
-                    Err(_) if is_filtered && !is_final => continue,
-                    Err(error) if is_filtered => return Err(error),
-                    Err(_) => Vec::new(),
+                    Err(_) if !is_final => continue,
+                    Err(error) => return Err(error),
                 },
                 Some(_) => Vec::new(),
                 None => past_commands.clone(),
@@ -97,7 +100,7 @@ impl Registry {
             let is_over = is_all || read.wait.is_zero() || tokio::time::Instant::now() >= deadline;
             if stop > start || is_over {
                 let ends = is_final && stop == end && !is_unreachable;
-                let mut view = self.output_view(&shared, read, (start, stop), &markers, echoes(commands), ends).await?;
+                let mut view = self.output_view(&shared, read, (start, stop), &markers, handovers, ends).await?;
                 if start > from && view.first > from {
                     view.gap = Some((from, view.from.min(view.first)));
                 }
@@ -111,7 +114,7 @@ impl Registry {
             }
             if let Some(live) = &mut handle {
                 live.tail.mark_unchanged();
-                if live.ask(Request::ViewerLimit).await.is_ok_and(|now| now.to > shown.max(from)) {
+                if live.ask(Request::ViewerLimit).await.is_ok_and(|now| limit_of(&now, read.view) > shown.max(from)) {
                     continue;
                 }
                 let _ = tokio::time::timeout_at(deadline, live.tail.changed()).await;
@@ -172,7 +175,7 @@ impl Registry {
         read: &ReadOutput,
         (asked, end): (u64, u64),
         markers: &[(u64, u64)],
-        echoes: output_text::Echoes,
+        handovers: RecentHandovers,
         is_final: bool,
     ) -> Result<OutputView, ActionError> {
         let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
@@ -202,10 +205,19 @@ impl Registry {
                     // Retention removed output during the read.
                     (view.gap, view.from) = (Some((asked, slice.from)), slice.from);
                 }
-                view.bytes = match read.view {
-                    View::Stream => output_text::stream(&slice, |from, to| markers.contains(&(from, to)), &echoes),
-                    View::Raw | View::Text => slice.bytes,
-                };
+                view.bytes = slice.bytes;
+                if read.view == View::Stream {
+                    let (reader, from) = (&shared.reader, slice.from);
+                    let cuts = Handovers::new(handovers).cuts(&shared.folder, reader, from, view.next);
+                    let cuts = cuts.map_err(unreadable)?;
+                    // A piece ends between two control sequences, unless it is the last or all of it is one.
+                    let is_last = view.next == end;
+                    let (bytes, next) = match stream(view.bytes.clone(), from, markers, &cuts, is_last) {
+                        (_, next) if next == from => stream(view.bytes, from, markers, &cuts, true),
+                        shown => shown,
+                    };
+                    (view.bytes, view.next) = (bytes, next);
+                }
             }
             View::Text => {
                 let to = if to < end { line_end(&shared.reader, from, to).map_err(unreadable)? } else { to };
@@ -213,8 +225,7 @@ impl Registry {
                     Some(lines) => newest_lines(&shared.reader, from, to, lines).map_err(unreadable)?,
                     None => from,
                 };
-                let begins = Begins { echoes, ..Begins::default() };
-                view.text = self.text_with(shared, (newest, to), shared.spec.cols, read.budget, begins).await?;
+                view.text = self.text(shared, handovers, (newest, to), shared.spec.cols, read.budget).await?;
                 if newest > from {
                     output_text::say_left_out(&shared.reader, &mut view.text, from, newest).map_err(unreadable)?;
                 }
@@ -228,31 +239,38 @@ impl Registry {
     pub(super) async fn text(
         &self,
         shared: &Arc<Shared>,
-        from: u64,
-        to: u64,
+        handovers: RecentHandovers,
+        range: (u64, u64),
         cols: u16,
         budget: usize,
     ) -> Result<TextView, ActionError> {
-        self.text_with(shared, (from, to), cols, budget, Begins::default()).await
+        self.text_in(shared, handovers, range, cols, budget, false).await
     }
 
-    /// The same for a range that does not begin with a command's output.
-    pub(super) async fn text_with(
+    /// The same for a range that may begin while a program uses the whole screen.
+    pub(super) async fn text_in(
         &self,
         shared: &Arc<Shared>,
+        handovers: RecentHandovers,
         (from, to): (u64, u64),
         cols: u16,
         budget: usize,
-        begins: Begins,
+        in_paint: bool,
     ) -> Result<TextView, ActionError> {
         /// A range this small is rendered in place: it takes a fraction of a millisecond.
         const SMALL: u64 = 16 << 10;
         let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
+        let rendered = move |shared: &Shared| {
+            let handovers = Handovers::new(handovers);
+            let (folder, reader) = (&*shared.folder, &shared.reader);
+            let mut source = TextSource { folder, reader, handovers, cols, in_paint };
+            output_text::text(&mut source, from, to, budget)
+        };
         if to - from <= SMALL {
-            return output_text::text(&shared.reader, from, to, cols, budget, &begins).map_err(unreadable);
+            return rendered(shared).map_err(unreadable);
         }
         let shared = Arc::clone(shared);
-        tokio::task::spawn_blocking(move || output_text::text(&shared.reader, from, to, cols, budget, &begins))
+        tokio::task::spawn_blocking(move || rendered(&shared))
             .await
             .map_err(|e| ActionError::Internal { why: e.to_string() })?
             .map_err(unreadable)
@@ -264,6 +282,11 @@ impl Registry {
         self.read_cursors.shows(&principal.reader(), &handle.shared.id, &mut screen);
         Ok(screen)
     }
+}
+
+/// The offset up to which this view may be read.
+fn limit_of(shown: &ViewerLimit, view: View) -> u64 {
+    if view == View::Raw { shown.to } else { shown.stream_to }
 }
 
 /// Waits until this server has read as much as an earlier one had published, if there is so much. Each request costs
@@ -286,18 +309,6 @@ fn line_end(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
     let end =
         slice.bytes.iter().rposition(|b| *b == b'\n').map_or_else(|| output_text::whole_chars(&slice.bytes), |i| i + 1);
     Ok(slice.from + end as u64)
-}
-
-pub(super) fn echoes(commands: Vec<CommandView>) -> output_text::Echoes {
-    let mut before = 0;
-    commands
-        .into_iter()
-        .map(|c| {
-            let prompt = before..c.start_offset;
-            before = c.end_offset.unwrap_or(u64::MAX);
-            (prompt, c.command)
-        })
-        .collect()
 }
 
 /// The offset at which the newest `lines` lines of a range begin; the last one may be unfinished.

@@ -1,11 +1,11 @@
-//! Renders the journal: text within a budget, raw bytes, or the stream for a terminal.
+//! Renders a range of the output as text within a budget.
 
-use std::borrow::Cow;
 use std::path::Path;
 
 use journal::{Offset, Read, Reader};
+use terminal::{HiddenText, Text, Transcript};
 
-use super::handover_echo::{self, HandoverEcho};
+use super::render::handover::Handovers;
 use crate::action::{Omitted, TextView};
 use crate::limits::RENDER_BYTES_MAX;
 
@@ -55,49 +55,65 @@ pub(crate) fn read(reader: &Reader, from: u64, to: u64) -> std::io::Result<Slice
     Ok(slice)
 }
 
-/// The context that rendering a range needs besides its bytes.
-#[derive(Debug, Default)]
-pub(crate) struct Begins {
-    /// The prompts in the range, with the commands handed over at them.
-    pub(crate) echoes: Echoes,
+/// The output that is rendered, and what that takes besides the range.
+#[derive(Debug)]
+pub(crate) struct TextSource<'a> {
+    pub(crate) folder: &'a Path,
+    pub(crate) reader: &'a Reader,
+    pub(crate) handovers: Handovers,
+    pub(crate) cols: u16,
     /// The range begins while a program uses the whole screen.
     pub(crate) in_paint: bool,
 }
 
+/// A side of the text, with what is told about it.
+struct TextSide {
+    text: Text,
+    unseen: HiddenText,
+}
+
+impl TextSource<'_> {
+    /// Renders bytes of the output: hand-overs, then paint, then hidden text.
+    fn side(&mut self, bytes: &[u8], from: u64) -> std::io::Result<TextSide> {
+        let cuts = self.handovers.cuts(self.folder, self.reader, from, from + bytes.len() as u64)?;
+        let bytes = cuts.apply(bytes, from);
+        Ok(TextSide { text: plain(&bytes, self.cols, self.in_paint), unseen: terminal::unseen(&bytes) })
+    }
+}
+
+/// The text of output, which begins with the paint of a program that uses the whole screen, or with none.
+pub(super) fn plain(bytes: &[u8], cols: u16, in_paint: bool) -> Text {
+    let mut transcript = Transcript::new(cols);
+    if in_paint {
+        transcript.feed(b"\x1b[?1049h");
+    }
+    transcript.feed(bytes);
+    transcript.finish()
+}
+
 /// Renders a range as a terminal shows it, cut to the budget in characters.
-pub(crate) fn text(
-    reader: &Reader,
-    from: u64,
-    to: u64,
-    cols: u16,
-    budget: usize,
-    begins: &Begins,
-) -> std::io::Result<TextView> {
-    let asked = from;
+pub(crate) fn text(source: &mut TextSource<'_>, from: u64, to: u64, budget: usize) -> std::io::Result<TextView> {
+    let (asked, reader) = (from, source.reader);
     let from = from.max(reader.first()?.0).min(to);
     let mut view = if to - from <= RENDER_BYTES_MAX {
-        let mut slice = read(reader, from, to)?;
+        let slice = read(reader, from, to)?;
         let end = slice.from + slice.bytes.len() as u64;
-        show_commands(&mut slice.bytes, slice.from, &begins.echoes);
-        if begins.in_paint {
-            slice.bytes.splice(0..0, *b"\x1b[?1049h");
-        }
-        let whole = terminal::render(&slice.bytes, cols);
-        if fits(&whole.text, budget) {
+        let whole = source.side(&slice.bytes, slice.from)?;
+        if fits(&whole.text.text, budget) {
             TextView {
-                head: without_slant(whole.text, &slice.bytes),
+                head: without_slant(whole.text.text, &slice.bytes),
                 from: slice.from,
                 to,
-                escaped: whole.escaped,
-                unseen: terminal::unseen(&slice.bytes),
+                escaped: whole.text.escaped,
+                unseen: whole.unseen,
                 omitted: (end < to).then(|| Omitted { freed: to - end, from: end, to, first_line: 0, last_line: 0 }),
                 ..TextView::default()
             }
         } else {
-            head_and_tail(reader, (from, to), cols, budget, &begins.echoes)?
+            head_and_tail(source, (from, to), budget)?
         }
     } else {
-        head_and_tail(reader, (from, to), cols, budget, &begins.echoes)?
+        head_and_tail(source, (from, to), budget)?
     };
     if asked < view.from {
         let (lost_from, lost_to) = (asked, view.from);
@@ -132,26 +148,15 @@ fn fits(text: &str, budget: usize) -> bool {
 }
 
 /// Splits the bytes at line ends, so that the omitted part is an exact range that can be read later.
-fn head_and_tail(
-    reader: &Reader,
-    (from, to): (u64, u64),
-    cols: u16,
-    budget: usize,
-    echoes: &Echoes,
-) -> std::io::Result<TextView> {
-    let (share, half) = (budget / 2, (budget / 2).max(1) as u64);
-    let rendered = |bytes: &[u8], from| {
-        let mut bytes = bytes.to_vec();
-        show_commands(&mut bytes, from, echoes);
-        (terminal::render(&bytes, cols), terminal::unseen(&bytes))
-    };
+fn head_and_tail(source: &mut TextSource<'_>, (from, to): (u64, u64), budget: usize) -> std::io::Result<TextView> {
+    let (share, half, reader) = (budget / 2, (budget / 2).max(1) as u64, source.reader);
     let head = read(reader, from, (from + half).min(to))?;
     let mut head_len = head.bytes.len();
-    let (head_text, mut unseen) = loop {
+    let head_side = loop {
         let bytes = &head.bytes[..head_len];
         head_len = bytes.iter().rposition(|b| *b == b'\n').map_or_else(|| whole_chars(bytes), |i| i + 1);
-        let side = rendered(&bytes[..head_len], head.from);
-        match fewer(head_len, &side.0.text, share) {
+        let side = source.side(&bytes[..head_len], head.from)?;
+        match fewer(head_len, &side.text.text, share) {
             Some(fewer) => head_len = fewer,
             None => break side,
         }
@@ -159,25 +164,27 @@ fn head_and_tail(
     let head_end = head.from + head_len as u64;
     let tail = read(reader, to.saturating_sub(half).max(head_end), to)?;
     let mut tail_at = 0;
-    let (tail_text, tail_unseen) = loop {
+    source.in_paint = false;
+    let tail_side = loop {
         let bytes = &tail.bytes[tail_at..];
         tail_at += match bytes.iter().position(|b| *b == b'\n') {
             Some(i) if tail.from + tail_at as u64 > head_end && i + 1 < bytes.len() => i + 1,
             _ => bytes.iter().take(3).take_while(|b| **b & 0xc0 == 0x80).count(),
         };
-        let side = rendered(&tail.bytes[tail_at..], tail.from + tail_at as u64);
-        match fewer(tail.bytes.len() - tail_at, &side.0.text, share) {
+        let side = source.side(&tail.bytes[tail_at..], tail.from + tail_at as u64)?;
+        match fewer(tail.bytes.len() - tail_at, &side.text.text, share) {
             Some(fewer) => tail_at = tail.bytes.len() - fewer,
             None => break side,
         }
     };
-    unseen += tail_unseen;
+    let mut unseen = head_side.unseen;
+    unseen += tail_side.unseen;
     let tail_from = tail.from + tail_at as u64;
     let lines_before = lines(reader, head.from, head_end)?;
     let lines_omitted = lines(reader, head_end, tail_from)?;
     Ok(TextView {
-        head: head_text.text,
-        tail: tail_text.text,
+        head: head_side.text.text,
+        tail: tail_side.text.text,
         omitted: (tail_from > head_end).then(|| Omitted {
             freed: 0,
             first_line: lines_before + 1,
@@ -187,7 +194,7 @@ fn head_and_tail(
         }),
         from: head.from,
         to,
-        escaped: head_text.escaped + tail_text.escaped,
+        escaped: head_side.text.escaped + tail_side.text.escaped,
         unseen,
     })
 }
@@ -237,22 +244,6 @@ fn lines(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
     Ok(count)
 }
 
-/// The bytes for a terminal: without our attested markers and without the queries that ptyd answers itself. The slice
-/// must begin and end between control sequences ([`terminal::Scanner::held_from`] of the live scanner).
-pub(crate) fn stream(slice: &Slice, is_attested: impl Fn(u64, u64) -> bool, echoes: &Echoes) -> Vec<u8> {
-    let mut scanner = terminal::Scanner::new(slice.from);
-    let mut is_ours = |_: &terminal::Nonce, range: std::ops::Range<u64>| is_attested(range.start, range.end);
-    let parts = terminal::strip(&mut scanner, &slice.bytes, &mut is_ours);
-    let mut out = Vec::with_capacity(slice.bytes.len());
-    for part in parts {
-        // Offsets count the removed bytes.
-        let mut bytes = part.bytes.to_vec();
-        show_commands(&mut bytes, part.from, echoes);
-        out.extend(bytes);
-    }
-    out
-}
-
 /// Marks a range before the text as left out on request.
 pub(crate) fn say_left_out(reader: &Reader, text: &mut TextView, from: u64, to: u64) -> std::io::Result<()> {
     let left_out = lines(reader, from, to)?;
@@ -271,44 +262,6 @@ pub(crate) fn say_left_out(reader: &Reader, text: &mut TextView, from: u64, to: 
     text.omitted = Some(Omitted { freed, first_line, last_line, from, to });
     text.from = from;
     Ok(())
-}
-
-/// The ranges between the outputs of two commands, with the command handed over there: only in them does the editor
-/// show the loader's line. The same text in a command's output is output.
-pub(crate) type Echoes = Vec<(std::ops::Range<u64>, String)>;
-
-/// Replaces the loader's lines by their commands; `from` is the offset of the first byte.
-fn show_commands(bytes: &mut Vec<u8>, from: u64, echoes: &Echoes) {
-    let mut at = 0;
-    let mut found = Vec::new();
-    while let Some(line) = echoes.first().and_then(|_| handover_echo::find(&bytes[at..])) {
-        let place = (from + (at + line.start) as u64, from + (at + line.end) as u64);
-        if let Some((_, given)) = echoes.iter().find(|(prompt, _)| prompt.contains(&place.0)) {
-            found.push(HandoverEcho { from: place.0, to: place.1, given: handover_echo::as_typed(given).into() });
-        }
-        at += line.end;
-    }
-    if let Cow::Owned(shown) = handover_echo::show(bytes, from, &found) {
-        *bytes = shown;
-    }
-}
-
-/// A line of text at a prompt, with the command instead of the loader's line.
-pub(super) fn as_given<'a>(line: &'a str, given: &str) -> Cow<'a, str> {
-    match handover_echo::find(line.as_bytes()) {
-        Some(range) => {
-            let first = given.trim_end().lines().next().unwrap_or_default();
-            format!("{}{first}{}", &line[..range.start], &line[range.end..]).into()
-        }
-        None => line.into(),
-    }
-}
-
-/// The bytes of a prompt, with the command instead of the loader's line.
-pub(super) fn prompt_as_given(prompt: &[u8], given: &str) -> Vec<u8> {
-    let mut bytes = prompt.to_vec();
-    show_commands(&mut bytes, 0, &vec![(0..u64::MAX, given.to_owned())]);
-    bytes
 }
 
 /// Removes the prompt, which is the unfinished last line, from output that came while the shell was idle.

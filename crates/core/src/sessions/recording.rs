@@ -10,10 +10,11 @@ use std::io;
 use std::sync::Arc;
 
 use journal::{Event, Offset, Read, Record};
-use terminal::{Boundaries, Boundary, MarkerKind, Nonce, ScanEvent, Scanner};
+use terminal::{Boundaries, Nonce, ScanEvent, Scanner};
 
 use super::ended_session;
-use super::output_text;
+use super::nested_shell::NestedCommand;
+use super::render::handover::Handovers;
 use super::replay_order::{ReplayOrder, Step};
 use super::session::Shared;
 use crate::action::{CastVersion, Pages};
@@ -22,8 +23,6 @@ use crate::action::{CastVersion, Pages};
 const CHUNK_BYTES: usize = 64 << 10;
 /// A page is returned at this size.
 const PAGE_BYTES: usize = 64 << 10;
-/// The longest prompt in which the editor shows a command; a longer range is no prompt.
-const PROMPT_BYTES_MAX: usize = 64 << 10;
 
 /// The range to record, and its known times.
 pub(super) struct Extent {
@@ -34,9 +33,6 @@ pub(super) struct Extent {
     /// The time when the journal had reached its end.
     pub(super) end_us: u64,
 }
-
-/// A marker's meaning: this command's output begins, or the prompt after it.
-type Begins = (MarkerKind, u32);
 
 /// The state of a recording.
 pub(super) struct Recorder {
@@ -50,14 +46,11 @@ pub(super) struct Recorder {
     at: u64,
     /// Bytes that were read but not recorded, because a marker may begin in them, with their offset.
     held: (u64, Vec<u8>),
-    /// Ranges to leave out of them, each with the command output or prompt that begins behind it.
-    hidden: VecDeque<(std::ops::Range<u64>, Option<Begins>)>,
-    /// Commands that were handed over and have not begun: several if the journal is behind the events.
-    handed: VecDeque<(u32, String)>,
-    /// The prompt in which the editor shows the first of them.
-    prompt: Vec<u8>,
-    /// Whether a command's output is being read.
-    in_command: bool,
+    /// Ranges to leave out of them.
+    hidden: VecDeque<std::ops::Range<u64>>,
+    handovers: Handovers,
+    /// The command of a nested shell, whose markers are left out, too.
+    inside: Option<NestedCommand>,
     /// An incomplete UTF-8 character.
     character: Vec<u8>,
     /// New sizes, with offset and time.
@@ -85,9 +78,8 @@ impl Recorder {
             at: first,
             held: (first, Vec::new()),
             hidden: VecDeque::new(),
-            handed: VecDeque::new(),
-            prompt: Vec::new(),
-            in_command: false,
+            handovers: Handovers::default(),
+            inside: None,
             character: Vec::new(),
             resizes: VecDeque::new(),
             witness: (0, begun_us),
@@ -141,13 +133,14 @@ impl Recorder {
             self.witness = (event.offset.0, event.time_us);
         }
         let lost = match event.record() {
-            Some(Record::Accepted { id, nonce, text, .. }) => {
-                self.handed.push_back((id, String::from_utf8_lossy(text).into_owned()));
-                Nonce::parse(nonce.to_string().as_bytes())
-                    .and_then(|nonce| self.boundaries.record(terminal::Record::Started { nonce, id }))
-            }
+            Some(Record::Accepted { id, nonce, .. }) => Nonce::parse(nonce.to_string().as_bytes())
+                .and_then(|nonce| self.boundaries.record(terminal::Record::Started { nonce, id })),
             Some(Record::Attested { report }) => {
                 terminal::parse_record(report).and_then(|record| self.boundaries.record(record))
+            }
+            Some(Record::Typed { id, is_inside: true, nonce, .. }) => {
+                self.inside = Some(NestedCommand::known(id, nonce));
+                None
             }
             Some(Record::Resized { cols, rows }) => {
                 self.resizes.push_back((event.offset.0, event.time_us, (cols, rows)));
@@ -183,7 +176,7 @@ impl Recorder {
         let mut buffer = vec![0; usize::try_from(to - self.at).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES)];
         match self.shared.reader.read(Offset(self.at), Offset(to), &mut buffer)? {
             Read::Bytes(n) => {
-                self.bytes(&buffer[..n], us);
+                self.bytes(&buffer[..n], us)?;
                 self.at += n as u64;
             }
             Read::Gap { to, .. } | Read::Cut { to, .. } => {
@@ -196,85 +189,41 @@ impl Recorder {
         Ok(true)
     }
 
-    fn bytes(&mut self, bytes: &[u8], us: u64) {
-        let Self { scanner, boundaries, hidden, .. } = self;
+    fn bytes(&mut self, bytes: &[u8], us: u64) -> io::Result<()> {
+        let Self { scanner, boundaries, hidden, inside, .. } = self;
         scanner.feed(bytes, &mut |found| match found {
-            ScanEvent::Query { from, to, .. } => hidden.push_back((from..to, None)),
             ScanEvent::Marker { kind, nonce, from, to } => {
-                let found = boundaries.marker(kind, &nonce, from, to);
-                // The marker's own boundary is the last one; those before it lost their markers.
-                if let Some(own) = found.last() {
-                    let id = match own {
-                        Boundary::Started { id, .. } => Some(*id),
-                        Boundary::Ended { end, .. } => Some(end.id),
-                        Boundary::Prompt { .. } => None,
-                    };
-                    hidden.push_back((from..to, id.map(|id| (kind, id))));
+                let is_nested = inside.as_mut().is_some_and(|inside| inside.take_mark(kind, &nonce).is_some());
+                if is_nested || !boundaries.marker(kind, &nonce, from, to).is_empty() {
+                    hidden.push_back(from..to);
                 }
             }
+            ScanEvent::Query { from, to, .. } => hidden.push_back(from..to),
         });
         self.held.1.extend_from_slice(bytes);
-        self.let_go(self.scanner.held_from(), us);
+        self.let_go(self.scanner.held_from(), us)
     }
 
     /// Records the held bytes up to `to`.
-    fn let_go(&mut self, to: u64, us: u64) {
+    fn let_go(&mut self, to: u64, us: u64) -> io::Result<()> {
+        let Shared { folder, reader, .. } = &*self.shared;
+        let cuts = self.handovers.cuts(folder, reader, self.held.0, to)?;
         while self.held.0 < to {
-            let hidden = self.hidden.front().filter(|(range, _)| range.end <= to).cloned();
-            let shown_to = hidden.as_ref().map_or(to, |(range, _)| range.start);
-            let shown = self.take(shown_to);
-            self.show(shown, us);
-            if let Some((range, hidden_by)) = hidden {
-                self.hidden.pop_front();
+            let is_whole = self.hidden.front().is_some_and(|range| range.end <= to);
+            let hidden = if is_whole { self.hidden.pop_front() } else { None };
+            let shown_to = hidden.as_ref().map_or(to, |range| range.start);
+            let (from, bytes) = self.take(shown_to);
+            self.print(&cuts.apply(&bytes, from), us);
+            if let Some(range) = hidden {
                 self.take(range.end);
-                if let Some((kind, id)) = hidden_by {
-                    self.boundary(kind, id, us);
-                }
             }
         }
+        Ok(())
     }
 
-    /// A marker: a command or a prompt begins.
-    fn boundary(&mut self, kind: MarkerKind, id: u32, us: u64) {
-        let is_next = |next: Option<&(u32, String)>| next.is_some_and(|(next, _)| *next == id);
-        if kind == MarkerKind::Start {
-            while self.handed.front().is_some_and(|(next, _)| *next < id) {
-                self.handed.pop_front();
-            }
-        }
-        // A command that ends without having begun ended at its prompt. Any other end concerns no held prompt.
-        if is_next(self.handed.front()) {
-            self.hand_out(us);
-        } else {
-            let prompt = std::mem::take(&mut self.prompt);
-            self.print(&prompt, us);
-        }
-        self.in_command = kind == MarkerKind::Start;
-    }
-
-    fn take(&mut self, to: u64) -> Vec<u8> {
+    fn take(&mut self, to: u64) -> (u64, Vec<u8>) {
         let n = usize::try_from(to - self.held.0).unwrap_or(usize::MAX).min(self.held.1.len());
-        self.held.0 = to;
-        self.held.1.drain(..n).collect()
-    }
-
-    fn show(&mut self, bytes: Vec<u8>, us: u64) {
-        if self.handed.is_empty() || self.in_command {
-            return self.print(&bytes, us);
-        }
-        self.prompt.extend(bytes);
-        if self.prompt.len() > PROMPT_BYTES_MAX {
-            self.hand_out(us);
-        }
-    }
-
-    /// The prompt is complete: shows the command instead of the loader's line.
-    fn hand_out(&mut self, us: u64) {
-        let prompt = std::mem::take(&mut self.prompt);
-        match self.handed.pop_front() {
-            Some((_, given)) => self.print(&output_text::prompt_as_given(&prompt, &given), us),
-            None => self.print(&prompt, us),
-        }
+        (std::mem::replace(&mut self.held.0, to), self.held.1.drain(..n).collect())
     }
 
     /// The format is text: incomplete characters are held back, and invalid bytes become U+FFFD.
@@ -297,16 +246,13 @@ impl Recorder {
             && offset <= self.at
         {
             self.resizes.pop_front();
-            let prompt = std::mem::take(&mut self.prompt);
-            self.print(&prompt, us);
             self.notify(us, "r", &format!("{cols}x{rows}"));
         }
     }
 
-    fn end(&mut self) {
+    fn end(&mut self) -> io::Result<()> {
         let us = self.extent.end_us;
-        self.let_go(self.at, us);
-        self.hand_out(us);
+        self.let_go(self.at, us)?;
         let rest = std::mem::take(&mut self.character);
         if !rest.is_empty() {
             self.notify(us, "o", &String::from_utf8_lossy(&rest));
@@ -316,6 +262,7 @@ impl Recorder {
             self.notify(us, "x", &code.to_string());
         }
         self.is_over = true;
+        Ok(())
     }
 }
 
@@ -335,7 +282,7 @@ impl Pages for Recorder {
                     let is_last = self.at >= self.extent.end;
                     let us = if self.witness.0 >= self.extent.end { self.witness.1 } else { self.extent.end_us };
                     if is_last || !self.output(self.extent.end, us)? {
-                        self.end();
+                        self.end()?;
                     }
                 }
             }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::output_text::Begins;
 use super::registry::{Handle, Registry, reason};
 use super::session::{Finished, Painted, Snapshot};
 use crate::action::{ActionError, CommandView, EndReason, EndedBy, Foreground, Report, SessionView, TextView};
@@ -21,7 +20,7 @@ impl Registry {
         budget: usize,
     ) -> Result<Report, ActionError> {
         let Finished { ended_by, from, waited, matched, accepted_bytes, snapshot } = finished;
-        let Snapshot { view, command, shown_to, paint, .. } = snapshot;
+        let Snapshot { view, command, shown_to, paint, handovers, .. } = snapshot;
         let to = command.as_ref().and_then(|c| c.end_offset).unwrap_or(shown_to);
         let (from, to) = (from.min(to), to);
         let is_fullscreen = view.foreground == Foreground::Fullscreen;
@@ -32,10 +31,11 @@ impl Registry {
             TextView { from, to, ..TextView::default() }
         } else {
             let was_on = paint.was_at(from);
-            let begins = Begins { in_paint: was_on == Some(Painted::Alternate), ..Begins::default() };
+            let in_paint = was_on == Some(Painted::Alternate);
             // Paint on the main screen would be reported twice.
             let text_to = paint.main_from().filter(|_| screen.is_some()).map_or(to, |paint| paint.min(to));
-            let mut text = self.text_with(&handle.shared, (from, text_to), view.cols, budget, begins).await?;
+            let mut text =
+                self.text_in(&handle.shared, handovers, (from, text_to), view.cols, budget, in_paint).await?;
             if matches!(was_on, Some(Painted::Main { .. })) {
                 // Drops newlines that only moved to the position where the cursor was left.
                 text.head.drain(..text.head.len() - text.head.trim_start_matches('\n').len());

@@ -5,13 +5,17 @@
 //! returned: the line there, or the text that ends with that line, reads as the match does.
 
 use std::io;
+use std::ops::Range;
+use std::path::Path;
 
 use journal::Reader;
 use regex::Regex;
-use terminal::{Scanner, Transcript};
+use terminal::Scanner;
 
 use super::output_text;
+use super::render::handover::{Cuts, Handovers};
 use crate::limits;
+use crate::store::CommandRange;
 
 /// Journal bytes rendered at once: enough that most of the time is spent in the text, and few enough that an offset
 /// inside can be found by rendering parts again.
@@ -23,8 +27,6 @@ pub(super) struct Segment {
     pub(super) from: u64,
     pub(super) to: u64,
     pub(super) command: Option<u32>,
-    /// The command handed over at the prompt with which this range ends.
-    pub(super) given: Option<String>,
 }
 
 /// The parameters of a search.
@@ -62,15 +64,17 @@ pub(super) struct Hits {
 /// Searches the ranges in order. It reads everything, so it belongs on a thread that may block; `is_given_up` is
 /// polled.
 pub(super) fn search(
-    reader: &Reader,
+    (folder, reader): (&Path, &Reader),
     segments: &[Segment],
     wanted: &SearchParameters<'_>,
     is_given_up: &dyn Fn() -> bool,
 ) -> io::Result<Hits> {
     let mut hits = Hits { next: segments.first().map_or(0, |s| s.from), ..Hits::default() };
+    let mut handovers = Handovers::default();
+    let mut cuts = |from, to| handovers.cuts(folder, reader, from, to);
     for (i, segment) in segments.iter().enumerate() {
         let is_last = i + 1 == segments.len();
-        search_segment(reader, segment, is_last, wanted, &mut hits, is_given_up)?;
+        search_segment(reader, &mut cuts, (segment, is_last), wanted, &mut hits, is_given_up)?;
         if hits.is_full || is_given_up() {
             break;
         }
@@ -80,8 +84,8 @@ pub(super) fn search(
 
 fn search_segment(
     reader: &Reader,
-    segment: &Segment,
-    is_last: bool,
+    cuts: &mut impl FnMut(u64, u64) -> io::Result<Cuts>,
+    (segment, is_last): (&Segment, bool),
     wanted: &SearchParameters<'_>,
     hits: &mut Hits,
     is_given_up: &dyn Fn() -> bool,
@@ -109,10 +113,16 @@ fn search_segment(
             }
         }
         block_bytes = BLOCK_BYTES;
-        let block = Block { bytes: &slice.bytes, cols: wanted.cols, in_paint: scanner.modes().alt_screen };
         at = slice.from + slice.bytes.len() as u64;
+        let block = Block {
+            from: slice.from,
+            bytes: &slice.bytes,
+            cuts: cuts(slice.from, at)?,
+            cols: wanted.cols,
+            in_paint: scanner.modes().alt_screen,
+        };
         let is_end = is_last && at >= segment.to;
-        search_block(&block, slice.from, segment, is_end, wanted, hits);
+        search_block(&block, segment, is_end, wanted, hits);
         if hits.is_full {
             return Ok(());
         }
@@ -123,20 +133,18 @@ fn search_segment(
 
 /// A block of output lines.
 struct Block<'a> {
+    from: u64,
     bytes: &'a [u8],
+    cuts: Cuts,
     cols: u16,
     /// The block begins within the paint of a full-screen program, which is no text.
     in_paint: bool,
 }
 
 impl Block<'_> {
-    fn render(&self, bytes: &[u8]) -> String {
-        let mut transcript = Transcript::new(self.cols);
-        if self.in_paint {
-            transcript.feed(b"\x1b[?1049h");
-        }
-        transcript.feed(bytes);
-        transcript.finish().text
+    fn render(&self, range: Range<usize>) -> String {
+        let bytes = self.cuts.apply(&self.bytes[range.clone()], self.from + range.start as u64);
+        output_text::plain(&bytes, self.cols, self.in_paint).text
     }
 
     /// The range of the line in the bytes that produced this line of the text.
@@ -145,37 +153,26 @@ impl Block<'_> {
         let reads = |text: &str, nth: usize| text.lines().nth(nth) == Some(line);
         // Without overwriting, each line of bytes is one line of text.
         if let Some(from) = starts.get(index)
-            && reads(&self.render(&self.bytes[*from..end(index)]), 0)
+            && reads(&self.render(*from..end(index)), 0)
         {
             return (*from, end(index));
         }
         let (mut without, mut with) = (0, starts.len());
         while with - without > 1 {
             let middle = without + (with - without) / 2;
-            if reads(&self.render(&self.bytes[..starts[middle]]), index) { with = middle } else { without = middle }
+            if reads(&self.render(0..starts[middle]), index) { with = middle } else { without = middle }
         }
         (starts.get(with - 1).copied().unwrap_or(0), end(with - 1))
     }
 }
 
-fn search_block(
-    block: &Block<'_>,
-    from: u64,
-    segment: &Segment,
-    is_end: bool,
-    wanted: &SearchParameters<'_>,
-    hits: &mut Hits,
-) {
-    let text = block.render(block.bytes);
+fn search_block(block: &Block<'_>, segment: &Segment, is_end: bool, wanted: &SearchParameters<'_>, hits: &mut Hits) {
+    let (from, text) = (block.from, block.render(0..block.bytes.len()));
     let mut starts = Vec::new();
     let mut is_open_matched = false;
     for (index, line) in text.lines().enumerate() {
         hits.lines += 1;
-        let shown = match &segment.given {
-            Some(given) => output_text::as_given(line, given),
-            None => line.into(),
-        };
-        if !wanted.pattern.is_match(&shown) {
+        if !wanted.pattern.is_match(line) {
             continue;
         }
         if starts.is_empty() {
@@ -187,7 +184,7 @@ fn search_block(
         hits.hits.push(Hit {
             offset: from + begin as u64,
             line: hits.lines,
-            text: shown.chars().take(limits::SEARCH_LINE_CHARS_MAX).collect(),
+            text: line.chars().take(limits::SEARCH_LINE_CHARS_MAX).collect(),
             command: segment.command,
         });
         hits.next = from + end as u64;
@@ -207,24 +204,24 @@ fn search_block(
 
 /// The ranges within `from..to`: the commands' outputs and the output between them, in order. The commands are in the
 /// order in which they ran and do not overlap; a running one has no end yet.
-pub(super) fn segments(commands: &[(u32, u64, Option<u64>, String)], from: u64, to: u64) -> Vec<Segment> {
+pub(super) fn segments(commands: &[CommandRange], from: u64, to: u64) -> Vec<Segment> {
     let mut all = Vec::new();
     let mut at = from;
-    let mut push = |from: u64, to: u64, command, given| {
+    let mut push = |from: u64, to: u64, command| {
         if from < to {
-            all.push(Segment { from, to, command, given });
+            all.push(Segment { from, to, command });
         }
     };
-    for (id, start, end, text) in commands {
+    for (id, start, end) in commands {
         if end.is_some_and(|end| end < from) || *start > to {
             continue;
         }
         let (start, end) = ((*start).clamp(at, to.max(at)), end.unwrap_or(u64::MAX).min(to));
-        push(at, start, None, Some(text.clone()));
-        push(start, end, Some(*id), None);
+        push(at, start, None);
+        push(start, end, Some(*id));
         at = at.max(end.max(start));
     }
-    push(at, to, None, None);
+    push(at, to, None);
     all
 }
 
@@ -245,11 +242,11 @@ mod tests {
     }
 
     fn find(bytes: &[u8], pattern: &str, matches_max: usize) -> Hits {
-        let (_dir, reader) = journal(bytes);
+        let (dir, reader) = journal(bytes);
         let pattern = Regex::new(pattern).expect("valid");
         let wanted = SearchParameters { pattern: &pattern, matches_max, cols: 80, is_growing: true };
-        let whole = [Segment { from: 0, to: bytes.len() as u64, command: Some(1), given: None }];
-        search(&reader, &whole, &wanted, &|| false).expect("readable")
+        let whole = [Segment { from: 0, to: bytes.len() as u64, command: Some(1) }];
+        search((dir.path(), &reader), &whole, &wanted, &|| false).expect("readable")
     }
 
     fn hit(offset: usize, line: u64, text: &str) -> Hit {
@@ -293,13 +290,13 @@ mod tests {
         for number in 0..30_000 {
             output.extend(format!("line {number}\r\n").into_bytes());
         }
-        let (_dir, reader) = journal(&output);
+        let (dir, reader) = journal(&output);
         let pattern = Regex::new("7$").expect("valid");
         let wanted = SearchParameters { pattern: &pattern, matches_max: 700, cols: 80, is_growing: false };
         let (mut from, mut texts) = (0, Vec::new());
         loop {
-            let rest = [Segment { from, to: output.len() as u64, command: None, given: None }];
-            let found = search(&reader, &rest, &wanted, &|| false).expect("readable");
+            let rest = [Segment { from, to: output.len() as u64, command: None }];
+            let found = search((dir.path(), &reader), &rest, &wanted, &|| false).expect("readable");
             for hit in &found.hits {
                 let at = usize::try_from(hit.offset).expect("small");
                 assert!(output[at..].starts_with(format!("{}\r\n", hit.text).as_bytes()), "{hit:?}");
@@ -342,24 +339,12 @@ mod tests {
 
     #[test]
     fn a_range_is_the_commands_in_it_and_what_lies_between() {
-        let command = |id: u32, start, end, text: &str| (id, start, end, text.to_owned());
-        let all = [command(1, 10, Some(20), "a"), command(2, 30, Some(30), "b"), command(3, 40, None, "c")];
-        let shown = |from, to| -> Vec<_> {
-            let segments = segments(&all, from, to).into_iter();
-            segments.map(|s| (s.from, s.to, s.command, s.given)).collect()
-        };
-        let given = |text: &str| Some(text.to_owned());
-        assert_eq!(
-            shown(0, 50),
-            [
-                (0, 10, None, given("a")),
-                (10, 20, Some(1), None),
-                (20, 30, None, given("b")),
-                (30, 40, None, given("c")),
-                (40, 50, Some(3), None)
-            ]
-        );
-        assert_eq!(shown(15, 35), [(15, 20, Some(1), None), (20, 30, None, given("b")), (30, 35, None, None)]);
-        assert_eq!(shown(45, 50), [(45, 50, Some(3), None)]);
+        let all = [(1, 10, Some(20)), (2, 30, Some(30)), (3, 40, None)];
+        let shown =
+            |from, to| -> Vec<_> { segments(&all, from, to).into_iter().map(|s| (s.from, s.to, s.command)).collect() };
+        let all_of_it = [(0, 10, None), (10, 20, Some(1)), (20, 30, None), (30, 40, None), (40, 50, Some(3))];
+        assert_eq!(shown(0, 50), all_of_it);
+        assert_eq!(shown(15, 35), [(15, 20, Some(1)), (20, 30, None), (30, 35, None)]);
+        assert_eq!(shown(45, 50), [(45, 50, Some(3))]);
     }
 }

@@ -9,8 +9,10 @@ use std::sync::Arc;
 use journal::{Offset, Read};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::handover_echo::{self, HandoverEcho};
+use super::ended_session::EndedSession;
 use super::registry::Handle;
+use super::render::handover::{Handovers, RecentHandovers};
+use super::render::stream::stream;
 use super::session::{Request, ScreenSnapshot, Shared};
 use crate::action::{ActionError, Boxed, Feed, Foreground, Piece, SessionEvent};
 use crate::limits::EVENTS_KEPT;
@@ -22,8 +24,8 @@ pub(crate) struct Published {
     pub(crate) to: u64,
     /// The ranges of attested markers up to there, oldest first.
     pub(crate) markers: Arc<[(u64, u64)]>,
-    /// The ranges of loader's lines up to there, with the commands that are shown instead.
-    pub(crate) echoes: Arc<[HandoverEcho]>,
+    /// The newest hand-overs.
+    pub(crate) handovers: RecentHandovers,
     /// The newest events.
     events: VecDeque<Noted>,
     /// The number of events so far.
@@ -66,7 +68,7 @@ impl Published {
 }
 
 /// One viewer's cursor in a session.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct ViewerCursor {
     shared: Arc<Shared>,
     /// `None` for a session that had ended before.
@@ -78,20 +80,14 @@ pub(super) struct ViewerCursor {
     seen: u64,
     /// An event at or before this offset waits for no more bytes: it is inside a control sequence that is held back.
     due: u64,
+    handovers: Handovers,
     _place: Option<Arc<OwnedSemaphorePermit>>,
-}
-
-/// Ranges of output that viewers do not get unchanged.
-#[derive(Debug, Clone, Default)]
-struct Hidden {
-    markers: Arc<[(u64, u64)]>,
-    echoes: Arc<[HandoverEcho]>,
 }
 
 /// The next step.
 enum Next {
     Give(Piece),
-    Read { to: u64, most: usize, hidden: Hidden, is_last: bool, event_at: Option<u64> },
+    Read { to: u64, most: usize, markers: Arc<[(u64, u64)]>, is_last: bool, event_at: Option<u64> },
     Wait,
 }
 
@@ -123,24 +119,37 @@ impl ViewerCursor {
         };
         let shared = Arc::clone(&handle.shared);
         let place = Some(Arc::new(place));
-        Self { shared, handle: Some(handle), published, cursor, seen, due: 0, _place: place }
+        Self {
+            shared,
+            handle: Some(handle),
+            published,
+            cursor,
+            seen,
+            due: 0,
+            handovers: Handovers::default(),
+            _place: place,
+        }
     }
 
     /// Reads an ended session: its output from an offset on, and its exit.
-    pub(super) fn past(shared: Arc<Shared>, since: Option<u64>, end: u64, exit: SessionEvent) -> Self {
-        let mut published = Published { to: end, is_over: true, ..Published::default() };
+    pub(super) fn past(past: &EndedSession, since: Option<u64>, exit: SessionEvent) -> Self {
+        let (shared, timeline) = (Arc::clone(&past.shared), &past.timeline);
+        let end = timeline.output.scanner.position();
+        let markers = timeline.output.markers.iter().copied().collect();
+        let handovers = timeline.log.handovers(0);
+        let mut published = Published { to: end, markers, handovers, is_over: true, ..Published::default() };
         published.note(Noted { at: 0, event: Arc::new(exit) });
         let (_, published) = watch::channel(published);
         let cursor = since.unwrap_or(end);
-        Self { shared, handle: None, published, cursor, seen: 0, due: 0, _place: None }
+        Self { shared, handle: None, published, cursor, seen: 0, due: 0, handovers: Handovers::default(), _place: None }
     }
 
     async fn next_piece(&mut self, most: usize) -> Result<Piece, ActionError> {
         loop {
             match self.look(most) {
                 Next::Give(piece) => return Ok(piece),
-                Next::Read { to, most, hidden, is_last, event_at } => {
-                    if let Some(piece) = self.read(to, most, &hidden, is_last)? {
+                Next::Read { to, most, markers, is_last, event_at } => {
+                    if let Some(piece) = self.read(to, most, &markers, is_last)? {
                         return Ok(piece);
                     }
                     // All of it is held back. An event is sent all the same, output when there is more.
@@ -180,15 +189,22 @@ impl ViewerCursor {
         let event_at = event.map(|n| n.at).filter(|at| *at <= now.to);
         let to = event_at.unwrap_or(now.to);
         if self.cursor < to {
-            let hidden = Hidden { markers: Arc::clone(&now.markers), echoes: Arc::clone(&now.echoes) };
+            let markers = Arc::clone(&now.markers);
+            self.handovers.recent = now.handovers.clone();
             let is_last = now.is_over && event_at.is_none();
-            return Next::Read { to, most, hidden, is_last, event_at };
+            return Next::Read { to, most, markers, is_last, event_at };
         }
         if now.is_over { Next::Give(Piece::Over) } else { Next::Wait }
     }
 
     /// Reads one range; `None` if all of it is held back.
-    fn read(&mut self, limit: u64, most: usize, hidden: &Hidden, is_last: bool) -> Result<Option<Piece>, ActionError> {
+    fn read(
+        &mut self,
+        limit: u64,
+        most: usize,
+        markers: &[(u64, u64)],
+        is_last: bool,
+    ) -> Result<Option<Piece>, ActionError> {
         let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
         let from = self.cursor;
         let want = usize::try_from(limit - from).unwrap_or(usize::MAX).min(most);
@@ -196,8 +212,10 @@ impl ViewerCursor {
         match self.shared.reader.read(Offset(from), Offset(limit), &mut bytes).map_err(unreadable)? {
             Read::Bytes(n) => {
                 bytes.truncate(n);
-                let is_end = is_last && from + n as u64 == limit;
-                let (shown, to) = stripped(bytes, from, hidden, is_end);
+                let end = from + n as u64;
+                let Shared { folder, reader, .. } = &*self.shared;
+                let cuts = self.handovers.cuts(folder, reader, from, end).map_err(unreadable)?;
+                let (shown, to) = stream(bytes, from, markers, &cuts, is_last && end == limit);
                 self.cursor = to;
                 Ok((to > from).then_some(Piece::Data { from, to, bytes: shown }))
             }
@@ -222,50 +240,9 @@ impl ViewerCursor {
     }
 }
 
-/// The visible part of these bytes and its end: without attested markers and answered queries, and without a beginning
-/// that may become one, unless these are the last bytes.
-fn stripped(bytes: Vec<u8>, from: u64, hidden: &Hidden, is_end: bool) -> (Vec<u8>, u64) {
-    let mut scanner = terminal::Scanner::new(from);
-    let mut is_ours =
-        |_: &terminal::Nonce, r: std::ops::Range<u64>| hidden.markers.binary_search(&(r.start, r.end)).is_ok();
-    let parts = terminal::strip(&mut scanner, &bytes, &mut is_ours);
-    let to = if is_end { scanner.position() } else { scanner.held_from() };
-    let has_echo = hidden.echoes.iter().rev().any(|echo| echo.to > from && echo.from < to);
-    let is_whole = parts.len() == 1 && parts[0].bytes.len() == bytes.len() && !has_echo;
-    if is_whole {
-        let mut bytes = bytes;
-        bytes.truncate(usize::try_from(to - from).unwrap_or(usize::MAX));
-        return (bytes, to);
-    }
-    let mut shown = Vec::with_capacity(bytes.len());
-    for part in parts {
-        let room = usize::try_from(to.saturating_sub(part.from)).unwrap_or(usize::MAX);
-        let part_shown = &part.bytes[..part.bytes.len().min(room)];
-        shown.extend_from_slice(&handover_echo::show(part_shown, part.from, &hidden.echoes));
-    }
-    (shown, to)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    // promise: view-1
-    fn markers_and_questions_are_left_out_and_an_unfinished_one_is_held_back() {
-        let marker = b"\x1b]7337;D;abc\x07";
-        let mut bytes = b"one".to_vec();
-        bytes.extend(marker);
-        bytes.extend(b"two\x1b[6nthree\x1b[3");
-        let markers = [(103, 103 + marker.len() as u64)];
-        let ours = Hidden { markers: markers.into(), ..Hidden::default() };
-        let end = 100 + bytes.len() as u64;
-        assert_eq!(stripped(bytes.clone(), 100, &ours, false), (b"onetwothree".to_vec(), end - 3));
-        assert_eq!(stripped(bytes.clone(), 100, &ours, true), (b"onetwothree\x1b[3".to_vec(), end));
-        // A forged one is output like any other.
-        let forged = [b"one".as_slice(), marker, b"twothree"].concat();
-        assert_eq!(stripped(bytes, 100, &Hidden::default(), false), (forged, end - 3));
-    }
 
     #[test]
     // promise: view-2

@@ -77,7 +77,7 @@ pub(crate) fn command_view(shared: &Shared, c: &Command, journal_end: u64) -> Co
     CommandView {
         id: CommandId(c.id),
         session: shared.id.clone(),
-        command: c.text.clone(),
+        command: c.text.to_string(),
         status: end.map_or(CommandStatus::Running, |e| e.status),
         started_at: time(c.accepted_us),
         completed_at: end.map(|e| time(e.time_us)),
@@ -137,7 +137,7 @@ pub(crate) fn history_row(session: &SessionId, c: &Command) -> HistoryRow {
         exit: c.end.as_ref().and_then(|e| e.exit),
         start_offset: c.output_from(),
         end_offset: c.end.as_ref().map_or(c.output_from(), |e| e.at),
-        command: c.text.clone(),
+        command: c.text.to_string(),
         boundary: c.end.as_ref().map(|e| e.boundary.as_str().to_owned()),
     }
 }

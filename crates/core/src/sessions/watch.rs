@@ -1,7 +1,5 @@
 //! Actions of viewers: a cursor in a session's output, typed keys, a ticket for a browser.
 
-use std::sync::Arc;
-
 use super::registry::{Registry, SessionRef};
 use super::report::with_key;
 use super::session::Request;
@@ -30,7 +28,7 @@ impl Registry {
             SessionRef::EndedSession(past) => {
                 let (view, end) = (past.view(), past.timeline.output.scanner.position());
                 let exit = SessionEvent::Exited(view.exit.clone());
-                let feed = ViewerCursor::past(Arc::clone(&past.shared), since, end, exit);
+                let feed = ViewerCursor::past(&past, since, exit);
                 (view, end, feed)
             }
         };

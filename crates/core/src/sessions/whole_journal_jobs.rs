@@ -82,7 +82,7 @@ impl Registry {
             let _permit = permit;
             let is_growing = is_growing && reaches_end;
             let wanted = SearchParameters { pattern: &pattern, matches_max, cols, is_growing };
-            search::search(&shared.reader, &segments, &wanted, &is_given_up)
+            search::search((&shared.folder, &shared.reader), &segments, &wanted, &is_given_up)
         });
         let hits = hits.await.map_err(|e| ActionError::Internal { why: e.to_string() })?.map_err(failed)?;
         drop(given_up);
@@ -169,7 +169,7 @@ impl Registry {
         }
         let is_in_range = |c: &CommandView| c.start_offset < to && c.end_offset.is_none_or(|end| end >= from);
         let recent = recent.into_iter().filter(is_in_range);
-        places.extend(recent.map(|c| (c.id.0, c.start_offset, c.end_offset, c.command)));
+        places.extend(recent.map(|c| (c.id.0, c.start_offset, c.end_offset)));
         places.sort_by_key(|p| (p.1, p.0));
         Ok((places, to))
     }

@@ -385,7 +385,7 @@ impl Store {
         })
     }
 
-    /// The ranges and first words of commands with output in a range, oldest first: at most `limit`, without the given
+    /// The ranges of commands with output in a range, oldest first: at most `limit`, without the given
     /// ids.
     pub(crate) fn places(
         &self,
@@ -397,13 +397,13 @@ impl Store {
         let left_out = serde_json::to_string(left_out).expect("invariant: numbers are JSON");
         self.read(|connection| {
         let mut query = connection.prepare_cached(
-            "SELECT id, start_offset, end_offset, substr(command, 1, 200) FROM commands
+            "SELECT id, start_offset, end_offset FROM commands
              WHERE session = ?1 AND id NOT IN (SELECT value FROM json_each(?2)) AND end_offset >= ?3 AND start_offset < ?4
              ORDER BY start_offset, id LIMIT ?5",
         )?;
         let place = |r: &rusqlite::Row<'_>| {
             let (start, end) = (r.get::<_, i64>(1)?.unsigned_abs(), r.get::<_, i64>(2)?.unsigned_abs());
-            Ok((r.get(0)?, start, Some(end), r.get(3)?))
+            Ok((r.get(0)?, start, Some(end)))
         };
         let range = [from, to].map(|at| i64::try_from(at).unwrap_or(i64::MAX));
         query.query_map(params![session, left_out, range[0], range[1], limit as i64], place)?.collect()
@@ -424,8 +424,8 @@ impl Store {
     }
 }
 
-/// A command's id, the beginning and (if it has ended) the end of its output, and its first words.
-pub(crate) type CommandRange = (u32, u64, Option<u64>, String);
+/// A command's id, and the beginning and (if it has ended) the end of its output.
+pub(crate) type CommandRange = (u32, u64, Option<u64>);
 
 impl State {
     fn fresh(&self) -> MutexGuard<'_, Fresh> {

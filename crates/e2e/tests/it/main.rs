@@ -19,6 +19,7 @@ mod events;
 mod fairness;
 mod foreign;
 mod forgers;
+mod handovers;
 mod hostile;
 mod idempotency;
 mod inside;

@@ -43,6 +43,7 @@ use wire::{FromHolder, Key, Tail, Target, ToHolder};
 
 use super::backends::Backends;
 use super::processes::Meter;
+use super::render::handover::RecentHandovers;
 use super::session_metadata::SessionMetadata;
 use super::timeline::Timeline;
 use super::viewer_cursor::Noted;
@@ -168,6 +169,7 @@ pub(crate) struct ViewerLimit {
     pub(crate) stream_to: u64,
     /// The ranges of attested markers.
     pub(crate) markers: Vec<(u64, u64)>,
+    pub(crate) handovers: RecentHandovers,
     /// The shell has exited, and the holder is ending its descendants.
     pub(crate) has_exited: bool,
 }
@@ -223,6 +225,8 @@ pub(crate) struct Snapshot {
     pub(crate) shown_to: u64,
     /// The parent of all processes of the session.
     pub(crate) holder_pid: u32,
+    /// The hand-overs in the output that the request was about.
+    pub(crate) handovers: RecentHandovers,
 }
 
 /// What can happen to a session.
@@ -441,7 +445,7 @@ impl Session {
         let painted = self.foreground.painted_at.filter(|_| self.paints());
         let still = painted.and_then(|at| self.waits.open.iter().filter_map(|w| w.still_at(at)).min());
         let now_us = self.now.us;
-        let echo = self.timeline.echo_until_us().filter(|until| *until > now_us);
+        let echo = self.timeline.handover_until_us().filter(|until| *until > now_us);
         let echo = echo.map(|until| self.now.at + std::time::Duration::from_micros(until - now_us));
         [
             self.link.next_at(),

@@ -6,7 +6,7 @@ use std::task::Poll;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{Finished, ScreenSnapshot, Session, StartReply, Started};
+use super::{Finished, ScreenSnapshot, Session, Snapshot, StartReply, Started};
 use crate::action::{EndedBy, Foreground, Wait};
 use crate::limits;
 use crate::sessions::timeline::{Change, Command};
@@ -168,7 +168,8 @@ impl Session {
     }
 
     pub(super) fn finish(&mut self, waiter: Waiter, ended_by: EndedBy, matched: Option<String>) {
-        let snapshot = self.snapshot(waiter.command);
+        let handovers = self.timeline.log.handovers(waiter.from);
+        let snapshot = Snapshot { handovers, ..self.snapshot(waiter.command) };
         let finished = Finished {
             ended_by,
             from: waiter.from,

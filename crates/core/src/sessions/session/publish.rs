@@ -71,8 +71,8 @@ impl Publisher {
             }
             let has_markers = timeline.output.markers.back() != now.markers.last();
             let changed = has_markers || !notes.is_empty() || (to, is_over) != (now.to, now.is_over);
-            if timeline.log.echoes().last() != now.echoes.last() {
-                now.echoes = timeline.log.echoes().cloned().collect();
+            if timeline.log.newest_handover().as_ref() != now.handovers.handovers.last() {
+                now.handovers = timeline.log.handovers(0);
             }
             if has_markers {
                 now.markers = timeline.output.markers.iter().copied().collect();

@@ -4,7 +4,7 @@ use tokio::sync::oneshot;
 use wire::{Key, Target, ToHolder};
 
 use super::holder_link::Call;
-use super::{Request, Session, Typed, ViewerLimit};
+use super::{Request, Session, Snapshot, Typed, ViewerLimit};
 use crate::action::{ActionError, InputBytes, Wait};
 use crate::host::{Process, descendants};
 use crate::limits;
@@ -22,7 +22,9 @@ impl Session {
             Request::Look(reply) => drop(reply.send(self.snapshot(self.timeline.log.newest_running()))),
             Request::Commands(reply) => {
                 let all = views::command_views(&self.shared, &self.timeline);
-                let _ = reply.send((self.snapshot(self.timeline.log.newest_running()), all));
+                let handovers = self.timeline.log.handovers(0);
+                let snapshot = Snapshot { handovers, ..self.snapshot(self.timeline.log.newest_running()) };
+                let _ = reply.send((snapshot, all));
             }
             Request::Run { text, key, patience_ms, wait, is_inside: true, started } => {
                 self.ask_run_inside(text, key, patience_ms, wait, started)
@@ -78,6 +80,7 @@ impl Session {
                     to: self.timeline.output.scanner.held_from(),
                     stream_to: self.shown_to(),
                     markers,
+                    handovers: self.timeline.log.handovers(0),
                     has_exited,
                 });
             }

@@ -5,8 +5,9 @@ use terminal::Screen;
 use super::{Session, Snapshot};
 use crate::action::{Boundary, ScreenView, SessionStatus};
 use crate::limits;
+use crate::sessions::render::handover::{Handovers, RecentHandovers};
 use crate::sessions::timeline::time;
-use crate::sessions::{handover_echo, views};
+use crate::sessions::views;
 
 impl Session {
     pub(crate) fn snapshot(&mut self, command: Option<u32>) -> Snapshot {
@@ -43,6 +44,7 @@ impl Session {
             background_from: self.timeline.log.background_from,
             shown_to: self.shown_to(),
             holder_pid: self.timeline.holder_pid,
+            handovers: RecentHandovers::default(),
         }
     }
 
@@ -60,14 +62,16 @@ impl Session {
     pub(super) fn screen_at(&mut self, to: u64) -> &mut Screen {
         let (cols, rows) = (self.timeline.cols, self.timeline.rows);
         let first = self.shared.reader.first().unwrap_or_default().0;
-        let echoes: Vec<_> = self.timeline.log.echoes().cloned().collect();
         let (screen, at) = self.screen.get_or_insert_with(|| (Screen::new(cols, rows), first));
+        let mut handovers = Handovers::new(self.timeline.log.handovers(*at));
         while *at < to {
             let limit = to.min(*at + limits::SCAN_CHUNK as u64);
             match crate::sessions::output_text::read(&self.shared.reader, *at, limit) {
                 Ok(slice) if !slice.bytes.is_empty() => {
-                    screen.feed(&handover_echo::show(&slice.bytes, slice.from, &echoes));
-                    *at = slice.from + slice.bytes.len() as u64;
+                    let end = slice.from + slice.bytes.len() as u64;
+                    let cuts = handovers.cuts(&self.shared.folder, &self.shared.reader, slice.from, end);
+                    screen.feed(&cuts.unwrap_or_default().apply(&slice.bytes, slice.from));
+                    *at = end;
                 }
                 _ => *at = limit,
             }

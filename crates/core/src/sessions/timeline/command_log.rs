@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use wire::Key;
 
 use crate::action::{Boundary, CommandStatus, Limit};
 use crate::limits::COMMANDS_IN_MEMORY;
-use crate::sessions::handover_echo::HandoverEcho;
 use crate::sessions::nested_shell::NestedCommand;
+use crate::sessions::render::handover::{Handover, RecentHandovers};
 
 /// Characters of a command's text kept in memory; the events have the whole text.
 const TEXT_CHARS_KEPT: usize = 4096;
@@ -19,7 +20,7 @@ const KEYS_KEPT: usize = 256;
 pub(crate) struct Command {
     pub(crate) id: u32,
     pub(crate) key: Key,
-    pub(crate) text: String,
+    pub(crate) text: Arc<str>,
     pub(crate) accepted_us: u64,
     /// The journal's end when it was accepted.
     pub(crate) accepted_at: u64,
@@ -28,8 +29,8 @@ pub(crate) struct Command {
     pub(crate) end: Option<End>,
     /// The limits that it hit.
     pub(crate) limits_hit: Vec<Limit>,
-    /// The ranges where the editor painted the loader's line instead of the command.
-    pub(crate) echoes: Vec<HandoverEcho>,
+    /// The nonce of the marker where its output begins.
+    pub(crate) nonce: u64,
     pub(crate) channel: Channel,
 }
 
@@ -64,6 +65,15 @@ impl Command {
         self.channel != Channel::Line && self.start.is_none() && self.end.is_none()
     }
 
+    /// Its hand-over; `None` if the line is the command itself.
+    fn handover(&self) -> Option<Handover> {
+        let is_inside = self.channel == Channel::NestedShell;
+        let to = self.start.or(self.end.as_ref().map(|end| end.at));
+        let handover =
+            Handover { from: self.accepted_at, to, nonce: self.nonce, is_inside, given: Arc::clone(&self.text) };
+        (self.channel != Channel::Line).then_some(handover)
+    }
+
     /// The offset at which its output begins, as far as known.
     pub(crate) fn output_from(&self) -> u64 {
         self.start.unwrap_or(self.accepted_at)
@@ -74,6 +84,8 @@ impl Command {
 #[derive(Debug)]
 pub(crate) struct CommandLog {
     pub(crate) commands: VecDeque<Command>,
+    /// All hand-overs that begin at this offset or later are of these commands.
+    known_from: u64,
     /// The command that was accepted and has not ended.
     pub(crate) current: Option<u32>,
     /// The command that was typed into a nested shell and has not ended.
@@ -92,6 +104,7 @@ impl CommandLog {
     pub(super) fn new(first: u64) -> Self {
         Self {
             commands: VecDeque::new(),
+            known_from: 0,
             current: None,
             inside: None,
             last_id: 0,
@@ -114,8 +127,9 @@ impl CommandLog {
     /// Adds a command, and drops the oldest ended one if there are too many.
     pub(super) fn push(&mut self, command: Command) {
         if self.commands.len() >= COMMANDS_IN_MEMORY {
-            let ended = self.commands.iter().position(|c| c.end.is_some());
-            self.commands.remove(ended.unwrap_or(0));
+            let oldest = self.commands.iter().position(|c| c.end.is_some()).unwrap_or(0);
+            self.commands.remove(oldest);
+            self.known_from = self.commands.get(oldest).map_or(command.accepted_at, |next| next.accepted_at);
         }
         self.commands.push_back(command);
     }
@@ -151,14 +165,26 @@ impl CommandLog {
         Some(if known == key { Ok((*at, *len)) } else { Err(()) })
     }
 
+    /// The command whose hand-over may still be on its way.
+    pub(crate) fn being_handed_over(&self) -> Option<&Command> {
+        self.commands.back().filter(|c| c.is_about_to_begin())
+    }
+
     /// The accepted command whose output has not begun.
     pub(super) fn awaits_start(&self) -> Option<&Command> {
         self.current_command().filter(|c| c.start.is_none() && c.channel == Channel::Hooks)
     }
 
-    /// The known loader's lines, in order.
-    pub(crate) fn echoes(&self) -> impl Iterator<Item = &HandoverEcho> {
-        self.commands.iter().flat_map(|command| &command.echoes)
+    /// The hand-over of the newest command that has one.
+    pub(crate) fn newest_handover(&self) -> Option<Handover> {
+        self.commands.iter().rev().find_map(Command::handover)
+    }
+
+    /// The hand-overs of these commands that may reach behind this offset.
+    pub(crate) fn handovers(&self, from: u64) -> RecentHandovers {
+        let all = self.commands.iter().filter_map(Command::handover);
+        let handovers = all.filter(|handover| handover.to.is_none_or(|to| to > from)).collect();
+        RecentHandovers { known_from: self.known_from, handovers }
     }
 
     /// The command that the session runs, unless it has left the memory.
@@ -175,10 +201,10 @@ impl CommandLog {
     }
 }
 
-/// A command's text as kept in memory.
-pub(super) fn kept_text(text: &str) -> String {
+/// A command's text as kept in memory, and shown.
+pub(crate) fn kept_text(text: &str) -> Arc<str> {
     match text.char_indices().nth(TEXT_CHARS_KEPT) {
-        Some((cut, _)) => format!("{}…", &text[..cut]),
-        None => text.to_owned(),
+        Some((cut, _)) => format!("{}…", &text[..cut]).into(),
+        None => text.into(),
     }
 }

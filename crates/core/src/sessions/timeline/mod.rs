@@ -22,12 +22,11 @@ use wire::Key;
 
 use crate::action::{Boundary, CommandStatus, Limit};
 use crate::limits::ECHO_HELD;
-use crate::sessions::handover_echo;
 use crate::sessions::nested_shell::{NestedCommand, NestedMark};
 
 use clock::Clock;
-pub(crate) use command_log::{Channel, Command, End};
-use command_log::{CommandLog, kept_text};
+use command_log::CommandLog;
+pub(crate) use command_log::{Channel, Command, End, kept_text};
 use output_scan::OutputScan;
 use shell::Shell;
 pub(crate) use signal_log::Sent;
@@ -144,7 +143,7 @@ impl Timeline {
                 if let Some((_, time_us)) = self.shell.unclear {
                     self.has_editor(time_us, news);
                 }
-                self.accepted(id, key, text, event);
+                self.accepted((id, nonce, key), text, event);
                 // The start marker has the nonce that was handed over with the command.
                 if let Some(nonce) = terminal::Nonce::parse(nonce.to_string().as_bytes()) {
                     let found = self.output.boundaries.record(terminal::Record::Started { nonce, id });
@@ -219,7 +218,7 @@ impl Timeline {
         true
     }
 
-    fn accepted(&mut self, id: u32, key: Key, text: &[u8], event: &Event) {
+    fn accepted(&mut self, (id, nonce, key): (u32, u64, Key), text: &[u8], event: &Event) {
         self.log.last_id = self.log.last_id.max(id);
         self.log.current = Some(id);
         (self.shell.still_inside, self.shell.has_typed_line, self.shell.is_hookless) = (false, false, false);
@@ -233,10 +232,9 @@ impl Timeline {
             start: None,
             end: None,
             limits_hit: Vec::new(),
-            echoes: Vec::new(),
+            nonce,
             channel: Channel::Hooks,
         });
-        self.output.echo = (event.offset.0, Vec::new());
     }
 
     /// A command's line was typed, into the session's own program or into a nested shell.
@@ -257,7 +255,7 @@ impl Timeline {
             start: None,
             end: None,
             limits_hit: Vec::new(),
-            echoes: Vec::new(),
+            nonce: inside.as_ref().map_or(0, |inside| inside.nonce),
             channel: if inside.is_some() { Channel::NestedShell } else { Channel::Line },
         });
         match inside {
@@ -290,12 +288,11 @@ impl Timeline {
         to: u64,
     ) -> Option<Change> {
         let inside = self.log.inside.as_mut()?;
-        let (mark, id) = (inside.meaning_of(kind, nonce)?, inside.id);
+        let (mark, id) = (inside.take_mark(kind, nonce)?, inside.id);
         // The time was noted when the bytes were read.
         let now_us = self.clock.times.back().map_or(self.clock.last_us, |(_, us)| *us);
         match mark {
             NestedMark::Begins => {
-                inside.has_begun = true;
                 self.output.marked(from, to);
                 self.log.command_mut(id)?.start = Some(to);
                 Some(Change::Started(id))
@@ -363,9 +360,6 @@ impl Timeline {
     /// Applies the next bytes; all bytes before them were applied already.
     pub(crate) fn bytes(&mut self, bytes: &[u8], news: &mut Vec<Change>) {
         let mut found = Vec::new();
-        if self.log.awaits_start().is_some() {
-            self.output.keep_echo(bytes);
-        }
         self.output.scanner.feed(bytes, &mut |f| found.push(f));
         for f in found {
             match f {
@@ -383,17 +377,18 @@ impl Timeline {
         }
     }
 
-    /// The offset up to which viewers may read: not a possible loader's line before it is recognised, unless that takes
-    /// too long.
+    /// The offset up to which viewers may read: not a hand-over that is not complete, unless that takes too long.
     pub(crate) fn shown_to(&self, now_us: u64) -> u64 {
         let held_from = self.output.scanner.held_from();
-        self.echo_until_us().filter(|until| now_us < *until).map_or(held_from, |_| held_from.min(self.output.echo.0))
+        let is_held = self.handover_until_us().is_some_and(|until| now_us < until);
+        let begins = self.log.being_handed_over().filter(|_| is_held).map(|command| command.accepted_at);
+        begins.map_or(held_from, |at| held_from.min(at))
     }
 
-    /// Until when a possible loader's line is held back.
-    pub(crate) fn echo_until_us(&self) -> Option<u64> {
+    /// Until when an incomplete hand-over is held back.
+    pub(crate) fn handover_until_us(&self) -> Option<u64> {
         let held_us = u64::try_from(ECHO_HELD.as_micros()).unwrap_or(u64::MAX);
-        self.log.awaits_start().map(|command| command.accepted_us + held_us)
+        self.log.being_handed_over().map(|command| command.accepted_us + held_us)
     }
 
     /// Retention has removed output that was not scanned yet.
@@ -425,10 +420,8 @@ impl Timeline {
         match found {
             Found::Prompt { .. } => {}
             Found::Started { id, at, .. } => {
-                let (from, kept) = std::mem::take(&mut self.output.echo);
                 if let Some(command) = self.log.command_mut(id) {
                     command.start = Some(at);
-                    command.echoes = handover_echo::echoes(&kept, from, &command.text);
                     self.shell.still_inside |= self.shell.unclear.take().is_some();
                     news.push(Change::Started(id));
                 }
