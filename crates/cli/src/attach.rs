@@ -106,7 +106,7 @@ pub async fn attach(client: &Client, options: &AttachOptions) -> Result<ExitCode
     {
         let how = if session.id == here { "is session" } else { "is shown in session" };
         return Err(Failure::usage(format!(
-            "this terminal {how} {}, and would be shown in itself for ever; attach from another terminal",
+            "this terminal {how} {}, and would show itself endlessly; attach from another terminal",
             session.id
         )));
     }

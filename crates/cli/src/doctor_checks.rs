@@ -140,13 +140,13 @@ fn socket(path: &Path) -> Check {
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let fix = "it is another user's: set PTYD_RUNTIME_DIR or --socket to a place of yours";
+            let fix = "it belongs to another user: set PTYD_RUNTIME_DIR or --socket to a path of your own";
             Check::fail("socket", format!("{}: {error}", path.display()), fix)
         }
         Ok(stream) => match client::owner::check(&stream, path, None) {
             Ok(()) => Check::ok("socket", path.display().to_string()),
             Err(error) => {
-                let fix = "no command speaks to it: set PTYD_RUNTIME_DIR or --socket to a place of yours";
+                let fix = "commands do not connect to it: set PTYD_RUNTIME_DIR or --socket to a path of your own";
                 Check::fail("socket", error.to_string(), fix)
             }
         },
@@ -181,7 +181,7 @@ fn state_dir(path: &Path) -> Check {
         Err(e) => Check::fail(
             "state",
             format!("{} cannot be written: {e}", there.display()),
-            "set PTYD_STATE_DIR to a directory of yours",
+            "set PTYD_STATE_DIR to a directory of your own",
         ),
     }
 }

@@ -77,14 +77,14 @@ impl Default for Metrics {
         registry.register("ptyd_sessions_ended", "Sessions that have ended", new.ended.clone());
         registry.register("ptyd_adoptions", "Sessions of an earlier server, by result", new.adopted.clone());
         registry.register("ptyd_commands", "Commands that have ended, by outcome", new.commands.clone());
-        registry.register("ptyd_waits", "Waits that are over, by what ended them", new.waits.clone());
+        registry.register("ptyd_waits", "Ended waits, by the condition that ended them", new.waits.clone());
         registry.register("ptyd_attention", "Programs that wanted input or a password", new.attention.clone());
         registry.register("ptyd_limits_hit", "Limits that sessions ran into", new.limits_hit.clone());
         registry.register_with_unit("ptyd_output", "Output that was read", Unit::Bytes, new.output.clone());
         registry.register("ptyd_records_dropped", "Reports that no shell of ours had sent", new.dropped.clone());
         registry.register_with_unit(
             "ptyd_http_answer",
-            "Time to the head of an answer, waits that were asked for included",
+            "Time to the head of an answer, including requested waits",
             Unit::Seconds,
             new.answers.clone(),
         );

@@ -149,7 +149,7 @@ pub enum ActionError {
         why: String,
     },
     /// The server is stopping.
-    #[error("the server is restarting; nothing is lost; ask again in a moment")]
+    #[error("the server is restarting; nothing is lost; retry in a moment")]
     Restarting,
     /// A bug or fault of the server.
     #[error("internal error: {why}")]

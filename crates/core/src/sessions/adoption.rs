@@ -274,7 +274,7 @@ impl Registry {
         let (mut connection, met) = match self.holders().connect(&adopting.folder) {
             Ok(connected) => connected,
             Err(e) if holders::is_passing(&e) => {
-                return AdoptionResult::Not(Hindrance::Silent, format!("its holder cannot be asked now: {e}"));
+                return AdoptionResult::Not(Hindrance::Silent, format!("its holder cannot be reached now: {e}"));
             }
             Err(e) => return self.without_socket(adopting, &e).await,
         };
@@ -370,10 +370,10 @@ impl Registry {
             match liveness {
                 Liveness::Dead(dead) => drop(holders::sweep(self.host(), id, dead)),
                 Liveness::Copy((holder, _)) => {
-                    tracing::warn!(session = %id, holder, "the folder is a copy: its session lives elsewhere and is left alone");
+                    tracing::warn!(session = %id, holder, "the folder is a copy of a live session's folder; that session is not touched");
                 }
                 Liveness::Unknown(why) => {
-                    tracing::warn!(session = %id, why, "nothing that it may have left is looked for")
+                    tracing::warn!(session = %id, why, "its left-over processes are not searched for")
                 }
                 Liveness::Alive(_) | Liveness::MayLive(_) | Liveness::NeverBegan => {}
             }

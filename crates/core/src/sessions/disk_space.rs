@@ -19,7 +19,7 @@ impl Registry {
         };
         let damaged = self.store().is_damaged().then(|| "store.db is damaged and is being rebuilt".to_owned());
         let all: Vec<String> = [stalled, damaged].into_iter().flatten().collect();
-        (!all.is_empty()).then(|| format!("{}; docs/operations.md says what helps", all.join("; ")))
+        (!all.is_empty()).then(|| format!("{}; docs/operations.md has the remedies", all.join("; ")))
     }
 
     /// The disk space free for users other than root, and the size of the disk. Blocks on the disk.

@@ -65,6 +65,6 @@ impl ReplayOrder {
         } else {
             events.damaged_at(events_end)?
         };
-        Ok(at.map(|at| format!("damaged: events cannot be read from byte {at} on; what happened later is not known")))
+        Ok(at.map(|at| format!("damaged: events cannot be read from byte {at} on; later events are unknown")))
     }
 }

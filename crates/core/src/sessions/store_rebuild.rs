@@ -68,7 +68,9 @@ impl Registry {
             Ok(done) => done.map_err(|e| ActionError::Internal { why: e.to_string() }),
             Err(_) => {
                 let disk = self.folder().display();
-                let why = format!("the disk of {disk} did not give {what} within {patience:?}; live sessions go on");
+                let why = format!(
+                    "the disk of {disk} did not return {what} within {patience:?}; live sessions are not affected"
+                );
                 Err(ActionError::Exhausted { why })
             }
         }

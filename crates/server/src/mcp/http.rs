@@ -309,7 +309,7 @@ async fn worded(
     match response.status() {
         StatusCode::UNSUPPORTED_MEDIA_TYPE if is_json => match broken {
             Some(error) => refusal(StatusCode::BAD_REQUEST, PARSE_ERROR, &format!("the body is not JSON: {error}")),
-            None => refusal(StatusCode::BAD_REQUEST, INVALID_REQUEST, "the body is no message of the protocol"),
+            None => refusal(StatusCode::BAD_REQUEST, INVALID_REQUEST, "the body is not a JSON-RPC message"),
         },
         StatusCode::NOT_FOUND => not_found(),
         status => {
@@ -336,8 +336,7 @@ fn not_taken(why: NotTaken) -> Response {
 }
 
 fn not_found() -> Response {
-    let why =
-        "no such session of the protocol, or it has ended; initialize anew without Mcp-Session-Id. Terminals live on";
+    let why = "unknown MCP session, or it has ended; initialize again without Mcp-Session-Id. Terminals keep running";
     refusal(StatusCode::NOT_FOUND, SESSION_NOT_FOUND, why)
 }
 

@@ -128,7 +128,7 @@ pub(super) fn unknown(uri: &str) -> ErrorData {
 }
 
 fn mismatch() -> ErrorData {
-    ErrorData::internal_error("the server answered something else than was asked; this is a bug", None)
+    ErrorData::internal_error("the answer does not belong to the request; this is a bug in ptyd", None)
 }
 
 #[cfg(test)]

@@ -277,7 +277,7 @@ async fn a_stopping_servers_answer_is_left_to_the_next_one_and_any_other_comes_a
     client.initialize("2025-11-25").await;
     let broken = client.call(1, "terminal", json!({ "command": "make" }));
     let broken = tokio::time::timeout(std::time::Duration::from_secs(1), broken).await.expect("nothing is waited for");
-    assert!(text(&broken).contains("ask again"), "{broken}");
+    assert!(text(&broken).contains("retry"), "{broken}");
     server.stopping.store(true, std::sync::atomic::Ordering::Relaxed);
     let params = json!({ "name": "terminal", "arguments": { "command": "make" }, "_meta": { "ptyd/request": 2 } });
     client.send(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params })).await;

@@ -60,10 +60,7 @@ pub(super) const PATH: &str = "/batch";
 
 async fn no_route(uri: Uri) -> ProblemResponse {
     if [PATH, super::server_events::PATH].contains(&uri.path()) {
-        return ProblemResponse::new(
-            ErrorCode::RouteNotFound,
-            format!("{} cannot be asked for in a batch", uri.path()),
-        );
+        return ProblemResponse::new(ErrorCode::RouteNotFound, format!("{} is not allowed in a batch", uri.path()));
     }
     super::no_route(uri).await
 }
@@ -75,7 +72,7 @@ fn request(i: usize, one: api::Operation, principal: &Principal, batch_id: &str)
         api::Method::Post => Method::POST,
         api::Method::Delete => Method::DELETE,
     };
-    let uri: Uri = one.path.parse().map_err(|_| ProblemResponse::field(at("path"), "is no path"))?;
+    let uri: Uri = one.path.parse().map_err(|_| ProblemResponse::field(at("path"), "is not a path"))?;
     if uri.scheme().is_some() || !uri.path().starts_with('/') {
         return Err(ProblemResponse::field(at("path"), "must begin with a slash"));
     }

@@ -228,7 +228,7 @@ fn of_output() -> Vec<Route> {
                 .of_client()
                 .details("The screen of a live session; the output of an ended one stays readable.")
                 .query::<api::ScreenQuery>()
-                .json::<api::Screen>(200, "The screen, in the form that was asked for.")
+                .json::<api::Screen>(200, "The screen, in the requested format.")
                 .or("text/plain; charset=utf-8", Content::Text)
                 .or("application/octet-stream", Content::Bytes)
                 .with("X-Ptyd-Offset", "The offset up to which output is in it, if it is not JSON.")

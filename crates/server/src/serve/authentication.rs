@@ -132,7 +132,7 @@ impl Guard {
         let Err(wait) = taken else { return admitted.map_err(|refusal| (refusal, None)) };
         // The header has whole seconds, so round up.
         let seconds = wait.as_secs() + 1;
-        let help = format!("too many {why}; ask again in {seconds} s");
+        let help = format!("too many {why}; retry in {seconds} s");
         Err((ProblemResponse::new(ErrorCode::RateLimited, help), Some(seconds)))
     }
 }

@@ -106,7 +106,7 @@ pub async fn serve(config: Config, ready: impl FnOnce(&Listening)) -> Result<(),
         // A listener never ends by itself; if one did, the server must not continue without it.
         _ = &mut serving => tracing::error!("the listeners have ended"),
     }
-    tracing::info!("stopping; sessions live on");
+    tracing::info!("stopping; sessions keep running");
     let _ = stopping.send(true);
     let last = async { tokio::join!(registry.stop(), serving, visits.closed()) };
     if tokio::time::timeout(LAST_ANSWERS, last).await.is_err() {

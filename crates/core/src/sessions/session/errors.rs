@@ -34,7 +34,7 @@ impl Session {
             (false, Foreground::InputWanted | Foreground::PasswordWanted) => {
                 "its start-up file waits for input; send some with send_input_to_terminal".to_owned()
             }
-            (false, _) => "it is still starting; ask again in a moment".to_owned(),
+            (false, _) => "it is still starting; retry in a moment".to_owned(),
             // A zsh prompt without its line editor goes on reading after an interrupt.
             (true, _) if self.shared.meta.shell == "zsh" => {
                 "its line editor does not have the terminal; if `unsetopt zle` took it away, type `setopt zle` with \

@@ -463,7 +463,7 @@ impl Timeline {
                     (CommandStatus::Failed, Some("the shell did not take the command; it was not run".to_owned()))
                 } else if end.flags.incomplete {
                     // Shells that read a text while they run it have run the part before the error.
-                    let ran = if end.flags.not_run_to_end { "what stands before it was run" } else { "it was not run" };
+                    let ran = if end.flags.not_run_to_end { "the text before it was run" } else { "it was not run" };
                     let why = format!("incomplete command (unfinished quote, here-document or compound); {ran}");
                     (CommandStatus::Failed, Some(why))
                 } else {

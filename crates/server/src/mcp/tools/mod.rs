@@ -180,7 +180,7 @@ fn read<T: DeserializeOwned>(tool: &'static str, mut arguments: JsonObject) -> R
 
 /// An outcome of another kind than the action promises.
 pub(super) fn mismatch(_: Outcome) -> ToolError {
-    ToolError::Said("internal error: the server answered something else than was asked; this is a bug".to_owned())
+    ToolError::Said("internal error: the answer does not belong to the request; this is a bug in ptyd".to_owned())
 }
 
 /// All four annotations in one line: read-only, destructive, idempotent, open world. The title is the tool's own.

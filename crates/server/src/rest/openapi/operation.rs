@@ -44,7 +44,7 @@ impl Tag {
         (Self::Sessions, "sessions", "Sessions are shells that stay alive: started, listed, resized and ended."),
         (Self::Commands, "commands", "Commands run in a session, one at a time; their ends are exact."),
         (Self::Input, "input", "Type input, send signals, and wait."),
-        (Self::Output, "output", "What a session has shown, by offset, for ever the same."),
+        (Self::Output, "output", "A session's output, by offsets that never change."),
         (Self::Server, "server", "Everything that is about no single session."),
     ];
 

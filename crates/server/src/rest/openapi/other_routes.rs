@@ -72,7 +72,7 @@ pub(super) fn operations() -> [(Method, &'static str, Operation); 7] {
                 .details("No label names a session, an owner or a command.")
                 .text(200, "The text that Prometheus reads.", "application/openmetrics-text; version=1.0.0; charset=utf-8"),
         ),
-        (Method::GET, "/livez", say("getLivez", "Whether the server lives").text(200, "It does.", PLAIN).open()),
+        (Method::GET, "/livez", say("getLivez", "Check whether the server runs").text(200, "It runs.", PLAIN).open()),
         (
             Method::GET,
             "/readyz",
