@@ -37,6 +37,12 @@ pub enum Activity {
 }
 
 impl Activity {
+    /// Whether the shell's own process waits for input.
+    #[must_use]
+    pub fn is_a_waiting_shell(self) -> bool {
+        matches!(self, Self::Editor | Self::ShellReads)
+    }
+
     /// Whether the foreground may want input, or goes on only with a signal.
     #[must_use]
     pub fn waits(self) -> bool {

@@ -141,7 +141,7 @@ impl Session {
             self.timeline.shell.line_is_begun = false;
         }
         self.foreground.state = Some(state);
-        let waits = matches!(state.foreground, wire::Activity::Editor | wire::Activity::ShellReads);
+        let waits = state.foreground.is_a_waiting_shell();
         if let Some(key) = self.foreground.report_key.as_mut().filter(|key| key.is_written && waits) {
             key.is_read = true;
         }
@@ -191,7 +191,7 @@ impl Session {
     /// Switches to heuristics if the shell's process reads the terminal but runs another program (`exec` in a start-up
     /// file).
     pub(super) fn check_foreign_shell(&mut self, state: State) {
-        let waits = matches!(state.foreground, wire::Activity::Editor | wire::Activity::ShellReads);
+        let waits = state.foreground.is_a_waiting_shell();
         if !waits
             || self.foreground.is_heuristic
             || self.timeline.log.current.is_some() && self.timeline.shell.prompt_seen
@@ -334,7 +334,7 @@ impl Session {
     /// Whether the shell itself has the terminal and waits for input, so that no other program reads what is typed now.
     pub(super) fn reads_commands(&self) -> bool {
         let is_its_turn = |s: State| {
-            let waits = matches!(s.foreground, wire::Activity::Editor | wire::Activity::ShellReads);
+            let waits = s.foreground.is_a_waiting_shell();
             waits && s.group == self.timeline.shell.pid
         };
         self.foreground.typing == 0 && self.foreground.state.is_some_and(is_its_turn)
