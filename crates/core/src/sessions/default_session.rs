@@ -7,9 +7,9 @@ use tokio::sync::OwnedMutexGuard;
 use wire::Spec;
 
 use super::ended_session::EndedSession;
-use super::output_text;
 use super::read_cursors::ReadCursors;
 use super::registry::{Handle, Registry, SessionRef, locked, reason};
+use super::render::text::without_prompt;
 use super::report::{ended, plain_report};
 use super::session::{Request, Snapshot};
 use super::session_metadata::SessionMetadata;
@@ -152,7 +152,7 @@ impl Registry {
         // Prompt and echo are not output: background output begins behind the last prompt's marker.
         let from = seen.max(snapshot.background_from).min(snapshot.shown_to);
         let mut output = self.text(&handle.shared, handovers, (from, snapshot.shown_to), session.cols, budget).await?;
-        output_text::without_prompt(&mut output);
+        without_prompt(&mut output);
         self.has_read(principal, &session.id, snapshot.shown_to);
         Ok(plain_report(session, last, EndedBy::Ended, output))
     }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use journal::Reader;
 
-use super::output_text::{self, TextSource};
 use super::registry::{Handle, Registry, SessionRef};
+use super::render::budget::say_left_out;
 use super::render::handover::{Handovers, RecentHandovers};
 use super::render::stream::stream;
+use super::render::text::TextSource;
+use super::render::{range, text};
 use super::report::CLEARING_UP;
 use super::session::{Request, Shared, ViewerLimit};
 use crate::action::{ActionError, CommandView, OutputView, ReadOutput, ScreenView, Since, TextView, View};
@@ -199,7 +201,7 @@ impl Registry {
         };
         match read.view {
             View::Raw | View::Stream => {
-                let slice = output_text::read(&shared.reader, from, to).map_err(unreadable)?;
+                let slice = range::read(&shared.reader, from, to).map_err(unreadable)?;
                 view.next = slice.from + slice.bytes.len() as u64;
                 if slice.from > from {
                     // Retention removed output during the read.
@@ -227,7 +229,7 @@ impl Registry {
                 };
                 view.text = self.text(shared, handovers, (newest, to), shared.spec.cols, read.budget).await?;
                 if newest > from {
-                    output_text::say_left_out(&shared.reader, &mut view.text, from, newest).map_err(unreadable)?;
+                    say_left_out(&shared.reader, &mut view.text, from, newest).map_err(unreadable)?;
                 }
                 view.next = to;
             }
@@ -264,7 +266,7 @@ impl Registry {
             let handovers = Handovers::new(handovers);
             let (folder, reader) = (&*shared.folder, &shared.reader);
             let mut source = TextSource { folder, reader, handovers, cols, in_paint };
-            output_text::text(&mut source, from, to, budget)
+            text::text(&mut source, from, to, budget)
         };
         if to - from <= SMALL {
             return rendered(shared).map_err(unreadable);
@@ -305,9 +307,8 @@ pub(super) async fn catch_up(live: &Handle, to: u64) {
 /// The last line end in a range, so that text ends with a whole line; without one, its last whole character.
 fn line_end(reader: &Reader, from: u64, to: u64) -> std::io::Result<u64> {
     let back = to.saturating_sub(64 << 10).max(from);
-    let slice = output_text::read(reader, back, to)?;
-    let end =
-        slice.bytes.iter().rposition(|b| *b == b'\n').map_or_else(|| output_text::whole_chars(&slice.bytes), |i| i + 1);
+    let slice = range::read(reader, back, to)?;
+    let end = slice.bytes.iter().rposition(|b| *b == b'\n').map_or_else(|| range::whole_chars(&slice.bytes), |i| i + 1);
     Ok(slice.from + end as u64)
 }
 
@@ -317,7 +318,7 @@ fn newest_lines(reader: &Reader, from: u64, to: u64, lines: usize) -> std::io::R
     let (mut end, mut left) = (to, lines);
     while end > from {
         let start = end.saturating_sub(STEP).max(from);
-        let slice = output_text::read(reader, start, end)?;
+        let slice = range::read(reader, start, end)?;
         for (i, _) in slice.bytes.iter().enumerate().rev().filter(|(_, b)| **b == b'\n') {
             let at = slice.from + i as u64 + 1;
             // A line end at the very end closes the last line and begins none.

@@ -20,6 +20,7 @@ use super::permits::{Permits, WholeReads};
 use super::processes::{self, Census};
 use super::quota::Quota;
 use super::read_cursors::ReadCursors;
+use super::render::viewer_cursor::Published;
 use super::report::ended;
 use super::retention::EndedSessions;
 use super::retention::Retention;
@@ -28,7 +29,6 @@ use super::session_metadata::SessionMetadata;
 use super::store_rebuild::History;
 use super::timeline::micros;
 use super::unreachable::Unreachable;
-use super::viewer_cursor::Published;
 use super::{cgroup_plan, create};
 use crate::action::{
     Action, ActionError, EndReason, Limits, Outcome, ServerEventKind, SessionStatus, SessionView, Terminate,

@@ -15,7 +15,7 @@ use super::registry::{Registry, locked, on_disk};
 use super::session::{Ended, Shared};
 use super::session_metadata::SessionMetadata;
 use super::timeline::time;
-use super::{cgroup_plan, output_text};
+use super::{cgroup_plan, views};
 use crate::action::{
     ActionError, Boundary, Foreground, SessionExit, SessionStatus, SessionView, Terminate, TerminatedView, Tools, Usage,
 };
@@ -125,7 +125,7 @@ impl Unreachable {
             tools: Tools::default(),
             profile: self.meta.profile.clone(),
             startup_failed: Vec::new(),
-            log_file: output_text::log_file(&self.folder),
+            log_file: views::log_file(&self.folder),
             limits: cgroup_plan::kept(&self.spec, &self.meta.limits),
             limits_hit: Vec::new(),
         }

@@ -1,9 +1,9 @@
 //! Actions of viewers: a cursor in a session's output, typed keys, a ticket for a browser.
 
 use super::registry::{Registry, SessionRef};
+use super::render::viewer_cursor::ViewerCursor;
 use super::report::with_key;
 use super::session::Request;
-use super::viewer_cursor::ViewerCursor;
 use crate::action::{ActionError, InputBytes, Outcome, SessionEvent, TicketView, Watching};
 use crate::ids::SessionId;
 use crate::limits;

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use super::output::catch_up;
-use super::recording::{Extent, Recorder};
 use super::registry::{Registry, SessionRef};
-use super::search::{self, SearchParameters};
+use super::render::recording::{Extent, Recorder};
+use super::render::search::{self, SearchParameters};
 use super::session::Request;
 use super::timeline::micros;
 use crate::action::{

@@ -1,13 +1,22 @@
 //! Renders a session's output for its readers, in stages of which each reader takes those that it needs.
 //!
 //! ```text
-//!           markers    handover    paint    hidden text    budget
-//! text                    x          x          x            x       output_text.rs
-//! search                  x          x                               search.rs
-//! stream       x          x                                          output.rs, viewer_cursor.rs
-//! recording    x          x                                          recording.rs
-//! screen                  x                                          session/snapshot.rs
+//!              markers    handover    paint    hidden text    budget
+//! text                        x         x           x           x
+//! search                      x         x
+//! stream          x           x                                      viewers, and the stream of REST
+//! recording       x           x
+//! screen                      x                                      session/snapshot.rs
 //! ```
+//! Paint leaves no marker, and hidden text is counted by `terminal`. The text for models is condensed further in
+//! `mcp/text/`, which folds lines that repeat.
 
+pub(super) mod budget;
 pub(super) mod handover;
+mod paint;
+pub(super) mod range;
+pub(super) mod recording;
+pub(super) mod search;
 pub(super) mod stream;
+pub(super) mod text;
+pub(super) mod viewer_cursor;

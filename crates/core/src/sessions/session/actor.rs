@@ -16,8 +16,8 @@ use super::{Input, Now, Request, Session};
 use crate::host::holders::{self, HolderConnection, Liveness, Traces};
 use crate::limits;
 use crate::sessions::event_log::EventLog;
+use crate::sessions::render::viewer_cursor::Published;
 use crate::sessions::supervision::FaultAlarm;
-use crate::sessions::viewer_cursor::Published;
 
 /// Everything that wakes the actor.
 enum Event {

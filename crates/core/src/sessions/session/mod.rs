@@ -44,9 +44,9 @@ use wire::{FromHolder, Key, Tail, Target, ToHolder};
 use super::backends::Backends;
 use super::processes::Meter;
 use super::render::handover::RecentHandovers;
+use super::render::viewer_cursor::Noted;
 use super::session_metadata::SessionMetadata;
 use super::timeline::Timeline;
-use super::viewer_cursor::Noted;
 use crate::action::{
     ActionError, CommandView, EndedBy, InputBytes, ProcessView, ScreenView, SessionView, SignalView, StartupFailure,
     Wait,

@@ -192,7 +192,7 @@ impl Session {
         while waiter.wants_pattern() && !waiter.is_awaiting_beginning() && !waiter.is_abandoned() && at < now {
             // In chunks, like live output: there may be much of it.
             let slice =
-                crate::sessions::output_text::read(&self.shared.reader, at, now.min(at + limits::SCAN_CHUNK as u64))
+                crate::sessions::render::range::read(&self.shared.reader, at, now.min(at + limits::SCAN_CHUNK as u64))
                     .ok()?;
             if let Some(text) = waiter.output(slice.from, &slice.bytes, self.now.at) {
                 self.finish(waiter, EndedBy::Matched, Some(text));

@@ -66,7 +66,7 @@ impl Session {
         let mut handovers = Handovers::new(self.timeline.log.handovers(*at));
         while *at < to {
             let limit = to.min(*at + limits::SCAN_CHUNK as u64);
-            match crate::sessions::output_text::read(&self.shared.reader, *at, limit) {
+            match crate::sessions::render::range::read(&self.shared.reader, *at, limit) {
                 Ok(slice) if !slice.bytes.is_empty() => {
                     let end = slice.from + slice.bytes.len() as u64;
                     let cuts = handovers.cuts(&self.shared.folder, &self.shared.reader, slice.from, end);

@@ -12,12 +12,12 @@ use std::sync::Arc;
 use journal::{Event, Offset, Read, Record};
 use terminal::{Boundaries, Nonce, ScanEvent, Scanner};
 
-use super::ended_session;
-use super::nested_shell::NestedCommand;
-use super::render::handover::Handovers;
-use super::replay_order::{ReplayOrder, Step};
-use super::session::Shared;
+use super::handover::Handovers;
 use crate::action::{CastVersion, Pages};
+use crate::sessions::ended_session;
+use crate::sessions::nested_shell::NestedCommand;
+use crate::sessions::replay_order::{ReplayOrder, Step};
+use crate::sessions::session::Shared;
 
 /// Journal bytes in one event of the recording, at most.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -25,17 +25,17 @@ const CHUNK_BYTES: usize = 64 << 10;
 const PAGE_BYTES: usize = 64 << 10;
 
 /// The range to record, and its known times.
-pub(super) struct Extent {
-    pub(super) events_end: u64,
-    pub(super) end: u64,
+pub(in crate::sessions) struct Extent {
+    pub(in crate::sessions) events_end: u64,
+    pub(in crate::sessions) end: u64,
     /// Offsets, each with the time when the journal had reached it.
-    pub(super) marks: VecDeque<(u64, u64)>,
+    pub(in crate::sessions) marks: VecDeque<(u64, u64)>,
     /// The time when the journal had reached its end.
-    pub(super) end_us: u64,
+    pub(in crate::sessions) end_us: u64,
 }
 
 /// The state of a recording.
-pub(super) struct Recorder {
+pub(in crate::sessions) struct Recorder {
     shared: Arc<Shared>,
     replay: ReplayOrder,
     version: CastVersion,
@@ -65,7 +65,7 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn new(shared: Arc<Shared>, version: CastVersion, extent: Extent) -> io::Result<Self> {
+    pub(in crate::sessions) fn new(shared: Arc<Shared>, version: CastVersion, extent: Extent) -> io::Result<Self> {
         let first = shared.reader.first()?.0.min(extent.end);
         let replay = ReplayOrder::new(ended_session::events(&shared.folder)?);
         let begun_us = shared.meta.created_us;

@@ -12,8 +12,9 @@ use journal::Reader;
 use regex::Regex;
 use terminal::Scanner;
 
-use super::output_text;
-use super::render::handover::{Cuts, Handovers};
+use super::handover::{Cuts, Handovers};
+use super::paint::plain;
+use super::range;
 use crate::limits;
 use crate::store::CommandRange;
 
@@ -23,47 +24,47 @@ const BLOCK_BYTES: u64 = 64 << 10;
 
 /// A range of output: of one command, or background output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Segment {
-    pub(super) from: u64,
-    pub(super) to: u64,
-    pub(super) command: Option<u32>,
+pub(in crate::sessions) struct Segment {
+    pub(in crate::sessions) from: u64,
+    pub(in crate::sessions) to: u64,
+    pub(in crate::sessions) command: Option<u32>,
 }
 
 /// The parameters of a search.
-pub(super) struct SearchParameters<'a> {
-    pub(super) pattern: &'a Regex,
-    pub(super) matches_max: usize,
-    pub(super) cols: u16,
+pub(in crate::sessions) struct SearchParameters<'a> {
+    pub(in crate::sessions) pattern: &'a Regex,
+    pub(in crate::sessions) matches_max: usize,
+    pub(in crate::sessions) cols: u16,
     /// The last line may still grow.
-    pub(super) is_growing: bool,
+    pub(in crate::sessions) is_growing: bool,
 }
 
 /// A matching line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Hit {
+pub(in crate::sessions) struct Hit {
     /// The line's offset in the journal.
-    pub(super) offset: u64,
+    pub(in crate::sessions) offset: u64,
     /// The line number in the searched range, from 1.
-    pub(super) line: u64,
-    pub(super) text: String,
-    pub(super) command: Option<u32>,
+    pub(in crate::sessions) line: u64,
+    pub(in crate::sessions) text: String,
+    pub(in crate::sessions) command: Option<u32>,
 }
 
 /// The result of a search.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Hits {
-    pub(super) hits: Vec<Hit>,
+pub(in crate::sessions) struct Hits {
+    pub(in crate::sessions) hits: Vec<Hit>,
     /// How many lines were searched.
-    pub(super) lines: u64,
+    pub(in crate::sessions) lines: u64,
     /// The offset at which to continue.
-    pub(super) next: u64,
+    pub(in crate::sessions) next: u64,
     /// The requested number of matches was found; there may be more.
-    pub(super) is_full: bool,
+    pub(in crate::sessions) is_full: bool,
 }
 
 /// Searches the ranges in order. It reads everything, so it belongs on a thread that may block; `is_given_up` is
 /// polled.
-pub(super) fn search(
+pub(in crate::sessions) fn search(
     (folder, reader): (&Path, &Reader),
     segments: &[Segment],
     wanted: &SearchParameters<'_>,
@@ -95,7 +96,7 @@ fn search_segment(
     hits.next = at;
     let mut block_bytes = BLOCK_BYTES;
     while at < segment.to && !is_given_up() {
-        let mut slice = output_text::read(reader, at, segment.to.min(at + block_bytes))?;
+        let mut slice = range::read(reader, at, segment.to.min(at + block_bytes))?;
         if slice.bytes.is_empty() {
             break;
         }
@@ -109,7 +110,7 @@ fn search_segment(
                     continue;
                 }
                 // At least one byte: a journal shorter than its events say may end within a character.
-                None => slice.bytes.truncate(output_text::whole_chars(&slice.bytes).max(1)),
+                None => slice.bytes.truncate(range::whole_chars(&slice.bytes).max(1)),
             }
         }
         block_bytes = BLOCK_BYTES;
@@ -144,7 +145,7 @@ struct Block<'a> {
 impl Block<'_> {
     fn render(&self, range: Range<usize>) -> String {
         let bytes = self.cuts.apply(&self.bytes[range.clone()], self.from + range.start as u64);
-        output_text::plain(&bytes, self.cols, self.in_paint).text
+        plain(&bytes, self.cols, self.in_paint).text
     }
 
     /// The range of the line in the bytes that produced this line of the text.
@@ -204,7 +205,7 @@ fn search_block(block: &Block<'_>, segment: &Segment, is_end: bool, wanted: &Sea
 
 /// The ranges within `from..to`: the commands' outputs and the output between them, in order. The commands are in the
 /// order in which they ran and do not overlap; a running one has no end yet.
-pub(super) fn segments(commands: &[CommandRange], from: u64, to: u64) -> Vec<Segment> {
+pub(in crate::sessions) fn segments(commands: &[CommandRange], from: u64, to: u64) -> Vec<Segment> {
     let mut all = Vec::new();
     let mut at = from;
     let mut push = |from: u64, to: u64, command| {

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use journal::{Offset, Read};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::ended_session::EndedSession;
-use super::registry::Handle;
-use super::render::handover::{Handovers, RecentHandovers};
-use super::render::stream::stream;
-use super::session::{Request, ScreenSnapshot, Shared};
+use super::handover::{Handovers, RecentHandovers};
+use super::stream::stream;
 use crate::action::{ActionError, Boxed, Feed, Foreground, Piece, SessionEvent};
 use crate::limits::EVENTS_KEPT;
+use crate::sessions::ended_session::EndedSession;
+use crate::sessions::registry::Handle;
+use crate::sessions::session::{Request, ScreenSnapshot, Shared};
 
 /// The state that an actor publishes to its viewers: positions and the newest events, never bytes.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ impl Published {
 
 /// One viewer's cursor in a session.
 #[derive(Debug)]
-pub(super) struct ViewerCursor {
+pub(in crate::sessions) struct ViewerCursor {
     shared: Arc<Shared>,
     /// `None` for a session that had ended before.
     handle: Option<Handle>,
@@ -111,7 +111,7 @@ impl Feed for ViewerCursor {
 
 impl ViewerCursor {
     /// Follows a live session; without an offset from the present end of its output.
-    pub(super) fn live(handle: Handle, since: Option<u64>, place: OwnedSemaphorePermit) -> Self {
+    pub(in crate::sessions) fn live(handle: Handle, since: Option<u64>, place: OwnedSemaphorePermit) -> Self {
         let mut published = handle.feed.clone();
         let (cursor, seen) = {
             let now = published.borrow_and_update();
@@ -132,7 +132,7 @@ impl ViewerCursor {
     }
 
     /// Reads an ended session: its output from an offset on, and its exit.
-    pub(super) fn past(past: &EndedSession, since: Option<u64>, exit: SessionEvent) -> Self {
+    pub(in crate::sessions) fn past(past: &EndedSession, since: Option<u64>, exit: SessionEvent) -> Self {
         let (shared, timeline) = (Arc::clone(&past.shared), &past.timeline);
         let end = timeline.output.scanner.position();
         let markers = timeline.output.markers.iter().copied().collect();

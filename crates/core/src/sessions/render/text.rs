@@ -1,0 +1,98 @@
+//! The text of a range of output: hand-overs, paint, hidden text, and then the budget.
+
+use std::path::Path;
+
+use journal::Reader;
+use terminal::{HiddenText, Text};
+
+use super::budget::{fits, head_and_tail};
+use super::handover::Handovers;
+use super::paint::plain;
+use super::range::read;
+use crate::action::{Omitted, TextView};
+use crate::limits::RENDER_BYTES_MAX;
+
+/// The output that is rendered, and what that takes besides the range.
+#[derive(Debug)]
+pub(crate) struct TextSource<'a> {
+    pub(crate) folder: &'a Path,
+    pub(crate) reader: &'a Reader,
+    pub(crate) handovers: Handovers,
+    pub(crate) cols: u16,
+    /// The range begins while a program uses the whole screen.
+    pub(crate) in_paint: bool,
+}
+
+/// A side of the text, with what is told about it.
+pub(super) struct TextSide {
+    pub(super) text: Text,
+    pub(super) unseen: HiddenText,
+}
+
+impl TextSource<'_> {
+    /// Renders bytes of the output: hand-overs, then paint, then hidden text.
+    pub(super) fn side(&mut self, bytes: &[u8], from: u64) -> std::io::Result<TextSide> {
+        let cuts = self.handovers.cuts(self.folder, self.reader, from, from + bytes.len() as u64)?;
+        let bytes = cuts.apply(bytes, from);
+        Ok(TextSide { text: plain(&bytes, self.cols, self.in_paint), unseen: terminal::unseen(&bytes) })
+    }
+}
+
+/// Renders a range as a terminal shows it, cut to the budget in characters.
+pub(crate) fn text(source: &mut TextSource<'_>, from: u64, to: u64, budget: usize) -> std::io::Result<TextView> {
+    let (asked, reader) = (from, source.reader);
+    let from = from.max(reader.first()?.0).min(to);
+    let mut view = if to - from <= RENDER_BYTES_MAX {
+        let slice = read(reader, from, to)?;
+        let end = slice.from + slice.bytes.len() as u64;
+        let whole = source.side(&slice.bytes, slice.from)?;
+        if fits(&whole.text.text, budget) {
+            TextView {
+                head: without_slant(whole.text.text, &slice.bytes),
+                from: slice.from,
+                to,
+                escaped: whole.text.escaped,
+                unseen: whole.unseen,
+                omitted: (end < to).then(|| Omitted { freed: to - end, from: end, to, first_line: 0, last_line: 0 }),
+                ..TextView::default()
+            }
+        } else {
+            head_and_tail(source, (from, to), budget)?
+        }
+    } else {
+        head_and_tail(source, (from, to), budget)?
+    };
+    if asked < view.from {
+        let (lost_from, lost_to) = (asked, view.from);
+        // Retention removed the front. The head is left out, too, so that there is one omitted range and not two; how
+        // many lines were removed is unknown.
+        let head = std::mem::take(&mut view.head);
+        let to = match &view.omitted {
+            Some(omitted) => omitted.to,
+            None => {
+                view.tail = head;
+                lost_to
+            }
+        };
+        view.omitted = Some(Omitted { freed: lost_to - lost_from, from: lost_from, to, first_line: 0, last_line: 0 });
+        view.from = lost_from;
+    }
+    Ok(view)
+}
+
+/// With OPOST off (`stty raw`) a newline does not return to the left margin, so the indentation of an empty last line
+/// is not output.
+fn without_slant(mut text: String, bytes: &[u8]) -> String {
+    let line = text.rfind('\n').map_or(0, |i| i + 1);
+    if bytes.last() == Some(&b'\n') && text[line..].trim().is_empty() {
+        text.truncate(line);
+    }
+    text
+}
+
+/// Removes the prompt, which is the unfinished last line, from output that came while the shell was idle.
+pub(crate) fn without_prompt(text: &mut TextView) {
+    let last = if text.omitted.is_some() { &mut text.tail } else { &mut text.head };
+    let end = last.rfind('\n').map_or(0, |i| i + 1);
+    last.truncate(end);
+}
