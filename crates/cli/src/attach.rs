@@ -116,7 +116,7 @@ pub async fn attach(client: &Client, options: &AttachOptions) -> Result<ExitCode
         if options.read_only { "looking on; " } else { "" },
         options.detach_key
     ));
-    let visit = Visit { client, session: &session.id, fitted: Cell::new(None), fits: !options.read_only };
+    let attachment = Attachment { client, session: &session.id, fitted: Cell::new(None), fits: !options.read_only };
     let mut term = signal(SignalKind::terminate())?;
     let mut hup = signal(SignalKind::hangup())?;
     let changes = attached_terminal::size_changes()?;
@@ -129,14 +129,14 @@ pub async fn attach(client: &Client, options: &AttachOptions) -> Result<ExitCode
                 TypingEnd::Detached => Ending::Detached,
                 TypingEnd::Gone => Ending::Stopped,
             }),
-            ending = visit.watching(&display) => ending,
-            failure = attached_terminal::resizing(changes, Patience::default(), async || visit.fit().await) => Err(failure),
+            ending = attachment.watching(&display) => ending,
+            failure = attached_terminal::resizing(changes, Patience::default(), async || attachment.fit().await) => Err(failure),
             _ = term.recv() => Ok(Ending::Stopped),
             _ = hup.recv() => Ok(Ending::Stopped),
         }
     };
     if !matches!(ending, Ok(Ending::Ended(_))) {
-        let _ = tokio::time::timeout(FAREWELL, visit.give_size_back(session.dimensions)).await;
+        let _ = tokio::time::timeout(FAREWELL, attachment.give_size_back(session.dimensions)).await;
     }
     print::note(format_args!("[{}: {}]", called(&session), ending?));
     Ok(ExitCode::SUCCESS)
@@ -147,7 +147,7 @@ fn called(session: &TerminalSession) -> String {
 }
 
 /// One attachment.
-struct Visit<'a> {
+struct Attachment<'a> {
     client: &'a Client,
     session: &'a str,
     /// Whether the session is resized to this terminal.
@@ -162,7 +162,7 @@ enum Step {
     Output(api::Output),
 }
 
-impl Visit<'_> {
+impl Attachment<'_> {
     async fn fit(&self) -> Result<(), ClientError> {
         if self.fits {
             self.fitted.set(attached_terminal::fit(self.client, self.session).await?);

@@ -36,7 +36,7 @@ pub async fn typing(
     looks_on: bool,
     mut patience: Patience,
 ) -> Result<TypingEnd, Failure> {
-    let visit = format!("typed-{}-{}", std::process::id(), jiff::Timestamp::now().as_nanosecond());
+    let key_prefix = format!("typed-{}-{}", std::process::id(), jiff::Timestamp::now().as_nanosecond());
     let mut typed = read_keyboard();
     let mut count = 0u64;
     while let Some(mut bytes) = typed.recv().await {
@@ -50,7 +50,7 @@ pub async fn typing(
         };
         if !bytes.is_empty() && !looks_on {
             count += 1;
-            enter(client, session, &bytes, &format!("{visit}-{count}"), &mut patience).await?;
+            enter(client, session, &bytes, &format!("{key_prefix}-{count}"), &mut patience).await?;
         }
         if detaches {
             return Ok(TypingEnd::Detached);

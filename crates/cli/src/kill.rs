@@ -53,7 +53,7 @@ pub async fn kill(client: &Client, options: &KillOptions) -> Result<ExitCode, Fa
             let processes = counted(ended.killed, "process", "processes");
             print::note(format_args!("{}: {processes} ended{over}", ended.session.id));
         }
-        done.heed(ended);
+        done.add(ended);
     }
     drop(ends);
     let left: u64 = done.answers.iter().map(|ended| ended.left).sum();
@@ -81,7 +81,7 @@ pub struct Outcomes {
 
 impl Outcomes {
     /// Records an answer; failures are printed as they come, and the last one is the command's.
-    pub fn heed(&mut self, answer: Result<Terminated, Failure>) {
+    pub fn add(&mut self, answer: Result<Terminated, Failure>) {
         match answer {
             Ok(answer) => self.answers.push(answer),
             Err(failure) => self.fail(failure),

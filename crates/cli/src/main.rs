@@ -128,21 +128,21 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Serve(options) => serve::serve(&cli.paths, paths, &options),
         Command::Mcp(options) => Ok(shim::run(&options, &paths)),
-        Command::Ls(options) => talk(sessions::ls(&Client::unix(&paths.socket), &options)),
-        Command::New(options) => talk(sessions::new(&started(&paths)?, &options)),
-        Command::Run(options) => talk(run::run(&started(&paths)?, &paths, &options)),
-        Command::Record(options) => talk(record::record(&paths, options)),
-        Command::Attach(options) => talk(attach::attach(&Client::unix(&paths.socket), &options)),
-        Command::Send(options) => talk(sessions::send(&Client::unix(&paths.socket), &options)),
-        Command::Logs(options) => talk(logs::logs(&Client::unix(&paths.socket), &options)),
-        Command::Search(options) => talk(search::search(&Client::unix(&paths.socket), &options)),
-        Command::Kill(options) => talk(kill::kill(&Client::unix(&paths.socket), &options)),
-        Command::Rm(options) => talk(remove::rm(&Client::unix(&paths.socket), &options)),
-        Command::Prune(options) => talk(remove::prune(&Client::unix(&paths.socket), &options)),
-        Command::Token(options) if options.makes() => talk(token::token(&started(&paths)?, &options)),
-        Command::Token(options) => talk(token::token(&Client::unix(&paths.socket), &options)),
+        Command::Ls(options) => run_requests(sessions::ls(&Client::unix(&paths.socket), &options)),
+        Command::New(options) => run_requests(sessions::new(&started(&paths)?, &options)),
+        Command::Run(options) => run_requests(run::run(&started(&paths)?, &paths, &options)),
+        Command::Record(options) => run_requests(record::record(&paths, options)),
+        Command::Attach(options) => run_requests(attach::attach(&Client::unix(&paths.socket), &options)),
+        Command::Send(options) => run_requests(sessions::send(&Client::unix(&paths.socket), &options)),
+        Command::Logs(options) => run_requests(logs::logs(&Client::unix(&paths.socket), &options)),
+        Command::Search(options) => run_requests(search::search(&Client::unix(&paths.socket), &options)),
+        Command::Kill(options) => run_requests(kill::kill(&Client::unix(&paths.socket), &options)),
+        Command::Rm(options) => run_requests(remove::rm(&Client::unix(&paths.socket), &options)),
+        Command::Prune(options) => run_requests(remove::prune(&Client::unix(&paths.socket), &options)),
+        Command::Token(options) if options.makes() => run_requests(token::token(&started(&paths)?, &options)),
+        Command::Token(options) => run_requests(token::token(&Client::unix(&paths.socket), &options)),
         Command::Config(options) => config::config(Cli::command(), &cli.paths, &paths, &options),
-        Command::Doctor(options) => talk(doctor::doctor(&paths, &options)),
+        Command::Doctor(options) => run_requests(doctor::doctor(&paths, &options)),
         Command::Schema { of } => {
             match of {
                 Schema::Tools => print::line(format_args!("{:#}", server::mcp::tools_schema()))?,
@@ -160,9 +160,9 @@ fn started(paths: &Paths) -> Result<Client, Failure> {
 }
 
 /// Runs one command's requests; one thread is enough for them.
-fn talk(conversation: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
+fn run_requests(requests: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let result = runtime.block_on(conversation);
+    let result = runtime.block_on(requests);
     // The process does not wait for a server that is just being started.
     runtime.shutdown_background();
     result

@@ -93,7 +93,7 @@ async fn purge(
     };
     let mut purges = stream::iter(meant.into_iter().map(purge)).buffered(AT_ONCE_MAX);
     while let Some(purged) = purges.next().await {
-        done.heed(purged);
+        done.add(purged);
     }
     drop(purges);
     if is_json {

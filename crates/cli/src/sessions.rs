@@ -38,7 +38,7 @@ pub async fn ls(client: &Client, options: &LsOptions) -> Result<ExitCode, Failur
         print::note(format_args!("ptyd: no sessions; `ptyd new` starts one{others}"));
     } else {
         let mut all = all;
-        tell_commands(client, &mut all).await;
+        show_command_texts(client, &mut all).await;
         print::data(table(listed(&all, Timestamp::now())))?;
         for session in &all {
             if let Some(trouble) = &session.trouble {
@@ -50,7 +50,7 @@ pub async fn ls(client: &Client, options: &LsOptions) -> Result<ExitCode, Failur
 }
 
 /// Replaces the ids of running commands by their texts.
-async fn tell_commands(client: &Client, all: &mut [TerminalSession]) {
+async fn show_command_texts(client: &Client, all: &mut [TerminalSession]) {
     let texts = stream::iter(all.iter()).map(async |session| {
         let id = session.current_command.as_deref()?;
         // An unknown command has ended meanwhile.
@@ -84,7 +84,7 @@ fn row(session: &TerminalSession, now: Timestamp) -> Vec<String> {
         session.id.clone(),
         or_dash(session.name.clone()),
         session.owner.clone(),
-        if session.unreachable { "unreachable".to_owned() } else { word(&session.status) },
+        if session.unreachable { "unreachable".to_owned() } else { wire_name(&session.status) },
         activity(session),
         or_dash(session.created_at.parse().ok().map(|begun| age(now.duration_since(begun)))),
         or_dash(session.pid.map(|pid| pid.to_string())),
@@ -97,7 +97,7 @@ fn row(session: &TerminalSession, now: Timestamp) -> Vec<String> {
 fn activity(session: &TerminalSession) -> String {
     match &session.exit {
         _ if session.status != SessionStatus::Terminated && session.trouble.is_some() => "trouble".to_owned(),
-        _ if session.status != SessionStatus::Terminated => word(&session.foreground),
+        _ if session.status != SessionStatus::Terminated => wire_name(&session.foreground),
         Some(Exit { exit_code: Some(code), .. }) => format!("exit {code}"),
         Some(Exit { signal: Some(signal), .. }) => format!("by {signal}"),
         Some(_) | None => "-".to_owned(),
@@ -130,7 +130,7 @@ fn shortened(text: &str, cols: usize) -> String {
 }
 
 /// The name of a value on the wire.
-pub fn word(value: &impl serde::Serialize) -> String {
+pub fn wire_name(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
 }
 

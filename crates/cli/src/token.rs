@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use client::Client;
 
 use crate::exit::Failure;
-use crate::sessions::{table, word};
+use crate::sessions::{table, wire_name};
 use crate::{print, units};
 
 /// The options of `token`.
@@ -104,5 +104,5 @@ pub async fn token(client: &Client, options: &TokenOptions) -> Result<ExitCode, 
 
 fn row(token: &TokenInfo) -> Vec<String> {
     let expires = token.expires_at.clone().unwrap_or_else(|| "-".to_owned());
-    vec![token.name.clone(), word(&token.scope), token.created_at.clone(), expires]
+    vec![token.name.clone(), wire_name(&token.scope), token.created_at.clone(), expires]
 }

@@ -312,16 +312,16 @@ pub const BATCH_OPERATIONS_MAX: usize = 64;
 pub const BATCH_ANSWER_BYTES_MAX: usize = 16 << 20;
 /// Open MCP sessions over HTTP in total: each costs two tasks and tens of KiB. Beyond the limit a client is served
 /// without one.
-pub const CONVERSATIONS_MAX: usize = 1_024;
+pub const MCP_SESSIONS_MAX: usize = 1_024;
 /// The same per principal, so that one cannot keep the others out: an agent has one, a team with one token some dozens.
-pub const CONVERSATIONS_PER_PRINCIPAL_MAX: usize = 256;
+pub const MCP_SESSIONS_PER_PRINCIPAL_MAX: usize = 256;
 /// An MCP session without a request or open stream for this long is closed: its client is gone. Common clients do not
 /// reconnect by themselves, so a night or a weekend must not end it; terminals do not end with it.
-pub const CONVERSATION_IDLE: Duration = Duration::from_secs(3 * 24 * 3600);
+pub const MCP_SESSION_IDLE: Duration = Duration::from_secs(3 * 24 * 3600);
 /// The stored state of an MCP session: the client's `initialize`, which has a few hundred bytes.
-pub const CONVERSATION_BYTES_MAX: usize = 64 << 10;
+pub const MCP_SESSION_BYTES_MAX: usize = 64 << 10;
 /// How often idle MCP sessions are looked for: an hour more does not matter.
-pub const CONVERSATIONS_LOOKED_AT_EVERY: Duration = Duration::from_secs(3600);
+pub const MCP_SESSIONS_LOOKED_AT_EVERY: Duration = Duration::from_secs(3600);
 /// Resources that one MCP client may follow at once: the list names 200, and no client needs all of them.
 pub const SUBSCRIPTIONS_MAX: usize = 100;
 /// The shortest interval between two notifications of one resource: a client reads the resource again for each.

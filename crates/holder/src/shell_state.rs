@@ -57,7 +57,7 @@ pub(crate) struct ShellState {
     /// have left it unread.
     input_since_handover: bool,
     /// The shell was sampled at its prompt but has not reported it.
-    is_only_seen: bool,
+    is_sampled_only: bool,
     /// When the newest command was handed over.
     begun_at: u64,
     /// The nonce of the marker with which it begins, and where it was handed over; until that marker was seen.
@@ -78,7 +78,7 @@ impl ShellState {
             has_prompted: false,
             keys: VecDeque::new(),
             input_since_handover: false,
-            is_only_seen: false,
+            is_sampled_only: false,
             begun_at: 0,
             marker: None,
             interrupted_at: None,
@@ -153,7 +153,7 @@ impl ShellState {
                     // Lines that were typed ahead end before the shell reads our keys.
                     Phase::Running(run) if id != Some(run) && !is_answer_to_report_key => self.has_prompted = true,
                     Phase::Starting | Phase::Ready | Phase::Typed | Phase::Running(_) => {
-                        (self.phase, self.is_only_seen) = (Phase::Ready, false);
+                        (self.phase, self.is_sampled_only) = (Phase::Ready, false);
                     }
                 }
             }
@@ -163,13 +163,13 @@ impl ShellState {
 
     /// The shell was sampled at its prompt.
     pub(crate) fn seen(&mut self) {
-        (self.phase, self.is_only_seen) = (Phase::Ready, true);
+        (self.phase, self.is_sampled_only) = (Phase::Ready, true);
     }
 
     /// Whether the shell was sampled at its prompt without a report of its own. Its server may treat it as a shell
     /// without hooks, which runs a command only where the foreground is known.
-    pub(crate) fn is_only_seen(&self) -> bool {
-        self.phase == Phase::Ready && self.is_only_seen
+    pub(crate) fn is_sampled_only(&self) -> bool {
+        self.phase == Phase::Ready && self.is_sampled_only
     }
 
     /// The foreground was interrupted: a shell that has the terminal discards its unfinished line.

@@ -42,7 +42,7 @@ impl Kind {
 
     /// Whether this kind may be among the last records of a session, for which room is reserved on a full disk.
     #[must_use]
-    pub fn is_last_word(self) -> bool {
+    pub fn is_final(self) -> bool {
         matches!(self, Self::EXITED | Self::TROUBLE | Self::ENDING)
     }
 }

@@ -160,7 +160,7 @@ impl EventsWriter {
         }
         self.reserve(record_bytes.saturating_add(RESERVE_STEP_BYTES));
         match self.reserve_error {
-            Some(errno @ (Errno::NOSPC | Errno::DQUOT)) if !kind.is_last_word() => Err(errno.into()),
+            Some(errno @ (Errno::NOSPC | Errno::DQUOT)) if !kind.is_final() => Err(errno.into()),
             _ => Ok(()),
         }
     }

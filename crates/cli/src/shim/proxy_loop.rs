@@ -52,7 +52,7 @@ pub(super) fn carry(
         stdin: stdin.as_fd(),
         stdout: stdout.as_fd(),
         server: None,
-        ledger: PendingRequests::default(),
+        pending: PendingRequests::default(),
         from_host: Lines::default(),
         from_server: Lines::default(),
         to_host: WriteBuffer::default(),
@@ -76,7 +76,7 @@ struct Shim<'a, C> {
     stdin: BorrowedFd<'a>,
     stdout: BorrowedFd<'a>,
     server: Option<UnixStream>,
-    ledger: PendingRequests,
+    pending: PendingRequests,
     from_host: Lines,
     from_server: Lines,
     to_host: WriteBuffer,
@@ -102,7 +102,7 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
             Ok(stream) => {
                 // A partial line of the dead server is not continued by the next one.
                 self.from_server.clear();
-                let (lines, refusals) = self.ledger.replay();
+                let (lines, refusals) = self.pending.replay();
                 self.to_server.clear();
                 self.to_server.push(&lines);
                 self.to_host.push(&refusals);
@@ -117,7 +117,7 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
             }
             Err(NotUpgraded::Later(error) | NotUpgraded::Never(error)) => {
                 // Every open request gets an error, because no answer will come.
-                self.to_host.push(&self.ledger.give_up(&error.to_string()));
+                self.to_host.push(&self.pending.give_up(&error.to_string()));
                 while !self.to_host.is_empty() && self.write_host().is_ok() {}
                 Err(error)
             }
@@ -140,7 +140,7 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
     /// One poll, and the handling of its results.
     fn turn(&mut self) -> io::Result<Option<Ending>> {
         let now = Instant::now();
-        let is_done = !self.ledger.awaits() && self.to_host.is_empty() && self.to_server.is_empty();
+        let is_done = !self.pending.awaits() && self.to_host.is_empty() && self.to_server.is_empty();
         if self.leaves_at.is_some_and(|at| is_done || now >= at) {
             return Ok(Some(Ending::HostClosed));
         }
@@ -211,7 +211,7 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
             self.trouble_since = None;
             // The server sends no line that is too long.
             let Line::Whole(line) = line else { continue };
-            if self.ledger.incoming(&line) {
+            if self.pending.incoming(&line) {
                 self.to_host.line(&line);
             }
         }
@@ -229,7 +229,7 @@ impl<C: FnMut() -> io::Result<UnixStream>> Shim<'_, C> {
         }
         while let Some(line) = self.from_host.next() {
             let (side, line) = match line {
-                Line::Whole(line) => match self.ledger.outgoing(line) {
+                Line::Whole(line) => match self.pending.outgoing(line) {
                     Outgoing::Send(line) => (&mut self.to_server, line),
                     Outgoing::Refuse(line) => (&mut self.to_host, line),
                 },

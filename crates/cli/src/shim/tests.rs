@@ -21,7 +21,7 @@ fn sent(outgoing: Outgoing) -> Value {
 
 #[test]
 fn a_tool_call_gets_a_number_and_everything_else_stays_byte_for_byte() {
-    let mut ledger = PendingRequests::default();
+    let mut pending = PendingRequests::default();
     for (line, expected) in [
         (
             r#"{"id":1,"method":"tools/call","params":{"name":"t"}}"#,
@@ -47,80 +47,80 @@ fn a_tool_call_gets_a_number_and_everything_else_stays_byte_for_byte() {
         (r#"[{"id":7,"method":"tools/call","params":{}}]"#, r#"[{"id":7,"method":"tools/call","params":{}}]"#),
         ("garbage", "garbage"),
     ] {
-        assert_eq!(ledger.outgoing(line.into()), Outgoing::Send(expected.into()), "{line}");
+        assert_eq!(pending.outgoing(line.into()), Outgoing::Send(expected.into()), "{line}");
     }
 }
 
 #[test]
 fn the_next_server_gets_the_handshake_and_what_is_open_and_the_host_does_not_see_the_second_handshake() {
-    let mut ledger = PendingRequests::default();
-    let say = |ledger: &mut PendingRequests, line: &str| drop(ledger.outgoing(line.into()));
-    say(&mut ledger, r#"{"id":0,"method":"initialize","params":{}}"#);
-    assert!(ledger.incoming(br#"{"id":0,"result":{}}"#));
-    say(&mut ledger, r#"{"method":"notifications/initialized"}"#);
+    let mut pending = PendingRequests::default();
+    let say = |pending: &mut PendingRequests, line: &str| drop(pending.outgoing(line.into()));
+    say(&mut pending, r#"{"id":0,"method":"initialize","params":{}}"#);
+    assert!(pending.incoming(br#"{"id":0,"result":{}}"#));
+    say(&mut pending, r#"{"method":"notifications/initialized"}"#);
     for id in 1..=3 {
-        say(&mut ledger, &format!(r#"{{"id":{id},"method":"ping"}}"#));
+        say(&mut pending, &format!(r#"{{"id":{id},"method":"ping"}}"#));
     }
-    assert!(ledger.incoming(br#"{"id":1,"result":{}}"#));
-    assert!(ledger.incoming(br#"{"method":"notifications/progress","params":{}}"#));
-    say(&mut ledger, r#"{"method":"notifications/cancelled","params":{"requestId":2}}"#);
-    let (lines, refusals) = ledger.replay();
+    assert!(pending.incoming(br#"{"id":1,"result":{}}"#));
+    assert!(pending.incoming(br#"{"method":"notifications/progress","params":{}}"#));
+    say(&mut pending, r#"{"method":"notifications/cancelled","params":{"requestId":2}}"#);
+    let (lines, refusals) = pending.replay();
     let expected = "{\"id\":0,\"method\":\"initialize\",\"params\":{}}\n{\"method\":\"notifications/initialized\"}\n{\"id\":3,\"method\":\"ping\"}\n";
     assert_eq!((String::from_utf8(lines).expect("text").as_str(), refusals.as_slice()), (expected, b"".as_slice()));
-    assert!(!ledger.incoming(br#"{"id":0,"result":{}}"#));
-    assert!(ledger.awaits());
-    assert!(ledger.incoming(br#"{"id":3,"result":{}}"#));
-    assert!(!ledger.awaits());
+    assert!(!pending.incoming(br#"{"id":0,"result":{}}"#));
+    assert!(pending.awaits());
+    assert!(pending.incoming(br#"{"id":3,"result":{}}"#));
+    assert!(!pending.awaits());
 }
 
 #[test]
 // promise: mcp-5
 fn the_next_server_is_told_what_the_host_follows_and_the_host_does_not_see_the_second_answer() {
-    let mut ledger = PendingRequests::default();
+    let mut pending = PendingRequests::default();
     let subscribe = |id: u64, uri: &str| json!({ "id": id, "method": "resources/subscribe", "params": { "uri": uri } });
     for (id, uri) in [(1, "ptyd://a"), (2, "ptyd://b"), (3, "ptyd://c")] {
-        ledger.outgoing(subscribe(id, uri).to_string().into());
+        pending.outgoing(subscribe(id, uri).to_string().into());
     }
-    ledger.outgoing(br#"{"id":4,"method":"resources/unsubscribe","params":{"uri":"ptyd://a"}}"#.to_vec());
+    pending.outgoing(br#"{"id":4,"method":"resources/unsubscribe","params":{"uri":"ptyd://a"}}"#.to_vec());
     let level = |id: u64, level: &str| json!({ "id": id, "method": "logging/setLevel", "params": { "level": level } });
-    ledger.outgoing(level(5, "debug").to_string().into());
-    ledger.outgoing(level(6, "info").to_string().into());
+    pending.outgoing(level(5, "debug").to_string().into());
+    pending.outgoing(level(6, "info").to_string().into());
     // The third has no answer yet, so its answer is the host's.
     for id in [1, 2, 4, 5, 6] {
-        assert!(ledger.incoming(json!({ "id": id, "result": {} }).to_string().as_bytes()));
+        assert!(pending.incoming(json!({ "id": id, "result": {} }).to_string().as_bytes()));
     }
-    let (lines, refusals) = ledger.replay();
+    let (lines, refusals) = pending.replay();
     let expected = format!("{}\n{}\n{}\n", level(6, "info"), subscribe(2, "ptyd://b"), subscribe(3, "ptyd://c"));
     assert_eq!((String::from_utf8(lines).expect("text"), refusals), (expected, Vec::new()));
-    assert!(!ledger.incoming(br#"{"id":2,"result":{}}"#));
-    assert!(ledger.incoming(br#"{"id":3,"result":{}}"#));
+    assert!(!pending.incoming(br#"{"id":2,"result":{}}"#));
+    assert!(pending.incoming(br#"{"id":3,"result":{}}"#));
 }
 
 #[test]
 fn an_open_handshake_is_sent_again_once_and_its_answer_is_the_hosts() {
-    let mut ledger = PendingRequests::default();
-    ledger.outgoing(br#"{"id":0,"method":"initialize"}"#.to_vec());
-    assert_eq!(ledger.replay().0, b"{\"id\":0,\"method\":\"initialize\"}\n");
-    assert!(ledger.incoming(br#"{"id":0,"result":{}}"#));
+    let mut pending = PendingRequests::default();
+    pending.outgoing(br#"{"id":0,"method":"initialize"}"#.to_vec());
+    assert_eq!(pending.replay().0, b"{\"id\":0,\"method\":\"initialize\"}\n");
+    assert!(pending.incoming(br#"{"id":0,"result":{}}"#));
 }
 
 #[test]
 fn a_request_that_every_server_dies_of_is_answered_by_the_shim() {
-    let mut ledger = PendingRequests::default();
-    ledger.outgoing(br#"{"id":"x","method":"ping"}"#.to_vec());
-    assert!(ledger.replay().1.is_empty() && ledger.replay().1.is_empty());
-    let refused: Value = serde_json::from_slice(&ledger.replay().1).expect("one line");
+    let mut pending = PendingRequests::default();
+    pending.outgoing(br#"{"id":"x","method":"ping"}"#.to_vec());
+    assert!(pending.replay().1.is_empty() && pending.replay().1.is_empty());
+    let refused: Value = serde_json::from_slice(&pending.replay().1).expect("one line");
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("x"), &json!(-32000)));
-    assert!(!ledger.awaits());
+    assert!(!pending.awaits());
 }
 
 #[test]
 fn more_open_requests_than_fit_are_refused_by_their_ids() {
-    let mut ledger = PendingRequests::default();
+    let mut pending = PendingRequests::default();
     for id in 0..1_024 {
-        ledger.outgoing(format!(r#"{{"id":{id},"method":"ping"}}"#).into_bytes());
+        pending.outgoing(format!(r#"{{"id":{id},"method":"ping"}}"#).into_bytes());
     }
-    assert_eq!(sent(ledger.outgoing(br#"{"id":"last","method":"ping"}"#.to_vec()))["error"]["code"], -32000);
+    assert_eq!(sent(pending.outgoing(br#"{"id":"last","method":"ping"}"#.to_vec()))["error"]["code"], -32000);
 }
 
 #[test]

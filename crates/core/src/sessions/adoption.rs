@@ -159,7 +159,7 @@ impl Registry {
         let (store, adoption) = (self.store(), self.adoption.is_done.clone());
         tokio::spawn(async move {
             settled.closed().await;
-            store.says_filled();
+            store.mark_filled();
             adoption.send_replace(true);
         });
     }

@@ -107,7 +107,7 @@ impl Registry {
     pub(super) async fn missed(&self, principal: &Principal, read: &ReadMissed) -> Vec<MissedEnd> {
         let is_running = |command: &CommandView| command.status == CommandStatus::Running;
         if let Some((of, id, is_running)) = &read.told {
-            let note = if *is_running { ReadCursors::says_running } else { ReadCursors::says_ended };
+            let note = if *is_running { ReadCursors::reported_running } else { ReadCursors::reported_ended };
             note(&self.read_cursors, &principal.reader(), of, *id);
         }
         let mut missed = Vec::new();
@@ -122,7 +122,7 @@ impl Registry {
                 // The next call finds it.
                 Err(_) => continue,
             };
-            self.read_cursors.says_ended(&principal.reader(), &read.session, id);
+            self.read_cursors.reported_ended(&principal.reader(), &read.session, id);
             let read_to = read.read_to;
             missed.extend(known.map(|known| MissedEnd { session: known.session, command: known.command, read_to }));
         }

@@ -174,7 +174,7 @@ impl Registry {
         let from = command.start_offset;
         let range = (from, command.end_offset.map_or(from, |end| end.max(from)));
         let waits = request.wait.is_some();
-        Some(self.retold(&past, Some(command), ended_by, range, (waits, request.budget)).await)
+        Some(self.repeated_answer(&past, Some(command), ended_by, range, (waits, request.budget)).await)
     }
 
     /// The result of the same input request in an ended session, which the input itself usually ended.
@@ -191,12 +191,13 @@ impl Registry {
         };
         let end = past.timeline.output.scanner.position();
         let (waits, accepted_bytes) = (request.wait.is_some(), usize::try_from(len).ok());
-        let report = self.retold(&past, None, EndedBy::Exited, (at.min(end), end), (waits, request.budget)).await;
+        let report =
+            self.repeated_answer(&past, None, EndedBy::Exited, (at.min(end), end), (waits, request.budget)).await;
         Some(report.map(|report| Report { accepted_bytes, ..report }))
     }
 
     /// The answer to a request that was performed in an ended session; includes the output if the caller waits.
-    async fn retold(
+    async fn repeated_answer(
         &self,
         past: &EndedSession,
         command: Option<CommandView>,

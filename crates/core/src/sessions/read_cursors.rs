@@ -22,7 +22,7 @@ impl Registry {
         }
         let look = (id.to_string(), reader.clone());
         let store = self.store();
-        let read = async move { tokio::task::spawn_blocking(move || store.look(&look)).await };
+        let read = async move { tokio::task::spawn_blocking(move || store.read_cursor(&look)).await };
         let read = self.in_time(("store.db", limits::DISK_PATIENCE), read).await?;
         // A damaged store only loses the cursor.
         let read_to = read.ok().and_then(Result::ok).flatten();
@@ -35,7 +35,7 @@ impl Registry {
     pub(super) fn has_read(&self, principal: &Principal, id: &SessionId, to: u64) {
         let reader = principal.reader();
         if self.read_cursors.has_read(&reader, id, to) {
-            self.store().put_look((id.to_string(), reader), to);
+            self.store().put_read_cursor((id.to_string(), reader), to);
         }
     }
 
@@ -102,7 +102,7 @@ impl ReadCursors {
     }
 
     /// Records that the command was reported to the caller as running.
-    pub(super) fn says_running(&self, reader: &str, id: &SessionId, command: CommandId) {
+    pub(super) fn reported_running(&self, reader: &str, id: &SessionId, command: CommandId) {
         let mut all = locked(&self.0);
         let running = &mut entry(&mut all, reader, id).running;
         if !running.contains(&command) {
@@ -111,7 +111,7 @@ impl ReadCursors {
     }
 
     /// Records that the end of the command was reported to the caller.
-    pub(super) fn says_ended(&self, reader: &str, id: &SessionId, command: CommandId) {
+    pub(super) fn reported_ended(&self, reader: &str, id: &SessionId, command: CommandId) {
         if let Some(seen) = locked(&self.0).get_mut(&(reader.to_owned(), id.clone())) {
             seen.running.retain(|running| *running != command);
         }

@@ -127,7 +127,7 @@ impl Registry {
             }
         }
         store.flush()?;
-        store.says_whole();
+        store.mark_whole();
         Ok(folders.len())
     }
 }

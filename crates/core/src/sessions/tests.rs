@@ -1,4 +1,4 @@
-//! Sessions with real shells and without a door in front: what only the inside can see.
+//! Sessions with real shells and without a protocol in front: properties that are only visible inside.
 
 use std::path::Path;
 use std::sync::Arc;

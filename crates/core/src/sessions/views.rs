@@ -47,7 +47,7 @@ pub(crate) fn session_view(
         first_offset: first,
         end_offset: end,
         exit: is_over.then(|| exit_of(timeline)).flatten(),
-        trouble: timeline.damage.clone().or_else(|| timeline.trouble.told()),
+        trouble: timeline.damage.clone().or_else(|| timeline.trouble.message()),
         is_unreachable: false,
         tools: timeline.shell.tools.clone(),
         profile: shared.meta.profile.clone(),

@@ -188,13 +188,13 @@ impl Store {
     }
 
     /// Stores a caller's read cursor.
-    pub(crate) fn put_look(&self, look: CursorKey, read_to: u64) {
+    pub(crate) fn put_read_cursor(&self, look: CursorKey, read_to: u64) {
         // A full queue only loses a cursor, so that output is read again.
-        let _ = self.writes.try_send(Write::Look(look, read_to));
+        let _ = self.writes.try_send(Write::Cursor(look, read_to));
     }
 
     /// A caller's read cursor, also from before this server.
-    pub(crate) fn look(&self, (session, principal): &CursorKey) -> Result<Option<u64>, StoreError> {
+    pub(crate) fn read_cursor(&self, (session, principal): &CursorKey) -> Result<Option<u64>, StoreError> {
         self.read(|connection| {
             let mut query = connection.prepare_cached("SELECT read_to FROM looks WHERE session = ?1 AND who = ?2")?;
             query.query_row(params![session, principal], |r| r.get::<_, i64>(0)).map(i64::unsigned_abs).optional()
@@ -249,12 +249,12 @@ impl Store {
     }
 
     /// The rebuild of a damaged file is complete.
-    pub(crate) fn says_whole(&self) {
+    pub(crate) fn mark_whole(&self) {
         self.state.whole.send_replace(Whole::Yes);
     }
 
     /// The new file is filled.
-    pub(crate) fn says_filled(&self) {
+    pub(crate) fn mark_filled(&self) {
         self.state.whole.send_if_modified(|whole| {
             let is_new = *whole == Whole::Filled;
             *whole = if is_new { Whole::Yes } else { *whole };

@@ -238,15 +238,15 @@ fn the_stored_cursors_of_a_session_are_bounded_and_the_farthest_behind_goes_firs
     let store = Store::open(&dir.path().join("store.db")).expect("a fresh store");
     let max = READERS_MAX as u64;
     let reader = |session: &str, number: u64| (session.to_owned(), format!("me\n{number}"));
-    store.put_look(reader("s0-b", 0), 1);
+    store.put_read_cursor(reader("s0-b", 0), 1);
     for number in 0..=max {
-        store.put_look(reader("s0-a", number), 10 + number);
+        store.put_read_cursor(reader("s0-a", number), 10 + number);
         if number % 500 == 0 {
             store.flush().expect("written");
         }
     }
     store.flush().expect("written");
-    let kept = |session, number| store.look(&reader(session, number)).expect("a query");
+    let kept = |session, number| store.read_cursor(&reader(session, number)).expect("a query");
     assert_eq!((kept("s0-a", 0), kept("s0-a", 1), kept("s0-a", max)), (None, Some(11), Some(10 + max)));
     assert_eq!(kept("s0-b", 0), Some(1), "another session's is its own");
 }

@@ -12,7 +12,7 @@ use super::{CursorKey, HistoryRow, QUEUE_MAX, READERS_MAX, SessionRow, State, fi
 /// A request to the writer.
 pub(super) enum Write {
     Command(HistoryRow),
-    Look(CursorKey, u64),
+    Cursor(CursorKey, u64),
     /// Write the sessions whose rows have changed.
     Sessions,
     /// Report the result of all earlier writes.
@@ -37,7 +37,7 @@ pub(super) struct Writer {
     /// Commands that are not written yet.
     waiting: VecDeque<HistoryRow>,
     /// Read cursors: a client that follows a session moves its cursor with every chunk, and only the newest is written.
-    looks: HashMap<CursorKey, u64>,
+    cursors: HashMap<CursorKey, u64>,
     /// The newest attempt failed; logged once.
     is_failing: bool,
 }
@@ -58,7 +58,7 @@ impl PendingRequests {
 
 impl Writer {
     pub(super) fn new(state: Arc<State>) -> Self {
-        Self { state, connection: None, waiting: VecDeque::new(), looks: HashMap::new(), is_failing: false }
+        Self { state, connection: None, waiting: VecDeque::new(), cursors: HashMap::new(), is_failing: false }
     }
 
     pub(super) fn run(mut self, queue: &mpsc::Receiver<Write>) {
@@ -82,7 +82,7 @@ impl Writer {
                     first => first.ok(),
                 }
             };
-            if matches!(first, Some(Write::Command(_) | Write::Look(..) | Write::Sessions)) {
+            if matches!(first, Some(Write::Command(_) | Write::Cursor(..) | Write::Sessions)) {
                 std::thread::park_timeout(COLLECT);
             }
             first.into_iter().for_each(|write| self.take(write, &mut asked));
@@ -116,7 +116,7 @@ impl Writer {
         match write {
             Write::Command(row) if self.waiting.len() >= QUEUE_MAX => self.state.left_out(row.session),
             Write::Command(row) => self.waiting.push_back(row),
-            Write::Look(look, read_to) => drop(self.looks.insert(look, read_to)),
+            Write::Cursor(look, read_to) => drop(self.cursors.insert(look, read_to)),
             Write::Sessions => {}
             Write::Flush(done) => asked.flushes.push(done),
             Write::Anew(done) => asked.anew.push(done),
@@ -172,18 +172,18 @@ impl Writer {
             transaction.commit()?;
             self.waiting.drain(..count);
         }
-        if !self.looks.is_empty() {
+        if !self.cursors.is_empty() {
             let transaction = connection.transaction()?;
-            for ((session, principal), read_to) in &self.looks {
+            for ((session, principal), read_to) in &self.cursors {
                 let mut put = transaction.prepare_cached("INSERT OR REPLACE INTO looks VALUES (?1, ?2, ?3)")?;
                 put.execute(params![session, principal, *read_to as i64])?;
             }
-            let sessions: HashSet<&String> = self.looks.keys().map(|(session, _)| session).collect();
+            let sessions: HashSet<&String> = self.cursors.keys().map(|(session, _)| session).collect();
             for session in sessions {
                 bound_readers(&transaction, session)?;
             }
             transaction.commit()?;
-            self.looks.clear();
+            self.cursors.clear();
         }
         if fresh.is_empty() {
             return Ok(());

@@ -195,7 +195,7 @@ impl Holder {
 
     /// Something changed: schedule a foreground sample, unless the shell is at its prompt and no input was typed ahead.
     fn schedule_sample(&mut self, now: u64) {
-        let has_reported = self.shell.phase() == Phase::Ready && !self.shell.is_only_seen();
+        let has_reported = self.shell.phase() == Phase::Ready && !self.shell.is_sampled_only();
         let is_at_rest = has_reported && !self.shell.input_since_handover();
         if is_at_rest || self.end.has_exited() {
             self.sampler.suspend();
@@ -218,7 +218,7 @@ impl Holder {
             if state.foreground == Activity::Editor {
                 self.sampler.suspend();
             }
-            if !self.shell.is_only_seen() {
+            if !self.shell.is_sampled_only() {
                 return;
             }
         }

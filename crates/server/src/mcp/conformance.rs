@@ -1,4 +1,4 @@
-//! MCP's own conformance suite against this door with the tools, prompts and resources that the suite asks for by name.
+//! MCP's own conformance suite against the handler with the tools, prompts and resources that the suite asks for.
 //!
 //! They exist in this test only. What is tested is the way between: framing, headers, statuses, eras, streams. The page
 //! docs/mcp-conformance.md says what does not pass even so, and is checked here, both ways.
@@ -32,7 +32,7 @@ use tokio::sync::Semaphore;
 use super::test_support::Fake;
 use super::{Handler, ToolSet, http};
 use ptyd_core::action::{ActionError, ClientContext};
-use ptyd_core::limits::CONVERSATIONS_MAX;
+use ptyd_core::limits::MCP_SESSIONS_MAX;
 use ptyd_core::principal::Principal;
 
 const PAGE: &str = include_str!("../../../../docs/mcp-conformance.md");
@@ -44,7 +44,7 @@ const PICTURE: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 const SOUND: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=";
 
-/// The door, and beside it what the suite looks for.
+/// The handler, with the suite's fixtures beside it.
 #[derive(Clone)]
 struct Fixtures(Handler);
 
@@ -467,7 +467,7 @@ async fn with_what_it_asks_for_the_suite_passes_but_for_what_the_page_explains()
     let (server, _heard) = Fake::new(|_| Some(Err(ActionError::NoSession { id: String::new(), live: None })));
     let handler = Handler::on(server.clone(), Principal::local(), ClientContext::default(), ToolSet::All);
     let (fixtures, conversing) = (Fixtures(handler.clone()), move || Fixtures(handler.with_a_stream()));
-    let places = Arc::new(Semaphore::new(CONVERSATIONS_MAX));
+    let places = Arc::new(Semaphore::new(MCP_SESSIONS_MAX));
     let entrance = Arc::new(http::Entrance::new(fixtures, conversing, places, None, server));
     let app = Router::new().route("/mcp", any(async move |request: Request| entrance.answer(request).await));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");

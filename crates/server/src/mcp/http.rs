@@ -40,7 +40,7 @@ use crate::http::request_body::{self, Inbox, NotTaken};
 use ptyd_core::action::ClientContext;
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::limits::{
-    BODY_BYTES_MAX, BODY_PLAIN_BYTES_MAX, CONVERSATION_IDLE, CONVERSATIONS_LOOKED_AT_EVERY, CONVERSATIONS_MAX,
+    BODY_BYTES_MAX, BODY_PLAIN_BYTES_MAX, MCP_SESSION_IDLE, MCP_SESSIONS_LOOKED_AT_EVERY, MCP_SESSIONS_MAX,
 };
 use ptyd_core::principal::{Detach, Principal};
 
@@ -76,7 +76,7 @@ pub(crate) fn router(dispatcher: Dispatcher, folder: PathBuf) -> Router {
     if let Err(error) = HttpSessionStore::tidy(&folder) {
         tracing::warn!(%error, path = %folder.display(), "sessions of MCP will end with this server");
     }
-    let places = Arc::new(Semaphore::new(CONVERSATIONS_MAX));
+    let places = Arc::new(Semaphore::new(MCP_SESSIONS_MAX));
     Router::new().route(PATH, any(serve)).with_state(McpState { dispatcher, folder, places, of: Arc::default() })
 }
 
@@ -105,7 +105,7 @@ impl McpState {
         let entrance = Arc::new(Entrance::new(handler, begin, Arc::clone(&self.places), Some(kept), server));
         let (of, gone, looked_after) = (Arc::clone(&self.of), principal.clone(), Arc::clone(&entrance));
         tokio::spawn(async move {
-            looked_after.look_after(gone.shut_out()).await;
+            looked_after.end_over_time(gone.shut_out()).await;
             let mut state = of.lock().unwrap_or_else(PoisonError::into_inner);
             if state.get(&gone.name).is_some_and(|(of, _)| *of == gone) {
                 state.remove(&gone.name);
@@ -161,13 +161,13 @@ impl<S: ServerHandler + Clone> Entrance<S> {
     }
 
     /// Ends idle MCP sessions, and all of them when their token is revoked.
-    async fn look_after(&self, shut_out: impl Future<Output = ()>) {
+    async fn end_over_time(&self, shut_out: impl Future<Output = ()>) {
         let mut shut_out = std::pin::pin!(shut_out);
         loop {
             tokio::select! {
                 () = &mut shut_out => return self.over.cancel(),
-                () = tokio::time::sleep_until(Instant::now() + CONVERSATIONS_LOOKED_AT_EVERY) => {
-                    self.sessions.end_idle(CONVERSATION_IDLE).await;
+                () = tokio::time::sleep_until(Instant::now() + MCP_SESSIONS_LOOKED_AT_EVERY) => {
+                    self.sessions.end_idle(MCP_SESSION_IDLE).await;
                 }
             }
         }
@@ -214,7 +214,7 @@ impl<S: ServerHandler + Clone> Entrance<S> {
             request_body::work_at_first(size, self.each.handle(request)).await
         };
         if !response.status().is_success() {
-            return worded(response, is_json, broken).await;
+            return as_json_rpc(response, is_json, broken).await;
         }
         if method == Method::DELETE {
             // The session has ended already, and common clients expect this status.
@@ -298,7 +298,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// rmcp refuses some requests in plain text. An MCP client reads JSON-RPC, and an unparsable body is its error -32700,
 /// not a wrong media type.
-async fn worded(
+async fn as_json_rpc(
     response: hyper::Response<BoxBody<Bytes, Infallible>>,
     is_json: bool,
     broken: Option<serde_json::Error>,

@@ -15,7 +15,7 @@ use rmcp::model::InitializeRequestParams;
 use rmcp::transport::streamable_http_server::session::{SessionState, SessionStore, SessionStoreError};
 use serde::{Deserialize, Serialize};
 
-use ptyd_core::limits::{CONVERSATION_BYTES_MAX, CONVERSATIONS_MAX};
+use ptyd_core::limits::{MCP_SESSION_BYTES_MAX, MCP_SESSIONS_MAX};
 
 /// One file for each MCP session of a principal.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ impl HttpSessionStore {
             files.push((begun, entry.path()));
         }
         files.sort();
-        let surplus = files.len().saturating_sub(CONVERSATIONS_MAX);
+        let surplus = files.len().saturating_sub(MCP_SESSIONS_MAX);
         files.into_iter().take(surplus).try_for_each(|(_, path)| fs::remove_file(path))
     }
 
@@ -78,7 +78,7 @@ impl HttpSessionStore {
     fn write(&self, id: &str, state: &SessionState) -> io::Result<()> {
         let record = serde_json::to_vec(&Record { owner: &self.owner, hello: &state.initialize_params })?;
         // A client with a longer `initialize` has to start again after a restart.
-        let Some(path) = self.path(id).filter(|_| record.len() <= CONVERSATION_BYTES_MAX) else { return Ok(()) };
+        let Some(path) = self.path(id).filter(|_| record.len() <= MCP_SESSION_BYTES_MAX) else { return Ok(()) };
         let mut options = fs::OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(&record)
     }
@@ -147,10 +147,10 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let folder = dir.path().join("conversations");
         HttpSessionStore::tidy(&folder).expect("a folder");
-        for number in 0..CONVERSATIONS_MAX + 3 {
+        for number in 0..MCP_SESSIONS_MAX + 3 {
             fs::write(folder.join(number.to_string()), "").expect("a file");
         }
         HttpSessionStore::tidy(&folder).expect("it is tidy");
-        assert_eq!(files(&folder), CONVERSATIONS_MAX);
+        assert_eq!(files(&folder), MCP_SESSIONS_MAX);
     }
 }

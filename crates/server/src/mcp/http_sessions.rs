@@ -1,4 +1,4 @@
-//! The MCP sessions of one principal over HTTP, before the stateless era. In names they are "conversations", because a
+//! The MCP sessions of one principal over HTTP, before the stateless era. Their names begin with `http` or `mcp`, because a
 //! session is a terminal everywhere else.
 //!
 //! An MCP session carries a client's notifications. It owns no terminal, so ending one loses nothing, and their number
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::dispatch_port::Server;
 use super::http_session_store::HttpSessionStore;
-use ptyd_core::limits::CONVERSATIONS_PER_PRINCIPAL_MAX;
+use ptyd_core::limits::MCP_SESSIONS_PER_PRINCIPAL_MAX;
 
 /// The MCP sessions of one principal. rmcp implements them; their number and lifetime are decided here.
 pub(super) struct HttpSessions {
@@ -40,7 +40,7 @@ struct OpenSession {
 
 /// An open request or stream: the MCP session is not idle while there is one.
 pub(super) struct Held {
-    conversations: Arc<HttpSessions>,
+    sessions: Arc<HttpSessions>,
     id: SessionId,
 }
 
@@ -62,7 +62,7 @@ impl HttpSessions {
     /// Whether another MCP session may begin, if necessary by closing an idle one.
     pub fn has_room(&self) -> bool {
         let open = self.open();
-        let is_free = open.len() < CONVERSATIONS_PER_PRINCIPAL_MAX && self.places.available_permits() > 0;
+        let is_free = open.len() < MCP_SESSIONS_PER_PRINCIPAL_MAX && self.places.available_permits() > 0;
         is_free || open.values().any(|one| one.held == 0)
     }
 
@@ -76,7 +76,7 @@ impl HttpSessions {
         let mut open = self.open();
         let (id, one) = open.iter_mut().find(|(key, _)| &***key == id)?;
         one.held += 1;
-        Some(Held { conversations: Arc::clone(self), id: Arc::clone(id) })
+        Some(Held { sessions: Arc::clone(self), id: Arc::clone(id) })
     }
 
     /// Closes sessions that have been idle for this long.
@@ -107,7 +107,7 @@ impl HttpSessions {
 
     fn place(&self) -> Option<(OwnedSemaphorePermit, Option<SessionId>)> {
         let mut open = self.open();
-        let free = (open.len() < CONVERSATIONS_PER_PRINCIPAL_MAX).then(|| Arc::clone(&self.places).try_acquire_owned());
+        let free = (open.len() < MCP_SESSIONS_PER_PRINCIPAL_MAX).then(|| Arc::clone(&self.places).try_acquire_owned());
         if let Some(Ok(place)) = free {
             return Some((place, None));
         }
@@ -123,7 +123,7 @@ impl HttpSessions {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Some(one) = self.conversations.open().get_mut(&self.id) {
+        if let Some(one) = self.sessions.open().get_mut(&self.id) {
             one.held -= 1;
             one.since = Instant::now();
         }
@@ -134,7 +134,7 @@ impl Held {
     /// The client disconnected and cannot fetch the answer any more: its wait ends.
     pub async fn say(&self, message: ClientJsonRpcMessage) {
         // A session that has ended waits for nothing.
-        let _ = self.conversations.accept_message(&self.id, message).await;
+        let _ = self.sessions.accept_message(&self.id, message).await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! How conversations over HTTP begin, make room and end: tests of the entrance, without a shell or a socket behind it.
+//! Tests of MCP sessions over HTTP: how they begin, make room and end, without a shell or a socket.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ async fn ask(entrance: &Entrance<Handler>, method: Method, session: Option<&str>
     entrance.answer(request.body(Body::from(body.to_string())).expect("a request")).await
 }
 
-/// Begins; gives the conversation's id, if there is one.
+/// Initializes; returns the id of the MCP session, if there is one.
 async fn begin(entrance: &Entrance<Handler>) -> Option<String> {
     let hello =
         json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });

@@ -54,7 +54,7 @@ async fn follow(
             Outcome::Events(view) => view,
             _ => return Err(ActionError::Internal { why: "events were answered with something else".to_owned() }),
         };
-        for (level, data) in words(&view) {
+        for (level, data) in messages(&view) {
             if rank(level) >= rank(*least.borrow()) {
                 let word = LoggingMessageNotificationParam::new(level, data).with_logger(LOGGER);
                 if peer.notify_logging_message(word).await.is_err() {
@@ -71,14 +71,14 @@ async fn follow(
     }
 }
 
-fn words(view: &EventsView) -> impl Iterator<Item = (LoggingLevel, Value)> {
+fn messages(view: &EventsView) -> impl Iterator<Item = (LoggingLevel, Value)> {
     let gap = view.is_gap.then(|| (LoggingLevel::Warning, json!({ "event": "gap" })));
-    gap.into_iter().chain(view.events.iter().map(|happening| word(happening)))
+    gap.into_iter().chain(view.events.iter().map(|server_event| message(server_event)))
 }
 
 /// The level and the text of an event, in the terms of `GET /events`.
-fn word(happening: &ServerEvent) -> (LoggingLevel, Value) {
-    let (level, event, more) = match &happening.what {
+fn message(server_event: &ServerEvent) -> (LoggingLevel, Value) {
+    let (level, event, more) = match &server_event.what {
         ServerEventKind::Created => (LoggingLevel::Info, "session.created", json!({})),
         ServerEventKind::Terminated(_) => (LoggingLevel::Notice, "session.terminated", json!({})),
         ServerEventKind::Started(command) => {
@@ -92,7 +92,7 @@ fn word(happening: &ServerEvent) -> (LoggingLevel, Value) {
         ServerEventKind::Wanted(_) => (LoggingLevel::Notice, "attention", json!({})),
         ServerEventKind::LimitHit(hit) => (LoggingLevel::Warning, "limit", json!({ "limit": hit.limit.name() })),
     };
-    let mut data = json!({ "event": event, "sessionId": happening.session.as_str(), "name": happening.name });
+    let mut data = json!({ "event": event, "sessionId": server_event.session.as_str(), "name": server_event.name });
     if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {
         data.extend(more);
     }

@@ -27,7 +27,7 @@ fn clean(schema: &mut Value) {
         Value::Object(object) => {
             object.remove("format");
             // Defaults that equal an absent value are left out; those of an object's fields are in the object.
-            if object.get("default").is_some_and(|default| !says_something(default)) {
+            if object.get("default").is_some_and(|default| !is_informative(default)) {
                 object.remove("default");
             }
             object.values_mut().for_each(clean);
@@ -37,7 +37,7 @@ fn clean(schema: &mut Value) {
     }
 }
 
-fn says_something(default: &Value) -> bool {
+fn is_informative(default: &Value) -> bool {
     match default {
         Value::Null | Value::Object(_) | Value::Array(_) => false,
         Value::Bool(value) => *value,

@@ -39,7 +39,7 @@ enum Channel {
 
 impl Channel {
     /// Sends a notification; false if the client is gone.
-    async fn tell(&self) -> bool {
+    async fn notify(&self) -> bool {
         match self {
             Self::Stream(peer, uri) => {
                 peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await.is_ok()
@@ -58,7 +58,7 @@ impl Subscriptions {
     pub async fn begin(&self, by: Subscriber, peer: Peer<RoleServer>, uri: String) -> Result<(), ErrorData> {
         let Some(session) = resources::session_of(&uri) else { return Err(unknown(&uri)) };
         // From now on, so that no change between the answer and the first read is missed.
-        let feed = by.look(&session).await.map_err(|error| resources::error(error, &uri))?;
+        let feed = by.cursor(&session).await.map_err(|error| resources::error(error, &uri))?;
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, task| !task.is_finished());
         if all.len() >= SUBSCRIPTIONS_MAX && !all.contains_key(&uri) {
@@ -103,7 +103,7 @@ pub(super) async fn listen(by: &Subscriber, context: SubscriptionContext, is_ask
         let (by, sink) = (by.clone(), context.sink().clone());
         all.spawn(async move {
             let session = resources::session_of(&uri)?;
-            let feed = by.look(&session).await.ok()?;
+            let feed = by.cursor(&session).await.ok()?;
             by.follow(session, feed, Channel::Request(sink, uri)).await.err()
         });
     }
@@ -123,7 +123,7 @@ pub(super) async fn listen(by: &Subscriber, context: SubscriptionContext, is_ask
 
 impl Subscriber {
     /// A viewer cursor at the present end.
-    async fn look(&self, session: &SessionId) -> Result<Box<dyn Feed>, ActionError> {
+    async fn cursor(&self, session: &SessionId) -> Result<Box<dyn Feed>, ActionError> {
         let watch = Action::Watch { session: session.clone(), since: None };
         match self.server.dispatch(&self.principal, watch).await? {
             Outcome::Watching(watching) => Ok(watching.feed),
@@ -135,13 +135,13 @@ impl Subscriber {
     /// the present, so that a flood costs a few notifications per second and no reading.
     async fn follow(self, session: SessionId, mut feed: Box<dyn Feed>, way: Channel) -> Result<(), ActionError> {
         while changes(&mut *feed).await? {
-            feed = self.look(&session).await?;
-            if !way.tell().await {
+            feed = self.cursor(&session).await?;
+            if !way.notify().await {
                 return Ok(());
             }
             tokio::time::sleep_until(Instant::now() + SUBSCRIPTION_PAUSE).await;
         }
-        way.tell().await;
+        way.notify().await;
         Ok(())
     }
 }

@@ -71,9 +71,9 @@ impl Following {
             let gap = api::Event { event: api::EventKind::Gap, ..blank(std::time::SystemTime::now()) };
             push(&mut text, None, &gap);
         }
-        for happening in &view.events {
-            let place = EventPlace { number: happening.number, ..view.next };
-            push(&mut text, Some(place), &event(happening));
+        for server_event in &view.events {
+            let place = EventPlace { number: server_event.number, ..view.next };
+            push(&mut text, Some(place), &event(server_event));
         }
         if text.is_empty() {
             // Also the position behind events of others: a client that reconnects must not get a gap for events that it
@@ -106,14 +106,14 @@ fn blank(at: std::time::SystemTime) -> api::Event {
     }
 }
 
-fn event(happening: &ServerEvent) -> api::Event {
+fn event(server_event: &ServerEvent) -> api::Event {
     let common = api::Event {
-        session_id: Some(happening.session.to_string()),
-        owner: Some(happening.owner.clone()),
-        name: happening.name.clone(),
-        ..blank(happening.at)
+        session_id: Some(server_event.session.to_string()),
+        owner: Some(server_event.owner.clone()),
+        name: server_event.name.clone(),
+        ..blank(server_event.at)
     };
-    match &happening.what {
+    match &server_event.what {
         ServerEventKind::Created => api::Event { event: api::EventKind::SessionCreated, ..common },
         ServerEventKind::Terminated(exit) => {
             api::Event { event: api::EventKind::SessionTerminated, exit: exit.clone().map(convert::exit), ..common }

@@ -54,7 +54,7 @@ pub(super) fn identity(pid: u32) -> Option<Identity> {
 /// Examines the folder's holder. `met` is the process behind the folder's socket, if there was a connection: holders of
 /// earlier versions recorded less about themselves, and the record can be damaged or gone.
 pub(super) fn look(folder: &Path, met: Option<Identity>) -> Liveness {
-    let without_claim = |why| met.map_or_else(|| search(folder, why), |met| told(met, true));
+    let without_claim = |why| met.map_or_else(|| search(folder, why), |met| liveness_of(met, true));
     match Claim::load(folder) {
         Ok(Holding::By(claim)) => look_for(&claim, folder),
         Ok(Holding::GivenUp) => Liveness::NeverBegan,
@@ -64,7 +64,7 @@ pub(super) fn look(folder: &Path, met: Option<Identity>) -> Liveness {
             found => found,
         },
         Err(e) if e.kind() == io::ErrorKind::InvalidData => without_claim("its file `holder` is damaged"),
-        Err(_) => met.map_or(Liveness::MayLive("its file `holder` cannot be read"), |met| told(met, true)),
+        Err(_) => met.map_or(Liveness::MayLive("its file `holder` cannot be read"), |met| liveness_of(met, true)),
     }
 }
 
@@ -73,7 +73,7 @@ fn has_nothing(folder: &Path) -> bool {
     [journal::EVENTS_FILE, journal::JOURNAL_FILE].iter().all(|file| !folder.join(file).exists())
 }
 
-fn told(holder: Identity, is_own: bool) -> Liveness {
+fn liveness_of(holder: Identity, is_own: bool) -> Liveness {
     match (is_alive(holder), is_own) {
         (true, true) => Liveness::Alive(holder),
         (false, true) => Liveness::Dead(Dead(holder)),
@@ -85,7 +85,7 @@ fn told(holder: Identity, is_own: bool) -> Liveness {
 fn look_for(claim: &Claim, folder: &Path) -> Liveness {
     let holder = (claim.pid, claim.start_ticks);
     match (claim.is_known_here(), claim.is_of(folder)) {
-        (true, Ok(is_own)) => told(holder, is_own),
+        (true, Ok(is_own)) => liveness_of(holder, is_own),
         (true, Err(_)) => Liveness::Unknown("its folder cannot be read"),
         (false, _) => Liveness::Unknown("its holder is of another boot or of another container"),
     }

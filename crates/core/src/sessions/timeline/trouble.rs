@@ -26,7 +26,7 @@ impl Trouble {
     }
 
     /// The message, which lasts for a cut: what is missing does not come back.
-    pub(crate) fn told(&self) -> Option<String> {
+    pub(crate) fn message(&self) -> Option<String> {
         let cut = || {
             let before = Some(self.cut_before).filter(|offset| *offset > 0)?;
             Some(format!("damaged: the journal was cut by another process; output before o:{before} is missing"))

@@ -119,7 +119,7 @@ pub(super) fn output(
     over: &Over,
     context: &AnswerContext<'_>,
 ) -> String {
-    let (body, notes) = told(&view.text, session, command, context);
+    let (body, notes) = rendered(&view.text, session, command, context);
     paged(session, view, body, over, notes, context)
 }
 
@@ -372,7 +372,7 @@ fn session_end(session: &SessionView) -> String {
 /// Output and screen, with notes about them.
 fn body(report: &Report, context: &AnswerContext<'_>) -> (String, Vec<String>) {
     let command = report.command.as_ref().map(|c| c.id);
-    let (mut body, mut notes) = told(&report.output, &report.session, command, context);
+    let (mut body, mut notes) = rendered(&report.output, &report.session, command, context);
     end_line(&mut body);
     if let Some(screen) = &report.screen {
         let (rows, more) = rows(screen);
@@ -383,7 +383,7 @@ fn body(report: &Report, context: &AnswerContext<'_>) -> (String, Vec<String>) {
 }
 
 /// Head, the line that says exactly what is missing and how to read it, and tail; and notes on hidden text.
-pub(super) fn told(
+pub(super) fn rendered(
     text: &TextView,
     session: &SessionView,
     command: Option<CommandId>,

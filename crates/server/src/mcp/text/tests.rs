@@ -17,7 +17,7 @@ fn python(path: &str) -> Tools {
 }
 
 /// The text for a caller that knows the session, ten seconds after the epoch.
-fn told(what: &Report) -> String {
+fn rendered(what: &Report) -> String {
     let (host, shown) = (host(), ReportedState { cwd: "/app".into(), tools: python("/usr/bin/python3") });
     report(what, &context(&host, Some(&shown)))
 }
@@ -44,9 +44,9 @@ fn with(report: &Report, change: impl FnOnce(&mut Report)) -> Report {
 
 #[test]
 fn a_result_is_the_output_and_then_only_what_is_unusual() {
-    assert_eq!(told(&done("hi\n")), "hi\n[exit 0]");
-    assert_eq!(told(&done("no newline")), "no newline\n[exit 0]");
-    assert_eq!(told(&done("")), "[exit 0]");
+    assert_eq!(rendered(&done("hi\n")), "hi\n[exit 0]");
+    assert_eq!(rendered(&done("no newline")), "no newline\n[exit 0]");
+    assert_eq!(rendered(&done("")), "[exit 0]");
 }
 
 #[test]
@@ -58,10 +58,10 @@ fn what_changed_since_the_last_answer_is_said() {
     let command = report.command.as_mut().expect("one");
     command.exit_code = Some(2);
     command.completed_at = Some(SystemTime::UNIX_EPOCH + Duration::from_millis(3_400));
-    assert_eq!(told(&report), "[exit 2 · 3.4s · cwd /srv/a\\nb · python /app/.venv/bin/python]");
+    assert_eq!(rendered(&report), "[exit 2 · 3.4s · cwd /srv/a\\nb · python /app/.venv/bin/python]");
     report.session.tools.python = None;
     report.session.tools.node = Some("/opt/node".into());
-    assert_eq!(told(&report), "[exit 2 · 3.4s · cwd /srv/a\\nb · python none · node /opt/node]");
+    assert_eq!(rendered(&report), "[exit 2 · 3.4s · cwd /srv/a\\nb · python none · node /opt/node]");
 }
 
 #[test]
@@ -77,9 +77,9 @@ fn signals_and_failed_parts_of_a_pipeline_are_named() {
         let command = r.command.as_mut().expect("one");
         (command.exit_code, command.signal) = (Some(130), Some(2));
     });
-    assert_eq!(told(&interrupted), "[exit 130 · INT]");
+    assert_eq!(rendered(&interrupted), "[exit 130 · INT]");
     let piped = with(&done(""), |r| r.command.as_mut().expect("one").pipestatus = vec![1, 0]);
-    assert_eq!(told(&piped), "[exit 0 · pipestatus 1|0]");
+    assert_eq!(rendered(&piped), "[exit 0 · pipestatus 1|0]");
 }
 
 #[test]
@@ -90,29 +90,29 @@ fn a_limit_that_a_command_ran_into_is_named_with_what_it_did() {
             r.session.limits = vec![KeptLimit { limit, value, keeper: Keeper::Server }];
         })
     };
-    assert_eq!(told(&with_limit(Limit::MemoryMb, 256.0)), "[exit 0 · hit its limit memoryMb 256]");
+    assert_eq!(rendered(&with_limit(Limit::MemoryMb, 256.0)), "[exit 0 · hit its limit memoryMb 256]");
     let slowed = with_limit(Limit::OutputMbPerSecond, 0.1);
-    assert_eq!(told(&slowed), "[exit 0 · was slowed down by its limit outputMbPerSecond 0.1]");
+    assert_eq!(rendered(&slowed), "[exit 0 · was slowed down by its limit outputMbPerSecond 0.1]");
 }
 
 #[test]
 fn a_command_that_runs_on_says_so_with_why_and_where() {
     let asks = running(Foreground::PasswordWanted, EndedBy::InputWanted, "Password: ");
     assert_eq!(
-        told(&asks),
+        rendered(&asks),
         "Password: \n[still running · 10s · session s0-k3v9q2m7xa · command c7 · wants a password]"
     );
     let stopped = running(Foreground::Stopped, EndedBy::Stopped, "");
     assert_eq!(
-        told(&stopped),
+        rendered(&stopped),
         "[still running · 10s · session s0-k3v9q2m7xa · command c7 · stopped; kill -CONT resumes it]"
     );
     let late = running(Foreground::Running, EndedBy::TimedOut, "");
-    assert_eq!(told(&late), "[still running · 10s · session s0-k3v9q2m7xa · command c7 · timeout]");
+    assert_eq!(rendered(&late), "[still running · 10s · session s0-k3v9q2m7xa · command c7 · timeout]");
     let ready =
         with(&running(Foreground::Running, EndedBy::Matched, "ready\n"), |r| r.matched = Some("re\"ady\n".to_owned()));
     assert_eq!(
-        told(&ready),
+        rendered(&ready),
         "ready\n[still running · 10s · session s0-k3v9q2m7xa · command c7 · matched \"re\\\"ady\\n\"]"
     );
     let (host, shown) = (host(), ReportedState { cwd: "/app".into(), tools: python("/usr/bin/python3") });
@@ -129,13 +129,13 @@ fn an_end_that_nobody_attested_says_so() {
         let command = r.command.as_mut().expect("one");
         (command.exit_code, command.boundary) = (None, Boundary::Heuristic);
     });
-    assert_eq!(told(&guessed), "[ended · exit code not known · boundary heuristic]");
+    assert_eq!(rendered(&guessed), "[ended · exit code not known · boundary heuristic]");
     let failed = with(&done(""), |r| {
         let command = r.command.as_mut().expect("one");
         (command.exit_code, command.status, command.error) =
             (None, CommandStatus::Failed, Some("incomplete command".to_owned()));
     });
-    assert_eq!(told(&failed), "[failed: incomplete command · exit code not known]");
+    assert_eq!(rendered(&failed), "[failed: incomplete command · exit code not known]");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_dead_shell_is_told_with_how_it_ended() {
         });
         r.command.as_mut().expect("one").status = CommandStatus::Terminated;
     });
-    assert_eq!(told(&dead), "bye\n[session ended · exit 3 · the shell exited]");
+    assert_eq!(rendered(&dead), "bye\n[session ended · exit 3 · the shell exited]");
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn what_is_left_out_is_counted_and_named_with_the_call_that_reads_it() {
         };
     });
     assert_eq!(
-        told(&cut),
+        rendered(&cut),
         "first\n[… 48,213 bytes omitted: lines 121–1904; get_terminal_output {\"session_id\":\"s0-k3v9q2m7xa\",\
          \"command_id\":\"c7\",\"since\":\"o:1234\"}]\nlast\n[exit 0]"
     );
@@ -176,12 +176,12 @@ fn what_is_left_out_is_counted_and_named_with_the_call_that_reads_it() {
         r.output.omitted = Some(omitted);
     });
     assert_eq!(
-        told(&freed),
+        rendered(&freed),
         "[… 48,213 bytes omitted: the first 1,000 are no longer kept; get_terminal_output {\"session_id\":\"s0-k3v9q2m7xa\",\
          \"command_id\":\"c7\",\"since\":\"o:2234\"}]\nlast\n[exit 0]"
     );
     let all = with(&freed, |r| r.output.omitted.as_mut().expect("one").freed = 48_213);
-    assert_eq!(told(&all), "[… 48,213 bytes omitted: no longer kept]\nlast\n[exit 0]");
+    assert_eq!(rendered(&all), "[… 48,213 bytes omitted: no longer kept]\nlast\n[exit 0]");
     let (host, shown) = (host(), ReportedState { cwd: "/app".into(), tools: python("/usr/bin/python3") });
     let without = AnswerContext { has_read_tool: false, ..context(&host, Some(&shown)) };
     assert_eq!(
@@ -196,7 +196,7 @@ fn what_a_person_would_not_have_seen_is_counted() {
         r.output.unseen = HiddenText { concealed: 12, links: 1, clipboard: 2 };
     });
     assert_eq!(
-        told(&odd),
+        rendered(&odd),
         "a\\u{202e}b\n[exit 0 · 1 invisible character shown as \\u{…} · 12 characters were concealed from people · \
          1 link target not shown · 2 clipboard writes not shown]"
     );
@@ -212,14 +212,14 @@ fn binary_output_is_summed_up_with_how_to_get_it() {
     let beginning = "\\\\x89PNG".repeat(5) + "\\\\x89P";
     let how = r#"get_terminal_output {"session_id":"s0-k3v9q2m7xa","since":"o:7","view":"raw"}"#;
     assert_eq!(
-        told(&picture),
+        rendered(&picture),
         format!("[… 50,000 bytes of binary output, beginning \"{beginning}\"; {how}]\n[exit 0]")
     );
     // A program's output before and after it is no part of it.
     let among = with(&picture, |r| r.output.head = format!("saved\nto: {}done\nbye\n", r.output.head));
     let beginning = format!("to: {}\\\\", "\\\\x89PNG".repeat(5));
     assert_eq!(
-        told(&among),
+        rendered(&among),
         format!("saved\n[… binary output among 50,000 bytes, beginning \"{beginning}\"; {how}]\ndone\nbye\n[exit 0]")
     );
     // If text is omitted, both ends are exact.
@@ -227,14 +227,14 @@ fn binary_output_is_summed_up_with_how_to_get_it() {
         r.output.omitted = Some(Omitted { freed: 0, first_line: 1, last_line: 9, from: 107, to: 40_107 });
         r.output.tail = "the end\n".to_owned();
     });
-    let told_cut = told(&cut);
+    let told_cut = rendered(&cut);
     assert!(told_cut.starts_with("[… binary output among 100 bytes, beginning"), "{told_cut}");
     assert!(told_cut.ends_with("]\nthe end\n[exit 0]"), "{told_cut}");
     let ends = with(&cut, |r| std::mem::swap(&mut r.output.head, &mut r.output.tail));
-    assert!(told(&ends).starts_with("the end\n[… 40,000 bytes omitted"), "{}", told(&ends));
-    assert!(told(&ends).contains("]\n[… binary output among 9,900 bytes, beginning"), "{}", told(&ends));
+    assert!(rendered(&ends).starts_with("the end\n[… 40,000 bytes omitted"), "{}", rendered(&ends));
+    assert!(rendered(&ends).contains("]\n[… binary output among 9,900 bytes, beginning"), "{}", rendered(&ends));
     let all = with(&cut, |r| r.output.tail = r.output.head.clone());
-    assert!(told(&all).starts_with("[… 50,000 bytes of binary output, beginning"), "{}", told(&all));
+    assert!(rendered(&all).starts_with("[… 50,000 bytes of binary output, beginning"), "{}", rendered(&all));
 }
 
 #[test]
@@ -256,12 +256,12 @@ fn a_full_screen_program_is_its_rows_and_its_cursor() {
         });
     });
     assert_eq!(
-        told(&vim),
+        rendered(&vim),
         "hello\n\n~\n[still running · 10s · session s0-k3v9q2m7xa · command c7 · full-screen · screen 80×4 · cursor row 1 \
          column 5 · title \"vim\\e]0\"]"
     );
     let waits = with(&vim, |r| r.ended_by = EndedBy::InputWanted);
-    assert!(told(&waits).contains(" · full-screen · wants input · screen 80×4"), "{}", told(&waits));
+    assert!(rendered(&waits).contains(" · full-screen · wants input · screen 80×4"), "{}", rendered(&waits));
 }
 
 #[test]

@@ -131,7 +131,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
                 Outcome::Dialogue(view) => {
                     let before = call.note(&view.report.session);
                     let text = text::report(&view.report, &call.context(before.as_ref(), None));
-                    Ok(told(text, view.unmatched, &words).into())
+                    Ok(with_unmatched_step(text, view.unmatched, &words).into())
                 }
                 other => Err(mismatch(other)),
             }
@@ -151,7 +151,7 @@ async fn step(call: &ToolCall<'_>, step: StepArguments) -> Result<Step, ToolErro
 }
 
 /// If a step did not match, the status line begins with it.
-fn told(text: String, unmatched: Option<usize>, steps: &[Option<Pattern>]) -> String {
+fn with_unmatched_step(text: String, unmatched: Option<usize>, steps: &[Option<Pattern>]) -> String {
     let Some(i) = unmatched else { return text };
     let words = steps[i].as_ref().map_or("", |words| words.as_str());
     let (body, facts) = text.rsplit_once('\n').map_or(("", text.as_str()), |(body, facts)| (body, facts));
