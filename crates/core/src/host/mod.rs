@@ -9,7 +9,7 @@
 //! process tree for milliseconds, and belong on the blocking pool.
 
 #[cfg(test)]
-mod fake;
+pub(crate) mod fake;
 pub(crate) mod holders;
 mod local;
 

@@ -18,18 +18,18 @@ use crate::limits;
 use crate::principal::{Detach, Principal, Scope};
 use crate::store::SessionRow;
 
-fn config(dir: &Path) -> Config {
+pub(super) fn config(dir: &Path) -> Config {
     Config::of(([127, 0, 0, 1], 0).into(), dir.join("ptyd.sock"), dir.to_owned())
 }
 
 /// A session without start-up files.
-fn request(home: &Path) -> Create {
+pub(super) fn request(home: &Path) -> Create {
     let variables = [("HOME", home.as_os_str().to_owned()), ("PATH", std::env::var_os("PATH").unwrap_or_default())];
     let env = variables.map(|(n, v)| (n.into(), std::os::unix::ffi::OsStringExt::into_vec(v)));
     Create { base_env: Some(Arc::new(env.to_vec())), cwd: Some(home.to_owned()), ..Create::default() }
 }
 
-fn me() -> Principal {
+pub(super) fn me() -> Principal {
     Principal { name: "me".to_owned(), scope: Scope::Admin, pass: None, client: None }
 }
 

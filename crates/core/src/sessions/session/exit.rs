@@ -11,21 +11,32 @@ use crate::sessions::unrecorded_end::notify_unrecorded_end;
 use crate::sessions::views;
 
 impl Session {
+    /// Whether the shell has exited, or its holder has ended without recording that.
+    pub(super) fn has_exited(&self) -> bool {
+        self.exit_told || self.timeline.end.exit.is_some()
+    }
+
     /// Handles the shell's exit while the holder still ends its descendants. The last output belongs to the last
     /// command, so this runs only after everything up to the tail is read.
     pub(super) fn check_exit(&mut self) {
         if self.exit_told || self.timeline.end.exit.is_none() {
             return;
         }
-        self.exit_told = true;
-        let exit = views::exit_of(&self.timeline);
-        let reason = exit.as_ref().map_or_else(String::new, |e| e.reason.clone());
+        // No marker comes any more: these commands have ended before the shell.
+        self.expire_markers();
+        let reason = views::exit_of(&self.timeline).map_or_else(String::new, |e| e.reason);
         let now_us = self.timeline.end.exit.map_or(0, |(_, _, us)| us);
-        self.give_up_inside(CommandStatus::Terminated, &reason);
-        if let Some(id) = self.timeline.end_current(CommandStatus::Terminated, &reason, Boundary::Attested, now_us) {
+        self.end_all(&reason, now_us);
+    }
+
+    /// Ends what runs in the session that has ended, and answers everybody who waits for something of it.
+    fn end_all(&mut self, reason: &str, now_us: u64) {
+        self.exit_told = true;
+        self.give_up_inside(CommandStatus::Terminated, reason);
+        if let Some(id) = self.timeline.end_current(CommandStatus::Terminated, reason, Boundary::Attested, now_us) {
             self.put_on_record(id);
         }
-        self.note(self.timeline.output.scanner.held_from(), SessionEvent::Exited(exit));
+        self.note(self.timeline.output.scanner.held_from(), SessionEvent::Exited(views::exit_of(&self.timeline)));
         self.finish_where(|_| true, EndedBy::Exited);
         self.waits.notify_started(|_| true);
         for pending in std::mem::take(&mut self.pending.at_prompt) {
@@ -52,11 +63,7 @@ impl Session {
             }
             notify_unrecorded_end(&mut self.timeline, traces);
             let why = self.timeline.end.unrecorded.clone().unwrap_or_default();
-            self.give_up_inside(CommandStatus::Terminated, &why);
-            let now_us = self.now.us;
-            self.timeline.end_current(CommandStatus::Terminated, &why, Boundary::Attested, now_us);
-            self.note(self.timeline.output.scanner.held_from(), SessionEvent::Exited(views::exit_of(&self.timeline)));
-            self.finish_where(|_| true, EndedBy::Exited);
+            self.end_all(&why, self.now.us);
         }
         let asked = |call: &Call| matches!(call, Call::Terminate(_));
         for (_, call) in self.link.calls.extract_if(|_, call| asked(call)) {

@@ -254,14 +254,19 @@ impl Session {
     pub(super) fn check_marker(&mut self) {
         let now = self.now.at;
         if self.follower.marker_missed_at.is_some_and(|t| now >= t + limits::MARKER_PATIENCE) {
-            self.follower.marker_missed_at = None;
-            let mut news = Vec::new();
-            let at = self.timeline.output.scanner.position();
-            for id in self.timeline.ends_without_marker() {
-                self.timeline.expire(id, at, &mut news);
-            }
-            self.on_news(news);
+            self.expire_markers();
         }
+    }
+
+    /// Ends the commands whose markers did not come, where the output ends.
+    pub(super) fn expire_markers(&mut self) {
+        self.follower.marker_missed_at = None;
+        let mut news = Vec::new();
+        let at = self.timeline.output.scanner.position();
+        for id in self.timeline.ends_without_marker() {
+            self.timeline.expire(id, at, &mut news);
+        }
+        self.on_news(news);
     }
 }
 

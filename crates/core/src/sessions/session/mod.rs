@@ -26,6 +26,8 @@ mod publish;
 mod requests;
 mod snapshot;
 mod stopped_jobs;
+#[cfg(test)]
+mod tests;
 mod typed_commands;
 
 use std::collections::VecDeque;
@@ -442,8 +444,7 @@ impl Session {
         let marker = self.follower.marker_missed_at.map(|t| t + limits::MARKER_PATIENCE);
         let screen =
             self.foreground.screen_settles_at().filter(|_| self.foreground.state_pending && !self.has_unread());
-        let painted = self.foreground.painted_at.filter(|_| self.paints());
-        let still = painted.and_then(|at| self.waits.open.iter().filter_map(|w| w.still_at(at)).min());
+        let still = self.screen_painted_at().and_then(|at| self.waits.open.iter().filter_map(|w| w.still_at(at)).min());
         let now_us = self.now.us;
         let echo = self.timeline.handover_until_us().filter(|until| *until > now_us);
         let echo = echo.map(|until| self.now.at + std::time::Duration::from_micros(until - now_us));

@@ -120,7 +120,7 @@ impl Session {
     /// Whether a program reads that may be a shell; for another user's program the kernel shows only the terminal's
     /// modes.
     fn reads_inside(&self) -> Result<(), NestedRefusal> {
-        if self.timeline.end.exit.is_some() {
+        if self.has_exited() {
             return Err(NestedRefusal::Never(self.ended_error()));
         }
         if let Some(inside) = &self.timeline.log.inside {

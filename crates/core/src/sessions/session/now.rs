@@ -32,4 +32,15 @@ impl Now {
     pub(crate) fn booted_us(self) -> u64 {
         self.us.saturating_sub(self.since_boot_us)
     }
+
+    /// The present later by this much.
+    #[cfg(test)]
+    pub(crate) fn plus(self, time: Duration) -> Self {
+        let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        Self {
+            at: self.at + time,
+            us: self.us.saturating_add(us),
+            since_boot_us: self.since_boot_us.saturating_add(us),
+        }
+    }
 }

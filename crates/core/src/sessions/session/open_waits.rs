@@ -203,6 +203,11 @@ impl Session {
         Some(waiter)
     }
 
+    /// When the full-screen program in the foreground has painted last.
+    pub(super) fn screen_painted_at(&self) -> Option<Instant> {
+        self.foreground.painted_at.filter(|_| self.foreground() == Foreground::Fullscreen)
+    }
+
     /// Ends the waits whose time is over, and forgets those whose callers are gone.
     pub(super) fn check_waits(&mut self) {
         let now = self.now.at;
@@ -219,7 +224,7 @@ impl Session {
                 self.finish(waiter, ended_by, matched);
             }
         }
-        if let Some(painted) = self.foreground.painted_at.filter(|_| self.foreground() == Foreground::Fullscreen) {
+        if let Some(painted) = self.screen_painted_at() {
             self.finish_where(|w| w.still_at(painted).is_some_and(|at| now >= at), EndedBy::Quiet);
         }
     }

@@ -49,7 +49,7 @@ impl Session {
             Before::OnItsWay => return self.run_typed(&text, key, wait, started),
             Before::Nothing => {}
         }
-        if self.timeline.end.exit.is_some() {
+        if self.has_exited() {
             return drop(started.send(Err(self.ended_error())));
         }
         if self.timeline.damage.is_some() {

@@ -1,0 +1,196 @@
+//! The session as a machine: steps without a holder, a shell or a clock.
+//!
+//! The files of the session are real; the test writes them as a holder does, and decides what time it is.
+
+#[path = "../../../../../e2e/src/not_run.rs"]
+#[allow(dead_code, reason = "it is for all tests")]
+mod not_run;
+mod replay;
+mod waits;
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use journal::{EventsWriter, Offset, Record, Retention, Writer};
+use tokio::sync::watch;
+use wire::{FromHolder, Handover, HandoverMethod, Hello, Spec, Tail, ToHolder};
+
+use super::{Input, Now, Session};
+use crate::host::fake::FakeHost;
+use crate::host::holders::HolderBackend;
+use crate::ids::SessionId;
+use crate::sessions::backends::Backends;
+use crate::sessions::ended_session;
+use crate::store::Store;
+
+/// No process has such a number, so the kernel shows nothing of it.
+const NO_PROCESS: u32 = u32::MAX - 1;
+
+/// A machine without processes, and a store that no test writes to.
+static BACKENDS: LazyLock<Arc<Backends>> = LazyLock::new(|| {
+    let dir = tempfile::tempdir().expect("a directory").keep();
+    std::fs::create_dir(dir.join("sessions")).expect("created");
+    let store = Arc::new(Store::open(&dir.join("store.db")).expect("a store"));
+    let holders = HolderBackend::prepare(&dir, &dir.join("sessions")).expect("a backend");
+    std::fs::remove_dir_all(dir).expect("it is there");
+    Arc::new(Backends { store, host: Arc::new(FakeHost::default()), holders })
+});
+
+/// A session, and the end of its files that a holder writes.
+struct Rig {
+    session: Session,
+    now: Now,
+    events: EventsWriter,
+    journal: Writer,
+    /// Frames that the session sent.
+    sent: Vec<ToHolder>,
+    /// What was published before.
+    published: u64,
+    _folder: tempfile::TempDir,
+}
+
+/// A session of this folder that knows nothing yet.
+fn open(folder: &std::path::Path, now: Now) -> Session {
+    let id = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
+    let (shared, damage) = ended_session::open(&id, folder, &BACKENDS).expect("a session's files");
+    assert_eq!(damage, None);
+    let events = ended_session::events(folder).expect("events");
+    Session::new(Arc::new(shared), events, watch::channel(Tail::default()).0, Vec::new(), now)
+}
+
+/// The greeting of a holder whose files may be read so far.
+fn hello(tail: Tail) -> FromHolder {
+    let (holder_pid, shell_pid) = (NO_PROCESS, NO_PROCESS);
+    FromHolder::Hello(Hello { protocol: wire::PROTOCOL, holder_pid, shell_pid, cols: 80, rows: 24, command: 0, tail })
+}
+
+/// Handles frames as the actor does: until everything is read and handled.
+fn handle(session: &mut Session, now: Now, frames: Vec<FromHolder>) -> Vec<ToHolder> {
+    session.step(now, Input::Received(frames));
+    settle(session, now)
+}
+
+/// The turns of the actor until nothing is left to do without waiting.
+fn settle(session: &mut Session, now: Now) -> Vec<ToHolder> {
+    for _ in 0..10_000 {
+        session.step(now, Input::Frames);
+        if session.is_behind() {
+            session.step(now, Input::Unread);
+        }
+        session.step(now, Input::Settled);
+        session.step(now, Input::Published { count: 0 });
+        session.step(now, Input::Time);
+        if !session.has_frames() && !session.has_work() {
+            check(session);
+            return session.take_effects().frames;
+        }
+    }
+    panic!("the session has work for ever");
+}
+
+/// What holds between two turns: nobody waits for the end of what has ended.
+fn check(session: &Session) {
+    let has_ended = |id: u32| session.timeline.log.command(id).is_some_and(|command| command.end.is_some());
+    assert!(!session.waits.open.iter().any(|wait| wait.command.is_some_and(has_ended)), "a wait for an ended command");
+    assert!(!session.waits.at_start.iter().any(|(id, ..)| has_ended(*id)), "a wait for the start of an ended command");
+    if session.exit_told {
+        let callers = [session.waits.open.len(), session.waits.at_start.len(), session.waits.at_prompt.len()];
+        let commands = [session.pending.at_prompt.len(), session.pending.nested.len()];
+        assert_eq!((callers, commands), ([0; 3], [0; 2]), "callers and commands of a session whose shell has exited");
+    }
+}
+
+impl Rig {
+    fn new(method: HandoverMethod) -> Self {
+        let folder = tempfile::tempdir().expect("a directory");
+        let spec = Spec {
+            session: "s0-aaaaaaaaaa".to_owned(),
+            argv: vec![b"shell".to_vec()],
+            cols: 80,
+            rows: 24,
+            handover: Handover { method, ..Handover::default() },
+            ..Spec::default()
+        };
+        spec.store(folder.path()).expect("written");
+        let journal = Writer::create(folder.path(), Retention::UNLIMITED).expect("created");
+        let events = EventsWriter::create(folder.path()).expect("created");
+        let now = Now::read();
+        let session = open(folder.path(), now);
+        let mut rig = Self { session, now, events, journal, sent: Vec::new(), published: 0, _folder: folder };
+        rig.record(&Record::Started { holder_pid: NO_PROCESS, shell_pid: NO_PROCESS, cols: 80, rows: 24 });
+        let tail = rig.tail();
+        rig.receive(hello(tail));
+        rig
+    }
+
+    fn tail(&self) -> Tail {
+        Tail { journal: self.journal.end(), events: self.events.end() }
+    }
+
+    fn record(&mut self, record: &Record<'_>) {
+        self.events.record(self.now.us, self.journal.end(), record).expect("written");
+    }
+
+    /// Output of the terminal.
+    fn write(&mut self, bytes: &[u8]) {
+        assert_eq!(self.journal.append(bytes).expect("written"), bytes.len());
+    }
+
+    /// Publishes what was written, as a holder does at the end of a turn.
+    fn publish(&mut self) {
+        let tail = self.tail();
+        if tail.events + tail.journal.0 != std::mem::replace(&mut self.published, tail.events + tail.journal.0) {
+            self.receive(FromHolder::Tail(tail));
+        }
+    }
+
+    fn receive(&mut self, frame: FromHolder) {
+        let sent = handle(&mut self.session, self.now, vec![frame]);
+        self.sent.extend(sent);
+    }
+
+    fn request(&mut self, request: super::Request) {
+        self.session.step(self.now, Input::Request(request));
+        let sent = settle(&mut self.session, self.now);
+        self.sent.extend(sent);
+    }
+
+    /// Time passes, and whatever becomes due until then happens at its time: the session gets no other step.
+    fn later(&mut self, time: Duration) {
+        let end = self.now.plus(time);
+        for _ in 0..10_000 {
+            let Some(due) = self.session.next_wake().filter(|at| *at <= end.at) else {
+                self.now = end;
+                return;
+            };
+            self.now = self.now.plus(due.saturating_duration_since(self.now.at));
+            let sent = settle(&mut self.session, self.now);
+            self.sent.extend(sent);
+        }
+        panic!("the session wakes up for ever: {:?}", self.session.next_wake());
+    }
+
+    /// The shell is at its prompt for the first time, or again after a command that ended with this code.
+    fn prompt(&mut self, command: u32, nonce: &str, code: i32) {
+        self.record(&Record::Attested { report: format!("D;;{nonce};{command};{code};{code};;/").as_bytes() });
+        self.write(format!("\x1b]7337;D;{nonce}\x07$ ").as_bytes());
+    }
+
+    /// The holder accepts a command, and the shell begins it.
+    fn accept(&mut self, id: u32, nonce: u64, key: wire::Key, text: &[u8]) {
+        self.record(&Record::Accepted { id, nonce, key, text });
+    }
+
+    fn begin(&mut self, nonce: u64) {
+        self.write(format!("\x1b]7337;C;{nonce}\x07").as_bytes());
+    }
+
+    fn end_of_journal(&self) -> Offset {
+        self.journal.end()
+    }
+}
+
+/// How many cases a property is tried with: few in a usual run, more if the environment asks for it.
+fn cases() -> u32 {
+    if std::env::var_os("PTYD_TEST_FULL").is_some() { 20_000 } else { 300 }
+}

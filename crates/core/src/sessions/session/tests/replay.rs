@@ -1,0 +1,217 @@
+//! Live = replayed: a server that follows a session from its beginning, and one that takes it over at any moment, tell
+//! the same story. The sessions are recorded from real shells, with commands of every channel.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use journal::{EventsReader, Offset};
+use wire::{FromHolder, Tail};
+
+use super::super::{Now, Session};
+use super::{handle, hello, open};
+use crate::action::{Action, Boundary, Create, Execute, Input, InputBytes, SignalTarget, Terminate, Wait};
+use crate::ids::SessionId;
+use crate::sessions::ended_session::EndedSession;
+use crate::sessions::registry::Registry;
+use crate::sessions::tests::{config, me, request};
+use crate::sessions::timeline::Timeline;
+use crate::sessions::views;
+
+/// Cuts of one session at which the stories are compared.
+const CUTS_MAX: usize = 40;
+
+/// A real session that does something of everything, and then ends.
+struct Recorder {
+    registry: std::sync::Arc<Registry>,
+    session: SessionId,
+}
+
+impl Recorder {
+    async fn execute(&self, command: &str, is_inside: bool, wait: Wait) {
+        let execute = Execute {
+            session: self.session.clone(),
+            command: command.to_owned(),
+            is_inside,
+            wait: Some(wait),
+            key: None,
+            budget: 0,
+        };
+        self.registry.execute(&me(), &execute).await.unwrap_or_else(|e| panic!("{command}: {e}"));
+    }
+
+    async fn runs(&self, command: &str) {
+        self.execute(command, false, Wait::at_most(Duration::from_secs(30))).await;
+    }
+
+    /// Until the program asks for input.
+    async fn runs_until_it_asks(&self, command: &str) {
+        self.execute(command, false, asks()).await;
+    }
+
+    async fn types(&self, bytes: &[u8], wait: Wait) {
+        let bytes = InputBytes::Raw(bytes.to_vec());
+        let input =
+            Input { session: self.session.clone(), bytes, is_secret: false, wait: Some(wait), key: None, budget: 0 };
+        self.registry.act(&me(), &Action::Input(input)).await.expect("typed");
+    }
+
+    async fn acts(&self, action: Action) {
+        self.registry.act(&me(), &action).await.expect("done");
+    }
+}
+
+/// A wait until the program asks for input.
+fn asks() -> Wait {
+    Wait { input_wanted: true, ..Wait::at_most(Duration::from_secs(30)) }
+}
+
+/// Records a session of this shell.
+async fn record(shell: &str, dir: &Path) -> SessionId {
+    let registry = Registry::start(&config(dir)).await.expect("a registry");
+    let create = Create { shell: Some(shell.to_owned()), ..request(dir) };
+    let session = registry.create(&me(), &create).await.expect("a session").session.id;
+    let recorder = Recorder { registry, session };
+    if shell == "python3" {
+        recorder.runs("print('one')").await;
+        recorder.runs("import sys; sys.stdout.write('no newline')").await;
+        recorder.types(b"print('typed')\n", Wait::at_most(Duration::from_millis(200))).await;
+        recorder.runs("x = 1").await;
+    } else {
+        recorder.runs("echo one; sh -c 'exit 3'").await;
+        recorder.runs("printf 'no newline'").await;
+        recorder.runs("echo a\necho b").await;
+        recorder.runs("i=0; seq 1 300").await;
+        recorder.types(b"echo typed\n", asks()).await;
+        recorder.acts(Action::Resize { session: recorder.session.clone(), cols: 100, rows: 30 }).await;
+        recorder.runs_until_it_asks("cat").await;
+        recorder.types(b"a line\n", asks()).await;
+        let (session, target) = (recorder.session.clone(), SignalTarget::Foreground);
+        recorder.acts(Action::Signal { session, target, signo: sys::signal::INT }).await;
+        recorder.acts(Action::Wait { session: recorder.session.clone(), wait: asks(), command: None, budget: 0 }).await;
+        recorder.runs_until_it_asks("env PS1='in> ' sh -i").await;
+        recorder.execute("echo nested; (exit 5)", true, Wait::at_most(Duration::from_secs(30))).await;
+        recorder.types(b"exit\n", Wait::at_most(Duration::from_secs(30))).await;
+        recorder.runs("echo last").await;
+    }
+    let end = Terminate { session: recorder.session.clone(), force: true, signo: None, grace: None, purges: false };
+    recorder.registry.terminate(&me(), &end).await.expect("it ends");
+    recorder.session
+}
+
+/// The tails that the holder may have published: after each turn that recorded something, and before it as far as there
+/// is no marker. A marker and its record are published in one turn.
+fn tails(folder: &Path) -> Vec<Tail> {
+    let output = std::fs::read(folder.join(journal::JOURNAL_FILE)).expect("the output");
+    let mut events = EventsReader::open(folder).expect("events");
+    let end = events.len().expect("a size");
+    let mut tails = vec![Tail::default()];
+    while let Some(event) = events.next(end).expect("readable") {
+        let before = *tails.last().expect("there is one");
+        if before.journal == event.offset {
+            tails.pop();
+        } else {
+            let new = &output[before.journal.0 as usize..event.offset.0 as usize];
+            let plain = memchr::memmem::find(new, b"\x1b]7337;").unwrap_or(new.len() / 2);
+            tails.push(Tail { journal: Offset(before.journal.0 + plain as u64), ..before });
+        }
+        tails.push(Tail { journal: event.offset, events: events.at() });
+    }
+    tails
+}
+
+/// Everything that is told of a session, without the times at which this server read it.
+fn story(session: &mut Session) -> String {
+    let view = session.snapshot(None).view;
+    let mut story = format!(
+        "{:?} {:?} {:?} running {:?} ended {:?} {}x{} exit {:?} trouble {:?} {:?}\n",
+        view.status,
+        view.foreground,
+        view.cwd,
+        view.current_command,
+        view.last_ended,
+        view.cols,
+        view.rows,
+        view.exit,
+        view.trouble,
+        view.boundary,
+    );
+    story += &commands(session.shared.clone(), &session.timeline);
+    story
+}
+
+fn commands(shared: std::sync::Arc<super::super::Shared>, timeline: &Timeline) -> String {
+    let mut story = String::new();
+    for mut command in views::command_views(&shared, timeline) {
+        if command.boundary == Boundary::Nonce {
+            // Its end is a marker in the output, and has the time at which that was read.
+            command.completed_at = command.completed_at.map(|_| command.started_at);
+        }
+        writeln!(story, "{command:?}").expect("into memory");
+    }
+    let shell = &timeline.shell;
+    writeln!(
+        story,
+        "prompt {} typed line {} inside {} path {:?} markers {:?} signals {:?}",
+        shell.prompt_seen,
+        shell.has_typed_line,
+        timeline.log.inside.is_some(),
+        shell.path,
+        timeline.output.markers,
+        views::signal_views(&*super::BACKENDS.host, timeline),
+    )
+    .expect("into memory");
+    story
+}
+
+async fn every_cut_tells_the_same(shell: &str) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let id = record(shell, dir.path()).await;
+    let folder = dir.path().join("sessions").join(id.as_str());
+    let now = Now::read();
+    let tails = tails(&folder);
+    assert!(tails.len() > 8, "{shell}: {tails:?}");
+    let step = tails.len().div_ceil(CUTS_MAX);
+    // A server that was there all the time, and one that read little at once.
+    let (mut whole, mut coarse) = (open(&folder, now), open(&folder, now));
+    for session in [&mut whole, &mut coarse] {
+        handle(session, now, vec![hello(Tail::default())]);
+    }
+    for (i, tail) in tails.iter().enumerate() {
+        handle(&mut whole, now, vec![FromHolder::Tail(*tail)]);
+        if i % step != 0 && i + 1 < tails.len() {
+            continue;
+        }
+        handle(&mut coarse, now, vec![FromHolder::Tail(*tail)]);
+        let mut late = open(&folder, now);
+        handle(&mut late, now, vec![hello(*tail)]);
+        let told = story(&mut whole);
+        assert_eq!(story(&mut late), told, "{shell}: taken over at {tail:?}");
+        assert_eq!(story(&mut coarse), told, "{shell}: in larger steps, at {tail:?}");
+    }
+    // And a reader of the session that has ended.
+    let past = EndedSession::load(&id, &folder, &super::BACKENDS).expect("a session");
+    let told = commands(whole.shared.clone(), &past.timeline);
+    assert_eq!(told, commands(whole.shared.clone(), &whole.timeline), "{shell}: read after its end");
+}
+
+macro_rules! shells {
+    ($($name:ident: $shell:literal,)*) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        // promise: crash-2
+        async fn $name() {
+            if super::not_run::lacks(&[$shell]) {
+                return;
+            }
+            every_cut_tells_the_same($shell).await;
+        }
+    )*};
+}
+
+shells! {
+    a_session_of_bash_is_told_alike_live_and_replayed_at_every_cut: "bash",
+    a_session_of_zsh_is_told_alike_live_and_replayed_at_every_cut: "zsh",
+    a_session_of_fish_is_told_alike_live_and_replayed_at_every_cut: "fish",
+    a_session_of_dash_is_told_alike_live_and_replayed_at_every_cut: "dash",
+    a_session_of_python_is_told_alike_live_and_replayed_at_every_cut: "python3",
+}
