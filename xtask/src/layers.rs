@@ -64,7 +64,7 @@ const OPEN_TO_PROTOCOLS: [&str; 6] = ["action", "dispatch", "ids", "keys", "limi
 /// The terminal is a function of bytes, and the foreground's rules are functions of facts: no IO and no clock.
 const PURE: [&str; 2] = ["foreground", "terminal"];
 
-/// What of the standard library is in no pure crate.
+/// The modules of the standard library that a pure crate must not use.
 const NEVER_IN_PURE: [&str; 4] = ["fs", "net", "process", "thread"];
 
 /// A `Duration` is only a number, and foreign traits speak in it; these read a clock.

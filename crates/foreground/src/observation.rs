@@ -38,7 +38,7 @@ pub struct Shell {
     pub takes_lines: bool,
     /// It is stopped by a signal.
     pub is_stopped: bool,
-    /// What it waits for.
+    /// The object of its wait.
     pub process: Process,
 }
 
@@ -67,15 +67,15 @@ pub struct Job {
 pub struct Process {
     /// Its number.
     pub pid: u32,
-    /// What its first thread waits for.
+    /// The wait of its first thread.
     pub first: Wait,
-    /// What others of its threads wait for, as far as that is the terminal.
+    /// The waits of its other threads for the terminal.
     pub others: Vec<Wait>,
     /// It has more than one thread, and an epoll instance with a socket in it; examined only if it reads.
     pub has_connection: bool,
 }
 
-/// What a thread waits for, with regard to its terminal.
+/// The wait of a thread, with regard to its terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Wait {
     /// It may not be examined (ptrace(2), access mode checks).

@@ -91,12 +91,12 @@ pub fn is_asleep(pid: u32, tid: u32) -> bool {
     raw.iter().rposition(|b| *b == b')').and_then(|close| raw.get(close + 2)) == Some(&b'S')
 }
 
-/// What a descriptor is open on: a path, or a name such as `socket:[7]` (proc_pid_fd(5)); empty if it cannot be read.
+/// The file of a descriptor: a path, or a name such as `socket:[7]` (proc_pid_fd(5)); empty if it cannot be read.
 pub fn target(pid: u32, fd: u64) -> PathBuf {
     fs::read_link(format!("/proc/{pid}/fd/{fd}")).unwrap_or_default()
 }
 
-/// What all descriptors of a process are open on.
+/// The files of all descriptors of a process.
 pub fn targets(pid: u32) -> impl Iterator<Item = (u64, PathBuf)> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let fds = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -30,7 +30,7 @@ const ROUNDS_MAX: usize = 10;
 /// The machine of the server.
 #[derive(Debug, Default)]
 pub(crate) struct LocalHost {
-    /// Where this server can make control groups; determined when the first session needs one, because most servers
+    /// The places where this server can make control groups; determined when the first session needs one, because most servers
     /// never do.
     places: OnceLock<Places>,
 }

@@ -69,7 +69,7 @@ impl Process {
     }
 }
 
-/// What is at a path, behind every link.
+/// The kind of file at a path, behind every link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileFacts {
     pub(crate) is_directory: bool,
@@ -90,7 +90,7 @@ pub(crate) trait Host: Debug + Send + Sync {
     /// The file or directory at a path; blocks.
     fn file(&self, path: &Path) -> Option<FileFacts>;
 
-    /// Where a session starts for which no directory is given.
+    /// The directory of a session whose request names none.
     fn default_directory(&self) -> PathBuf;
 
     /// A user by name; blocks.

@@ -62,7 +62,7 @@ impl Activity {
     }
 }
 
-/// What an observation means.
+/// The meaning of an observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     /// The activity.
@@ -278,7 +278,7 @@ pub fn activity_rules() -> impl Iterator<Item = &'static str> {
     SHELL_RULES.iter().map(|rule| rule.name).chain([STOPPED]).chain(JOB_RULES.iter().map(|rule| rule.name))
 }
 
-/// What the foreground does, and the rule that says so.
+/// The state of the foreground, and the rule that decides.
 #[must_use]
 pub fn activity(seen: &Observation) -> Reading {
     if let Some(reading) = of_shell(seen) {

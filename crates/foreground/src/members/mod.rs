@@ -1,4 +1,4 @@
-//! Which processes have a terminal: the scope of an observation, by the relations of the processes.
+//! The processes at a terminal: the scope of an observation, by the relations of the processes.
 
 /// A process among the others of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

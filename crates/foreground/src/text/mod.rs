@@ -123,7 +123,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// What a thread waits for; a call that is not known is none that concerns the terminal.
+    /// The wait of a thread; an unknown call does not concern the terminal.
     fn wait(&self) -> Wait {
         let call = match self.at(1) {
             "hidden" => return Wait::Hidden,

@@ -3,7 +3,7 @@
 use crate::activity::Activity;
 use crate::observation::Modes;
 
-/// What the session knows beside the kernel.
+/// The session's facts besides the kernel's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Situation {
     /// Nothing runs: the shell is at its prompt, and nothing was typed there.
@@ -28,7 +28,7 @@ pub struct Situation {
     pub is_typed: bool,
 }
 
-/// What the foreground wants.
+/// The verdict on the foreground.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing runs.
@@ -64,7 +64,7 @@ impl Sight {
     }
 }
 
-/// What a rule says.
+/// The result of a rule.
 enum Says {
     Is(Verdict),
     /// It asks: for a password where the line is not shown.
@@ -141,7 +141,7 @@ pub fn verdict_rules() -> impl Iterator<Item = &'static str> {
     STATES.iter().chain(&UNKNOWN).chain(&QUESTIONS).map(|rule| rule.name)
 }
 
-/// What the foreground wants, and the rule that says so; of a program that has the whole screen, the rule that says whether
+/// The verdict on the foreground, and its rule; for a program that has the whole screen, the rule that says whether
 /// it asks.
 #[must_use]
 pub fn verdict(seen: Option<(Activity, Modes)>, now: Situation) -> (Verdict, &'static str) {

@@ -59,7 +59,7 @@ impl Observer {
         Some(look.seen)
     }
 
-    /// What the shell's own process waits for.
+    /// The wait of the shell's own process.
     pub(crate) fn shell_process(&self, shell: u32) -> Process {
         observed(shell, &self.tty)
     }
@@ -166,7 +166,7 @@ fn terminal(tty: u32) -> Terminal {
     }
 }
 
-/// What these processes wait for at their terminal.
+/// The waits of these processes at their terminal.
 fn job(tty: &Path, members: &[u32]) -> Job {
     let mut job = Job { is_whole: true, ..Job::default() };
     for process in members.iter().map(|pid| observed(*pid, tty)) {
@@ -179,7 +179,7 @@ fn job(tty: &Path, members: &[u32]) -> Job {
     job
 }
 
-/// What a process waits for at this terminal.
+/// The wait of a process at this terminal.
 fn observed(pid: u32, tty: &Path) -> Process {
     let mut seen = Process { pid, first: wait(pid, pid, tty), ..Process::default() };
     if matches!(seen.first, Wait::Elsewhere | Wait::ForItself) {
@@ -199,7 +199,7 @@ fn observed(pid: u32, tty: &Path) -> Process {
     seen
 }
 
-/// What a thread waits for.
+/// The wait of a thread.
 fn wait(pid: u32, tid: u32, tty: &Path) -> Wait {
     let is_tty = |fd: &u64| call::is_terminal(pid, *fd, tty);
     let poll = |call, set: call::Set| {

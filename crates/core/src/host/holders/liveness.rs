@@ -152,7 +152,7 @@ pub(crate) fn note_forced(folder: &Path) {
     }
 }
 
-/// What a holder that has ended left in its folder.
+/// The traces that an ended holder left in its folder.
 #[derive(Debug)]
 pub(crate) struct Traces {
     /// Its folder is a copy: the process of its original's holder, and the folder of that.
@@ -164,7 +164,7 @@ pub(crate) struct Traces {
 }
 
 impl Traces {
-    /// What stands in this folder now.
+    /// The present traces in this folder.
     pub(super) fn of(folder: &Path) -> Self {
         let original = match look(folder, None) {
             Liveness::Copy((pid, _)) => Some((pid, folder_of(pid))),

@@ -60,7 +60,7 @@ impl HolderBackend {
         liveness::look(folder, met)
     }
 
-    /// What a holder that has ended left in its folder.
+    /// The traces that an ended holder left in its folder.
     pub(crate) fn traces(&self, folder: &Path) -> Traces {
         Traces::of(folder)
     }

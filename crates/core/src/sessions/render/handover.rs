@@ -137,7 +137,7 @@ impl Region {
             }
         }
         if region.marker.is_none() && region.is_headless() {
-            // What was given up may end within the marker.
+            // The unfinished sequence may end within the marker.
             let marker = format!("{marker}\x07");
             let rest = (1..marker.len()).find(|at| region.bytes.starts_with(&marker.as_bytes()[*at..]));
             region.marker = rest.map(|at| 0..marker.len() - at);

@@ -251,7 +251,7 @@ impl Session {
         }
     }
 
-    /// What the foreground wants, by the rules of the crate `foreground`, and the rule that decides.
+    /// The state of the foreground by the rules of the crate `foreground`, and the rule that decides.
     fn verdict(&self) -> (Verdict, &'static str) {
         let seen = self.foreground.state.map(|state| (state.foreground, state.modes()));
         let shell = &self.timeline.shell;

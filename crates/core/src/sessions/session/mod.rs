@@ -231,7 +231,7 @@ pub(crate) struct Snapshot {
     pub(crate) handovers: RecentHandovers,
 }
 
-/// What can happen to a session.
+/// An input of the session's state machine.
 #[derive(Debug)]
 pub(super) enum Input {
     /// Frames that were received can be handled.
@@ -257,7 +257,7 @@ pub(super) enum Input {
     Time,
 }
 
-/// What a session wants done outside of itself, in this order.
+/// The effects of a step outside of the session's state, in this order.
 #[derive(Debug, Default)]
 pub(super) struct Effects {
     /// Frames for the holder.
