@@ -73,6 +73,10 @@ const CLOCKS: [&str; 3] = ["Instant", "SystemTime", "UNIX_EPOCH"];
 /// How the core reaches a machine: processes, groups, users and sockets of the kernel.
 const MACHINE: [&str; 7] = ["*", "as", "cgroup", "process", "socket", "spawn", "user"];
 
+/// What stands in a session's folder, and how its holder is reached.
+const GROUND: [(&str, &[&str]); 2] =
+    [("journal", &["EVENTS_FILE", "JOURNAL_FILE"]), ("wire", &["Claim", "Holding", "SOCKET_FILE"])];
+
 /// The module of the core that reaches the sessions' machine and their holders.
 const HOST: &str = "host";
 
@@ -236,11 +240,11 @@ fn names(file: &TextFile) -> Vec<Violation> {
                 format!("`sys::{name}`: the sessions' machine is reached through `{HOST}` only; ask its `Host`"),
             );
         }
-        for (line, _) in source::names_from(&code, "wire").into_iter().filter(|(_, name)| name == "SOCKET_FILE") {
-            complain(
-                line,
-                format!("`wire::SOCKET_FILE`: holders are reached through `{HOST}` only; ask `HolderBackend`"),
-            );
+        for (root, names) in GROUND {
+            for (line, name) in source::names_from(&code, root).into_iter().filter(|(_, n)| names.contains(&n.as_str()))
+            {
+                complain(line, format!("`{root}::{name}`: holders and folders are reached through `{HOST}` only"));
+            }
         }
         // A literal is blank in the code, but for its place. What is below `self` is of the server's own process.
         let is_of_others = |text: &str| text.starts_with("\"/proc") && !text.starts_with("\"/proc/self/");
@@ -397,9 +401,9 @@ mod tests {
     fn only_the_host_reaches_the_sessions_machine_and_their_holders() {
         let text = "use sys::{process, signal};\nlet x = sys::cgroup::Places::find();\nuse sys::signal;\nuse sys::*;\n\
                     let a = format!(\"/proc/{pid}/stat\");\nlet b = \"/proc/self/statm\"; // \"/proc/1\"\n\
-                    let c = sys::time::now();\nlet d = folder.join(wire::SOCKET_FILE);\nuse wire::Spec;\n\
+                    let c = sys::time::now();\nlet d = folder.join(wire::SOCKET_FILE);\nuse wire::Spec;\nuse wire::{Claim, Key};\nlet e = journal::JOURNAL_FILE;\n\
                     #[cfg(test)]\nmod tests { use sys::process; }\n";
-        assert_eq!(lines("crates/core/src/sessions/wait.rs", text), [1, 2, 4, 8, 5]);
+        assert_eq!(lines("crates/core/src/sessions/wait.rs", text), [1, 2, 4, 11, 8, 10, 5]);
         assert_eq!(lines("crates/core/src/host/local.rs", text), [0; 0]);
         assert_eq!(lines("crates/holder/src/signals.rs", text), [0; 0]);
     }

@@ -5,15 +5,12 @@
 //! process can be found that holds it.
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use journal::EventsReader;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
-use wire::Spec;
-use wire::{Claim, Holding};
 use wire::{FromHolder, PROTOCOL, Tail, ToHolder};
 
 use super::ended_session::{self, EndedSession};
@@ -26,7 +23,7 @@ use super::unreachable::{Hindrance, Unreachable};
 use super::{cgroup_plan, supervision, views};
 use crate::action::ActionError;
 use crate::host::Identity;
-use crate::host::holders::{self, HolderConnection, Liveness, greeting, start_error};
+use crate::host::holders::{self, HolderConnection, Liveness, SessionFolder, greeting, start_error};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::store::{SessionRow, StoreError};
@@ -39,7 +36,7 @@ const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
 /// A session that is being adopted.
 struct Adopting {
     id: SessionId,
-    folder: PathBuf,
+    folder: SessionFolder,
     row: Option<SessionRow>,
     since: Instant,
     /// Dropped when the session is adopted, ended, or marked as unreachable.
@@ -92,7 +89,7 @@ impl Registry {
     pub(super) async fn take_on(
         self: &Arc<Self>,
         id: &SessionId,
-        folder: PathBuf,
+        folder: SessionFolder,
         mut connection: HolderConnection,
     ) -> Result<Handle, ActionError> {
         let early = match tokio::time::timeout(GREETING, greeting(&mut connection)).await {
@@ -104,7 +101,7 @@ impl Registry {
         Ok(self.seat(opened, connection, early))
     }
 
-    fn open(&self, id: &SessionId, folder: &Path) -> io::Result<SessionFiles> {
+    fn open(&self, id: &SessionId, folder: &SessionFolder) -> io::Result<SessionFiles> {
         let (shared, damage) = ended_session::open(id, folder, &self.backends)?;
         Ok(SessionFiles { shared: Arc::new(shared), damage, events: ended_session::events(folder)? })
     }
@@ -138,7 +135,7 @@ impl Registry {
     /// Begins to adopt every session with a folder. [`Self::adopted`] waits until each has been examined.
     pub(super) fn adopt_all(self: &Arc<Self>) {
         let rows = self.rows_before();
-        self.remove_trials();
+        self.holders().remove_trials();
         let folders = self.folders_of(&rows);
         let keyed = |row: &SessionRow| Some(((row.owner.clone(), row.key.clone()?), SessionId::parse(&row.id).ok()?));
         locked(&self.creation.keys).extend(rows.iter().filter_map(keyed));
@@ -147,7 +144,7 @@ impl Registry {
         let (settled, unsettled) = watch::channel(());
         for id in folders {
             let row = rows.remove(id.as_str());
-            let folder = self.folder().join(id.as_str());
+            let folder = self.holders().folder(&id);
             if row.as_ref().is_some_and(|row| row.ended_us.is_some()) && self.holders().connect(&folder).is_err() {
                 continue;
             }
@@ -400,23 +397,17 @@ impl Registry {
     /// Stores every ended command of the session's folder in the history.
     pub(super) fn record(&self, id: &SessionId) -> Option<EndedSession> {
         let put = |command: &_| self.store().put_command_in_time(views::history_row(id, command));
-        let past = EndedSession::replay(id, &self.folder().join(id.as_str()), &self.backends, put);
+        let past = EndedSession::replay(id, &self.holders().folder(id), &self.backends, put);
         past.inspect_err(|e| tracing::warn!(session = %id, error = %e, "its folder cannot be read")).ok()
     }
 
     /// Removes the folder of a session whose holder has not begun, so that none can begin in it later.
-    fn give_up(&self, folder: &Path) -> io::Result<()> {
-        match Claim::give_up(folder) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => match Claim::load(folder)? {
-                Holding::GivenUp => {}
-                Holding::By(_) | Holding::Nobody => return Err(e),
-            },
-            Ok(()) | Err(_) => {}
-        }
-        if let Ok(spec) = Spec::load(folder) {
+    fn give_up(&self, folder: &SessionFolder) -> io::Result<()> {
+        folder.give_up()?;
+        if let Ok(spec) = folder.spec() {
             cgroup_plan::remove(self.host(), &spec);
         }
-        std::fs::remove_dir_all(folder)
+        folder.remove()
     }
 
     fn remember_key(&self, meta: &super::session_metadata::SessionMetadata, id: &SessionId) {
@@ -425,20 +416,8 @@ impl Registry {
         }
     }
 
-    /// Removes the folders in which a server tried splice(2) on a terminal (the self-test of a holder) and was killed.
-    fn remove_trials(&self) {
-        let entries = std::fs::read_dir(self.folder()).into_iter().flatten().flatten();
-        for trial in entries.filter(|e| e.file_name().as_encoded_bytes().starts_with(b".splice-")) {
-            if let Err(e) = std::fs::remove_dir_all(trial.path()) {
-                tracing::warn!(folder = %trial.path().display(), error = %e, "left by an earlier server, and not removed");
-            }
-        }
-    }
-
     pub(super) fn folders(&self) -> io::Result<Vec<SessionId>> {
-        let names = std::fs::read_dir(self.folder())?.map(|entry| entry.map(|e| e.file_name()));
-        let names = names.collect::<io::Result<Vec<_>>>()?;
-        Ok(names.iter().filter_map(|name| SessionId::parse(name.to_str()?).ok()).collect())
+        self.holders().all()
     }
 }
 

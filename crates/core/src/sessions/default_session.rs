@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use tokio::sync::OwnedMutexGuard;
-use wire::Spec;
 
 use super::ended_session::EndedSession;
 use super::read_cursors::ReadCursors;
@@ -192,7 +191,7 @@ impl Registry {
         ended.sort_unstable_by(|a, b| b.cmp(a));
         let ids = ended.into_iter().take(limits::DEFAULTS_LOOKED_FOR).filter_map(|(_, id)| SessionId::parse(id).ok());
         for id in ids {
-            if let Ok(spec) = Spec::load(&self.folder().join(id.as_str())) {
+            if let Ok(spec) = self.holders().folder(&id).spec() {
                 self.remember_default(&SessionMetadata::decode(&spec.meta), &id);
             }
         }

@@ -1,7 +1,6 @@
 //! Ended sessions: replayed from their folders on request, with the same timeline as while they lived.
 
 use std::io::ErrorKind;
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -17,6 +16,7 @@ use super::unreachable::{Hindrance, Unreachable};
 use super::unrecorded_end::notify_unrecorded_end;
 use super::views;
 use crate::action::{ActionError, Boundary, CommandStatus, CommandView, Foreground, SessionStatus, SessionView};
+use crate::host::holders::SessionFolder;
 use crate::ids::SessionId;
 use crate::limits::{COLS_DEFAULT, ROWS_DEFAULT, SCAN_CHUNK};
 
@@ -30,14 +30,14 @@ pub(crate) struct EndedSession {
 
 impl EndedSession {
     /// Replays a folder. Reads everything, so it belongs on a thread that may block.
-    pub(crate) fn load(id: &SessionId, folder: &Path, backends: &Arc<Backends>) -> std::io::Result<Self> {
+    pub(crate) fn load(id: &SessionId, folder: &SessionFolder, backends: &Arc<Backends>) -> std::io::Result<Self> {
         Self::replay(id, folder, backends, |_| {})
     }
 
     /// The same; calls `ended` for each ended command, because only the newest stay in memory.
     pub(crate) fn replay(
         id: &SessionId,
-        folder: &Path,
+        folder: &SessionFolder,
         backends: &Arc<Backends>,
         ended: impl FnMut(&Command),
     ) -> std::io::Result<Self> {
@@ -76,13 +76,13 @@ impl EndedSession {
     /// The timeline as far as it is on disk, without an end that is not recorded.
     fn read(
         id: &SessionId,
-        folder: &Path,
+        folder: &SessionFolder,
         backends: &Arc<Backends>,
         mut ended: impl FnMut(&Command),
     ) -> std::io::Result<Self> {
         let (shared, mut damage) = match open(id, folder, backends) {
             // A folder that is there is a session, which can be listed and removed.
-            Err(e) if is_damage(&e) && folder.is_dir() => {
+            Err(e) if is_damage(&e) && folder.exists() => {
                 let (shared, _) = open_with(id, folder, backends, Reader::of_nothing())?;
                 (shared, Some(damaged("journal", &e)))
             }
@@ -186,12 +186,8 @@ impl EndedSession {
 }
 
 /// The last write of the session's output, or of its folder: when damaged records have no time.
-pub(crate) fn last_write_us(folder: &Path) -> u64 {
-    let written = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified()).map_or(0, micros);
-    match written(&folder.join(journal::JOURNAL_FILE)) {
-        0 => written(folder),
-        us => us,
-    }
+pub(crate) fn last_write_us(folder: &SessionFolder) -> u64 {
+    folder.last_write().map_or(0, micros)
 }
 
 /// The message about a damaged file of a session.
@@ -206,8 +202,8 @@ fn is_damage(e: &std::io::Error) -> bool {
 }
 
 /// The events of a session; `None` if their header is damaged, which [`open`] reports.
-pub(crate) fn events(folder: &Path) -> std::io::Result<Option<EventsReader>> {
-    match EventsReader::open(folder) {
+pub(crate) fn events(folder: &SessionFolder) -> std::io::Result<Option<EventsReader>> {
+    match folder.events() {
         Err(e) if is_damage(&e) => Ok(None),
         events => events.map(Some),
     }
@@ -217,15 +213,15 @@ pub(crate) fn events(folder: &Path) -> std::io::Result<Option<EventsReader>> {
 /// session whose owner is unknown is visible to admins only.
 pub(crate) fn open(
     id: &SessionId,
-    folder: &Path,
+    folder: &SessionFolder,
     backends: &Arc<Backends>,
 ) -> std::io::Result<(Shared, Option<String>)> {
     let mut damage = None;
     // The journal first: a session without one is not taken on.
-    let reader = match Reader::open(folder) {
+    let reader = match folder.journal() {
         Err(e) if is_damage(&e) => {
             damage = Some(damaged("events", &e));
-            Reader::open_alone(folder)?
+            folder.journal_alone()?
         }
         reader => reader?,
     };
@@ -235,12 +231,12 @@ pub(crate) fn open(
 
 fn open_with(
     id: &SessionId,
-    folder: &Path,
+    folder: &SessionFolder,
     backends: &Arc<Backends>,
     reader: Reader,
 ) -> std::io::Result<(Shared, Option<String>)> {
     let mut damage = None;
-    let (spec, mut meta) = match Spec::load(folder) {
+    let (spec, mut meta) = match folder.spec() {
         Ok(spec) => {
             let meta = SessionMetadata::decode(&spec.meta);
             (spec, meta)
@@ -262,7 +258,7 @@ fn open_with(
     meta.created_us = meta.created_us_in(folder);
     let shared = Shared {
         id: id.clone(),
-        folder: folder.to_owned(),
+        folder: folder.clone(),
         meta,
         spec,
         reader,

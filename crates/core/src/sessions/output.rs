@@ -264,7 +264,7 @@ impl Registry {
         let unreadable = |e: std::io::Error| ActionError::Internal { why: format!("the journal: {e}") };
         let rendered = move |shared: &Shared| {
             let handovers = Handovers::new(handovers);
-            let (folder, reader) = (&*shared.folder, &shared.reader);
+            let (folder, reader) = (&shared.folder, &shared.reader);
             let mut source = TextSource { folder, reader, handovers, cols, in_paint };
             text::text(&mut source, from, to, budget)
         };

@@ -3,8 +3,6 @@
 //! The folder goes first. If it cannot be removed, its row stays, so that the session is still listed and can be purged
 //! again.
 
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::registry::{Registry, SessionRef, locked, on_disk};
@@ -13,9 +11,6 @@ use crate::action::{ActionError, SessionStatus, Terminate, TerminatedView};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::Principal;
-
-/// The unit of blocks in stat(2), whatever the file system's is.
-const BLOCK_BYTES: u64 = 512;
 
 impl Registry {
     /// Purges an ended session at once; a live one is terminated first with `force`, and refused without.
@@ -42,8 +37,8 @@ impl Registry {
         let (registry, id) = (Arc::clone(self), request.session.clone());
         let removal = on_disk(move || {
             let freed = registry.remove(&id).map_err(|e| {
-                let folder = registry.folder().join(id.as_str());
-                ActionError::Internal { why: format!("{} cannot be removed: {e}", folder.display()) }
+                let folder = registry.holders().folder(&id);
+                ActionError::Internal { why: format!("{} cannot be removed: {e}", folder.path().display()) }
             })?;
             // Only after its rows are gone, too.
             let store = registry.store();
@@ -63,9 +58,9 @@ impl Registry {
 
     /// Removes the folder of an ended session, and forgets the session; returns the number of freed bytes.
     pub(super) fn remove(&self, id: &SessionId) -> std::io::Result<u64> {
-        let folder = self.folder().join(id.as_str());
-        let bytes = occupied(&folder);
-        match std::fs::remove_dir_all(&folder) {
+        let folder = self.holders().folder(id);
+        let bytes = folder.occupied();
+        match folder.remove() {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
             Ok(()) | Err(_) => {}
         }
@@ -75,10 +70,4 @@ impl Registry {
         self.store().forget(id.as_str());
         Ok(bytes)
     }
-}
-
-/// The disk space of a session's folder; freed parts of a journal take none.
-pub(super) fn occupied(folder: &Path) -> u64 {
-    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    files.filter_map(|file| file.metadata().ok()).map(|m| m.blocks() * BLOCK_BYTES).sum()
 }

@@ -1,7 +1,5 @@
 //! The registry of all live sessions: create, adopt, find, list, end. It holds its lock for one expression at a time.
 use std::collections::HashMap;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -117,7 +115,6 @@ impl SessionRef {
 /// All sessions of this server.
 #[derive(Debug)]
 pub struct Registry {
-    folder: PathBuf,
     pub(super) backends: Arc<Backends>,
     pub(super) launcher: Launcher,
     pub(crate) settings: Settings,
@@ -173,8 +170,7 @@ impl Registry {
         cgroup_plan::can_be_kept(&host, &config.limits)?;
         cgroup_plan::can_be_kept(&host, &config.limits_max)?;
         cgroup_plan::within(config.limits, &config.limits_max)?;
-        let folder = config.state_dir.join("sessions");
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(ServeError::at(&folder))?;
+        let holders = HolderBackend::prepare(&config.state_dir).map_err(|(at, e)| ServeError::at(&at)(e))?;
         let place = |name: &str| config.state_dir.join(name);
         let (path, remedy) = (place("secret"), "remove it; a request that is repeated over that is done again");
         let secret = Token::kept(&path).map_err(|e| ServeError::unusable("the secret", &path, &e, remedy))?;
@@ -184,7 +180,6 @@ impl Registry {
         let retention =
             Retention { age: config.retention_age, bytes: config.retention_bytes, free: config.retention_free };
         let history = History::new(store);
-        let holders = HolderBackend::prepare(&config.state_dir, &folder).map_err(ServeError::at(&config.state_dir))?;
         let store = Arc::clone(&history.store);
         let registry = Arc::new(Self {
             backends: Arc::new(Backends { store, host: Arc::new(host), holders }),
@@ -210,7 +205,6 @@ impl Registry {
             event_log: Arc::default(),
             tokens: Arc::new(tokens),
             stopping: watch::Sender::new(false),
-            folder,
         });
         registry.adopt_all();
         Ok(registry)
@@ -344,7 +338,7 @@ impl Registry {
 
     async fn launch_now(self: &Arc<Self>, id: &SessionId, spec: &Arc<Spec>) -> Result<Handle, ActionError> {
         let _place = self.place(id, SessionMetadata::decode(&spec.meta).owner)?;
-        let folder = self.folder.join(id.as_str());
+        let folder = self.holders().folder(id);
         let started = {
             let (registry, id, spec, folder) = (Arc::clone(self), id.clone(), Arc::clone(spec), folder.clone());
             on_disk(move || {
@@ -376,7 +370,7 @@ impl Registry {
             let (registry, spec, folder) = (Arc::clone(self), Arc::clone(spec), folder.clone());
             let removed = move || {
                 cgroup_plan::remove(registry.host(), &spec);
-                let _ = std::fs::remove_dir_all(&folder);
+                let _ = folder.remove();
             };
             let _ = tokio::task::spawn_blocking(removed).await;
         }
@@ -406,7 +400,7 @@ impl Registry {
     }
 
     pub(super) fn folder(&self) -> &std::path::Path {
-        &self.folder
+        self.holders().sessions()
     }
 
     /// The number of live sessions, of those that wait for the disk, and of retained ended ones; an unknown number is
@@ -486,7 +480,7 @@ impl Registry {
         if let Some(past) = locked(&self.ended.sessions).iter().find(|p| p.shared.id == *id) {
             return Ok(Some(Arc::clone(past)));
         }
-        let folder = self.folder.join(id.as_str());
+        let folder = self.holders().folder(id);
         let (id, backends) = (id.clone(), Arc::clone(&self.backends));
         let past = match tokio::task::spawn_blocking(move || EndedSession::load(&id, &folder, &backends)).await {
             Ok(Ok(past)) => Arc::new(past),

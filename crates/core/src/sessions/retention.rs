@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, SystemTime};
 
 use super::ended_session::EndedSession;
-use super::purge::occupied;
 use super::registry::Registry;
 use super::timeline::micros;
 use crate::ids::SessionId;
@@ -69,8 +68,7 @@ impl Registry {
             if self.is_live(&id) {
                 continue;
             }
-            let folder = self.folder().join(id.as_str());
-            bytes = bytes.saturating_add(occupied(&folder));
+            bytes = bytes.saturating_add(self.holders().folder(&id).occupied());
             let is_old = row.ended_us.is_some_and(|us| us < micros(too_old));
             if is_old || bytes > self.ended.retention.bytes || i >= PASTS_MAX {
                 self.keep_no_longer(&id);

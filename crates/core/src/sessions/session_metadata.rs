@@ -2,12 +2,12 @@
 //! enough to restore the session.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::timeline::micros;
 use crate::action::{Limits, NamedAction};
+use crate::host::holders::SessionFolder;
 use crate::principal::Detach;
 
 /// The part of a spec that the holder does not read.
@@ -43,13 +43,11 @@ pub(crate) struct SessionMetadata {
 
 impl SessionMetadata {
     /// When the session was created; if that is not known, when the oldest of its files was last written.
-    pub(crate) fn created_us_in(&self, folder: &Path) -> u64 {
+    pub(crate) fn created_us_in(&self, folder: &SessionFolder) -> u64 {
         if self.created_us > 0 {
             return self.created_us;
         }
-        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let written = files.filter_map(|file| file.metadata().ok()?.modified().ok());
-        written.min().map_or_else(|| super::ended_session::last_write_us(folder), micros)
+        folder.oldest_write().map_or_else(|| super::ended_session::last_write_us(folder), micros)
     }
 }
 

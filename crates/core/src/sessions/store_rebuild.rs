@@ -123,7 +123,7 @@ impl Registry {
                     self.record(id);
                     store.put_session(row(&handle.shared, None));
                 }
-                None => self.bury(id, None, self.holders().liveness(&self.folder().join(id.as_str()), None)),
+                None => self.bury(id, None, self.holders().liveness(&self.holders().folder(id), None)),
             }
         }
         store.flush()?;

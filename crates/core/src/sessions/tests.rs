@@ -302,8 +302,9 @@ async fn a_flipped_byte_of_the_ground_state_is_the_truth_or_damage_and_never_ano
     run(&registry, &id, "false | true").await;
     let end = Terminate { session: id.clone(), force: false, signo: None, grace: None, purges: false };
     registry.terminate(&me(), &end).await.expect("it ends");
-    let folder = registry.folder().join(id.as_str());
-    let load = || super::ended_session::EndedSession::load(&id, &folder, &registry.backends);
+    let there = registry.holders().folder(&id);
+    let folder = there.path();
+    let load = || super::ended_session::EndedSession::load(&id, &there, &registry.backends);
     let story = |past: &super::ended_session::EndedSession| format!("{:?} {:?}", past.view(), past.commands());
     let truth = story(&load().expect("whole"));
     let mut damaged = 0;
@@ -336,10 +337,11 @@ async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_kn
     run(&registry, &id, "echo one").await;
     let end = Terminate { session: id.clone(), force: false, signo: None, grace: None, purges: false };
     registry.terminate(&me(), &end).await.expect("it ends");
-    let folder = registry.folder().join(id.as_str());
+    let there = registry.holders().folder(&id);
+    let folder = there.path();
     let events = folder.join(journal::EVENTS_FILE);
     let whole = std::fs::read(&events).expect("there");
-    let mut reader = journal::EventsReader::open(&folder).expect("events");
+    let mut reader = journal::EventsReader::open(folder).expect("events");
     let mut begins = Vec::new();
     while let Some(event) = reader.next(whole.len() as u64).expect("read") {
         begins.push((usize::try_from(event.at).expect("small"), event.kind));
@@ -353,7 +355,7 @@ async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_kn
         for to in cuts.clone() {
             std::fs::write(&events, &whole[..to]).expect("written");
             let past =
-                super::ended_session::EndedSession::load(&id, &folder, &registry.backends).expect("it can be shown");
+                super::ended_session::EndedSession::load(&id, &there, &registry.backends).expect("it can be shown");
             let view = past.view();
             let exit = view.exit.expect("it has ended");
             assert_eq!((exit.code, exit.signal), (None, None), "cut at {to}");
@@ -374,7 +376,7 @@ async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_kn
     }
     std::fs::remove_file(&socket).expect("there");
     std::fs::write(&events, &whole).expect("written");
-    let past = super::ended_session::EndedSession::load(&id, &folder, &registry.backends).expect("it can be shown");
+    let past = super::ended_session::EndedSession::load(&id, &there, &registry.backends).expect("it can be shown");
     assert!(past.view().trouble.is_none());
     assert_eq!(past.view().exit.expect("it has ended").reason, "terminated on request; the shell was killed by HUP");
 }

@@ -5,21 +5,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use journal::{EventsReader, Record};
+use journal::Record;
 use tokio::time::Instant;
 use wire::Spec;
 use wire::{FromHolder, ToHolder};
 
+use super::cgroup_plan;
 use super::ended_session::EndedSession;
 use super::registry::{Registry, locked, on_disk};
 use super::session::{Ended, Shared};
 use super::session_metadata::SessionMetadata;
 use super::timeline::time;
-use super::{cgroup_plan, views};
 use crate::action::{
     ActionError, Boundary, Foreground, SessionExit, SessionStatus, SessionView, Terminate, TerminatedView, Tools, Usage,
 };
-use crate::host::holders::{self, Dead, HolderBackend, Liveness};
+use crate::host::holders::{self, Dead, HolderBackend, Liveness, SessionFolder};
 use crate::host::{Identity, Process, descendants};
 use crate::ids::SessionId;
 use crate::limits;
@@ -40,7 +40,7 @@ pub(crate) enum Hindrance {
 #[derive(Debug)]
 pub(crate) struct Unreachable {
     pub(crate) id: SessionId,
-    pub(crate) folder: PathBuf,
+    pub(crate) folder: SessionFolder,
     pub(crate) meta: SessionMetadata,
     spec: Spec,
     pub(crate) unreachable_reason: Hindrance,
@@ -55,12 +55,12 @@ impl Unreachable {
     /// Reads what is readable; `row` supplies the rest if the spec is damaged.
     pub(crate) fn new(
         id: &SessionId,
-        folder: PathBuf,
+        folder: SessionFolder,
         row: Option<&SessionRow>,
         (unreachable_reason, why): (Hindrance, String),
         met: Option<Identity>,
     ) -> Self {
-        let spec = Spec::load(&folder).unwrap_or_default();
+        let spec = folder.spec().unwrap_or_default();
         let mut meta = SessionMetadata::decode(&spec.meta);
         if let (true, Some(row)) = (spec.session.is_empty(), row) {
             meta = SessionMetadata {
@@ -72,7 +72,7 @@ impl Unreachable {
             };
         }
         meta.created_us = meta.created_us_in(&folder);
-        let started = EventsReader::open(&folder).ok().and_then(|mut events| events.next(u64::MAX).ok()?);
+        let started = folder.events().ok().and_then(|mut events| events.next(u64::MAX).ok()?);
         let shell_pid = started.and_then(|event| match event.record() {
             Some(Record::Started { shell_pid, .. }) => Some(shell_pid),
             _ => None,
@@ -94,7 +94,7 @@ impl Unreachable {
     /// The view, as far as known without the holder.
     pub(crate) fn view(&self) -> SessionView {
         use std::os::unix::ffi::OsStrExt;
-        let length = |file| std::fs::metadata(self.folder.join(file)).map_or(0, |m| m.len());
+        let (length, written) = self.folder.output().unwrap_or_else(|_| (0, time(self.meta.created_us)));
         let (cols, rows) = (self.spec.cols.max(1), self.spec.rows.max(1));
         SessionView {
             id: self.id.clone(),
@@ -106,9 +106,7 @@ impl Unreachable {
             cwd: PathBuf::from(std::ffi::OsStr::from_bytes(&self.spec.cwd)),
             env: self.meta.shown_env(),
             created_at: time(self.meta.created_us),
-            last_activity: std::fs::metadata(self.folder.join(journal::JOURNAL_FILE))
-                .and_then(|m| m.modified())
-                .unwrap_or_else(|_| time(self.meta.created_us)),
+            last_activity: written,
             owner: self.meta.owner.clone(),
             cols,
             rows,
@@ -118,14 +116,14 @@ impl Unreachable {
             current_command: None,
             last_ended: None,
             first_offset: 0,
-            end_offset: length(journal::JOURNAL_FILE),
+            end_offset: length,
             exit: None,
             trouble: Some(self.why.clone()),
             is_unreachable: true,
             tools: Tools::default(),
             profile: self.meta.profile.clone(),
             startup_failed: Vec::new(),
-            log_file: views::log_file(&self.folder),
+            log_file: self.folder.log_file(),
             limits: cgroup_plan::kept(&self.spec, &self.meta.limits),
             limits_hit: Vec::new(),
         }
@@ -216,7 +214,7 @@ impl Registry {
     pub(super) async fn kill_holder(
         &self,
         id: &SessionId,
-        folder: &std::path::Path,
+        folder: &SessionFolder,
         met: Option<Identity>,
     ) -> Result<Ended, ActionError> {
         let holder = match self.holders().liveness(folder, met) {
@@ -235,7 +233,7 @@ impl Registry {
         let pid = holder.0;
         let held: Vec<Identity> = descendants(self.host(), pid).iter().map(|it: &Process| it.identity).collect();
         tracing::warn!(session = %id, holder = pid, "killed by force, with its {} processes", held.len());
-        holders::note_forced(folder);
+        self.holders().note_forced(folder);
         self.holders().kill(holder);
         if !self.holders().ends_within(holder, limits::KILL_PATIENCE).await {
             let why = format!(

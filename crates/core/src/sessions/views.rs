@@ -1,6 +1,6 @@
 //! Views of a session and its commands as plain data, built from a timeline: the same for live and ended sessions.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use journal::EndReason;
 
@@ -52,7 +52,7 @@ pub(crate) fn session_view(
         tools: timeline.shell.tools.clone(),
         profile: shared.meta.profile.clone(),
         startup_failed: super::registry::locked(&shared.startup_failed).clone(),
-        log_file: log_file(&shared.folder),
+        log_file: shared.folder.log_file(),
         limits: super::cgroup_plan::kept(&shared.spec, &shared.meta.limits),
         limits_hit: timeline.hits.iter().map(limit_hit).collect(),
     }
@@ -187,11 +187,6 @@ pub(super) fn tools_on(host: &dyn Host, path: Option<&[u8]>) -> Tools {
     let find = |name| host.resolve_program(name, Some(path));
     let python = find("python").or_else(|| find("python3"));
     Tools { python, node: find("node"), rustc: find("rustc"), cargo: find("cargo") }
-}
-
-/// The file with the whole output.
-pub(crate) fn log_file(folder: &Path) -> PathBuf {
-    folder.join(journal::JOURNAL_FILE)
 }
 
 fn bytes_to_path(bytes: &[u8]) -> PathBuf {

@@ -6,7 +6,7 @@ use std::path::Path;
 use sys::spawn::Step;
 use wire::{FromHolder, Status};
 
-use super::{HolderConnection, is_passing};
+use super::{HolderConnection, SessionFolder, is_passing};
 use crate::action::ActionError;
 
 /// The longest log of a holder that could not start: it has a line or two.
@@ -50,13 +50,13 @@ pub(crate) fn start_error_of(why: String) -> ActionError {
 
 impl NoGreeting {
     /// The error of a session whose new holder sent no Hello.
-    pub(crate) fn error(self, folder: &Path) -> ActionError {
+    pub(crate) fn error(self, folder: &SessionFolder) -> ActionError {
         match self {
             NoGreeting::Refused(value) => {
                 let (step, errno) = start_failure(value);
                 start_error(step, &io::Error::from_raw_os_error(errno))
             }
-            NoGreeting::Ended(e) => match last_words(folder) {
+            NoGreeting::Ended(e) => match last_words(folder.path()) {
                 Some(words) => start_error_of(format!("the holder ended: {words}")),
                 None => start_error("the holder ended", &e),
             },
@@ -103,7 +103,7 @@ mod tests {
         let say = |words: &str| {
             let line = format!("ptyd-holder: {}: {words}\n", dir.path().display());
             std::fs::write(dir.path().join("holder.log"), line).expect("written");
-            ended().error(dir.path())
+            ended().error(&SessionFolder::at(dir.path().to_owned()))
         };
         let told = say("No space left on device (os error 28)");
         assert!(
@@ -113,9 +113,9 @@ mod tests {
         assert!(
             matches!(&told, ActionError::Start { why } if why == "the holder ended: Permission denied (os error 13)")
         );
-        let fork = NoGreeting::Refused(11).error(dir.path());
+        let fork = NoGreeting::Refused(11).error(&SessionFolder::at(dir.path().to_owned()));
         assert!(matches!(&fork, ActionError::Exhausted { why } if why.starts_with("fork: ")), "{fork:?}");
-        let exec = NoGreeting::Refused(5 << 32 | 2).error(dir.path());
+        let exec = NoGreeting::Refused(5 << 32 | 2).error(&SessionFolder::at(dir.path().to_owned()));
         assert!(matches!(&exec, ActionError::Start { why } if why.starts_with("executing the shell: ")), "{exec:?}");
     }
 }

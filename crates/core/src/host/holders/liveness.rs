@@ -142,7 +142,7 @@ pub(crate) fn has_left(folder: &Path) -> bool {
 }
 
 /// Records that a server is about to kill the holder of this folder on request: a killed holder records nothing.
-pub(crate) fn note_forced(folder: &Path) {
+pub(super) fn note_forced(folder: &Path) {
     // A file that is there says it already. It is not opened: a named pipe in its place would keep this thread waiting.
     match std::fs::File::create_new(folder.join(FORCED_FILE)) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {

@@ -5,21 +5,25 @@
 //! session at the [`Host`](super::Host).
 
 mod connection;
+mod folder;
 mod greeting;
 mod liveness;
 mod process;
 
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::net::UnixStream;
 use wire::Spec;
 
 use super::{Identity, local};
+use crate::ids::SessionId;
 pub(crate) use connection::HolderConnection;
+pub(crate) use folder::SessionFolder;
 pub(crate) use greeting::{greeting, start_error, start_error_of};
-pub(crate) use liveness::{Dead, Liveness, Traces, note_forced, sweep};
+pub(crate) use liveness::{Dead, Liveness, Traces, sweep};
 use process::HolderBinary;
 pub(crate) use process::StartedHolder;
 pub use process::{holder_is_static, splice_works};
@@ -27,13 +31,45 @@ pub use process::{holder_is_static, splice_works};
 /// Starts the holders of this server, and reaches those of earlier ones.
 #[derive(Debug)]
 pub(crate) struct HolderBackend {
+    /// The folder of the sessions' folders.
+    sessions: PathBuf,
     binary: HolderBinary,
 }
 
 impl HolderBackend {
-    /// Prepares the holder's program, and tries whether it runs. Blocks.
-    pub(crate) fn prepare(state_dir: &Path, sessions: &Path) -> io::Result<Self> {
-        Ok(Self { binary: HolderBinary::prepare(state_dir, sessions)? })
+    /// Makes the folder of the sessions, prepares the holder's program, and tries whether it runs. Blocks.
+    pub(crate) fn prepare(state_dir: &Path) -> Result<Self, (PathBuf, io::Error)> {
+        let sessions = state_dir.join("sessions");
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&sessions);
+        made.map_err(|e| (sessions.clone(), e))?;
+        let binary = HolderBinary::prepare(state_dir, &sessions).map_err(|e| (state_dir.to_owned(), e))?;
+        Ok(Self { sessions, binary })
+    }
+
+    /// The folder of the sessions' folders.
+    pub(crate) fn sessions(&self) -> &Path {
+        &self.sessions
+    }
+
+    pub(crate) fn folder(&self, id: &SessionId) -> SessionFolder {
+        SessionFolder::at(self.sessions.join(id.as_str()))
+    }
+
+    /// Every session that has a folder. Blocks.
+    pub(crate) fn all(&self) -> io::Result<Vec<SessionId>> {
+        let names = std::fs::read_dir(&self.sessions)?.map(|entry| entry.map(|e| e.file_name()));
+        let names = names.collect::<io::Result<Vec<_>>>()?;
+        Ok(names.iter().filter_map(|name| SessionId::parse(name.to_str()?).ok()).collect())
+    }
+
+    /// Removes the folders in which a server tried splice(2) on a terminal (the self-test of a holder) and was killed.
+    pub(crate) fn remove_trials(&self) {
+        let entries = std::fs::read_dir(&self.sessions).into_iter().flatten().flatten();
+        for trial in entries.filter(|e| e.file_name().as_encoded_bytes().starts_with(b".splice-")) {
+            if let Err(e) = std::fs::remove_dir_all(trial.path()) {
+                tracing::warn!(folder = %trial.path().display(), error = %e, "left by an earlier server, and not removed");
+            }
+        }
     }
 
     /// Whether splice(2) carries a terminal's output into the sessions' folder.
@@ -42,27 +78,32 @@ impl HolderBackend {
     }
 
     /// Creates the session's folder, stores the spec, and starts a holder on it. Blocks.
-    pub(crate) fn start(&self, folder: &Path, spec: &Spec) -> io::Result<StartedHolder> {
-        process::start(&self.binary, folder, spec)
+    pub(crate) fn start(&self, folder: &SessionFolder, spec: &Spec) -> io::Result<StartedHolder> {
+        process::start(&self.binary, folder.path(), spec)
     }
 
     /// Connects to the holder of this folder, and returns its process. [`is_passing`] separates errors that say nothing
     /// about the holder from those that mean that no process listens.
-    pub(crate) fn connect(&self, folder: &Path) -> io::Result<(HolderConnection, Option<Identity>)> {
-        let stream = sys::socket::connect_in(folder, wire::SOCKET_FILE)?;
+    pub(crate) fn connect(&self, folder: &SessionFolder) -> io::Result<(HolderConnection, Option<Identity>)> {
+        let stream = sys::socket::connect_in(folder.path(), wire::SOCKET_FILE)?;
         let holder = sys::socket::peer(&stream).ok().and_then(|peer| liveness::identity(peer.pid));
         Ok((HolderConnection::new(UnixStream::from_std(stream)?), holder))
     }
 
     /// Examines the folder's holder. `met` is the process behind the folder's socket, if there was a connection: holders
     /// of earlier versions recorded less about themselves, and the record can be damaged or gone.
-    pub(crate) fn liveness(&self, folder: &Path, met: Option<Identity>) -> Liveness {
-        liveness::look(folder, met)
+    pub(crate) fn liveness(&self, folder: &SessionFolder, met: Option<Identity>) -> Liveness {
+        liveness::look(folder.path(), met)
     }
 
     /// The traces that an ended holder left in its folder.
-    pub(crate) fn traces(&self, folder: &Path) -> Traces {
-        Traces::of(folder)
+    pub(crate) fn traces(&self, folder: &SessionFolder) -> Traces {
+        Traces::of(folder.path())
+    }
+
+    /// Records that this server is about to kill the holder of this folder on request: a killed holder records nothing.
+    pub(crate) fn note_forced(&self, folder: &SessionFolder) {
+        liveness::note_forced(folder.path());
     }
 
     /// The unique identity of a holder's process, also of a zombie.
@@ -87,7 +128,7 @@ impl HolderBackend {
 
     /// Another program in the place of the holder's.
     #[cfg(test)]
-    pub(crate) fn set_program(&mut self, path: std::path::PathBuf) {
+    pub(crate) fn set_program(&mut self, path: PathBuf) {
         self.binary.path = path;
     }
 }

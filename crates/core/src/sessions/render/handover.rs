@@ -13,13 +13,13 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use journal::{Event, EventsReader, Offset, Read, Reader, Record};
 use memchr::memmem;
 use terminal::PaintedText;
 
+use crate::host::holders::SessionFolder;
 use crate::sessions::ended_session;
 use crate::sessions::timeline::kept_text;
 
@@ -324,7 +324,7 @@ impl Handovers {
     }
 
     /// The cuts in a range of the session in this folder. Reading forward is cheapest.
-    pub(crate) fn cuts(&mut self, folder: &Path, reader: &Reader, from: u64, to: u64) -> io::Result<Cuts> {
+    pub(crate) fn cuts(&mut self, folder: &SessionFolder, reader: &Reader, from: u64, to: u64) -> io::Result<Cuts> {
         let handovers = if from >= self.recent.known_from {
             &*self.recent.handovers
         } else {
@@ -362,7 +362,7 @@ struct HandoverRecords {
 }
 
 impl HandoverRecords {
-    fn open(folder: &Path) -> io::Result<Self> {
+    fn open(folder: &SessionFolder) -> io::Result<Self> {
         Ok(Self { events: ended_session::events(folder)?, near: VecDeque::new(), read_to: 0, passed: 0 })
     }
 
@@ -438,7 +438,9 @@ mod tests {
 
         fn shown_by(&self, handovers: &mut Handovers, from: usize, to: usize) -> String {
             let reader = Reader::open(self.dir.path()).expect("readable");
-            let cuts = handovers.cuts(self.dir.path(), &reader, from as u64, to as u64).expect("readable");
+            let cuts = handovers
+                .cuts(&SessionFolder::of_test(self.dir.path()), &reader, from as u64, to as u64)
+                .expect("readable");
             String::from_utf8_lossy(&cuts.apply(&self.bytes[from..to], from as u64)).into_owned()
         }
 

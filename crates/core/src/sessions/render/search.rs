@@ -6,7 +6,6 @@
 
 use std::io;
 use std::ops::Range;
-use std::path::Path;
 
 use journal::Reader;
 use regex::Regex;
@@ -15,6 +14,7 @@ use terminal::Scanner;
 use super::handover::{Cuts, Handovers};
 use super::paint::plain;
 use super::range;
+use crate::host::holders::SessionFolder;
 use crate::limits;
 use crate::store::CommandRange;
 
@@ -65,7 +65,7 @@ pub(in crate::sessions) struct Hits {
 /// Searches the ranges in order. It reads everything, so it belongs on a thread that may block; `is_given_up` is
 /// polled.
 pub(in crate::sessions) fn search(
-    (folder, reader): (&Path, &Reader),
+    (folder, reader): (&SessionFolder, &Reader),
     segments: &[Segment],
     wanted: &SearchParameters<'_>,
     is_given_up: &dyn Fn() -> bool,
@@ -247,7 +247,7 @@ mod tests {
         let pattern = Regex::new(pattern).expect("valid");
         let wanted = SearchParameters { pattern: &pattern, matches_max, cols: 80, is_growing: true };
         let whole = [Segment { from: 0, to: bytes.len() as u64, command: Some(1) }];
-        search((dir.path(), &reader), &whole, &wanted, &|| false).expect("readable")
+        search((&SessionFolder::of_test(dir.path()), &reader), &whole, &wanted, &|| false).expect("readable")
     }
 
     fn hit(offset: usize, line: u64, text: &str) -> Hit {
@@ -297,7 +297,8 @@ mod tests {
         let (mut from, mut texts) = (0, Vec::new());
         loop {
             let rest = [Segment { from, to: output.len() as u64, command: None }];
-            let found = search((dir.path(), &reader), &rest, &wanted, &|| false).expect("readable");
+            let found =
+                search((&SessionFolder::of_test(dir.path()), &reader), &rest, &wanted, &|| false).expect("readable");
             for hit in &found.hits {
                 let at = usize::try_from(hit.offset).expect("small");
                 assert!(output[at..].starts_with(format!("{}\r\n", hit.text).as_bytes()), "{hit:?}");

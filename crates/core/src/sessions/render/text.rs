@@ -1,7 +1,5 @@
 //! The text of a range of output: hand-overs, paint, hidden text, and then the budget.
 
-use std::path::Path;
-
 use journal::Reader;
 use terminal::{HiddenText, Text};
 
@@ -10,12 +8,13 @@ use super::handover::Handovers;
 use super::paint::plain;
 use super::range::read;
 use crate::action::{Omitted, TextView};
+use crate::host::holders::SessionFolder;
 use crate::limits::RENDER_BYTES_MAX;
 
 /// The output that is rendered, and what that takes besides the range.
 #[derive(Debug)]
 pub(crate) struct TextSource<'a> {
-    pub(crate) folder: &'a Path,
+    pub(crate) folder: &'a SessionFolder,
     pub(crate) reader: &'a Reader,
     pub(crate) handovers: Handovers,
     pub(crate) cols: u16,

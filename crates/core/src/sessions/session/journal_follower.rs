@@ -151,8 +151,7 @@ impl Session {
             }
             // Input and commands are events with a time; output has none, but the journal file's modification time is
             // known.
-            let written = std::fs::metadata(self.shared.folder.join(journal::JOURNAL_FILE)).and_then(|m| m.modified());
-            let written_us = written.map_or(0, micros).min(self.now.us);
+            let written_us = self.shared.folder.output().map_or(0, |(_, written)| micros(written)).min(self.now.us);
             self.last_activity_us = self.timeline.clock.last_us.max(written_us);
             self.expiry.quiet_since(self.last_activity_us, self.now);
             // On a busy machine the first prompt may come before the server has connected.

@@ -31,7 +31,6 @@ mod tests;
 mod typed_commands;
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
@@ -54,7 +53,7 @@ use crate::action::{
     Wait,
 };
 use crate::host::Host;
-use crate::host::holders::Traces;
+use crate::host::holders::{SessionFolder, Traces};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::store::HistoryRow;
@@ -276,7 +275,7 @@ pub(super) struct Effects {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) id: SessionId,
-    pub(crate) folder: PathBuf,
+    pub(crate) folder: SessionFolder,
     pub(crate) meta: SessionMetadata,
     pub(crate) spec: Spec,
     pub(crate) reader: Reader,

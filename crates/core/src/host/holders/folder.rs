@@ -1,0 +1,102 @@
+//! A session's folder: its ground state, which the holder writes and the server reads.
+//!
+//! Everything here blocks on the disk.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use journal::{EventsReader, Reader};
+use wire::{Claim, Holding, Spec};
+
+/// The unit of blocks in stat(2), whatever the file system's is.
+const BLOCK_BYTES: u64 = 512;
+
+/// The folder of one session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SessionFolder(PathBuf);
+
+impl SessionFolder {
+    pub(super) fn at(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    /// A folder that a test has made.
+    #[cfg(test)]
+    pub(crate) fn of_test(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The file of the session's output.
+    pub(crate) fn log_file(&self) -> PathBuf {
+        self.0.join(journal::JOURNAL_FILE)
+    }
+
+    pub(crate) fn spec(&self) -> io::Result<Spec> {
+        Spec::load(&self.0)
+    }
+
+    pub(crate) fn journal(&self) -> io::Result<Reader> {
+        Reader::open(&self.0)
+    }
+
+    /// The journal of a session whose events have a damaged header.
+    pub(crate) fn journal_alone(&self) -> io::Result<Reader> {
+        Reader::open_alone(&self.0)
+    }
+
+    pub(crate) fn events(&self) -> io::Result<EventsReader> {
+        EventsReader::open(&self.0)
+    }
+
+    pub(crate) fn exists(&self) -> bool {
+        self.0.is_dir()
+    }
+
+    /// The length of the output, and when it was last written.
+    pub(crate) fn output(&self) -> io::Result<(u64, SystemTime)> {
+        let m = std::fs::metadata(self.log_file())?;
+        Ok((m.len(), m.modified()?))
+    }
+
+    /// The last write of the output, or else of the folder.
+    pub(crate) fn last_write(&self) -> Option<SystemTime> {
+        let output = self.output().ok().map(|(_, written)| written).filter(|at| *at > SystemTime::UNIX_EPOCH);
+        output.or_else(|| std::fs::metadata(&self.0).and_then(|m| m.modified()).ok())
+    }
+
+    /// When the oldest of its files was last written.
+    pub(crate) fn oldest_write(&self) -> Option<SystemTime> {
+        self.files().filter_map(|m| m.modified().ok()).min()
+    }
+
+    /// The disk space that it takes; freed parts of a journal take none.
+    pub(crate) fn occupied(&self) -> u64 {
+        self.files().map(|m| m.blocks() * BLOCK_BYTES).sum()
+    }
+
+    fn files(&self) -> impl Iterator<Item = std::fs::Metadata> {
+        let files = std::fs::read_dir(&self.0).into_iter().flatten().flatten();
+        files.filter_map(|file| file.metadata().ok())
+    }
+
+    /// Makes sure that no holder begins here later; an error if one has.
+    pub(crate) fn give_up(&self) -> io::Result<()> {
+        match Claim::give_up(&self.0) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => match Claim::load(&self.0)? {
+                Holding::GivenUp => Ok(()),
+                Holding::By(_) | Holding::Nobody => Err(e),
+            },
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        std::fs::remove_dir_all(&self.0)
+    }
+}
