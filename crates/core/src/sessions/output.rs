@@ -212,12 +212,13 @@ impl Registry {
                     let (reader, from) = (&shared.reader, slice.from);
                     let cuts = Handovers::new(handovers).cuts(&shared.folder, reader, from, view.next);
                     let cuts = cuts.map_err(unreadable)?;
-                    // A piece ends between two control sequences, unless it is the last or all of it is one.
                     let is_last = view.next == end;
-                    let (bytes, next) = match stream(view.bytes.clone(), from, markers, &cuts, is_last) {
-                        (_, next) if next == from => stream(view.bytes, from, markers, &cuts, true),
-                        shown => shown,
-                    };
+                    let (mut bytes, mut next) = stream(view.bytes, from, markers, &cuts, is_last);
+                    if next == from {
+                        // All of it is the beginning of one control sequence.
+                        let whole = range::read(reader, from, view.next).map_err(unreadable)?;
+                        (bytes, next) = stream(whole.bytes, from, markers, &cuts, true);
+                    }
                     (view.bytes, view.next) = (bytes, next);
                 }
             }

@@ -42,10 +42,9 @@ fn recording(server: &Server, shell: &Session) -> Vec<u8> {
     output.collect::<String>().into_bytes()
 }
 
-async fn watched(server: &Server, shell: &Session, end: u64) -> Vec<u8> {
-    let mut socket = Socket::visit(server, &shell.id, "?since=0").await;
-    let mut bytes = Vec::new();
-    let mut at = 0;
+async fn watched(server: &Server, shell: &Session, since: u64, end: u64) -> Vec<u8> {
+    let mut socket = Socket::visit(server, &shell.id, &format!("?since={since}")).await;
+    let (mut bytes, mut at) = (Vec::new(), since);
     while at < end {
         if let SocketMessage::Data(from, to, more) = socket.next().await {
             assert_eq!(from, at, "no gap and no duplicate");
@@ -83,7 +82,7 @@ async fn all_ways(server: &Server, shell: &Session, name: &str, commands: &[Stri
     let streamed = stream(shell, 0, 1 << 20).await;
     shows_only_commands(&format!("{name}: stream"), &lossy(&streamed), commands);
     assert_eq!(lossy(&recording(server, shell)), lossy(&streamed), "{name}: recording");
-    assert_eq!(lossy(&watched(server, shell, end).await), lossy(&streamed), "{name}: viewer");
+    assert_eq!(lossy(&watched(server, shell, 0, end).await), lossy(&streamed), "{name}: viewer");
     shows_only_commands(&format!("{name}: search"), &found(server, shell, ".").await.join("\n"), commands);
     let mut random = Random::seeded();
     for _ in 0..count(8, 100) {
@@ -95,6 +94,7 @@ async fn all_ways(server: &Server, shell: &Session, name: &str, commands: &[Stri
         let is_rest = streamed.ends_with(&pieces) || name.starts_with("busybox");
         assert!(is_rest, "{name}: from {at} by {limit}: {:?}", lossy(&pieces));
         assert!(stream(shell, at, 1 << 20).await == pieces, "{name}: from {at} by {limit}: {:?}", lossy(&pieces));
+        assert_eq!(lossy(&watched(server, shell, at, end).await), lossy(&pieces), "{name}: viewer from {at}");
     }
 }
 

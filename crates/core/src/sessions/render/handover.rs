@@ -89,13 +89,15 @@ impl Handover {
         self.from < to && self.to.or(next.map(|next| next.from)).is_none_or(|end| end > from)
     }
 
-    /// The bytes that are not shown, and what is shown instead.
-    fn cuts(&self, next: Option<&Self>, reader: &Reader) -> io::Result<Vec<Cut>> {
+    /// The bytes that are not shown, what is shown instead, and the end of the region if its marker is there.
+    fn cuts(&self, next: Option<&Self>, reader: &Reader) -> io::Result<(Vec<Cut>, Option<u64>)> {
         let region = Region::read(reader, self, self.to.or(next.map(|next| next.from)))?;
         let mut cuts = region.marks();
         cuts.extend(self.line(&region));
         cuts.sort_by_key(|cut| cut.from);
-        Ok(cuts)
+        // The marker's last byte stands behind its nonce.
+        let end = region.marker.as_ref().map(|marker| region.from + marker.end as u64 + 1);
+        Ok((cuts, end))
     }
 
     fn line(&self, region: &Region) -> Option<Cut> {
@@ -338,12 +340,18 @@ impl Handovers {
         if !std::mem::replace(&mut self.has_begun, true) {
             cuts.extend(mark_around(reader, from)?);
         }
+        let mut newest = None;
         for (i, handover) in handovers.iter().enumerate() {
             let next = handovers.get(i + 1);
             if handover.is_in(next, from, to) {
-                let own = handover.cuts(next, reader)?.into_iter();
-                cuts.extend(own.filter(|cut| cut.to > from && cut.from < to));
+                let (own, end) = handover.cuts(next, reader)?;
+                cuts.extend(own.into_iter().filter(|cut| cut.to > from && cut.from < to));
+                newest = end;
             }
+        }
+        // The newest one has no next one that bounds its region: it is read once, and not for each piece behind it.
+        if let Some(last) = self.recorded.as_mut().and_then(|recorded| recorded.near.back_mut()) {
+            last.to = last.to.or(newest.filter(|end| *end > last.from));
         }
         Ok(Cuts(cuts))
     }
