@@ -17,7 +17,7 @@ use wire::{FromHolder, Handover, HandoverMethod, Hello, Spec, Tail, ToHolder};
 
 use super::{Input, Now, Session};
 use crate::host::fake::FakeHost;
-use crate::host::holders::HolderBackend;
+use crate::host::holders::{HolderBackend, SessionFolder};
 use crate::ids::SessionId;
 use crate::sessions::backends::Backends;
 use crate::sessions::ended_session;
@@ -29,9 +29,8 @@ const NO_PROCESS: u32 = u32::MAX - 1;
 /// A machine without processes, and a store that no test writes to.
 static BACKENDS: LazyLock<Arc<Backends>> = LazyLock::new(|| {
     let dir = tempfile::tempdir().expect("a directory").keep();
-    std::fs::create_dir(dir.join("sessions")).expect("created");
     let store = Arc::new(Store::open(&dir.join("store.db")).expect("a store"));
-    let holders = HolderBackend::prepare(&dir, &dir.join("sessions")).expect("a backend");
+    let holders = HolderBackend::prepare(&dir).expect("a backend");
     std::fs::remove_dir_all(dir).expect("it is there");
     Arc::new(Backends { store, host: Arc::new(FakeHost::default()), holders })
 });
@@ -52,9 +51,10 @@ struct Rig {
 /// A session of this folder that knows nothing yet.
 fn open(folder: &std::path::Path, now: Now) -> Session {
     let id = SessionId::parse("s0-aaaaaaaaaa").expect("an id");
-    let (shared, damage) = ended_session::open(&id, folder, &BACKENDS).expect("a session's files");
+    let folder = SessionFolder::of_test(folder);
+    let (shared, damage) = ended_session::open(&id, &folder, &BACKENDS).expect("a session's files");
     assert_eq!(damage, None);
-    let events = ended_session::events(folder).expect("events");
+    let events = ended_session::events(&folder).expect("events");
     Session::new(Arc::new(shared), events, watch::channel(Tail::default()).0, Vec::new(), now)
 }
 

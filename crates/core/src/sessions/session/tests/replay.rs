@@ -11,6 +11,7 @@ use wire::{FromHolder, Tail};
 use super::super::{Now, Session};
 use super::{handle, hello, open};
 use crate::action::{Action, Boundary, Create, Execute, Input, InputBytes, SignalTarget, Terminate, Wait};
+use crate::host::holders::SessionFolder;
 use crate::ids::SessionId;
 use crate::sessions::ended_session::EndedSession;
 use crate::sessions::registry::Registry;
@@ -190,7 +191,7 @@ async fn every_cut_tells_the_same(shell: &str) {
         assert_eq!(story(&mut coarse), told, "{shell}: in larger steps, at {tail:?}");
     }
     // And a reader of the session that has ended.
-    let past = EndedSession::load(&id, &folder, &super::BACKENDS).expect("a session");
+    let past = EndedSession::load(&id, &SessionFolder::of_test(&folder), &super::BACKENDS).expect("a session");
     let told = commands(whole.shared.clone(), &past.timeline);
     assert_eq!(told, commands(whole.shared.clone(), &whole.timeline), "{shell}: read after its end");
 }
