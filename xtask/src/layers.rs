@@ -73,7 +73,7 @@ const CLOCKS: [&str; 3] = ["Instant", "SystemTime", "UNIX_EPOCH"];
 /// How the core reaches a machine: processes, groups, users and sockets of the kernel.
 const MACHINE: [&str; 7] = ["*", "as", "cgroup", "process", "socket", "spawn", "user"];
 
-/// What stands in a session's folder, and how its holder is reached.
+/// The files of a session's folder, and the way to its holder.
 const GROUND: [(&str, &[&str]); 2] =
     [("journal", &["EVENTS_FILE", "JOURNAL_FILE"]), ("wire", &["Claim", "Holding", "SOCKET_FILE"])];
 

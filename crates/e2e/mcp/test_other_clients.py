@@ -73,7 +73,7 @@ def _inspected(way: dict, env: dict, tool: str | None, arguments: dict):
     return answer if tool else sorted(tool["name"] for tool in answer["tools"])
 
 
-# What tells sessions, machines and runs apart; a client that connects anew for each call is told the place each time.
+# The parts that differ between sessions, machines and runs; a client that connects anew for each call gets the place each time.
 _OF_THIS_RUN = re.compile(r" · (session|pid|user|host|cwd|python|next|attach:) [^·\]]*[^·\] ]| · [\d.]+s(?= ·|\])")
 
 

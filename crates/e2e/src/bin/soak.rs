@@ -1,7 +1,7 @@
 //! `cargo xtask soak [seed] [rounds]`: repeats the long end-to-end tests, with a printed seed.
 //!
 //! It runs the tests themselves (crashes, leaks, floods, crowds) with `PTYD_TEST_FULL=1` against an optimised ptyd, so
-//! that there is nothing here that could promise something else than the tests do.
+//! that nothing here can promise anything else than the tests do.
 
 use std::process::{Command, ExitCode};
 

@@ -31,7 +31,7 @@ async fn serving_a_copy_of_a_state_directory_ends_nothing_and_says_that_it_is_a_
     {
         let home = Home::make();
         let from = server.home().state();
-        // cp(1) has no word for a socket that it is told to copy as a file.
+        // cp(1) has no option to copy a socket as a file.
         sh(&format!("{copy} 2> /dev/null || [ -e \"$2\"/sessions ]"), [&from, &home.state()]);
         let other = Server::start_in(home, Start::default());
         let seen = eventually("the copy is told of", async || {

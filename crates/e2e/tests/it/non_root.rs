@@ -197,7 +197,7 @@ async fn another_user_is_kept_out_and_told_so() {
         answer.starts_with("HTTP/1.1 403 ") && answer.contains("this socket is for the user that runs the server"),
         "{answer}"
     );
-    // Nor does a client of anybody else tell it anything, root's included: whoever may write the folder of a socket could
+    // Nor does another user's client send it anything, root's included: a user that may write the folder of a socket could
     // have put another one in its place.
     let refused = |uid: &str| format!("user {USER} listens there, and not this user ({uid}) or root; nothing was sent");
     for args in ways {

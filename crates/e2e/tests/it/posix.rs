@@ -27,7 +27,7 @@ async fn what_a_user_does_to_our_names_makes_no_code_false() {
     let all: Vec<_> = SHELLS.into_iter().flat_map(|shell| disturbances.clone().map(move |d| (shell, d))).collect();
     let one = async |(shell, disturbance): (&str, String)| {
         let session = session(&server, shell).await;
-        // They are undone at the wrong time, too: after the text and before its end is told.
+        // They are undone at the wrong time, too: after the text and before its end is reported.
         for (command, code) in [(disturbance.as_str(), 0), ("(exit 7)", 7), ("true", 0), ("(exit 9)", 9)] {
             let begun = Instant::now();
             let patience = Some(PATIENCE.as_secs_f64());
@@ -50,7 +50,7 @@ async fn what_a_user_does_to_our_names_makes_no_code_false() {
 }
 
 /// A server forgets the state of the foreground when it sends a signal, when it answers a query (busybox asks for the cursor
-/// with every prompt), and when it starts: the holder tells it again.
+/// with every prompt), and when it starts: the holder reports it again.
 #[tokio::test]
 // promise: shell-6
 async fn a_shell_whose_hooks_are_gone_takes_commands_after_its_server_forgot_the_foreground() {

@@ -71,7 +71,7 @@ async fn what_a_process_uses_is_told_and_so_is_what_has_ended() {
         all.into_iter().find(|p| p.command_line.contains("while"))
     };
     let pid = Pid::new(eventually("it runs", async || look().await).await.pid);
-    // How much of a processor it gets is the machine's affair; the kernel tells it at other moments, which bound it.
+    // Its share of a processor depends on the machine; the kernel's values at other moments bound it.
     let used = || (Instant::now(), pid.processor_time());
     let (earliest, first, early) = (used(), look().await, used());
     eventually("it has worked", async || (used().1 > early.1 + Duration::from_millis(500)).then_some(())).await;

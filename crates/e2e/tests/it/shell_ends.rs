@@ -143,7 +143,7 @@ async fn the_death_of_a_shell_is_told() {
         dies(t, "exit 3", Some(3), None).await;
         dies(t, "exec true", Some(0), None).await;
         dies(t, &t.dialect.kills_itself("KILL"), None, Some("KILL")).await;
-        // The terminal stays open: only the shell's own end tells. fish and zsh want to be told twice while a job runs.
+        // The terminal stays open: only the shell's own end is evidence. fish and zsh want `exit` twice while a job runs.
         if matches!(t.dialect, Dialect::Bash | Dialect::Dash) {
             dies(t, "sleep 300 & exit 5", Some(5), None).await;
         }

@@ -303,7 +303,7 @@ async fn what_comes_and_goes_at_once_has_gone() {
     assert_eq!(command.matched.as_deref(), Some("gone:Loading"), "{command:?}");
 }
 
-/// How often each shell is asked: what is told too much is told only where prompt and end come in one piece.
+/// The number of repetitions per shell: a surplus report comes only if prompt and end come in one piece.
 const ROUNDS: usize = 60;
 
 #[tokio::test]

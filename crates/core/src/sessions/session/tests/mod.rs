@@ -43,7 +43,7 @@ struct Rig {
     journal: Writer,
     /// Frames that the session sent.
     sent: Vec<ToHolder>,
-    /// What was published before.
+    /// The last published state.
     published: u64,
     _folder: tempfile::TempDir,
 }
@@ -88,7 +88,7 @@ fn settle(session: &mut Session, now: Now) -> Vec<ToHolder> {
     panic!("the session has work for ever");
 }
 
-/// What holds between two turns: nobody waits for the end of what has ended.
+/// The invariant between two turns: no wait is open for the end of an ended command.
 fn check(session: &Session) {
     let has_ended = |id: u32| session.timeline.log.command(id).is_some_and(|command| command.end.is_some());
     assert!(!session.waits.open.iter().any(|wait| wait.command.is_some_and(has_ended)), "a wait for an ended command");

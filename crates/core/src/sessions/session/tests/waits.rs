@@ -16,7 +16,7 @@ use crate::action::{ActionError, InputBytes, Until, Wait};
 /// The longest time that a request of these tests may wait.
 const WAIT_MAX: Duration = Duration::from_secs(40);
 
-/// What happens next.
+/// The next input.
 #[derive(Debug, Clone)]
 enum Happening {
     Run {
