@@ -92,7 +92,23 @@ fn file(file: &TextFile) -> Vec<Violation> {
     found.extend(banned(file, &ALLOWED));
     found.extend(walls_of_unsafe(file));
     found.extend(structure::check(file));
+    found.extend(decision(file));
     found
+}
+
+/// The parts of a decision's page, in this order.
+const DECISION_PARTS: [&str; 4] = ["**Context.** ", "**Decision.** ", "**Consequences.** ", "**Tests.** "];
+
+/// A page of a decision has its number in the title and every part once.
+fn decision(file: &TextFile) -> Option<Violation> {
+    let name = file.path.strip_prefix("docs/decisions/")?;
+    let number = name.get(..4).unwrap_or_default();
+    let parts: Vec<&str> =
+        file.text.lines().filter_map(|line| DECISION_PARTS.into_iter().find(|part| line.starts_with(part))).collect();
+    let is_fine = file.text.starts_with(&format!("# {number}: ")) && parts == DECISION_PARTS;
+    let what =
+        "a decision is `# number: title`, then the parts Context, Decision, Consequences and Tests: see its neighbours";
+    (!is_fine).then(|| Violation::at(&file.path, 1, what))
 }
 
 fn header(file: &TextFile) -> Option<Violation> {
@@ -229,6 +245,16 @@ mod tests {
         assert_eq!(complaints("a.py", "#!/usr/bin/env python3\n\"\"\"It is.\"\"\"\n"), clean());
         assert_eq!(complaints("a.sh", "#!/bin/sh\n# shellcheck shell=sh\nset -e\n"), [(1, other.to_owned())]);
         assert_eq!(complaints("a.sh", "# shellcheck shell=bash\n#\n# It is.\n"), clean());
+    }
+
+    #[test]
+    fn a_decision_has_its_number_and_four_parts() {
+        let text = "# 0007: It is so\n\n**Context.** A\n\n**Decision.** B\n\n**Consequences.** C\n\n**Tests.** D\n";
+        let wrong = [(1, "a decision is `# number".to_owned())];
+        assert_eq!(complaints("docs/decisions/0007-it-is-so.md", text), clean());
+        assert_eq!(complaints("docs/decisions/0008-it-is-so.md", text), wrong);
+        assert_eq!(complaints("docs/decisions/0007-it-is-so.md", &text.replace("**Tests.** ", "")), wrong);
+        assert_eq!(complaints("docs/it-is-so.md", "# So\n"), clean());
     }
 
     #[test]
