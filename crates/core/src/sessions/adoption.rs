@@ -360,10 +360,10 @@ impl Registry {
             return;
         }
         let past = self.record(id);
-        if let Some(what) = past.as_ref().and_then(|past| past.timeline.damage.as_ref()) {
+        if let Some(what) = past.as_ref().and_then(|past| past.timeline.damage()) {
             tracing::error!(session = %id, what, "the session's folder is damaged");
         }
-        if past.as_ref().is_none_or(|past| past.timeline.end.exit.is_none()) {
+        if past.as_ref().is_none_or(|past| past.timeline.end().exit.is_none()) {
             match liveness {
                 Liveness::Dead(dead) => drop(holders::sweep(self.host(), id, dead)),
                 Liveness::Copy((holder, _)) => {
@@ -385,7 +385,7 @@ impl Registry {
         if !matches!(liveness, Liveness::Copy(_)) {
             cgroup_plan::remove(self.host(), &past.shared.spec);
         }
-        if let Some(command) = past.timeline.log.commands.back() {
+        if let Some(command) = past.timeline.log().commands.back() {
             // The command ended with its session.
             self.store().put_command_in_time(views::history_row(id, command));
         }

@@ -85,7 +85,8 @@ impl Registry {
             }
             SessionRef::EndedSession(past) => {
                 let command = past.commands().into_iter().find(|c| c.id == id);
-                let (shown_to, handovers) = (past.timeline.output.scanner.position(), past.timeline.log.handovers(0));
+                let (shown_to, handovers) =
+                    (past.timeline.output().scanner.position(), past.timeline.log().handovers(0));
                 (past.view(), Arc::clone(&past.shared), command, shown_to, handovers)
             }
         };
@@ -107,7 +108,7 @@ impl Registry {
 }
 
 pub(super) fn past_report(past: &EndedSession) -> Report {
-    let at = past.timeline.output.scanner.position();
+    let at = past.timeline.output().scanner.position();
     plain_report(past.view(), None, EndedBy::Exited, TextView { from: at, to: at, ..TextView::default() })
 }
 

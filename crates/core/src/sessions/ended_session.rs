@@ -44,11 +44,11 @@ impl EndedSession {
         let traces = backends.holders.traces(folder);
         let mut past = Self::read(id, folder, backends, ended)?;
         let timeline = &mut past.timeline;
-        if timeline.end.exit.is_none() {
+        if timeline.end().exit.is_none() {
             notify_unrecorded_end(timeline, &traces);
         }
         let reason = views::exit_of(timeline).map_or_else(String::new, |e| e.reason);
-        let at = timeline.end.exit.map_or(timeline.clock.last_us, |(_, _, us)| us);
+        let at = timeline.end().exit.map_or(timeline.clock().last_us, |(_, _, us)| us);
         timeline.give_up_inside(CommandStatus::Terminated, &reason, Boundary::Heuristic, at);
         timeline.end_current(CommandStatus::Terminated, &reason, Boundary::Attested, at);
         Ok(past)
@@ -65,8 +65,10 @@ impl EndedSession {
                 let shared = Arc::new(shared);
                 let mut timeline =
                     Timeline::new(shared.reader.len()?.0, shared.spec.cols.max(1), shared.spec.rows.max(1));
-                (timeline.shell.prompt_seen, timeline.clock.last_us) = (true, last_write_us(folder));
-                timeline.damage = damage;
+                timeline.set_unreadable(last_write_us(folder));
+                if let Some(what) = damage {
+                    timeline.set_damage(what);
+                }
                 Self { shared, timeline, unreachable: None }
             }
         };
@@ -97,14 +99,14 @@ impl EndedSession {
         let mut notify = |timeline: &Timeline, news: &mut Vec<Change>| {
             for item in news.drain(..) {
                 if let Change::Ended(id) | Change::InsideEnded(id) = item {
-                    timeline.log.command(id).into_iter().for_each(&mut ended);
+                    timeline.log().command(id).into_iter().for_each(&mut ended);
                 }
             }
         };
         let mut buffer = vec![0; SCAN_CHUNK];
         let mut at = first.0;
         loop {
-            let to = match replay.next(events_end, at, end.0)? {
+            let to = match replay.next(events_end, at, end.0, false)? {
                 Step::Event(event) => {
                     timeline.event(&event, &mut news);
                     notify(&timeline, &mut news);
@@ -120,14 +122,15 @@ impl EndedSession {
                 // Missing output does not hold up events.
                 Read::End => at = u64::MAX,
             }
-            at = at.max(timeline.output.scanner.position());
+            at = at.max(timeline.output().scanner.position());
             notify(&timeline, &mut news);
         }
         damage = match damage {
             None => replay.damage(events_end, false)?,
             told => told,
         };
-        let known_to = timeline.end.exit.map_or(timeline.clock.reached, |(_, to, _)| to.max(timeline.clock.reached));
+        let known_to =
+            timeline.end().exit.map_or(timeline.clock().reached, |(_, to, _)| to.max(timeline.clock().reached));
         if end.0 < known_to {
             damage.get_or_insert_with(|| {
                 format!("damaged: the output ends at {}, and {known_to} bytes were printed", end.0)
@@ -135,14 +138,14 @@ impl EndedSession {
             // Offsets stay as they were reported while it was live.
             timeline.skip_to(known_to, &mut news);
         }
-        timeline.damage = damage;
-        timeline.shell.tools = views::tools_on(&*backends.host, timeline.shell.path.as_deref());
-        if timeline.clock.last_us == 0 {
-            timeline.clock.last_us = last_write_us(folder);
+        if let Some(what) = damage {
+            timeline.set_damage(what);
         }
+        timeline.set_tools(views::tools_on(&*backends.host, timeline.shell().path.as_deref()));
+        timeline.set_last_write(last_write_us(folder));
         // A command whose marker is missing at the very end has ended all the same.
         for id in timeline.ends_without_marker() {
-            timeline.expire(id, timeline.output.scanner.position(), &mut news);
+            timeline.expire(id, timeline.output().scanner.position(), &mut news);
         }
         notify(&timeline, &mut news);
         Ok(Self { shared, timeline, unreachable: None })
@@ -150,14 +153,14 @@ impl EndedSession {
 
     pub(crate) fn view(&self) -> SessionView {
         let first = self.shared.reader.first().unwrap_or_default().0;
-        let end = self.timeline.output.scanner.position();
+        let end = self.timeline.output().scanner.position();
         let (status, foreground) = match &self.unreachable {
             Some(unreachable) => (unreachable.view().status, Foreground::Running),
             None => (SessionStatus::Terminated, Foreground::Idle),
         };
         let sure = Boundary::Attested;
         let mut view = views::session_view(&self.shared, &self.timeline, status, foreground, sure, first, end);
-        view.last_activity = time(self.timeline.clock.last_us);
+        view.last_activity = time(self.timeline.clock().last_us);
         if let Some(unreachable) = &self.unreachable {
             (view.is_unreachable, view.trouble) = (true, Some(unreachable.why.clone()));
         }
@@ -169,7 +172,7 @@ impl EndedSession {
         if self.shared.reader.has_journal() {
             return Ok(());
         }
-        let why = self.timeline.damage.clone().unwrap_or_else(|| "the journal is gone".to_owned());
+        let why = self.timeline.damage().unwrap_or("the journal is gone").to_owned();
         Err(ActionError::Internal { why })
     }
 
@@ -180,8 +183,8 @@ impl EndedSession {
     /// When the session ended. If damaged records have no time, the last write of its output: retention removes
     /// sessions that ended long ago.
     pub(crate) fn ended_us(&self) -> u64 {
-        let written = || self.timeline.clock.last_us.max(last_write_us(&self.shared.folder));
-        self.timeline.end.exit.map_or_else(written, |(_, _, us)| us)
+        let written = || self.timeline.clock().last_us.max(last_write_us(&self.shared.folder));
+        self.timeline.end().exit.map_or_else(written, |(_, _, us)| us)
     }
 }
 

@@ -163,7 +163,7 @@ impl Registry {
     ) -> Option<Result<Report, ActionError>> {
         let key = request.key.as_ref().map(|_| self.key_of_command(request))?;
         let past = self.ended(principal, &request.session).await?;
-        let earlier = past.timeline.log.commands.iter().rev().find(|c| is_same_name(&c.key, &key))?;
+        let earlier = past.timeline.log().commands.iter().rev().find(|c| is_same_name(&c.key, &key))?;
         if earlier.key != key {
             return Some(Err(ActionError::KeyReused { key: request.key.clone().unwrap_or_default() }));
         }
@@ -185,11 +185,11 @@ impl Registry {
     ) -> Option<Result<Report, ActionError>> {
         let key = request.key.as_ref().map(|_| self.key_of_input(request))?;
         let past = self.ended(principal, &request.session).await?;
-        let (at, len) = match past.timeline.log.typed_with(&key)? {
+        let (at, len) = match past.timeline.log().typed_with(&key)? {
             Ok(typed) => typed,
             Err(()) => return Some(Err(ActionError::KeyReused { key: request.key.clone().unwrap_or_default() })),
         };
-        let end = past.timeline.output.scanner.position();
+        let end = past.timeline.output().scanner.position();
         let (waits, accepted_bytes) = (request.wait.is_some(), usize::try_from(len).ok());
         let report =
             self.repeated_answer(&past, None, EndedBy::Exited, (at.min(end), end), (waits, request.budget)).await;
@@ -209,7 +209,7 @@ impl Registry {
         let (ended_by, output) = match waits {
             true => (
                 ended_by,
-                self.text(&past.shared, past.timeline.log.handovers(from), (from, to), view.cols, budget).await?,
+                self.text(&past.shared, past.timeline.log().handovers(from), (from, to), view.cols, budget).await?,
             ),
             false => (EndedBy::Accepted, TextView { from, to: from, ..TextView::default() }),
         };
@@ -218,7 +218,7 @@ impl Registry {
 
     /// The length of a viewer's input with the same number, in an ended session.
     pub(super) async fn visitor_typed_before(&self, principal: &Principal, id: &SessionId, key: &Key) -> Option<usize> {
-        let (_, len) = self.ended(principal, id).await?.timeline.log.typed_with(key)?.ok()?;
+        let (_, len) = self.ended(principal, id).await?.timeline.log().typed_with(key)?.ok()?;
         usize::try_from(len).ok()
     }
 }

@@ -25,7 +25,9 @@ impl Registry {
         let (shared, ledger_end) = match &found {
             SessionRef::Live(handle) => (Arc::clone(&handle.shared), None),
             SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
-            SessionRef::EndedSession(past) => (Arc::clone(&past.shared), Some(past.timeline.output.scanner.position())),
+            SessionRef::EndedSession(past) => {
+                (Arc::clone(&past.shared), Some(past.timeline.output().scanner.position()))
+            }
         };
         // Output of an unreachable session continues although it is not visible here.
         let is_unreachable = matches!(&found, SessionRef::EndedSession(past) if past.unreachable.is_some());
@@ -63,8 +65,8 @@ impl Registry {
                     let (markers, handovers) = match self.find(principal, &read.session).await {
                         Ok(SessionRef::EndedSession(past)) => {
                             (handle, past_commands) = (None, past.commands());
-                            let markers = past.timeline.output.markers.iter().copied().collect();
-                            (markers, past.timeline.log.handovers(from))
+                            let markers = past.timeline.output().markers.iter().copied().collect();
+                            (markers, past.timeline.log().handovers(from))
                         }
                         Ok(SessionRef::Live(_) | SessionRef::Unreachable(_)) | Err(_) => {
                             (Vec::new(), RecentHandovers::default())
@@ -164,7 +166,7 @@ impl Registry {
                 SessionRef::Live(handle) => handle.ask(|reply| Request::At(*when, reply)).await?,
                 SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
                 SessionRef::EndedSession(past) => {
-                    past.timeline.clock.offset_at(*when, past.timeline.output.scanner.position())
+                    past.timeline.clock().offset_at(*when, past.timeline.output().scanner.position())
                 }
             },
             Since::Command(id) => self.known_command(principal, session, *id).await?.start_offset,

@@ -380,7 +380,7 @@ impl Registry {
     pub(super) fn actor_ended(&self, session: &Session) {
         if session.is_over() {
             cgroup_plan::remove(self.host(), &session.shared.spec);
-            let ended_us = session.timeline.end.exit.map_or_else(|| micros(SystemTime::now()), |(_, _, us)| us);
+            let ended_us = session.timeline.end().exit.map_or_else(|| micros(SystemTime::now()), |(_, _, us)| us);
             self.history.store.put_session(row(&session.shared, Some(ended_us)));
         }
         locked(&self.live).remove(&session.shared.id);

@@ -33,8 +33,9 @@ impl ReplayOrder {
         Self { events, next: None, reached: 0 }
     }
 
-    /// The next step, if events may be read up to `events_end` and output, which was read up to `at`, up to `end`.
-    pub(crate) fn next(&mut self, events_end: u64, at: u64, end: u64) -> io::Result<Step> {
+    /// The next step, if events may be read up to `events_end` and output, which was read up to `at`, up to `end`. What
+    /// happens now is read at once, but for a typed line.
+    pub(crate) fn next(&mut self, events_end: u64, at: u64, end: u64, is_live: bool) -> io::Result<Step> {
         if self.next.is_none() {
             self.next = self.events.as_mut().map(|events| events.next(events_end)).transpose()?.flatten();
         }
@@ -44,7 +45,7 @@ impl ReplayOrder {
         let from = if is_line { next.offset.0 } else { self.reached };
         // The journal may be shorter than its events say, if the machine went down.
         let before = from.min(end);
-        if (is_line || next.offset.0 > self.reached) && at < before {
+        if (is_line || !is_live && next.offset.0 > self.reached) && at < before {
             return Ok(Step::OutputTo(before));
         }
         self.reached = self.reached.max(next.offset.0);

@@ -15,15 +15,15 @@ pub(super) fn notify_unrecorded_end(timeline: &mut Timeline, traces: &Traces) {
         if has_left && !is_forced {
             let missing = "damaged: events end before the session's exit, and its holder's socket is gone; what happened \
                            at the end is not known";
-            timeline.damage.get_or_insert_with(|| missing.to_owned());
+            timeline.set_damage(missing.to_owned());
         }
         let begun = timeline
-            .end
+            .end()
             .ending
             .as_ref()
             .map_or_else(String::new, |(_, why)| format!(" while it ended the session ({why})"));
         let forced = "terminated by force on request; the session's holder process was killed";
-        match &timeline.damage {
+        match &timeline.damage() {
             None if is_forced => forced.to_owned(),
             Some(damage) if is_forced => format!("{forced}; {damage}"),
             None => format!("the session's holder process was killed{begun}"),
@@ -31,5 +31,5 @@ pub(super) fn notify_unrecorded_end(timeline: &mut Timeline, traces: &Traces) {
             Some(damage) => format!("the session's holder process was killed{begun}; {damage}"),
         }
     };
-    timeline.end.unrecorded = Some(end);
+    timeline.set_unrecorded_end(end);
 }

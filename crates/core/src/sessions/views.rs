@@ -25,46 +25,46 @@ pub(crate) fn session_view(
     end: u64,
 ) -> SessionView {
     let is_over = status == SessionStatus::Terminated;
-    let cwd = timeline.shell.cwd.clone().unwrap_or_else(|| bytes_to_path(&shared.spec.cwd));
+    let cwd = timeline.shell().cwd.clone().unwrap_or_else(|| bytes_to_path(&shared.spec.cwd));
     SessionView {
         id: shared.id.clone(),
         name: shared.meta.name.clone(),
         status,
         shell: shared.meta.shell.clone(),
-        pid: (!is_over && timeline.shell.pid > 0).then_some(timeline.shell.pid),
+        pid: (!is_over && timeline.shell().pid > 0).then_some(timeline.shell().pid),
         cwd,
         env: shared.meta.shown_env(),
         created_at: time(shared.meta.created_us),
-        last_activity: time(timeline.clock.last_us),
+        last_activity: time(timeline.clock().last_us),
         owner: shared.meta.owner.clone(),
-        cols: timeline.cols,
-        rows: timeline.rows,
+        cols: timeline.cols(),
+        rows: timeline.rows(),
         usage: Usage::default(),
         foreground,
         boundary,
-        current_command: timeline.log.newest_running().map(CommandId),
-        last_ended: timeline.log.commands.iter().rev().find(|c| c.end.is_some()).map(|c| CommandId(c.id)),
+        current_command: timeline.log().newest_running().map(CommandId),
+        last_ended: timeline.log().commands.iter().rev().find(|c| c.end.is_some()).map(|c| CommandId(c.id)),
         first_offset: first,
         end_offset: end,
         exit: is_over.then(|| exit_of(timeline)).flatten(),
-        trouble: timeline.damage.clone().or_else(|| timeline.trouble.message()),
+        trouble: timeline.damage().map(str::to_owned).or_else(|| timeline.trouble().message()),
         is_unreachable: false,
-        tools: timeline.shell.tools.clone(),
+        tools: timeline.shell().tools.clone(),
         profile: shared.meta.profile.clone(),
         startup_failed: super::registry::locked(&shared.startup_failed).clone(),
         log_file: shared.folder.log_file(),
         limits: super::cgroup_plan::kept(&shared.spec, &shared.meta.limits),
-        limits_hit: timeline.hits.iter().map(limit_hit).collect(),
+        limits_hit: timeline.hits().iter().map(limit_hit).collect(),
     }
 }
 
 pub(crate) fn command_views(shared: &Shared, timeline: &Timeline) -> Vec<CommandView> {
-    let at = timeline.output.scanner.position();
-    let mut views: Vec<CommandView> = timeline.log.commands.iter().map(|c| command_view(shared, c, at)).collect();
-    if let Some(damage) = &timeline.damage {
+    let at = timeline.output().scanner.position();
+    let mut views: Vec<CommandView> = timeline.log().commands.iter().map(|c| command_view(shared, c, at)).collect();
+    if let Some(damage) = &timeline.damage() {
         // Its output reaches into the unreadable part, or its markers may have been there.
         let is_cut = |c: &Command| c.start.is_none() || c.end.as_ref().is_none_or(|e| e.at >= at);
-        for (view, _) in views.iter_mut().zip(&timeline.log.commands).filter(|(_, c)| is_cut(c)) {
+        for (view, _) in views.iter_mut().zip(&timeline.log().commands).filter(|(_, c)| is_cut(c)) {
             view.error = Some(format!("output may be missing: {damage}"));
         }
     }
@@ -112,7 +112,7 @@ pub(crate) fn signal_views(host: &dyn Host, timeline: &Timeline) -> Vec<SignalVi
         error: (sent.errno != 0).then(|| std::io::Error::from_raw_os_error(sent.errno).to_string()),
         receivers: sent.receivers.iter().map(receiver).collect(),
     };
-    timeline.signals.recorded.iter().map(view).collect()
+    timeline.signals().recorded.iter().map(view).collect()
 }
 
 pub(super) fn limit_hit(hit: &Hit) -> LimitHit {
@@ -144,9 +144,9 @@ pub(crate) fn history_row(session: &SessionId, c: &Command) -> HistoryRow {
 
 /// How the session ended, as numbers and text.
 pub(crate) fn exit_of(timeline: &Timeline) -> Option<SessionExit> {
-    let Some((status, _, us)) = timeline.end.exit else {
-        let reason = timeline.end.unrecorded.clone()?;
-        return Some(SessionExit { code: None, signal: None, reason, at: time(timeline.clock.last_us) });
+    let Some((status, _, us)) = timeline.end().exit else {
+        let reason = timeline.end().unrecorded.clone()?;
+        return Some(SessionExit { code: None, signal: None, reason, at: time(timeline.clock().last_us) });
     };
     let code = libc_exit_code(status);
     let signal = libc_signal(status);
@@ -158,10 +158,11 @@ pub(crate) fn exit_of(timeline: &Timeline) -> Option<SessionExit> {
     let is_over = |limit: &Limit| matches!(limit, Limit::InactivityTimeout | Limit::MaxAge);
     // A command that could not be ended took its session with it.
     let last =
-        timeline.log.commands.back().filter(|c| c.end.as_ref().is_none_or(|e| e.status == CommandStatus::Terminated));
+        timeline.log().commands.back().filter(|c| c.end.as_ref().is_none_or(|e| e.status == CommandStatus::Terminated));
     let ends = |limit: &&Limit| **limit != Limit::OutputMbPerSecond;
     let unending = || last.and_then(|c| c.limits_hit.iter().rfind(ends).copied());
-    let reason = match (&timeline.end.ending, timeline.hits.iter().map(|h| h.limit).find(is_over).or_else(unending)) {
+    let reason = match (&timeline.end().ending, timeline.hits().iter().map(|h| h.limit).find(is_over).or_else(unending))
+    {
         (Some((EndReason::HOLDER, why)), _) => format!("{why}; {how}"),
         (Some(_), Some(limit)) => format!("it reached its {}; {how}", limit.name()),
         (Some(_), None) => format!("terminated on request; {how}"),

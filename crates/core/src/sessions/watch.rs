@@ -26,7 +26,7 @@ impl Registry {
             }
             SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
             SessionRef::EndedSession(past) => {
-                let (view, end) = (past.view(), past.timeline.output.scanner.position());
+                let (view, end) = (past.view(), past.timeline.output().scanner.position());
                 let exit = SessionEvent::Exited(view.exit.clone());
                 let feed = ViewerCursor::past(&past, since, exit);
                 (view, end, feed)

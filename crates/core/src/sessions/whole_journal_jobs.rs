@@ -50,7 +50,7 @@ impl Registry {
             SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
             SessionRef::EndedSession(past) => {
                 past.has_journal()?;
-                (Arc::clone(&past.shared), past.timeline.output.scanner.position(), past.commands(), false)
+                (Arc::clone(&past.shared), past.timeline.output().scanner.position(), past.commands(), false)
             }
         };
         let asked = self.since(principal, &found, &request.session, &request.since).await?;
@@ -123,8 +123,8 @@ impl Registry {
             }
             SessionRef::EndedSession(past) => {
                 past.has_journal()?;
-                let (end, end_us) = (past.timeline.output.scanner.position(), past.ended_us());
-                let marks = past.timeline.clock.times.clone();
+                let (end, end_us) = (past.timeline.output().scanner.position(), past.ended_us());
+                let marks = past.timeline.clock().times.clone();
                 (Arc::clone(&past.shared), Extent { events_end: u64::MAX, end, marks, end_us })
             }
         };

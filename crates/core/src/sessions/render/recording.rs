@@ -270,7 +270,7 @@ impl Pages for Recorder {
     fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         while self.page.len() < PAGE_BYTES && !self.is_over {
             self.resize_due();
-            match self.replay.next(self.extent.events_end, self.at, self.extent.end)? {
+            match self.replay.next(self.extent.events_end, self.at, self.extent.end, false)? {
                 Step::Event(event) => self.event(&event),
                 Step::OutputTo(to) => {
                     if !self.output(to, self.witness.1)? {

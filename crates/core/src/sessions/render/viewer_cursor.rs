@@ -134,9 +134,9 @@ impl ViewerCursor {
     /// Reads an ended session: its output from an offset on, and its exit.
     pub(in crate::sessions) fn past(past: &EndedSession, since: Option<u64>, exit: SessionEvent) -> Self {
         let (shared, timeline) = (Arc::clone(&past.shared), &past.timeline);
-        let end = timeline.output.scanner.position();
-        let markers = timeline.output.markers.iter().copied().collect();
-        let handovers = timeline.log.handovers(0);
+        let end = timeline.output().scanner.position();
+        let markers = timeline.output().markers.iter().copied().collect();
+        let handovers = timeline.log().handovers(0);
         let mut published = Published { to: end, markers, handovers, is_over: true, ..Published::default() };
         published.note(Noted { at: 0, event: Arc::new(exit) });
         let (_, published) = watch::channel(published);

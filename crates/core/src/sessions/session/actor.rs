@@ -152,7 +152,7 @@ impl Actor {
                     self.step(Input::Unread);
                     tokio::task::yield_now().await;
                 }
-                let traces = self.session.timeline.end.exit.is_none().then(|| self.sweep());
+                let traces = self.session.timeline.end().exit.is_none().then(|| self.sweep());
                 self.step(Input::HolderGone(traces));
                 false
             }

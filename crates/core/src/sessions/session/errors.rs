@@ -7,7 +7,7 @@ use crate::sessions::views;
 
 impl Session {
     pub(super) fn busy_error(&self, id: u32) -> ActionError {
-        let text = self.timeline.log.command(id).map_or("", |c| &c.text);
+        let text = self.timeline.log().command(id).map_or("", |c| &c.text);
         let words: String = text.lines().next().unwrap_or_default().chars().take(60).collect();
         let with = format!("command {} ({})", CommandId(id), terminal::quote::line(&words));
         ActionError::Busy { session: self.shared.id.clone(), with, may_be_a_shell: self.may_be_a_shell() }
@@ -23,14 +23,14 @@ impl Session {
     }
 
     pub(super) fn why_not_ready(&self) -> String {
-        if let Some(damage) = &self.timeline.damage {
+        if let Some(damage) = &self.timeline.damage() {
             return format!("{damage}; end it and start another one");
         }
         if self.foreground.is_heuristic && !self.shared.spec.handover.has_hooks() {
             return "it is not waiting for a command; use send_input_to_terminal to type into the running program"
                 .to_owned();
         }
-        match (self.timeline.shell.prompt_seen, self.foreground()) {
+        match (self.timeline.shell().prompt_seen, self.foreground()) {
             (false, Foreground::InputWanted | Foreground::PasswordWanted) => {
                 "its start-up file waits for input; send some with send_input_to_terminal".to_owned()
             }

@@ -13,19 +13,19 @@ use crate::sessions::views;
 impl Session {
     /// Whether the shell has exited, or its holder has ended without recording that.
     pub(super) fn has_exited(&self) -> bool {
-        self.exit_told || self.timeline.end.exit.is_some()
+        self.exit_told || self.timeline.end().exit.is_some()
     }
 
     /// Handles the shell's exit while the holder still ends its descendants. The last output belongs to the last
     /// command, so this runs only after everything up to the tail is read.
     pub(super) fn check_exit(&mut self) {
-        if self.exit_told || self.timeline.end.exit.is_none() {
+        if self.exit_told || self.timeline.end().exit.is_none() {
             return;
         }
         // No marker comes any more: these commands have ended before the shell.
         self.expire_markers();
         let reason = views::exit_of(&self.timeline).map_or_else(String::new, |e| e.reason);
-        let now_us = self.timeline.end.exit.map_or(0, |(_, _, us)| us);
+        let now_us = self.timeline.end().exit.map_or(0, |(_, _, us)| us);
         self.end_all(&reason, now_us);
     }
 
@@ -36,7 +36,7 @@ impl Session {
         if let Some(id) = self.timeline.end_current(CommandStatus::Terminated, reason, Boundary::Attested, now_us) {
             self.put_on_record(id);
         }
-        self.note(self.timeline.output.scanner.held_from(), SessionEvent::Exited(views::exit_of(&self.timeline)));
+        self.note(self.timeline.output().scanner.held_from(), SessionEvent::Exited(views::exit_of(&self.timeline)));
         self.finish_where(|_| true, EndedBy::Exited);
         self.waits.notify_started(|_| true);
         for pending in std::mem::take(&mut self.pending.at_prompt) {
@@ -58,11 +58,9 @@ impl Session {
         self.link.is_gone = true;
         self.check_exit();
         if let Some(traces) = traces {
-            if self.timeline.clock.last_us == 0 {
-                self.timeline.clock.last_us = self.now.us;
-            }
+            self.timeline.set_last_write(self.now.us);
             notify_unrecorded_end(&mut self.timeline, traces);
-            let why = self.timeline.end.unrecorded.clone().unwrap_or_default();
+            let why = self.timeline.end().unrecorded.clone().unwrap_or_default();
             self.end_all(&why, self.now.us);
         }
         let asked = |call: &Call| matches!(call, Call::Terminate(_));
@@ -79,8 +77,7 @@ impl Session {
     /// Fails the calls that were sent over the old connection.
     pub(super) fn give_up_calls(&mut self, why: impl Fn() -> ActionError) {
         (self.foreground.typing, self.foreground.report_key) = (0, None);
-        self.timeline.queries.known_to_holder = self.timeline.queries.answered;
-        self.timeline.signals.on_their_way.clear();
+        self.timeline.forget_requests();
         self.link.give_up_calls(why);
     }
 

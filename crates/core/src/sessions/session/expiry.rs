@@ -57,7 +57,7 @@ impl Expiry {
 impl Session {
     /// Whether a program runs that a client may wait for, including a start-up file.
     fn is_busy(&self) -> bool {
-        self.timeline.log.current.is_some() || !matches!(self.foreground(), Foreground::Idle | Foreground::Stopped)
+        self.timeline.log().current.is_some() || !matches!(self.foreground(), Foreground::Idle | Foreground::Stopped)
     }
 
     /// Requests the termination of a session whose deadline has passed, and records the limit.
@@ -65,7 +65,7 @@ impl Session {
         if (self.expiry.inactivity, self.expiry.old_at, self.expiry.again_at) == (None, None, None) {
             return;
         }
-        if self.follower.is_replaying || self.timeline.end.exit.is_some() {
+        if self.follower.is_replaying || self.timeline.end().exit.is_some() {
             self.expiry.again_at = None;
             (self.expiry.quiet_at, self.expiry.old_at) =
                 (None, self.expiry.old_at.filter(|_| self.follower.is_replaying));
@@ -82,7 +82,7 @@ impl Session {
         if self.expiry.again_at.is_none() {
             let is_old = self.expiry.old_at.is_some_and(|at| now >= at);
             let limit = if is_old { Limit::MaxAge } else { Limit::InactivityTimeout };
-            self.hit(limit, self.timeline.log.current, 1);
+            self.hit(limit, self.timeline.log().current, 1);
         }
         self.expiry.again_at = Some(now + ASK_AGAIN);
         let (reply, _) = oneshot::channel();

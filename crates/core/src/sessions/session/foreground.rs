@@ -105,7 +105,7 @@ impl ForegroundState {
 impl Session {
     /// The command that ran before this server is known; its foreground may not be. A new shell before its first prompt is at work.
     pub(super) fn await_first_state(&mut self) {
-        let is_from_before = self.timeline.shell.prompt_seen || self.timeline.log.current.is_some();
+        let is_from_before = self.timeline.shell().prompt_seen || self.timeline.log().current.is_some();
         if is_from_before && !self.is_idle() && self.foreground.state.is_none() {
             self.foreground.first_awaited_until = Some(self.now.at + limits::FIRST_STATE);
         }
@@ -130,15 +130,15 @@ impl Session {
     }
 
     pub(super) fn on_state(&mut self, state: State) {
-        self.timeline.queries.known_to_holder = self.timeline.queries.known_to_holder.max(state.answered.0);
+        self.timeline.record_known_answers(state.answered.0);
         // The holder sends another state after the input; one from before it is out of date.
-        let is_answer_on_its_way = self.timeline.queries.answered > self.timeline.queries.known_to_holder;
+        let is_answer_on_its_way = self.timeline.queries().answered > self.timeline.queries().known_to_holder;
         if self.foreground.typing > 0 || is_answer_on_its_way {
             return;
         }
         if self.foreground.state.is_some_and(|before| before.group != state.group) {
             // The program that reads now has received no part of a line.
-            self.timeline.shell.line_is_begun = false;
+            self.timeline.clear_begun_line();
         }
         self.foreground.state = Some(state);
         let waits = state.foreground.is_a_waiting_shell();
@@ -150,7 +150,7 @@ impl Session {
         // The painting program was killed or disconnected; the process group that has the terminal now has painted
         // nothing.
         if self.foreground.paint.is_left_to(state.group) {
-            self.timeline.output.scanner.end_main_paint();
+            self.timeline.end_main_paint();
         }
         if self.paints() {
             self.foreground.painted_at = Some(self.now.at);
@@ -161,11 +161,11 @@ impl Session {
         }
         // A shell whose prompt was never reported has not read our script, or asks for input by its editor. A shell
         // without our hooks has no report key: its command ends when the shell reads again.
-        let is_odd =
-            !self.foreground.is_heuristic && (self.timeline.log.current.is_some() || !self.timeline.shell.prompt_seen);
+        let is_odd = !self.foreground.is_heuristic
+            && (self.timeline.log().current.is_some() || !self.timeline.shell().prompt_seen);
         let editor_has_it = state.foreground == wire::Activity::Editor && is_odd;
         match (
-            (editor_has_it && !self.timeline.shell.still_inside) || self.has_replaced_itself(state),
+            (editor_has_it && !self.timeline.shell().still_inside) || self.has_replaced_itself(state),
             self.foreground.editor_since,
         ) {
             (true, None) => self.foreground.editor_since = Some(self.now.at),
@@ -181,11 +181,11 @@ impl Session {
     /// now.
     fn has_replaced_itself(&self, state: State) -> bool {
         let is_odd = match state.foreground {
-            wire::Activity::Editor => self.timeline.shell.has_typed_line,
-            wire::Activity::ShellReads => self.timeline.shell.has_typed_line || self.timeline.log.current.is_some(),
+            wire::Activity::Editor => self.timeline.shell().has_typed_line,
+            wire::Activity::ShellReads => self.timeline.shell().has_typed_line || self.timeline.log().current.is_some(),
             _ => false,
         };
-        is_odd && self.timeline.shell.prompt_seen && !self.foreground.is_heuristic && self.is_replaced()
+        is_odd && self.timeline.shell().prompt_seen && !self.foreground.is_heuristic && self.is_replaced()
     }
 
     /// Switches to heuristics if the shell's process reads the terminal but runs another program (`exec` in a start-up
@@ -194,13 +194,13 @@ impl Session {
         let waits = state.foreground.is_a_waiting_shell();
         if !waits
             || self.foreground.is_heuristic
-            || self.timeline.log.current.is_some() && self.timeline.shell.prompt_seen
+            || self.timeline.log().current.is_some() && self.timeline.shell().prompt_seen
         {
             return;
         }
-        let Some(now) = self.host().executable(self.timeline.shell.pid) else { return };
+        let Some(now) = self.host().executable(self.timeline.shell().pid) else { return };
         let ours = std::ffi::OsStr::new(&self.shared.meta.shell);
-        if now.file_name() != Some(ours) && !self.timeline.shell.prompt_seen {
+        if now.file_name() != Some(ours) && !self.timeline.shell().prompt_seen {
             self.goes_without_hooks();
         }
     }
@@ -217,24 +217,24 @@ impl Session {
     /// Records the shell's program image: nothing runs, so the process is still the shell that has reported.
     pub(super) fn check_shell_image(&mut self) {
         if self.foreground.image.is_none() && !self.follower.is_replaying && self.shared.spec.handover.has_hooks() {
-            self.foreground.image = self.host().image(self.timeline.shell.pid);
+            self.foreground.image = self.host().image(self.timeline.shell().pid);
         }
     }
 
     /// Whether nothing runs: no command of ours, and no line typed at the prompt.
     pub(super) fn is_idle(&self) -> bool {
-        let typed_line = self.timeline.shell.has_typed_line || self.foreign_program_runs();
-        self.timeline.log.newest_running().is_none() && self.timeline.shell.prompt_seen && !typed_line
+        let typed_line = self.timeline.shell().has_typed_line || self.foreign_program_runs();
+        self.timeline.log().newest_running().is_none() && self.timeline.shell().prompt_seen && !typed_line
     }
 
     /// Whether a program, or the shell's own `read`, has the terminal although no command was handed over.
     pub(super) fn foreign_program_runs(&self) -> bool {
         let has_it = |s: State| {
             let somebody_reads = matches!(s.foreground, wire::Activity::ShellReads | wire::Activity::Reads);
-            s.group != self.timeline.shell.pid || somebody_reads
+            s.group != self.timeline.shell().pid || somebody_reads
         };
-        self.timeline.log.current.is_none()
-            && self.timeline.shell.prompt_seen
+        self.timeline.log().current.is_none()
+            && self.timeline.shell().prompt_seen
             && !self.foreground.is_heuristic
             && self.foreground.state.is_some_and(has_it)
     }
@@ -254,16 +254,16 @@ impl Session {
     /// The state of the foreground by the rules of the crate `foreground`, and the rule that decides.
     fn verdict(&self) -> (Verdict, &'static str) {
         let seen = self.foreground.state.map(|state| (state.foreground, state.modes()));
-        let shell = &self.timeline.shell;
+        let shell = &self.timeline.shell();
         let situation = Situation {
             is_idle: self.is_idle(),
             has_stopped_job: self.jobs.has_stopped,
             paints: self.paints(),
-            line_is_open: self.timeline.output.scanner.line_is_open(),
+            line_is_open: self.timeline.output().scanner.line_is_open(),
             prompt_seen: shell.prompt_seen,
             is_heuristic: self.foreground.is_heuristic,
-            has_command: self.timeline.log.current.is_some(),
-            runs: self.timeline.log.newest_running().is_some(),
+            has_command: self.timeline.log().current.is_some(),
+            runs: self.timeline.log().newest_running().is_some(),
             uses_editor: shell.still_inside,
             is_typed: self.typed_command_at().is_some(),
         };
@@ -272,7 +272,7 @@ impl Session {
 
     /// Whether a program paints the whole screen, alternate or main.
     pub(super) fn paints(&self) -> bool {
-        let scanner = &self.timeline.output.scanner;
+        let scanner = &self.timeline.output().scanner;
         scanner.modes().alt_screen || scanner.paints_main_from().is_some()
     }
 
@@ -280,7 +280,7 @@ impl Session {
     pub(super) fn pause(&self) -> Option<EndedBy> {
         let is_unsettled = self.foreground.screen_settles_at().is_some_and(|at| self.now.at < at);
         // The nested shell reads, but has not yet read the typed line.
-        let is_unread = self.timeline.log.inside.as_ref().is_some_and(|inside| !inside.has_begun);
+        let is_unread = self.timeline.log().inside.as_ref().is_some_and(|inside| !inside.has_begun);
         let is_undecided = is_unread || self.is_undecided();
         if self.foreground.typing > 0 || self.foreground.editor_since.is_some() || is_unsettled || is_undecided {
             return None;
@@ -316,12 +316,12 @@ impl Session {
         if self
             .foreground
             .image
-            .is_some_and(|ours| self.host().image(self.timeline.shell.pid).is_some_and(|now| now != ours))
+            .is_some_and(|ours| self.host().image(self.timeline.shell().pid).is_some_and(|now| now != ours))
         {
             return true;
         }
         let ours: Vec<_> = self.shared.spec.argv.iter().map(|a| String::from_utf8_lossy(a)).collect();
-        let now = self.host().command_line(self.timeline.shell.pid);
+        let now = self.host().command_line(self.timeline.shell().pid);
         // A process that has ended has no command line.
         !now.is_empty() && now != ours.join(" ")
     }
@@ -335,7 +335,7 @@ impl Session {
     pub(super) fn reads_commands(&self) -> bool {
         let is_its_turn = |s: State| {
             let waits = s.foreground.is_a_waiting_shell();
-            waits && s.group == self.timeline.shell.pid
+            waits && s.group == self.timeline.shell().pid
         };
         self.foreground.typing == 0 && self.foreground.state.is_some_and(is_its_turn)
     }

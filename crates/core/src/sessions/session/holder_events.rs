@@ -28,10 +28,8 @@ impl Session {
 
     pub(super) fn on_hello(&mut self, hello: Hello) {
         self.link.protocol = hello.protocol;
-        self.timeline.holder_pid = hello.holder_pid;
         self.link.process = self.shared.backends.holders.identity(hello.holder_pid);
-        self.timeline.shell.pid = hello.shell_pid;
-        (self.timeline.cols, self.timeline.rows) = (hello.cols, hello.rows);
+        self.timeline.record_hello(hello.holder_pid, hello.shell_pid, hello.cols, hello.rows);
         self.follower.replays_to = hello.tail.journal.0;
         self.on_tail(hello.tail);
     }
@@ -52,7 +50,8 @@ impl Session {
                 Change::Query { query, to } => self.on_query(&query, to),
                 Change::Held(hit) => self.notify_limit_hit(hit),
                 Change::Path => {
-                    self.timeline.shell.tools = views::tools_on(self.host(), self.timeline.shell.path.as_deref());
+                    let tools = views::tools_on(self.host(), self.timeline.shell().path.as_deref());
+                    self.timeline.set_tools(tools);
                 }
             }
         }
@@ -64,7 +63,7 @@ impl Session {
         (self.foreground.is_heuristic, self.foreground.was_not_ready) = (!self.shared.spec.handover.has_hooks(), false);
         self.check_shell_image();
         // The kernel's state may be newer than this prompt, which is read only now, and it is not sent again.
-        let is_editing = self.timeline.log.current.is_some()
+        let is_editing = self.timeline.log().current.is_some()
             && self.foreground.state.is_some_and(|s| s.foreground == wire::Activity::Editor);
         (self.foreground.editor_since, self.foreground.report_key) = (is_editing.then_some(self.now.at), None);
         self.waits.notify_prompt();
@@ -77,7 +76,7 @@ impl Session {
         self.end_limits(id);
         self.waits.notify_started(|waits_for| waits_for == id);
         self.put_on_record(id);
-        let code = self.timeline.log.command(id).and_then(|c| c.end.as_ref()).and_then(|e| e.exit);
+        let code = self.timeline.log().command(id).and_then(|c| c.end.as_ref()).and_then(|e| e.exit);
         self.note_stopped_jobs(code);
         self.on_prompt();
         self.finish_where(|w| w.command == Some(id), EndedBy::Ended);
@@ -86,23 +85,23 @@ impl Session {
     pub(super) fn on_query(&mut self, query: &terminal::Query, to: u64) {
         if self.follower.is_replaying {
             // A later event shows whether it was answered.
-            let answered = self.timeline.queries.answered;
+            let answered = self.timeline.queries().answered;
             while self.follower.unanswered.front().is_some_and(|(_, to)| *to <= answered) {
                 self.follower.unanswered.pop_front();
             }
             return self.follower.unanswered.push_back((query.clone(), to));
         }
-        if to <= self.timeline.queries.answered {
+        if to <= self.timeline.queries().answered {
             return;
         }
-        let size = (self.timeline.cols, self.timeline.rows);
+        let size = (self.timeline.cols(), self.timeline.rows());
         let mut cursor = || {
             let cursor = self.screen_at(to).cursor();
             (cursor.row, cursor.col)
         };
         let bytes = query.answer(&mut cursor, size);
         if !bytes.is_empty() {
-            self.timeline.queries.answered = to;
+            self.timeline.set_answered(to);
             self.link.send(ToHolder::Answer { query: Offset(to), bytes });
             // The program that reads waits for this reply and not for a person.
             (self.foreground.state, self.foreground.state_pending) = (None, false);
@@ -116,10 +115,10 @@ impl Session {
                 self.foreground.on_typed();
                 if !is_signal && status != Status::Ok {
                     // The line was not typed in full, so no report of its end will come.
-                    self.timeline.shell.has_typed_line = false;
+                    self.timeline.set_typed_line(false);
                 }
                 let value = if is_signal && status == Status::Ok { offered as u64 } else { value };
-                let from = self.timeline.log.typed_from(&key).map_or(from, |at| at.min(from));
+                let from = self.timeline.log().typed_from(&key).map_or(from, |at| at.min(from));
                 self.on_typed(status, value, wait, from, offered, typed);
             }
             Some(Call::Line { id, key, wait, started }) => {
@@ -132,7 +131,7 @@ impl Session {
                 if status == Status::NoProcess {
                     // The holder does not record this signal.
                     let gone = u32::try_from(value).unwrap_or(0).cast_signed();
-                    self.timeline.signals.on_their_way.retain(|sent| sent.target != gone);
+                    self.timeline.forget_signal(gone);
                 }
                 // The foreground process group can be empty: the attempt is recorded, and the error is not the
                 // server's.
@@ -201,7 +200,7 @@ impl Session {
             Status::KeyReused => Err(key_reused()),
             Status::Typed | Status::NotReady if self.foreign_program_runs() => Err(self.typed_busy_error()),
             Status::Typed => {
-                self.timeline.shell.has_typed_line = true;
+                self.timeline.set_typed_line(true);
                 let or = if self.takes_lines() {
                     " (or the prompt, PS1, was changed by hand and no longer reports)"
                 } else {
@@ -232,13 +231,13 @@ impl Session {
             Status::Ok | Status::Duplicate => {
                 // A repeated input was for the command that ran when it was typed.
                 let command = match status {
-                    Status::Duplicate => self.timeline.log.command_at(from),
-                    _ => self.timeline.log.newest_running(),
+                    Status::Duplicate => self.timeline.log().command_at(from),
+                    _ => self.timeline.log().newest_running(),
                 };
                 let finished = wait.map(|wait| {
                     let (reply, finished) = oneshot::channel();
                     let mut waiter =
-                        Waiter::new(self.now.at, wait, command, from, self.timeline.cols, Some(accepted), reply);
+                        Waiter::new(self.now.at, wait, command, from, self.timeline.cols(), Some(accepted), reply);
                     waiter.end_on_idle_screen();
                     // A repeated input may already have been answered by the program.
                     if let Some(waiter) = self.catch_up(waiter) {

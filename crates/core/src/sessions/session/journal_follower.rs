@@ -90,20 +90,21 @@ impl Session {
     }
 
     /// Reads some of the events up to the tail. During replay, events and output are read in the order in which they
-    /// happened; afterwards events are read at once.
+    /// happened; afterwards events are read at once, but for a typed line, before which the output up to it is read.
     fn read_events(&mut self) {
         let tail = self.follower.tail();
-        let size = (self.timeline.cols, self.timeline.rows);
-        let cut_before = self.timeline.trouble.cut_before;
+        let size = (self.timeline.cols(), self.timeline.rows());
+        let cut_before = self.timeline.trouble().cut_before;
         let mut news = Vec::new();
         let mut output_to = None;
         for _ in 0..limits::EVENTS_CHUNK {
             if !self.follower.has_events {
                 break;
             }
-            let is_in_order = self.follower.is_replaying && !self.follower.journal_unreadable;
-            let at = if is_in_order { self.timeline.output.scanner.position() } else { u64::MAX };
-            match self.follower.order.next(tail.events, at, tail.journal.0) {
+            let at =
+                if self.follower.journal_unreadable { u64::MAX } else { self.timeline.output().scanner.position() };
+            let is_live = !self.follower.is_replaying;
+            match self.follower.order.next(tail.events, at, tail.journal.0, is_live) {
                 Ok(Step::Event(event)) => {
                     if is_end(&event) {
                         // The kernel's state was about the ended command; newer states arrive after this event.
@@ -126,9 +127,9 @@ impl Session {
             }
         }
         self.log_cut(cut_before);
-        let (cols, rows) = (self.timeline.cols, self.timeline.rows);
+        let (cols, rows) = (self.timeline.cols(), self.timeline.rows());
         if (cols, rows) != size {
-            self.note(self.timeline.output.scanner.held_from(), SessionEvent::Resized { cols, rows });
+            self.note(self.timeline.output().scanner.held_from(), SessionEvent::Resized { cols, rows });
             if let Some((screen, _)) = &mut self.screen {
                 screen.resize(cols, rows);
             }
@@ -143,7 +144,7 @@ impl Session {
     fn end_replay(&mut self) {
         let is_told = !self.follower.has_events
             && (self.follower.journal_unreadable
-                || self.timeline.output.scanner.position() >= self.follower.replays_to);
+                || self.timeline.output().scanner.position() >= self.follower.replays_to);
         if is_told && std::mem::take(&mut self.follower.is_replaying) {
             self.take_up_typed();
             for (query, to) in std::mem::take(&mut self.follower.unanswered) {
@@ -152,7 +153,7 @@ impl Session {
             // Input and commands are events with a time; output has none, but the journal file's modification time is
             // known.
             let written_us = self.shared.folder.output().map_or(0, |(_, written)| micros(written)).min(self.now.us);
-            self.last_activity_us = self.timeline.clock.last_us.max(written_us);
+            self.last_activity_us = self.timeline.clock().last_us.max(written_us);
             self.expiry.quiet_since(self.last_activity_us, self.now);
             // On a busy machine the first prompt may come before the server has connected.
             if self.is_idle() {
@@ -170,29 +171,28 @@ impl Session {
 
     /// Records damage once.
     pub(crate) fn is_damaged(&mut self, what: String) {
-        if self.timeline.damage.is_none() {
+        if self.timeline.set_damage(what.clone()) {
             tracing::error!(session = %self.shared.id, what, "the session's folder is damaged");
-            self.timeline.damage = Some(what);
         }
     }
 
     /// Records that another process has cut the journal. The session goes on: later output has its offsets.
     pub(super) fn is_cut(&mut self, before: u64) {
-        let known = self.timeline.trouble.cut_before;
-        self.timeline.trouble.is_cut(before);
+        let known = self.timeline.trouble().cut_before;
+        self.timeline.record_cut(before);
         self.log_cut(known);
     }
 
     /// Logs the first cut of the journal.
     fn log_cut(&self, known: u64) {
-        let before = self.timeline.trouble.cut_before;
+        let before = self.timeline.trouble().cut_before;
         if known == 0 && before > 0 {
             tracing::error!(session = %self.shared.id, before, "the journal was cut by another process");
         }
     }
 
     pub(super) fn has_unread(&self) -> bool {
-        self.timeline.output.scanner.position() < self.follower.tail().journal.0
+        self.timeline.output().scanner.position() < self.follower.tail().journal.0
     }
 
     /// Reads one chunk of what is unread.
@@ -209,7 +209,7 @@ impl Session {
 
     /// Scans one chunk; false if it cannot be read.
     fn read_output(&mut self, limit: Offset) -> bool {
-        let at = self.timeline.output.scanner.position();
+        let at = self.timeline.output().scanner.position();
         let want = usize::try_from(limit.0.saturating_sub(at)).unwrap_or(usize::MAX).min(limits::SCAN_CHUNK);
         let mut buffer = vec![0; want];
         let mut news = Vec::new();
@@ -218,8 +218,7 @@ impl Session {
                 let bytes = &buffer[..n];
                 let now_us = self.now.us;
                 // These bytes came after the last read and no later than now.
-                self.timeline.clock.note(at, now_us);
-                self.timeline.clock.note(at + n as u64, now_us);
+                self.timeline.record_read(at, at + n as u64, now_us);
                 if !self.follower.is_replaying {
                     self.effects.read += n;
                     self.last_activity_us = now_us;
@@ -261,7 +260,7 @@ impl Session {
     pub(super) fn expire_markers(&mut self) {
         self.follower.marker_missed_at = None;
         let mut news = Vec::new();
-        let at = self.timeline.output.scanner.position();
+        let at = self.timeline.output().scanner.position();
         for id in self.timeline.ends_without_marker() {
             self.timeline.expire(id, at, &mut news);
         }

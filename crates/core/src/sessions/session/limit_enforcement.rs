@@ -131,7 +131,7 @@ impl Session {
         if self.follower.is_replaying {
             return;
         }
-        let current = self.timeline.log.current;
+        let current = self.timeline.log().current;
         if let (Some((id, ..)), None) = (self.limit_enforcer.as_ref().and_then(|s| s.command), current) {
             // The command ended without an attested end.
             self.end_limits(id);
@@ -145,7 +145,7 @@ impl Session {
             self.count(&mut limit_enforcer);
             // The processes being ended may be a background job, with which the new command has nothing to do.
             limit_enforcer.ending = None;
-            limit_enforcer.command = Some((id, self.begun_at(id, now), self.timeline.output.scanner.position()));
+            limit_enforcer.command = Some((id, self.begun_at(id, now), self.timeline.output().scanner.position()));
             limit_enforcer.look_at = Some(now);
             limit_enforcer.cpu_from_us = self.cpu_used(&limit_enforcer);
         }
@@ -154,11 +154,11 @@ impl Session {
             self.check_cpu(&mut limit_enforcer, now);
             // Between two of its children, only the shell itself can be interrupted. If the shell has the terminal it
             // may already be at its prompt, where an interrupt would clear the next command's line.
-            let shell = self.host().process(self.timeline.shell.pid);
+            let shell = self.host().process(self.timeline.shell().pid);
             if limit_enforcer.ending.is_some()
                 && shell.is_some_and(|s| s.foreground_group.is_some_and(|group| group != s.group))
             {
-                self.interrupt(Target::Process(self.timeline.shell.pid));
+                self.interrupt(Target::Process(self.timeline.shell().pid));
             }
             let is_sampled = limit_enforcer.group.is_some()
                 || limit_enforcer.limits.cpu.is_some()
@@ -170,8 +170,9 @@ impl Session {
             self.exceeded(&mut limit_enforcer, Limit::CommandSeconds, now);
         }
         if let (Some((id, _, at)), Some(most)) = (limit_enforcer.command, limit_enforcer.limits.output) {
-            let from = self.timeline.log.command(id).and_then(|c| c.start).unwrap_or(at);
-            if self.timeline.output.scanner.position().saturating_sub(from) > most && limit_enforcer.ending.is_none() {
+            let from = self.timeline.log().command(id).and_then(|c| c.start).unwrap_or(at);
+            if self.timeline.output().scanner.position().saturating_sub(from) > most && limit_enforcer.ending.is_none()
+            {
                 self.exceeded(&mut limit_enforcer, Limit::OutputMb, now);
             }
         }
@@ -203,10 +204,11 @@ impl Session {
 
     /// Takes over from an earlier server. A cgroup counts from its creation; the hits on record were published already.
     fn take_over_limits(&mut self, limit_enforcer: &mut LimitEnforcer) {
-        let told = |limit| self.timeline.hits.iter().filter(|h| h.limit == limit).map(|h| h.count).sum();
+        let told = |limit| self.timeline.hits().iter().filter(|h| h.limit == limit).map(|h| h.count).sum();
         (limit_enforcer.counts.oom_kills, limit_enforcer.counts.forks_refused) =
             (told(Limit::MemoryMb), told(Limit::Processes));
-        let accepted_us = self.timeline.log.current.and_then(|id| self.timeline.log.command(id)).map(|c| c.accepted_us);
+        let accepted_us =
+            self.timeline.log().current.and_then(|id| self.timeline.log().command(id)).map(|c| c.accepted_us);
         let boot_us = self.now.booted_us();
         // A process that started before the running command was accepted does not belong to it.
         let before = accepted_us.map_or(u64::MAX, |us| us.saturating_sub(boot_us));
@@ -214,14 +216,14 @@ impl Session {
     }
 
     fn all_but_the_shell(&self) -> Vec<Process> {
-        let mut all = descendants(self.host(), self.timeline.holder_pid);
-        all.retain(|s| s.pid() != self.timeline.shell.pid && s.state != ProcessState::Ended);
+        let mut all = descendants(self.host(), self.timeline.holder_pid());
+        all.retain(|s| s.pid() != self.timeline.shell().pid && s.state != ProcessState::Ended);
         all
     }
 
     /// The start time of the command, which may have begun under an earlier server.
     fn begun_at(&self, id: u32, now: Instant) -> Instant {
-        let accepted_us = self.timeline.log.command(id).map_or(0, |c| c.accepted_us);
+        let accepted_us = self.timeline.log().command(id).map_or(0, |c| c.accepted_us);
         let age = Duration::from_micros(self.now.us.saturating_sub(accepted_us));
         now.checked_sub(age).unwrap_or(now)
     }
@@ -249,14 +251,14 @@ impl Session {
     /// CPU time in microseconds of all processes that ever ran in the session.
     fn cpu_used(&self, limit_enforcer: &LimitEnforcer) -> u64 {
         let in_group = limit_enforcer.group.as_ref().and_then(|group| group.counts().cpu_us);
-        in_group.unwrap_or_else(|| processes::cpu_us(self.host(), self.timeline.holder_pid))
+        in_group.unwrap_or_else(|| processes::cpu_us(self.host(), self.timeline.holder_pid()))
     }
 
     fn exceeded(&mut self, limit_enforcer: &mut LimitEnforcer, limit: Limit, now: Instant) {
         let command = limit_enforcer.command.map(|(id, ..)| id);
         // An earlier server may have recorded the hit without ending the processes.
         let is_told =
-            command.is_some() && self.timeline.hits.iter().any(|h| (h.limit, Some(h.command)) == (limit, command));
+            command.is_some() && self.timeline.hits().iter().any(|h| (h.limit, Some(h.command)) == (limit, command));
         if !is_told {
             self.hit(limit, command, 1);
         }
@@ -283,7 +285,7 @@ impl Session {
             }
             Step::EndSession => {
                 limit_enforcer.ending = None;
-                if self.timeline.log.current.is_some() && self.timeline.end.exit.is_none() {
+                if self.timeline.log().current.is_some() && self.timeline.end().exit.is_none() {
                     let (reply, _) = oneshot::channel();
                     let signo = sys::signal::KILL;
                     self.link.call(self.now.at, Call::Terminate(reply), |seq| ToHolder::Terminate {
@@ -300,7 +302,7 @@ impl Session {
     }
 
     fn interrupt(&mut self, target: Target) {
-        if self.timeline.log.current.is_some() {
+        if self.timeline.log().current.is_some() {
             let (reply, _) = oneshot::channel();
             self.link.call(self.now.at, Call::Plain(reply), |seq| ToHolder::Signal {
                 seq,
@@ -337,7 +339,8 @@ impl Session {
             return;
         }
         let command = command.unwrap_or(0);
-        let count = self.timeline.hits.iter().find(|h| (h.limit, h.command) == (limit, command)).map_or(0, |h| h.count);
+        let count =
+            self.timeline.hits().iter().find(|h| (h.limit, h.command) == (limit, command)).map_or(0, |h| h.count);
         let count = count.saturating_add(times);
         // Repeated kills and refusals by the kernel for one command are published once; each action of this server is
         // published.
@@ -355,7 +358,7 @@ impl Session {
             return;
         }
         tracing::info!(session = %self.shared.id, limit = hit.limit.name(), "the session ran into a limit");
-        self.note(self.timeline.output.scanner.held_from(), SessionEvent::LimitHit(views::limit_hit(&hit)));
+        self.note(self.timeline.output().scanner.held_from(), SessionEvent::LimitHit(views::limit_hit(&hit)));
     }
 }
 

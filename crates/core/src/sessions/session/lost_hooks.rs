@@ -18,7 +18,7 @@ impl Session {
     pub(super) fn check_hooks(&mut self) {
         let now = self.now.at;
         let is_suspicious = self.foreground.editor_since.is_some_and(|t| now >= t + limits::EDITOR_SUSPICION);
-        if is_suspicious && !self.timeline.shell.prompt_seen && self.is_replaced() {
+        if is_suspicious && !self.timeline.shell().prompt_seen && self.is_replaced() {
             self.foreground.editor_since = None;
             self.goes_without_hooks();
         } else if is_suspicious && self.is_replaced() {
@@ -31,11 +31,11 @@ impl Session {
             self.foreground.editor_since = Some(now);
         } else if is_suspicious
             && self.shared.spec.handover.is_in_band()
-            && !self.timeline.output.scanner.modes().bracketed_paste
+            && !self.timeline.output().scanner.modes().bracketed_paste
         {
             // The shell reads keys for one of its commands: at its prompt, its editor would enable bracketed paste.
-            (self.foreground.editor_since, self.timeline.shell.still_inside, self.foreground.state_pending) =
-                (None, true, true);
+            self.timeline.set_editor_in_use(true);
+            (self.foreground.editor_since, self.foreground.state_pending) = (None, true);
         } else if is_suspicious && self.foreground.report_key.is_none() {
             self.foreground.report_key = Some(ReportKey::pressed(now));
             self.link.call(self.now.at, Call::Report, |seq| ToHolder::Report { seq });
@@ -48,8 +48,8 @@ impl Session {
     /// Whether the shell has read the keys that handed the command over; a report key pressed before that would become
     /// the command's input.
     fn keys_are_read(&self) -> bool {
-        let Some(command) = self.timeline.log.current.and_then(|id| self.timeline.log.command(id)) else {
-            return !self.timeline.shell.prompt_seen;
+        let Some(command) = self.timeline.log().current.and_then(|id| self.timeline.log().command(id)) else {
+            return !self.timeline.shell().prompt_seen;
         };
         // The kernel showed that a shell without private keys reads again and has nothing left to read.
         if self.takes_lines() {
@@ -61,14 +61,18 @@ impl Session {
 
     /// The shell did not answer the report key: its hooks are gone, and with them the exit code.
     pub(super) fn on_report_overdue(&mut self) {
-        if self.timeline.shell.still_inside {
+        if self.timeline.shell().still_inside {
             // The shell has reported that the command itself uses the line editor.
             (self.foreground.editor_since, self.foreground.state_pending) = (None, true);
             return;
         }
         self.foreground.editor_since = None;
-        let has_begun =
-            self.timeline.log.current.and_then(|id| self.timeline.log.command(id)).is_some_and(|c| c.start.is_some());
+        let has_begun = self
+            .timeline
+            .log()
+            .current
+            .and_then(|id| self.timeline.log().command(id))
+            .is_some_and(|c| c.start.is_some());
         // Such a shell has reported the beginning of its output, so its hooks work; only this end is lost.
         if !((self.takes_lines() || self.shared.spec.handover.is_in_band()) && has_begun) {
             self.goes_without_hooks();

@@ -67,7 +67,7 @@ impl Session {
             Before::OnItsWay | Before::Nothing => {}
         }
         let text = String::from_utf8_lossy(&text).into_owned();
-        if self.timeline.log.typed_from(&key).is_some() {
+        if self.timeline.log().typed_from(&key).is_some() {
             return self.was_typed_before(key, &text, wait, started);
         }
         let patience = limits::INSIDE_SETTLES.min(std::time::Duration::from_millis(u64::from(patience_ms)));
@@ -80,12 +80,7 @@ impl Session {
     /// and its end is unknown.
     fn was_typed_before(&mut self, key: Key, text: &str, wait: Option<Wait>, started: StartReply) {
         let now_us = self.now.us;
-        let lost = NestedCommand::new(self.timeline.log.unused_id(self.timeline.clock.started_us, now_us));
-        let id = lost.id;
-        let running = self.timeline.log.inside.take();
-        self.timeline.line_typed((id, key, text), Some(lost), now_us, self.timeline.output.scanner.position());
-        self.timeline.give_up_inside(CommandStatus::Failed, TYPED_BEFORE, Boundary::Heuristic, now_us);
-        self.timeline.log.inside = running;
+        let id = self.timeline.record_lost_command((key, text), TYPED_BEFORE, now_us);
         self.put_on_record(id);
         self.hand_out(id, wait, started);
     }
@@ -123,7 +118,7 @@ impl Session {
         if self.has_exited() {
             return Err(NestedRefusal::Never(self.ended_error()));
         }
-        if let Some(inside) = &self.timeline.log.inside {
+        if let Some(inside) = &self.timeline.log().inside {
             let is_being_thrown_away = self.inside.is_interrupted;
             return Err(if is_being_thrown_away {
                 NestedRefusal::Soon
@@ -133,16 +128,16 @@ impl Session {
         }
         // The session's own shell reads: at its prompt, in an unfinished line, or in `read`.
         let own_shell_reads =
-            self.is_idle() || self.foreground.state.is_some_and(|s| s.group == self.timeline.shell.pid);
+            self.is_idle() || self.foreground.state.is_some_and(|s| s.group == self.timeline.shell().pid);
         if own_shell_reads && !self.foreground.is_heuristic {
-            if self.timeline.log.current.is_some() {
+            if self.timeline.log().current.is_some() {
                 return Err(NestedRefusal::Never(self.busy_inside_error()));
             }
             let problem =
                 "nothing runs in this session that could be a shell; without inside its own shell runs the command";
             return Err(NestedRefusal::Never(ActionError::Invalid { field: "inside", problem: problem.to_owned() }));
         }
-        if self.timeline.shell.line_is_begun {
+        if self.timeline.shell().line_is_begun {
             let why = "the program has an unfinished line of input; C-c clears it";
             return Err(NestedRefusal::Never(self.not_ready(why)));
         }
@@ -160,18 +155,18 @@ impl Session {
     pub(super) fn may_be_a_shell(&self) -> bool {
         let is_others = |s: State| s.foreground == wire::Activity::Unknown && (s.echo || !s.canonical);
         match self.foreground() {
-            _ if self.foreground.typing > 0 || self.timeline.log.inside.is_some() => false,
+            _ if self.foreground.typing > 0 || self.timeline.log().inside.is_some() => false,
             Foreground::InputWanted => true,
             Foreground::Idle => self.foreground.is_heuristic && self.reads_commands(),
             Foreground::Running => {
-                self.foreground.state.is_some_and(is_others) && self.timeline.output.scanner.line_is_open()
+                self.foreground.state.is_some_and(is_others) && self.timeline.output().scanner.line_is_open()
             }
             Foreground::PasswordWanted | Foreground::Fullscreen | Foreground::Stopped => false,
         }
     }
 
     fn busy_inside_error(&self) -> ActionError {
-        self.timeline.log.current.map_or_else(|| self.typed_busy_error(), |id| self.busy_error(id))
+        self.timeline.log().current.map_or_else(|| self.typed_busy_error(), |id| self.busy_error(id))
     }
 
     fn type_inside(&mut self, pending: PendingNested) {
@@ -189,7 +184,7 @@ impl Session {
             }
         };
         let id = inside.id;
-        if self.timeline.log.inside.is_none() {
+        if self.timeline.log().inside.is_none() {
             let reader = self.foreground.state.map(|s| (s.pid, s.canonical));
             self.inside = NestedShell { reader, ..NestedShell::default() };
         }
@@ -204,14 +199,14 @@ impl Session {
     pub(super) fn check_interrupt(&mut self) {
         // A command that used the shell's editor may have been ended. Other input leaves it there, or its end is reported:
         // the report key would become its input.
-        self.timeline.shell.still_inside = false;
-        self.inside.is_interrupted |= self.timeline.log.inside.is_some();
+        self.timeline.set_editor_in_use(false);
+        self.inside.is_interrupted |= self.timeline.log().inside.is_some();
         self.inside.stirred_at = Some(self.now.at);
     }
 
     /// The marker of the command's end came.
     pub(super) fn on_inside_end(&mut self, id: u32) {
-        let end = self.timeline.log.command(id).and_then(|c| c.end.as_ref());
+        let end = self.timeline.log().command(id).and_then(|c| c.end.as_ref());
         let is_over = end.is_some_and(|end| end.status == CommandStatus::Terminated);
         if self.foreground.sampled_at < end.map_or(0, |end| end.at) {
             // The state was about the ended command.
@@ -233,8 +228,8 @@ impl Session {
 
     /// When to check the nested command again.
     pub(super) fn inside_wakes_at(&self) -> Option<Instant> {
-        let begins = self.timeline.log.inside.as_ref().filter(|inside| !inside.has_begun).and(self.inside.typed_at);
-        let thrown = self.inside.reads_since.filter(|_| self.timeline.log.inside.is_some());
+        let begins = self.timeline.log().inside.as_ref().filter(|inside| !inside.has_begun).and(self.inside.typed_at);
+        let thrown = self.inside.reads_since.filter(|_| self.timeline.log().inside.is_some());
         let pending = self.pending.nested.iter().map(|p| p.until).min();
         let times = [begins.map(|t| t + limits::INSIDE_BEGINS), thrown.map(|t| t + limits::INSIDE_THROWN), pending];
         times.into_iter().flatten().min()
@@ -246,7 +241,7 @@ impl Session {
         if !self.pending.nested.is_empty() {
             self.run_pending_inside();
         }
-        let Some(has_begun) = self.timeline.log.inside.as_ref().map(|inside| inside.has_begun) else { return };
+        let Some(has_begun) = self.timeline.log().inside.as_ref().map(|inside| inside.has_begun) else { return };
         if !has_begun {
             if self.inside.typed_at.is_some_and(|at| now >= at + limits::INSIDE_BEGINS) {
                 let why = "the line was typed, but no nested shell has reported a start: whether it ran is unknown; \
@@ -269,14 +264,14 @@ impl Session {
     /// Whether the interrupted command's end will be decided in a moment.
     pub(super) fn is_undecided(&self) -> bool {
         let is_unknown =
-            self.timeline.log.inside.is_some() && self.inside.is_interrupted && self.foreground.state.is_none();
+            self.timeline.log().inside.is_some() && self.inside.is_interrupted && self.foreground.state.is_none();
         is_unknown || self.seems_thrown_away()
     }
 
     /// Whether, after an interrupt, the same program reads in the same mode as before the command: as a rule this is
     /// the nested shell.
     pub(super) fn seems_thrown_away(&self) -> bool {
-        self.timeline.log.inside.is_some()
+        self.timeline.log().inside.is_some()
             && self.inside.is_interrupted
             && !self.has_unread()
             && self

@@ -74,22 +74,22 @@ impl Session {
             self.foreground.painted_at = Some(now);
         }
         let end = at + bytes.len() as u64;
-        let scanner = &self.timeline.output.scanner;
-        let group = || self.shared.backends.host.process(self.timeline.shell.pid)?.foreground_group;
+        let scanner = &self.timeline.output().scanner;
+        let group = || self.shared.backends.host.process(self.timeline.shell().pid)?.foreground_group;
         self.foreground.paint.on_output(end, scanner.modes().alt_screen, scanner.paints_main_from(), group);
         for item in news {
             if let Change::Started(id) = item {
-                let start = self.timeline.log.command(*id).map_or(at, Command::output_from);
+                let start = self.timeline.log().command(*id).map_or(at, Command::output_from);
                 self.waits.open.iter_mut().for_each(|w| w.output_begins(*id, start));
             }
         }
         // Output after a command's end is a prompt or other text, and none of the command's.
-        let end_of = |id: u32| self.timeline.log.command(id).and_then(|c| c.end.as_ref()).map(|end| end.at);
+        let end_of = |id: u32| self.timeline.log().command(id).and_then(|c| c.end.as_ref()).map(|end| end.at);
         let ends: Vec<Option<u64>> = self.waits.open.iter().map(|w| w.command.and_then(end_of)).collect();
         let is_painted = paints;
         let needs_screen = |w: &Waiter| w.watches_screen() || is_painted && w.wants_pattern();
         let rows = self.waits.open.iter().any(needs_screen).then(|| self.screen_now().text().join("\n"));
-        let bells = self.timeline.output.scanner.bells();
+        let bells = self.timeline.output().scanner.bells();
         let mut matched: Vec<(usize, String)> = Vec::new();
         for (i, waiter) in self.waits.open.iter_mut().enumerate() {
             let ends_at = ends.get(i).copied().flatten();
@@ -114,11 +114,11 @@ impl Session {
     pub(super) fn begin_wait(&mut self, id: u32, wait: Option<Wait>) -> Started {
         let finished = wait.map(|wait| {
             let (reply, finished) = oneshot::channel();
-            let at = self.timeline.output.scanner.position();
-            let from = self.timeline.log.command(id).map_or(at, Command::output_from);
-            let mut waiter = Waiter::new(self.now.at, wait, Some(id), from, self.timeline.cols, None, reply);
-            waiter.looks_at_its_command(self.timeline.cols, self.timeline.rows);
-            if self.timeline.log.command(id).is_some_and(Command::is_about_to_begin) {
+            let at = self.timeline.output().scanner.position();
+            let from = self.timeline.log().command(id).map_or(at, Command::output_from);
+            let mut waiter = Waiter::new(self.now.at, wait, Some(id), from, self.timeline.cols(), None, reply);
+            waiter.looks_at_its_command(self.timeline.cols(), self.timeline.rows());
+            if self.timeline.log().command(id).is_some_and(Command::is_about_to_begin) {
                 waiter.awaits_beginning();
             }
             waiter.end_on_idle_screen();
@@ -133,13 +133,13 @@ impl Session {
 
     /// Registers a wait, unless it has ended already.
     pub(super) fn admit(&mut self, mut waiter: Waiter) {
-        waiter.count_bells_from(self.timeline.output.scanner.bells());
+        waiter.count_bells_from(self.timeline.output().scanner.bells());
         if waiter.watches_screen() {
             let rows = self.screen_now().text().join("\n");
             waiter.look(&rows, self.now.at);
         }
         let ended = match waiter.command {
-            Some(id) => self.timeline.log.command(id).is_some_and(|c| c.end.is_some()),
+            Some(id) => self.timeline.log().command(id).is_some_and(|c| c.end.is_some()),
             None => self.is_idle(),
         };
         if self.exit_told {
@@ -168,7 +168,7 @@ impl Session {
     }
 
     pub(super) fn finish(&mut self, waiter: Waiter, ended_by: EndedBy, matched: Option<String>) {
-        let handovers = self.timeline.log.handovers(waiter.from);
+        let handovers = self.timeline.log().handovers(waiter.from);
         let snapshot = Snapshot { handovers, ..self.snapshot(waiter.command) };
         let finished = Finished {
             ended_by,
@@ -184,9 +184,12 @@ impl Session {
 
     /// Feeds a wait from an earlier position with the output since then; for an ended command, only up to its end.
     pub(super) fn catch_up(&mut self, mut waiter: Waiter) -> Option<Waiter> {
-        let end =
-            waiter.command.and_then(|id| self.timeline.log.command(id)).and_then(|c| c.end.as_ref()).map(|end| end.at);
-        let position = self.timeline.output.scanner.position();
+        let end = waiter
+            .command
+            .and_then(|id| self.timeline.log().command(id))
+            .and_then(|c| c.end.as_ref())
+            .map(|end| end.at);
+        let position = self.timeline.output().scanner.position();
         let now = end.map_or(position, |end| end.min(position));
         let mut at = waiter.from;
         while waiter.wants_pattern() && !waiter.is_awaiting_beginning() && !waiter.is_abandoned() && at < now {

@@ -57,7 +57,7 @@ impl Session {
         if self.waits.open.is_empty() {
             return 0;
         }
-        let position = self.timeline.output.scanner.position();
+        let position = self.timeline.output().scanner.position();
         let unread = usize::try_from(self.follower.tail().journal.0.saturating_sub(position)).unwrap_or(usize::MAX);
         let (unread, cells) = (unread.min(limits::SCAN_CHUNK), self.cells());
         self.waits.open.iter().map(|w| w.matching_work(unread, cells)).sum()
@@ -70,12 +70,12 @@ impl Session {
             Until::Gone(pattern) => pattern.work(self.cells()),
             Until::Listening(_) | Until::File(_) | Until::Bell | Until::Input => 0,
         });
-        let earlier = usize::try_from(self.timeline.output.scanner.position()).unwrap_or(usize::MAX);
+        let earlier = usize::try_from(self.timeline.output().scanner.position()).unwrap_or(usize::MAX);
         let text = wait.pattern.as_ref().map_or(0, |pattern| pattern.work(earlier));
         text.saturating_add(gone.sum())
     }
 
     fn cells(&self) -> usize {
-        usize::from(self.timeline.cols) * usize::from(self.timeline.rows)
+        usize::from(self.timeline.cols()) * usize::from(self.timeline.rows())
     }
 }

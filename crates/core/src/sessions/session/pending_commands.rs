@@ -52,18 +52,18 @@ impl Session {
         if self.has_exited() {
             return drop(started.send(Err(self.ended_error())));
         }
-        if self.timeline.damage.is_some() {
+        if self.timeline.damage().is_some() {
             // The command's beginning and end might be reported in a part of the journal that cannot be read.
             return drop(started.send(Err(self.not_ready(&self.why_not_ready()))));
         }
-        if let Some(inside) = self.timeline.log.inside.as_ref().map(|inside| inside.id) {
+        if let Some(inside) = self.timeline.log().inside.as_ref().map(|inside| inside.id) {
             return drop(started.send(Err(self.busy_error(inside))));
         }
-        let is_unread = self.foreground.is_heuristic && self.timeline.log.current.is_none() && !self.reads_commands();
+        let is_unread = self.foreground.is_heuristic && self.timeline.log().current.is_none() && !self.reads_commands();
         if self.foreground.is_heuristic && !is_unread {
             return self.run_typed(&text, key, wait, started);
         }
-        if !self.timeline.shell.prompt_seen || is_unread {
+        if !self.timeline.shell().prompt_seen || is_unread {
             let until = self.now.at + std::time::Duration::from_millis(u64::from(patience_ms));
             self.pending.at_prompt.push(Pending { text, key, until, wait, started });
             return self.refuse_pending();

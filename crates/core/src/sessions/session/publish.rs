@@ -56,10 +56,10 @@ impl Publisher {
         self.note_room(session);
         let foreground = session.foreground();
         let is_known = session.foreground.typing == 0
-            && (session.foreground.state.is_some() || session.timeline.log.current.is_none());
+            && (session.foreground.state.is_some() || session.timeline.log().current.is_none());
         let held_from = session.timeline.shown_to(now.us);
         let is_over = session.link.is_gone;
-        let to = if is_over { session.timeline.output.scanner.position() } else { held_from };
+        let to = if is_over { session.timeline.output().scanner.position() } else { held_from };
         let (timeline, notes, mut told) = (&session.timeline, &mut self.notes, Vec::new());
         self.feed.send_if_modified(|now| {
             let is_new = is_known && now.foreground != Some(foreground);
@@ -69,13 +69,13 @@ impl Publisher {
                     notes.push(Noted { at: held_from, event: Arc::new(SessionEvent::Foreground(foreground)) });
                 }
             }
-            let has_markers = timeline.output.markers.back() != now.markers.last();
+            let has_markers = timeline.output().markers.back() != now.markers.last();
             let changed = has_markers || !notes.is_empty() || (to, is_over) != (now.to, now.is_over);
-            if timeline.log.newest_handover().as_ref() != now.handovers.handovers.last() {
-                now.handovers = timeline.log.handovers(0);
+            if timeline.log().newest_handover().as_ref() != now.handovers.handovers.last() {
+                now.handovers = timeline.log().handovers(0);
             }
             if has_markers {
-                now.markers = timeline.output.markers.iter().copied().collect();
+                now.markers = timeline.output().markers.iter().copied().collect();
             }
             (now.to, now.is_over) = (to, is_over);
             told.extend(notes.iter().map(|noted| Arc::clone(&noted.event)));
@@ -89,7 +89,7 @@ impl Publisher {
 
     /// Logs once that the session waits for disk space, and once that it continues.
     fn note_room(&self, session: &Session) {
-        let (id, trouble) = (&session.shared.id, &session.timeline.trouble.full_disk);
+        let (id, trouble) = (&session.shared.id, &session.timeline.trouble().full_disk);
         if session.shared.stalled.swap(trouble.is_some(), Ordering::AcqRel) == trouble.is_some() {
             return;
         }
@@ -111,7 +111,7 @@ impl Publisher {
                 ServerEventKind::Wanted(*now)
             }
             SessionEvent::Exited(exit) => {
-                self.event_log.metrics.dropped(session.timeline.end.dropped_records);
+                self.event_log.metrics.dropped(session.timeline.end().dropped_records);
                 ServerEventKind::Terminated(exit.clone())
             }
             SessionEvent::LimitHit(hit) => ServerEventKind::LimitHit(*hit),
@@ -132,7 +132,7 @@ impl Session {
 
     /// Publishes a command's beginning. If it ended in the same turn, its end is published at the end of its output.
     pub(super) fn note_start(&mut self, id: u32) {
-        if let Some(command) = self.timeline.log.command(id) {
+        if let Some(command) = self.timeline.log().command(id) {
             let begun = crate::sessions::timeline::Command { end: None, ..command.clone() };
             let view = views::command_view(&self.shared, &begun, command.output_from());
             self.note(view.start_offset, SessionEvent::Started(Box::new(view)));
@@ -141,8 +141,8 @@ impl Session {
 
     /// Publishes a command's end.
     pub(super) fn note_end(&mut self, id: u32) {
-        if let Some(command) = self.timeline.log.command(id) {
-            let view = views::command_view(&self.shared, command, self.timeline.output.scanner.position());
+        if let Some(command) = self.timeline.log().command(id) {
+            let view = views::command_view(&self.shared, command, self.timeline.output().scanner.position());
             self.note(view.end_offset.unwrap_or(view.start_offset), SessionEvent::Completed(Box::new(view)));
         }
     }
@@ -162,7 +162,7 @@ impl Session {
         }
         // Viewers continue at the offset that was just published: no byte is in both, and none in neither.
         for reply in std::mem::take(&mut self.waits.pictures) {
-            let rows = self.timeline.rows;
+            let rows = self.timeline.rows();
             let _ = reply.send(ScreenSnapshot { screen: self.screen_view(), rows, count });
         }
     }
@@ -175,7 +175,7 @@ impl Session {
 
     /// Stores only the history row, also of a command that has not ended.
     pub(super) fn put_row(&mut self, id: u32) {
-        if let Some(command) = self.timeline.log.command(id) {
+        if let Some(command) = self.timeline.log().command(id) {
             self.effects.rows.push(views::history_row(&self.shared.id, command));
         }
     }

@@ -19,11 +19,11 @@ impl Session {
             self.expiry.touch(self.now.at);
         }
         match request {
-            Request::Look(reply) => drop(reply.send(self.snapshot(self.timeline.log.newest_running()))),
+            Request::Look(reply) => drop(reply.send(self.snapshot(self.timeline.log().newest_running()))),
             Request::Commands(reply) => {
                 let all = views::command_views(&self.shared, &self.timeline);
-                let handovers = self.timeline.log.handovers(0);
-                let snapshot = Snapshot { handovers, ..self.snapshot(self.timeline.log.newest_running()) };
+                let handovers = self.timeline.log().handovers(0);
+                let snapshot = Snapshot { handovers, ..self.snapshot(self.timeline.log().newest_running()) };
                 let _ = reply.send((snapshot, all));
             }
             Request::Run { text, key, patience_ms, wait, is_inside: true, started } => {
@@ -34,13 +34,13 @@ impl Session {
             }
             Request::Input { bytes, key, is_secret, wait, typed } => self.ask_input(bytes, key, is_secret, wait, typed),
             Request::Wait { wait, command, from, reply } => {
-                let from = from.unwrap_or_else(|| self.timeline.output.scanner.position());
-                let command = command.or(self.timeline.log.newest_running());
-                let known = command.and_then(|id| self.timeline.log.command(id));
+                let from = from.unwrap_or_else(|| self.timeline.output().scanner.position());
+                let command = command.or(self.timeline.log().newest_running());
+                let known = command.and_then(|id| self.timeline.log().command(id));
                 // The prompt and the echo before a command's beginning are not part of its output.
                 let from = known.map_or(from, |c| from.max(c.output_from()));
                 let is_about_to_begin = known.is_some_and(Command::is_about_to_begin);
-                let mut waiter = Waiter::new(self.now.at, wait, command, from, self.timeline.cols, None, reply);
+                let mut waiter = Waiter::new(self.now.at, wait, command, from, self.timeline.cols(), None, reply);
                 waiter.count_current_state();
                 if is_about_to_begin {
                     waiter.awaits_beginning();
@@ -62,7 +62,8 @@ impl Session {
                 if [sys::signal::INT, sys::signal::QUIT, sys::signal::TSTP].contains(&signo) {
                     self.check_interrupt();
                 }
-                self.timeline.signals.on_their_way.push_back(self.about_to_send(target, signo));
+                let sent = self.about_to_send(target, signo);
+                self.timeline.expect_signal(sent);
                 self.link.call(self.now.at, Call::Signal { is_foreground, reply }, |seq| ToHolder::Signal {
                     seq,
                     target,
@@ -74,31 +75,34 @@ impl Session {
             }
             Request::Picture(reply) => self.waits.pictures.push(reply),
             Request::ViewerLimit(reply) => {
-                let markers = self.timeline.output.markers.iter().copied().collect();
-                let has_exited = self.timeline.end.exit.is_some();
+                let markers = self.timeline.output().markers.iter().copied().collect();
+                let has_exited = self.timeline.end().exit.is_some();
                 let _ = reply.send(ViewerLimit {
-                    to: self.timeline.output.scanner.held_from(),
+                    to: self.timeline.output().scanner.held_from(),
                     stream_to: self.shown_to(),
                     markers,
-                    handovers: self.timeline.log.handovers(0),
+                    handovers: self.timeline.log().handovers(0),
                     has_exited,
                 });
             }
             Request::At(when, reply) => {
-                let end = self.timeline.output.scanner.position();
-                let _ = reply.send(self.timeline.clock.offset_at(when, end));
+                let end = self.timeline.output().scanner.position();
+                let _ = reply.send(self.timeline.clock().offset_at(when, end));
             }
-            Request::Times(reply) => drop(reply.send(self.timeline.clock.times.clone())),
+            Request::Times(reply) => drop(reply.send(self.timeline.clock().times.clone())),
             Request::Processes(reply) => {
                 let _ = reply.send(self.meter.list(
                     &*self.shared.backends.host,
-                    self.timeline.holder_pid,
-                    self.timeline.shell.pid,
+                    self.timeline.holder_pid(),
+                    self.timeline.shell().pid,
                 ));
             }
             Request::Signals(reply) => drop(reply.send(views::signal_views(self.host(), &self.timeline))),
             Request::Prompt(reply) => {
-                if self.timeline.shell.prompt_seen || self.timeline.end.exit.is_some() || self.foreground.is_heuristic {
+                if self.timeline.shell().prompt_seen
+                    || self.timeline.end().exit.is_some()
+                    || self.foreground.is_heuristic
+                {
                     let _ = reply.send(());
                 } else {
                     self.waits.at_prompt.push(reply);
@@ -109,8 +113,8 @@ impl Session {
 
     /// The signal as the event log will record it, with the processes that will receive it.
     fn about_to_send(&self, target: Target, signo: i32) -> Sent {
-        let all = descendants(self.host(), self.timeline.holder_pid);
-        let foreground = all.iter().find(|s| s.pid() == self.timeline.shell.pid).and_then(|s| s.foreground_group);
+        let all = descendants(self.host(), self.timeline.holder_pid());
+        let foreground = all.iter().find(|s| s.pid() == self.timeline.shell().pid).and_then(|s| s.foreground_group);
         let gets = |it: &Process| match target {
             Target::Foreground => Some(it.group) == foreground,
             Target::Session => true,
@@ -133,7 +137,7 @@ impl Session {
         wait: Option<Wait>,
         typed: oneshot::Sender<Result<Typed, ActionError>>,
     ) {
-        let bytes = match typed_bytes(bytes, self.timeline.output.scanner.modes()) {
+        let bytes = match typed_bytes(bytes, self.timeline.output().scanner.modes()) {
             Ok(bytes) => bytes,
             Err((field, problem)) => return drop(typed.send(Err(ActionError::Invalid { field, problem }))),
         };
@@ -145,7 +149,7 @@ impl Session {
             [0x1a] => Some(sys::signal::TSTP),
             _ => None,
         };
-        let (from, offered) = (self.timeline.output.scanner.position(), bytes.len());
+        let (from, offered) = (self.timeline.output().scanner.position(), bytes.len());
         let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
         self.forget_state();
         // C-c, C-\ and C-z, also where they are plain bytes for a terminal on another machine.
@@ -153,7 +157,7 @@ impl Session {
             self.check_interrupt();
         }
         if let Some(signo) = signo {
-            self.timeline.shell.line_is_begun = false;
+            self.timeline.clear_begun_line();
             let call = Call::Input { key, wait, from, offered, is_signal: true, typed };
             return self.link.call(self.now.at, call, |seq| ToHolder::Signal {
                 seq,
@@ -163,7 +167,7 @@ impl Session {
         }
         // Before the holder records it: a wait that begins with this input must not end at the prompt where it is
         // typed.
-        self.timeline.shell.typed(&bytes, self.timeline.log.current.is_some());
+        self.timeline.record_input(&bytes);
         self.link.call(self.now.at, Call::Input { key, wait, from, offered, is_signal: false, typed }, |seq| {
             ToHolder::Input { seq, key, is_secret, patience_ms, bytes }
         });

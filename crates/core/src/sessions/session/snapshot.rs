@@ -11,9 +11,10 @@ use crate::sessions::views;
 
 impl Session {
     pub(crate) fn snapshot(&mut self, command: Option<u32>) -> Snapshot {
-        let status = if self.timeline.end.exit.is_some() || self.link.is_gone {
+        let status = if self.timeline.end().exit.is_some() || self.link.is_gone {
             SessionStatus::Terminated
-        } else if self.timeline.shell.prompt_seen || self.foreground.is_heuristic || self.timeline.damage.is_some() {
+        } else if self.timeline.shell().prompt_seen || self.foreground.is_heuristic || self.timeline.damage().is_some()
+        {
             SessionStatus::Running
         } else {
             SessionStatus::Creating
@@ -30,20 +31,20 @@ impl Session {
         };
         let mut view =
             views::session_view(&self.shared, &self.timeline, status, self.foreground(), boundary, first, end);
-        view.last_activity = time(self.last_activity_us.max(self.timeline.clock.started_us));
+        view.last_activity = time(self.last_activity_us.max(self.timeline.clock().started_us));
         if let Some(trouble) = self.link.silent_trouble() {
             (view.is_unreachable, view.trouble) = (true, Some(trouble));
         }
         Snapshot {
             view,
             command: command
-                .and_then(|id| self.timeline.log.command(id))
-                .map(|c| views::command_view(&self.shared, c, self.timeline.output.scanner.position())),
+                .and_then(|id| self.timeline.log().command(id))
+                .map(|c| views::command_view(&self.shared, c, self.timeline.output().scanner.position())),
             paint: self.foreground.paint.clone(),
             was_not_ready: self.foreground.was_not_ready,
-            background_from: self.timeline.log.background_from,
+            background_from: self.timeline.log().background_from,
             shown_to: self.shown_to(),
-            holder_pid: self.timeline.holder_pid,
+            holder_pid: self.timeline.holder_pid(),
             handovers: RecentHandovers::default(),
         }
     }
@@ -54,16 +55,16 @@ impl Session {
     }
 
     pub(super) fn screen_now(&mut self) -> &mut Screen {
-        let at = self.timeline.output.scanner.position();
+        let at = self.timeline.output().scanner.position();
         self.screen_at(at)
     }
 
     /// The screen at this journal offset, fed only on demand, from where the last call ended.
     pub(super) fn screen_at(&mut self, to: u64) -> &mut Screen {
-        let (cols, rows) = (self.timeline.cols, self.timeline.rows);
+        let (cols, rows) = (self.timeline.cols(), self.timeline.rows());
         let first = self.shared.reader.first().unwrap_or_default().0;
         let (screen, at) = self.screen.get_or_insert_with(|| (Screen::new(cols, rows), first));
-        let mut handovers = Handovers::new(self.timeline.log.handovers(*at));
+        let mut handovers = Handovers::new(self.timeline.log().handovers(*at));
         while *at < to {
             let limit = to.min(*at + limits::SCAN_CHUNK as u64);
             match crate::sessions::render::range::read(&self.shared.reader, *at, limit) {
@@ -80,8 +81,8 @@ impl Session {
     }
 
     pub(super) fn screen_view(&mut self) -> ScreenView {
-        let cols = self.timeline.cols;
-        let is_alternate = self.timeline.output.scanner.modes().alt_screen;
+        let cols = self.timeline.cols();
+        let is_alternate = self.timeline.output().scanner.modes().alt_screen;
         let at = self.shown_to();
         let screen = self.screen_at(at);
         let cursor = screen.cursor();

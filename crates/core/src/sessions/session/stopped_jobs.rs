@@ -39,7 +39,7 @@ impl StoppedJobs {
 impl Session {
     pub(super) fn note_stopped_jobs(&mut self, code: Option<i32>) {
         let host = Arc::clone(&self.shared.backends.host);
-        self.jobs.on_end(&*host, code, (self.timeline.holder_pid, self.timeline.shell.pid));
+        self.jobs.on_end(&*host, code, (self.timeline.holder_pid(), self.timeline.shell().pid));
     }
 }
 

@@ -38,7 +38,7 @@ impl Session {
     /// Looks up the request of this key, also one that an earlier server received.
     pub(super) fn before(&self, key: &Key) -> Before {
         let is_same = |other: &Key| wire::is_same_name(key, other);
-        if let Some(command) = self.timeline.log.commands.iter().rev().find(|c| is_same(&c.key)) {
+        if let Some(command) = self.timeline.log().commands.iter().rev().find(|c| is_same(&c.key)) {
             return if command.key == *key { Before::Command(command.id) } else { Before::Reused };
         }
         let is_on_its_way = |call: &Call| matches!(call, Call::Line { key, .. } if is_same(key));
@@ -47,11 +47,11 @@ impl Session {
 
     /// Answers the caller of a command that was accepted, now or earlier.
     pub(super) fn hand_out(&mut self, id: u32, wait: Option<Wait>, started: StartReply) {
-        if self.timeline.log.command(id).is_none() && id <= self.timeline.log.last_id {
+        if self.timeline.log().command(id).is_none() && id <= self.timeline.log().last_id {
             let known = Started { id, is_history: true, finished: None };
             return drop(started.send(Ok(known)));
         }
-        let begins = self.timeline.log.command(id).is_some_and(Command::is_about_to_begin);
+        let begins = self.timeline.log().command(id).is_some_and(Command::is_about_to_begin);
         if wait.is_none() && begins {
             // The answer includes the offset of the output, which the shell is about to report.
             let until = self.now.at + limits::START_WAIT;
@@ -63,7 +63,7 @@ impl Session {
 
     /// Types the command into a shell without our hooks; the kernel's foreground state shows its end.
     pub(super) fn run_typed(&mut self, text: &[u8], key: Key, wait: Option<Wait>, started: StartReply) {
-        if let Some(id) = self.timeline.log.current {
+        if let Some(id) = self.timeline.log().current {
             return drop(started.send(Err(self.busy_error(id))));
         }
         let text = String::from_utf8_lossy(text).into_owned();
@@ -86,7 +86,7 @@ impl Session {
         if self.link.protocol >= wire::NUMBERS_LINES {
             0
         } else {
-            self.timeline.log.unused_id(self.timeline.clock.started_us, self.now.us)
+            self.timeline.log().unused_id(self.timeline.clock().started_us, self.now.us)
         }
     }
 
@@ -103,7 +103,7 @@ impl Session {
             return self.link.call(self.now.at, call, typed);
         }
         // An older holder records only the bytes it types.
-        let at = self.timeline.output.scanner.position();
+        let at = self.timeline.output().scanner.position();
         self.timeline.line_typed((id, key, &text), inside, self.now.us, at);
         self.put_row(id);
         self.link.call(self.now.at, call, |seq| ToHolder::Input { seq, key, is_secret: false, patience_ms, bytes });
@@ -127,8 +127,8 @@ impl Session {
             (_, Before::Command(earlier)) => earlier,
             (_, Before::Nothing | Before::OnItsWay | Before::Reused) => id,
         };
-        let is_inside = self.timeline.log.inside.as_ref().is_some_and(|inside| inside.id == id);
-        let is_own = is_inside || self.timeline.log.current == Some(id);
+        let is_inside = self.timeline.log().inside.as_ref().is_some_and(|inside| inside.id == id);
+        let is_own = is_inside || self.timeline.log().current == Some(id);
         let why = match status {
             Status::Ok | Status::Duplicate if names_command || status == Status::Ok => {
                 if is_inside {
@@ -179,7 +179,7 @@ impl Session {
     /// Has the holder record the end of a command that the shell did not report.
     pub(super) fn judge(&mut self, id: u32) {
         let is_hookless = self.foreground.is_heuristic && self.shared.spec.handover.has_hooks();
-        if let Some(frame) = self.timeline.log.command(id).and_then(|c| judged_end::to_holder(c, is_hookless)) {
+        if let Some(frame) = self.timeline.log().command(id).and_then(|c| judged_end::to_holder(c, is_hookless)) {
             // A holder of an earlier version ignores the unknown frame.
             self.link.send(frame);
         }
@@ -187,17 +187,17 @@ impl Session {
 
     /// Takes over the typed command that an earlier server left running.
     pub(super) fn take_up_typed(&mut self) {
-        self.foreground.is_heuristic |= self.timeline.shell.is_hookless;
-        if self.timeline.log.inside.as_ref().is_some_and(|inside| !inside.has_begun) {
+        self.foreground.is_heuristic |= self.timeline.shell().is_hookless;
+        if self.timeline.log().inside.as_ref().is_some_and(|inside| !inside.has_begun) {
             self.inside.typed_at = Some(self.now.at);
         }
-        let is_typed = self.timeline.log.current_command().is_some_and(|c| c.channel == Channel::Line);
+        let is_typed = self.timeline.log().current_command().is_some_and(|c| c.channel == Channel::Line);
         debug_assert!(!is_typed || self.foreground.is_heuristic);
     }
 
     /// When a typed command that seems to have ended is old enough for its end to count.
     pub(super) fn typed_command_at(&self) -> Option<Instant> {
-        let typed = self.timeline.log.current_command().filter(|c| c.channel == Channel::Line)?;
+        let typed = self.timeline.log().current_command().filter(|c| c.channel == Channel::Line)?;
         let (reads_again, typed_us) = (self.reads_commands(), typed.accepted_us);
         let age = std::time::Duration::from_micros(self.now.us.saturating_sub(typed_us));
         reads_again.then(|| self.now.at + limits::TYPED_AGE_MIN.saturating_sub(age))

@@ -6,7 +6,9 @@
 
 mod clock;
 mod command_log;
+mod conclusions;
 mod output_scan;
+mod parts;
 mod shell;
 mod signal_log;
 mod trouble;
@@ -71,21 +73,21 @@ pub(crate) enum Change {
 /// The replayed state.
 #[derive(Debug)]
 pub(crate) struct Timeline {
-    pub(crate) output: OutputScan,
-    pub(crate) log: CommandLog,
-    pub(crate) shell: Shell,
-    pub(crate) clock: Clock,
-    pub(crate) signals: SignalLog,
-    pub(crate) queries: Queries,
-    pub(crate) end: SessionEnd,
-    pub(crate) trouble: Trouble,
+    output: OutputScan,
+    log: CommandLog,
+    shell: Shell,
+    clock: Clock,
+    signals: SignalLog,
+    queries: Queries,
+    end: SessionEnd,
+    trouble: Trouble,
     /// The part of the events that cannot be read.
-    pub(crate) damage: Option<String>,
+    damage: Option<String>,
     /// The newest limit hits.
-    pub(crate) hits: VecDeque<Hit>,
-    pub(crate) holder_pid: u32,
-    pub(crate) cols: u16,
-    pub(crate) rows: u16,
+    hits: VecDeque<Hit>,
+    holder_pid: u32,
+    cols: u16,
+    rows: u16,
 }
 
 /// The terminal's queries and their replies.

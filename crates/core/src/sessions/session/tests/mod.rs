@@ -90,7 +90,7 @@ fn settle(session: &mut Session, now: Now) -> Vec<ToHolder> {
 
 /// The invariant between two turns: no wait is open for the end of an ended command.
 fn check(session: &Session) {
-    let has_ended = |id: u32| session.timeline.log.command(id).is_some_and(|command| command.end.is_some());
+    let has_ended = |id: u32| session.timeline.log().command(id).is_some_and(|command| command.end.is_some());
     assert!(!session.waits.open.iter().any(|wait| wait.command.is_some_and(has_ended)), "a wait for an ended command");
     assert!(!session.waits.at_start.iter().any(|(id, ..)| has_ended(*id)), "a wait for the start of an ended command");
     if session.exit_told {

@@ -384,7 +384,7 @@ impl Story {
                 }
                 let folder = self.rig.session.shared.folder.clone();
                 let traces =
-                    self.rig.session.timeline.end.exit.is_none().then(|| super::BACKENDS.holders.traces(&folder));
+                    self.rig.session.timeline.end().exit.is_none().then(|| super::BACKENDS.holders.traces(&folder));
                 self.rig.session.step(self.rig.now, Input::HolderGone(traces));
             }
             Last::Adrift => self.rig.session.step(self.rig.now, Input::Adrift),
