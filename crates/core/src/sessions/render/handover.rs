@@ -91,9 +91,12 @@ impl Handover {
 
     /// The bytes that are not shown, what is shown instead, and the end of the region if its marker is there.
     fn cuts(&self, next: Option<&Self>, reader: &Reader) -> io::Result<(Vec<Cut>, Option<u64>)> {
-        let region = Region::read(reader, self, self.to.or(next.map(|next| next.from)))?;
+        let bound = self.to.or(next.map(|next| next.from));
+        let region = Region::read(reader, self, bound)?;
         let mut cuts = region.marks();
-        cuts.extend(self.line(&region));
+        // A program that is no shell has read the line and printed no marker: then the line is what it was given.
+        let is_refused = self.is_inside && region.marker.is_none() && bound.is_some();
+        cuts.extend(self.line(&region).filter(|_| !is_refused));
         cuts.sort_by_key(|cut| cut.from);
         // The marker's last byte stands behind its nonce.
         let end = region.marker.as_ref().map(|marker| region.from + marker.end as u64 + 1);
@@ -512,6 +515,21 @@ mod tests {
         let painted = " pri\r\x1b[4Cprintf '\\033]7337;C;\x1b[?2004l\x1b[A\r\n\x1b]0; printf\x07";
         let folder = Folder::of(&[(painted, true)]);
         assert_eq!(folder.shown(0, folder.bytes.len()), format!("$ls 0\x1b[?2004l\r\n{OUT}"));
+    }
+
+    #[test]
+    fn a_line_that_a_program_inside_took_for_its_own_is_shown() {
+        let painted = " printf '\\033]7337;C;46\\007' \"'\"$PPID\r\n";
+        let folder = Folder::of(&[(painted, true)]);
+        let end = painted.len() + 1;
+        let mut handover = folder.recent[0].clone();
+        folder.write(&folder.bytes[..end]);
+        for (to, shown) in [(None, "$ls 0\r\n".to_owned()), (Some(end as u64), format!("${painted}"))] {
+            handover.to = to;
+            let recent = RecentHandovers { known_from: 0, handovers: [handover.clone()].into() };
+            let seen = folder.shown_by(&mut Handovers::new(recent), 0, end);
+            assert_eq!(seen.replace(' ', ""), shown.replace(' ', ""), "its end is {to:?}");
+        }
     }
 
     #[test]
