@@ -15,6 +15,7 @@ pub mod ids;
 pub mod keys;
 pub mod limits;
 pub mod metrics;
+mod mutex;
 pub mod per_principal;
 pub mod principal;
 pub mod profile;

@@ -5,7 +5,7 @@
 //! process can be found that holds it.
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use journal::EventsReader;
@@ -15,9 +15,10 @@ use wire::{FromHolder, PROTOCOL, Tail, ToHolder};
 
 use super::ended_session::{self, EndedSession};
 use super::permits::Permits;
-use super::registry::{Handle, Registry, locked, row};
-use super::render::viewer_cursor::Published;
-use super::session::{Actor, Now, Session, Shared};
+use super::registry::{Handle, Registry, row};
+use super::render::published::Published;
+use super::session::{Actor, Now, Session};
+use super::shared::Shared;
 use super::timeline::micros;
 use super::unreachable::{Hindrance, Unreachable};
 use super::{cgroup_plan, supervision, views};
@@ -26,6 +27,7 @@ use crate::host::Identity;
 use crate::host::holders::{self, HolderConnection, Liveness, SessionFolder, greeting, start_error};
 use crate::ids::SessionId;
 use crate::limits;
+use crate::mutex::locked;
 use crate::store::{SessionRow, StoreError};
 
 /// How long a new holder may take to send its Hello.
@@ -60,30 +62,6 @@ struct SessionFiles {
     events: Option<EventsReader>,
 }
 
-/// The sessions from before this server, and those whose actor or connection was lost.
-#[derive(Debug)]
-pub(super) struct Adoption {
-    /// Live sessions without a connection to their holder.
-    pub(super) unreachable: Mutex<HashMap<SessionId, Arc<Unreachable>>>,
-    /// Counts changes of `unreachable`.
-    pub(super) changed: watch::Sender<u64>,
-    /// Whether every session from before this server has been examined.
-    pub(super) is_done: watch::Sender<bool>,
-    /// How often in a row a session's actor has panicked, and when last.
-    pub(super) faults: Mutex<HashMap<SessionId, (u32, Instant)>>,
-}
-
-impl Default for Adoption {
-    fn default() -> Self {
-        Self {
-            unreachable: Mutex::default(),
-            changed: watch::Sender::new(0),
-            is_done: watch::Sender::new(false),
-            faults: Mutex::default(),
-        }
-    }
-}
-
 impl Registry {
     /// Waits for the Hello of a new holder, and starts the session's actor.
     pub(super) async fn take_on(
@@ -103,7 +81,7 @@ impl Registry {
 
     fn open(&self, id: &SessionId, folder: &SessionFolder) -> io::Result<SessionFiles> {
         let (shared, damage) = ended_session::open(id, folder, &self.backends)?;
-        Ok(SessionFiles { shared: Arc::new(shared), damage, events: ended_session::events(folder)? })
+        Ok(SessionFiles { shared: Arc::new(shared), damage, events: super::replay_order::events(folder)? })
     }
 
     /// Starts the actor of a session.

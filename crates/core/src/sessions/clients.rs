@@ -6,9 +6,8 @@ use std::sync::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::registry::{Registry, locked};
-use crate::ids::SessionId;
-use crate::principal::{Detach, Principal, Scope};
+use crate::mutex::locked;
+use crate::principal::Detach;
 
 /// The clients, each with the time at which its sessions end.
 #[derive(Debug, Default)]
@@ -41,7 +40,7 @@ impl Clients {
     }
 
     /// Waits until a client's grace period is over, and forgets that client.
-    async fn gone(&self) -> String {
+    pub(super) async fn gone(&self) -> String {
         loop {
             let next = {
                 let mut known = locked(&self.known);
@@ -62,17 +61,6 @@ impl Clients {
             };
             tokio::select! { () = over => {} () = self.changed.notified() => {} }
         }
-    }
-}
-
-impl Registry {
-    /// Waits until a client's grace period is over; returns its live sessions, each with the principal that owns it.
-    pub(crate) async fn sessions_of_gone_client(&self) -> Vec<(SessionId, Principal)> {
-        let client = self.clients.gone().await;
-        locked(&self.creation.defaults).remove(&client);
-        let own = self.handles().into_iter().filter(|h| h.shared.meta.client.as_ref() == Some(&client));
-        let owner = |name: &str| Principal { name: name.to_owned(), scope: Scope::Write, pass: None, client: None };
-        own.map(|h| (h.shared.id.clone(), owner(&h.shared.meta.owner))).collect()
     }
 }
 

@@ -1,17 +1,16 @@
 //! Builds the spec of a new session from a request: shell, environment, directory, size; and again for a reset.
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use wire::Spec;
 
 use super::cgroup_plan;
+use super::creation::checked_size;
 use super::default_session::DefaultSession;
-use super::name_locks::NameLocks;
-use super::registry::{Handle, NODE, Registry, SessionRef, locked, on_disk};
+use super::registry::{Handle, NODE, Registry, SessionRef, on_disk};
 use super::report::fnv;
 use super::session_metadata::SessionMetadata;
 use super::timeline::micros;
@@ -19,6 +18,7 @@ use crate::action::{ActionError, Create, Created, SessionView, StartupFailure};
 use crate::host::{Host, TAG};
 use crate::ids::SessionId;
 use crate::limits;
+use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::profile::StartFiles;
 use crate::shell::Wanted;
@@ -49,17 +49,6 @@ const NOT_INHERITED: [&[u8]; 21] = [
     b"SHLVL",
     b"_",
 ];
-
-/// The keys and locks by which a creation happens once.
-#[derive(Debug, Default)]
-pub(super) struct Creation {
-    /// The session that each owner's idempotency key created, for as long as its folder is retained.
-    pub(super) keys: Mutex<HashMap<(String, String), SessionId>>,
-    /// The last default session of each stdio client, and its creation time.
-    pub(super) defaults: Mutex<HashMap<String, (u64, SessionId)>>,
-    /// Locks: one creation per idempotency key at a time, and one default session per client.
-    pub(super) locks: NameLocks,
-}
 
 impl Registry {
     /// Starts a session and waits for its first prompt, or returns the one that the same request started earlier, which
@@ -358,16 +347,6 @@ fn checked_name(name: Option<&str>) -> Result<Option<String>, ActionError> {
         return Err(ActionError::Invalid { field: "name", problem });
     }
     Ok(Some(name.to_owned()))
-}
-
-pub(super) fn checked_size(cols: Option<u16>, rows: Option<u16>) -> Result<(u16, u16), ActionError> {
-    let (cols, rows) = (cols.unwrap_or(limits::COLS_DEFAULT), rows.unwrap_or(limits::ROWS_DEFAULT));
-    for (field, value, max) in [("cols", cols, limits::COLS_MAX), ("rows", rows, limits::ROWS_MAX)] {
-        if !(1..=max).contains(&value) {
-            return Err(ActionError::Invalid { field, problem: format!("{value} is not from 1 to {max}") });
-        }
-    }
-    Ok((cols, rows))
 }
 
 /// Expands `~` to the session's home, which may differ from the server's.

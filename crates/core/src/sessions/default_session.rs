@@ -7,9 +7,10 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::ended_session::EndedSession;
 use super::read_cursors::ReadCursors;
-use super::registry::{Handle, Registry, SessionRef, locked, reason};
+use super::registry::ended;
+use super::registry::{Handle, Registry, SessionRef, reason};
 use super::render::text::without_prompt;
-use super::report::{ended, plain_report};
+use super::report::plain_report;
 use super::session::{Request, Snapshot};
 use super::session_metadata::SessionMetadata;
 use super::unreachable::Unreachable;
@@ -19,6 +20,7 @@ use crate::action::{
 };
 use crate::ids::SessionId;
 use crate::limits;
+use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::store::SessionRow;
 

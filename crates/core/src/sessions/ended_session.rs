@@ -1,16 +1,15 @@
 //! Ended sessions: replayed from their folders on request, with the same timeline as while they lived.
 
-use std::io::ErrorKind;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use journal::{EventsReader, Offset, Read, Reader};
+use journal::{Offset, Read, Reader};
 use wire::Spec;
 
 use super::backends::Backends;
-use super::replay_order::{ReplayOrder, Step};
-use super::session::Shared;
+use super::replay_order::{self, ReplayOrder, Step, is_damage};
 use super::session_metadata::SessionMetadata;
+use super::shared::Shared;
 use super::timeline::{Change, Command, Timeline, micros, time};
 use super::unreachable::{Hindrance, Unreachable};
 use super::unrecorded_end::notify_unrecorded_end;
@@ -93,7 +92,7 @@ impl EndedSession {
         let shared = Arc::new(shared);
         let first = shared.reader.first()?;
         let mut timeline = Timeline::new(first.0, shared.spec.cols, shared.spec.rows);
-        let mut replay = ReplayOrder::new(events(folder)?);
+        let mut replay = ReplayOrder::new(replay_order::events(folder)?);
         let (events_end, end) = (replay.events_end()?, shared.reader.len()?);
         let mut news = Vec::new();
         let mut notify = |timeline: &Timeline, news: &mut Vec<Change>| {
@@ -196,20 +195,6 @@ pub(crate) fn last_write_us(folder: &SessionFolder) -> u64 {
 /// The message about a damaged file of a session.
 fn damaged(file: &str, why: &std::io::Error) -> String {
     format!("damaged: {file} cannot be read ({why}); its contents are unknown")
-}
-
-/// Whether the file itself cannot be read as it is: damaged, gone, or closed to this server. Other errors pass.
-fn is_damage(e: &std::io::Error) -> bool {
-    use ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound, PermissionDenied, UnexpectedEof};
-    [InvalidData, UnexpectedEof, NotFound, IsADirectory, NotADirectory, PermissionDenied].contains(&e.kind())
-}
-
-/// The events of a session; `None` if their header is damaged, which [`open`] reports.
-pub(crate) fn events(folder: &SessionFolder) -> std::io::Result<Option<EventsReader>> {
-    match folder.events() {
-        Err(e) if is_damage(&e) => Ok(None),
-        events => events.map(Some),
-    }
 }
 
 /// Opens the shared state of a session, and returns what is damaged. Missing parts of the spec come from the store; a

@@ -9,12 +9,12 @@ use std::time::SystemTime;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
-use super::registry::{Registry, locked};
-use super::session::Shared;
-use crate::action::{ActionError, EventPlace, EventsView, PatternShare, ReadEvents, ServerEvent, ServerEventKind};
+use super::shared::Shared;
+use crate::action::{ActionError, EventPlace, EventsView, PatternShare, ServerEvent, ServerEventKind};
 use crate::ids::SessionId;
 use crate::limits::{EVENTS_OF_ALL_KEPT, EVENTS_READ_MAX, FOLLOWERS_PER_PRINCIPAL_MAX};
 use crate::metrics::Metrics;
+use crate::mutex::locked;
 use crate::per_principal::PerPrincipal;
 use crate::principal::Principal;
 
@@ -90,7 +90,7 @@ impl EventLog {
     }
 
     /// A permit to follow, for as long as it is held.
-    fn follower(&self, principal: &Principal) -> Result<Arc<OwnedSemaphorePermit>, ActionError> {
+    pub(super) fn follower(&self, principal: &Principal) -> Result<Arc<OwnedSemaphorePermit>, ActionError> {
         let places = self.followers.of(&principal.name, || Semaphore::new(FOLLOWERS_PER_PRINCIPAL_MAX));
         Ok(Arc::new(places.try_acquire_owned().map_err(|_| ActionError::Limit {
             what: "the number of followers of all sessions with this token",
@@ -104,40 +104,6 @@ impl EventLog {
         let mut count = self.count.subscribe();
         // The sender lives as long as `self`.
         let _ = count.wait_for(|count| *count > place.number).await;
-    }
-}
-
-impl Registry {
-    /// Waits until the server stops: for tasks that publish events without an open request.
-    pub(crate) fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut stopping = self.stopping.subscribe();
-        async move {
-            // The registry goes with the server.
-            let _ = stopping.wait_for(|is| *is).await;
-        }
-    }
-
-    /// The events behind a position; waits for one that the caller may see.
-    pub(super) async fn events(&self, principal: &Principal, read: &ReadEvents) -> Result<EventsView, ActionError> {
-        let until = tokio::time::Instant::now() + read.wait;
-        let mut stopping = self.stopping.subscribe();
-        let mut view = self.event_log.since(principal, read.since);
-        if read.follows {
-            view.follower = Some(self.event_log.follower(principal)?);
-        }
-        loop {
-            if *stopping.borrow() {
-                return Err(ActionError::Restarting);
-            }
-            if !view.events.is_empty() || view.is_gap || read.wait.is_zero() {
-                return Ok(view);
-            }
-            tokio::select! {
-                () = self.event_log.moved(view.next) => view = self.event_log.since(principal, Some(view.next)),
-                () = tokio::time::sleep_until(until) => return Ok(view),
-                _ = stopping.changed() => {}
-            }
-        }
     }
 }
 

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use super::external_conditions::{self, ExternalConditions};
-use super::registry::{Handle, Registry, SessionRef, locked};
+use super::registry::{Handle, Registry, SessionRef};
 use super::report::{CLEARING_UP, plain_report, with_key};
 use super::session::Request;
 use crate::action::{ActionError, CommandView, EndedBy, Execute, Report, SessionView, TextView};
 use crate::ids::CommandId;
 use crate::limits;
+use crate::mutex::locked;
 use crate::principal::Principal;
 
 /// How long a command waits for the prompt if its caller does not wait.

@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::registry::{Registry, locked, may_see};
+use super::registry::{Registry, may_see};
 use super::session::Request;
 use super::unreachable::Unreachable;
 use crate::action::{ActionError, List, Outcome, SessionStatus, SessionView};
 use crate::ids::SessionId;
 use crate::limits;
+use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::store::SessionQuery;
 

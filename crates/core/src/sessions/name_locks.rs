@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::OwnedMutexGuard;
 
-use super::registry::locked;
+use crate::mutex::locked;
 
 /// The names whose lock is held or awaited.
 #[derive(Debug, Default)]

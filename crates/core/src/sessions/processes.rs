@@ -2,18 +2,13 @@
 //!
 //! Asked for only on request; percentages are means since the previous request, or since the process started.
 
-use super::registry::{Registry, SessionRef};
-use super::session::Request;
-use crate::action::{ActionError, SignalView};
-use crate::host::{Host, Identity, Process, descendants};
-use crate::ids::SessionId;
-use crate::principal::Principal;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use super::timeline::{micros, time};
 use crate::action::{ProcessState, ProcessView, Usage};
+use crate::host::{Host, Identity, Process, descendants};
 
 /// Characters of a command line in a list; /proc has the whole one.
 const COMMAND_LINE_CHARS_MAX: usize = 1_000;
@@ -129,33 +124,6 @@ fn megabytes(bytes: u64) -> f64 {
 pub(crate) fn state_of(host: &dyn Host, identity: Identity) -> ProcessState {
     let process = host.process(identity.0).filter(|it| it.identity == identity);
     process.map_or(ProcessState::Ended, |it| it.state)
-}
-
-impl Registry {
-    /// An ended session has no processes.
-    pub(super) async fn processes(
-        &self,
-        principal: &Principal,
-        session: &SessionId,
-    ) -> Result<Vec<ProcessView>, ActionError> {
-        match self.find(principal, session).await? {
-            SessionRef::Live(handle) => handle.ask(Request::Processes).await,
-            SessionRef::Unreachable(unreachable) => Err(unreachable.error()),
-            SessionRef::EndedSession(_) => Ok(Vec::new()),
-        }
-    }
-
-    pub(super) async fn signals(
-        &self,
-        principal: &Principal,
-        session: &SessionId,
-    ) -> Result<Vec<SignalView>, ActionError> {
-        match self.find(principal, session).await? {
-            SessionRef::Live(handle) => handle.ask(Request::Signals).await,
-            SessionRef::Unreachable(unreachable) => Err(unreachable.error()),
-            SessionRef::EndedSession(past) => Ok(super::views::signal_views(self.host(), &past.timeline)),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use super::registry::{Registry, SessionRef, locked, on_disk};
+use super::registry::{Registry, SessionRef, on_disk};
 use super::session::Request;
 use crate::action::{ActionError, SessionStatus, Terminate, TerminatedView};
 use crate::ids::SessionId;
 use crate::limits;
+use crate::mutex::locked;
 use crate::principal::Principal;
 
 impl Registry {

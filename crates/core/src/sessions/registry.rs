@@ -1,33 +1,33 @@
 //! The registry of all live sessions: create, adopt, find, list, end. It holds its lock for one expression at a time.
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::{mpsc, oneshot, watch};
 use wire::Spec;
 use wire::Tail;
 
-use super::adoption::Adoption;
+use super::adoption_state::Adoption;
 use super::backends::Backends;
+use super::cgroup_plan;
 use super::clients::Clients;
-use super::create::Creation;
+use super::creation::Creation;
 use super::ended_session::EndedSession;
+use super::ended_sessions::EndedSessions;
+use super::ended_sessions::Retention;
 use super::event_log::EventLog;
+use super::history::History;
 use super::launcher::Launcher;
 use super::permits::{Permits, WholeReads};
 use super::processes::{self, Census};
 use super::quota::Quota;
 use super::read_cursors::ReadCursors;
-use super::render::viewer_cursor::Published;
-use super::report::ended;
-use super::retention::EndedSessions;
-use super::retention::Retention;
-use super::session::{Ended, Request, Session, Shared, Snapshot};
+use super::render::published::Published;
+use super::session::{Ended, Request, Session, Snapshot};
 use super::session_metadata::SessionMetadata;
-use super::store_rebuild::History;
+use super::shared::Shared;
 use super::timeline::micros;
 use super::unreachable::Unreachable;
-use super::{cgroup_plan, create};
 use crate::action::{
     Action, ActionError, EndReason, Limits, Outcome, ServerEventKind, SessionStatus, SessionView, Terminate,
     TerminatedView,
@@ -41,6 +41,7 @@ use crate::host::{Host, LocalHost};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::metrics::Metrics;
+use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::serve_error::ServeError;
 use crate::store::{SessionQuery, SessionRow, Store};
@@ -157,11 +158,6 @@ pub(crate) struct Settings {
     pub(super) limits_max: Limits,
 }
 
-/// A poisoned lock only means that another request panicked within one expression.
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Registry {
     /// Opens the store, and begins to adopt every live holder and to record the sessions that ended meanwhile.
     pub async fn start(config: &Config) -> Result<Arc<Self>, ServeError> {
@@ -261,7 +257,7 @@ impl Registry {
             }
             Action::Resize { session, cols, rows } => {
                 let handle = self.live(principal, session).await?;
-                let (cols, rows) = create::checked_size(Some(*cols), Some(*rows))?;
+                let (cols, rows) = super::creation::checked_size(Some(*cols), Some(*rows))?;
                 handle.ask(|reply| Request::Resize { cols, rows, reply }).await??;
                 Ok(Outcome::Session(Box::new(self.live_view(&handle).await?)))
             }
@@ -630,4 +626,9 @@ pub(super) fn row(shared: &Shared, ended_us: Option<u64>) -> SessionRow {
 /// How a session ended, as text.
 pub(super) fn reason(view: &SessionView) -> String {
     view.exit.as_ref().map_or_else(|| "unknown".to_owned(), |e| e.reason.clone())
+}
+
+/// The error for callers whose session has just ended.
+pub(super) fn ended(view: &SessionView) -> ActionError {
+    ActionError::Ended { session: view.id.clone(), reason: EndReason::Recorded(reason(view)) }
 }

@@ -8,6 +8,8 @@ use std::io;
 
 use journal::{Event, EventsReader, Kind};
 
+use crate::host::holders::SessionFolder;
+
 /// The events that were not replayed yet.
 #[derive(Debug)]
 pub(crate) struct ReplayOrder {
@@ -68,4 +70,18 @@ impl ReplayOrder {
         };
         Ok(at.map(|at| format!("damaged: events cannot be read from byte {at} on; later events are unknown")))
     }
+}
+
+/// The events of a session; `None` if their header is damaged, which [`open`] reports.
+pub(crate) fn events(folder: &SessionFolder) -> io::Result<Option<EventsReader>> {
+    match folder.events() {
+        Err(e) if is_damage(&e) => Ok(None),
+        events => events.map(Some),
+    }
+}
+
+/// Whether the file itself cannot be read as it is: damaged, gone, or closed to this server. Other errors pass.
+pub(super) fn is_damage(e: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound, PermissionDenied, UnexpectedEof};
+    [InvalidData, UnexpectedEof, NotFound, IsADirectory, NotADirectory, PermissionDenied].contains(&e.kind())
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::registry::{Handle, Registry, reason};
+use super::registry::{Handle, Registry};
 use super::session::{Finished, Painted, Snapshot};
-use crate::action::{ActionError, CommandView, EndReason, EndedBy, Foreground, Report, SessionView, TextView};
+use crate::action::{ActionError, CommandView, EndedBy, Foreground, Report, SessionView, TextView};
 use crate::principal::Principal;
 
 /// How long the holder may take after the shell's exit to end its descendants.
@@ -74,9 +74,4 @@ pub(super) fn plain_report(
         accepted_bytes: None,
         matched: None,
     }
-}
-
-/// The error for callers whose session has just ended.
-pub(super) fn ended(view: &SessionView) -> ActionError {
-    ActionError::Ended { session: view.id.clone(), reason: EndReason::Recorded(reason(view)) }
 }

@@ -1,11 +1,9 @@
 //! Retention of ended sessions: by age, by total size, by number, and by free disk space.
 //!
 //! Checked at the server's start and from time to time; the oldest are removed first, and never a live one.
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, Weak};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Weak};
+use std::time::SystemTime;
 
-use super::ended_session::EndedSession;
 use super::registry::Registry;
 use super::timeline::micros;
 use crate::ids::SessionId;
@@ -14,23 +12,6 @@ use crate::store::SessionRow;
 
 /// The most that are retained: each costs a row and a directory entry.
 pub(super) const PASTS_MAX: usize = 10_000;
-
-/// The retention settings.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Retention {
-    pub(super) age: Duration,
-    pub(super) bytes: u64,
-    /// The disk space to keep free, or a twentieth of the disk if that is less.
-    pub(super) free: u64,
-}
-
-/// The ended sessions.
-#[derive(Debug)]
-pub(super) struct EndedSessions {
-    /// Those that were asked for last, whose timeline is kept in memory.
-    pub(super) sessions: Mutex<VecDeque<Arc<EndedSession>>>,
-    pub(super) retention: Retention,
-}
 
 impl Registry {
     /// Removes sessions beyond retention, now and from now on.

@@ -47,7 +47,7 @@ impl SessionMetadata {
         if self.created_us > 0 {
             return self.created_us;
         }
-        folder.oldest_write().map_or_else(|| super::ended_session::last_write_us(folder), micros)
+        folder.oldest_write().map_or_else(|| folder.last_write().map_or(0, micros), micros)
     }
 }
 

@@ -1,30 +1,14 @@
 //! Rebuilds the store of ended sessions: a damaged store is rebuilt from the folders before a query is answered, and an
 //! unavailable one is an error.
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::registry::{Registry, locked, row};
+use super::registry::{Registry, row};
 use crate::action::ActionError;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::mutex::locked;
 use crate::store::{Store, StoreError};
-
-/// The store of ended sessions, with what bounds the queries to it.
-#[derive(Debug)]
-pub(super) struct History {
-    pub(super) store: Arc<Store>,
-    /// When the store was last rebuilt from the folders.
-    rebuilt_at: Mutex<Option<std::time::Instant>>,
-    /// Permits for reads from a disk that may hang.
-    readers: Arc<tokio::sync::Semaphore>,
-}
-
-impl History {
-    pub(super) fn new(store: Store) -> Self {
-        let readers = Arc::new(tokio::sync::Semaphore::new(limits::DISK_READERS_MAX));
-        Self { store: Arc::new(store), rebuilt_at: Mutex::default(), readers }
-    }
-}
 
 impl Registry {
     /// Queries the store on the blocking pool; if it proves damaged, waits for the rebuild.

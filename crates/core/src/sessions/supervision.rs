@@ -4,28 +4,16 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::registry::{Registry, locked};
-use super::session::{Actor, Shared};
+use super::registry::Registry;
+use super::session::Actor;
 use crate::ids::SessionId;
 use crate::limits::{FAULT_PAUSE, FAULTS_FORGOTTEN, FAULTS_MAX};
-
-/// The first field of an actor: it records a panic before any waiting task notices that the actor is gone.
-#[derive(Debug)]
-pub(crate) struct FaultAlarm(pub(crate) Arc<Shared>);
-
-impl Drop for FaultAlarm {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.faulted.store(true, Ordering::Release);
-        }
-    }
-}
+use crate::mutex::locked;
 
 /// Runs the actor to its end, and adopts its session again if that has not ended. Boxed because the future is
 /// recursive.

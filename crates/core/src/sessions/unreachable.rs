@@ -2,27 +2,19 @@
 //! terminated, and do not count as ended.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use journal::Record;
-use tokio::time::Instant;
 use wire::Spec;
-use wire::{FromHolder, ToHolder};
 
 use super::cgroup_plan;
-use super::ended_session::EndedSession;
-use super::registry::{Registry, locked, on_disk};
-use super::session::{Ended, Shared};
 use super::session_metadata::SessionMetadata;
+use super::shared::Shared;
 use super::timeline::time;
-use crate::action::{
-    ActionError, Boundary, Foreground, SessionExit, SessionStatus, SessionView, Terminate, TerminatedView, Tools, Usage,
-};
-use crate::host::holders::{self, Dead, HolderBackend, Liveness, SessionFolder};
-use crate::host::{Identity, Process, descendants};
+use crate::action::{ActionError, Boundary, Foreground, SessionExit, SessionStatus, SessionView, Tools, Usage};
+use crate::host::Identity;
+use crate::host::holders::SessionFolder;
 use crate::ids::SessionId;
-use crate::limits;
 use crate::store::SessionRow;
 
 /// The reason why this server cannot reach the session.
@@ -130,7 +122,7 @@ impl Unreachable {
     }
 
     /// The same view, terminated just now.
-    fn ended_view(&self) -> SessionView {
+    pub(super) fn ended_view(&self) -> SessionView {
         let exit =
             SessionExit { code: None, signal: None, reason: "terminated on request".to_owned(), at: SystemTime::now() };
         SessionView {
@@ -141,143 +133,4 @@ impl Unreachable {
             ..self.view()
         }
     }
-}
-
-impl Registry {
-    /// Lists the session as unreachable; a handle whose actor is gone is removed.
-    pub(super) fn mark(&self, unreachable: Unreachable) {
-        let id = unreachable.id.clone();
-        let news = locked(&self.adoption.unreachable).insert(id.clone(), Arc::new(unreachable));
-        locked(&self.live).retain(|live, handle| *live != id || !handle.mailbox.is_closed());
-        if news.is_none() {
-            let now = locked(&self.adoption.unreachable).get(&id).map(|u| u.why.clone()).unwrap_or_default();
-            tracing::warn!(session = %id, why = %now, "unreachable");
-        }
-        self.adoption.changed.send_modify(|n| *n += 1);
-    }
-
-    /// The session is reachable again, or has ended.
-    pub(super) fn unmark(&self, id: &SessionId) {
-        if locked(&self.adoption.unreachable).remove(id).is_some() {
-            tracing::info!(session = %id, "no longer unreachable");
-        }
-        self.adoption.changed.send_modify(|n| *n += 1);
-    }
-
-    /// The session's timeline as far as it is on disk, for requests that only read.
-    pub(super) async fn story_of(&self, unreachable: &Arc<Unreachable>) -> Result<Arc<EndedSession>, ActionError> {
-        let (unreachable, backends) = (Arc::clone(unreachable), Arc::clone(&self.backends));
-        on_disk(move || {
-            let past = EndedSession::of_unreachable(&unreachable, &backends);
-            past.map(Arc::new).map_err(|e| ActionError::Unreachable {
-                session: unreachable.id.clone(),
-                why: format!("{}, and its records cannot be read ({e})", unreachable.why),
-            })
-        })
-        .await
-    }
-
-    /// Terminates an unreachable session.
-    pub(super) async fn end_unreachable(
-        &self,
-        unreachable: &Arc<Unreachable>,
-        request: &Terminate,
-    ) -> Result<TerminatedView, ActionError> {
-        let signo = if request.force { sys::signal::KILL } else { request.signo.unwrap_or(sys::signal::HUP) };
-        let grace = request.grace.unwrap_or(limits::TERMINATE_GRACE);
-        let asked = match unreachable.unreachable_reason {
-            Hindrance::Silent => None,
-            Hindrance::Damaged | Hindrance::Faulty => ask_to_end(self.holders(), unreachable, signo, grace).await,
-        };
-        let ended = match (asked, request.force) {
-            (Some(ended), _) => ended,
-            (None, true) => self.kill_holder(&unreachable.id, &unreachable.folder, unreachable.met).await?,
-            (None, false) => return Err(unreachable.error()),
-        };
-        let mut changes = self.adoption.changed.subscribe();
-        let is_gone = changes.wait_for(|_| !locked(&self.adoption.unreachable).contains_key(&unreachable.id));
-        if tokio::time::timeout(limits::HOLDER_LEAVES, is_gone).await.is_err() {
-            return Err(unreachable.error());
-        }
-        let past = self.past(&unreachable.id).await?;
-        Ok(TerminatedView {
-            session: past.map_or_else(|| unreachable.ended_view(), |past| past.view()),
-            killed: ended.killed,
-            left: ended.left,
-            was_over: false,
-            freed_bytes: None,
-        })
-    }
-
-    /// Kills a session without its holder's help: the holder first, so that it starts nothing more, and then all of its
-    /// processes.
-    pub(super) async fn kill_holder(
-        &self,
-        id: &SessionId,
-        folder: &SessionFolder,
-        met: Option<Identity>,
-    ) -> Result<Ended, ActionError> {
-        let holder = match self.holders().liveness(folder, met) {
-            Liveness::Alive(holder) => holder,
-            Liveness::Dead(_) | Liveness::NeverBegan => return Ok(Ended { killed: 0, left: 0 }),
-            Liveness::Copy(_) => {
-                let why =
-                    "its folder is a copy, and the process that holds the original is another session's".to_owned();
-                return Err(ActionError::Unreachable { session: id.clone(), why });
-            }
-            Liveness::Unknown(why) | Liveness::MayLive(why) => {
-                let why = format!("its holder process cannot be determined: {why}");
-                return Err(ActionError::Unreachable { session: id.clone(), why });
-            }
-        };
-        let pid = holder.0;
-        let held: Vec<Identity> = descendants(self.host(), pid).iter().map(|it: &Process| it.identity).collect();
-        tracing::warn!(session = %id, holder = pid, "killed by force, with its {} processes", held.len());
-        self.holders().note_forced(folder);
-        self.holders().kill(holder);
-        if !self.holders().ends_within(holder, limits::KILL_PATIENCE).await {
-            let why = format!(
-                "its holder (process {pid}) was sent KILL and has not ended: the kernel ends it when the disk or the control \
-                 group that it waits for lets it go on"
-            );
-            return Err(ActionError::Unreachable { session: id.clone(), why });
-        }
-        for process in &held {
-            self.host().signal_exactly(*process, sys::signal::KILL);
-        }
-        let (backends, swept) = (Arc::clone(&self.backends), id.clone());
-        let sweep = move || holders::sweep(&*backends.host, &swept, Dead::known(holder));
-        let more = tokio::task::spawn_blocking(sweep).await.unwrap_or(0);
-        let until = Instant::now() + limits::KILL_PATIENCE;
-        let mut left = 0;
-        for process in &held {
-            let longest = until.saturating_duration_since(Instant::now());
-            left += u64::from(!self.host().ends_within(*process, longest).await);
-        }
-        Ok(Ended { killed: (held.len() + more) as u64, left })
-    }
-}
-
-/// Asks the holder of a session whose files are unreadable to end it, for which the holder needs no file. `None` if it
-/// does not answer.
-async fn ask_to_end(holders: &HolderBackend, unreachable: &Unreachable, signo: i32, grace: Duration) -> Option<Ended> {
-    const SEQ: u32 = 1;
-    let (mut connection, _) = holders.connect(&unreachable.folder).ok()?;
-    let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
-    connection.send(&ToHolder::Terminate { seq: SEQ, signo, grace_ms });
-    let done = async {
-        let mut ended = Ended { killed: 0, left: 0 };
-        // The connection ends when the holder ends.
-        while let Ok(frames) = connection.receive().await {
-            for frame in frames {
-                if let FromHolder::Done { seq: SEQ, status, value } = frame {
-                    let left = u64::from(status != wire::Status::Ok);
-                    ended = Ended { killed: value, left };
-                }
-            }
-        }
-        ended
-    };
-    // Two grace periods, and the time that the holder may take to kill.
-    tokio::time::timeout(2 * grace + limits::HOLDER_LEAVES, done).await.ok()
 }

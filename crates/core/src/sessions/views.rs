@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use journal::EndReason;
 
 use super::processes;
-use super::session::Shared;
+use super::shared::Shared;
 use super::timeline::{Channel, Command, Hit, Sent, Timeline, time};
 use crate::action::{
     Boundary, CommandStatus, CommandView, Foreground, Limit, LimitHit, Receiver, SessionExit, SessionStatus,
@@ -51,7 +51,7 @@ pub(crate) fn session_view(
         is_unreachable: false,
         tools: timeline.shell().tools.clone(),
         profile: shared.meta.profile.clone(),
-        startup_failed: super::registry::locked(&shared.startup_failed).clone(),
+        startup_failed: crate::mutex::locked(&shared.startup_failed).clone(),
         log_file: shared.folder.log_file(),
         limits: super::cgroup_plan::kept(&shared.spec, &shared.meta.limits),
         limits_hit: timeline.hits().iter().map(limit_hit).collect(),

@@ -3,7 +3,7 @@
 use journal::Reader;
 
 use super::range::{lines, read, whole_chars};
-use super::text::TextSource;
+use super::text_source::TextSource;
 use crate::action::{Omitted, TextView};
 
 pub(super) fn fits(text: &str, budget: usize) -> bool {

@@ -20,8 +20,9 @@ use memchr::memmem;
 use terminal::PaintedText;
 
 use crate::host::holders::SessionFolder;
-use crate::sessions::ended_session;
-use crate::sessions::timeline::kept_text;
+
+/// Characters of a command's text kept in memory; the events have the whole text.
+const TEXT_CHARS_KEPT: usize = 4096;
 
 /// The longest region that is read: a line of ours as an editor paints it, with room for a prompt of many rows.
 const REGION_BYTES_MAX: usize = 64 << 10;
@@ -374,7 +375,12 @@ struct HandoverRecords {
 
 impl HandoverRecords {
     fn open(folder: &SessionFolder) -> io::Result<Self> {
-        Ok(Self { events: ended_session::events(folder)?, near: VecDeque::new(), read_to: 0, passed: 0 })
+        Ok(Self {
+            events: crate::sessions::replay_order::events(folder)?,
+            near: VecDeque::new(),
+            read_to: 0,
+            passed: 0,
+        })
     }
 
     /// Those whose regions may reach into a range, perhaps with others around them.
@@ -396,6 +402,14 @@ impl HandoverRecords {
         while self.near.get(1).is_some_and(|next| next.from <= from) {
             self.near.pop_front();
         }
+    }
+}
+
+/// A command's text as kept in memory, and shown.
+pub(crate) fn kept_text(text: &str) -> Arc<str> {
+    match text.char_indices().nth(TEXT_CHARS_KEPT) {
+        Some((cut, _)) => format!("{}…", &text[..cut]).into(),
+        None => text.into(),
     }
 }
 

@@ -14,9 +14,11 @@
 pub(super) mod budget;
 pub(super) mod handover;
 mod paint;
+pub(crate) mod published;
 pub(super) mod range;
 pub(super) mod recording;
 pub(super) mod search;
 pub(super) mod stream;
 pub(super) mod text;
+pub(crate) mod text_source;
 pub(super) mod viewer_cursor;

@@ -14,10 +14,9 @@ use terminal::{Boundaries, Nonce, ScanEvent, Scanner};
 
 use super::handover::Handovers;
 use crate::action::{CastVersion, Pages};
-use crate::sessions::ended_session;
 use crate::sessions::nested_shell::NestedCommand;
 use crate::sessions::replay_order::{ReplayOrder, Step};
-use crate::sessions::session::Shared;
+use crate::sessions::shared::Shared;
 
 /// Journal bytes in one event of the recording, at most.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -67,7 +66,7 @@ pub(in crate::sessions) struct Recorder {
 impl Recorder {
     pub(in crate::sessions) fn new(shared: Arc<Shared>, version: CastVersion, extent: Extent) -> io::Result<Self> {
         let first = shared.reader.first()?.0.min(extent.end);
-        let replay = ReplayOrder::new(ended_session::events(&shared.folder)?);
+        let replay = ReplayOrder::new(crate::sessions::replay_order::events(&shared.folder)?);
         let begun_us = shared.meta.created_us;
         let mut recorder = Self {
             replay,

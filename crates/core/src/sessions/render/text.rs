@@ -1,41 +1,10 @@
 //! The text of a range of output: hand-overs, paint, hidden text, and then the budget.
 
-use journal::Reader;
-use terminal::{HiddenText, Text};
-
 use super::budget::{fits, head_and_tail};
-use super::handover::Handovers;
-use super::paint::plain;
 use super::range::read;
+use super::text_source::TextSource;
 use crate::action::{Omitted, TextView};
-use crate::host::holders::SessionFolder;
 use crate::limits::RENDER_BYTES_MAX;
-
-/// The output that is rendered, and what that takes besides the range.
-#[derive(Debug)]
-pub(crate) struct TextSource<'a> {
-    pub(crate) folder: &'a SessionFolder,
-    pub(crate) reader: &'a Reader,
-    pub(crate) handovers: Handovers,
-    pub(crate) cols: u16,
-    /// The range begins while a program uses the whole screen.
-    pub(crate) in_paint: bool,
-}
-
-/// A side of the text, with what is told about it.
-pub(super) struct TextSide {
-    pub(super) text: Text,
-    pub(super) unseen: HiddenText,
-}
-
-impl TextSource<'_> {
-    /// Renders bytes of the output: hand-overs, then paint, then hidden text.
-    pub(super) fn side(&mut self, bytes: &[u8], from: u64) -> std::io::Result<TextSide> {
-        let cuts = self.handovers.cuts(self.folder, self.reader, from, from + bytes.len() as u64)?;
-        let bytes = cuts.apply(bytes, from);
-        Ok(TextSide { text: plain(&bytes, self.cols, self.in_paint), unseen: terminal::unseen(&bytes) })
-    }
-}
 
 /// Renders a range as a terminal shows it, cut to the budget in characters.
 pub(crate) fn text(source: &mut TextSource<'_>, from: u64, to: u64, budget: usize) -> std::io::Result<TextView> {

@@ -16,8 +16,8 @@ use super::{Input, Now, Request, Session};
 use crate::host::holders::{self, HolderConnection, Liveness, Traces};
 use crate::limits;
 use crate::sessions::event_log::EventLog;
-use crate::sessions::render::viewer_cursor::Published;
-use crate::sessions::supervision::FaultAlarm;
+use crate::sessions::render::published::Published;
+use crate::sessions::shared::Shared;
 
 /// Everything that wakes the actor.
 enum Event {
@@ -26,6 +26,18 @@ enum Event {
     Frames(Vec<FromHolder>),
     HolderGone,
     Time,
+}
+
+/// The first field of an actor: it records a panic before any waiting task notices that the actor is gone.
+#[derive(Debug)]
+struct FaultAlarm(Arc<Shared>);
+
+impl Drop for FaultAlarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.faulted.store(true, Ordering::Release);
+        }
+    }
 }
 
 pub(crate) struct Actor {

@@ -10,9 +10,10 @@ use tokio::time::Instant;
 use wire::ToHolder;
 
 use super::holder_link::Call;
-use super::{Now, Session, Shared};
+use super::{Now, Session};
 use crate::action::{Foreground, Limit, Limits};
 use crate::limits;
+use crate::sessions::shared::Shared;
 
 /// The interval at which termination is requested again, in case the holder did not get the request.
 const ASK_AGAIN: Duration = Duration::from_secs(30);

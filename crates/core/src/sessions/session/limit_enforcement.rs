@@ -16,12 +16,13 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use wire::{Target, ToHolder};
 
+use super::Session;
 use super::holder_link::Call;
-use super::{Session, Shared};
 use crate::action::{Limit, Limits, ProcessState, SessionEvent};
 use crate::host::{ControlGroup, Counts, Host, Identity, Process, descendants};
 use crate::limits;
 use crate::sessions::processes;
+use crate::sessions::shared::Shared;
 use crate::sessions::timeline::Hit;
 use crate::sessions::views;
 

@@ -31,30 +31,25 @@ mod tests;
 mod typed_commands;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use journal::{EventsReader, Reader};
+use journal::EventsReader;
 use terminal::Screen;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
-use wire::Spec;
 use wire::{FromHolder, Key, Tail, Target, ToHolder};
 
-use super::backends::Backends;
 use super::processes::Meter;
 use super::render::handover::RecentHandovers;
-use super::render::viewer_cursor::Noted;
-use super::session_metadata::SessionMetadata;
+use super::render::published::Noted;
+use super::shared::Shared;
 use super::timeline::Timeline;
 use crate::action::{
-    ActionError, CommandView, EndedBy, InputBytes, ProcessView, ScreenView, SessionView, SignalView, StartupFailure,
-    Wait,
+    ActionError, CommandView, EndedBy, InputBytes, ProcessView, ScreenView, SessionView, SignalView, Wait,
 };
 use crate::host::Host;
-use crate::host::holders::{SessionFolder, Traces};
-use crate::ids::SessionId;
+use crate::host::holders::Traces;
 use crate::limits;
 use crate::store::HistoryRow;
 pub(crate) use actor::Actor;
@@ -269,30 +264,6 @@ pub(super) struct Effects {
     pub(super) read: usize,
     /// Events for viewers.
     pub(super) notes: Vec<Noted>,
-}
-
-/// The state that the registry and readers share with the actor: positions, never bytes.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) id: SessionId,
-    pub(crate) folder: SessionFolder,
-    pub(crate) meta: SessionMetadata,
-    pub(crate) spec: Spec,
-    pub(crate) reader: Reader,
-    pub(crate) backends: Arc<Backends>,
-    /// Start-up commands of the profile that failed; forgotten at the server's restart.
-    pub(crate) startup_failed: Mutex<Vec<StartupFailure>>,
-    /// The actor has panicked or lost its holder.
-    pub(crate) faulted: AtomicBool,
-    /// The session waits for disk space.
-    pub(crate) stalled: AtomicBool,
-}
-
-impl Shared {
-    /// Whether the actor ended before the session did, so that the registry starts another one.
-    pub(crate) fn has_faulted(&self) -> bool {
-        self.faulted.load(Ordering::Acquire)
-    }
 }
 
 /// The state of a live session: a machine that [`Session::step`] drives. It reads the session's files and the kernel, and

@@ -12,7 +12,7 @@ use super::{Now, ScreenSnapshot, Session};
 use crate::action::{EndedBy, Foreground, ServerEventKind, SessionEvent};
 use crate::limits;
 use crate::sessions::event_log::EventLog;
-use crate::sessions::render::viewer_cursor::{Noted, Published};
+use crate::sessions::render::published::{Noted, Published};
 use crate::sessions::views;
 
 /// Journal bytes that are fed to the screen per turn while a viewer waits for it: more than a turn reads, so that it

@@ -8,8 +8,8 @@ use super::holder_link::Call;
 use super::{Session, StartReply, Started, holder_events, nested_command, os_error};
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Wait};
 use crate::limits;
-use crate::sessions::judged_end;
 use crate::sessions::nested_shell::NestedCommand;
+use crate::sessions::timeline::judged_end;
 use crate::sessions::timeline::{Channel, Command, WITHOUT_HOOKS};
 
 /// The line of a command.

@@ -1,9 +1,7 @@
 //! The times of a session: when it began, when something happened last, and how long its output was when.
 
 use std::collections::VecDeque;
-use std::time::SystemTime;
-
-use super::micros;
+use std::time::{Duration, SystemTime};
 
 #[derive(Debug)]
 pub(crate) struct Clock {
@@ -47,6 +45,16 @@ impl Clock {
     }
 }
 
+/// A recorded time as system time.
+pub(crate) fn time(us: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_micros(us)
+}
+
+/// A system time as recorded.
+pub(crate) fn micros(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| u64::try_from(d.as_micros()).unwrap_or(u64::MAX))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,7 +66,7 @@ mod tests {
             clock.note(n, n * 20_000);
         }
         assert!(clock.times.len() <= 1_024, "{}", clock.times.len());
-        let at = |us: u64| clock.offset_at(crate::sessions::timeline::time(us), 77);
+        let at = |us: u64| clock.offset_at(time(us), 77);
         assert!((9_990..=9_999).contains(&at(9_995 * 20_000)), "{}", at(9_995 * 20_000));
         assert_eq!(at(10_000 * 20_000), 77, "a time to come is at the end");
     }

@@ -11,8 +11,6 @@ use crate::limits::COMMANDS_IN_MEMORY;
 use crate::sessions::nested_shell::NestedCommand;
 use crate::sessions::render::handover::{Handover, RecentHandovers};
 
-/// Characters of a command's text kept in memory; the events have the whole text.
-const TEXT_CHARS_KEPT: usize = 4096;
 /// How many keys of typed input are kept: as many as the holder keeps.
 const KEYS_KEPT: usize = 256;
 
@@ -198,13 +196,5 @@ impl CommandLog {
 
     pub(crate) fn command_mut(&mut self, id: u32) -> Option<&mut Command> {
         self.commands.iter_mut().rev().find(|c| c.id == id)
-    }
-}
-
-/// A command's text as kept in memory, and shown.
-pub(crate) fn kept_text(text: &str) -> Arc<str> {
-    match text.char_indices().nth(TEXT_CHARS_KEPT) {
-        Some((cut, _)) => format!("{}…", &text[..cut]).into(),
-        None => text.into(),
     }
 }

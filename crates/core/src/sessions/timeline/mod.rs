@@ -7,6 +7,7 @@
 mod clock;
 mod command_log;
 mod conclusions;
+pub(crate) mod judged_end;
 mod output_scan;
 mod parts;
 mod shell;
@@ -16,7 +17,6 @@ mod trouble;
 use std::collections::VecDeque;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
 
 use journal::{EndReason, Event, Record};
 use terminal::{Boundary as Found, Query, Scanner};
@@ -25,10 +25,12 @@ use wire::Key;
 use crate::action::{Boundary, CommandStatus, Limit};
 use crate::limits::ECHO_HELD;
 use crate::sessions::nested_shell::{NestedCommand, NestedMark};
+use crate::sessions::render::handover::kept_text;
 
 use clock::Clock;
+pub(crate) use clock::{micros, time};
 use command_log::CommandLog;
-pub(crate) use command_log::{Channel, Command, End, kept_text};
+pub(crate) use command_log::{Channel, Command, End};
 use output_scan::OutputScan;
 use shell::Shell;
 pub(crate) use signal_log::Sent;
@@ -184,9 +186,7 @@ impl Timeline {
             }
             Some(Record::Judged { command, status, boundary, is_hookless, end, time_us, why }) => {
                 self.shell.is_hookless |= is_hookless;
-                news.extend(
-                    self.judged(command, crate::sessions::judged_end::end((status, boundary), end.0, time_us, why)),
-                );
+                news.extend(self.judged(command, judged_end::end((status, boundary), end.0, time_us, why)));
             }
             Some(Record::Input { key, len, bytes, .. }) => {
                 self.log.remember_input(key, event.offset.0, len);
@@ -540,14 +540,4 @@ impl Timeline {
         });
         Some(id)
     }
-}
-
-/// A recorded time as system time.
-pub(crate) fn time(us: u64) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_micros(us)
-}
-
-/// A system time as recorded.
-pub(crate) fn micros(time: SystemTime) -> u64 {
-    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| u64::try_from(d.as_micros()).unwrap_or(u64::MAX))
 }

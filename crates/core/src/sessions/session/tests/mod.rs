@@ -20,7 +20,7 @@ use crate::host::fake::FakeHost;
 use crate::host::holders::{HolderBackend, SessionFolder};
 use crate::ids::SessionId;
 use crate::sessions::backends::Backends;
-use crate::sessions::ended_session;
+use crate::sessions::{ended_session, replay_order};
 use crate::store::Store;
 
 /// No process has such a number, so the kernel shows nothing of it.
@@ -54,7 +54,7 @@ fn open(folder: &std::path::Path, now: Now) -> Session {
     let folder = SessionFolder::of_test(folder);
     let (shared, damage) = ended_session::open(&id, &folder, &BACKENDS).expect("a session's files");
     assert_eq!(damage, None);
-    let events = ended_session::events(&folder).expect("events");
+    let events = replay_order::events(&folder).expect("events");
     Session::new(Arc::new(shared), events, watch::channel(Tail::default()).0, Vec::new(), now)
 }
 

@@ -141,7 +141,7 @@ fn story(session: &mut Session) -> String {
     story
 }
 
-fn commands(shared: std::sync::Arc<super::super::Shared>, timeline: &Timeline) -> String {
+fn commands(shared: std::sync::Arc<crate::sessions::shared::Shared>, timeline: &Timeline) -> String {
     let mut story = String::new();
     for mut command in views::command_views(&shared, timeline) {
         if command.boundary == Boundary::Nonce {

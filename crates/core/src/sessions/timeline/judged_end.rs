@@ -7,7 +7,7 @@
 use journal::Offset;
 use wire::ToHolder;
 
-use super::timeline::{Command, End};
+use super::command_log::{Command, End};
 use crate::action::{Boundary, CommandStatus};
 
 /// The frame with which the holder records this end.

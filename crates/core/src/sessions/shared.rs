@@ -1,0 +1,37 @@
+//! What the registry, readers and the actor of one session share: positions, never bytes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use journal::Reader;
+use wire::Spec;
+
+use super::backends::Backends;
+use super::session_metadata::SessionMetadata;
+use crate::action::StartupFailure;
+use crate::host::holders::SessionFolder;
+use crate::ids::SessionId;
+
+/// The state that the registry and readers share with the actor: positions, never bytes.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) id: SessionId,
+    pub(crate) folder: SessionFolder,
+    pub(crate) meta: SessionMetadata,
+    pub(crate) spec: Spec,
+    pub(crate) reader: Reader,
+    pub(crate) backends: Arc<Backends>,
+    /// Start-up commands of the profile that failed; forgotten at the server's restart.
+    pub(crate) startup_failed: Mutex<Vec<StartupFailure>>,
+    /// The actor has panicked or lost its holder.
+    pub(crate) faulted: AtomicBool,
+    /// The session waits for disk space.
+    pub(crate) stalled: AtomicBool,
+}
+
+impl Shared {
+    /// Whether the actor ended before the session did, so that the registry starts another one.
+    pub(crate) fn has_faulted(&self) -> bool {
+        self.faulted.load(Ordering::Acquire)
+    }
+}
