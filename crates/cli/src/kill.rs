@@ -9,7 +9,7 @@ use futures_util::stream::{self, StreamExt};
 
 use crate::exit::Failure;
 use crate::print;
-use crate::sessions;
+use crate::sessions::{self, AT_ONCE_MAX};
 
 /// The options of `kill`.
 #[derive(Debug, Args)]
@@ -30,9 +30,6 @@ pub struct KillOptions {
     #[arg(long)]
     json: bool,
 }
-
-/// Sessions handled at once: each may take the grace period of its processes.
-pub const AT_ONCE_MAX: usize = 16;
 
 /// Ends sessions. A failure of one does not affect the others.
 pub async fn kill(client: &Client, options: &KillOptions) -> Result<ExitCode, Failure> {

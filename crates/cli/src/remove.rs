@@ -10,8 +10,9 @@ use futures_util::stream::{self, StreamExt};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::exit::Failure;
-use crate::kill::{AT_ONCE_MAX, Outcomes, counted};
-use crate::{print, sessions, units};
+use crate::kill::{Outcomes, counted};
+use crate::sessions::{self, AT_ONCE_MAX};
+use crate::{print, units};
 
 /// The options of `rm`.
 #[derive(Debug, Args)]

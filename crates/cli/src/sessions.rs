@@ -14,8 +14,10 @@ use terminal::quote;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::exit::Failure;
-use crate::kill::AT_ONCE_MAX;
 use crate::{print, tty, units};
+
+/// Sessions handled at once: the end of each may take the grace period of its processes.
+pub const AT_ONCE_MAX: usize = 16;
 
 /// The options of `ls`.
 #[derive(Debug, Args)]
