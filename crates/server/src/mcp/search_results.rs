@@ -1,16 +1,11 @@
 //! The text of search results for a model: matching lines with their numbers, and the position to continue at.
 
-use super::text::{self, Facts, grouped};
-use super::tools::{Answer, ToolCall};
+use super::text::{self, AnswerContext, Facts, grouped};
 use ptyd_core::action::{FoundView, HiddenText, SessionView};
 use ptyd_core::limits::BUDGET_CHARS;
 
-/// Matches in one answer by default.
-pub(super) const MATCHES_DEFAULT: usize = 100;
-
 /// The lines that fit an answer; if one does not fit, the next search begins with it.
-pub(super) fn shown(call: &ToolCall<'_>, session: &SessionView, found: &FoundView) -> Answer {
-    call.note(session);
+pub(super) fn shown(session: &SessionView, found: &FoundView, context: &AnswerContext<'_>) -> String {
     let (mut lines, mut chars, mut next, mut has_more) = (String::new(), 0, found.next, found.has_more);
     let (mut count, mut written_out) = (0, 0);
     for hit in &found.matches {
@@ -29,7 +24,7 @@ pub(super) fn shown(call: &ToolCall<'_>, session: &SessionView, found: &FoundVie
     if has_more {
         facts.add("more may follow: search again with since");
     }
-    text::metadata(&mut facts, session, &call.context(None, None));
+    text::metadata(&mut facts, session, context);
     facts.add(format!("next o:{next}"));
-    (lines + &facts.line()).into()
+    lines + &facts.line()
 }

@@ -18,6 +18,9 @@ use ptyd_core::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT, READ_BYTES_MAX, RENDER_BY
 
 pub(super) const NAME: &str = "get_terminal_output";
 
+/// Matches in one answer by default.
+const MATCHES_DEFAULT: usize = 100;
+
 const DESCRIPTION: &str = "Read a session's output again or further; a timeout loses nothing. Without since or \
 command_id: the newest output. since \"last\" is what came since your last read, \"o:1234\" goes on where an answer \
 said next o:1234. timeout first waits for the running command's end (or wait_for): use it instead of asking again and \
@@ -138,12 +141,14 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
             (Some(since), _) => since,
             (None, _) => Since::First,
         };
-        let limit =
-            if arguments.max_lines == 0 { search_results::MATCHES_DEFAULT } else { arguments.max_lines as usize };
+        let limit = if arguments.max_lines == 0 { MATCHES_DEFAULT } else { arguments.max_lines as usize };
         let limit = limit.min(SEARCH_MATCHES_MAX);
         let request = Search { session: id, since, command, kind: None, pattern, limit };
         return match call.act(Action::Search(request)).await? {
-            Outcome::Found(view) => Ok(search_results::shown(call, &shown, &view)),
+            Outcome::Found(view) => {
+                call.note(&shown);
+                Ok(search_results::shown(&shown, &view, &call.context(None, None)).into())
+            }
             other => Err(mismatch(other)),
         };
     }
