@@ -41,6 +41,8 @@ pub const RETENTION_EVERY: Duration = Duration::from_secs(600);
 pub const COMMAND_BYTES_MAX: usize = 1 << 20;
 /// The longest input; input that does not fit the kernel's buffer waits in the holder.
 pub const INPUT_BYTES_MAX: usize = 1 << 20;
+/// Named keys in one input; more should be sent as text.
+pub const INPUT_KEYS_MAX: usize = 1_000;
 /// The longest name of a session.
 pub const NAME_CHARS_MAX: usize = 100;
 /// The widest terminal, in cells: wider ones break more programs than they help, and a screen's memory is per cell.

@@ -32,9 +32,7 @@ pub(super) async fn batch(
     let batch_id = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
     let requests = body.operations.into_iter().enumerate().map(|(i, one)| request(i, one, &principal, batch_id));
     let requests: Vec<Request> = requests.collect::<Result<_, _>>()?;
-    // An endless stream would never yield an answer.
-    let held = super::routes().into_iter().filter(|route| ![PATH, super::server_events::PATH].contains(&route.path));
-    let router = super::router_of(held, rest)
+    let router = (rest.router_without)(&LEFT_OUT, rest)
         .fallback(no_route)
         .method_not_allowed_fallback(super::no_method)
         .layer(from_fn(label));
@@ -57,9 +55,11 @@ pub(super) async fn batch(
 
 /// This route itself, which a batch must not contain.
 pub(super) const PATH: &str = "/batch";
+/// The paths that are not allowed in a batch; an endless stream would never yield an answer.
+const LEFT_OUT: [&str; 2] = [PATH, super::server_events::PATH];
 
 async fn no_route(uri: Uri) -> ProblemResponse {
-    if [PATH, super::server_events::PATH].contains(&uri.path()) {
+    if LEFT_OUT.contains(&uri.path()) {
         return ProblemResponse::new(ErrorCode::RouteNotFound, format!("{} is not allowed in a batch", uri.path()));
     }
     super::no_route(uri).await

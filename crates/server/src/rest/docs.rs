@@ -4,7 +4,7 @@
 //! that entered with a ticket could not fetch it.
 
 use std::fmt::Write;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use axum::extract::State;
 use axum::http::{HeaderName, header};
@@ -14,7 +14,6 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::Rest;
-use super::openapi::{DEFAULT_ADDRESS, document as openapi};
 
 /// The document's route.
 pub(super) const DOCUMENT: &str = "/openapi.json";
@@ -24,15 +23,18 @@ pub(crate) const PAGE: &str = "/docs";
 const FRAME: &str = include_str!("docs.html");
 const REFERRER_POLICY: HeaderName = HeaderName::from_static("referrer-policy");
 
-pub(super) async fn document() -> impl IntoResponse {
-    static TEXT: LazyLock<String> = LazyLock::new(|| openapi().to_string());
-    ([(header::CONTENT_TYPE, "application/json")], TEXT.as_str())
+pub(super) async fn document(State(rest): State<Rest>) -> impl IntoResponse {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    let text = TEXT.get_or_init(|| (rest.document)().to_string());
+    ([(header::CONTENT_TYPE, "application/json")], text.as_str())
 }
 
 pub(super) async fn page(State(rest): State<Rest>) -> impl IntoResponse {
-    static CONTENT: LazyLock<String> = LazyLock::new(|| content(openapi()));
+    static CONTENT: OnceLock<String> = OnceLock::new();
+    let document = (rest.document)();
+    let content = CONTENT.get_or_init(|| content(document));
     // The document has the default address; the page shows that of this server.
-    let content = CONTENT.replace(DEFAULT_ADDRESS, &format!("http://{}", rest.authority));
+    let content = content.replace(address(document), &format!("http://{}", rest.authority));
     let mut bytes = [0u8; 16];
     getrandom::fill(&mut bytes).expect("invariant: the kernel gives random bytes");
     let nonce = STANDARD.encode(bytes);
@@ -51,6 +53,11 @@ pub(super) async fn page(State(rest): State<Rest>) -> impl IntoResponse {
     (headers, text)
 }
 
+/// The address of the server that the document describes.
+fn address(document: &Value) -> &str {
+    text(&document["servers"][0]["url"])
+}
+
 /// The body of the page: chapters of operations, then schemas, then the document itself.
 fn content(document: &Value) -> String {
     let mut page = Page::default();
@@ -62,7 +69,7 @@ fn content(document: &Value) -> String {
         page.paragraph(text(&tag["description"]));
         for (path, methods) in object(&document["paths"]) {
             for (method, operation) in object(methods).filter(|(_, o)| o["tags"][0] == tag["name"]) {
-                page.operation(&method.to_ascii_uppercase(), path, operation);
+                page.operation(&method.to_ascii_uppercase(), address(document), path, operation);
             }
         }
     }
@@ -94,7 +101,7 @@ impl Page {
         }
     }
 
-    fn operation(&mut self, method: &str, path: &str, operation: &Value) {
+    fn operation(&mut self, method: &str, address: &str, path: &str, operation: &Value) {
         let (id, summary) = (escaped(text(&operation["operationId"])), marked(text(&operation["summary"])));
         self.put(format_args!("<details id=\"{id}\"><summary><b>{method} {}</b> {summary}</summary>", escaped(path)));
         self.paragraph(text(&operation["description"]));
@@ -117,7 +124,7 @@ impl Page {
         if !body.is_null() {
             self.put(format_args!("<p>Body: {}</p>", kind(&body["schema"])));
         }
-        self.put(format_args!("<pre>{}</pre>", escaped(&curl(method, path, operation, &body["example"]))));
+        self.put(format_args!("<pre>{}</pre>", escaped(&curl(method, address, path, operation, &body["example"]))));
         self.put(format_args!("<table><tr><th>status<th>body<th>"));
         for (status, answer) in object(&operation["responses"]) {
             let bodies: Vec<String> = object(&answer["content"])
@@ -179,7 +186,7 @@ fn kind(schema: &Value) -> String {
 }
 
 /// The operation as a command to try, for a server with the default directories and port.
-fn curl(method: &str, path: &str, operation: &Value, example: &Value) -> String {
+fn curl(method: &str, address: &str, path: &str, operation: &Value, example: &Value) -> String {
     let mut command = String::from("curl -s");
     if operation["security"].as_array().is_none_or(|none| !none.is_empty()) {
         command.push_str(" -H \"Authorization: Bearer $(cat \"${XDG_STATE_HOME:-$HOME/.local/state}/ptyd/token\")\"");
@@ -199,7 +206,7 @@ fn curl(method: &str, path: &str, operation: &Value, example: &Value) -> String 
         .map(|one| format!("{}=…", text(&one["name"])))
         .collect();
     let query = if required.is_empty() { String::new() } else { format!("?{}", required.join("&")) };
-    let _ = write!(command, " \\\n  \"{DEFAULT_ADDRESS}{path}{query}\"");
+    let _ = write!(command, " \\\n  \"{address}{path}{query}\"");
     command
 }
 

@@ -7,10 +7,10 @@ use axum::extract::{Extension, State};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use super::Rest;
 use super::extract::{self, Body, Key, LongBody, Reader, Session};
-use super::{Rest, convert, sessions, unexpected};
 use crate::http::problem::ProblemResponse;
-use ptyd_core::action::{Action, Input, InputBytes, Outcome, PatternShare, SignalTarget, Wait};
+use ptyd_core::action::{Action, Input, InputBytes, PatternShare, SignalTarget, Wait};
 use ptyd_core::ids::SessionId;
 use ptyd_core::principal::Principal;
 use ptyd_core::{keys, limits};
@@ -18,8 +18,6 @@ use ptyd_core::{keys, limits};
 /// The byte of the Enter key. Terminals send CR; for programs in canonical mode the kernel makes it a newline (ICRNL),
 /// while programs in raw mode know no other Enter (for fzf a LF is "down").
 const ENTER: u8 = b'\r';
-/// Keys in one request; more should be sent as text.
-pub(super) const KEYS_MAX: usize = 1_000;
 
 pub(super) async fn input(
     State(rest): State<Rest>,
@@ -28,7 +26,7 @@ pub(super) async fn input(
     Key(key): Key,
     Body(body): LongBody<api::InputRequest>,
 ) -> Result<Json<api::WaitAnswer>, ProblemResponse> {
-    report(&rest, &principal, Action::Input(to_input(&rest.patterns(&principal), session, body, key).await?)).await
+    rest.report(&principal, Action::Input(to_input(&rest.patterns(&principal), session, body, key).await?)).await
 }
 
 async fn to_input(
@@ -73,8 +71,11 @@ fn raw(field: &'static str, mut bytes: Vec<u8>, ends_with_enter: bool) -> Result
 }
 
 fn named(names: &[String], ends_with_enter: bool) -> Result<InputBytes, ProblemResponse> {
-    if names.len() > KEYS_MAX {
-        return Err(ProblemResponse::field("keys", format!("more than {KEYS_MAX}; send text as input")));
+    if names.len() > limits::INPUT_KEYS_MAX {
+        return Err(ProblemResponse::field(
+            "keys",
+            format!("more than {}; send text as input", limits::INPUT_KEYS_MAX),
+        ));
     }
     let enter = ends_with_enter.then_some("Enter");
     let mut all = Vec::new();
@@ -91,7 +92,7 @@ pub(super) async fn signal(
     Body(body): Body<api::SignalRequest>,
 ) -> Result<Json<api::TerminalSession>, ProblemResponse> {
     let (target, signo) = to_signal(body)?;
-    sessions::session(&rest, &principal, Action::Signal { session, target, signo }).await
+    rest.session(&principal, Action::Signal { session, target, signo }).await
 }
 
 fn to_signal(body: api::SignalRequest) -> Result<(SignalTarget, i32), ProblemResponse> {
@@ -127,19 +128,8 @@ pub(super) async fn wait(
         ..Wait::at_most(extract::seconds("timeout", body.timeout, limits::EXECUTE_TIMEOUT)?)
     };
     let wait = extract::until(patterns, wait, &body.until).await?;
-    report(&rest, &principal, Action::Wait { session, wait, command: None, budget: extract::budget(body.max_chars)? })
+    rest.report(&principal, Action::Wait { session, wait, command: None, budget: extract::budget(body.max_chars)? })
         .await
-}
-
-pub(super) async fn report(
-    rest: &Rest,
-    principal: &Principal,
-    action: Action,
-) -> Result<Json<api::WaitAnswer>, ProblemResponse> {
-    match rest.act(principal, action).await? {
-        Outcome::Report(report) => Ok(Json(convert::wait(*report))),
-        other => Err(unexpected(&other)),
-    }
 }
 
 #[cfg(test)]

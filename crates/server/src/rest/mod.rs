@@ -16,6 +16,7 @@ mod extract;
 mod input;
 mod named_actions;
 mod openapi;
+mod operation;
 mod output;
 mod output_events;
 mod processes;
@@ -32,8 +33,9 @@ mod tokens;
 use std::sync::Arc;
 
 use api::ErrorCode;
-use axum::Router;
 use axum::http::Method;
+use axum::{Json, Router};
+use serde_json::Value;
 
 use crate::http::problem::ProblemResponse;
 pub(crate) use docs::PAGE as DOCS;
@@ -41,7 +43,7 @@ pub use openapi::document;
 use ptyd_core::action::{Action, Outcome, PatternShare};
 use ptyd_core::dispatch::Dispatcher;
 use ptyd_core::principal::Principal;
-pub(crate) use routes::{Route, routes};
+pub(crate) use routes::routes;
 
 /// The state of every handler.
 #[derive(Debug, Clone)]
@@ -49,11 +51,15 @@ pub(crate) struct Rest {
     dispatcher: Dispatcher,
     /// `host:port` of the loopback listener, for URLs in answers.
     authority: Arc<str>,
+    /// The OpenAPI document. It is made of the table of routes, which holds the handlers that answer with it.
+    document: fn() -> &'static Value,
+    /// The table as a router without some of its paths, for the handler of a batch, which is in the table.
+    router_without: fn(&[&str], Self) -> Router,
 }
 
 impl Rest {
     pub(crate) fn new(dispatcher: Dispatcher, authority: &str) -> Self {
-        Self { dispatcher, authority: authority.into() }
+        Self { dispatcher, authority: authority.into(), document, router_without }
     }
 
     /// The caller's share for patterns.
@@ -64,15 +70,36 @@ impl Rest {
     async fn act(&self, principal: &Principal, action: Action) -> Result<Outcome, ProblemResponse> {
         self.dispatcher.dispatch(principal, action).await.map_err(ProblemResponse::from)
     }
+
+    /// Performs an action that answers with the session.
+    async fn session(
+        &self,
+        principal: &Principal,
+        action: Action,
+    ) -> Result<Json<api::TerminalSession>, ProblemResponse> {
+        match self.act(principal, action).await? {
+            Outcome::Session(view) => Ok(Json(convert::session(*view, &self.authority))),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Performs an action that answers with a report.
+    async fn report(&self, principal: &Principal, action: Action) -> Result<Json<api::WaitAnswer>, ProblemResponse> {
+        match self.act(principal, action).await? {
+            Outcome::Report(report) => Ok(Json(convert::wait(*report))),
+            other => Err(unexpected(&other)),
+        }
+    }
 }
 
 /// The table as a router.
 pub(crate) fn router(rest: Rest) -> Router {
-    router_of(routes().into_iter(), rest)
+    router_without(&[], rest)
 }
 
-fn router_of(routes: impl Iterator<Item = Route>, rest: Rest) -> Router {
-    routes.fold(Router::new(), |router, route| router.route(route.path, route.handler)).with_state(rest)
+fn router_without(left_out: &[&str], rest: Rest) -> Router {
+    let served = routes().into_iter().filter(|route| !left_out.contains(&route.path));
+    served.fold(Router::new(), |router, route| router.route(route.path, route.handler)).with_state(rest)
 }
 
 /// A path without a route.

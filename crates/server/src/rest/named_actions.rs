@@ -7,7 +7,6 @@ use axum::extract::State;
 
 use super::Rest;
 use super::extract::{self, ActionName, Key, Reader, Session};
-use super::input::{KEYS_MAX, report};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Composite, NamedAction};
 use ptyd_core::{keys, limits};
@@ -19,7 +18,7 @@ pub(super) async fn react(
     Session(session): Session,
     ActionName(name): ActionName,
 ) -> Result<Json<api::WaitAnswer>, ProblemResponse> {
-    report(&rest, &principal, Action::Composite(Composite::NamedAction { session, name, key })).await
+    rest.report(&principal, Action::Composite(Composite::NamedAction { session, name, key })).await
 }
 
 /// The named actions of a new session, each checked now and not when it is used.
@@ -55,8 +54,8 @@ fn reaction(action: api::SessionAction) -> Result<NamedAction, String> {
             extract::signal_number(&text).map(NamedAction::Signal)
         }
         (None, Some(names), None) => {
-            if names.is_empty() || names.len() > KEYS_MAX {
-                return Err(format!("1 to {KEYS_MAX} keys"));
+            if names.is_empty() || names.len() > limits::INPUT_KEYS_MAX {
+                return Err(format!("1 to {} keys", limits::INPUT_KEYS_MAX));
             }
             names.iter().try_for_each(|name| keys::parse(name).map(drop))?;
             Ok(NamedAction::Keys(names))

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use super::extract::{self, Params, Reader, Session};
 use super::{Rest, convert, output_events, unexpected};
 use crate::http::problem::ProblemResponse;
-use ptyd_core::action::{Action, Outcome, ReadOutput, ScreenView, Since, View};
+use ptyd_core::action::{Action, Outcome, OutputKind, ReadOutput, ScreenView, Since, View};
 use ptyd_core::ids::{CommandId, SessionId};
 use ptyd_core::limits;
 use ptyd_core::principal::Principal;
@@ -78,13 +78,20 @@ fn to_read(session: SessionId, query: api::OutputQuery, view: View) -> Result<Re
     Ok(ReadOutput {
         session,
         since,
-        kind: query.kind.map(super::search::to_kind),
+        kind: query.kind.map(to_kind),
         view,
         limit: extract::count("limit", query.limit, LIMIT, 1, limits::READ_BYTES_MAX)?,
         lines_max: lines,
         wait: extract::millis("waitMs", query.wait_ms.unwrap_or(0))?,
         budget: extract::budget(query.max_chars)?,
     })
+}
+
+pub(super) fn to_kind(kind: api::OutputKind) -> OutputKind {
+    match kind {
+        api::OutputKind::Command => OutputKind::Command,
+        api::OutputKind::Background => OutputKind::Background,
+    }
 }
 
 /// Parses `o:4711`, `4711`, a time, or `last`.

@@ -8,7 +8,7 @@ use axum::http::Method;
 use axum::routing::{MethodRouter, delete, get, post};
 use serde_json::json;
 
-use super::openapi::{Content, Operation, Tag};
+use super::operation::{Content, Operation, Tag};
 use super::{
     Rest, batch, commands, docs, input, named_actions, output, processes, recording, search, server_events, sessions,
     tickets, tokens,

@@ -6,10 +6,10 @@ use axum::Json;
 use axum::extract::State;
 
 use super::extract::{self, Params, Reader, Session};
-use super::output::to_since;
+use super::output::{to_kind, to_since};
 use super::{Rest, unexpected};
 use crate::http::problem::ProblemResponse;
-use ptyd_core::action::{Action, FoundView, Outcome, OutputKind, PatternShare, Search, Since};
+use ptyd_core::action::{Action, FoundView, Outcome, PatternShare, Search, Since};
 use ptyd_core::ids::{CommandId, SessionId};
 use ptyd_core::limits;
 
@@ -46,13 +46,6 @@ async fn to_search(
         pattern,
         limit: extract::count("limit", query.limit, MATCHES, 1, limits::SEARCH_MATCHES_MAX)?,
     })
-}
-
-pub(super) fn to_kind(kind: api::OutputKind) -> OutputKind {
-    match kind {
-        api::OutputKind::Command => OutputKind::Command,
-        api::OutputKind::Background => OutputKind::Background,
-    }
 }
 
 fn answer(view: FoundView) -> api::SearchAnswer {

@@ -158,7 +158,7 @@ pub(super) async fn show(
     Extension(principal): Extension<Principal>,
     Session(id): Session,
 ) -> Result<Json<api::TerminalSession>, ProblemResponse> {
-    session(&rest, &principal, Action::Show(id)).await
+    rest.session(&principal, Action::Show(id)).await
 }
 
 pub(super) async fn environment(
@@ -168,18 +168,6 @@ pub(super) async fn environment(
 ) -> Result<Json<api::SessionEnvironment>, ProblemResponse> {
     match rest.act(&principal, Action::Environment(id)).await? {
         Outcome::Environment(view) => Ok(Json(convert::environment(*view))),
-        other => Err(unexpected(&other)),
-    }
-}
-
-/// Performs an action that answers with the session.
-pub(super) async fn session(
-    rest: &Rest,
-    principal: &Principal,
-    action: Action,
-) -> Result<Json<api::TerminalSession>, ProblemResponse> {
-    match rest.act(principal, action).await? {
-        Outcome::Session(view) => Ok(Json(convert::session(*view, &rest.authority))),
         other => Err(unexpected(&other)),
     }
 }
@@ -235,7 +223,7 @@ pub(super) async fn resize(
     Body(body): Body<api::Dimensions>,
 ) -> Result<Json<api::TerminalSession>, ProblemResponse> {
     let (cols, rows) = extract::size("", body)?;
-    session(&rest, &principal, Action::Resize { session: id, cols, rows }).await
+    rest.session(&principal, Action::Resize { session: id, cols, rows }).await
 }
 
 #[cfg(test)]

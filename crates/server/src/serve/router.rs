@@ -224,7 +224,8 @@ mod tests {
             all
         };
         let before = state().await;
-        for rest::Route { method, path, .. } in rest::routes() {
+        for route in rest::routes() {
+            let (method, path) = (route.method, route.path);
             let (body, status) = sent_with_a_read_token(&method, path, &id);
             let place = path
                 .replace("{session}", &id)

@@ -3,7 +3,6 @@
 //! OpenAPI 3.1 uses JSON Schema 2020-12, as `schemars` does, so the types document themselves and nothing is written
 //! twice (docs/decisions/0016). A null that an answer never has is not in the schema of an answer.
 
-mod operation;
 mod other_routes;
 
 use std::collections::BTreeMap;
@@ -14,9 +13,8 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+use super::operation::{Answer, Content, Header, Operation, Tag};
 use super::routes::routes;
-use operation::{Answer, Header};
-pub(super) use operation::{Content, Operation, Tag};
 
 const ABOUT: &str = "Real terminals for AI agents: shells that stay alive, whose commands end exactly. JSON over HTTP/1.1 on \
 loopback with a bearer token, and on the Unix socket without one. Bodies are camelCase, times RFC 3339, time-outs seconds \
@@ -25,7 +23,7 @@ with fractions, offsets bytes of a session's journal. A request refuses fields t
 is answered as a GET is, without its body. What is no HTTP/1.1 at all is refused before it is a request.";
 
 /// The default address of a server.
-pub(super) const DEFAULT_ADDRESS: &str = "http://127.0.0.1:7893";
+const DEFAULT_ADDRESS: &str = "http://127.0.0.1:7893";
 
 /// The document as it is served and committed.
 pub fn document() -> &'static Value {

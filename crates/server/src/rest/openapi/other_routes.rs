@@ -6,7 +6,7 @@ use api::ErrorCode;
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
-use super::operation::{Content, Operation, Tag};
+use crate::rest::operation::{Content, Operation, Tag};
 
 pub(super) fn operations() -> [(Method, &'static str, Operation); 7] {
     let say = |id, summary| Operation::new(id, Tag::Server, summary);
