@@ -80,6 +80,16 @@ const GROUND: [(&str, &[&str]); 2] =
 /// The module of the core that reaches the sessions' machine and their holders.
 const HOST: &str = "host";
 
+/// The files of a live session's state. It gets its time and its inputs by steps, so that tests can take every step.
+const SESSION: &str = "crates/core/src/sessions/session/";
+
+/// The files there around the state: the task that has the mailbox and the connection, and what it alone uses.
+const AROUND_SESSION: [&str; 4] = ["actor.rs", "now.rs", "pattern_matching.rs", "publish.rs"];
+
+/// What the state of a live session does not name.
+const NEVER_IN_SESSION: [&str; 7] =
+    ["Instant::now", "SystemTime::now", ".elapsed()", "HolderConnection", "std::fs", "tokio::spawn", "mpsc::"];
+
 /// The names with which a journal is written.
 const JOURNAL_WRITERS: [&str; 2] = ["Writer", "EventsWriter"];
 
@@ -258,6 +268,13 @@ fn names(file: &TextFile) -> Vec<Violation> {
             }
         }
     }
+    if file.path.strip_prefix(SESSION).is_some_and(|name| !AROUND_SESSION.contains(&name)) {
+        for (i, text) in code.lines().enumerate() {
+            for name in NEVER_IN_SESSION.iter().filter(|name| text.contains(**name)) {
+                complain(i + 1, format!("`{name}`: a session's state gets its time and its inputs by `Session::step`"));
+            }
+        }
+    }
     let module = inside.first().map(|part| part.trim_end_matches(".rs")).filter(|part| *part != "lib");
     if let (Some(floors), Some(module)) = (floors(crate_name), module) {
         let floor = |module: &str| floors.iter().position(|floor| floor.contains(&module));
@@ -406,6 +423,15 @@ mod tests {
         assert_eq!(lines("crates/core/src/sessions/wait.rs", text), [1, 2, 4, 11, 8, 10, 5]);
         assert_eq!(lines("crates/core/src/host/local.rs", text), [0; 0]);
         assert_eq!(lines("crates/holder/src/signals.rs", text), [0; 0]);
+    }
+
+    #[test]
+    fn the_state_of_a_session_reads_no_clock_and_sends_nothing() {
+        let text = "let now = Instant::now();\nlet at = self.now.at;\nuse crate::host::holders::HolderConnection;\n\
+                    // SystemTime::now\nlet waited = began.elapsed();\n";
+        assert_eq!(lines("crates/core/src/sessions/session/open_waits.rs", text), [1, 3, 5]);
+        assert_eq!(lines("crates/core/src/sessions/session/actor.rs", text), [0; 0]);
+        assert_eq!(lines("crates/core/src/sessions/wait.rs", text), [0; 0]);
     }
 
     #[test]

@@ -1,10 +1,15 @@
-//! The actor of one live session: the only owner of its mutable state.
+//! One live session: a machine of steps, the only owner of its state.
 //!
 //! ```text
 //! Creating ──first prompt──► Running ──shell exits or holder gone──► Terminated
+//!
+//! requests ─┐                          ┌─► frames for the holder, rows of the history
+//! frames ───┼─► Session::step(now, …) ─┼─► events for viewers, counts
+//! time ─────┘         │                └─► answers of callers (oneshot)
+//!                events, then output up to the tail
 //! ```
-//! It follows the tail that its holder publishes: first events, then bytes, then the waits. Handlers are not async;
-//! frames for the holder go through the connection's buffer, answers through oneshot channels.
+//! A step reads the session's files up to the tail that its holder has published, and the machine through its host; it reads
+//! no clock, waits for nothing and sends nothing. [`actor`] makes inputs of what wakes it, and does what a step wants done.
 
 mod actor;
 mod errors;
