@@ -249,6 +249,10 @@ async fn a_dialogue_is_waits_and_input_and_awaited_output_is_a_wait() {
     }
     // The question is already there: it is found beside the wait, which is given up.
     assert_eq!(scene.primitives().await, mine(&["wait", "show", "output", "wait", "input \"y\\n\"", "output"]));
+    // Of a command that runs, its view is asked for too.
+    let ended = Action::Wait { session: id.clone(), wait: Wait::at_most(limit), command: None, budget: 0 };
+    scene.act(ended).await.expect("ended");
+    scene.primitives().await;
     let wait = Wait { pattern: words("y!").await, ..Wait::at_most(limit) };
     let (session, since) = (id.clone(), Some(Since::First));
     let request = AwaitOutput { session, wait, since, command: None, on_screen: false };
