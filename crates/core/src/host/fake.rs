@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{Bounds, ControlGroup, Controller, FileFacts, Host, Identity, Process, User};
+use super::port::{Bounds, ControlGroup, Controller, FileFacts, Host, Identity, Process, User};
 use crate::action::ProcessState;
 
 /// The machine.

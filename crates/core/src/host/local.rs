@@ -15,7 +15,7 @@ use sys::process::{self, Stat};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::{Bounds, ControlGroup, Controller, Counts, FileFacts, Host, Identity, Process, User};
+use super::port::{Bounds, ControlGroup, Controller, Counts, FileFacts, Host, Identity, Process, User};
 use crate::action::ProcessState;
 
 /// Linux counts time for /proc in hundredths of a second on every architecture (USER_HZ).
@@ -109,7 +109,7 @@ impl Host for LocalHost {
     }
 
     fn listening_ports(&self, root: u32) -> HashSet<u16> {
-        super::descendants(self, root).iter().flat_map(|below| process::listening(below.pid())).collect()
+        super::port::descendants(self, root).iter().flat_map(|below| process::listening(below.pid())).collect()
     }
 
     fn since_boot_us(&self) -> u64 {

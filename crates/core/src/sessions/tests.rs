@@ -335,7 +335,13 @@ async fn records_that_were_cut_at_the_end_tell_no_exit_and_say_that_it_is_not_kn
     let registry = Registry::start(&config(dir.path())).await.expect("a registry");
     let id = registry.create(&me(), &request(dir.path())).await.expect("a session").session.id;
     run(&registry, &id, "echo one").await;
-    let end = Terminate { session: id.clone(), force: false, signo: None, grace: Some(Duration::from_secs(60)), purges: false };
+    let end = Terminate {
+        session: id.clone(),
+        force: false,
+        signo: None,
+        grace: Some(Duration::from_secs(60)),
+        purges: false,
+    };
     registry.terminate(&me(), &end).await.expect("it ends");
     let there = registry.holders().folder(&id);
     let folder = there.path();

@@ -6,7 +6,8 @@ use std::path::Path;
 use sys::spawn::Step;
 use wire::{FromHolder, Status};
 
-use super::{HolderConnection, SessionFolder, is_passing};
+use super::connection::HolderConnection;
+use super::folder::SessionFolder;
 use crate::action::ActionError;
 
 /// The longest log of a holder that could not start: it has a line or two.
@@ -90,6 +91,22 @@ fn last_words(folder: &Path) -> Option<String> {
 /// The errno in the text of an `io::Error`.
 fn errno_of(words: &str) -> Option<i32> {
     words.rsplit_once("(os error ")?.1.strip_suffix(')')?.parse().ok()
+}
+
+/// Whether the machine, this process or the holder's queue lacks a resource, so that a retry may succeed.
+pub(crate) fn is_passing(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let passing = [
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::AGAIN,
+        Errno::NOMEM,
+        Errno::NOBUFS,
+        Errno::NOSPC,
+        Errno::DQUOT,
+        Errno::INTR,
+    ];
+    error.raw_os_error().is_some_and(|errno| passing.iter().any(|passing| passing.raw_os_error() == errno))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use sys::process;
 use wire::{Claim, Holding};
 
 use super::super::local::{alive, is_alive};
-use super::super::{Host, Identity, Process, TAG};
+use super::super::port::{Host, Identity, Process, TAG};
 use crate::ids::SessionId;
 
 /// The command name of holders.

@@ -18,11 +18,12 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use wire::Spec;
 
-use super::{Identity, local};
+use super::local;
+use super::port::Identity;
 use crate::ids::SessionId;
 pub(crate) use connection::HolderConnection;
 pub(crate) use folder::SessionFolder;
-pub(crate) use greeting::{greeting, start_error, start_error_of};
+pub(crate) use greeting::{greeting, is_passing, start_error, start_error_of};
 pub(crate) use liveness::{Dead, Liveness, Traces, sweep};
 use process::HolderBinary;
 pub(crate) use process::StartedHolder;
@@ -131,20 +132,4 @@ impl HolderBackend {
     pub(crate) fn set_program(&mut self, path: PathBuf) {
         self.binary.path = path;
     }
-}
-
-/// Whether the machine, this process or the holder's queue lacks a resource, so that a retry may succeed.
-pub(crate) fn is_passing(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    let passing = [
-        Errno::MFILE,
-        Errno::NFILE,
-        Errno::AGAIN,
-        Errno::NOMEM,
-        Errno::NOBUFS,
-        Errno::NOSPC,
-        Errno::DQUOT,
-        Errno::INTR,
-    ];
-    error.raw_os_error().is_some_and(|errno| passing.iter().any(|passing| passing.raw_os_error() == errno))
 }

@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use wire::Spec;
 
-use super::super::Identity;
+use super::super::port::Identity;
 use super::connection::HolderConnection;
 use super::liveness;
 

@@ -10,14 +10,11 @@
 use tokio::time::Instant;
 use wire::{Key, State};
 
-use super::typed_commands::{Before, Line};
+use super::typed_commands::{Before, Line, TYPED_BEFORE};
 use super::{Session, StartReply, holder_events};
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Foreground, Wait};
 use crate::limits;
 use crate::sessions::nested_shell::NestedCommand;
-
-/// The error of a command that an earlier server typed.
-pub(super) const TYPED_BEFORE: &str = "it was typed before the server restarted; its result is unknown";
 
 /// The actor's state of a command that was typed into a nested shell.
 #[derive(Debug, Default)]

@@ -5,12 +5,15 @@ use tokio::time::Instant;
 use wire::{Key, Status, ToHolder};
 
 use super::holder_link::Call;
-use super::{Session, StartReply, Started, holder_events, nested_command, os_error};
+use super::{Session, StartReply, Started, holder_events, os_error};
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Wait};
 use crate::limits;
 use crate::sessions::nested_shell::NestedCommand;
 use crate::sessions::timeline::judged_end;
 use crate::sessions::timeline::{Channel, Command, WITHOUT_HOOKS};
+
+/// The error of a command that an earlier server typed.
+pub(super) const TYPED_BEFORE: &str = "it was typed before the server restarted; its result is unknown";
 
 /// The line of a command.
 pub(super) struct Line {
@@ -155,7 +158,7 @@ impl Session {
                 return drop(started.send(Err(ActionError::Invalid { field: "command", problem })));
             }
             // From an older holder.
-            Status::Duplicate => nested_command::TYPED_BEFORE.to_owned(),
+            Status::Duplicate => TYPED_BEFORE.to_owned(),
             Status::KeyReused => "its idempotency key was used for something else; it was not typed".to_owned(),
             Status::Busy
             | Status::NotReady
