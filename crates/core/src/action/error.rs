@@ -132,7 +132,7 @@ pub enum ActionError {
     },
     /// The session lives, but the server cannot reach its holder.
     #[error(
-        "session {session} is alive, but {why}; retry later, or end it by force (DELETE /terminals/{session}?force=true, ptyd kill --force)"
+        "session {session} is alive, but {why}; the request may still be done, so look before it is repeated, or repeat it with its idempotency key; or end it by force (DELETE /terminals/{session}?force=true, ptyd kill --force)"
     )]
     Unreachable {
         /// The session.

@@ -15,7 +15,7 @@ use wire::{FromHolder, PROTOCOL, Tail, ToHolder};
 
 use super::ended_session::{self, EndedSession};
 use super::permits::Permits;
-use super::registry::{Handle, Registry, row};
+use super::registry::{Handle, Registry};
 use super::render::published::Published;
 use super::session::{Actor, Now, Session};
 use super::shared::Shared;
@@ -105,7 +105,7 @@ impl Registry {
         locked(&self.live).insert(shared.id.clone(), handle.clone());
         self.remember_default(&shared.meta, &shared.id);
         self.remember_key(&shared.meta, &shared.id);
-        self.store().put_session(row(&shared, None));
+        self.store().put_session(shared.row(None));
         tokio::spawn(supervision::watch_over(Arc::clone(self), Box::new(actor), self.stopping.subscribe()));
         handle
     }
@@ -175,7 +175,7 @@ impl Registry {
     pub(super) async fn adopt_again(self: Arc<Self>, shared: Arc<Shared>, met: Option<Identity>) {
         let (id, folder) = (shared.id.clone(), shared.folder.clone());
         let adopting =
-            Adopting { id, folder, row: Some(row(&shared, None)), since: Instant::now(), unsettled: None, met };
+            Adopting { id, folder, row: Some(shared.row(None)), since: Instant::now(), unsettled: None, met };
         drop(shared);
         self.adopt(adopting).await;
     }
@@ -184,7 +184,7 @@ impl Registry {
     pub(super) async fn leave_alone(self: Arc<Self>, shared: Arc<Shared>, why: String) {
         let (id, folder) = (shared.id.clone(), shared.folder.clone());
         let adopting =
-            Adopting { id, folder, row: Some(row(&shared, None)), since: Instant::now(), unsettled: None, met: None };
+            Adopting { id, folder, row: Some(shared.row(None)), since: Instant::now(), unsettled: None, met: None };
         drop(shared);
         self.mark_as(&adopting, Hindrance::Faulty, why);
         if let Liveness::Alive(holder) = self.holders().liveness(&adopting.folder, None) {
@@ -369,7 +369,7 @@ impl Registry {
         }
         self.remember_key(&past.shared.meta, id);
         self.remember_default(&past.shared.meta, id);
-        self.store().put_session(row(&past.shared, Some(past.ended_us())));
+        self.store().put_session(past.shared.row(Some(past.ended_us())));
     }
 
     /// Stores every ended command of the session's folder in the history.

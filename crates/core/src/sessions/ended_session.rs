@@ -45,6 +45,9 @@ impl EndedSession {
         let timeline = &mut past.timeline;
         if timeline.end().exit.is_none() {
             notify_unrecorded_end(timeline, &traces);
+            // The server that saw it end has kept when.
+            let row = backends.store.session(id.as_str()).ok().flatten();
+            row.and_then(|row| row.ended_us).into_iter().for_each(|us| timeline.set_end_time(us));
         }
         let reason = views::exit_of(timeline).map_or_else(String::new, |e| e.reason);
         let at = timeline.end().exit.map_or(timeline.clock().last_us, |(_, _, us)| us);

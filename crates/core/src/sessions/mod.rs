@@ -1,8 +1,8 @@
 //! Sessions: the live ones with their actors, the ended ones, and the actions on them.
 //!
-//! `registry.rs` knows all sessions and performs primitive actions; `execute.rs`, `input.rs`, `waits.rs`, `output.rs`,
-//! `search.rs`, `recording.rs` and `default_session.rs` are the actions. `session/` is the actor of one live session,
-//! `ended_session.rs` reads an ended one; both read `timeline.rs`.
+//! `registry.rs` knows all sessions and performs primitive actions; `execute.rs`, `input.rs`, `waits.rs`, `output.rs` and
+//! `default_session.rs` are some of them. `session/` is one live session, `ended_session.rs` reads an ended one; both feed a
+//! `timeline/`. `render/` makes text, screens, search results and recordings of output.
 
 mod adoption;
 mod adoption_state;

@@ -1,4 +1,4 @@
-//! How far a caller has read a session: from memory, or from the store of an earlier server.
+//! Loads and stores the read cursors of callers: in memory, and in the store for the next server.
 
 use super::registry::Registry;
 use crate::action::ActionError;

@@ -1,7 +1,7 @@
 //! The registry of all live sessions: create, adopt, find, list, end. It holds its lock for one expression at a time.
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use wire::Spec;
@@ -26,7 +26,6 @@ use super::render::published::Published;
 use super::session::{Ended, Request, Session, Snapshot};
 use super::session_metadata::SessionMetadata;
 use super::shared::Shared;
-use super::timeline::micros;
 use super::unreachable::Unreachable;
 use crate::action::{
     Action, ActionError, EndReason, Limits, Outcome, ServerEventKind, SessionStatus, SessionView, Terminate,
@@ -44,7 +43,7 @@ use crate::metrics::Metrics;
 use crate::mutex::locked;
 use crate::principal::Principal;
 use crate::serve_error::ServeError;
-use crate::store::{SessionQuery, SessionRow, Store};
+use crate::store::{SessionQuery, Store};
 
 /// This node; the only one until there is a cluster.
 pub(super) const NODE: u16 = 0;
@@ -376,8 +375,6 @@ impl Registry {
     pub(super) fn actor_ended(&self, session: &Session) {
         if session.is_over() {
             cgroup_plan::remove(self.host(), &session.shared.spec);
-            let ended_us = session.timeline.end().exit.map_or_else(|| micros(SystemTime::now()), |(_, _, us)| us);
-            self.history.store.put_session(row(&session.shared, Some(ended_us)));
         }
         locked(&self.live).remove(&session.shared.id);
         self.read_cursors.has_ended(&session.shared.id);
@@ -610,17 +607,6 @@ pub(super) async fn on_disk<T: Send + 'static>(
 
 pub(super) fn may_see(principal: &Principal, meta: &SessionMetadata) -> bool {
     principal.is_admin() || meta.owner == principal.name
-}
-
-pub(super) fn row(shared: &Shared, ended_us: Option<u64>) -> SessionRow {
-    SessionRow {
-        id: shared.id.to_string(),
-        owner: shared.meta.owner.clone(),
-        name: shared.meta.name.clone(),
-        created_us: shared.meta.created_us,
-        ended_us,
-        key: shared.meta.key.clone(),
-    }
 }
 
 /// How a session ended, as text.

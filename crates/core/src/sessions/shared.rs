@@ -1,4 +1,4 @@
-//! What the registry, readers and the actor of one session share: positions, never bytes.
+//! The state that the registry, readers and the actor of one session share: positions, never bytes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,6 +11,7 @@ use super::session_metadata::SessionMetadata;
 use crate::action::StartupFailure;
 use crate::host::holders::SessionFolder;
 use crate::ids::SessionId;
+use crate::store::SessionRow;
 
 /// The state that the registry and readers share with the actor: positions, never bytes.
 #[derive(Debug)]
@@ -33,5 +34,17 @@ impl Shared {
     /// Whether the actor ended before the session did, so that the registry starts another one.
     pub(crate) fn has_faulted(&self) -> bool {
         self.faulted.load(Ordering::Acquire)
+    }
+
+    /// Its row in the history, with the time of its end.
+    pub(crate) fn row(&self, ended_us: Option<u64>) -> SessionRow {
+        SessionRow {
+            id: self.id.to_string(),
+            owner: self.meta.owner.clone(),
+            name: self.meta.name.clone(),
+            created_us: self.meta.created_us,
+            ended_us,
+            key: self.meta.key.clone(),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The processes of a session, and the signals that they were sent.
+//! Lists the processes of a session, and the signals that they were sent.
 
 use super::registry::{Registry, SessionRef};
 use super::session::Request;

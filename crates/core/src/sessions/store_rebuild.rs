@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::registry::{Registry, row};
+use super::registry::Registry;
 use crate::action::ActionError;
 use crate::ids::SessionId;
 use crate::limits;
@@ -105,7 +105,7 @@ impl Registry {
             match live {
                 Some(handle) => {
                     self.record(id);
-                    store.put_session(row(&handle.shared, None));
+                    store.put_session(handle.shared.row(None));
                 }
                 None => self.bury(id, None, self.holders().liveness(&self.holders().folder(id), None)),
             }

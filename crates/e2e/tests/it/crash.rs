@@ -225,6 +225,24 @@ async fn a_holder_that_dies_while_no_server_runs_is_noticed_by_the_next() {
 }
 
 #[tokio::test]
+// promise: crash-4
+async fn a_command_whose_holder_is_killed_has_one_end_for_all_who_ask() {
+    let server = Server::start();
+    let shell = server.session().await;
+    let begun = shell.begin("sleep 100").await;
+    let holds = holder(&shell).await;
+    holds.kill();
+    assert!(holds.ends_within(PATIENCE));
+    let session = eventually("it is seen", async || {
+        Some(shell.look().await).filter(|session| session.status == SessionStatus::Terminated)
+    })
+    .await;
+    let at = session.exit.expect("it has ended").at;
+    assert_eq!(shell.command(&begun.id).await.completed_at, Some(at.clone()));
+    assert_eq!(shell.look().await.exit.expect("it has ended").at, at);
+}
+
+#[tokio::test]
 // promise: crash-2
 async fn the_next_server_tells_the_same_of_every_command_as_the_one_before() {
     let server = Server::start();

@@ -119,8 +119,14 @@ async fn commands_of_every_channel_are_numbered_in_one_sequence_also_by_the_next
     for code in [5, 6] {
         assert_eq!(gives(&shell, &format!("(exit {code})")).await.0, code);
     }
+    let ends = async |shell: &Session| -> Vec<Option<String>> {
+        let all = server.client().commands(&shell.id).await.expect("a list").commands;
+        all.into_iter().map(|c| c.completed_at).collect()
+    };
+    let ended_at = ends(&shell).await;
     server.kill9();
     server.again();
+    assert_eq!(ends(&shell).await, ended_at, "when each has ended is told alike");
     let codes = async |shell: &Session| -> Vec<Option<i32>> {
         let all = server.client().commands(&shell.id).await.expect("a list").commands;
         all.into_iter().map(|c| c.exit_code).collect()
@@ -137,9 +143,9 @@ async fn commands_of_every_channel_are_numbered_in_one_sequence_also_by_the_next
     let ids: Vec<String> = listed.into_iter().map(|c| c.id).collect();
     assert_eq!(ids, (1..=11).map(|n| format!("c{n}")).collect::<Vec<_>>());
     assert_eq!(ran.as_slice(), &ids[1..4]);
-    let before = codes(&shell).await;
+    let before = (codes(&shell).await, ends(&shell).await);
     shell.ends().await;
-    assert_eq!(codes(&shell).await, before);
+    assert_eq!((codes(&shell).await, ends(&shell).await), before);
 }
 
 #[tokio::test]

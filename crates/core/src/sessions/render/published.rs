@@ -1,4 +1,4 @@
-//! What viewers follow of a session: how far they may be sent its output, and its newest events.
+//! The part of a session that its viewers follow: how far they may be sent its output, and its newest events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -22,7 +22,8 @@ use crate::sessions::shared::Shared;
 /// Everything that wakes the actor.
 enum Event {
     Asked(Request),
-    Everyone,
+    /// The server stops, or nobody has a handle of the session any more.
+    Stop,
     Frames(Vec<FromHolder>),
     HolderGone,
     Time,
@@ -69,7 +70,7 @@ impl Actor {
     }
 
     /// Runs until the session is over; returns itself so that the registry can record the end.
-    pub(crate) async fn run(mut self: Box<Self>, mut everyone: watch::Receiver<bool>) -> Box<Self> {
+    pub(crate) async fn run(mut self: Box<Self>, mut stopping: watch::Receiver<bool>) -> Box<Self> {
         loop {
             sys::fault::stumble("turn");
             if self.session.has_frames() {
@@ -85,13 +86,13 @@ impl Actor {
             self.step(Input::Settled);
             self.publish();
             self.step(Input::Published { count: self.publisher.count() });
-            match self.next_event(&mut everyone).await {
+            match self.next_event(&mut stopping).await {
                 Event::Asked(request) => {
                     let new = self.session.matching_work_of(request.wait());
                     self.matches(new, Input::Request(request)).await;
                 }
                 Event::Frames(frames) => self.step(Input::Received(frames)),
-                Event::Everyone => break,
+                Event::Stop => break,
                 Event::HolderGone => {
                     if self.reconnects().await {
                         self.step(Input::Reconnected);
@@ -109,6 +110,12 @@ impl Actor {
             }
         }
         self.publish();
+        if self.session.is_over() {
+            // Before the mailbox closes: whoever finds it closed reads the ended session, and when that has ended.
+            let timeline = &self.session.timeline;
+            let ended_us = timeline.end().exit.map_or(timeline.clock().last_us, |(_, _, us)| us);
+            self.session.shared.backends.store.put_session(self.session.shared.row(Some(ended_us)));
+        }
         self
     }
 
@@ -202,7 +209,7 @@ impl Actor {
         }
     }
 
-    async fn next_event(&mut self, everyone: &mut watch::Receiver<bool>) -> Event {
+    async fn next_event(&mut self, stopping: &mut watch::Receiver<bool>) -> Event {
         let session = &mut self.session;
         let takes_requests = session.takes_requests();
         let wake = session.next_wake();
@@ -210,8 +217,8 @@ impl Actor {
         tokio::select! {
             biased;
             frames = self.connection.receive(), if !has_frames => frames.map_or(Event::HolderGone, Event::Frames),
-            request = self.mailbox.recv(), if takes_requests => request.map_or(Event::Everyone, Event::Asked),
-            _ = everyone.changed() => Event::Everyone,
+            request = self.mailbox.recv(), if takes_requests => request.map_or(Event::Stop, Event::Asked),
+            _ = stopping.changed() => Event::Stop,
             () = sleep_until(wake) => Event::Time,
             () = session.waits.abandoned() => Event::Time,
             // Unread output comes last: requests and the holder's frames are more urgent.

@@ -58,7 +58,7 @@ impl Session {
         self.link.is_gone = true;
         self.check_exit();
         if let Some(traces) = traces {
-            self.timeline.set_last_write(self.now.us);
+            self.timeline.set_end_time(self.now.us);
             notify_unrecorded_end(&mut self.timeline, traces);
             let why = self.timeline.end().unrecorded.clone().unwrap_or_default();
             self.end_all(&why, self.now.us);

@@ -147,13 +147,15 @@ impl Session {
                 || self.timeline.output().scanner.position() >= self.follower.replays_to);
         if is_told && std::mem::take(&mut self.follower.is_replaying) {
             self.take_up_typed();
+            for id in self.timeline.log().untimed.clone() {
+                self.judge(id);
+            }
             for (query, to) in std::mem::take(&mut self.follower.unanswered) {
                 self.on_query(&query, to);
             }
             // Input and commands are events with a time; output has none, but the journal file's modification time is
             // known.
-            let written_us = self.shared.folder.output().map_or(0, |(_, written)| micros(written)).min(self.now.us);
-            self.last_activity_us = self.timeline.clock().last_us.max(written_us);
+            self.last_activity_us = self.timeline.clock().last_us.max(self.written_us());
             self.expiry.quiet_since(self.last_activity_us, self.now);
             // On a busy machine the first prompt may come before the server has connected.
             if self.is_idle() {
@@ -162,6 +164,11 @@ impl Session {
             self.handle_frames();
             self.await_first_state();
         }
+    }
+
+    /// When output was written last.
+    fn written_us(&self) -> u64 {
+        self.shared.folder.output().map_or(self.now.us, |(_, written)| micros(written)).min(self.now.us)
     }
 
     fn events_unreadable(&mut self, e: &std::io::Error) {
@@ -216,7 +223,7 @@ impl Session {
         match self.shared.reader.read(Offset(at), limit, &mut buffer) {
             Ok(Read::Bytes(n)) => {
                 let bytes = &buffer[..n];
-                let now_us = self.now.us;
+                let now_us = if self.follower.is_replaying { self.written_us() } else { self.now.us };
                 // These bytes came after the last read and no later than now.
                 self.timeline.record_read(at, at + n as u64, now_us);
                 if !self.follower.is_replaying {

@@ -272,7 +272,8 @@ pub(super) struct Effects {
 }
 
 /// The state of a live session: a machine that [`Session::step`] drives. It reads the session's files and the kernel, and
-/// changes nothing outside of itself but by [`Effects`] and by answers to callers.
+/// changes nothing outside of itself but by [`Effects`], by answers to callers, and by the signals of its limits
+/// (`limit_enforcement.rs`, through its host).
 pub(crate) struct Session {
     pub(crate) shared: Arc<Shared>,
     /// The time of the present step.

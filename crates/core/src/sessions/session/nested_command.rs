@@ -212,6 +212,9 @@ impl Session {
         self.inside = NestedShell { stirred_at: Some(self.now.at), ..NestedShell::default() };
         self.waits.notify_started(|waits_for| waits_for == id);
         self.put_on_record(id);
+        if !self.follower.is_replaying && self.timeline.log().untimed.contains(&id) {
+            self.judge(id);
+        }
         self.finish_where(|w| w.command == Some(id), if is_over { EndedBy::Exited } else { EndedBy::Ended });
     }
 

@@ -91,6 +91,8 @@ pub(crate) struct CommandLog {
     pub(crate) last_id: u32,
     /// Times of `D` records whose marker has not come yet, by command id.
     pub(super) ended_us: HashMap<u32, u64>,
+    /// Nested commands that have ended at a time that no event tells yet.
+    pub(crate) untimed: VecDeque<u32>,
     /// The offset of the last boundary: output from here on is background output while no command runs.
     pub(crate) background_from: u64,
     /// The keys of typed input, each with the output's end at that time and the number of bytes, also from before this
@@ -107,8 +109,31 @@ impl CommandLog {
             inside: None,
             last_id: 0,
             ended_us: HashMap::new(),
+            untimed: VecDeque::new(),
             background_from: first,
             input_keys: VecDeque::new(),
+        }
+    }
+
+    /// The time at which this nested command ended, whose marker was read at `read_us`: as an event tells it, or else
+    /// that, until one does.
+    pub(super) fn end_time(&mut self, id: u32, read_us: u64) -> u64 {
+        self.ended_us.remove(&id).unwrap_or_else(|| {
+            if self.untimed.len() == COMMANDS_IN_MEMORY {
+                self.untimed.pop_front();
+            }
+            self.untimed.push_back(id);
+            read_us
+        })
+    }
+
+    /// An event tells when this nested command ended; its marker may be read later.
+    pub(super) fn set_end_time(&mut self, id: u32, time_us: u64) {
+        self.untimed.retain(|untimed| *untimed != id);
+        match self.command_mut(id).map(|command| &mut command.end) {
+            Some(Some(end)) => end.time_us = time_us,
+            Some(None) => drop(self.ended_us.insert(id, time_us)),
+            None => {}
         }
     }
 

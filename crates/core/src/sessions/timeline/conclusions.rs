@@ -1,5 +1,5 @@
-//! What a server adds to the timeline by itself: what it did and the holder has not recorded yet, what it concludes, and
-//! what no event says.
+//! The additions of a server to the timeline: its own deeds that the holder has not recorded yet, its conclusions, and
+//! facts that no event has.
 
 use wire::Key;
 
@@ -31,6 +31,11 @@ impl Timeline {
         if self.clock.last_us == 0 {
             self.clock.last_us = us;
         }
+    }
+
+    /// The session ended now, and nothing records that.
+    pub(crate) fn set_end_time(&mut self, us: u64) {
+        self.clock.last_us = us;
     }
 
     /// Only the bytes of the session can be read, whatever its shell did.

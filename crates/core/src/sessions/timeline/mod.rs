@@ -268,6 +268,11 @@ impl Timeline {
 
     /// Applies a server's judgement that this command has ended; the server that made it has applied it already.
     fn judged(&mut self, id: u32, end: End) -> Option<Change> {
+        if end.boundary == Boundary::Nonce {
+            // The time of an end whose place and code a marker in the output tells.
+            self.log.set_end_time(id, end.time_us);
+            return None;
+        }
         let command = self.log.command_mut(id).filter(|c| c.end.is_none())?;
         let (at, channel) = (end.at, command.channel);
         command.end = Some(end);
@@ -291,8 +296,6 @@ impl Timeline {
     ) -> Option<Change> {
         let inside = self.log.inside.as_mut()?;
         let (mark, id) = (inside.take_mark(kind, nonce)?, inside.id);
-        // The time was noted when the bytes were read.
-        let now_us = self.clock.times.back().map_or(self.clock.last_us, |(_, us)| *us);
         match mark {
             NestedMark::Begins => {
                 self.output.marked(from, to);
@@ -302,10 +305,13 @@ impl Timeline {
             NestedMark::Ends(status) => {
                 self.log.inside = None;
                 self.output.marked(from, to);
+                // The time was noted when the bytes were read.
+                let read_us = self.clock.times.back().map_or(self.clock.last_us, |(_, us)| *us);
+                let time_us = self.log.end_time(id, read_us);
                 let command = self.log.command_mut(id)?;
                 command.end = Some(End {
                     at: from.max(command.output_from()),
-                    time_us: now_us,
+                    time_us,
                     status: CommandStatus::Completed,
                     exit: Some(status),
                     pipestatus: vec![status],

@@ -10,9 +10,9 @@ use wire::{FromHolder, Tail};
 
 use super::super::{Now, Session};
 use super::{handle, hello, open};
-use crate::action::{Action, Boundary, Create, Execute, Input, InputBytes, SignalTarget, Terminate, Wait};
+use crate::action::{Action, Create, Execute, Input, InputBytes, SignalTarget, Terminate, Wait};
 use crate::host::holders::SessionFolder;
-use crate::ids::SessionId;
+use crate::ids::{CommandId, SessionId};
 use crate::sessions::ended_session::EndedSession;
 use crate::sessions::registry::Registry;
 use crate::sessions::tests::{config, me, request};
@@ -144,8 +144,8 @@ fn story(session: &mut Session) -> String {
 fn commands(shared: std::sync::Arc<crate::sessions::shared::Shared>, timeline: &Timeline) -> String {
     let mut story = String::new();
     for mut command in views::command_views(&shared, timeline) {
-        if command.boundary == Boundary::Nonce {
-            // Its end is a marker in the output, and has the time at which that was read.
+        if timeline.log().untimed.iter().any(|id| command.id == CommandId(*id)) {
+            // Its end is a marker in the output, whose time no event tells yet.
             command.completed_at = command.completed_at.map(|_| command.started_at);
         }
         writeln!(story, "{command:?}").expect("into memory");
