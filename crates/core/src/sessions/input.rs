@@ -1,12 +1,10 @@
 //! Types input and sends signals for a caller, and knows a session's named actions.
 
-use wire::Target;
-
 use super::external_conditions::{self, ExternalConditions};
 use super::registry::Registry;
 use super::report::{plain_report, with_key};
 use super::session::Request;
-use crate::action::{ActionError, EndedBy, Input, InputBytes, NamedAction, Outcome, Report, SignalTarget, TextView};
+use crate::action::{ActionError, EndedBy, Input, InputBytes, NamedAction, Report, TextView};
 use crate::ids::SessionId;
 use crate::limits;
 use crate::principal::Principal;
@@ -56,27 +54,6 @@ impl Registry {
         };
         self.has_read(principal, &request.session, report.output.to);
         Ok(report)
-    }
-
-    pub(super) async fn signal(
-        &self,
-        principal: &Principal,
-        session: &SessionId,
-        target: SignalTarget,
-        signo: i32,
-    ) -> Result<Outcome, ActionError> {
-        let handle = self.live(principal, session).await?;
-        let target = match target {
-            SignalTarget::Foreground => Target::Foreground,
-            SignalTarget::Session => Target::Session,
-            SignalTarget::Process(pid) => Target::Process(pid),
-        };
-        handle.ask(|reply| Request::Signal { target, signo, reply }).await??;
-        let view = match self.live_view(&handle).await {
-            Err(ActionError::Ended { .. }) => self.after(principal, &handle).await?.0,
-            view => view?,
-        };
-        Ok(Outcome::Session(Box::new(view)))
     }
 
     /// The session's named action.

@@ -1,6 +1,6 @@
 //! Sessions: the live ones with their actors, the ended ones, and the actions on them.
 //!
-//! `registry.rs` knows all sessions and performs primitive actions; `execute.rs`, `input.rs`, `waits.rs`, `output.rs` and
+//! `registry.rs` knows all sessions and performs primitive actions; `execute.rs`, `input.rs`, `wait.rs`, `output.rs` and
 //! `default_session.rs` are some of them. `session/` is one live session, `ended_session.rs` reads an ended one; both feed a
 //! `timeline/`. `render/` makes text, screens, search results and recordings of output.
 
@@ -28,7 +28,7 @@ mod input;
 mod launcher;
 mod listing;
 mod name_locks;
-mod nested_shell;
+mod nested_line;
 mod output;
 mod permits;
 mod processes;
@@ -56,7 +56,7 @@ mod unreachable_requests;
 mod unrecorded_end;
 mod views;
 mod wait;
-mod waits;
+mod waiter;
 mod watch;
 mod whole_journal_jobs;
 

@@ -1,285 +1,59 @@
-//! One open wait and the conditions that end it.
+//! Waits for a caller: for the end of a command, a pattern, silence, or a condition outside of the terminal.
 
-use std::task::{Context, Poll};
-use std::time::Duration;
+use super::commands::past_report;
+use super::external_conditions::{self, ExternalConditions};
+use super::registry::{Handle, Registry, SessionRef};
+use super::session::Request;
+use crate::action::{ActionError, Report, Wait};
+use crate::ids::{CommandId, SessionId};
+use crate::principal::Principal;
 
-use terminal::{Screen, Transcript};
-use tokio::sync::oneshot;
-use tokio::time::Instant;
-
-use super::session::Finished;
-use crate::action::{EndedBy, Until, Wait};
-use crate::limits::{GONE_SETTLES, PATTERN_TEXT_MAX, SCREEN_STILL};
-
-/// A waiting caller. Dropping its receiver ends the wait and nothing else.
-pub(crate) struct Waiter {
-    /// The command whose end ends the wait; `None` for whatever runs.
-    pub(crate) command: Option<u32>,
-    /// The first byte that counts as new for this caller.
-    pub(crate) from: u64,
-    pub(crate) began: Instant,
-    pub(crate) accepted_bytes: Option<usize>,
-    deadline: Instant,
-    quiet: Option<Duration>,
-    last_output: Instant,
-    input_wanted: bool,
-    matcher: Option<Matcher>,
-    vanishing: Vec<Vanishing>,
-    /// The screen of a new command's own output, without its echo, if the wait needs it.
-    painted: Option<Screen>,
-    /// The wait ends when a full-screen program has left its screen unchanged for a while.
-    ends_with_stillness: bool,
-    ends_on_bell: bool,
-    /// Conditions outside of the terminal are polled by another task.
-    looks_outside: bool,
-    /// The bell count when the wait began.
-    bells: u64,
-    /// Output before the command's beginning is its echo.
-    awaits_beginning: bool,
-    pub(crate) reply: oneshot::Sender<Finished>,
-}
-
-/// A pattern that ends the wait once the screen no longer has it.
-struct Vanishing {
-    pattern: crate::action::Pattern,
-    was_there: bool,
-    absent_since: Option<Instant>,
-}
-
-/// A pattern and the plain text that it is matched against.
-struct Matcher {
-    pattern: crate::action::Pattern,
-    transcript: Transcript,
-    cols: u16,
-    /// The newest part of the finished lines.
-    text: String,
-}
-
-impl Matcher {
-    fn new(pattern: crate::action::Pattern, cols: u16) -> Self {
-        Self { pattern, transcript: Transcript::new(cols), cols, text: String::new() }
-    }
-
-    /// Discards echo and prompt: the command's own output begins here.
-    fn restart(&mut self) {
-        self.transcript = Transcript::new(self.cols);
-        self.text.clear();
-    }
-
-    fn feed(&mut self, bytes: &[u8]) -> Option<String> {
-        self.transcript.feed(bytes);
-        self.text.push_str(&self.transcript.take_finished());
-        // A prompt has no line end, so the unfinished line counts too.
-        let seen = format!("{}{}", self.text, self.transcript.peek());
-        let found = self.pattern.find(&seen).map(|m| m.as_str().to_owned());
-        if self.text.len() > PATTERN_TEXT_MAX {
-            let cut = (self.text.len() - PATTERN_TEXT_MAX / 2..self.text.len())
-                .find(|i| self.text.is_char_boundary(*i))
-                .unwrap_or(self.text.len());
-            self.text.drain(..cut);
-        }
-        found
-    }
-}
-
-impl Waiter {
-    pub(crate) fn new(
-        now: Instant,
+impl Registry {
+    pub(super) async fn wait(
+        &self,
+        principal: &Principal,
+        session: &SessionId,
         wait: Wait,
-        command: Option<u32>,
-        from: u64,
-        cols: u16,
-        accepted_bytes: Option<usize>,
-        reply: oneshot::Sender<Finished>,
-    ) -> Self {
-        let asks = |what: fn(&Until) -> bool| wait.until.iter().any(what);
-        // A wait for a specific condition does not end because the program wants input.
-        let input_wanted =
-            wait.input_wanted && wait.pattern.is_none() && wait.until.is_empty() || asks(|u| matches!(u, Until::Input));
-        let ends_on_bell = asks(|u| matches!(u, Until::Bell));
-        let looks_outside = asks(|u| matches!(u, Until::Listening(_) | Until::File(_)));
-        let vanishing = wait.until.into_iter().filter_map(|until| match until {
-            Until::Gone(pattern) => Some(Vanishing { pattern, was_there: false, absent_since: None }),
-            Until::Listening(_) | Until::File(_) | Until::Bell | Until::Input => None,
-        });
-        Self {
-            command,
-            from,
-            began: now,
-            accepted_bytes,
-            deadline: now + wait.timeout,
-            quiet: wait.quiet,
-            last_output: now,
-            input_wanted,
-            vanishing: vanishing.collect(),
-            painted: None,
-            ends_with_stillness: false,
-            ends_on_bell,
-            looks_outside,
-            bells: 0,
-            awaits_beginning: false,
-            matcher: wait.pattern.map(|p| Matcher::new(p, cols)),
-            reply,
+        command: Option<CommandId>,
+        budget: usize,
+    ) -> Result<Report, ActionError> {
+        let handle = match self.find(principal, session).await? {
+            SessionRef::Live(handle) => handle,
+            SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),
+            SessionRef::EndedSession(past) => return Ok(past_report(&past)),
+        };
+        let _permit = handle.permits.wait()?;
+        let from = self.waits_from(principal, &handle, wait.pattern.is_some()).await?;
+        let outside = ExternalConditions::of(&handle, Some(&wait), true).await?;
+        let command = command.map(|c| c.0);
+        let has_pattern = wait.pattern.is_some();
+        let finished = handle.ask(|reply| Request::Wait { wait, command, from: Some(from), reply });
+        let finished = external_conditions::either(&handle, finished, outside, (command, Some(from))).await?;
+        let report = self.report(principal, &handle, finished, budget).await?;
+        self.has_read(principal, session, report.output.to);
+        if has_pattern {
+            // Output that matched must not match again. A disk that does not answer delays the report and does not take
+            // it back: this server would not match that output again.
+            let _ = self.keeps_read_cursors().await;
         }
+        Ok(report)
     }
 
-    /// Whether the caller is gone.
-    pub(crate) fn is_abandoned(&self) -> bool {
-        self.reply.is_closed()
-    }
-
-    /// Ready once the caller of a wait with a pattern is gone: the pattern takes memory, and a place of its principal.
-    pub(crate) fn poll_abandoned(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.matcher.is_none() && self.vanishing.is_empty() { Poll::Pending } else { self.reply.poll_closed(cx) }
-    }
-
-    /// The command's output begins at this offset.
-    pub(crate) fn output_begins(&mut self, command: u32, at: u64) {
-        if self.command == Some(command) {
-            (self.from, self.awaits_beginning) = (at, false);
-            if let Some(matcher) = &mut self.matcher {
-                matcher.restart();
+    /// The offset where unread output begins for this caller. For a pattern the read cursor is stored before the wait,
+    /// so that a repeated wait, also one at the next server, begins at the same offset.
+    async fn waits_from(&self, principal: &Principal, handle: &Handle, has_pattern: bool) -> Result<u64, ActionError> {
+        let id = &handle.shared.id;
+        let from = match self.read_to(principal, id).await? {
+            Some(from) => from,
+            None => {
+                let from = handle.ask(Request::ViewerLimit).await?.to;
+                self.has_read(principal, id, from);
+                from
             }
-            if let Some(painted) = &mut self.painted {
-                let (cols, rows) = painted.size();
-                *painted = Screen::new(cols, rows);
-            }
+        };
+        if has_pattern {
+            self.keeps_read_cursors().await?;
         }
-    }
-
-    /// Output before the command's beginning does not count.
-    pub(crate) fn awaits_beginning(&mut self) {
-        self.awaits_beginning = true;
-    }
-
-    pub(crate) fn is_awaiting_beginning(&self) -> bool {
-        self.awaits_beginning
-    }
-
-    /// Output before this offset is lost, perhaps including the command's beginning.
-    pub(crate) fn goes_on_from(&mut self, offset: u64) {
-        self.awaits_beginning = false;
-        self.from = self.from.max(offset);
-    }
-
-    /// New output at `offset`; returns the match.
-    pub(crate) fn output(&mut self, offset: u64, bytes: &[u8], now: Instant) -> Option<String> {
-        self.last_output = now;
-        if self.awaits_beginning {
-            return None;
-        }
-        let skip = usize::try_from(self.from.saturating_sub(offset)).unwrap_or(usize::MAX).min(bytes.len());
-        self.notice(&bytes[skip..]);
-        if let Some(painted) = &mut self.painted {
-            painted.feed(&bytes[skip..]);
-            let rows = painted.text().join("\n");
-            self.look(&rows, now);
-        }
-        self.matcher.as_mut().and_then(|m| m.feed(&bytes[skip..]))
-    }
-
-    /// The screen of a full-screen program; returns the match.
-    pub(crate) fn screen(&mut self, rows: &str) -> Option<String> {
-        self.matcher.as_ref().and_then(|m| m.pattern.find(rows).map(|f| f.as_str().to_owned()))
-    }
-
-    /// Sets the bell count at which the wait begins.
-    pub(crate) fn count_bells_from(&mut self, bells: u64) {
-        self.bells = bells;
-    }
-
-    /// Whether the awaited bell has rung.
-    pub(crate) fn is_ended_by_bell(&self, bells: u64) -> bool {
-        self.ends_on_bell && bells > self.bells
-    }
-
-    /// Nothing was run or typed for this wait: text that is not on the screen counts as gone.
-    pub(crate) fn count_current_state(&mut self) {
-        self.vanishing.iter_mut().for_each(|v| v.was_there = true);
-    }
-
-    /// Watches only the output of the command from now on, and not the whole screen.
-    pub(crate) fn looks_at_its_command(&mut self, cols: u16, rows: u16) {
-        self.painted = (!self.vanishing.is_empty()).then(|| Screen::new(cols, rows));
-    }
-
-    pub(crate) fn watches_screen(&self) -> bool {
-        !self.vanishing.is_empty() && self.painted.is_none()
-    }
-
-    /// Text that comes and goes between two checks of the screen counts as seen.
-    fn notice(&mut self, bytes: &[u8]) {
-        if self.vanishing.iter().all(|v| v.was_there) {
-            return;
-        }
-        let text = String::from_utf8_lossy(bytes).replace(|c: char| c.is_ascii_control(), "\n");
-        self.vanishing.iter_mut().for_each(|v| v.was_there |= v.pattern.is_match(&text));
-    }
-
-    /// Checks whether the awaited text is still on the screen.
-    pub(crate) fn look(&mut self, rows: &str, now: Instant) {
-        for vanishing in &mut self.vanishing {
-            if vanishing.pattern.is_match(rows) {
-                (vanishing.was_there, vanishing.absent_since) = (true, None);
-            } else if vanishing.was_there {
-                vanishing.absent_since.get_or_insert(now);
-            }
-        }
-    }
-
-    /// How many characters its patterns match when this many bytes or cells are new.
-    pub(crate) fn matching_work(&self, unread: usize, cells: usize) -> usize {
-        let of_text = self.matcher.as_ref().map_or(0, |m| m.pattern.work(m.text.len() + unread + cells));
-        of_text + self.vanishing.iter().map(|v| v.pattern.work(unread + cells)).sum::<usize>()
-    }
-
-    /// Whether it waits for a condition that needs no running command.
-    pub(crate) fn wants_more(&self) -> bool {
-        self.matcher.is_some() || self.ends_on_bell || self.looks_outside || !self.vanishing.is_empty()
-    }
-
-    pub(crate) fn wants_pattern(&self) -> bool {
-        self.matcher.is_some()
-    }
-
-    /// A command or input was sent for this wait.
-    pub(crate) fn end_on_idle_screen(&mut self) {
-        self.ends_with_stillness = self.input_wanted;
-    }
-
-    /// When the wait ends if the screen, last painted at this time, stays unchanged.
-    pub(crate) fn still_at(&self, painted_at: Instant) -> Option<Instant> {
-        self.ends_with_stillness.then(|| painted_at.max(self.began) + SCREEN_STILL)
-    }
-
-    /// The state is not decided yet, so the quiet time has not begun.
-    pub(crate) fn defer_quiet_timer(&mut self, now: Instant) {
-        self.last_output = now;
-    }
-
-    /// Whether it ends when the program wants input or is stopped.
-    pub(crate) fn ends_on_input_wanted(&self) -> bool {
-        self.input_wanted
-    }
-
-    /// The next deadline.
-    pub(crate) fn next_at(&self) -> Instant {
-        let quiet = self.quiet.map(|quiet| self.last_output + quiet);
-        let gone = self.vanishing.iter().filter_map(|v| v.absent_since).min().map(|since| since + GONE_SETTLES);
-        [quiet, gone].into_iter().flatten().fold(self.deadline, Instant::min)
-    }
-
-    /// The result, if a deadline ends it now.
-    pub(crate) fn by_time(&self, now: Instant) -> Option<(EndedBy, Option<String>)> {
-        let has_gone = |v: &&Vanishing| v.absent_since.is_some_and(|since| now >= since + GONE_SETTLES);
-        if let Some(gone) = self.vanishing.iter().find(has_gone) {
-            Some((EndedBy::Matched, Some(format!("gone:{}", gone.pattern.as_str()))))
-        } else if now >= self.deadline {
-            Some((EndedBy::TimedOut, None))
-        } else if self.quiet.is_some_and(|quiet| now >= self.last_output + quiet) {
-            Some((EndedBy::Quiet, None))
-        } else {
-            None
-        }
+        Ok(from)
     }
 }

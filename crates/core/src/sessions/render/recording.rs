@@ -14,7 +14,7 @@ use terminal::{Boundaries, Nonce, ScanEvent, Scanner};
 
 use super::handover::Handovers;
 use crate::action::{CastVersion, Pages};
-use crate::sessions::nested_shell::NestedCommand;
+use crate::sessions::nested_line::NestedCommand;
 use crate::sessions::replay_order::{ReplayOrder, Step};
 use crate::sessions::shared::Shared;
 

@@ -11,7 +11,7 @@ use super::Session;
 use super::fullscreen::Fullscreen;
 use crate::action::{EndedBy, Foreground};
 use crate::limits;
-use crate::sessions::wait::Waiter;
+use crate::sessions::waiter::Waiter;
 
 /// The newest state of the foreground, and the doubts about it.
 pub(super) struct ForegroundState {

@@ -9,7 +9,7 @@ use super::{Ended, Session, Started, Typed, os_error};
 use crate::action::{ActionError, EndedBy, Wait};
 use crate::sessions::timeline::Change;
 use crate::sessions::views;
-use crate::sessions::wait::Waiter;
+use crate::sessions::waiter::Waiter;
 
 /// ESRCH of errno(3), as the holder sends it.
 const NO_SUCH_PROCESS: u64 = 3;

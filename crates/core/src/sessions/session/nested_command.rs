@@ -14,7 +14,7 @@ use super::typed_commands::{Before, Line, TYPED_BEFORE};
 use super::{Session, StartReply, holder_events};
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Foreground, Wait};
 use crate::limits;
-use crate::sessions::nested_shell::NestedCommand;
+use crate::sessions::nested_line::NestedCommand;
 
 /// The actor's state of a command that was typed into a nested shell.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use super::{Finished, ScreenSnapshot, Session, Snapshot, StartReply, Started};
 use crate::action::{EndedBy, Foreground, Wait};
 use crate::limits;
 use crate::sessions::timeline::{Change, Command};
-use crate::sessions::wait::Waiter;
+use crate::sessions::waiter::Waiter;
 
 /// Everyone who waits for something that the session does.
 #[derive(Default)]

@@ -10,7 +10,7 @@ use crate::host::{Process, descendants};
 use crate::limits;
 use crate::sessions::timeline::{Command, Sent};
 use crate::sessions::views;
-use crate::sessions::wait::Waiter;
+use crate::sessions::waiter::Waiter;
 
 impl Session {
     pub(super) fn on_request(&mut self, request: Request) {

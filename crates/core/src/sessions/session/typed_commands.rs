@@ -8,7 +8,7 @@ use super::holder_link::Call;
 use super::{Session, StartReply, Started, holder_events, os_error};
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Wait};
 use crate::limits;
-use crate::sessions::nested_shell::NestedCommand;
+use crate::sessions::nested_line::NestedCommand;
 use crate::sessions::timeline::judged_end;
 use crate::sessions::timeline::{Channel, Command, WITHOUT_HOOKS};
 

@@ -8,7 +8,7 @@ use wire::Key;
 
 use crate::action::{Boundary, CommandStatus, Limit};
 use crate::limits::COMMANDS_IN_MEMORY;
-use crate::sessions::nested_shell::NestedCommand;
+use crate::sessions::nested_line::NestedCommand;
 use crate::sessions::render::handover::{Handover, RecentHandovers};
 
 /// How many keys of typed input are kept: as many as the holder keeps.

@@ -5,7 +5,7 @@ use wire::Key;
 
 use super::{Sent, Timeline};
 use crate::action::{Boundary, CommandStatus, Tools};
-use crate::sessions::nested_shell::NestedCommand;
+use crate::sessions::nested_line::NestedCommand;
 
 impl Timeline {
     /// The holder's greeting, which says what its first event says.

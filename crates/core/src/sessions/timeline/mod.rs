@@ -24,7 +24,7 @@ use wire::Key;
 
 use crate::action::{Boundary, CommandStatus, Limit};
 use crate::limits::ECHO_HELD;
-use crate::sessions::nested_shell::{NestedCommand, NestedMark};
+use crate::sessions::nested_line::{NestedCommand, NestedMark};
 use crate::sessions::render::handover::kept_text;
 
 use clock::Clock;
