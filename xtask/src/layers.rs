@@ -86,7 +86,7 @@ const SESSION: &str = "crates/core/src/sessions/session/";
 /// The files there around the state: the task that has the mailbox and the connection, and what it alone uses.
 const AROUND_SESSION: [&str; 4] = ["actor.rs", "now.rs", "pattern_matching.rs", "publish.rs"];
 
-/// What the state of a live session does not name.
+/// The names that the state of a live session does not use.
 const NEVER_IN_SESSION: [&str; 7] =
     ["Instant::now", "SystemTime::now", ".elapsed()", "HolderConnection", "std::fs", "tokio::spawn", "mpsc::"];
 

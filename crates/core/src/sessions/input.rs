@@ -1,4 +1,4 @@
-//! Types input and sends signals for a caller, and knows a session's named actions.
+//! Types input for a caller, and knows a session's named actions.
 
 use super::external_conditions::{self, ExternalConditions};
 use super::registry::Registry;
