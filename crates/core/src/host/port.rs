@@ -6,7 +6,8 @@
 //! read as files.
 //!
 //! A call answers from the kernel's memory within microseconds. Those that say "blocks" may wait for a disk or read a
-//! process tree for milliseconds, and belong on the blocking pool.
+//! process tree for milliseconds. Requests make them on the blocking pool; a session's step makes them where it is, at
+//! rare moments: a shell's new PATH, a signal, the end of a command after a stop key, a limit.
 
 use std::collections::HashSet;
 use std::fmt::Debug;

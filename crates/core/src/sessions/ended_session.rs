@@ -12,7 +12,7 @@ use super::session_metadata::SessionMetadata;
 use super::shared::Shared;
 use super::timeline::{Change, Command, Timeline, micros, time};
 use super::unreachable::{Hindrance, Unreachable};
-use super::unrecorded_end::notify_unrecorded_end;
+use super::unrecorded_end::explain_unrecorded_end;
 use super::views;
 use crate::action::{ActionError, Boundary, CommandStatus, CommandView, Foreground, SessionStatus, SessionView};
 use crate::host::holders::SessionFolder;
@@ -44,13 +44,13 @@ impl EndedSession {
         let mut past = Self::read(id, folder, backends, ended)?;
         let timeline = &mut past.timeline;
         if timeline.end().exit.is_none() {
-            notify_unrecorded_end(timeline, &traces);
+            explain_unrecorded_end(timeline, &traces);
             // The server that saw it end has kept when.
             let row = backends.store.session(id.as_str()).ok().flatten();
-            row.and_then(|row| row.ended_us).into_iter().for_each(|us| timeline.set_end_time(us));
+            row.and_then(|row| row.ended_us).into_iter().for_each(|us| timeline.set_unrecorded_end_time(us));
         }
         let reason = views::exit_of(timeline).map_or_else(String::new, |e| e.reason);
-        let at = timeline.end().exit.map_or(timeline.clock().last_us, |(_, _, us)| us);
+        let at = timeline.ended_us();
         timeline.give_up_inside(CommandStatus::Terminated, &reason, Boundary::Heuristic, at);
         timeline.end_current(CommandStatus::Terminated, &reason, Boundary::Attested, at);
         Ok(past)

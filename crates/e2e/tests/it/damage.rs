@@ -15,6 +15,19 @@ async fn ended(server: &Server) -> Vec<String> {
     list.terminals.into_iter().map(|session| session.id).collect()
 }
 
+/// Starts the next server, with its store or without, which lists all of these ended sessions.
+async fn starts_and_lists(server: &Server, ids: &[String], loses_store: bool) {
+    if loses_store {
+        assert!(server.stop().success());
+        std::fs::remove_file(server.home().state().join("store.db")).expect("there");
+    }
+    server.again();
+    let (mut listed, mut all) = (ended(server).await, ids.to_vec());
+    listed.sort();
+    all.sort();
+    assert_eq!(listed, all, "the store is lost: {loses_store}");
+}
+
 #[tokio::test]
 // promise: damage-2
 async fn a_damaged_store_hides_no_session_whichever_page_it_is() {
@@ -458,16 +471,7 @@ async fn ended_sessions_whose_journal_or_events_are_gone_are_listed_and_can_be_r
     std::fs::remove_file(&journal).expect("there");
     std::os::unix::fs::symlink("journal", &journal).expect("linked");
     for loses_store in [false, true] {
-        if loses_store {
-            assert!(server.stop().success());
-            std::fs::remove_file(server.home().state().join("store.db")).expect("there");
-        }
-        server.again();
-        let mut listed = ended(&server).await;
-        listed.sort();
-        let mut all = ids.clone();
-        all.sort();
-        assert_eq!(listed, all, "the store is lost: {loses_store}");
+        starts_and_lists(&server, &ids, loses_store).await;
         for id in &ids {
             let session = server.client().session(id).await.expect("it is there");
             let trouble = session.trouble.unwrap_or_default();
@@ -502,16 +506,7 @@ async fn a_named_pipe_or_a_file_of_any_size_as_the_spec_delays_no_start() {
     std::fs::remove_file(spec(&ids[1])).expect("there");
     assert!(Command::new("mkfifo").arg(spec(&ids[1])).status().expect("mkfifo").success());
     for loses_store in [false, true] {
-        if loses_store {
-            assert!(server.stop().success());
-            std::fs::remove_file(server.home().state().join("store.db")).expect("there");
-        }
-        server.again();
-        let mut listed = ended(&server).await;
-        listed.sort();
-        let mut all = ids.clone();
-        all.sort();
-        assert_eq!(listed, all, "the store is lost: {loses_store}");
+        starts_and_lists(&server, &ids, loses_store).await;
         for (id, why) in ids.iter().zip(["it is longer than", "it is not a regular file"]) {
             let trouble = server.client().session(id).await.expect("it is there").trouble.unwrap_or_default();
             assert!(trouble.starts_with("damaged: spec") && trouble.contains(why), "{id}: {trouble}");

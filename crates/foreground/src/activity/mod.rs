@@ -37,6 +37,19 @@ pub enum Activity {
 }
 
 impl Activity {
+    /// Every activity. The wire has its own list, in the order of its numbers.
+    pub const ALL: [Self; 9] = [
+        Self::Unknown,
+        Self::Editor,
+        Self::ShellReads,
+        Self::Busy,
+        Self::Reads,
+        Self::Polls,
+        Self::PollsAndListens,
+        Self::Stopped,
+        Self::PollsForATime,
+    ];
+
     /// Whether the shell's own process waits for input.
     #[must_use]
     pub fn is_a_waiting_shell(self) -> bool {

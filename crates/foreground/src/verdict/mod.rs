@@ -89,7 +89,7 @@ const STATES: [Rule; 3] = [
     Rule { name: "what runs is stopped", applies: |s| s.does(Activity::Stopped), says: Says::Is(Verdict::Stopped) },
 ];
 
-/// A program that has the whole screen is told as such also where these apply.
+/// Not asked for a program that has the whole screen, which is told as such.
 const UNKNOWN: [Rule; 2] = [
     Rule { name: "nothing is known", applies: |s| s.seen.is_none(), says: Says::Is(Verdict::Running) },
     Rule { name: "typed, and not read yet", applies: |s| s.now.is_typed, says: Says::Is(Verdict::Running) },
@@ -97,7 +97,7 @@ const UNKNOWN: [Rule; 2] = [
 
 /// Whether it asks. Many programs poll the terminal without wanting input: one that wants input has left its line
 /// unfinished, and one that has taken the whole screen waits for a key.
-const QUESTIONS: [Rule; 9] = [
+const QUESTIONS: [Rule; 8] = [
     Rule { name: "a program reads", applies: |s| s.does(Activity::Reads), says: Says::Asks },
     Rule { name: "the shell's read", applies: |s| s.does(Activity::ShellReads), says: Says::Asks },
     Rule {
@@ -133,12 +133,14 @@ const QUESTIONS: [Rule; 9] = [
         applies: |s| s.does(Activity::Unknown) && s.modes().hide_a_line(),
         says: Says::Asks,
     },
-    Rule { name: "does not ask", applies: |_| true, says: Says::DoesNotAsk },
 ];
+
+/// The rule where no other applies.
+const DOES_NOT_ASK: Rule = Rule { name: "does not ask", applies: |_| true, says: Says::DoesNotAsk };
 
 /// The names of all rules.
 pub fn verdict_rules() -> impl Iterator<Item = &'static str> {
-    STATES.iter().chain(&UNKNOWN).chain(&QUESTIONS).map(|rule| rule.name)
+    STATES.iter().chain(&UNKNOWN).chain(&QUESTIONS).chain([&DOES_NOT_ASK]).map(|rule| rule.name)
 }
 
 /// The verdict on the foreground, and its rule; for a program that has the whole screen, the rule that says whether
@@ -148,9 +150,7 @@ pub fn verdict(seen: Option<(Activity, Modes)>, now: Situation) -> (Verdict, &'s
     let sight = Sight { seen, now };
     let find = |rules: &'static [Rule]| rules.iter().find(|rule| (rule.applies)(&sight));
     let unknown: &[Rule] = if now.paints { &[] } else { &UNKNOWN };
-    let Some(rule) = find(&STATES).or_else(|| find(unknown)).or_else(|| find(&QUESTIONS)) else {
-        return (Verdict::Running, "does not ask");
-    };
+    let rule = find(&STATES).or_else(|| find(unknown)).or_else(|| find(&QUESTIONS)).unwrap_or(&DOES_NOT_ASK);
     let asks = matches!(rule.says, Says::Asks);
     let verdict = match rule.says {
         Says::Is(verdict) => verdict,

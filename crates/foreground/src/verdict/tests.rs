@@ -5,19 +5,6 @@ use super::*;
 const SHOWN: Modes = Modes { canonical: true, echo: true, isig: true, maps_cr: true, maps_nl: false };
 const HIDDEN: Modes = Modes { echo: false, ..SHOWN };
 
-/// Every activity.
-const ALL: [Activity; 9] = [
-    Activity::Unknown,
-    Activity::Editor,
-    Activity::ShellReads,
-    Activity::Busy,
-    Activity::Reads,
-    Activity::Polls,
-    Activity::PollsAndListens,
-    Activity::Stopped,
-    Activity::PollsForATime,
-];
-
 /// A command of a shell that has reported runs.
 const RUNS: Situation = Situation {
     is_idle: false,
@@ -38,7 +25,7 @@ fn only_an_activity_that_depends_on_output_asks_by_the_output() {
         let told = verdict(Some((activity, HIDDEN)), Situation { line_is_open, paints, ..RUNS }).0;
         matches!(told, Verdict::InputWanted | Verdict::PasswordWanted | Verdict::Fullscreen { asks: true })
     };
-    for activity in ALL.into_iter().filter(|activity| !activity.depends_on_output()) {
+    for activity in Activity::ALL.into_iter().filter(|activity| !activity.depends_on_output()) {
         let outputs = [(false, false), (true, false), (false, true), (true, true)];
         let answers = outputs.map(|(line_is_open, paints)| asks(activity, line_is_open, paints));
         assert!(answers == [true; 4] || answers == [false; 4], "{activity:?}: {answers:?}");

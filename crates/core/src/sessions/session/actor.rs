@@ -112,9 +112,8 @@ impl Actor {
         self.publish();
         if self.session.is_over() {
             // Before the mailbox closes: a request that finds it closed reads the ended session, with the time of its end.
-            let timeline = &self.session.timeline;
-            let ended_us = timeline.end().exit.map_or(timeline.clock().last_us, |(_, _, us)| us);
-            self.session.shared.backends.store.put_session(self.session.shared.row(Some(ended_us)));
+            let (shared, ended_us) = (&self.session.shared, self.session.timeline.ended_us());
+            shared.backends.store.put_session(shared.row(Some(ended_us)));
         }
         self
     }

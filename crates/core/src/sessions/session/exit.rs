@@ -7,7 +7,7 @@ use super::{Ended, Session};
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, SessionEvent};
 use crate::host::Identity;
 use crate::host::holders::Traces;
-use crate::sessions::unrecorded_end::notify_unrecorded_end;
+use crate::sessions::unrecorded_end::explain_unrecorded_end;
 use crate::sessions::views;
 
 impl Session {
@@ -58,8 +58,8 @@ impl Session {
         self.link.is_gone = true;
         self.check_exit();
         if let Some(traces) = traces {
-            self.timeline.set_end_time(self.now.us);
-            notify_unrecorded_end(&mut self.timeline, traces);
+            self.timeline.set_unrecorded_end_time(self.now.us);
+            explain_unrecorded_end(&mut self.timeline, traces);
             let why = self.timeline.end().unrecorded.clone().unwrap_or_default();
             self.end_all(&why, self.now.us);
         }

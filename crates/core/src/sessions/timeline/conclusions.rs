@@ -33,8 +33,8 @@ impl Timeline {
         }
     }
 
-    /// The session ended now, and nothing records that.
-    pub(crate) fn set_end_time(&mut self, us: u64) {
+    /// The session ended at this time, and no event says so.
+    pub(crate) fn set_unrecorded_end_time(&mut self, us: u64) {
         self.clock.last_us = us;
     }
 

@@ -40,6 +40,11 @@ impl Timeline {
         &self.end
     }
 
+    /// When the session ended, or when anything happened last, in microseconds of Unix time.
+    pub(crate) fn ended_us(&self) -> u64 {
+        self.end.exit.map_or(self.clock.last_us, |(_, _, us)| us)
+    }
+
     /// The trouble on record.
     pub(crate) fn trouble(&self) -> &Trouble {
         &self.trouble

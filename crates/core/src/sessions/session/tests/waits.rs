@@ -96,17 +96,6 @@ fn happening() -> impl Strategy<Value = Happening> {
         b"$ ",
     ];
     let input: Vec<&'static [u8]> = vec![b"y\n", b"half", b"\x03", b"\x1a", b"\x04"];
-    let activities = vec![
-        Activity::Unknown,
-        Activity::Editor,
-        Activity::ShellReads,
-        Activity::Busy,
-        Activity::Reads,
-        Activity::Polls,
-        Activity::PollsAndListens,
-        Activity::Stopped,
-        Activity::PollsForATime,
-    ];
     let statuses = vec![
         Status::Ok,
         Status::Busy,
@@ -121,7 +110,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         Status::KeyReused,
         Status::WouldEcho,
     ];
-    let state = (proptest::sample::select(activities), any::<bool>(), any::<bool>(), any::<bool>());
+    let state = (proptest::sample::select(Activity::ALL.to_vec()), any::<bool>(), any::<bool>(), any::<bool>());
     let some_waits = || proptest::option::of(waits());
     prop_oneof![
         4 => (0..3_u8, some_waits(), any::<bool>())
