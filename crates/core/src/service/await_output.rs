@@ -50,7 +50,9 @@ async fn wait_once(caller: Caller<'_>, request: AwaitOutput) -> Result<AwaitedOu
         }
     }
     let awaited = of_report(waiting.await?);
-    Ok(AwaitedOutput { from: from.or(awaited.from), ..awaited })
+    // Both begin at the read cursor, which the wait moves when it has matched, perhaps before the search has read it.
+    let from = from.into_iter().chain(awaited.from).min();
+    Ok(AwaitedOutput { from, ..awaited })
 }
 
 fn of_report(report: Report) -> AwaitedOutput {

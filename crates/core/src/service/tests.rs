@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, Notify, mpsc};
 
 use crate::action::{
-    Action, ActionError, AwaitOutput, ClientContext, Composite, Create, Dialogue, EndedBy, InputBytes, Locate,
-    NamedAction, Outcome, PatternShare, Report, SessionView, Since, Step, TerminalCall, TerminalView, Terminate, Wait,
+    Action, ActionError, AwaitOutput, AwaitedOutput, Boxed, ClientContext, Composite, Create, Dialogue, Dispatch,
+    EndedBy, Execute, InputBytes, Locate, NamedAction, Outcome, PatternShare, Report, SessionView, Since, Step,
+    TerminalCall, TerminalView, Terminate, Wait,
 };
 use crate::config::Config;
 use crate::dispatch::{self, Completion, Dispatcher, Recorder};
@@ -261,5 +262,75 @@ async fn a_dialogue_is_waits_and_input_and_awaited_output_is_a_wait() {
         other => panic!("another outcome: {other:?}"),
     }
     assert_eq!(scene.primitives().await, mine(&["show", "wait", "show", "output"]));
+    scene.end(id).await;
+}
+
+/// Performs a wait before output that was requested at the same time is read, and answers it after.
+struct WaitFirst {
+    dispatcher: Dispatcher,
+    waited: Notify,
+    read: Notify,
+}
+
+impl Dispatch for WaitFirst {
+    fn dispatch<'a>(&'a self, principal: &'a Principal, action: Action) -> Boxed<'a, Result<Outcome, ActionError>> {
+        Box::pin(async move {
+            let (waits, reads) = (matches!(action, Action::Wait { .. }), matches!(action, Action::Output(_)));
+            if reads {
+                self.waited.notified().await;
+            }
+            let result = self.dispatcher.dispatch(principal, action).await;
+            if waits {
+                self.waited.notify_one();
+                self.read.notified().await;
+            } else if reads {
+                self.read.notify_one();
+            }
+            result
+        })
+    }
+
+    fn patterns(&self, principal: &Principal) -> Arc<PatternShare> {
+        self.dispatcher.patterns(principal)
+    }
+
+    fn detached(&self) -> Arc<dyn Dispatch> {
+        Arc::new(self.dispatcher.clone())
+    }
+}
+
+#[tokio::test]
+async fn a_wait_that_matches_before_older_output_is_searched_leaves_no_line_out() {
+    let scene = Scene::new().await;
+    let id = scene.create(BTreeMap::new()).await.id;
+    let pattern = Arc::<PatternShare>::default().compile("wait_for", "", "here").await.expect("a pattern");
+    let command = Execute {
+        session: id.clone(),
+        command: "echo here; read -r".to_owned(),
+        is_inside: false,
+        wait: None,
+        key: None,
+        budget: 0,
+    };
+    scene.act(Action::Execute(command)).await.expect("it runs");
+    let dispatch =
+        WaitFirst { dispatcher: scene.dispatcher.clone(), waited: Notify::default(), read: Notify::default() };
+    let me = Principal { name: "me".to_owned(), scope: Scope::Write, pass: None, client: None };
+    let caller = dispatch::Caller { dispatch: &dispatch, principal: &me, soft_timeout: Duration::from_secs(20) };
+    let wait = Wait { pattern: Some(pattern), ..Wait::at_most(Duration::from_secs(20)) };
+    let request = AwaitOutput { session: id.clone(), wait, since: Some(Since::Last), command: None, on_screen: false };
+    let from = match dispatch::expand(caller, Composite::AwaitOutput(Box::new(request))).await.expect("it matches") {
+        Outcome::Awaited(awaited) => {
+            let AwaitedOutput { from, report, .. } = *awaited;
+            let report = report.expect("the wait's");
+            assert_eq!(report.ended_by, EndedBy::Matched);
+            from.expect("its beginning")..report.output.to
+        }
+        other => panic!("another outcome: {other:?}"),
+    };
+    let journal = std::fs::read(scene.home.path().join("sessions").join(id.to_string()).join("journal"));
+    let journal = journal.expect("what it printed");
+    let [from, to] = [from.start, from.end].map(|at| usize::try_from(at).expect("small"));
+    assert!(String::from_utf8_lossy(&journal[from..to]).contains("here"), "{from}..{to}");
     scene.end(id).await;
 }
