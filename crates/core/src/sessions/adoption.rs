@@ -20,7 +20,7 @@ use super::render::published::Published;
 use super::session::{Actor, Now, Session};
 use super::shared::Shared;
 use super::timeline::micros;
-use super::unreachable::{Hindrance, Unreachable};
+use super::unreachable::{Hindrance, Unreachable, does_not_answer};
 use super::{cgroup_plan, supervision, views};
 use crate::action::ActionError;
 use crate::host::Identity;
@@ -396,13 +396,5 @@ impl Registry {
 
     pub(super) fn folders(&self) -> io::Result<Vec<SessionId>> {
         self.holders().all()
-    }
-}
-
-/// The message about a holder that does not answer.
-pub(super) fn does_not_answer(holder: Option<Identity>) -> String {
-    match holder {
-        Some((pid, _)) => format!("its holder (process {pid}) does not answer"),
-        None => "its holder does not answer".to_owned(),
     }
 }

@@ -134,3 +134,11 @@ impl Unreachable {
         }
     }
 }
+
+/// The message about a holder that does not answer.
+pub(crate) fn does_not_answer(holder: Option<Identity>) -> String {
+    match holder {
+        Some((pid, _)) => format!("its holder (process {pid}) does not answer"),
+        None => "its holder does not answer".to_owned(),
+    }
+}

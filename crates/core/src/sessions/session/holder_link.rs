@@ -15,6 +15,7 @@ use crate::action::{ActionError, Wait};
 use crate::host::Identity;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::sessions::unreachable::does_not_answer;
 
 /// When the holder was last called, pinged and found silent.
 #[derive(Debug, Default)]
@@ -177,7 +178,7 @@ impl HolderLink {
     }
 
     fn timeout_text(&self) -> String {
-        crate::sessions::adoption::does_not_answer(self.process)
+        does_not_answer(self.process)
     }
 
     /// The session's trouble message while its holder does not answer.
