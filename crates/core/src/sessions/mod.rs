@@ -56,7 +56,6 @@ mod unreachable_requests;
 mod unrecorded_end;
 mod views;
 mod wait;
-mod waiter;
 mod watch;
 mod whole_journal_jobs;
 

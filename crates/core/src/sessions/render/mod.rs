@@ -6,7 +6,7 @@
 //! search                      x         x
 //! stream          x           x                                      viewers, and the stream of REST
 //! recording       x           x
-//! screen                      x                                      session/snapshot.rs
+//! screen                      x                                      session/steps/snapshot.rs
 //! ```
 //! Paint leaves no marker, and hidden text is counted by `terminal`. The text for models is condensed further in
 //! `mcp/text/`, which folds lines that repeat.

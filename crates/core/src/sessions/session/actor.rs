@@ -1,7 +1,7 @@
 //! The actor of one live session: its mailbox, its connection to the holder, and what [`Session`] wants done.
 //!
 //! Everything that wakes it becomes an [`Input`] of the session, and everything that the session wants done outside of
-//! itself comes back as [`Effects`](super::Effects). Steps are not async.
+//! itself comes back as [`Effects`](super::effects::Effects). Steps are not async.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,9 +10,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use wire::FromHolder;
 
+use super::input::Input;
+use super::now::Now;
 use super::pattern_matching::Matching;
 use super::publish::Publisher;
-use super::{Input, Now, Request, Session};
+use super::requests::Request;
+use super::state::session::Session;
 use crate::host::holders::{self, HolderConnection, Liveness, Traces};
 use crate::limits;
 use crate::sessions::event_log::EventLog;

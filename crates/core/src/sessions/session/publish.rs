@@ -1,5 +1,4 @@
-//! Publishes the session to its viewers: how far they may read, its events, and the screen from which a viewer
-//! continues.
+//! Publishes the session to its viewers: how far they may read, and its events.
 //!
 //! Everything is published at the end of a turn, without waiting for any viewer.
 
@@ -8,16 +7,11 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::watch;
 
-use super::{Now, ScreenSnapshot, Session};
+use super::now::Now;
+use super::state::session::Session;
 use crate::action::{EndedBy, Foreground, ServerEventKind, SessionEvent};
-use crate::limits;
 use crate::sessions::event_log::EventLog;
 use crate::sessions::render::published::{Noted, Published};
-use crate::sessions::views;
-
-/// Journal bytes that are fed to the screen per turn while a viewer waits for it: more than a turn reads, so that it
-/// catches up, and few enough for the other sessions to get their turns.
-const DRAW_CHUNK: u64 = 2 * limits::SCAN_CHUNK as u64;
 
 /// The channels on which viewers follow the session.
 pub(super) struct Publisher {
@@ -118,65 +112,5 @@ impl Publisher {
             SessionEvent::Foreground(_) | SessionEvent::Resized { .. } | SessionEvent::Missed(_) => return,
         };
         self.event_log.notify(&session.shared, what);
-    }
-}
-
-impl Session {
-    /// Queues an event that viewers get once they have the output up to `at`. Events from before this server are not
-    /// published.
-    pub(super) fn note(&mut self, at: u64, event: SessionEvent) {
-        if !self.follower.is_replaying {
-            self.effects.notes.push(Noted { at, event: Arc::new(event) });
-        }
-    }
-
-    /// Publishes a command's beginning. If it ended in the same turn, its end is published at the end of its output.
-    pub(super) fn note_start(&mut self, id: u32) {
-        if let Some(command) = self.timeline.log().command(id) {
-            let begun = crate::sessions::timeline::Command { end: None, ..command.clone() };
-            let view = views::command_view(&self.shared, &begun, command.output_from());
-            self.note(view.start_offset, SessionEvent::Started(Box::new(view)));
-        }
-    }
-
-    /// Publishes a command's end.
-    pub(super) fn note_end(&mut self, id: u32) {
-        if let Some(command) = self.timeline.log().command(id) {
-            let view = views::command_view(&self.shared, command, self.timeline.output().scanner.position());
-            self.note(view.end_offset.unwrap_or(view.start_offset), SessionEvent::Completed(Box::new(view)));
-        }
-    }
-
-    /// Feeds more output to the screen, and answers the viewers that wait for it once it is up to date.
-    pub(super) fn draw_some(&mut self, count: u64) {
-        self.waits.pictures.retain(|reply| !reply.is_closed());
-        if self.waits.pictures.is_empty() {
-            return;
-        }
-        let to = self.shown_to();
-        let at = self.screen.as_ref().map_or_else(|| self.shared.reader.first().unwrap_or_default().0, |(_, at)| *at);
-        let next = to.min(at + DRAW_CHUNK);
-        self.screen_at(next);
-        if next < to {
-            return;
-        }
-        // Viewers continue at the offset that was just published: no byte is in both, and none in neither.
-        for reply in std::mem::take(&mut self.waits.pictures) {
-            let rows = self.timeline.rows();
-            let _ = reply.send(ScreenSnapshot { screen: self.screen_view(), rows, count });
-        }
-    }
-
-    /// Publishes the end and stores the command in the history, which outlives this actor.
-    pub(super) fn put_on_record(&mut self, id: u32) {
-        self.note_end(id);
-        self.put_row(id);
-    }
-
-    /// Stores only the history row, also of a command that has not ended.
-    pub(super) fn put_row(&mut self, id: u32) {
-        if let Some(command) = self.timeline.log().command(id) {
-            self.effects.rows.push(views::history_row(&self.shared.id, command));
-        }
     }
 }

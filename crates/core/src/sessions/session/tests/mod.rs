@@ -15,11 +15,13 @@ use journal::{EventsWriter, Offset, Record, Retention, Writer};
 use tokio::sync::watch;
 use wire::{FromHolder, Handover, HandoverMethod, Hello, Spec, Tail, ToHolder};
 
-use super::{Input, Now, Session};
 use crate::host::fake::FakeHost;
 use crate::host::holders::{HolderBackend, SessionFolder};
 use crate::ids::SessionId;
 use crate::sessions::backends::Backends;
+use crate::sessions::session::input::Input;
+use crate::sessions::session::now::Now;
+use crate::sessions::session::state::session::Session;
 use crate::sessions::{ended_session, replay_order};
 use crate::store::Store;
 

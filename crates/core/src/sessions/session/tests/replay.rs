@@ -8,13 +8,14 @@ use std::time::Duration;
 use journal::{EventsReader, Offset};
 use wire::{FromHolder, Tail};
 
-use super::super::{Now, Session};
 use super::{handle, hello, open};
 use crate::action::{Action, Create, Execute, Input, InputBytes, SignalTarget, Terminate, Wait};
 use crate::host::holders::SessionFolder;
 use crate::ids::{CommandId, SessionId};
 use crate::sessions::ended_session::EndedSession;
 use crate::sessions::registry::Registry;
+use crate::sessions::session::now::Now;
+use crate::sessions::session::state::session::Session;
 use crate::sessions::tests::{config, me, request};
 use crate::sessions::timeline::Timeline;
 use crate::sessions::views;

@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use tokio::sync::oneshot;
 use wire::{FromHolder, HandoverMethod, State, Status, Target, ToHolder};
 
-use super::super::{Finished, Request, Started, Typed};
 use super::{Input, NO_PROCESS, Rig};
 use crate::action::{ActionError, InputBytes, Until, Wait};
+use crate::sessions::session::requests::{Finished, Request, Started, Typed};
 
 /// The longest time that a request of these tests may wait.
 const WAIT_MAX: Duration = Duration::from_secs(40);

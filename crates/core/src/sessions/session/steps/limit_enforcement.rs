@@ -16,13 +16,13 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use wire::{Target, ToHolder};
 
-use super::Session;
-use super::holder_link::Call;
-use crate::action::{Limit, Limits, ProcessState, SessionEvent};
-use crate::host::{ControlGroup, Counts, Host, Identity, Process, descendants};
+use crate::action::{Limit, ProcessState, SessionEvent};
+use crate::host::{Host, Identity, Process, descendants};
 use crate::limits;
 use crate::sessions::processes;
-use crate::sessions::shared::Shared;
+use crate::sessions::session::state::holder_link::Call;
+use crate::sessions::session::state::limit_enforcement::{LimitEnforcer, Step};
+use crate::sessions::session::state::session::Session;
 use crate::sessions::timeline::Hit;
 use crate::sessions::views;
 
@@ -33,98 +33,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const INTERRUPT_ALONE: Duration = Duration::from_millis(50);
 /// The same while no command runs: background jobs use resources, too.
 const LOOK_WHEN_IDLE: Duration = Duration::from_secs(5);
-
-/// A session's limits and their use.
-#[derive(Debug)]
-pub(crate) struct LimitEnforcer {
-    limits: Limits,
-    group: Option<Box<dyn ControlGroup>>,
-    /// The cgroup's counters at the last check.
-    counts: Counts,
-    /// The running command, its start time, and the offset where its output begins.
-    command: Option<(u32, Instant, u64)>,
-    /// CPU time in microseconds that was used when the newest command began.
-    cpu_from_us: u64,
-    /// The next step against the processes that exceeded a limit, the limit, and the time of the step.
-    ending: Option<(Step, Limit, Instant)>,
-    /// The processes that got SIGTERM, and when the remaining ones get SIGKILL, even if their command has ended by
-    /// then.
-    to_kill: Option<(HashSet<Identity>, Instant)>,
-    /// Processes and process groups that existed when the last command ended (background jobs): the next command's
-    /// limits do not cover them.
-    earlier: HashSet<Identity>,
-    earlier_groups: HashSet<u32>,
-    /// Events from before this server were not taken into account yet.
-    is_fresh: bool,
-    look_at: Option<Instant>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
-    Terminate,
-    Kill,
-    EndSession,
-}
-
-impl LimitEnforcer {
-    /// `None` for a session without a limit to check here.
-    pub(crate) fn of(shared: &Shared, now: Instant) -> Option<Box<Self>> {
-        let limits = shared.meta.limits;
-        // These limits are enforced elsewhere.
-        let Limits { open_files, output_rate, inactivity, max_age, .. } = limits;
-        let is_watched = limits != Limits { open_files, output_rate, inactivity, max_age, ..Limits::default() };
-        let group = crate::sessions::cgroup_plan::group(&*shared.backends.host, &shared.spec);
-        is_watched.then(|| {
-            let limit_enforcer = Self {
-                limits,
-                group,
-                counts: Counts::default(),
-                command: None,
-                cpu_from_us: 0,
-                ending: None,
-                to_kill: None,
-                earlier: HashSet::new(),
-                earlier_groups: HashSet::new(),
-                is_fresh: true,
-                look_at: Some(now),
-            };
-            Box::new(limit_enforcer)
-        })
-    }
-
-    pub(crate) fn next_at(&self) -> Option<Instant> {
-        let ending = self.ending.map(|(.., at)| at);
-        let kill = self.to_kill.as_ref().map(|(_, at)| *at);
-        [self.look_at, self.deadline(), ending, kill].into_iter().flatten().min()
-    }
-
-    /// The deadline of the running command.
-    fn deadline(&self) -> Option<Instant> {
-        let (_, since, _) = self.command?;
-        self.limits.command_time.filter(|_| self.ending.is_none()).map(|time| since + time)
-    }
-
-    /// Records the present processes other than the shell, which existed before the next command.
-    fn note_earlier<'a>(&mut self, all: impl Iterator<Item = &'a Process>) {
-        (self.earlier, self.earlier_groups) = all.map(|it| (it.identity, it.group)).unzip();
-    }
-
-    /// For each process (parents before children): whether it existed before the command, or descends from such a
-    /// process.
-    fn are_earlier(&self, all: &[Process]) -> Vec<bool> {
-        let mut spared = HashSet::new();
-        let is_earlier = |s: &Process| {
-            let is_earlier = self.earlier.contains(&s.identity)
-                || self.earlier_groups.contains(&s.group)
-                || spared.contains(&s.parent);
-            if is_earlier {
-                spared.insert(s.pid());
-            }
-            is_earlier
-        };
-        all.iter().map(is_earlier).collect()
-    }
-}
 
 impl Session {
     /// Checks the limits, and takes the next step against processes that exceeded one.

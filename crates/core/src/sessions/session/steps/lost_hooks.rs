@@ -3,10 +3,10 @@
 
 use wire::ToHolder;
 
-use super::Session;
-use super::foreground::ReportKey;
-use super::holder_link::Call;
 use crate::limits;
+use crate::sessions::session::state::foreground::ReportKey;
+use crate::sessions::session::state::holder_link::Call;
+use crate::sessions::session::state::session::Session;
 use crate::sessions::timeline::WITHOUT_HOOKS;
 
 /// The error of the command that called `exec`.

@@ -2,25 +2,22 @@
 //!
 //! bash and zsh report a code of 128 and the signal; fish and mksh report 0, but the kernel shows the stopped child.
 
-use std::sync::Arc;
-
-use super::Session;
 use crate::host::{Host, Identity, descendants};
 
 /// The stopped jobs of the shell.
 #[derive(Debug, Default)]
-pub(super) struct StoppedJobs {
+pub(crate) struct StoppedJobs {
     /// The last command was stopped, and its job still exists.
-    pub(super) has_stopped: bool,
+    pub(crate) has_stopped: bool,
     /// A key or a signal that stops programs was sent since the last command ended.
-    pub(super) may_have_stopped: bool,
+    pub(crate) may_have_stopped: bool,
     /// The shell's children that were stopped at the last check.
     stopped: Vec<Identity>,
 }
 
 impl StoppedJobs {
     /// A command or line ended with this code.
-    pub(super) fn on_end(&mut self, host: &dyn Host, code: Option<i32>, (holder_pid, shell_pid): (u32, u32)) {
+    pub(crate) fn on_end(&mut self, host: &dyn Host, code: Option<i32>, (holder_pid, shell_pid): (u32, u32)) {
         let may_have_stopped = std::mem::take(&mut self.may_have_stopped);
         self.has_stopped =
             code.is_some_and(is_stop) || may_have_stopped && self.finds_another(host, holder_pid, shell_pid);
@@ -33,13 +30,6 @@ impl StoppedJobs {
         let stopped: Vec<_> = stopped.map(|s| s.identity).collect();
         let before = std::mem::replace(&mut self.stopped, stopped);
         self.stopped.iter().any(|child| !before.contains(child))
-    }
-}
-
-impl Session {
-    pub(super) fn note_stopped_jobs(&mut self, code: Option<i32>) {
-        let host = Arc::clone(&self.shared.backends.host);
-        self.jobs.on_end(&*host, code, (self.timeline.holder_pid(), self.timeline.shell().pid));
     }
 }
 

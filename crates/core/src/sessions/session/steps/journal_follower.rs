@@ -1,70 +1,13 @@
 //! Follows the session's files up to the tail that its holder publishes: first events, then bytes, in chunks.
 
-use std::collections::VecDeque;
+use journal::{Offset, Read};
+use wire::Tail;
 
-use journal::{EventsReader, Offset, Read};
-use tokio::sync::watch;
-use tokio::time::Instant;
-use wire::{FromHolder, Tail};
-
-use super::Session;
 use crate::action::SessionEvent;
 use crate::limits;
-use crate::sessions::replay_order::{ReplayOrder, Step};
+use crate::sessions::replay_order::Step;
+use crate::sessions::session::state::session::Session;
 use crate::sessions::timeline::micros;
-
-/// The state of reading a session's events and output.
-pub(super) struct JournalFollower {
-    /// How far the session may be read; readers follow it.
-    tail: watch::Sender<Tail>,
-    pub(super) order: ReplayOrder,
-    /// Events up to the tail were not read yet, so later frames wait.
-    pub(super) has_events: bool,
-    pub(super) frames: VecDeque<FromHolder>,
-    /// Events or output up to the tail were not read yet.
-    pub(super) is_behind: bool,
-    /// The rest of the output up to the tail cannot be read.
-    pub(super) journal_unreadable: bool,
-    /// Events and output from before this server are being read. Until then no request is answered: a partial replay
-    /// would name the wrong command as the running one.
-    pub(super) is_replaying: bool,
-    /// The end of the output that existed when this server connected.
-    pub(super) replays_to: u64,
-    /// Queries in that output for which no reply was found yet.
-    pub(super) unanswered: VecDeque<(terminal::Query, u64)>,
-    /// Since when the marker of an ended command is missing although all output was read.
-    pub(super) marker_missed_at: Option<Instant>,
-}
-
-impl JournalFollower {
-    pub(super) fn new(events: Option<EventsReader>, tail: watch::Sender<Tail>, early: Vec<FromHolder>) -> Self {
-        Self {
-            tail,
-            order: ReplayOrder::new(events),
-            has_events: false,
-            frames: early.into(),
-            is_behind: false,
-            journal_unreadable: false,
-            is_replaying: true,
-            replays_to: 0,
-            unanswered: VecDeque::new(),
-            marker_missed_at: None,
-        }
-    }
-
-    /// The next frame that can be handled now: the events that it refers to were read, and the state of the foreground is
-    /// understood only with all output from before it.
-    fn next_frame(&mut self) -> Option<FromHolder> {
-        let is_state = matches!(self.frames.front(), Some(FromHolder::State(_) | FromHolder::Observed(_)));
-        let is_early = self.has_events || is_state && self.is_replaying && self.is_behind;
-        if is_early { None } else { self.frames.pop_front() }
-    }
-
-    /// How far the session may be read.
-    pub(super) fn tail(&self) -> Tail {
-        *self.tail.borrow()
-    }
-}
 
 impl Session {
     pub(super) fn on_tail(&mut self, tail: Tail) {

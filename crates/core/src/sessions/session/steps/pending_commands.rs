@@ -1,37 +1,15 @@
 //! Commands that wait for the shell's first prompt, or for a nested shell to be at its prompt again.
 
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 use wire::{Key, ToHolder};
 
-use super::holder_link::Call;
-use super::nested_command::PendingNested;
+use super::errors::key_reused;
 use super::typed_commands::Before;
-use super::{Session, StartReply, Started, holder_events};
 use crate::action::{ActionError, Foreground, Wait};
-
-/// A command that waits for the shell's first prompt.
-pub(super) struct Pending {
-    text: Vec<u8>,
-    key: Key,
-    until: Instant,
-    wait: Option<Wait>,
-    pub(super) started: StartReply,
-}
-
-/// The waiting commands.
-#[derive(Default)]
-pub(super) struct PendingCommands {
-    pub(super) at_prompt: Vec<Pending>,
-    pub(super) nested: Vec<PendingNested>,
-}
-
-impl PendingCommands {
-    /// When the first one is refused that waits for the first prompt.
-    pub(super) fn next_at(&self) -> Option<Instant> {
-        self.at_prompt.iter().map(|p| p.until).min()
-    }
-}
+use crate::sessions::session::requests::Started;
+use crate::sessions::session::state::holder_link::Call;
+use crate::sessions::session::state::pending_commands::Pending;
+use crate::sessions::session::state::session::Session;
 
 impl Session {
     pub(super) fn ask_run(
@@ -44,7 +22,7 @@ impl Session {
     ) {
         match self.before(&key) {
             Before::Command(earlier) => return self.hand_out(earlier, wait, started),
-            Before::Reused => return drop(started.send(Err(holder_events::key_reused()))),
+            Before::Reused => return drop(started.send(Err(key_reused()))),
             // The holder answers with the command that it has under this key.
             Before::OnItsWay => return self.run_typed(&text, key, wait, started),
             Before::Nothing => {}

@@ -1,15 +1,19 @@
 //! Handles the holder's frames, and the news of the timeline that its events and output bring.
 
+use std::sync::Arc;
+
 use journal::Offset;
 use tokio::sync::oneshot;
 use wire::{FromHolder, Hello, Status, ToHolder};
 
-use super::holder_link::Call;
-use super::{Ended, Session, Started, Typed, os_error};
+use super::errors::{key_reused, os_error};
 use crate::action::{ActionError, EndedBy, Wait};
+use crate::sessions::session::requests::{Ended, Started, Typed};
+use crate::sessions::session::state::holder_link::Call;
+use crate::sessions::session::state::session::Session;
+use crate::sessions::session::state::waiter::Waiter;
 use crate::sessions::timeline::Change;
 use crate::sessions::views;
-use crate::sessions::waiter::Waiter;
 
 /// ESRCH of errno(3), as the holder sends it.
 const NO_SUCH_PROCESS: u64 = 3;
@@ -264,9 +268,9 @@ impl Session {
         };
         let _ = typed.send(result);
     }
-}
 
-/// The caller fills in its key, of which only the hash is known here.
-pub(super) fn key_reused() -> ActionError {
-    ActionError::KeyReused { key: String::new() }
+    pub(crate) fn note_stopped_jobs(&mut self, code: Option<i32>) {
+        let host = Arc::clone(&self.shared.backends.host);
+        self.jobs.on_end(&*host, code, (self.timeline.holder_pid(), self.timeline.shell().pid));
+    }
 }

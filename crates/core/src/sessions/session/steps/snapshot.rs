@@ -2,12 +2,17 @@
 
 use terminal::Screen;
 
-use super::{Session, Snapshot};
 use crate::action::{Boundary, ScreenView, SessionStatus};
 use crate::limits;
 use crate::sessions::render::handover::{Handovers, RecentHandovers};
+use crate::sessions::session::requests::{ScreenSnapshot, Snapshot};
+use crate::sessions::session::state::session::Session;
 use crate::sessions::timeline::time;
 use crate::sessions::views;
+
+/// Journal bytes that are fed to the screen per turn while a viewer waits for it: more than a turn reads, so that it
+/// catches up, and few enough for the other sessions to get their turns.
+const DRAW_CHUNK: u64 = 2 * limits::SCAN_CHUNK as u64;
 
 impl Session {
     pub(crate) fn snapshot(&mut self, command: Option<u32>) -> Snapshot {
@@ -99,6 +104,26 @@ impl Session {
             is_alternate,
             ansi: screen.ansi(),
             at,
+        }
+    }
+
+    /// Feeds more output to the screen, and answers the viewers that wait for it once it is up to date.
+    pub(super) fn draw_some(&mut self, count: u64) {
+        self.waits.pictures.retain(|reply| !reply.is_closed());
+        if self.waits.pictures.is_empty() {
+            return;
+        }
+        let to = self.shown_to();
+        let at = self.screen.as_ref().map_or_else(|| self.shared.reader.first().unwrap_or_default().0, |(_, at)| *at);
+        let next = to.min(at + DRAW_CHUNK);
+        self.screen_at(next);
+        if next < to {
+            return;
+        }
+        // Viewers continue at the offset that was just published: no byte is in both, and none in neither.
+        for reply in std::mem::take(&mut self.waits.pictures) {
+            let rows = self.timeline.rows();
+            let _ = reply.send(ScreenSnapshot { screen: self.screen_view(), rows, count });
         }
     }
 }

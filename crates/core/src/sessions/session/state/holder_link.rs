@@ -10,11 +10,12 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use wire::{Key, ToHolder};
 
-use super::{Ended, Now, Request, StartReply, Started, Typed};
 use crate::action::{ActionError, Wait};
 use crate::host::Identity;
 use crate::ids::SessionId;
 use crate::limits;
+use crate::sessions::session::now::Now;
+use crate::sessions::session::requests::{Ended, Request, StartReply, Started, Typed};
 use crate::sessions::unreachable::does_not_answer;
 
 /// When the holder was last called, pinged and found silent.
@@ -51,7 +52,7 @@ impl HolderTimeout {
 
 /// A request that the holder has not answered yet.
 #[derive(Debug)]
-pub(super) enum Call {
+pub(crate) enum Call {
     Run {
         wait: Option<Wait>,
         started: oneshot::Sender<Result<Started, ActionError>>,
@@ -82,7 +83,7 @@ pub(super) enum Call {
 
 impl Call {
     /// The wait that begins once the holder has answered.
-    pub(super) fn wait(&self) -> Option<&Wait> {
+    pub(crate) fn wait(&self) -> Option<&Wait> {
         match self {
             Self::Run { wait, .. } | Self::Input { wait, .. } | Self::Line { wait, .. } => wait.as_ref(),
             Self::Plain(_) | Self::Signal { .. } | Self::Terminate(_) | Self::Report => None,
@@ -91,31 +92,31 @@ impl Call {
 }
 
 /// The connection to the holder and the calls over it.
-pub(super) struct HolderLink {
+pub(crate) struct HolderLink {
     session: SessionId,
     /// Frames that the actor sends after the step.
-    pub(super) unsent: Vec<ToHolder>,
+    pub(crate) unsent: Vec<ToHolder>,
     /// How many bytes wait for the holder to read them.
-    pub(super) unsent_bytes: usize,
+    pub(crate) unsent_bytes: usize,
     /// The holder's process.
-    pub(super) process: Option<Identity>,
+    pub(crate) process: Option<Identity>,
     /// The version of the wire protocol that the holder speaks.
-    pub(super) protocol: u16,
-    pub(super) calls: HashMap<u32, Call>,
+    pub(crate) protocol: u16,
+    pub(crate) calls: HashMap<u32, Call>,
     timeout: HolderTimeout,
-    pub(super) terminators: Vec<oneshot::Sender<Result<Ended, ActionError>>>,
+    pub(crate) terminators: Vec<oneshot::Sender<Result<Ended, ActionError>>>,
     next_seq: u32,
-    pub(super) is_gone: bool,
+    pub(crate) is_gone: bool,
     /// The tail is the size of the files, because the holder no longer publishes one.
-    pub(super) is_tail_last: bool,
+    pub(crate) is_tail_last: bool,
     /// Another program has attached itself to the holder.
-    pub(super) is_displaced: bool,
+    pub(crate) is_displaced: bool,
     /// The session continues, but this actor has lost the connection to its holder.
-    pub(super) is_adrift: bool,
+    pub(crate) is_adrift: bool,
 }
 
 impl HolderLink {
-    pub(super) fn new(session: SessionId) -> Self {
+    pub(crate) fn new(session: SessionId) -> Self {
         Self {
             session,
             unsent: Vec::new(),
@@ -134,7 +135,7 @@ impl HolderLink {
     }
 
     /// The holder sent a frame.
-    pub(super) fn on_answer(&mut self, now: Instant) {
+    pub(crate) fn on_answer(&mut self, now: Instant) {
         if self.timeout.silent_since.take().is_some() {
             tracing::info!(session = %self.session, "the holder answers again");
         }
@@ -143,12 +144,12 @@ impl HolderLink {
     }
 
     /// When to check for an answer.
-    pub(super) fn next_at(&self) -> Option<Instant> {
+    pub(crate) fn next_at(&self) -> Option<Instant> {
         self.timeout.next_at()
     }
 
     /// Pings the holder if a call stays open; returns true if the ping stays unanswered, so that the calls fail.
-    pub(super) fn is_overdue(&mut self, now: Now) -> bool {
+    pub(crate) fn is_overdue(&mut self, now: Now) -> bool {
         if self.calls.is_empty() && self.timeout.probed.is_none() {
             self.timeout.since = None;
         }
@@ -167,13 +168,13 @@ impl HolderLink {
     }
 
     /// The error if the holder cannot be called now.
-    pub(super) fn unreachable_reason(&self) -> Option<ActionError> {
+    pub(crate) fn unreachable_reason(&self) -> Option<ActionError> {
         let is_full =
             self.unsent_bytes > limits::HOLDER_UNSENT_BYTES_MAX || self.calls.len() >= limits::HOLDER_CALLS_MAX;
         (self.timeout.is_silent() || is_full).then(|| self.unreachable_error())
     }
 
-    pub(super) fn unreachable_error(&self) -> ActionError {
+    pub(crate) fn unreachable_error(&self) -> ActionError {
         ActionError::Unreachable { session: self.session.clone(), why: self.timeout_text() }
     }
 
@@ -182,17 +183,17 @@ impl HolderLink {
     }
 
     /// The session's trouble message while its holder does not answer.
-    pub(super) fn silent_trouble(&self) -> Option<String> {
+    pub(crate) fn silent_trouble(&self) -> Option<String> {
         self.timeout.is_silent().then(|| self.timeout_text())
     }
 
     /// Sends a frame that is not answered.
-    pub(super) fn send(&mut self, frame: ToHolder) {
+    pub(crate) fn send(&mut self, frame: ToHolder) {
         self.unsent.push(frame);
     }
 
     /// Sends a call to the holder, or fails it at once if the holder cannot be called.
-    pub(super) fn call(&mut self, now: Instant, call: Call, frame: impl FnOnce(u32) -> ToHolder) {
+    pub(crate) fn call(&mut self, now: Instant, call: Call, frame: impl FnOnce(u32) -> ToHolder) {
         if let Some(why) = self.unreachable_reason() {
             return give_up(call, why);
         }
@@ -209,21 +210,21 @@ impl HolderLink {
     }
 
     /// Fails the calls that were sent over the old connection.
-    pub(super) fn give_up_calls(&mut self, why: impl Fn() -> ActionError) {
+    pub(crate) fn give_up_calls(&mut self, why: impl Fn() -> ActionError) {
         for (_, call) in std::mem::take(&mut self.calls) {
             give_up(call, why());
         }
     }
 
     /// Answers the callers that have requested the session's end.
-    pub(super) fn notify_terminators(&mut self, ended: Ended) {
+    pub(crate) fn notify_terminators(&mut self, ended: Ended) {
         for reply in self.terminators.drain(..) {
             let _ = reply.send(Ok(ended));
         }
     }
 
     /// Fails a request that needs the holder while the holder cannot be called.
-    pub(super) fn refuse(&self, request: Request) -> Option<Request> {
+    pub(crate) fn refuse(&self, request: Request) -> Option<Request> {
         let Some(why) = self.unreachable_reason() else { return Some(request) };
         match request {
             Request::Run { started, .. } => drop(started.send(Err(why))),

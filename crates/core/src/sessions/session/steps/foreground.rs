@@ -4,103 +4,12 @@
 //! The kernel's state from before an input, a signal or a reply is out of date after it; the holder sends another one.
 
 use foreground::{Situation, Verdict};
-use tokio::time::Instant;
 use wire::{Observed, State};
 
-use super::Session;
-use super::fullscreen::Fullscreen;
 use crate::action::{EndedBy, Foreground};
 use crate::limits;
-use crate::sessions::waiter::Waiter;
-
-/// The newest state of the foreground, and the doubts about it.
-pub(super) struct ForegroundState {
-    /// The kernel's state; `None` while it is out of date.
-    pub(super) state: Option<State>,
-    /// The waits have not been checked against the new state yet.
-    pub(super) state_pending: bool,
-    /// When the editor was first seen to have the terminal although a command runs.
-    pub(super) editor_since: Option<Instant>,
-    /// The end of the output when the kernel's state arrived last.
-    pub(super) sampled_at: u64,
-    /// The report key, while its answer is awaited.
-    pub(super) report_key: Option<ReportKey>,
-    /// Requests to type or to signal that are not answered: the kernel's state from before them is out of date after
-    /// them.
-    pub(super) typing: usize,
-    /// When a full-screen program last painted, left, or did something else than before.
-    pub(super) painted_at: Option<Instant>,
-    pub(super) paint: Fullscreen,
-    /// The shell sends no reports: the kernel's state shows when typed commands end.
-    pub(super) is_heuristic: bool,
-    /// The program image ([`Host::image`](crate::host::Host::image)) of the shell that has reported.
-    pub(super) image: Option<u64>,
-    /// Until then requests wait for the first state: a session from before this server would be told as running although
-    /// its program asks.
-    pub(super) first_awaited_until: Option<Instant>,
-    /// The newest command was refused because the shell was not at its prompt.
-    pub(super) was_not_ready: bool,
-}
-
-/// A pressed report key. A shell answers when it reads the key; on an overloaded machine that may take seconds.
-#[derive(Debug)]
-pub(super) struct ReportKey {
-    pressed_at: Instant,
-    /// The holder has written it to the terminal.
-    pub(super) is_written: bool,
-    /// The shell has read it, for it waits for more.
-    pub(super) is_read: bool,
-}
-
-impl ReportKey {
-    pub(super) fn pressed(now: Instant) -> Self {
-        Self { pressed_at: now, is_written: false, is_read: false }
-    }
-
-    /// When a missing answer means that the hooks are gone.
-    pub(super) fn due_at(&self) -> Instant {
-        self.pressed_at + if self.is_read { limits::REPORT_PATIENCE } else { limits::REPORT_READ_MAX }
-    }
-}
-
-impl ForegroundState {
-    pub(super) fn new(is_heuristic: bool) -> Self {
-        Self {
-            state: None,
-            state_pending: false,
-            editor_since: None,
-            sampled_at: 0,
-            report_key: None,
-            typing: 0,
-            painted_at: None,
-            paint: Fullscreen::default(),
-            is_heuristic,
-            image: None,
-            first_awaited_until: None,
-            was_not_ready: false,
-        }
-    }
-
-    /// Input or a signal was handled, in full or not.
-    pub(super) fn on_typed(&mut self) {
-        self.typing = self.typing.saturating_sub(1);
-        self.state = None;
-    }
-
-    /// When to check again whether the shell's editor should have the terminal, or whether the report key was answered.
-    pub(super) fn next_at(&self) -> Option<Instant> {
-        match &self.report_key {
-            Some(key) => Some(key.due_at()),
-            None => self.editor_since.map(|at| at + limits::EDITOR_SUSPICION),
-        }
-    }
-
-    /// When a full-screen program, or one that has just left full screen, counts as waiting for a key: it also reads
-    /// keys between two paints and while it leaves.
-    pub(super) fn screen_settles_at(&self) -> Option<Instant> {
-        self.painted_at.map(|at| at + limits::SCREEN_SETTLES)
-    }
-}
+use crate::sessions::session::state::session::Session;
+use crate::sessions::session::state::waiter::Waiter;
 
 impl Session {
     /// The command that ran before this server is known; its foreground may not be. A new shell before its first prompt is at work.

@@ -2,11 +2,12 @@
 
 use wire::Tail;
 
-use super::holder_link::Call;
-use super::{Ended, Session};
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, SessionEvent};
 use crate::host::Identity;
 use crate::host::holders::Traces;
+use crate::sessions::session::requests::Ended;
+use crate::sessions::session::state::holder_link::Call;
+use crate::sessions::session::state::session::Session;
 use crate::sessions::unrecorded_end::explain_unrecorded_end;
 use crate::sessions::views;
 

@@ -10,36 +10,15 @@
 use tokio::time::Instant;
 use wire::{Key, State};
 
+use super::errors::key_reused;
 use super::typed_commands::{Before, Line, TYPED_BEFORE};
-use super::{Session, StartReply, holder_events};
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Foreground, Wait};
 use crate::limits;
 use crate::sessions::nested_line::NestedCommand;
-
-/// The actor's state of a command that was typed into a nested shell.
-#[derive(Debug, Default)]
-pub(super) struct NestedShell {
-    /// When it was typed; the marker of its beginning comes soon after, or never.
-    pub(super) typed_at: Option<Instant>,
-    /// The process that read the terminal before, and whether in canonical mode: a shell's editor does not use it, its
-    /// `read` does. Unknown for a command that an earlier server typed.
-    reader: Option<(u32, bool)>,
-    /// The foreground was interrupted or stopped since.
-    is_interrupted: bool,
-    /// Since when, after an interrupt, the same program reads again.
-    reads_since: Option<Instant>,
-    /// When the newest command ended or the foreground was interrupted: the nested shell may not be at its prompt yet.
-    stirred_at: Option<Instant>,
-}
-
-/// A command that waits for the nested shell to be at its prompt again.
-pub(super) struct PendingNested {
-    text: String,
-    key: Key,
-    until: Instant,
-    wait: Option<Wait>,
-    started: StartReply,
-}
+use crate::sessions::session::requests::StartReply;
+use crate::sessions::session::state::nested_command::NestedShell;
+use crate::sessions::session::state::pending_commands::PendingNested;
+use crate::sessions::session::state::session::Session;
 
 /// The reason why a command cannot be typed now.
 enum NestedRefusal {
@@ -60,7 +39,7 @@ impl Session {
     ) {
         match self.before(&key) {
             Before::Command(earlier) => return self.hand_out(earlier, wait, started),
-            Before::Reused => return drop(started.send(Err(holder_events::key_reused()))),
+            Before::Reused => return drop(started.send(Err(key_reused()))),
             Before::OnItsWay | Before::Nothing => {}
         }
         let text = String::from_utf8_lossy(&text).into_owned();

@@ -7,9 +7,9 @@ use terminal::{Screen, Transcript};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::session::Finished;
 use crate::action::{EndedBy, Until, Wait};
 use crate::limits::{GONE_SETTLES, PATTERN_TEXT_MAX, SCREEN_STILL};
+use crate::sessions::session::requests::Finished;
 
 /// A waiting caller. Dropping its receiver ends the wait and nothing else.
 pub(crate) struct Waiter {

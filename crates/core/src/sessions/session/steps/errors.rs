@@ -1,8 +1,8 @@
 //! The errors of the session's requests, with the reason and what to do.
 
-use super::Session;
 use crate::action::{ActionError, EndReason, Foreground};
 use crate::ids::CommandId;
+use crate::sessions::session::state::session::Session;
 use crate::sessions::views;
 
 impl Session {
@@ -51,4 +51,14 @@ impl Session {
         let reason = views::exit_of(&self.timeline).map_or_else(|| unrecorded.to_owned(), |e| e.reason);
         ActionError::Ended { session: self.shared.id.clone(), reason: EndReason::Recorded(reason) }
     }
+}
+
+/// The caller fills in its key, of which only the hash is known here.
+pub(super) fn key_reused() -> ActionError {
+    ActionError::KeyReused { key: String::new() }
+}
+
+/// The text of an error number that the holder sent.
+pub(super) fn os_error(value: u64) -> String {
+    i32::try_from(value).map_or_else(|_| format!("error {value}"), |n| std::io::Error::from_raw_os_error(n).to_string())
 }

@@ -4,11 +4,13 @@
 use tokio::time::Instant;
 use wire::{Key, Status, ToHolder};
 
-use super::holder_link::Call;
-use super::{Session, StartReply, Started, holder_events, os_error};
+use super::errors::{key_reused, os_error};
 use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Wait};
 use crate::limits;
 use crate::sessions::nested_line::NestedCommand;
+use crate::sessions::session::requests::{StartReply, Started};
+use crate::sessions::session::state::holder_link::Call;
+use crate::sessions::session::state::session::Session;
 use crate::sessions::timeline::judged_end;
 use crate::sessions::timeline::{Channel, Command, WITHOUT_HOOKS};
 
@@ -139,7 +141,7 @@ impl Session {
                 }
                 return self.hand_out(id, wait, started);
             }
-            Status::KeyReused if names_command => return drop(started.send(Err(holder_events::key_reused()))),
+            Status::KeyReused if names_command => return drop(started.send(Err(key_reused()))),
             Status::Ended => return drop(started.send(Err(self.ended_error()))),
             Status::Stalled if is_own => {
                 format!(

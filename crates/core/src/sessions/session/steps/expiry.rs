@@ -6,54 +6,15 @@
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 use wire::ToHolder;
 
-use super::holder_link::Call;
-use super::{Now, Session};
-use crate::action::{Foreground, Limit, Limits};
+use crate::action::{Foreground, Limit};
 use crate::limits;
-use crate::sessions::shared::Shared;
+use crate::sessions::session::state::holder_link::Call;
+use crate::sessions::session::state::session::Session;
 
 /// The interval at which termination is requested again, in case the holder did not get the request.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
-
-/// The session's time limits and their deadlines.
-#[derive(Debug)]
-pub(super) struct Expiry {
-    inactivity: Option<Duration>,
-    /// The deadline of the inactivity timeout.
-    quiet_at: Option<Instant>,
-    /// The deadline of the maximum age.
-    old_at: Option<Instant>,
-    /// Termination was requested, and is requested again then.
-    again_at: Option<Instant>,
-    /// A command ran at the last check.
-    was_busy: bool,
-}
-
-impl Expiry {
-    pub(super) fn of(shared: &Shared, now: Now) -> Self {
-        let Limits { inactivity, max_age, .. } = shared.meta.limits;
-        let old_at = max_age.map(|age| now.at + age.saturating_sub(now.since(shared.meta.created_us)));
-        Self { inactivity, quiet_at: None, old_at, again_at: None, was_busy: false }
-    }
-
-    /// Records activity.
-    pub(super) fn touch(&mut self, now: Instant) {
-        self.quiet_at = self.inactivity.map(|time| now + time);
-    }
-
-    /// Sets the time of the last activity, possibly under an earlier server.
-    pub(super) fn quiet_since(&mut self, us: u64, now: Now) {
-        self.quiet_at = self.inactivity.map(|time| now.at + time.saturating_sub(now.since(us)));
-    }
-
-    pub(super) fn next_at(&self) -> Option<Instant> {
-        let quiet_at = self.quiet_at.filter(|_| !self.was_busy);
-        self.again_at.or_else(|| [quiet_at, self.old_at].into_iter().flatten().min())
-    }
-}
 
 impl Session {
     /// Whether a program runs that a client may wait for, including a start-up file.

@@ -1,0 +1,126 @@
+//! A step of the session: which part handles an input, and when the next step is due.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wire::ToHolder;
+
+use crate::action::ActionError;
+use crate::limits;
+use crate::sessions::session::effects::Effects;
+use crate::sessions::session::input::Input;
+use crate::sessions::session::now::Now;
+use crate::sessions::session::state::session::Session;
+
+impl Session {
+    /// Takes one step: something happened, at this time.
+    pub(in crate::sessions::session) fn step(&mut self, now: Now, input: Input) {
+        self.now = now;
+        match input {
+            Input::Frames => self.handle_frames(),
+            Input::Unread => self.follow_some(),
+            Input::Settled => self.settle(),
+            Input::Request(request) => {
+                if let Some(request) = self.link.refuse(request) {
+                    self.on_request(request);
+                }
+            }
+            Input::Received(frames) => {
+                self.follower.frames.extend(frames);
+                self.link.on_answer(now.at);
+            }
+            Input::Reconnected => {
+                self.give_up_calls(|| ActionError::Restarting);
+                self.link.send(ToHolder::Hello { protocol: wire::PROTOCOL, attaches: true });
+            }
+            Input::Adrift => {
+                self.link.is_adrift = true;
+                // Callers get `Restarting` and retry; none gets the answer that the session has ended.
+                self.give_up_calls(|| ActionError::Restarting);
+            }
+            Input::LastTail => self.on_last_tail(),
+            Input::HolderGone(traces) => self.on_holder_gone(traces.as_ref()),
+            Input::Published { count } => self.draw_some(count),
+            Input::Time => self.on_time(),
+        }
+    }
+
+    /// Whether there are frames that were received and not handled.
+    pub(in crate::sessions::session) fn has_frames(&self) -> bool {
+        !self.follower.frames.is_empty()
+    }
+
+    /// Whether there are events or output that were not read.
+    pub(in crate::sessions::session) fn is_behind(&self) -> bool {
+        self.follower.is_behind
+    }
+
+    /// Whether there is something to read or to draw without waiting.
+    pub(in crate::sessions::session) fn has_work(&self) -> bool {
+        self.is_behind() || !self.waits.pictures.is_empty()
+    }
+
+    /// Whether requests can be handled: what happened before this server, and what runs now, is known.
+    pub(in crate::sessions::session) fn takes_requests(&mut self) -> bool {
+        !self.follower.is_replaying && !self.awaits_first_state()
+    }
+
+    /// Everything up to the tail is read, or the rest is read in the next turns: ends what ends with it.
+    fn settle(&mut self) {
+        if !self.follower.is_behind {
+            self.check_exit();
+        }
+        self.check_foreground();
+    }
+
+    /// Takes what this session wants done outside of itself.
+    pub(in crate::sessions::session) fn take_effects(&mut self) -> Effects {
+        Effects { frames: std::mem::take(&mut self.link.unsent), ..std::mem::take(&mut self.effects) }
+    }
+
+    /// Does what is due.
+    fn on_time(&mut self) {
+        self.check_waits();
+        self.check_hooks();
+        self.check_marker();
+        if self.link.is_overdue(self.now) {
+            let error = self.link.unreachable_error();
+            self.give_up_calls(|| error.clone());
+        }
+        self.check_typed_command();
+        self.refuse_pending();
+        self.check_nested_command();
+        self.check_limits();
+        self.check_expiry();
+    }
+
+    /// When something is due.
+    pub(in crate::sessions::session) fn next_wake(&self) -> Option<Instant> {
+        let marker = self.follower.marker_missed_at.map(|t| t + limits::MARKER_PATIENCE);
+        let screen =
+            self.foreground.screen_settles_at().filter(|_| self.foreground.state_pending && !self.has_unread());
+        let still = self.screen_painted_at().and_then(|at| self.waits.open.iter().filter_map(|w| w.still_at(at)).min());
+        let now_us = self.now.us;
+        let echo = self.timeline.handover_until_us().filter(|until| *until > now_us);
+        let echo = echo.map(|until| self.now.at + Duration::from_micros(until - now_us));
+        [
+            self.link.next_at(),
+            self.inside_wakes_at(),
+            echo,
+            still,
+            self.waits.next_at(),
+            self.foreground.next_at(),
+            self.foreground.first_awaited_until,
+            marker,
+            self.pending.next_at(),
+            // Checked again when the typed command is old enough to have begun.
+            self.typed_command_at(),
+            screen,
+            self.limit_enforcer.as_ref().and_then(|s| s.next_at()),
+            self.expiry.next_at(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+}
