@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CommandExecution, EndedBy, Foreground, Omitted, Screen, SessionStatus};
+use crate::{CommandExecution, EndedBy, Foreground, NumberOrName, Omitted, Screen, SessionStatus};
 
 /// `POST …/input`: exactly one of `input`, `inputBase64` and `keys`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -59,16 +59,6 @@ pub struct SignalRequest {
     /// `foreground` (the default), `session`, or the id of a process of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<NumberOrName>,
-}
-
-/// A number or a name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "must be a name or a number")]
-pub enum NumberOrName {
-    /// A number.
-    Number(u32),
-    /// A name.
-    Name(String),
 }
 
 /// `POST …/wait`: the first of these ends the wait; the end of the command and of the session always do.

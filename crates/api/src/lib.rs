@@ -24,13 +24,13 @@ pub use command::{
 };
 pub use error::{ErrorCode, Problem};
 pub use event::{Event, EventKind};
-pub use input::{InputRequest, NumberOrName, SignalRequest, WaitAnswer, WaitRequest};
+pub use input::{InputRequest, SignalRequest, WaitAnswer, WaitRequest};
 pub use limits::{Keeper, KeptLimit, Limit, LimitHit, Limits};
 pub use output::{
     Cursor, Gap, Match, Omitted, Output, OutputKind, OutputQuery, OutputView, RecordingQuery, Screen, ScreenFormat,
     ScreenQuery, SearchAnswer, SearchQuery, Span,
 };
-pub use process::{Process, ProcessList, ProcessState, Receiver, SentSignal, SignalList};
+pub use process::{NumberOrName, Process, ProcessList, ProcessState, Receiver, SentSignal, SignalList};
 pub use session::{
     Boundary, Connection, CreateRequest, Dimensions, Exit, Foreground, Journal, OnEnd, Order, ResourceUsage,
     SessionAction, SessionEnvironment, SessionList, SessionListQuery, SessionStatus, StartupFailure, TerminalSession,

@@ -3,8 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::NumberOrName;
-
 /// `GET …/processes`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessList {
@@ -81,6 +79,16 @@ pub struct SentSignal {
     pub error: Option<String>,
     /// The processes that received it, and their state now; empty if an earlier server or a typed key sent it.
     pub receivers: Vec<Receiver>,
+}
+
+/// A number or a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "must be a name or a number")]
+pub enum NumberOrName {
+    /// A number.
+    Number(u32),
+    /// A name.
+    Name(String),
 }
 
 /// A process that got a signal.

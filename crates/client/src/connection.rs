@@ -1,7 +1,8 @@
 //! Persistent HTTP/1.1 connections: one request at a time on each, as many connections as are needed at once.
 
 use std::io;
-use std::path::Path;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -15,7 +16,8 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::{ClientError, ServerAddress, owner};
+use crate::error::ClientError;
+use crate::owner;
 
 type Sender = SendRequest<Full<Bytes>>;
 
@@ -24,6 +26,20 @@ const IDLE_MAX: usize = 4;
 
 /// The longest time for an answer, beyond the requested wait.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
+
+/// The address of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerAddress {
+    /// Its Unix socket.
+    Unix {
+        /// Its path.
+        path: PathBuf,
+        /// A user who may listen there besides this user and root.
+        owner: Option<u32>,
+    },
+    /// Its loopback listener.
+    Tcp(SocketAddr),
+}
 
 /// A complete answer.
 #[derive(Debug)]

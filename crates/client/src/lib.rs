@@ -4,6 +4,7 @@
 //! it was sent, so no command runs twice.
 
 mod connection;
+mod error;
 pub mod owner;
 
 use std::net::SocketAddr;
@@ -11,75 +12,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use api::{
-    CommandExecution, CommandList, CreateRequest, Dimensions, ErrorCode, ExecuteRequest, InputRequest, NewToken,
-    Output, OutputQuery, Problem, ProcessList, Screen, SearchAnswer, SearchQuery, SessionList, SessionListQuery,
-    SignalList, SignalRequest, TerminalSession, Terminated, TokenInfo, TokenList, TokenRequest, WaitAnswer,
-    WaitRequest,
+    CommandExecution, CommandList, CreateRequest, Dimensions, ExecuteRequest, InputRequest, NewToken, Output,
+    OutputQuery, Problem, ProcessList, Screen, SearchAnswer, SearchQuery, SessionList, SessionListQuery, SignalList,
+    SignalRequest, TerminalSession, Terminated, TokenInfo, TokenList, TokenRequest, WaitAnswer, WaitRequest,
 };
+pub use connection::ServerAddress;
 use connection::{Answer, Pool};
+pub use error::ClientError;
 use hyper::Method;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
-/// The address of a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ServerAddress {
-    /// Its Unix socket.
-    Unix {
-        /// Its path.
-        path: PathBuf,
-        /// A user who may listen there besides this user and root.
-        owner: Option<u32>,
-    },
-    /// Its loopback listener.
-    Tcp(SocketAddr),
-}
-
-/// Why a call got no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// No process listens.
-    #[error("no server answers: {0}")]
-    NoServer(std::io::Error),
-    /// A process may listen, but this user has no access, or does not trust its user.
-    #[error("the server's socket is closed to this user: {0}")]
-    Closed(std::io::Error),
-    /// The server accepted the request and has not answered; whether it performed it is unknown.
-    #[error("the server does not answer: nothing came within {} s", .0.as_secs())]
-    Silent(Duration),
-    /// The connection broke; whether the server performed the request is unknown.
-    #[error("the connection to the server broke off: {0}")]
-    Broken(hyper::Error),
-    /// The server refused the request, with this problem.
-    #[error("{}", .0.detail)]
-    Refused(Box<Problem>),
-    /// The answer is not from a ptyd server, or from another version.
-    #[error("the server's answer is not understood: {0}")]
-    Strange(String),
-}
-
-impl ClientError {
-    /// The server's error code, if it answered.
-    pub fn code(&self) -> Option<ErrorCode> {
-        match self {
-            Self::Refused(problem) => Some(problem.code),
-            Self::NoServer(_) | Self::Closed(_) | Self::Silent(_) | Self::Broken(_) | Self::Strange(_) => None,
-        }
-    }
-
-    /// Whether a server that comes back would answer: no process listens, the connection broke, or the server is
-    /// restarting.
-    pub fn is_outage(&self) -> bool {
-        match self {
-            Self::NoServer(_) | Self::Broken(_) => true,
-            Self::Refused(problem) => problem.code == ErrorCode::ServerRestarting,
-            Self::Closed(_) | Self::Silent(_) | Self::Strange(_) => false,
-        }
-    }
-}
 
 /// A client of one server. Cheap to clone; dropping a call's future cancels its wait and nothing else.
 #[derive(Debug)]

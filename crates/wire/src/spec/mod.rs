@@ -6,6 +6,7 @@
 //! A field with its default value is left out, and a reader skips tags that it does not know. [`positional`] reads the
 //! layout of earlier versions.
 
+mod fields;
 mod positional;
 #[cfg(test)]
 mod tests;
@@ -16,105 +17,13 @@ use std::path::Path;
 
 use crate::SPEC_FILE;
 use crate::frames::{Decoder, Encoder};
+pub use fields::{Handover, HandoverMethod, Spec};
 
 /// The end of a spec with tagged fields, behind the checksum of its fields.
 const TAGGED: [u8; 8] = *b"spec-tag";
 
 /// The longest spec: arguments and environment, of which execve(2) takes 6 MiB at most, and the server's own fields.
 const SPEC_BYTES_MAX: usize = 8 << 20;
-
-/// Everything that a holder needs to know.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Spec {
-    /// The session's id.
-    pub session: String,
-    /// The shell's path, for execve(2).
-    pub program: Vec<u8>,
-    /// Its arguments, the first one being its name.
-    pub argv: Vec<Vec<u8>>,
-    /// Its whole environment, `NAME=value`.
-    pub env: Vec<Vec<u8>>,
-    /// Its first working directory.
-    pub cwd: Vec<u8>,
-    /// Its file mode mask.
-    pub umask: u32,
-    /// The terminal's width in cells.
-    pub cols: u16,
-    /// The terminal's height in cells.
-    pub rows: u16,
-    /// How many bytes of output are kept at least; 0 keeps all.
-    pub journal_bytes_max: u64,
-    /// Whether splice(2) from a terminal into a file of this file system was seen to work.
-    pub may_splice: bool,
-    /// Whether descendants stay alive when the session ends.
-    pub keeps_descendants: bool,
-    /// Fields that only the server understands: name, owner, and so on.
-    pub meta: Vec<u8>,
-    /// The soft limit of open files for the shell (the server raises its own); 0 leaves it.
-    pub open_files: u64,
-    /// The `cgroup.procs` files of the control groups that the shell joins.
-    pub groups: Vec<Vec<u8>>,
-    /// The hard limit of open files for the shell; 0 leaves it.
-    pub open_files_max: u64,
-    /// The hard limit of each process's address space in bytes; 0 leaves it.
-    pub address_space_max: u64,
-    /// Another user whose shell it is: uid, gid and all groups, in this order; empty for the holder's own.
-    pub identity: Vec<u32>,
-    /// The highest output rate in bytes per second; 0 is unlimited.
-    pub output_rate: u64,
-    /// How the shell takes commands and reports their ends.
-    pub handover: Handover,
-}
-
-/// How a shell takes commands and reports their ends.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Handover {
-    /// The way on which it takes them.
-    pub method: HandoverMethod,
-    /// The descriptor on which the shell reports; 0 is [`crate::ATTESTATION_FD`].
-    pub attestation_fd: u32,
-    /// The script of another user's shell, which cannot open it by path: the shell inherits it as [`crate::SCRIPT_FD`]
-    /// and the staged command as [`crate::COMMAND_FD`]. Empty if the shell opens both by path.
-    pub script: Vec<u8>,
-}
-
-/// The way on which a shell takes commands.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum HandoverMethod {
-    /// The program has none of our hooks: the server types commands as input, and nothing attests their ends.
-    #[default]
-    Typed,
-    /// The shell's line editor has our private keys.
-    Keys,
-    /// The holder types this line, with the command's id and nonce in the place of `{}`.
-    Line(Vec<u8>),
-    /// As [`Self::Keys`], but the shell reports in its output instead of on a descriptor, and reads the command from a
-    /// file in the session's folder.
-    InBand,
-}
-
-impl Handover {
-    /// Whether the shell has our hooks.
-    #[must_use]
-    pub fn has_hooks(&self) -> bool {
-        self.method != HandoverMethod::Typed
-    }
-
-    /// The line that hands a command over, if the shell takes lines.
-    #[must_use]
-    pub fn line(&self) -> Option<&[u8]> {
-        match &self.method {
-            HandoverMethod::Line(line) => Some(line),
-            HandoverMethod::Typed | HandoverMethod::Keys | HandoverMethod::InBand => None,
-        }
-    }
-
-    /// Whether the shell reports in its output.
-    #[must_use]
-    pub fn is_in_band(&self) -> bool {
-        self.method == HandoverMethod::InBand
-    }
-}
 
 /// The tags of the fields. A number is never used again.
 mod tag {
@@ -224,7 +133,7 @@ impl Spec {
                 tag::GROUPS => spec.groups = items(value)?,
                 tag::OPEN_FILES_MAX => spec.open_files_max = number(value)?,
                 tag::ADDRESS_SPACE_MAX => spec.address_space_max = number(value)?,
-                tag::IDENTITY => spec.identity = ids(value)?,
+                tag::IDENTITY => spec.identity = positional::ids(value)?,
                 tag::OUTPUT_RATE => spec.output_rate = number(value)?,
                 tag::HANDOVER_METHOD => method = number(value)?,
                 tag::HANDOVER_LINE => line = value.to_vec(),
@@ -290,9 +199,4 @@ fn items(value: &[u8]) -> Option<Vec<Vec<u8>>> {
         items.push(d.bytes()?.to_vec());
     }
     Some(items)
-}
-
-fn ids(value: &[u8]) -> Option<Vec<u32>> {
-    let (ids, rest) = value.as_chunks();
-    rest.is_empty().then(|| ids.iter().map(|id| u32::from_le_bytes(*id)).collect())
 }

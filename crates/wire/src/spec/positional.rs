@@ -1,6 +1,6 @@
 //! Reads a spec as earlier versions wrote it: fields in a fixed order, each version with more of them at the end.
 
-use super::{Handover, HandoverMethod, Spec, ids};
+use super::fields::{Handover, HandoverMethod, Spec};
 use crate::frames::Decoder;
 
 /// The end of the newest such spec, behind the checksum of its fields. The versions before wrote neither.
@@ -58,4 +58,10 @@ fn decode_fields(bytes: &[u8], is_summed: bool) -> Option<Spec> {
     spec.handover = Handover { method, attestation_fd, script };
     // Only a checksum distinguishes a later version's fields from damage.
     (d.is_empty() || is_summed).then_some(spec)
+}
+
+/// Uid, gid and all groups; later layouts have the same value.
+pub(super) fn ids(value: &[u8]) -> Option<Vec<u32>> {
+    let (ids, rest) = value.as_chunks();
+    rest.is_empty().then(|| ids.iter().map(|id| u32::from_le_bytes(*id)).collect())
 }
