@@ -11,8 +11,10 @@ use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use client::Client;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::exit::Failure;
 use crate::paths::Paths;
 
 /// How long a server may take until its socket answers.
@@ -32,6 +34,12 @@ pub fn connect_or_start(paths: &Paths) -> io::Result<UnixStream> {
         Err(e) if is_absent(&e) => start_server(paths),
         Err(e) => Err(io::Error::new(e.kind(), format!("{}: {e}", paths.socket.display()))),
     }
+}
+
+/// A client of this user's server, which is started if there is none.
+pub fn client(paths: &Paths) -> Result<Client, Failure> {
+    connect_or_start(paths).map_err(|error| Failure::unreached(&error))?;
+    Ok(Client::unix(&paths.socket))
 }
 
 /// Connects to the running server, if it belongs to this user or root.

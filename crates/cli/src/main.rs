@@ -129,8 +129,8 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Serve(options) => serve::serve(&cli.paths, paths, &options),
         Command::Mcp(options) => Ok(shim::run(&options, &paths)),
         Command::Ls(options) => run_requests(sessions::ls(&Client::unix(&paths.socket), &options)),
-        Command::New(options) => run_requests(sessions::new(&started(&paths)?, &options)),
-        Command::Run(options) => run_requests(run::run(&started(&paths)?, &paths, &options)),
+        Command::New(options) => run_requests(sessions::new(&daemon::client(&paths)?, &options)),
+        Command::Run(options) => run_requests(run::run(&daemon::client(&paths)?, &paths, &options)),
         Command::Record(options) => run_requests(record::record(&paths, options)),
         Command::Attach(options) => run_requests(attach::attach(&Client::unix(&paths.socket), &options)),
         Command::Send(options) => run_requests(sessions::send(&Client::unix(&paths.socket), &options)),
@@ -139,7 +139,7 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
         Command::Kill(options) => run_requests(kill::kill(&Client::unix(&paths.socket), &options)),
         Command::Rm(options) => run_requests(remove::rm(&Client::unix(&paths.socket), &options)),
         Command::Prune(options) => run_requests(remove::prune(&Client::unix(&paths.socket), &options)),
-        Command::Token(options) if options.makes() => run_requests(token::token(&started(&paths)?, &options)),
+        Command::Token(options) if options.makes() => run_requests(token::token(&daemon::client(&paths)?, &options)),
         Command::Token(options) => run_requests(token::token(&Client::unix(&paths.socket), &options)),
         Command::Config(options) => config::config(Cli::command(), &cli.paths, &paths, &options),
         Command::Doctor(options) => run_requests(doctor::doctor(&paths, &options)),
@@ -151,12 +151,6 @@ fn dispatch(matches: ArgMatches) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
     }
-}
-
-/// A client of this user's server, which is started if there is none.
-fn started(paths: &Paths) -> Result<Client, Failure> {
-    daemon::connect_or_start(paths).map_err(|error| Failure::unreached(&error))?;
-    Ok(Client::unix(&paths.socket))
 }
 
 /// Runs one command's requests; one thread is enough for them.

@@ -19,7 +19,7 @@ use crate::follow::Patience;
 use crate::paths::Paths;
 use crate::run::{self, RunOptions};
 use crate::sessions::{self, StartOptions};
-use crate::{print, units};
+use crate::{daemon, print, units};
 
 /// The options of `record`.
 #[derive(Debug, Args)]
@@ -56,7 +56,7 @@ pub async fn record(paths: &Paths, options: RecordOptions) -> Result<ExitCode, F
         Cast::begin(output, &session)?.write(&client, &session, format).await?;
         return Ok(ExitCode::SUCCESS);
     }
-    let client = crate::started(paths)?;
+    let client = daemon::client(paths)?;
     let request = start.request(name)?;
     // An unwritable file should be reported before a long command, not after it.
     let mut cast = output.map(Cast::at).transpose()?;

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use rustix::fs::Mode;
 use serde_json::{Value, json};
 
-use super::{Detach, Options, Tools};
+use super::options::{Detach, Options, Tools};
 
 /// Random bytes in a client's name, so that another's default session cannot be guessed.
 const NAME_BYTES: usize = 16;

@@ -6,6 +6,7 @@
 
 mod handshake;
 mod lines;
+mod options;
 mod pending_requests;
 mod proxy_loop;
 mod upgrade;
@@ -14,51 +15,12 @@ mod write_buffer;
 use std::io;
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
-
 use crate::paths::Paths;
 use crate::print;
-use crate::{daemon, exit, units};
+use crate::{daemon, exit};
 pub use handshake::random_name;
+pub use options::Options;
 use proxy_loop::Ending;
-
-/// The options of `ptyd mcp`.
-#[derive(Debug, Clone, Args)]
-pub struct Options {
-    /// Keep this client's sessions once it has disconnected, or end them after this time (0 is at once)
-    #[arg(long, default_value = "600", value_parser = detach, value_name = "keep|TIME")]
-    pub detach: Detach,
-    /// The tools that the model sees
-    #[arg(long, default_value = "all")]
-    pub tools: Tools,
-}
-
-/// The treatment of a client's sessions when it disconnects.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Detach {
-    /// They stay.
-    Keep,
-    /// They end after so many seconds.
-    After(f64),
-}
-
-/// The tools that a model sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Tools {
-    /// All eight
-    All,
-    /// Only terminal, the one-tool shell
-    Terminal,
-    /// All but terminal
-    Sessions,
-}
-
-fn detach(text: &str) -> Result<Detach, String> {
-    match text {
-        "keep" => Ok(Detach::Keep),
-        _ => units::time(text).map(|time| Detach::After(time.as_secs_f64())).map_err(|e| format!("{e}, or keep")),
-    }
-}
 
 /// Carries lines until the host closes standard input.
 pub fn run(options: &Options, paths: &Paths) -> ExitCode {

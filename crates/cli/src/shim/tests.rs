@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::handshake;
 use super::lines::{LINE_BYTES_MAX, Line, Lines};
+use super::options::{Detach, Options, Tools, detach};
 use super::pending_requests::{Outgoing, PendingRequests};
 use super::proxy_loop::{Ending, carry};
-use super::{Detach, Options, Tools, detach, handshake};
 
 fn sent(outgoing: Outgoing) -> Value {
     match outgoing {

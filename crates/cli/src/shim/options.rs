@@ -1,0 +1,43 @@
+//! The options of `ptyd mcp`, which the server gets in the hello line.
+
+use clap::{Args, ValueEnum};
+
+use crate::units;
+
+/// The options of `ptyd mcp`.
+#[derive(Debug, Clone, Args)]
+pub struct Options {
+    /// Keep this client's sessions once it has disconnected, or end them after this time (0 is at once)
+    #[arg(long, default_value = "600", value_parser = detach, value_name = "keep|TIME")]
+    pub detach: Detach,
+    /// The tools that the model sees
+    #[arg(long, default_value = "all")]
+    pub tools: Tools,
+}
+
+/// The treatment of a client's sessions when it disconnects.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Detach {
+    /// They stay.
+    Keep,
+    /// They end after so many seconds.
+    After(f64),
+}
+
+/// The tools that a model sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Tools {
+    /// All eight
+    All,
+    /// Only terminal, the one-tool shell
+    Terminal,
+    /// All but terminal
+    Sessions,
+}
+
+pub(super) fn detach(text: &str) -> Result<Detach, String> {
+    match text {
+        "keep" => Ok(Detach::Keep),
+        _ => units::time(text).map(|time| Detach::After(time.as_secs_f64())).map_err(|e| format!("{e}, or keep")),
+    }
+}
