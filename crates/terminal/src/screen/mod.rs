@@ -17,28 +17,7 @@ use alacritty_terminal::vte::ansi::{Processor, Timeout};
 use crate::sequence::{Piece, Splitter};
 use crate::utf8::{Decoded, Utf8};
 use model::Model;
-
-/// The cursor's position, from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cursor {
-    /// The row, from the top.
-    pub row: u16,
-    /// The column, from the left.
-    pub col: u16,
-    /// False while a program hides it.
-    pub visible: bool,
-}
-
-/// A range of a row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// The row, from the top, counted from 0.
-    pub row: u16,
-    /// Its first column, from the left, counted from 0.
-    pub col: u16,
-    /// Its text, without blanks at the ends.
-    pub text: String,
-}
+pub use model::{Cursor, Span};
 
 /// A screen without scrollback.
 ///

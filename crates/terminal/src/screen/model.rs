@@ -10,7 +10,6 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::repair::{repair, repair_grid, repair_last_row, repair_wrap};
-use super::{Cursor, Span};
 use alacritty_terminal::Term;
 use alacritty_terminal::event::VoidListener;
 use alacritty_terminal::grid::{Dimensions, Grid};
@@ -18,6 +17,28 @@ use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::term::{Config, TermMode};
 use alacritty_terminal::vte::ansi::{CharsetIndex, Color, Handler};
+
+/// The cursor's position, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// The row, from the top.
+    pub row: u16,
+    /// The column, from the left.
+    pub col: u16,
+    /// False while a program hides it.
+    pub visible: bool,
+}
+
+/// A range of a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The row, from the top, counted from 0.
+    pub row: u16,
+    /// Its first column, from the left, counted from 0.
+    pub col: u16,
+    /// Its text, without blanks at the ends.
+    pub text: String,
+}
 
 /// Combining characters in one cell. Real scripts need four; stacks of hundreds are a joke.
 pub(super) const COMBINING_MAX: usize = 8;

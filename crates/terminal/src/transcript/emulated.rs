@@ -7,8 +7,14 @@ use avt::observer::{Observation, Observer};
 use avt::parser::Function;
 use avt::{Operation, ScreenKind, Terminal};
 
-use super::Size;
 use super::lines::Lines;
+
+/// The terminal's size, in cells.
+#[derive(Clone, Copy)]
+pub(super) struct Size {
+    pub(super) cols: usize,
+    pub(super) rows: usize,
+}
 
 pub(super) struct Emulated {
     terminal: Terminal,

@@ -15,7 +15,7 @@ mod plain;
 
 use crate::sequence::{Piece, Splitter};
 use crate::utf8::{Decoded, Utf8};
-use emulated::Emulated;
+use emulated::{Emulated, Size};
 use lines::Lines;
 use plain::Plain;
 
@@ -52,12 +52,6 @@ struct Writer {
     escaped: u64,
     /// Off in tests that compare the two paths.
     may_be_plain: bool,
-}
-
-#[derive(Clone, Copy)]
-struct Size {
-    cols: usize,
-    rows: usize,
 }
 
 enum Engine {

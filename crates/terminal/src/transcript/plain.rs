@@ -3,8 +3,7 @@
 //! Text is held until it is out of reach: a program could move the cursor up as far as the screen goes and overwrite
 //! it. So at least a screenful stays here, and [`Plain::replay`] gives it to a terminal when other output comes.
 
-use super::Size;
-use super::emulated::Emulated;
+use super::emulated::{Emulated, Size};
 use super::lines::Lines;
 
 pub(super) struct Plain {
