@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 
-use super::{Caller, mismatch};
+use super::caller::{Caller, mismatch};
 use crate::action::{
     Action, ActionError, AwaitOutput, AwaitedOutput, CommandStatus, CommandView, Outcome, OutputView, Report, Since,
     View,

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::Caller;
+use super::caller::Caller;
 use crate::action::{
     Action, ActionError, Dialogue, DialogueView, EndedBy, Input, Outcome, Pattern, Report, Since, View, Wait,
 };

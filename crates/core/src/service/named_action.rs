@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Caller, mismatch};
+use super::caller::{Caller, mismatch};
 use crate::action::{Action, ActionError, Execute, Input, InputBytes, NamedAction, Outcome, SignalTarget, Wait};
 use crate::ids::SessionId;
 use crate::{keys, limits};

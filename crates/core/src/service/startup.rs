@@ -1,6 +1,6 @@
 //! Starts a session and runs the start-up commands of its profile before it is announced.
 
-use super::{Caller, mismatch};
+use super::caller::{Caller, mismatch};
 use crate::action::{Action, ActionError, CommandStatus, Created, Execute, Outcome, SessionView, StartupFailure, Wait};
 use crate::ids::SessionId;
 use crate::limits;

@@ -4,7 +4,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{Caller, mismatch, startup};
+use super::caller::{Caller, mismatch};
+use super::startup;
 use crate::action::{
     Action, ActionError, CommandStatus, Create, Created, Earlier, EndReason, Execute, Foreground, Fresh, Input,
     InputBytes, LiveSession, Locate, LocatedSession, Look, MissedEnd, Otherwise, Outcome, ReadMissed, Report,

@@ -18,6 +18,13 @@ pub(crate) enum StoreError {
     Unavailable(String),
 }
 
+impl StoreError {
+    /// An error of the file system.
+    pub(super) fn of_io(error: std::io::Error) -> Self {
+        Self::Unavailable(error.to_string())
+    }
+}
+
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         let why = error.to_string();

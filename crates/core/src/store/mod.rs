@@ -5,51 +5,22 @@
 //! never an empty list.
 
 mod file;
+mod rows;
+mod state;
 #[cfg(test)]
 mod tests;
 mod writer;
 
-use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::path::Path;
+use std::sync::{Arc, Mutex, mpsc};
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tokio::sync::{Notify, watch};
 
 pub(crate) use file::StoreError;
-use writer::{Write, Writer};
-
-/// One command in the history.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct HistoryRow {
-    pub(crate) session: String,
-    pub(crate) id: u32,
-    pub(crate) started_us: u64,
-    pub(crate) ended_us: Option<u64>,
-    pub(crate) status: String,
-    pub(crate) exit: Option<i32>,
-    pub(crate) start_offset: u64,
-    pub(crate) end_offset: u64,
-    pub(crate) command: String,
-    /// How certain its end is; unknown if an earlier version stored it, or while it runs.
-    pub(crate) boundary: Option<String>,
-}
-
-/// One session.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct SessionRow {
-    pub(crate) id: String,
-    pub(crate) owner: String,
-    pub(crate) name: Option<String>,
-    pub(crate) created_us: u64,
-    /// Set once it has ended.
-    pub(crate) ended_us: Option<u64>,
-    /// The idempotency key that created it.
-    pub(crate) key: Option<String>,
-}
-
-/// A session and a caller: the key of a read cursor.
-pub(crate) type CursorKey = (String, String);
+pub(crate) use rows::{CursorKey, HistoryRow, SessionRow};
+use state::{Reads, State, Whole, locked};
+use writer::{QUEUE_MAX, Write, Writer};
 
 /// A query of sessions.
 #[derive(Debug, Default)]
@@ -77,59 +48,6 @@ pub(crate) struct Store {
     state: Arc<State>,
 }
 
-/// The state shared by the writer and the readers.
-#[derive(Debug)]
-struct State {
-    path: PathBuf,
-    reads: Mutex<Reads>,
-    /// Rows that are not on disk yet.
-    fresh: Mutex<Fresh>,
-    whole: watch::Sender<Whole>,
-    /// Notified when rows have to be rebuilt.
-    calls: Notify,
-}
-
-/// Whether the file has everything that the folders have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whole {
-    Yes,
-    /// The file is new, and the starting server fills it.
-    Filled,
-    /// The file is damaged, and has to be rebuilt.
-    Damaged,
-}
-
-/// The source of reads.
-#[derive(Debug)]
-struct Reads {
-    connection: Connection,
-    /// The writer has not opened the file yet, and has to reopen it for reading.
-    is_provisional: bool,
-    /// The reason why nothing can be read, if that is so.
-    trouble: Option<StoreError>,
-}
-
-/// Sessions whose rows are not written yet. Lists include them, so a full disk hides none.
-#[derive(Debug, Default)]
-struct Fresh {
-    /// With the number of the change, which identifies the newest; `None` for a session to remove.
-    sessions: HashMap<String, (u64, Option<SessionRow>)>,
-    changes: u64,
-    /// Sessions with commands left out because too many rows were waiting.
-    incomplete: HashSet<String>,
-}
-
-/// Rows that may wait for the disk.
-const QUEUE_MAX: usize = 65_536;
-/// Readers of one session whose cursors are stored; beyond, the ones that are farthest behind are given up, because most
-/// of them are clients that no longer exist.
-const READERS_MAX: usize = 1024;
-
-/// A poisoned lock only means that another request panicked halfway.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Store {
     /// Opens the file; a damaged one is set aside and replaced, and an unavailable one is retried.
     pub(crate) fn open(path: &Path) -> std::io::Result<Self> {
@@ -139,7 +57,7 @@ impl Store {
         if let Err(e @ StoreError::Damaged(_)) = &connected {
             tracing::warn!(error = %e, "it is set aside as store.damaged and rebuilt from the sessions' folders");
             whole = Whole::Filled;
-            connected = file::put_aside(path).map_err(unavailable).and_then(|()| file::connect(path));
+            connected = file::put_aside(path).map_err(StoreError::of_io).and_then(|()| file::connect(path));
         }
         let reads = match connected {
             Ok(connection) => Reads { connection, is_provisional: false, trouble: None },
@@ -426,43 +344,6 @@ impl Store {
 
 /// A command's id, and the beginning and (if it has ended) the end of its output.
 pub(crate) type CommandRange = (u32, u64, Option<u64>);
-
-impl State {
-    fn fresh(&self) -> MutexGuard<'_, Fresh> {
-        locked(&self.fresh)
-    }
-
-    /// The file proved damaged: stops reading from it, and requests a rebuild.
-    fn found_damaged(&self, why: &StoreError) {
-        if self.whole.send_replace(Whole::Damaged) != Whole::Damaged {
-            tracing::warn!(error = %why, "it is set aside as store.damaged and rebuilt from the sessions' folders");
-        }
-        self.calls.notify_one();
-    }
-
-    /// Reads use this connection from now on.
-    fn reads_from(&self, connection: Connection, trouble: Option<StoreError>) {
-        *locked(&self.reads) = Reads { connection, is_provisional: false, trouble };
-    }
-
-    /// A row of this session was left out for lack of room.
-    fn left_out(&self, session: String) {
-        if self.fresh().incomplete.insert(session.clone()) {
-            tracing::warn!(session, "the history cannot keep up; it will be rebuilt from the session's folder");
-        }
-    }
-}
-
-impl Fresh {
-    fn change(&mut self, id: String, row: Option<SessionRow>) {
-        self.changes += 1;
-        self.sessions.insert(id, (self.changes, row));
-    }
-}
-
-fn unavailable(error: std::io::Error) -> StoreError {
-    StoreError::Unavailable(error.to_string())
-}
 
 /// Closing waits for the last rows: the next server opens the same file.
 impl Drop for Store {

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::writer::READERS_MAX;
 use super::*;
 
 fn session(id: &str, owner: &str, created_us: u64, ended_us: Option<u64>) -> SessionRow {

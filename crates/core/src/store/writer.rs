@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use rusqlite::{Connection, params};
 
+use super::file;
 use super::file::StoreError;
-use super::{CursorKey, HistoryRow, QUEUE_MAX, READERS_MAX, SessionRow, State, file, unavailable};
+use super::rows::{CursorKey, HistoryRow, SessionRow};
+use super::state::{State, locked};
 
 /// A request to the writer.
 pub(super) enum Write {
@@ -22,6 +24,11 @@ pub(super) enum Write {
     Stop,
 }
 
+/// Rows that may wait for the disk.
+pub(super) const QUEUE_MAX: usize = 65_536;
+/// Readers of one session whose cursors are stored; beyond, the ones that are farthest behind are given up, because most
+/// of them are clients that no longer exist.
+pub(super) const READERS_MAX: usize = 1024;
 /// The size of one transaction; a larger one would block readers.
 const BATCH_MAX: usize = 1000;
 /// How long rows are collected: waking this thread for each would cost more than writing it.
@@ -150,7 +157,7 @@ impl Writer {
     fn connect(&mut self) -> Result<&mut Connection, StoreError> {
         if self.connection.is_none() {
             let connection = file::connect(&self.state.path)?;
-            if super::locked(&self.state.reads).is_provisional {
+            if locked(&self.state.reads).is_provisional {
                 // Reads were opened without the files that a full disk refused; now they can be reopened.
                 self.state.reads_from(file::connect(&self.state.path)?, None);
             }
@@ -208,8 +215,8 @@ impl Writer {
         // No connection may have the file open under its old name.
         self.connection = None;
         self.state.reads_from(file::nothing(), Some(StoreError::Damaged("it is being rebuilt".to_owned())));
-        super::locked(&self.state.reads).is_provisional = true;
-        file::put_aside(&self.state.path).map_err(unavailable)?;
+        locked(&self.state.reads).is_provisional = true;
+        file::put_aside(&self.state.path).map_err(StoreError::of_io)?;
         self.connect().map(drop)
     }
 }
