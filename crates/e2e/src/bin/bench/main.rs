@@ -8,6 +8,7 @@
 mod bare;
 mod figures;
 mod load;
+mod rest;
 mod viewers;
 mod waits;
 
@@ -17,12 +18,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use e2e::{Binary, Connection, Footprint, Home, Mcp, Pid, Server, Start, footprint, with_descendants};
+use e2e::{Binary, Footprint, Home, Mcp, Pid, Server, Start, footprint, with_descendants};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
 use bare::Bare;
 use figures::{Figures, Goal, Samples};
+use rest::Rest;
 
 /// Both sides are measured in turns of this many, so that a drift of the machine meets both.
 const BLOCK: usize = 25;
@@ -110,42 +112,6 @@ fn measure() -> Result<Figures> {
     let target = own.ancestors().nth(2).context("a target directory")?;
     std::fs::write(target.join("bench.json"), figures.json().to_string() + "\n")?;
     Ok(figures)
-}
-
-/// A client over loopback, as remote programs are.
-struct Rest {
-    http: Connection,
-    bearer: String,
-}
-
-impl Rest {
-    fn connect(server: &Server) -> Result<Self> {
-        Ok(Self { http: Connection::tcp(server.address())?, bearer: format!("Bearer {}", server.token()) })
-    }
-
-    fn ask(&mut self, method: &str, path: &str, body: &Value) -> Result<Value> {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        let headers = [("Host", "127.0.0.1"), ("Authorization", &self.bearer)];
-        let reply = self.http.send(method, path, &headers, &body)?;
-        ensure!(reply.status < 300, "{method} {path}: {} {}", reply.status, reply.json());
-        Ok(reply.json())
-    }
-
-    fn session(&mut self) -> Result<String> {
-        let made = self.ask("POST", "/terminals", &json!({}))?;
-        Ok(made["id"].as_str().context("an id")?.to_owned())
-    }
-
-    fn run(&mut self, session: &str, command: &str) -> Result<Value> {
-        let body = json!({ "command": command, "timeout": 120, "maxChars": 1000 });
-        let done = self.ask("POST", &format!("/terminals/{session}/execute"), &body)?;
-        ensure!(done["exitCode"] == 0, "{command}: {done}");
-        Ok(done)
-    }
-
-    fn end(&mut self, session: &str) -> Result<()> {
-        self.ask("DELETE", &format!("/terminals/{session}?force=true"), &Value::Null).map(drop)
-    }
 }
 
 fn round_trip(server: &Server, rest: &mut Rest, figures: &mut Figures) -> Result<()> {

@@ -10,8 +10,8 @@ use anyhow::{Context, Result, ensure};
 use e2e::Server;
 use serde_json::{Value, json};
 
-use crate::Rest;
 use crate::figures::{Figures, Samples};
+use crate::rest::Rest;
 
 /// Answers that are measured.
 const ANSWERS: u32 = 400;
