@@ -12,8 +12,9 @@ use axum::middleware::from_fn;
 use axum::response::Response;
 use tower::ServiceExt;
 
-use super::Rest;
 use super::extract::{Body, LongBody, Reader};
+use super::state::Rest;
+use super::unrouted;
 use crate::http::problem::{ProblemResponse, REQUEST_ID, label};
 use ptyd_core::limits;
 use ptyd_core::principal::Principal;
@@ -34,7 +35,7 @@ pub(super) async fn batch(
     let requests: Vec<Request> = requests.collect::<Result<_, _>>()?;
     let router = (rest.router_without)(&LEFT_OUT, rest)
         .fallback(no_route)
-        .method_not_allowed_fallback(super::no_method)
+        .method_not_allowed_fallback(unrouted::no_method)
         .layer(from_fn(label));
     let (mut responses, mut bytes) = (Vec::with_capacity(count), 0);
     for (i, request) in requests.into_iter().enumerate() {
@@ -62,7 +63,7 @@ async fn no_route(uri: Uri) -> ProblemResponse {
     if LEFT_OUT.contains(&uri.path()) {
         return ProblemResponse::new(ErrorCode::RouteNotFound, format!("{} is not allowed in a batch", uri.path()));
     }
-    super::no_route(uri).await
+    unrouted::no_route(uri).await
 }
 
 fn request(i: usize, one: api::Operation, principal: &Principal, batch_id: &str) -> Result<Request, ProblemResponse> {

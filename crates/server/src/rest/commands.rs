@@ -7,7 +7,8 @@ use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 
 use super::extract::{self, Body, Command, Key, LongBody, Params, Reader, Session};
-use super::{Rest, convert, sessions, unexpected};
+use super::state::{Rest, unexpected};
+use super::{convert, sessions};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Execute, Outcome, PatternShare, ReadOutput, Since, View, Wait};
 use ptyd_core::ids::SessionId;

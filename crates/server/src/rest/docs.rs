@@ -13,7 +13,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::Rest;
+use super::state::Rest;
 
 /// The document's route.
 pub(super) const DOCUMENT: &str = "/openapi.json";

@@ -7,8 +7,8 @@ use axum::extract::{Extension, State};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::Rest;
 use super::extract::{self, Body, Key, LongBody, Reader, Session};
+use super::state::Rest;
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Input, InputBytes, PatternShare, SignalTarget, Wait};
 use ptyd_core::ids::SessionId;

@@ -25,98 +25,28 @@ mod routes;
 mod search;
 mod server_events;
 mod sessions;
+mod state;
 #[cfg(test)]
 mod test_support;
 mod tickets;
 mod tokens;
+mod unrouted;
 
-use std::sync::Arc;
+use axum::Router;
 
-use api::ErrorCode;
-use axum::http::Method;
-use axum::{Json, Router};
-use serde_json::Value;
-
-use crate::http::problem::ProblemResponse;
 pub(crate) use docs::PAGE as DOCS;
 pub use openapi::document;
-use ptyd_core::action::{Action, Outcome, PatternShare};
 use ptyd_core::dispatch::Dispatcher;
-use ptyd_core::principal::Principal;
 pub(crate) use routes::routes;
-
-/// The state of every handler.
-#[derive(Debug, Clone)]
-pub(crate) struct Rest {
-    dispatcher: Dispatcher,
-    /// `host:port` of the loopback listener, for URLs in answers.
-    authority: Arc<str>,
-    /// The OpenAPI document. It is made of the table of routes, which holds the handlers that answer with it.
-    document: fn() -> &'static Value,
-    /// The table as a router without some of its paths, for the handler of a batch, which is in the table.
-    router_without: fn(&[&str], Self) -> Router,
-}
-
-impl Rest {
-    pub(crate) fn new(dispatcher: Dispatcher, authority: &str) -> Self {
-        Self { dispatcher, authority: authority.into(), document, router_without }
-    }
-
-    /// The caller's share for patterns.
-    fn patterns(&self, principal: &Principal) -> Arc<PatternShare> {
-        self.dispatcher.patterns(principal)
-    }
-
-    async fn act(&self, principal: &Principal, action: Action) -> Result<Outcome, ProblemResponse> {
-        self.dispatcher.dispatch(principal, action).await.map_err(ProblemResponse::from)
-    }
-
-    /// Performs an action that answers with the session.
-    async fn session(
-        &self,
-        principal: &Principal,
-        action: Action,
-    ) -> Result<Json<api::TerminalSession>, ProblemResponse> {
-        match self.act(principal, action).await? {
-            Outcome::Session(view) => Ok(Json(convert::session(*view, &self.authority))),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    /// Performs an action that answers with a report.
-    async fn report(&self, principal: &Principal, action: Action) -> Result<Json<api::WaitAnswer>, ProblemResponse> {
-        match self.act(principal, action).await? {
-            Outcome::Report(report) => Ok(Json(convert::wait(*report))),
-            other => Err(unexpected(&other)),
-        }
-    }
-}
+use state::Rest;
+pub(crate) use unrouted::{no_method, no_route};
 
 /// The table as a router.
-pub(crate) fn router(rest: Rest) -> Router {
-    router_without(&[], rest)
+pub(crate) fn router(dispatcher: Dispatcher, authority: &str) -> Router {
+    router_without(&[], Rest { dispatcher, authority: authority.into(), document, router_without })
 }
 
 fn router_without(left_out: &[&str], rest: Rest) -> Router {
     let served = routes().into_iter().filter(|route| !left_out.contains(&route.path));
     served.fold(Router::new(), |router, route| router.route(route.path, route.handler)).with_state(rest)
-}
-
-/// A path without a route.
-pub(crate) async fn no_route(uri: axum::http::Uri) -> ProblemResponse {
-    let path: String = uri.path().chars().take(200).collect();
-    ProblemResponse::new(ErrorCode::RouteNotFound, format!("there is no {path}; sessions are under /terminals"))
-}
-
-/// A path without this method.
-pub(crate) async fn no_method(method: Method) -> ProblemResponse {
-    ProblemResponse::new(
-        ErrorCode::MethodNotAllowed,
-        format!("{method} is not allowed for this path; see the Allow header"),
-    )
-}
-
-/// An outcome of another kind than the action promises: a bug, and never a panic.
-fn unexpected(outcome: &Outcome) -> ProblemResponse {
-    ProblemResponse::new(ErrorCode::Internal, format!("the action was answered with {}", outcome.kind()))
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 
-use super::Rest;
 use super::extract::{self, ActionName, Key, Reader, Session};
+use super::state::Rest;
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Composite, NamedAction};
 use ptyd_core::{keys, limits};

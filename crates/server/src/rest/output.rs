@@ -8,7 +8,8 @@ use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::{IntoResponse, Response};
 
 use super::extract::{self, Params, Reader, Session};
-use super::{Rest, convert, output_events, unexpected};
+use super::state::{Rest, unexpected};
+use super::{convert, output_events};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Outcome, OutputKind, ReadOutput, ScreenView, Since, View};
 use ptyd_core::ids::{CommandId, SessionId};

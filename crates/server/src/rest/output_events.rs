@@ -9,7 +9,8 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::{Rest, body_stream, convert, unexpected};
+use super::state::{Rest, unexpected};
+use super::{body_stream, convert};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Outcome, OutputView, ReadOutput, Since};
 use ptyd_core::limits;

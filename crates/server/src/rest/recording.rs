@@ -5,8 +5,9 @@ use axum::extract::{Extension, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
+use super::body_stream;
 use super::extract::{Params, Session};
-use super::{Rest, body_stream, unexpected};
+use super::state::{Rest, unexpected};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, CastVersion, Outcome};
 use ptyd_core::principal::Principal;

@@ -9,8 +9,9 @@ use axum::routing::{MethodRouter, delete, get, post};
 use serde_json::json;
 
 use super::operation::{Content, Operation, Tag};
+use super::state::Rest;
 use super::{
-    Rest, batch, commands, docs, input, named_actions, output, processes, recording, search, server_events, sessions,
+    batch, commands, docs, input, named_actions, output, processes, recording, search, server_events, sessions,
     tickets, tokens,
 };
 

@@ -7,7 +7,7 @@ use axum::extract::State;
 
 use super::extract::{self, Params, Reader, Session};
 use super::output::{to_kind, to_since};
-use super::{Rest, unexpected};
+use super::state::{Rest, unexpected};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, FoundView, Outcome, PatternShare, Search, Since};
 use ptyd_core::ids::{CommandId, SessionId};

@@ -12,7 +12,8 @@ use axum::response::Response;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::output_events::{LAST_EVENT_ID, RETRY};
-use super::{Rest, body_stream, convert, unexpected};
+use super::state::{Rest, unexpected};
+use super::{body_stream, convert};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, EventPlace, EventsView, Outcome, ReadEvents, ServerEvent, ServerEventKind};
 use ptyd_core::limits;

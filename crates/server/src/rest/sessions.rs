@@ -10,7 +10,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::extract::{self, Body, Key, LongBody, Params, Session};
-use super::{Rest, convert, named_actions, unexpected};
+use super::state::{Rest, unexpected};
+use super::{convert, named_actions};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Composite, Create, Limit, Limits, List, Otherwise, Outcome, SessionStatus, Terminate};
 use ptyd_core::limits;

@@ -6,7 +6,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::extract::Body;
-use super::{Rest, unexpected};
+use super::state::{Rest, unexpected};
 use crate::http::problem::ProblemResponse;
 use ptyd_core::action::{Action, Outcome};
 use ptyd_core::ids::SessionId;

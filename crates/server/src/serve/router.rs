@@ -14,7 +14,7 @@ use super::metrics_page::{self, MetricsPage, measure};
 use crate::http::problem::label;
 use crate::http::unread_body;
 use crate::mcp::{self, stdio_upgrade};
-use crate::rest::{self, Rest};
+use crate::rest;
 use crate::ws::{self, SocketCount};
 use ptyd_core::dispatch::Dispatcher;
 
@@ -29,7 +29,7 @@ pub(super) fn router(
     let metrics = dispatcher.metrics();
     let ready = dispatcher.clone();
     let page = MetricsPage { dispatcher: dispatcher.clone(), visits: visits.clone() };
-    rest::router(Rest::new(dispatcher.clone(), authority))
+    rest::router(dispatcher.clone(), authority)
         .merge(stdio_upgrade::router(dispatcher.clone()))
         .merge(mcp::http_router(dispatcher.clone(), state_dir.join("conversations")))
         .merge(ws::router(dispatcher, visits))
