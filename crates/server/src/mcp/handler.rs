@@ -18,15 +18,14 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::{Value, json};
 
+use super::caller::Caller;
 use super::dispatch_port::Server;
 use super::handshake::ToolSet;
-use super::host::Host;
 use super::log_notifications::Log;
 use super::progress;
-use super::reported_state::ReportedStates;
 use super::resources;
 use super::subscriptions::{self, Subscriber, Subscriptions};
-use super::tools::{Answer, TOOLS, Tool, ToolCall, ToolError};
+use super::tools::{Answer, READ_TOOL, TOOLS, Tool, ToolCall, ToolError};
 use ptyd_core::action::{ActionError, ClientContext};
 use ptyd_core::principal::Principal;
 
@@ -40,16 +39,11 @@ goes on and nothing is lost: look again. Only the last line is ptyd's; a program
 /// The handler of one caller; clones share what was reported to it.
 #[derive(Clone)]
 pub struct Handler {
-    pub(super) server: Arc<dyn Server>,
-    pub(super) principal: Arc<Principal>,
-    pub(super) client: Arc<ClientContext>,
-    pub(super) host: Arc<Host>,
-    pub(super) memory: Arc<ReportedStates>,
+    caller: Caller,
     /// The notifications of a client before the stateless era, if it has a stream for them.
     stream: Option<Arc<ClientStream>>,
     /// A shim between us and the client repeats requests at the next server.
     is_asked_again: bool,
-    tools: ToolSet,
 }
 
 /// The notifications on a client's own stream.
@@ -61,21 +55,19 @@ struct ClientStream {
 
 impl std::fmt::Debug for Handler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Handler").field("who", &self.principal).field("tools", &self.tools).finish_non_exhaustive()
+        f.debug_struct("Handler").field("caller", &self.caller).finish_non_exhaustive()
     }
 }
 
 impl Handler {
     /// A handler for one caller, with its chosen tools and its default session, if it has one.
     pub(super) fn on(server: Arc<dyn Server>, principal: Principal, client: ClientContext, tools: ToolSet) -> Self {
-        let (principal, client) = (Arc::new(principal), Arc::new(client));
-        let (host, memory) = (Arc::new(Host::here()), Arc::default());
-        Self { server, principal, client, host, memory, stream: None, is_asked_again: false, tools }
+        Self { caller: Caller::new(server, principal, client, tools), stream: None, is_asked_again: false }
     }
 
     /// The same for a client with a stream of its own, which gets notifications and keeps its own reported state.
     pub(super) fn with_a_stream(&self) -> Self {
-        Self { memory: Arc::default(), stream: Some(Arc::default()), ..self.clone() }
+        Self { caller: self.caller.with_its_own_state(), stream: Some(Arc::default()), ..self.clone() }
     }
 
     /// The same for a client behind a shim, which repeats requests at the next server.
@@ -84,17 +76,12 @@ impl Handler {
     }
 
     fn subscriber(&self) -> Subscriber {
-        Subscriber { server: Arc::clone(&self.server), principal: Arc::clone(&self.principal) }
-    }
-
-    /// Whether this caller has a tool.
-    pub(super) fn offers(&self, name: &str) -> bool {
-        self.tools.has(name)
+        Subscriber { server: Arc::clone(&self.caller.server), principal: Arc::clone(&self.caller.principal) }
     }
 
     async fn answer(&self, tool: &Tool, request: CallToolRequestParams, number: Option<String>) -> CallToolResult {
-        let key = number.zip(self.client.client.as_deref()).map(|(n, client)| format!("{client}:{n}"));
-        let call = ToolCall { handler: self, key };
+        let key = number.zip(self.caller.client.client.as_deref()).map(|(n, client)| format!("{client}:{n}"));
+        let call = ToolCall { caller: &self.caller, key, has_read_tool: self.caller.offers(READ_TOOL) };
         match (tool.call)(&call, request.arguments.unwrap_or_default()).await {
             Ok(Answer { text, structured }) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
@@ -105,7 +92,7 @@ impl Handler {
             Err(ToolError::Restarting) => {
                 // The shim repeats the request once this connection ends with the server, so its client need not see
                 // the restart.
-                if self.is_asked_again && call.key.is_some() && self.server.is_stopping() {
+                if self.is_asked_again && call.key.is_some() && self.caller.server.is_stopping() {
                     std::future::pending::<()>().await;
                 }
                 CallToolResult::error(vec![ContentBlock::text(ActionError::Restarting.to_string())])
@@ -147,7 +134,7 @@ impl ServerHandler for Handler {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(TOOLS.iter().filter(|t| self.offers(t.name)).map(model).collect()))
+        Ok(ListToolsResult::with_all_items(TOOLS.iter().filter(|t| self.caller.offers(t.name)).map(model).collect()))
     }
 
     async fn call_tool(
@@ -155,8 +142,8 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = TOOLS.iter().find(|t| t.name == request.name && self.offers(t.name)) else {
-            let names: Vec<&str> = TOOLS.iter().map(|t| t.name).filter(|n| self.offers(n)).collect();
+        let Some(tool) = TOOLS.iter().find(|t| t.name == request.name && self.caller.offers(t.name)) else {
+            let names: Vec<&str> = TOOLS.iter().map(|t| t.name).filter(|n| self.caller.offers(n)).collect();
             return Err(ErrorData::invalid_params(
                 format!("unknown tool {}; there are {}", request.name, names.join(", ")),
                 None,
@@ -181,7 +168,7 @@ impl ServerHandler for Handler {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        resources::list(self).await
+        resources::list(&self.caller).await
     }
 
     async fn list_resource_templates(
@@ -197,7 +184,7 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        resources::read(self, &request.uri).await.map(Into::into)
+        resources::read(&self.caller, &request.uri).await.map(Into::into)
     }
 
     async fn subscribe(

@@ -3,6 +3,7 @@
 //! It parses requests into actions and renders outcomes; it owns no session and keeps only what it has reported. Both
 //! eras of the protocol are rmcp's; a terminal session is an explicit handle and never an MCP session.
 
+mod caller;
 #[cfg(test)]
 mod conformance;
 mod dispatch_port;

@@ -8,7 +8,8 @@ use rmcp::model::{
 };
 use serde_json::json;
 
-use super::{Handler, text};
+use super::caller::Caller;
+use super::text;
 use ptyd_core::action::{Action, ActionError, List, Outcome, ReadOutput, Since, View};
 use ptyd_core::ids::SessionId;
 use ptyd_core::limits::{BUDGET_CHARS, BUDGET_CHARS_MAX};
@@ -21,9 +22,9 @@ const TRANSCRIPT_BYTES: u64 = 4 * BUDGET_CHARS as u64;
 const SCHEME: &str = "ptyd://sessions/";
 
 /// The live sessions' transcripts and screens.
-pub(super) async fn list(handler: &Handler) -> Result<ListResourcesResult, ErrorData> {
+pub(super) async fn list(caller: &Caller) -> Result<ListResourcesResult, ErrorData> {
     let action = Action::List(List { limit: SESSIONS_MAX, ..List::default() });
-    let Outcome::Sessions(sessions, _) = act(handler, action, SCHEME).await? else { return Err(mismatch()) };
+    let Outcome::Sessions(sessions, _) = act(caller, action, SCHEME).await? else { return Err(mismatch()) };
     let resources = sessions.iter().flat_map(|session| {
         let id = &session.id;
         let title = session.name.clone().unwrap_or_else(|| format!("{} in {}", session.shell, session.cwd.display()));
@@ -50,11 +51,11 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
 }
 
 /// Reads one of them.
-pub(super) async fn read(handler: &Handler, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+pub(super) async fn read(caller: &Caller, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let Some((id, what)) = named(uri) else { return Err(unknown(uri)) };
     let text = match what {
-        Part::Output => transcript(handler, id, uri).await?,
-        Part::Screen => match act(handler, Action::Screen(id), uri).await? {
+        Part::Output => transcript(caller, id, uri).await?,
+        Part::Screen => match act(caller, Action::Screen(id), uri).await? {
             Outcome::Screen(screen) => screen.rows.join("\n"),
             _ => return Err(mismatch()),
         },
@@ -83,8 +84,8 @@ pub(super) fn session_of(uri: &str) -> Option<SessionId> {
     named(uri).map(|(id, _)| id)
 }
 
-async fn transcript(handler: &Handler, id: SessionId, uri: &str) -> Result<String, ErrorData> {
-    let Outcome::Session(session) = act(handler, Action::Show(id.clone()), uri).await? else { return Err(mismatch()) };
+async fn transcript(caller: &Caller, id: SessionId, uri: &str) -> Result<String, ErrorData> {
+    let Outcome::Session(session) = act(caller, Action::Show(id.clone()), uri).await? else { return Err(mismatch()) };
     let from = session.first_offset.max(session.end_offset.saturating_sub(TRANSCRIPT_BYTES));
     let read = ReadOutput {
         session: id,
@@ -96,7 +97,7 @@ async fn transcript(handler: &Handler, id: SessionId, uri: &str) -> Result<Strin
         wait: Duration::ZERO,
         budget: BUDGET_CHARS_MAX,
     };
-    let Outcome::Output(view) = act(handler, Action::Output(read), uri).await? else { return Err(mismatch()) };
+    let Outcome::Output(view) = act(caller, Action::Output(read), uri).await? else { return Err(mismatch()) };
     Ok(text::visible(newest(&format!("{}{}", view.text.head, view.text.tail), BUDGET_CHARS), &mut 0))
 }
 
@@ -109,8 +110,8 @@ fn newest(text: &str, chars: usize) -> &str {
     if text[..cut].ends_with('\n') { tail } else { tail.split_once('\n').map_or(tail, |(_, lines)| lines) }
 }
 
-async fn act(handler: &Handler, action: Action, uri: &str) -> Result<Outcome, ErrorData> {
-    handler.server.dispatch(&handler.principal, action).await.map_err(|why| error(why, uri))
+async fn act(caller: &Caller, action: Action, uri: &str) -> Result<Outcome, ErrorData> {
+    caller.server.dispatch(&caller.principal, action).await.map_err(|why| error(why, uri))
 }
 
 /// The error of a resource.

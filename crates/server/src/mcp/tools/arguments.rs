@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{ToolCall, ToolError};
+use super::tool::{ToolCall, ToolError};
 use ptyd_core::action::{ActionError, InputBytes, Pattern, Wait};
 use ptyd_core::ids::SessionId;
 use ptyd_core::keys;

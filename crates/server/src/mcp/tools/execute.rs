@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session, until};
-use super::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
+use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, Execute, Outcome, Wait};
 use ptyd_core::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT};

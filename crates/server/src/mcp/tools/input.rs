@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session, typing, until};
-use super::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
+use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, Composite, Dialogue, Input, InputBytes, Outcome, Pattern, Report, Step, Wait};
 use ptyd_core::ids::SessionId;

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read, session};
+use super::session;
+use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::schema;
 use ptyd_core::action::{Action, List, Outcome, SessionStatus};
 

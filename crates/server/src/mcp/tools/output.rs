@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session, until};
-use super::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
+use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::text::Over;
 use crate::mcp::{schema, search_results, text};
 use ptyd_core::action::{
@@ -16,7 +16,7 @@ use ptyd_core::action::{
 use ptyd_core::ids::{CommandId, SessionId};
 use ptyd_core::limits::{BUDGET_CHARS, EXECUTE_TIMEOUT, READ_BYTES_MAX, RENDER_BYTES_MAX, SEARCH_MATCHES_MAX};
 
-pub(super) const NAME: &str = "get_terminal_output";
+pub(in crate::mcp) const NAME: &str = "get_terminal_output";
 
 /// Matches in one answer by default.
 const MATCHES_DEFAULT: usize = 100;

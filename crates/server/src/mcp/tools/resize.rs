@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::session;
-use super::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
+use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::schema;
 use ptyd_core::action::{Action, Outcome};
 use ptyd_core::limits::{COLS_MAX, ROWS_MAX};

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::resize::cells;
-use super::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read, session};
+use super::session;
+use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, Composite, Create, Limit, Limits, Otherwise, Outcome};
 use ptyd_core::limits::{COLS_DEFAULT, COLS_MAX, ROWS_DEFAULT, ROWS_MAX};
@@ -143,7 +144,7 @@ pub(super) fn tool() -> Tool {
 async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Result<Answer, ToolError> {
     let arguments = arguments?;
     let given = |text: String| Some(text).filter(|t| !t.is_empty());
-    let client = &call.handler.client;
+    let client = &call.caller.client;
     let cwd = match given(arguments.cwd) {
         // The session expands its home.
         Some(path) if Path::new(&path).starts_with("~") => Some(path.into()),
@@ -196,8 +197,8 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
             let mut structured = session::summary(&view);
             structured["sessionId"] = view.id.as_str().into();
             structured["dimensions"] = serde_json::json!({ "cols": view.cols, "rows": view.rows });
-            structured["user"] = call.handler.host.user.as_str().into();
-            structured["host"] = call.handler.host.name.as_str().into();
+            structured["user"] = call.caller.host.user.as_str().into();
+            structured["host"] = call.caller.host.name.as_str().into();
             for (name, path) in view.tools.named() {
                 if let Some(path) = path {
                     structured[name] = path.to_string_lossy().into();

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::arguments::{Seconds, pattern, session};
-use super::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
+use super::tool::{Answer, Tool, ToolCall, ToolError, annotations, mismatch, read};
 use crate::mcp::{schema, text};
 use ptyd_core::action::{Action, ClientContext, Composite, Outcome, TerminalCall};
 use ptyd_core::limits::BUDGET_CHARS;
@@ -70,7 +70,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         return Err(ToolError::Said(why.to_owned()));
     }
     let session = if arguments.session_id.is_empty() { None } else { Some(session(&arguments.session_id)?) };
-    if session.is_none() && call.handler.client.client.is_none() {
+    if session.is_none() && call.caller.client.client.is_none() {
         return Err(ToolError::Said(
             "session_id: this connection has no shell of its own; start one with start_terminal_session".to_owned(),
         ));
@@ -83,7 +83,7 @@ async fn run(call: &ToolCall<'_>, arguments: Result<Arguments, ToolError>) -> Re
         timeout: arguments.timeout.map(Seconds::duration).transpose()?,
         reset: arguments.reset,
         pattern: pattern(call, "wait_for", &arguments.wait_for).await?,
-        client: ClientContext::clone(&call.handler.client),
+        client: ClientContext::clone(&call.caller.client),
         key: call.key.clone(),
         budget: BUDGET_CHARS,
     })));

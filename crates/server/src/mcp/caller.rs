@@ -1,0 +1,45 @@
+//! One caller: the server that performs its actions, its principal and client, and the state that was reported to it.
+
+use std::sync::Arc;
+
+use super::dispatch_port::Server;
+use super::handshake::ToolSet;
+use super::host::Host;
+use super::reported_state::ReportedStates;
+use ptyd_core::action::ClientContext;
+use ptyd_core::principal::Principal;
+
+/// One caller; clones share what was reported to it.
+#[derive(Clone)]
+pub(super) struct Caller {
+    pub server: Arc<dyn Server>,
+    pub principal: Arc<Principal>,
+    pub client: Arc<ClientContext>,
+    pub host: Arc<Host>,
+    pub memory: Arc<ReportedStates>,
+    tools: ToolSet,
+}
+
+impl std::fmt::Debug for Caller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Caller").field("who", &self.principal).field("tools", &self.tools).finish_non_exhaustive()
+    }
+}
+
+impl Caller {
+    /// A caller to whom nothing was reported yet.
+    pub fn new(server: Arc<dyn Server>, principal: Principal, client: ClientContext, tools: ToolSet) -> Self {
+        let (principal, client) = (Arc::new(principal), Arc::new(client));
+        Self { server, principal, client, host: Arc::new(Host::here()), memory: Arc::default(), tools }
+    }
+
+    /// The same without what was reported so far.
+    pub fn with_its_own_state(&self) -> Self {
+        Self { memory: Arc::default(), ..self.clone() }
+    }
+
+    /// Whether it has a tool.
+    pub fn offers(&self, name: &str) -> bool {
+        self.tools.has(name)
+    }
+}

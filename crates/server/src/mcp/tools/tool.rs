@@ -1,0 +1,162 @@
+//! One tool, a call of it, and its answer.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rmcp::model::{JsonObject, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::mcp::caller::Caller;
+use crate::mcp::dispatch_port::Boxed;
+use crate::mcp::reported_state::ReportedState;
+use crate::mcp::schema;
+use crate::mcp::text::AnswerContext;
+use ptyd_core::action::{Action, ActionError, Outcome, PatternShare, SessionView};
+
+/// One tool.
+pub(in crate::mcp) struct Tool {
+    /// Its name in the requirements.
+    pub name: &'static str,
+    /// Its title for people.
+    pub title: &'static str,
+    /// Its description for the model: when to use it, when not, an example, and lifetimes.
+    pub description: &'static str,
+    /// The hints by which hosts decide on approval; all four are set.
+    pub annotations: ToolAnnotations,
+    /// The schema of its arguments.
+    pub schema: JsonObject,
+    /// Performs it.
+    pub call: for<'a> fn(&'a ToolCall<'a>, JsonObject) -> Boxed<'a, Result<Answer, ToolError>>,
+}
+
+impl std::fmt::Debug for Tool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tool").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The answer of a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::mcp) struct Answer {
+    /// The text for the model.
+    pub text: String,
+    /// The same facts for programs; never beside output, because clients then show the model nothing else.
+    pub structured: Option<Value>,
+}
+
+impl From<String> for Answer {
+    fn from(text: String) -> Self {
+        Self { text, structured: None }
+    }
+}
+
+/// Why a call was not performed; the model reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::mcp) enum ToolError {
+    /// The reason, and the call to make instead.
+    Said(String),
+    /// The server is about to stop; a shim repeats the request at the next one.
+    Restarting,
+}
+
+impl From<ActionError> for ToolError {
+    fn from(error: ActionError) -> Self {
+        match error {
+            ActionError::Restarting => Self::Restarting,
+            // Required: an unknown handle is reported as such, with how long one lives.
+            ActionError::NoSession { .. } => {
+                Self::Said(format!("{error}; a session is forgotten some time after it ended"))
+            }
+            ActionError::NoCommand { ref session, ref id } => Self::Said(format!(
+                "no command {id} in session {session}; leave command_id out for the newest output of the session"
+            )),
+            ActionError::Invalid { .. }
+            | ActionError::Busy { .. }
+            | ActionError::NotReady { .. }
+            | ActionError::NothingRuns { .. }
+            | ActionError::Ended { .. }
+            | ActionError::Alive { .. }
+            | ActionError::Stalled { .. }
+            | ActionError::WouldEcho { .. }
+            | ActionError::Denied { .. }
+            | ActionError::ShutOut
+            | ActionError::NoToken { .. }
+            | ActionError::Limit { .. }
+            | ActionError::KeyReused { .. }
+            | ActionError::Start { .. }
+            | ActionError::Unreachable { .. }
+            | ActionError::Exhausted { .. }
+            | ActionError::Internal { .. } => Self::Said(error.to_string()),
+        }
+    }
+}
+
+impl From<String> for ToolError {
+    fn from(why: String) -> Self {
+        Self::Said(why)
+    }
+}
+
+/// One call: its caller, and the key that identifies it when it is sent again.
+#[derive(Debug)]
+pub(in crate::mcp) struct ToolCall<'a> {
+    pub caller: &'a Caller,
+    /// The shim's number of this request, which stays the same when the request is sent again after a crash.
+    pub key: Option<String>,
+    /// Whether the caller has the tool that reads output.
+    pub has_read_tool: bool,
+}
+
+impl ToolCall<'_> {
+    /// Performs one action.
+    pub async fn act(&self, action: Action) -> Result<Outcome, ToolError> {
+        Ok(self.caller.server.dispatch(&self.caller.principal, action).await?)
+    }
+
+    /// The caller's share for patterns.
+    pub fn patterns(&self) -> Arc<PatternShare> {
+        self.caller.server.patterns(&self.caller.principal)
+    }
+
+    /// The context of an answer about a session; `shown` is the state reported before, and without it everything is
+    /// reported.
+    pub fn context<'t>(&'t self, shown: Option<&'t ReportedState>, quiet: Option<Duration>) -> AnswerContext<'t> {
+        AnswerContext {
+            host: &self.caller.host,
+            shown,
+            now: SystemTime::now(),
+            quiet,
+            names_command: false,
+            has_read_tool: self.has_read_tool,
+        }
+    }
+
+    /// The state of a session reported before; from now on it is that of `session`.
+    pub fn note(&self, session: &SessionView) -> Option<ReportedState> {
+        self.caller.memory.note(session)
+    }
+}
+
+/// Parses the arguments; an error says what is wrong and what is valid.
+pub(super) fn read<T: DeserializeOwned + JsonSchema>(
+    tool: &'static str,
+    mut arguments: JsonObject,
+) -> Result<T, ToolError> {
+    // Models write null for arguments that they leave out.
+    arguments.retain(|_, value| !value.is_null());
+    serde_json::from_value(Value::Object(arguments)).map_err(|error| {
+        ToolError::Said(format!("{tool}: {error}; valid arguments: {}", schema::in_words(&schema::of::<T>())))
+    })
+}
+
+/// An outcome of another kind than the action promises.
+pub(super) fn mismatch(_: Outcome) -> ToolError {
+    ToolError::Said("internal error: the answer does not belong to the request; this is a bug in ptyd".to_owned())
+}
+
+/// All four annotations in one line: read-only, destructive, idempotent, open world. The title is the tool's own.
+pub(super) fn annotations([read_only, destructive, idempotent, open_world]: [bool; 4]) -> ToolAnnotations {
+    ToolAnnotations::from_raw(None, Some(read_only), Some(destructive), Some(idempotent), Some(open_world))
+}
