@@ -3,6 +3,7 @@
 //! Only this crate knows how the project is checked; the continuous integration and people call the same commands. It
 //! depends on nothing of ours, so that it works while the rest does not compile.
 
+mod circles;
 mod deps;
 mod layers;
 mod left_out;
@@ -27,7 +28,7 @@ cargo xtask test [filter]            run every suite; lists what the machine lac
                                      --yes: without asking; --no-install: leave out what needs it; --quick: only what needs
                                      nothing but Rust; --full: the slow ones too; --complete: fail where one was left out
 cargo xtask tidy [--map]             headers, lengths, banned calls, SPECIFICATION.md against the tests; --map: every promise with its tests
-cargo xtask layers                   the walls between the crates
+cargo xtask layers                   the walls between the crates, the floors in them, and import circles between files
 cargo xtask deps                     licences, banned crates, sources, the minimum Rust, and dependencies that nobody uses
 cargo xtask schema [--check]         write schema/ from the built binary, or compare
 cargo xtask bench [args…]            measure; `load [sessions] [commands]`: many sessions at once, `viewers`: WebSockets, `waits`, `idle`
@@ -55,7 +56,14 @@ fn run(args: &[String]) -> Result<()> {
             Ok(std::io::stdout().write_all(map.as_bytes())?)
         }
         ["deps"] => deps::check(&root),
-        ["layers"] => report("layers", layers::check(&root)?),
+        ["layers"] => {
+            let imports = circles::Imports::read(&tree::text_files(&root)?);
+            let (files, pairs) = imports.counted();
+            println!("layers: {files} files, {pairs} pairs of them import");
+            let mut found = layers::check(&root)?;
+            found.extend(imports.check());
+            report("layers", found)
+        }
         ["schema"] => schema::write(&root),
         ["schema", "--check"] => schema::check(&root),
         ["bench", rest @ ..] => workspace::run_tool(&root, "bench", rest),

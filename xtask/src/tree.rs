@@ -35,7 +35,7 @@ impl TextFile {
 }
 
 /// Something to put right.
-#[derive(PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
     /// The file.
     pub path: String,
