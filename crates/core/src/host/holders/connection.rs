@@ -35,6 +35,9 @@ impl HolderConnection {
         while !self.unsent.is_empty() {
             match self.stream.try_write(&self.unsent) {
                 Ok(n) => drop(self.unsent.drain(..n)),
+                // The holder is gone, as the next read shows. Its socket counts as writable, so waiting with unsent bytes would
+                // return at once each time, and a runtime of one thread would never get to that read.
+                Err(e) if e.kind() == io::ErrorKind::BrokenPipe => self.unsent.clear(),
                 Err(_) => return,
             }
         }
@@ -69,5 +72,21 @@ impl HolderConnection {
                 Err(_) => return Err(io::ErrorKind::InvalidData.into()),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_frame_for_a_holder_that_has_just_gone_does_not_keep_its_end_from_being_received() {
+        let (server, holder) = UnixStream::pair().expect("a pair");
+        let mut connection = HolderConnection::new(server);
+        connection.stream.writable().await.expect("open");
+        drop(holder);
+        connection.send(&ToHolder::Ping { seq: 1 });
+        let end = connection.receive().await.expect_err("no frame");
+        assert_eq!(end.kind(), io::ErrorKind::UnexpectedEof);
     }
 }
