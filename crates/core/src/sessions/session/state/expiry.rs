@@ -7,22 +7,33 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::action::Limits;
+use crate::action::{Limit, Limits};
 use crate::sessions::session::now::Now;
 use crate::sessions::shared::Shared;
+
+/// The interval at which termination is requested again, in case the holder did not get the request.
+const ASK_AGAIN: Duration = Duration::from_secs(30);
 
 /// The session's time limits and their deadlines.
 #[derive(Debug)]
 pub(crate) struct Expiry {
-    pub(crate) inactivity: Option<Duration>,
+    inactivity: Option<Duration>,
     /// The deadline of the inactivity timeout.
-    pub(crate) quiet_at: Option<Instant>,
+    quiet_at: Option<Instant>,
     /// The deadline of the maximum age.
-    pub(crate) old_at: Option<Instant>,
+    old_at: Option<Instant>,
     /// Termination was requested, and is requested again then.
-    pub(crate) again_at: Option<Instant>,
+    again_at: Option<Instant>,
     /// A command ran at the last check.
-    pub(crate) was_busy: bool,
+    was_busy: bool,
+}
+
+/// A termination to request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// The session has just reached this limit.
+    First(Limit),
+    Again,
 }
 
 impl Expiry {
@@ -30,6 +41,11 @@ impl Expiry {
         let Limits { inactivity, max_age, .. } = shared.meta.limits;
         let old_at = max_age.map(|age| now.at + age.saturating_sub(now.since(shared.meta.created_us)));
         Self { inactivity, quiet_at: None, old_at, again_at: None, was_busy: false }
+    }
+
+    /// Whether a limit is set, or a termination was requested.
+    pub(crate) fn is_set(&self) -> bool {
+        (self.inactivity, self.old_at, self.again_at) != (None, None, None)
     }
 
     /// Records activity.
@@ -45,5 +61,58 @@ impl Expiry {
     pub(crate) fn next_at(&self) -> Option<Instant> {
         let quiet_at = self.quiet_at.filter(|_| !self.was_busy);
         self.again_at.or_else(|| [quiet_at, self.old_at].into_iter().flatten().min())
+    }
+
+    /// No deadline counts: the session has ended, or events from before this server are being read. Its age counts
+    /// again after those.
+    pub(crate) fn suspend(&mut self, is_replaying: bool) {
+        (self.quiet_at, self.old_at, self.again_at) = (None, self.old_at.filter(|_| is_replaying), None);
+    }
+
+    /// The termination to request now, if a deadline has passed.
+    pub(crate) fn check(&mut self, now: Instant, is_busy: bool) -> Option<Due> {
+        if std::mem::replace(&mut self.was_busy, is_busy) && !is_busy {
+            self.touch(now);
+        }
+        if self.next_at().is_none_or(|at| now < at) {
+            return None;
+        }
+        let is_old = self.old_at.is_some_and(|at| now >= at);
+        let limit = if is_old { Limit::MaxAge } else { Limit::InactivityTimeout };
+        let before = self.again_at.replace(now + ASK_AGAIN);
+        Some(before.map_or(Due::First(limit), |_| Due::Again))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expiry(inactivity: Option<u64>, old_at: Option<Instant>) -> Expiry {
+        let inactivity = inactivity.map(Duration::from_secs);
+        Expiry { inactivity, quiet_at: None, old_at, again_at: None, was_busy: false }
+    }
+
+    #[test]
+    fn a_quiet_session_ends_after_its_time_and_the_end_is_requested_again() {
+        let (begin, second) = (Instant::now(), Duration::from_secs(1));
+        let mut expiry = expiry(Some(10), None);
+        expiry.touch(begin);
+        assert_eq!(expiry.check(begin + 9 * second, false), None);
+        assert_eq!(expiry.check(begin + 10 * second, false), Some(Due::First(Limit::InactivityTimeout)));
+        assert_eq!(expiry.check(begin + 11 * second, false), None);
+        assert_eq!(expiry.check(begin + 10 * second + ASK_AGAIN, false), Some(Due::Again));
+    }
+
+    #[test]
+    fn a_busy_session_is_not_quiet_but_grows_old() {
+        let (begin, second) = (Instant::now(), Duration::from_secs(1));
+        let mut expiry = expiry(Some(10), Some(begin + 100 * second));
+        expiry.touch(begin);
+        assert_eq!(expiry.check(begin + 50 * second, true), None);
+        assert_eq!(expiry.check(begin + 60 * second, false), None, "its quiet time has only begun");
+        assert_eq!(expiry.next_at(), Some(begin + 70 * second));
+        assert_eq!(expiry.check(begin + 61 * second, true), None);
+        assert_eq!(expiry.check(begin + 100 * second, true), Some(Due::First(Limit::MaxAge)));
     }
 }

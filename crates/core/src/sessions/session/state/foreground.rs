@@ -93,4 +93,18 @@ impl ForegroundState {
     pub(crate) fn screen_settles_at(&self) -> Option<Instant> {
         self.painted_at.map(|at| at + limits::SCREEN_SETTLES)
     }
+
+    /// Whether the shell with this pid has the terminal and waits for input.
+    pub(crate) fn is_read_by_shell(&self, shell_pid: u32) -> bool {
+        let is_its_turn = |s: State| s.foreground.is_a_waiting_shell() && s.group == shell_pid;
+        self.typing == 0 && self.state.is_some_and(is_its_turn)
+    }
+
+    /// Input or a signal is on its way: the kernel's state from before is out of date.
+    pub(crate) fn forget_state(&mut self) {
+        self.typing += 1;
+        (self.state, self.editor_since) = (None, None);
+        // An answer to the report key was about the time before; what the shell does after the input is asked anew.
+        self.report_key = None;
+    }
 }

@@ -12,7 +12,7 @@ use crate::sessions::replay_order::ReplayOrder;
 /// The state of reading a session's events and output.
 pub(crate) struct JournalFollower {
     /// How far the session may be read; readers follow it.
-    pub(crate) tail: watch::Sender<Tail>,
+    tail: watch::Sender<Tail>,
     pub(crate) order: ReplayOrder,
     /// Events up to the tail were not read yet, so later frames wait.
     pub(crate) has_events: bool,
@@ -59,5 +59,19 @@ impl JournalFollower {
     /// How far the session may be read.
     pub(crate) fn tail(&self) -> Tail {
         *self.tail.borrow()
+    }
+
+    /// The holder has published this tail.
+    pub(crate) fn on_tail(&mut self, tail: Tail) {
+        let is_newer = self.tail.send_if_modified(|t| {
+            let is_newer = tail != *t && tail.events >= t.events;
+            if is_newer {
+                *t = tail;
+            }
+            is_newer
+        });
+        if is_newer {
+            (self.has_events, self.is_behind, self.journal_unreadable) = (true, true, false);
+        }
     }
 }

@@ -32,8 +32,14 @@ pub(crate) struct PendingCommands {
 }
 
 impl PendingCommands {
-    /// When the first one is refused that waits for the first prompt.
+    /// When the first one is refused that waits for the first prompt, or the first is checked that waits for a nested shell.
     pub(crate) fn next_at(&self) -> Option<Instant> {
-        self.at_prompt.iter().map(|p| p.until).min()
+        let nested = self.nested.iter().map(|p| p.until);
+        self.at_prompt.iter().map(|p| p.until).chain(nested).min()
+    }
+
+    /// Takes the commands whose wait for the first prompt is over.
+    pub(crate) fn take_overdue(&mut self, now: Instant) -> Vec<Pending> {
+        self.at_prompt.extract_if(.., |p| now >= p.until).collect()
     }
 }

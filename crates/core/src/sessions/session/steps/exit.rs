@@ -51,7 +51,7 @@ impl Session {
     pub(super) fn on_last_tail(&mut self) {
         self.link.is_tail_last = true;
         let journal = self.shared.reader.len().unwrap_or_default();
-        self.on_tail(Tail { journal, events: self.follower.order.events_end().unwrap_or_default() });
+        self.follower.on_tail(Tail { journal, events: self.follower.order.events_end().unwrap_or_default() });
     }
 
     /// All output has been read.

@@ -242,18 +242,6 @@ impl Session {
 
     /// Whether the shell itself has the terminal and waits for input, so that no other program reads what is typed now.
     pub(super) fn reads_commands(&self) -> bool {
-        let is_its_turn = |s: State| {
-            let waits = s.foreground.is_a_waiting_shell();
-            waits && s.group == self.timeline.shell().pid
-        };
-        self.foreground.typing == 0 && self.foreground.state.is_some_and(is_its_turn)
-    }
-
-    /// Input or a signal is on its way: the kernel's state from before is out of date.
-    pub(super) fn forget_state(&mut self) {
-        self.foreground.typing += 1;
-        (self.foreground.state, self.foreground.editor_since) = (None, None);
-        // An answer to the report key was about the time before; what the shell does after the input is asked anew.
-        self.foreground.report_key = None;
+        self.foreground.is_read_by_shell(self.timeline.shell().pid)
     }
 }

@@ -22,7 +22,7 @@ impl Session {
     pub(super) fn on_frame(&mut self, frame: FromHolder) {
         match frame {
             FromHolder::Hello(hello) => self.on_hello(hello),
-            FromHolder::Tail(tail) => self.on_tail(tail),
+            FromHolder::Tail(tail) => self.follower.on_tail(tail),
             FromHolder::State(state) => self.on_state(state),
             FromHolder::Observed(observed) => self.on_observed(&observed),
             FromHolder::Done { seq, status, value } => self.on_done(seq, status, value),
@@ -35,7 +35,7 @@ impl Session {
         self.link.process = self.shared.backends.holders.identity(hello.holder_pid);
         self.timeline.record_hello(hello.holder_pid, hello.shell_pid, hello.cols, hello.rows);
         self.follower.replays_to = hello.tail.journal.0;
-        self.on_tail(hello.tail);
+        self.follower.on_tail(hello.tail);
     }
 
     pub(super) fn on_news(&mut self, news: Vec<Change>) {

@@ -1,7 +1,6 @@
 //! Follows the session's files up to the tail that its holder publishes: first events, then bytes, in chunks.
 
 use journal::{Offset, Read};
-use wire::Tail;
 
 use crate::action::SessionEvent;
 use crate::limits;
@@ -10,18 +9,6 @@ use crate::sessions::session::state::session::Session;
 use crate::sessions::timeline::micros;
 
 impl Session {
-    pub(super) fn on_tail(&mut self, tail: Tail) {
-        self.follower.tail.send_if_modified(|t| {
-            let newer = tail != *t && tail.events >= t.events;
-            if newer {
-                *t = tail;
-                (self.follower.has_events, self.follower.is_behind, self.follower.journal_unreadable) =
-                    (true, true, false);
-            }
-            newer
-        });
-    }
-
     /// Handles received frames; a frame may refer to events before it, so those are read first.
     pub(super) fn handle_frames(&mut self) {
         while let Some(frame) = self.follower.next_frame() {

@@ -19,20 +19,11 @@ use wire::{Target, ToHolder};
 use crate::action::{Limit, ProcessState, SessionEvent};
 use crate::host::{Host, Identity, Process, descendants};
 use crate::limits;
-use crate::sessions::processes;
 use crate::sessions::session::state::holder_link::Call;
 use crate::sessions::session::state::limit_enforcement::{LimitEnforcer, Step};
 use crate::sessions::session::state::session::Session;
 use crate::sessions::timeline::Hit;
 use crate::sessions::views;
-
-/// Interval between checks of a session with limits while a command runs.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How long only SIGINT, which goes through the holder, is given. A child that SIGTERM ended before the interrupt
-/// arrives would leave it to the shell's next prompt, where it would clear the next command's line.
-const INTERRUPT_ALONE: Duration = Duration::from_millis(50);
-/// The same while no command runs: background jobs use resources, too.
-const LOOK_WHEN_IDLE: Duration = Duration::from_secs(5);
 
 impl Session {
     /// Checks the limits, and takes the next step against processes that exceeded one.
@@ -56,11 +47,13 @@ impl Session {
             limit_enforcer.ending = None;
             limit_enforcer.command = Some((id, self.begun_at(id, now), self.timeline.output().scanner.position()));
             limit_enforcer.look_at = Some(now);
-            limit_enforcer.cpu_from_us = self.cpu_used(&limit_enforcer);
+            limit_enforcer.count_cpu_from_here(self.host(), self.timeline.holder_pid());
         }
         if limit_enforcer.look_at.is_some_and(|at| now >= at) {
             self.count(&mut limit_enforcer);
-            self.check_cpu(&mut limit_enforcer, now);
+            if limit_enforcer.is_cpu_used_up(self.host(), self.timeline.holder_pid()) {
+                self.exceeded(&mut limit_enforcer, Limit::CpuSeconds, now);
+            }
             // Between two of its children, only the shell itself can be interrupted. If the shell has the terminal it
             // may already be at its prompt, where an interrupt would clear the next command's line.
             let shell = self.host().process(self.timeline.shell().pid);
@@ -69,11 +62,7 @@ impl Session {
             {
                 self.interrupt(Target::Process(self.timeline.shell().pid));
             }
-            let is_sampled = limit_enforcer.group.is_some()
-                || limit_enforcer.limits.cpu.is_some()
-                || limit_enforcer.ending.is_some();
-            let pace = if current.is_some() || limit_enforcer.ending.is_some() { LOOK_EVERY } else { LOOK_WHEN_IDLE };
-            limit_enforcer.look_at = is_sampled.then(|| now + pace);
+            limit_enforcer.look_again(now, current.is_some());
         }
         if limit_enforcer.deadline().is_some_and(|at| now >= at) {
             self.exceeded(&mut limit_enforcer, Limit::CommandSeconds, now);
@@ -105,17 +94,16 @@ impl Session {
         limit_enforcer.command = None;
         // The CPU time of a command that was ended for it must not be counted again.
         if limit_enforcer.ending.take().is_some() {
-            limit_enforcer.cpu_from_us = self.cpu_used(&limit_enforcer);
+            limit_enforcer.count_cpu_from_here(self.host(), self.timeline.holder_pid());
         }
         limit_enforcer.note_earlier(self.all_but_the_shell().iter());
         self.limit_enforcer = Some(limit_enforcer);
     }
 
-    /// Takes over from an earlier server. A cgroup counts from its creation; the hits on record were published already.
+    /// Takes over from an earlier server.
     fn take_over_limits(&mut self, limit_enforcer: &mut LimitEnforcer) {
         let told = |limit| self.timeline.hits().iter().filter(|h| h.limit == limit).map(|h| h.count).sum();
-        (limit_enforcer.counts.oom_kills, limit_enforcer.counts.forks_refused) =
-            (told(Limit::MemoryMb), told(Limit::Processes));
+        limit_enforcer.take_over(told(Limit::MemoryMb), told(Limit::Processes));
         let accepted_us =
             self.timeline.log().current.and_then(|id| self.timeline.log().command(id)).map(|c| c.accepted_us);
         let boot_us = self.now.booted_us();
@@ -139,28 +127,10 @@ impl Session {
 
     /// Records the kernel's kills and refusals since the last check.
     fn count(&mut self, limit_enforcer: &mut LimitEnforcer) {
-        let Some(group) = &limit_enforcer.group else { return };
-        let counts = group.counts();
-        let killed = counts.oom_kills.saturating_sub(limit_enforcer.counts.oom_kills);
-        let refused = counts.forks_refused.saturating_sub(limit_enforcer.counts.forks_refused);
-        limit_enforcer.counts = counts;
+        let (killed, refused) = limit_enforcer.news();
         let command = limit_enforcer.command.map(|(id, ..)| id);
         self.hit(Limit::MemoryMb, command, killed);
         self.hit(Limit::Processes, command, refused);
-    }
-
-    fn check_cpu(&mut self, limit_enforcer: &mut LimitEnforcer, now: Instant) {
-        let Some(most) = limit_enforcer.limits.cpu.filter(|_| limit_enforcer.ending.is_none()) else { return };
-        let used = self.cpu_used(limit_enforcer).saturating_sub(limit_enforcer.cpu_from_us);
-        if Duration::from_micros(used) > most {
-            self.exceeded(limit_enforcer, Limit::CpuSeconds, now);
-        }
-    }
-
-    /// CPU time in microseconds of all processes that ever ran in the session.
-    fn cpu_used(&self, limit_enforcer: &LimitEnforcer) -> u64 {
-        let in_group = limit_enforcer.group.as_ref().and_then(|group| group.counts().cpu_us);
-        in_group.unwrap_or_else(|| processes::cpu_us(self.host(), self.timeline.holder_pid()))
     }
 
     fn exceeded(&mut self, limit_enforcer: &mut LimitEnforcer, limit: Limit, now: Instant) {
@@ -172,10 +142,8 @@ impl Session {
             self.hit(limit, command, 1);
         }
         self.interrupt(Target::Foreground);
-        limit_enforcer.look_at = Some(now + LOOK_EVERY);
-        let at = now + INTERRUPT_ALONE;
-        limit_enforcer.to_kill = Some((self.those_meant(limit_enforcer, limit), at + limits::TERMINATE_GRACE));
-        limit_enforcer.ending = Some((Step::Terminate, limit, at));
+        let covered = limit_enforcer.covered(&self.all_but_the_shell(), limit);
+        limit_enforcer.begin_ending(limit, covered, now);
     }
 
     fn go_on_stopping(&mut self, limit_enforcer: &mut LimitEnforcer, now: Instant) {
@@ -183,13 +151,14 @@ impl Session {
         match step {
             Step::Terminate => {
                 let at = now + limits::TERMINATE_GRACE;
-                let meant = self.those_meant(limit_enforcer, limit);
-                signal_all(self.host(), &meant, sys::signal::TERM);
-                limit_enforcer.to_kill = Some((meant, at));
+                let covered = limit_enforcer.covered(&self.all_but_the_shell(), limit);
+                signal_all(self.host(), &covered, sys::signal::TERM);
+                limit_enforcer.to_kill = Some((covered, at));
                 limit_enforcer.ending = Some((Step::Kill, limit, at));
             }
             Step::Kill => {
-                signal_all(self.host(), &self.those_meant(limit_enforcer, limit), sys::signal::KILL);
+                let covered = limit_enforcer.covered(&self.all_but_the_shell(), limit);
+                signal_all(self.host(), &covered, sys::signal::KILL);
                 limit_enforcer.ending = Some((Step::EndSession, limit, now + limits::TERMINATE_GRACE));
             }
             Step::EndSession => {
@@ -204,7 +173,7 @@ impl Session {
                     });
                 } else if limit == Limit::CpuSeconds {
                     // The remaining processes' CPU time counts from here.
-                    limit_enforcer.cpu_from_us = self.cpu_used(limit_enforcer);
+                    limit_enforcer.count_cpu_from_here(self.host(), self.timeline.holder_pid());
                 }
             }
         }
@@ -219,15 +188,6 @@ impl Session {
                 signo: sys::signal::INT,
             });
         }
-    }
-
-    /// The processes that a limit covers: for a command's limit not those that ran before the command, nor their
-    /// children.
-    fn those_meant(&self, limit_enforcer: &LimitEnforcer, limit: Limit) -> HashSet<Identity> {
-        let all = self.all_but_the_shell();
-        let spared = limit_enforcer.are_earlier(&all);
-        let is_meant = |(_, is_earlier): &(&Process, bool)| !is_earlier || limit == Limit::CpuSeconds;
-        all.iter().zip(spared).filter(is_meant).map(|(s, _)| s.identity).collect()
     }
 
     /// Kills the processes that survived SIGTERM, and their children.
@@ -271,8 +231,8 @@ impl Session {
     }
 }
 
-fn signal_all(host: &dyn Host, meant: &HashSet<Identity>, signo: i32) {
-    for process in meant {
+fn signal_all(host: &dyn Host, processes: &HashSet<Identity>, signo: i32) {
+    for process in processes {
         host.signal_exactly(*process, signo);
     }
 }

@@ -7,7 +7,6 @@
 //! ```
 //! While such a command runs, the command that started the nested shell runs too and counts as busy.
 
-use tokio::time::Instant;
 use wire::{Key, State};
 
 use super::errors::key_reused;
@@ -16,7 +15,6 @@ use crate::action::{ActionError, Boundary, CommandStatus, EndedBy, Foreground, W
 use crate::limits;
 use crate::sessions::nested_line::NestedCommand;
 use crate::sessions::session::requests::StartReply;
-use crate::sessions::session::state::nested_command::NestedShell;
 use crate::sessions::session::state::pending_commands::PendingNested;
 use crate::sessions::session::state::session::Session;
 
@@ -120,7 +118,7 @@ impl Session {
         if self.may_be_a_shell() {
             return Ok(());
         }
-        let is_settling = self.inside.stirred_at.is_some_and(|at| self.now.at < at + limits::INSIDE_SETTLES);
+        let is_settling = self.inside.is_settling(self.now.at);
         let is_unknown = self.foreground.typing > 0 || self.foreground.state.is_none();
         let is_quiet = matches!(self.foreground(), Foreground::Running | Foreground::Idle);
         let may_read_soon = is_quiet && (is_settling || is_unknown);
@@ -161,8 +159,7 @@ impl Session {
         };
         let id = inside.id;
         if self.timeline.log().inside.is_none() {
-            let reader = self.foreground.state.map(|s| (s.pid, s.canonical));
-            self.inside = NestedShell { reader, ..NestedShell::default() };
+            self.inside.begin(self.foreground.state);
         }
         // A line editor takes a carriage return as the end of a line; a program in canonical mode gets a newline from
         // the kernel.
@@ -176,8 +173,7 @@ impl Session {
         // A command that used the shell's editor may have been ended. Other input leaves it there, or its end is reported:
         // the report key would become its input.
         self.timeline.set_editor_in_use(false);
-        self.inside.is_interrupted |= self.timeline.log().inside.is_some();
-        self.inside.stirred_at = Some(self.now.at);
+        self.inside.interrupt(self.now.at, self.timeline.log().inside.is_some());
     }
 
     /// The marker of the command's end came.
@@ -188,7 +184,7 @@ impl Session {
             // The state was about the ended command.
             self.foreground.state = None;
         }
-        self.inside = NestedShell { stirred_at: Some(self.now.at), ..NestedShell::default() };
+        self.inside.end(self.now.at);
         self.waits.notify_started(|waits_for| waits_for == id);
         self.put_on_record(id);
         if !self.follower.is_replaying && self.timeline.log().untimed.contains(&id) {
@@ -205,15 +201,6 @@ impl Session {
         }
     }
 
-    /// When to check the nested command again.
-    pub(super) fn inside_wakes_at(&self) -> Option<Instant> {
-        let begins = self.timeline.log().inside.as_ref().filter(|inside| !inside.has_begun).and(self.inside.typed_at);
-        let thrown = self.inside.reads_since.filter(|_| self.timeline.log().inside.is_some());
-        let pending = self.pending.nested.iter().map(|p| p.until).min();
-        let times = [begins.map(|t| t + limits::INSIDE_BEGINS), thrown.map(|t| t + limits::INSIDE_THROWN), pending];
-        times.into_iter().flatten().min()
-    }
-
     /// The timers of nested commands.
     pub(super) fn check_nested_command(&mut self) {
         let now = self.now.at;
@@ -222,7 +209,7 @@ impl Session {
         }
         let Some(has_begun) = self.timeline.log().inside.as_ref().map(|inside| inside.has_begun) else { return };
         if !has_begun {
-            if self.inside.typed_at.is_some_and(|at| now >= at + limits::INSIDE_BEGINS) {
+            if self.inside.is_overdue(now) {
                 let why = "the line was typed, but no nested shell has reported a start: whether it ran is unknown; \
                            read the output; C-c clears an unread line";
                 self.give_up_inside(CommandStatus::Failed, why);
@@ -231,9 +218,8 @@ impl Session {
         }
         // Over a connection, the kernel shows the same program all the time, while a handler of the interrupt may run
         // at the other end: it is given time.
-        if !self.seems_thrown_away() {
-            self.inside.reads_since = None;
-        } else if *self.inside.reads_since.get_or_insert(now) + limits::INSIDE_THROWN <= now {
+        let seems_thrown_away = self.seems_thrown_away();
+        if self.inside.is_thrown_away(now, seems_thrown_away) {
             let why = "the command was interrupted and the nested shell reads again; its exit code is unknown, and \
                        over a connection also whether it has ended";
             self.give_up_inside(CommandStatus::Failed, why);
@@ -253,10 +239,7 @@ impl Session {
         self.timeline.log().inside.is_some()
             && self.inside.is_interrupted
             && !self.has_unread()
-            && self
-                .foreground
-                .state
-                .is_some_and(|s| self.inside.reader.is_none_or(|reader| reader == (s.pid, s.canonical)))
+            && self.foreground.state.is_some_and(|s| self.inside.is_read_as_before(s))
             && self.waits_for_a_line()
     }
 

@@ -61,12 +61,10 @@ impl Session {
     /// Refuses waiting commands if a start-up file asks for input, or after their deadline: they could wait for ever.
     pub(super) fn refuse_pending(&mut self) {
         let asks = matches!(self.foreground(), Foreground::InputWanted | Foreground::PasswordWanted);
-        let now = self.now.at;
-        let is_hopeless = |p: &Pending| asks || now >= p.until;
-        if self.pending.at_prompt.iter().any(is_hopeless) {
+        let refused =
+            if asks { std::mem::take(&mut self.pending.at_prompt) } else { self.pending.take_overdue(self.now.at) };
+        if !refused.is_empty() {
             let why = self.why_not_ready();
-            let (refused, waiting) = std::mem::take(&mut self.pending.at_prompt).into_iter().partition(is_hopeless);
-            self.pending.at_prompt = waiting;
             for pending in refused {
                 let _ = pending.started.send(Err(self.not_ready(&why)));
             }

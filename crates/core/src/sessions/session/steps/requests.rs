@@ -58,7 +58,7 @@ impl Session {
                 self.jobs.may_have_stopped |= signo == sys::signal::TSTP;
                 let is_foreground = target == Target::Foreground;
                 if is_foreground {
-                    self.forget_state();
+                    self.foreground.forget_state();
                 }
                 if [sys::signal::INT, sys::signal::QUIT, sys::signal::TSTP].contains(&signo) {
                     self.check_interrupt();
@@ -152,7 +152,7 @@ impl Session {
         };
         let (from, offered) = (self.timeline.output().scanner.position(), bytes.len());
         let patience_ms = u32::try_from(limits::INPUT_PATIENCE.as_millis()).unwrap_or(u32::MAX);
-        self.forget_state();
+        self.foreground.forget_state();
         // C-c, C-\ and C-z, also where they are plain bytes for a terminal on another machine.
         if bytes.iter().any(|b| [0x03, 0x1c, 0x1a].contains(b)) {
             self.check_interrupt();

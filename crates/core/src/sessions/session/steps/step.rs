@@ -100,12 +100,13 @@ impl Session {
         let screen =
             self.foreground.screen_settles_at().filter(|_| self.foreground.state_pending && !self.has_unread());
         let still = self.screen_painted_at().and_then(|at| self.waits.open.iter().filter_map(|w| w.still_at(at)).min());
+        let inside = self.timeline.log().inside.as_ref();
         let now_us = self.now.us;
         let echo = self.timeline.handover_until_us().filter(|until| *until > now_us);
         let echo = echo.map(|until| self.now.at + Duration::from_micros(until - now_us));
         [
             self.link.next_at(),
-            self.inside_wakes_at(),
+            inside.and_then(|inside| self.inside.next_at(inside.has_begun)),
             echo,
             still,
             self.waits.next_at(),
