@@ -29,11 +29,12 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   declare +x __ptyd_secret __ptyd_file
   readonly __ptyd_secret __ptyd_file __ptyd_parts
 
-  # The beginning of PROMPT_COMMAND. Redirecting the group hides the trace of `set -x`, the call itself included. `&& :`
+  # The beginning of PROMPT_COMMAND. Redirecting the group hides the trace of `set -x`, the call itself included: fd 96 is
+  # open for reading only, so what is written to it is lost, and nothing is opened for that. `&& :`
   # keeps a status that is not zero from ending a `set -e` shell or firing an ERR trap, yet passes it on to what the
   # user has behind it in the same element.
   # shellcheck disable=SC2016 # PROMPT_COMMAND expands it, not this line.
-  __ptyd_prompt='{ __ptyd_hook "$LINENO" && :; } 2>/dev/null'
+  __ptyd_prompt='{ __ptyd_hook "$LINENO" && :; } 2>&96'
   # The beginning of PS0: empty for a typed line, the start marker for a command of ours. The value must be there
   # when the prompt is made: bash keeps a pointer to it until the line is accepted, so a key must never assign PS0.
   # shellcheck disable=SC2016 # PS0 expands it.
@@ -41,7 +42,7 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   # The code after every text. A line of its own, after a blank one, ends a comment and a trailing backslash. It has no
   # brace and no quote that could close one left open by the text. It captures the status of the text's last command; `if`
   # turns the capture's result into success, and its redirection hides the trace.
-  __ptyd_telling=$'\n\nif __ptyd_tell; then :; fi 2>/dev/null\n'
+  __ptyd_telling=$'\n\nif __ptyd_tell; then :; fi 2>&96\n'
   # `eval` runs at top level, so that declare, return and traps work as if typed. It succeeds whatever the text did (a
   # failing `eval` would fire ERR a second time); __ptyd_finish then restores $? for the prompt.
   # shellcheck disable=SC2016 # eval's argument is expanded when the line runs.
@@ -50,20 +51,49 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   # the careful direction, for a parser decides then.
   __ptyd_dangling='([[:space:]]|\\)*'
   __ptyd_dangling="(\\|&?|&&|\\($__ptyd_dangling\\)|function[[:space:]][^[:space:]]+)$__ptyd_dangling(#.*)?\$"
-  # The text to evaluate, the command's id (0: none is running), its flags, its end ($?, PIPESTATUS, nonce, `told`: reported), its start
-  # marker, the PIPESTATUS of the one before, the user's HISTCONTROL while ours is set, whether nothing at the last prompt was
-  # unusual (`yes`, or `hide`: but for the history), whether to turn `set -x` on again, whether stderr left the terminal, the
+  # The text to evaluate, the command's id (0: none is running), its flags, its end ($?, PIPESTATUS, nonce, `told`: reported,
+  # `usual`: in the state below, `u`: not), its start marker, the PIPESTATUS of the one before, the state of the shell in which a command is
+  # taken with the short line (none where it must not be), whether to turn `set -x` on again, whether stderr left the terminal, the
   # line number that the editor has after the last prompt and the last reported PATH. Arrays where an assignment may happen
   # under `set -a`, for bash does not export them.
-  __ptyd_text='' __ptyd_id=0 __ptyd_taken=0 __ptyd_flags='' __ptyd_end=() __ptyd_mark='' __ptyd_last='' __ptyd_histcontrol=()
-  __ptyd_usual=() __ptyd_xtrace=() __ptyd_stderr_gone=() __ptyd_line=0 __ptyd_path=$'\1'
+  __ptyd_text='' __ptyd_id=0 __ptyd_taken=0 __ptyd_flags='' __ptyd_end=() __ptyd_mark='' __ptyd_last='' __ptyd_state=() \
+    __ptyd_staged=() __ptyd_xtrace=() __ptyd_stderr_gone=() __ptyd_line=0 __ptyd_path=$'\1'
+  # bash's own descriptor of the terminal; children do not inherit it. With few descriptors allowed, it has another number.
+  if [[ -t 255 ]]; then __ptyd_tty=255; else exec {__ptyd_tty}>/dev/tty; fi
   # bash 5.0 has no SRANDOM, runs only the first prompt command, and ends when a text for `eval` ends early.
   __ptyd_is_5_0=$((BASH_VERSINFO[0] == 5 && BASH_VERSINFO[1] == 0))
   declare +x __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_text __ptyd_id __ptyd_taken \
-    __ptyd_flags __ptyd_mark __ptyd_last __ptyd_line __ptyd_path __ptyd_is_5_0
+    __ptyd_flags __ptyd_mark __ptyd_last __ptyd_line __ptyd_path __ptyd_tty __ptyd_is_5_0
 
-  # bash copies the body of a function for each call. So the code of every round trip (load, tell, finish, hook) is
+  # bash copies the body of a function for each call. So the code of every round trip (take, tell, finish, hook) is
   # kept short, and rarely needed code is a function of its own, even with a single caller.
+
+  # The short line: a plain text in the usual state is taken when the line runs, so it needs no key and no expansion of PS0. As
+  # an alias its words run at top level, too. Where the shell does not expand it, the function of its name runs.
+  alias __ptyd='if __ptyd_take; then \builtin eval -- "$__ptyd_text"; else \builtin eval -- "$__ptyd_text"; fi; __ptyd_finish && :'
+  __ptyd() { __ptyd_leave "$?"; }
+
+  # Takes the staged command: its id, its nonce, its text. The holder has rewound the descriptor.
+  __ptyd_take() {
+    local status=$?
+    builtin mapfile -d '' -t -u 96 __ptyd_staged
+    if [[ ${#__ptyd_staged[@]} != 3 || $- == *[aeux]* || -z ${__ptyd_state-} || ${__ptyd_staged[0]} -le __ptyd_taken ]]; then
+      __ptyd_leave "$status"
+    else
+      __ptyd_id=${__ptyd_staged[0]} __ptyd_taken=$__ptyd_id __ptyd_text=${__ptyd_staged[2]}$__ptyd_telling
+      builtin printf '\e]7337;C;%s\a' "${__ptyd_staged[1]}" >&"$__ptyd_tty" ||
+        builtin printf '\e]7337;C;%s\a' "${__ptyd_staged[1]}" >/dev/tty
+    fi
+    return "$status"
+  }
+
+  # Leaves the command to the load key, which the holder presses at the next prompt. $1 is the status to keep.
+  __ptyd_leave() {
+    local -
+    set +aeux
+    __ptyd_text='' __ptyd_end[0]=$1 __ptyd_end[1]=$1
+    builtin printf 'S;%s;\0' "$__ptyd_secret" >&97
+  }
 
   # Reports an end, record and marker. It follows every text and runs only when the text ran to its end; or $1 and $2
   # are the status and the pipeline's. Its state is an array, which `set -a` does not export.
@@ -73,17 +103,23 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     # shellcheck disable=SC2124
     __ptyd_end[0]=${1-$?} __ptyd_end[1]=${2-"${PIPESTATUS[@]}"} \
       __ptyd_end[2]=${SRANDOM:-$RANDOM$RANDOM}${SRANDOM:-${EPOCHREALTIME//[!0-9]/}}
-    [[ $- != *x* && ${PATH-} == "$__ptyd_path" ]] || __ptyd_look_closer
+    if [[ "$-;${PS0-};${PROMPT_COMMAND-};${HISTIGNORE-};${PATH-}" == "${__ptyd_state-}" ]]; then
+      __ptyd_end[4]=usual
+    else
+      __ptyd_look_closer
+    fi
     # The record goes first, so a reader that finds the marker in the output has the record already. The marker goes to the
     # terminal itself, for a command may have redirected 1 and 2 for good.
     builtin printf 'D;%s;%s;%s;%s;%s;%s;%s\0' "$__ptyd_secret" "${__ptyd_end[2]}" "$__ptyd_id" \
-      "${__ptyd_end[0]}" "${__ptyd_end[1]}" "$__ptyd_flags" "${PWD-}" >&97 &&
-      builtin printf '\e]7337;D;%s\a' "${__ptyd_end[2]}" >/dev/tty && __ptyd_end[3]=told
+      "${__ptyd_end[0]}" "${__ptyd_end[1]}" "$__ptyd_flags${__ptyd_end[5]-}" "${PWD-}" >&97 &&
+      { builtin printf '\e]7337;D;%s\a' "${__ptyd_end[2]}" >&"$__ptyd_tty" ||
+        builtin printf '\e]7337;D;%s\a' "${__ptyd_end[2]}" >/dev/tty; } && __ptyd_end[3]=told
     # Not true, so that `if` runs no further command for a DEBUG trap to see.
     return 1
   }
 
   __ptyd_look_closer() {
+    __ptyd_end[5]=u
     [[ $- != *x* ]] || { __ptyd_xtrace=(x) && set +x; }
     [[ ${PATH-} == "$__ptyd_path" ]] || __ptyd_tell_path
   }
@@ -93,15 +129,20 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   __ptyd_hook() {
     # One statement, as above.
     # shellcheck disable=SC2124
-    local status=$? pipestatus="${PIPESTATUS[@]}"
+    local status=$? pipestatus="${PIPESTATUS[@]}" options=$-
+    if [[ -n ${__ptyd_end[4]-} ]]; then
+      # The editor is one line ahead of the prompt.
+      __ptyd_line=$(($1 + 1)) __ptyd_last=${__ptyd_end[1]} __ptyd_id=0 __ptyd_text='' __ptyd_flags='' __ptyd_mark='' __ptyd_end=()
+      return "$status"
+    fi
     if [[ $-${__ptyd_xtrace-} == *[aeux]* ]]; then
       # In this order: `local -` puts back on return what was set when it ran.
       [[ -z ${__ptyd_xtrace-} ]] || set -x
+      options+=${__ptyd_xtrace-}
       __ptyd_xtrace=()
       local -
       set +aeux
     fi
-    # The editor is one line ahead of the prompt.
     __ptyd_line=$(($1 + 1))
     if [[ -n ${__ptyd_end-} ]]; then
       status=${__ptyd_end[0]} pipestatus=${__ptyd_end[1]}
@@ -109,6 +150,10 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
       # Neither __ptyd_tell nor __ptyd_finish ran: a signal threw the line away.
       __ptyd_flags+=n
     fi
+    [[ ${PS0-} == "$__ptyd_ps0"* || -n ${2-} ]] || __ptyd_claim_ps0
+    [[ ${HISTIGNORE-} == *'*__ptyd*'* ]] || __ptyd_claim_history
+    [[ ${PATH-} == "$__ptyd_path" ]] || __ptyd_tell_path
+    __ptyd_judge "$options"
     if [[ -z ${__ptyd_end[3]-} || -n ${2-} ]]; then
       __ptyd_flags+=${2-}
       __ptyd_tell "$status" "$pipestatus"
@@ -116,18 +161,20 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     __ptyd_last=''
     ((__ptyd_id == 0)) || __ptyd_last=$pipestatus
     __ptyd_restore
-    [[ ${PS0-} == "$__ptyd_ps0"* || -n ${2-} ]] || __ptyd_claim_ps0
-    # Checked here, off the path of a command, for __ptyd_load.
-    [[ ${PS0-} != "$__ptyd_ps0"* || $BASHOPTS != *promptvars* || -n ${__ptyd_stderr_gone-} || $__ptyd_last == *' '* ||
-      __ptyd_is_5_0 -ne 0 ]] || __ptyd_usual=(yes)
-    [[ -z ${__ptyd_usual-} || ${HISTCONTROL-} == *ignore[sb]* || ${HISTCONTROL@a} == *r* ]] || __ptyd_usual=(hide)
     return "$status"
   }
 
-  # Forgets a command, and gives the person's setting back unless the command changed it.
+  # Forgets a command.
   __ptyd_restore() {
-    __ptyd_id=0 __ptyd_text='' __ptyd_flags='' __ptyd_end=() __ptyd_mark='' __ptyd_usual=()
-    [[ -z ${__ptyd_histcontrol+set} ]] || __ptyd_show_line
+    __ptyd_id=0 __ptyd_text='' __ptyd_flags='' __ptyd_end=() __ptyd_mark=''
+  }
+
+  # Sets the state in which a command may be taken with the short line; $1 is the shell's options. A PS0 of the user's own is
+  # printed before the short line runs, but belongs to the command's output.
+  __ptyd_judge() {
+    __ptyd_state=()
+    [[ $1 == *[aeux]* || ${PS0-} != "$__ptyd_ps0" || ${PROMPT_COMMAND-} != "$__ptyd_prompt"* || __ptyd_is_5_0 -ne 0 ||
+      ${HISTIGNORE-} != *'*__ptyd*'* ]] || __ptyd_state=("$1;$PS0;$PROMPT_COMMAND;$HISTIGNORE;${PATH-}")
   }
 
   # Puts the start marker's place in front of the user's PS0. Not from a key, as said above.
@@ -135,6 +182,11 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
     if [[ ${PS0@a} != *r* && $BASHOPTS == *promptvars* ]]; then
       PS0=$__ptyd_ps0${PS0-}
     fi
+  }
+
+  # History keeps what people type. `set +o history` is no way: switching it on again reads HISTFILE once more.
+  __ptyd_claim_history() {
+    [[ ${HISTIGNORE@a} == *r* ]] || HISTIGNORE=${HISTIGNORE:+$HISTIGNORE:}'*__ptyd*'
   }
 
   __ptyd_tell_path() {
@@ -167,35 +219,15 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   __ptyd_no_hook() { return; }
 
   # Key 1 (bind -x): takes the staged command (its id, its nonce, its text) and puts a line that evaluates it in the place
-  # of what was being typed. $1 is the line number. This is the usual case; __ptyd_load_carefully has the reasons, too.
+  # of what was being typed. $1 is the line number.
   __ptyd_load() {
+    # shellcheck disable=SC2034 # __ptyd_load_carefully uses them.
     local status=$? staged=()
     # Whatever happens below, the accept key that follows must not run a line that a person has half typed.
     READLINE_LINE='' READLINE_POINT=0
     # Not `$(<file)`: inside bind -x that breaks bash 5.2's parser.
     builtin mapfile -d '' -t staged <"$__ptyd_file"
-    if [[ $- == *[aeux]* || -z ${__ptyd_usual-} || ${#staged[@]} -ne 3 || ${staged[0]} -le __ptyd_taken ||
-      $1 -gt $__ptyd_line || ${PROMPT_COMMAND-} != "$__ptyd_prompt"* ||
-      ${staged[2]} == *[\|\&\)\\[:space:]] || ${staged[2]} == *['#<']* || ${staged[2]} == *function* ]]; then
-      __ptyd_seldom __ptyd_load_carefully "$1"
-      return
-    fi
-    [[ $__ptyd_usual != hide ]] || __ptyd_histcontrol=("${HISTCONTROL-}") HISTCONTROL=ignorespace
-    __ptyd_id=${staged[0]} __ptyd_taken=${staged[0]} __ptyd_mark=$'\e]7337;C;'${staged[1]}$'\a' \
-      __ptyd_text=${staged[2]}$__ptyd_telling READLINE_LINE=" $__ptyd_evaluating" \
-      READLINE_POINT=$((${#__ptyd_evaluating} + 1)) __ptyd_usual=()
-  }
-
-  __ptyd_hide_line() {
-    if [[ ${HISTCONTROL@a} != *r* ]]; then
-      __ptyd_histcontrol=("${HISTCONTROL-}")
-      HISTCONTROL=ignorespace
-    fi
-  }
-
-  __ptyd_show_line() {
-    [[ ${HISTCONTROL-} != ignorespace || ${HISTCONTROL@a} == *r* ]] || HISTCONTROL=${__ptyd_histcontrol[0]}
-    __ptyd_histcontrol=()
+    __ptyd_seldom __ptyd_load_carefully "$1"
   }
 
   # Calls a rarely needed function, with $? as it is. Those are parsed only then, from the code after `return`.
@@ -224,20 +256,19 @@ if ((BASH_VERSINFO[0] >= 5)) && ! declare -F __ptyd_hook >/dev/null &&
   # Behind `eval`: gives the line the status of the command.
   __ptyd_finish() {
     local status=$?
-    [[ -n ${__ptyd_end-} && -t 2 && -z ${__ptyd_stderr_gone-} && ${PROMPT_COMMAND-} == "$__ptyd_prompt"* ]] ||
-      __ptyd_seldom __ptyd_finish_otherwise
+    [[ -n ${__ptyd_end[4]-} && -t 2 && -z ${__ptyd_stderr_gone-} ]] || __ptyd_seldom __ptyd_finish_otherwise
     return "${__ptyd_end[0]-$status}"
   }
 
-  readonly -f __ptyd_tell __ptyd_look_closer __ptyd_hook __ptyd_restore __ptyd_claim_ps0 __ptyd_tell_path \
-    __ptyd_install __ptyd_no_hook __ptyd_load __ptyd_hide_line __ptyd_show_line __ptyd_seldom __ptyd_read_on \
-    __ptyd_pass __ptyd_finish
-  readonly __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_is_5_0
+  readonly -f __ptyd __ptyd_take __ptyd_leave __ptyd_tell __ptyd_look_closer __ptyd_hook __ptyd_restore __ptyd_judge \
+    __ptyd_claim_ps0 __ptyd_claim_history __ptyd_tell_path __ptyd_install __ptyd_no_hook __ptyd_load __ptyd_seldom \
+    __ptyd_read_on __ptyd_pass __ptyd_finish
+  readonly __ptyd_prompt __ptyd_ps0 __ptyd_telling __ptyd_evaluating __ptyd_dangling __ptyd_tty __ptyd_is_5_0
 
   # Before the user's files, so that the keys are there even if an error in them ends all of bash's startup.
   for __ptyd_keymap in emacs vi-insert vi-command; do
     # shellcheck disable=SC2016 # The editor runs it.
-    bind -m "$__ptyd_keymap" -x '"\e\x1f":{ __ptyd_load "$LINENO" && :; } 2>/dev/null'
+    bind -m "$__ptyd_keymap" -x '"\e\x1f":{ __ptyd_load "$LINENO" && :; } 2>&96'
     # shellcheck disable=SC2016
     bind -m "$__ptyd_keymap" -x '"\e[7338~":{ __ptyd_seldom __ptyd_report "$LINENO" && :; } 2>/dev/null <<<"$BASH_COMMAND"'
     bind -m "$__ptyd_keymap" '"\e\x1e":accept-line'
@@ -304,9 +335,6 @@ __ptyd_load_carefully() {
   line=$__ptyd_evaluating
   # $? survives from the last command by itself. PIPESTATUS does not, but only a text that names it can tell.
   [[ $__ptyd_last != *' '* || $__ptyd_text != *PIPESTATUS* ]] || __ptyd_repeat_pipestatus
-  # History keeps what people type. `set +o history` is no way: switching it on again reads HISTFILE once more.
-  # So the line begins with a space and, where the user's setting does not do so already, that keeps it out.
-  [[ ${HISTCONTROL-} == *ignore[sb]* ]] || __ptyd_hide_line
   # PS0 is printed after the line was accepted and before it runs, without a fork and without a command of its own; but
   # on stderr, and only if it was ours when the prompt was made.
   __ptyd_mark=$'\e]7337;C;'${staged[1]}$'\a'
@@ -388,7 +416,7 @@ __ptyd_refuse() {
 # `status` is the caller's.
 __ptyd_finish_otherwise() {
   [[ -n ${__ptyd_end-} ]] || __ptyd_explain "$status"
-  status=${__ptyd_end[0]}
+  status=${__ptyd_end[0]} __ptyd_end[4]=''
   # Readline's echo goes to stderr, and so does PS0.
   if [[ -t 2 ]]; then __ptyd_stderr_gone=(); else __ptyd_stderr_gone=(1); fi
   # The command may have lost the hook (PROMPT_COMMAND=); if it cannot be restored, the end is reported from here.

@@ -16,7 +16,7 @@ import termios
 import time
 from pathlib import Path
 
-from rig import ACCEPT, LOAD, Shell, Zsh
+from rig import ACCEPT, LOAD, SHORT_LINE, Shell, Zsh
 
 MINIMAL = "PROMPT_COMMAND='printf \"\\e]7337;D;0\\a\"'; PS1='$ '"
 MINIMAL_ZSH = "precmd() { print -n '\\e]7337;D;0\\a' }; PS1='$ '"
@@ -27,9 +27,8 @@ def round_trip(shell, keys):
     shell.at_prompt()
     shell.output.clear()
     got = b""
-    if keys.startswith(LOAD):
-        shell.last_id += 1
-        shell.staged.write_bytes(b"%d\0007\0%b" % (shell.last_id, shell.body))
+    if keys.startswith((LOAD, SHORT_LINE)):
+        shell.stage(b"7", shell.body)
     start = time.perf_counter_ns()
     os.write(shell.leader, keys)
     while b"\x1b]7337;D;" not in got:
@@ -66,6 +65,7 @@ def main(rounds=20, block=50):
         kinds = {
             "typed, minimal hook": (plain, b"true\r"),
             "typed, our hook": (ours, b"true\r"),
+            "delivered, short line": (ours, SHORT_LINE),
             "delivered": (ours, LOAD + ACCEPT),
             "delivered, accepted by CR": (ours, LOAD + b"\r"),
         }

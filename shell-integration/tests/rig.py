@@ -26,8 +26,9 @@ SCRIPT = Path(__file__).resolve().parent.parent / "bash.sh"
 BASH = os.environ.get("PTYD_TEST_BASH", "bash")
 ZSH_SCRIPT = SCRIPT.with_name("zsh.zsh")
 ZSH = os.environ.get("PTYD_TEST_ZSH", "zsh")
-ATTEST_FD = 97
+COMMAND_FD, ATTEST_FD = 96, 97
 LOAD, REPORT, ACCEPT = b"\x1b\x1f", b"\x1b[7338~", b"\x1b\x1e"
+SHORT_LINE = b"__ptyd" + ACCEPT
 ABORT = b"\x07"
 DEADLINE_SECONDS = 10.0
 # Where the kernel lets a line editor wait for a key: bash polls, zsh reads.
@@ -67,10 +68,17 @@ class Shell:
     files: dict = field(default_factory=dict)
     wait: bool = True
     script: Path = SCRIPT
+    # Whether commands are only handed over with the load key.
+    only_load_key: bool = False
 
     def __post_init__(self):
         self.home = Path(tempfile.mkdtemp(prefix="ptyd-shell-"))
         self.staged = self.home / ".staged command"
+        self.command = os.open(self.staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        self.rewound = os.open(self.staged, os.O_RDONLY)
+        # What the holder knows of the shell: whether the state is the usual one, whether something was typed since the last
+        # command, and whether that was left to the load key.
+        self.is_usual, self.is_touched, self.is_left = True, False, False
         (self.home / ".bashrc").write_text(self.bashrc)
         for name, text in self.files.items():
             (self.home / name).write_text(text)
@@ -94,7 +102,8 @@ class Shell:
         if self.status is None:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
-        os.close(self.leader)
+        for fd in self.leader, self.command, self.rewound:
+            os.close(fd)
         self.socket.close()
         shutil.rmtree(self.home, ignore_errors=True)
 
@@ -124,7 +133,8 @@ class Shell:
                 for fd in 0, 1, 2:
                     os.dup2(follower, fd)
                 os.dup2(theirs.fileno(), ATTEST_FD)
-                os.closerange(3, ATTEST_FD)
+                os.dup2(self.rewound, COMMAND_FD)
+                os.closerange(3, COMMAND_FD)
                 os.chdir(self.home)
                 # Python ignores SIGPIPE, `nohup` SIGHUP, a script's `&` SIGINT and SIGQUIT, and an ignored signal would
                 # stay ignored in the shell.
@@ -184,6 +194,13 @@ class Shell:
                     self.rejected.append((pid, record))
                 elif kind == b"P":
                     self.path = body
+                elif kind == b"S":
+                    self.is_left = True
+                elif self.is_left and kind == b"D":
+                    # The end of the short line, which ran nothing.
+                    self.is_left = False
+                    self.at_prompt()
+                    os.write(self.leader, LOAD + ACCEPT)
                 else:
                     self.records.append((kind.decode(), body))
 
@@ -221,7 +238,10 @@ class Shell:
         nonce, id, exit, pipestatus, flags, cwd = body.split(b";", 5)
         before, after = self.marker("D", nonce)
         self.before_end, self._seen = before, after
-        return Done(int(id), int(exit), [int(n) for n in pipestatus.split()], flags.decode(), cwd, nonce)
+        # After some syntax errors bash does not expand an alias.
+        self.is_usual = not flags
+        flags = flags.replace(b"u", b"").decode()
+        return Done(int(id), int(exit), [int(n) for n in pipestatus.split()], flags, cwd, nonce)
 
     def ended(self):
         """Waits for the shell's own end and gives its status (negative: the signal)."""
@@ -240,6 +260,7 @@ class Shell:
 
     def keys(self, data):
         """Presses keys, all of them, while taking in what they cause."""
+        self.is_touched = True
         while data:
             data = data[os.write(self.leader, data) :]
             if data:
@@ -281,17 +302,23 @@ class Shell:
         self.kernel(name, has_it)
         return os.tcgetpgrp(self.leader)
 
+    def stage(self, nonce, text):
+        """Stages the next command."""
+        self.last_id += 1
+        staged = b"%d\0%b\0%b" % (self.last_id, nonce, text)
+        os.pwrite(self.command, staged, 0)
+        os.ftruncate(self.command, len(staged))
+        os.lseek(self.rewound, 0, os.SEEK_SET)
+
     def hand_over(self, command):
         """Stages one command and presses the keys; gives the nonce of its start."""
         self.at_prompt()
-        self.last_id += 1
         text = command if isinstance(command, bytes) else command.encode()
-        self.staged.unlink(missing_ok=True)
-        fd = os.open(self.staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(fd, "wb") as file:
-            nonce = b"%d" % secrets.randbits(64)
-            file.write(b"%d\0%b\0%b" % (self.last_id, nonce, text))
-        self.keys(LOAD + ACCEPT)
+        nonce = b"%d" % secrets.randbits(64)
+        self.stage(nonce, text)
+        is_short = is_plain(text) and self.is_usual and not (self.is_touched or self.only_load_key)
+        self.keys(SHORT_LINE if is_short else LOAD + ACCEPT)
+        self.is_touched = False
         return nonce
 
     def start(self, command):
@@ -328,12 +355,20 @@ class Shell:
         self.keys(REPORT)
 
 
+def is_plain(text):
+    """Whether a text cannot make the code behind it a part of itself, and does not ask for the pipeline before it."""
+    end = text.rstrip(b" \t\r\n\v\f")
+    is_open = not end or end[-1] in b"|&)\\" or b"#" in end.rpartition(b"\n")[2]
+    return not is_open and not any(part in text for part in (b"<<", b"function", b"PIPESTATUS"))
+
+
 @dataclass
 class Zsh(Shell):
     """A running zsh. `zshrc` is the user's own file."""
 
     zshrc: str = ""
     script: Path = ZSH_SCRIPT
+    only_load_key: bool = True
     options: list = field(default_factory=list)
 
     def __post_init__(self):

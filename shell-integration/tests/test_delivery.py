@@ -84,7 +84,7 @@ def test_the_shells_history_is_what_a_person_typed():
         same(sh.prints("history >h; sed 's/^ *[0-9]* *//' h"), "echo one\necho two\n")
         sh.type("!!")
         assert b"\necho two\r\n" in sh.output
-        same(sh.prints("echo $HISTCONTROL"), "ignorespace\n")
+        same(sh.prints("echo $HISTCONTROL"), "ignoredups\n")
         sh.at_prompt()
         sh.keys(b"echo $HISTCONTROL\r")
         sh.sees(b"\rignoredups\r\n")

@@ -10,6 +10,9 @@ from pathlib import Path
 from rig import BASH, SCRIPT, Shell, plain_functions, same
 
 
+LOADED_LINE = b'\\builtin eval -- "$__ptyd_text"'
+
+
 def survives(*commands, **kind):
     """After each command of someone's own, the next one still has a true end."""
     with Shell(**kind) as sh:
@@ -149,6 +152,44 @@ def test_traps_of_the_user_work():
         same(sh.prints("kill -USR1 $$; :"), "usr\n")
         sh.run("set -ET; trap 'echo ret' RETURN; trap 'echo dbg >/dev/null' DEBUG")
         same(sh.run("(exit 7)").facts, (7, [7], ""))
+
+
+def test_a_shell_that_cannot_take_the_short_line_takes_the_command_with_the_load_key():
+    for lost in "unalias -a", "shopt -u expand_aliases":
+        with Shell() as sh:
+            sh.run(lost)
+            before = len(sh.output)
+            same(sh.prints("echo $((1 + 1))"), "2\n")
+            assert LOADED_LINE in sh.output[before:], sh.transcript()
+            same(sh.run("false").facts, (1, [1], ""))
+
+
+def test_options_that_a_prompt_command_of_the_users_sets_break_nothing():
+    for option in "u", "a", "e", "x":
+        with Shell(bashrc=f"PROMPT_COMMAND='set -{option}'") as sh:
+            sh.run("set +aeux; (exit 3)")
+            # A trace is turned on again by the text itself, which is a command.
+            same((option, sh.prints("echo $?")[-3:]), (option, "\n0\n" if option == "x" else "3\n"))
+            same("__ptyd" in sh.prints("env"), False)
+
+
+def test_a_shell_whose_own_descriptor_of_the_terminal_is_gone():
+    with Shell() as sh:
+        sh.run("exec 255>&-")
+        same(sh.prints("echo a"), "a\n")
+        same(sh.run("false").facts, (1, [1], ""))
+
+
+def test_the_short_line_is_for_the_usual_state_only():
+    with Shell() as sh:
+        same(sh.prints("echo a"), "a\n")
+        assert LOADED_LINE not in sh.output, sh.transcript()
+        for unusual in "set -x", "PS0='mine> '", "PATH=$PATH:/x":
+            sh.run(unusual)
+            assert not sh.is_usual, unusual
+            sh.run("set +x; PS0=")
+            sh.run(":")
+            assert sh.is_usual, unusual
 
 
 def test_redirections_of_the_whole_shell():

@@ -1,22 +1,27 @@
 //! Hands commands over to the shell: the text is staged in a file, then the private key or a line makes the shell load it.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use wire::{HandoverMethod, Key, Status, is_same_name};
+use wire::{Handover, HandoverMethod, Key, Status, is_same_name};
 
 use crate::connections::Caller;
 
 /// The private keys, bound in every keymap by the scripts in shell-integration/: load the staged command and accept it.
 const KEY_RUN: &[u8] = b"\x1b\x1f\x1b\x1e";
+/// The second of them by itself.
+const KEY_ACCEPT: &[u8] = b"\x1b\x1e";
+/// The longest text that is searched for what makes it plain.
+const PLAIN_BYTES_MAX: usize = 16 << 10;
 /// How many requests of one idempotency key may wait for one command to begin; a server has no reason for more.
 const CALLERS_MAX: usize = 1024;
 /// A shell that waits for a line and sends no prompt mark for this long is at a prompt without a mark.
 const UNFINISHED_US: u64 = 300_000;
 /// How often a waiting command polls whether the line editor has the terminal; no event reports that.
-const READY_RETRY_US: u64 = 50;
+pub(crate) const READY_RETRY_US: u64 = 50;
 /// The same for a shell whose state is read from /proc.
 const LINE_RETRY_US: u64 = 200;
 /// How long a command waits for a line that was typed at the prompt to end. Most lines end within a moment; one that
@@ -45,16 +50,27 @@ impl WaitingCommand {
 #[derive(Debug)]
 pub(crate) struct CommandHandover {
     method: HandoverMethod,
+    /// The line that takes a plain text, and the descriptor from which the shell reads it.
+    short_line: Option<(Vec<u8>, std::fs::File)>,
     command_file: std::fs::File,
+    /// The length of what is staged.
+    staged_bytes: Cell<u64>,
     /// The command's text, for a shell that reads it from a named file.
     text_file: Option<std::fs::File>,
     waiting: Option<WaitingCommand>,
 }
 
 impl CommandHandover {
-    pub(crate) fn new(method: HandoverMethod, command_file: std::fs::File, folder: &Path) -> io::Result<Self> {
+    /// `to_read` is the descriptor of `command_file` that the shell has inherited.
+    pub(crate) fn new(
+        handover: Handover,
+        (command_file, to_read): (std::fs::File, Option<std::fs::File>),
+        folder: &Path,
+    ) -> io::Result<Self> {
+        let Handover { method, short_line, .. } = handover;
         let text_file = (method == HandoverMethod::InBand).then(|| text_file(folder)).transpose()?;
-        Ok(Self { method, command_file, text_file, waiting: None })
+        let short_line = Some(short_line).filter(|line| !line.is_empty()).zip(to_read);
+        Ok(Self { method, short_line, command_file, staged_bytes: Cell::default(), text_file, waiting: None })
     }
 
     /// Whether commands are handed over as lines, because the shell has no private keys.
@@ -131,7 +147,26 @@ impl CommandHandover {
         // mksh loses an alias that is the last word of a file without a newline, or exits with it. After a backslash, a
         // newline would change the meaning.
         let end: &[u8] = if self.takes_lines() && !text.ends_with(b"\\") { b"\n" } else { b"" };
-        replace(&self.command_file, &[head.as_bytes(), text_behind, end].concat())
+        let staged = [head.as_bytes(), text_behind, end].concat();
+        self.command_file.write_all_at(&staged, 0)?;
+        // Freeing a page of the file costs more than writing to it.
+        let bytes = staged.len() as u64;
+        if self.staged_bytes.replace(bytes) > bytes {
+            self.command_file.set_len(bytes)?;
+        }
+        match &self.short_line {
+            Some((_, file)) => {
+                rustix::fs::seek(file, rustix::fs::SeekFrom::Start(0)).map(drop).map_err(io::Error::from)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The keys that make the shell take the staged text in the shortest way: a line that the shell runs as it is, if the
+    /// text is plain, the shell is in its usual state, and no input can be in its editor.
+    pub(crate) fn short_keys(&self, text: &[u8], is_usual: bool, input_since_handover: bool) -> Option<Vec<u8>> {
+        let (line, _) = self.short_line.as_ref()?;
+        (is_usual && !input_since_handover && is_plain(text)).then(|| [line, KEY_ACCEPT].concat())
     }
 
     /// The keys that make the shell load the staged command. After other input since the last command, the first of them
@@ -146,6 +181,16 @@ impl CommandHandover {
             (_, true) => [b"\x07", KEY_RUN].concat(),
         }
     }
+}
+
+/// Whether a text cannot make the code behind it a part of itself (a here-document, an operator, a function head), and
+/// does not ask for the pipeline before it. It may be wrong in the careful direction.
+fn is_plain(text: &[u8]) -> bool {
+    let trimmed = text.trim_ascii_end();
+    let mut last_line = trimmed.rsplit(|byte| *byte == b'\n').take(1).flatten();
+    let is_open = trimmed.last().is_none_or(|last| b"|&)\\".contains(last)) || last_line.any(|byte| *byte == b'#');
+    let has = |part: &[u8]| text.windows(part.len()).any(|window| window == part);
+    text.len() <= PLAIN_BYTES_MAX && !is_open && !has(b"<<") && !has(b"function") && !has(b"PIPESTATUS")
 }
 
 /// The named file for a shell that opens a command's text by path.
@@ -172,9 +217,41 @@ mod tests {
 
     fn handover(method: HandoverMethod) -> (tempfile::TempDir, CommandHandover) {
         let folder = tempfile::tempdir().unwrap();
-        let file = std::fs::File::options().read(true).write(true).create_new(true).open(folder.path().join("staged"));
-        let handover = CommandHandover::new(method, file.unwrap(), folder.path()).unwrap();
+        let staged = folder.path().join("staged");
+        let file = std::fs::File::options().read(true).write(true).create_new(true).open(&staged).unwrap();
+        let to_read = std::fs::File::open(staged).unwrap();
+        let method = Handover { method, short_line: b"take".to_vec(), ..Handover::default() };
+        let handover = CommandHandover::new(method, (file, Some(to_read)), folder.path()).unwrap();
         (folder, handover)
+    }
+
+    #[test]
+    fn the_short_line_takes_plain_texts_in_the_usual_state_of_an_untouched_shell() {
+        let (_folder, handover) = handover(HandoverMethod::Keys);
+        let keys = |text: &str, is_usual, is_touched| handover.short_keys(text.as_bytes(), is_usual, is_touched);
+        assert_eq!(keys("ls", true, false), Some(b"take\x1b\x1e".to_vec()));
+        assert_eq!((keys("ls", false, false), keys("ls", true, true)), (None, None));
+        for plain in ["a | b; c\n", "# a\nb", "x=1", "a <b >c", "{ a; }", "echo \"$#\"\ntrue"] {
+            assert!(keys(plain, true, false).is_some(), "{plain:?}");
+        }
+        for other in
+            ["", " ", "a &", "a |\n", "a &&\n# b", "cat <<x\nx", "function f", "f()", "a \\", "echo $PIPESTATUS"]
+        {
+            assert_eq!(keys(other, true, false), None, "{other:?}");
+        }
+        assert_eq!(keys(&"x".repeat(PLAIN_BYTES_MAX + 1), true, false), None);
+    }
+
+    #[test]
+    fn the_shell_reads_each_staged_command_from_its_beginning() {
+        use std::io::Read;
+        let (_folder, handover) = handover(HandoverMethod::Keys);
+        for text in ["a long one", "short", "a longer one again"] {
+            handover.stage(1, 2, text.as_bytes()).unwrap();
+            let mut read = String::new();
+            handover.short_line.as_ref().map(|(_, file)| file).unwrap().read_to_string(&mut read).unwrap();
+            assert_eq!(read, format!("1\x002\0{text}"));
+        }
     }
 
     #[test]

@@ -50,6 +50,10 @@ pub(crate) struct ShellState {
     last_id: u32,
     /// The report key was pressed for the running command: an `R` report of the shell is about that command.
     is_asked: bool,
+    /// The shell said with its last prompt that it is in its usual state.
+    is_usual: bool,
+    /// The shell did not take the running command with the short line: it waits for the load key.
+    is_left: bool,
     /// A prompt came that did not end the running command: if the shell then refuses the command, it is at that prompt.
     has_prompted: bool,
     keys: VecDeque<(Key, Status, u64)>,
@@ -75,6 +79,8 @@ impl ShellState {
             dropped: 0,
             last_id: 0,
             is_asked: false,
+            is_usual: false,
+            is_left: false,
             has_prompted: false,
             keys: VecDeque::new(),
             input_since_handover: false,
@@ -134,8 +140,8 @@ impl ShellState {
         (kind[1] == b';' && rest.first() == Some(&b';')).then(|| [kind, rest].concat())
     }
 
-    /// Applies a report: `D;;<nonce>;<id>;<exit>;<pipestatus>;<flags>;<cwd>` and `R;;<nonce>;<id>` change the state,
-    /// the other kinds are only for the server.
+    /// Applies a report: `D;;<nonce>;<id>;<exit>;<pipestatus>;<flags>;<cwd>`, `R;;<nonce>;<id>` and `S;` change the
+    /// state, the other kinds are only for the server.
     pub(crate) fn report(&mut self, report: &[u8]) {
         let mut fields = report.splitn(8, |b| *b == b';');
         let kind = fields.next();
@@ -148,7 +154,10 @@ impl ShellState {
             }
             (Some(b"D"), shell) => {
                 self.interrupted_at = None;
-                let is_answer_to_report_key = fields.nth(2).is_some_and(|flags| flags.contains(&b'l'));
+                let flags = fields.nth(2).unwrap_or_default();
+                let is_answer_to_report_key = flags.contains(&b'l');
+                // After some syntax errors bash does not expand an alias.
+                self.is_usual = flags.is_empty();
                 match shell {
                     // Lines that were typed ahead end before the shell reads our keys.
                     Phase::Running(run) if id != Some(run) && !is_answer_to_report_key => self.has_prompted = true,
@@ -157,8 +166,24 @@ impl ShellState {
                     }
                 }
             }
+            (Some(b"S"), Phase::Running(_)) => (self.is_left, self.has_prompted) = (true, false),
             _ => {}
         }
+    }
+
+    /// Whether the shell is in the state in which it takes a plain text with the short line.
+    pub(crate) fn is_usual(&self) -> bool {
+        self.is_usual
+    }
+
+    /// Whether the shell has left the running command to the load key, and is at its prompt again.
+    pub(crate) fn is_left_at_prompt(&self) -> bool {
+        self.is_left && self.has_prompted && self.command() != 0
+    }
+
+    /// The load key was pressed for the running command.
+    pub(crate) fn load_key_pressed(&mut self) {
+        self.is_left = false;
     }
 
     /// The shell was sampled at its prompt.
@@ -251,6 +276,7 @@ impl ShellState {
     pub(crate) fn begin(&mut self, id: u32, now: u64) {
         (self.last_id, self.begun_at) = (id, now);
         self.is_asked = false;
+        self.is_left = false;
         self.has_prompted = false;
         self.input_since_handover = false;
         self.phase = Phase::Running(id);
@@ -329,6 +355,19 @@ mod tests {
         p.asked();
         p.datagram(b"R;s3;n5;2\0");
         assert_eq!(p.phase, Phase::Running(2));
+    }
+
+    #[test]
+    fn a_command_that_the_short_line_did_not_take_waits_for_the_next_prompt() {
+        let mut p = ready();
+        assert!(p.is_usual());
+        p.begin(1, 0);
+        p.datagram(b"S;s3;\0");
+        assert!(!p.is_left_at_prompt());
+        p.datagram(b"D;s3;n2;0;0;0;u;/\0");
+        assert_eq!((p.is_left_at_prompt(), p.is_usual(), p.phase), (true, false, Phase::Running(1)));
+        p.load_key_pressed();
+        assert!(!p.is_left_at_prompt());
     }
 
     #[test]

@@ -42,8 +42,9 @@ pub(crate) fn start_shell(
         rustix::fs::fchown(&follower, Some(rustix::process::Uid::from_raw(*uid)), None)?;
     }
     let at = i32::try_from(spec.handover.attestation_fd).ok().filter(|fd| *fd > 2).unwrap_or(ATTESTATION_FD);
-    let readable = given.to_another_user(spec)?;
-    let mut extra: Vec<_> = readable.iter().map(|(file, at)| (file.as_fd(), *at)).collect();
+    let script = given.script_for_another_user(spec)?;
+    let mut extra: Vec<_> = script.iter().map(|file| (file.as_fd(), SCRIPT_FD)).collect();
+    extra.extend(given.command_to_read.map(|file| (file.as_fd(), COMMAND_FD)));
     // Last, because one of the others may occupy this descriptor number.
     extra.extend(spec.handover.has_hooks().then(|| (given.theirs.as_fd(), at)));
     match spawn::on_terminal(&program, follower.as_fd(), &extra) {
@@ -58,23 +59,29 @@ pub(crate) fn start_shell(
 /// Descriptors that the shell inherits besides its terminal.
 pub(crate) struct Inherited<'a> {
     pub(crate) command_file: &'a std::fs::File,
+    /// The same file, open for reading only, for a shell that inherits it.
+    pub(crate) command_to_read: Option<&'a std::fs::File>,
     /// The shell's end of the attestation socket.
     pub(crate) theirs: OwnedFd,
 }
 
 impl Inherited<'_> {
-    /// Descriptors for a shell that runs as another user and cannot open these files by path: it has no access to the
-    /// session's folders nor to the holder's /proc entries. They are read-only, and nothing in them is secret.
-    fn to_another_user(&self, spec: &Spec) -> io::Result<Vec<(std::fs::File, i32)>> {
+    /// The script for a shell that runs as another user: it has no access to the session's folders nor to the holder's
+    /// /proc entries. The descriptors that it gets instead are read-only, and nothing in them is secret.
+    fn script_for_another_user(&self, spec: &Spec) -> io::Result<Option<std::fs::File>> {
         if spec.handover.script.is_empty() {
-            return Ok(Vec::new());
+            return Ok(None);
         }
-        let script = std::fs::File::open(Path::new(std::ffi::OsStr::from_bytes(&spec.handover.script)))?;
-        // The other user opens it again for every command.
+        // The other user opens it again for every command that the load key takes.
         rustix::fs::fchmod(self.command_file, rustix::fs::Mode::from_raw_mode(0o444))?;
-        let command = std::fs::File::open(format!("/proc/self/fd/{}", self.command_file.as_raw_fd()))?;
-        Ok(vec![(script, SCRIPT_FD), (command, COMMAND_FD)])
+        std::fs::File::open(Path::new(std::ffi::OsStr::from_bytes(&spec.handover.script))).map(Some)
     }
+}
+
+/// The staged command with an offset of its own, which the shell shares: open for reading only.
+pub(crate) fn command_to_read(spec: &Spec, command_file: &std::fs::File) -> io::Result<Option<std::fs::File>> {
+    let inherits = !spec.handover.script.is_empty() || !spec.handover.short_line.is_empty();
+    inherits.then(|| std::fs::File::open(format!("/proc/self/fd/{}", command_file.as_raw_fd()))).transpose()
 }
 
 /// The program of the shell with its limits, cgroups and identity.

@@ -3,6 +3,9 @@
 use super::scripts::{self, Script};
 use super::start::{Shell, Start};
 
+/// The alias in the script that takes a command from its descriptor.
+const SHORT_LINE: &[u8] = b"__ptyd";
+
 pub(super) fn start(start: &Start<'_>) -> Shell {
     let script = start.script(Script::Bash);
     let (argv, mut env) = if start.wanted.login {
@@ -14,5 +17,7 @@ pub(super) fn start(start: &Start<'_>) -> Shell {
     if start.wanted.clean {
         env.push((b"PTYD_CLEAN".to_vec(), b"1".to_vec()));
     }
-    Shell::with_keys(argv, env)
+    let mut shell = Shell::with_keys(argv, env);
+    shell.handover.short_line = SHORT_LINE.to_vec();
+    shell
 }

@@ -8,9 +8,9 @@ use tokio::io::AsyncWriteExt;
 
 use crate::boundaries::join_all;
 
-/// The journal as a viewer is to see it: without markers, and with the commands where bash's editor showed our line.
+/// The journal as a viewer is to see it: without markers, and with the commands where bash's editor showed our short line.
 async fn shown(shell: &Session, commands: &[&str]) -> Vec<u8> {
-    const LINE: &[u8] = br#"\builtin eval -- "$__ptyd_text"; __ptyd_finish && :"#;
+    const LINE: &[u8] = b"__ptyd";
     let marker = Regex::new(r"(?-u)\x1b\]7337;[CD];[0-9A-Za-z.]+(\x07|\x1b\\)").expect("a pattern");
     let mut bytes = marker.replace_all(&shell.journal().await, b"".as_slice()).into_owned();
     for command in commands {

@@ -115,9 +115,22 @@ impl Holder {
         let nonce = u64::from_le_bytes(nonce);
         self.handover.stage(id, nonce, text)?;
         self.records.append(&Record::Accepted { id, nonce, key, text })?;
+        let is_touched = self.shell.input_since_handover();
+        let short = self.handover.short_keys(text, self.shell.is_usual(), is_touched);
+        let keys = short.unwrap_or_else(|| self.handover.keys(id, nonce, is_touched));
         // The editor has the terminal and the input queue is empty, so the few bytes fit.
-        self.terminal.write(&self.handover.keys(id, nonce, self.shell.input_since_handover()))?;
+        self.terminal.write(&keys)?;
         Ok(nonce)
+    }
+
+    /// The shell left the command to the load key: presses it at the prompt behind the short line.
+    pub(super) fn press_load_key_again(&mut self) {
+        let is_editing = || self.terminal.modes().is_some_and(|modes| !modes.canonical);
+        if self.shell.is_left_at_prompt() && is_editing() {
+            self.shell.load_key_pressed();
+            // If the write fails, the report key finds the shell at its prompt.
+            let _ = self.terminal.write(&self.handover.keys(0, 0, false));
+        }
     }
 
     /// Answers the waiting command, if there is one, without running it.

@@ -77,10 +77,15 @@ pub fn run(folder: &Path) -> io::Result<()> {
     // everything else that a command needs here.
     let command_file = std::fs::File::from(rustix::fs::memfd_create("command", rustix::fs::MemfdFlags::CLOEXEC)?);
     // The shell takes longer to start than everything else here, so it is started first.
-    let given = Inherited { command_file: &command_file, theirs: attestation.theirs };
+    let command_to_read = startup::command_to_read(&spec, &command_file)?;
+    let given = Inherited {
+        command_file: &command_file,
+        command_to_read: command_to_read.as_ref(),
+        theirs: attestation.theirs,
+    };
     let (shell_pid, server) = startup::start_shell(&spec, pty.follower, given, server)?;
     let terminal = Terminal::new(pty.leader, shell_pid, (spec.cols, spec.rows));
-    let parts = Parts { signals, server, terminal, attestation: attestation.ours, command_file };
+    let parts = Parts { signals, server, terminal, attestation: attestation.ours, command_file, command_to_read };
     let mut holder = Holder::of_shell(spec, folder, &pty.path, parts).inspect_err(|_| {
         // Without a holder the shell would be orphaned.
         let _ = signal::send(shell_pid.cast_signed(), signal::KILL);
@@ -103,11 +108,12 @@ struct Parts {
     terminal: Terminal,
     attestation: OwnedFd,
     command_file: std::fs::File,
+    command_to_read: Option<std::fs::File>,
 }
 
 impl Holder {
     fn of_shell(spec: Spec, folder: &Path, tty: &CStr, parts: Parts) -> io::Result<Self> {
-        let Parts { signals, server, terminal, attestation, command_file } = parts;
+        let Parts { signals, server, terminal, attestation, command_file, command_to_read } = parts;
         let now = time::monotonic_us();
         // Watched first, so that no removal is missed.
         let home = Folder::watched(folder, now)?;
@@ -129,7 +135,7 @@ impl Holder {
             attestation: Attestation::new(attestation, greeting),
             marks,
             shell: ShellState::new(secret),
-            handover: CommandHandover::new(spec.handover.method, command_file, folder)?,
+            handover: CommandHandover::new(spec.handover, (command_file, command_to_read), folder)?,
             input: Input::default(),
             replies: QueryReplies::default(),
             sampler: Sampler::new(tty, takes_lines),
@@ -166,6 +172,7 @@ impl Holder {
         self.start_input(now);
         self.send_query_replies(now);
         self.start_waiting_command(now);
+        self.press_load_key_again();
         self.sample_foreground(now);
         self.serve_clients(&ready, now);
         self.go_on_ending(now);

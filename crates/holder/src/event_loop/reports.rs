@@ -31,7 +31,8 @@ impl Holder {
                 Received::Nothing => return,
                 Received::Empty => {}
                 Received::Datagram(pid, bytes) if pid == self.terminal.shell_pid() => {
-                    if let Some(report) = self.shell.datagram(bytes) {
+                    // That a command is left to the load key concerns the holder alone.
+                    if let Some(report) = self.shell.datagram(bytes).filter(|report| !report.starts_with(b"S")) {
                         self.on_report(report, now);
                     }
                 }

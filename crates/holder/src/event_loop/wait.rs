@@ -8,6 +8,7 @@ use sys::time;
 
 use super::Holder;
 use crate::connections::CONNECTIONS_MAX;
+use crate::handover::READY_RETRY_US;
 
 /// How long to pause when poll(2) fails for lack of memory.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
@@ -26,6 +27,7 @@ impl Holder {
             self.sampler.next_at(),
             self.input.next_at(now),
             self.handover.next_at(now),
+            self.shell.is_left_at_prompt().then_some(now + READY_RETRY_US),
             self.replies.next_at(now),
             self.end.next_at(now),
             self.output.next_at(now),

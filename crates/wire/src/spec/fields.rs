@@ -53,6 +53,9 @@ pub struct Handover {
     /// The script of another user's shell, which cannot open it by path: the shell inherits it as [`crate::SCRIPT_FD`]
     /// and the staged command as [`crate::COMMAND_FD`]. Empty if the shell opens both by path.
     pub script: Vec<u8>,
+    /// The line with which a shell with keys takes a plain command in its usual state; it inherits the staged command as
+    /// [`crate::COMMAND_FD`]. Empty if it has none.
+    pub short_line: Vec<u8>,
 }
 
 /// The way on which a shell takes commands.

@@ -50,6 +50,7 @@ mod tag {
     pub(super) const HANDOVER_LINE: u8 = 20;
     pub(super) const ATTESTATION_FD: u8 = 21;
     pub(super) const SCRIPT: u8 = 22;
+    pub(super) const SHORT_LINE: u8 = 23;
 }
 
 impl Spec {
@@ -99,6 +100,7 @@ impl Spec {
         fields.field(tag::HANDOVER_LINE, |e| e.raw(self.handover.line().unwrap_or_default()));
         fields.number(tag::ATTESTATION_FD, self.handover.attestation_fd.into());
         fields.field(tag::SCRIPT, |e| e.raw(&self.handover.script));
+        fields.field(tag::SHORT_LINE, |e| e.raw(&self.handover.short_line));
         let bytes = fields.take();
         let sum = crc32fast::hash(&bytes);
         [&bytes[..], &sum.to_le_bytes(), &TAGGED].concat()
@@ -139,6 +141,7 @@ impl Spec {
                 tag::HANDOVER_LINE => line = value.to_vec(),
                 tag::ATTESTATION_FD => spec.handover.attestation_fd = number(value)?,
                 tag::SCRIPT => spec.handover.script = value.to_vec(),
+                tag::SHORT_LINE => spec.handover.short_line = value.to_vec(),
                 // A field of a later version.
                 _ => {}
             }

@@ -55,7 +55,7 @@ fn decode_fields(bytes: &[u8], is_summed: bool) -> Option<Spec> {
         (true, false) if line.is_empty() => HandoverMethod::Keys,
         (true, false) => HandoverMethod::Line(line),
     };
-    spec.handover = Handover { method, attestation_fd, script };
+    spec.handover = Handover { method, attestation_fd, script, short_line: Vec::new() };
     // Only a checksum distinguishes a later version's fields from damage.
     (d.is_empty() || is_summed).then_some(spec)
 }

@@ -33,13 +33,16 @@ fn full() -> Spec {
             method: HandoverMethod::Line(b"run {}".to_vec()),
             attestation_fd: 9,
             script: b"/s/sh.sh".to_vec(),
+            short_line: Vec::new(),
         },
     }
 }
 
 #[test]
 fn a_spec_is_read_back_as_it_was_written() {
-    let with = |method| Spec { handover: Handover { method, ..full().handover }, ..full() };
+    let short_line = b"take".to_vec();
+    let with =
+        |method| Spec { handover: Handover { method, short_line: short_line.clone(), ..full().handover }, ..full() };
     let methods = [HandoverMethod::Typed, HandoverMethod::Keys, HandoverMethod::InBand];
     for spec in methods.map(with).into_iter().chain([full(), Spec::default()]) {
         assert_eq!(Spec::decode(&spec.encode()), Some(spec));

@@ -46,6 +46,8 @@ const LINES: [(&str, &str); 9] = [
     ("source /proc/", "#__ptyd_"),
     ("printf '\\033]7337;C;", "\"'\"$PPID"),
 ];
+/// bash's short line, the only one that stands for itself.
+const SHORT_LINE: &str = "__ptyd";
 /// Part of every line.
 const IN_ALL: &str = "ptyd";
 
@@ -196,6 +198,10 @@ impl Region {
         let painted = PaintedText::new(bytes);
         let begins = LINES.iter().filter_map(|(begin, end)| Some((painted.first(begin)?.start, *end)));
         let begin = begins.min_by_key(|(at, _)| *at);
+        let is_whole = |found: &Range<usize>| bytes.get(found.end) != Some(&b'_');
+        let short = painted.first(SHORT_LINE).filter(is_whole);
+        // Where bash left a command to the load key, its short line stands before the other one.
+        let begin = begin.map(|(from, words)| (short.as_ref().map_or(from, |short| short.start.min(from)), words));
         match (begin, end) {
             (Some((from, words)), _) if let Some(last) = painted.last(words, from) => Some(from..last.end),
             (Some((from, _)), Some(_)) => Some(from..line_end(bytes).max(from)),
@@ -203,6 +209,7 @@ impl Region {
             (Some((from, _)), None) => {
                 Some(from..memchr::memchr(b'\n', &bytes[from..]).map_or(bytes.len(), |n| from + n))
             }
+            (None, _) if short.is_some() => short,
             (None, Some(_)) => {
                 let from = painted.first(IN_ALL)?.start;
                 let row = memchr::memrchr(b'\n', &bytes[..from]).map_or(0, |at| at + 1);
@@ -210,7 +217,8 @@ impl Region {
             }
             (None, None) => {
                 let begun = |(begin, _): &(&str, &str)| painted.unfinished(begin, CHARACTERS_MIN);
-                LINES.iter().find_map(begun).map(|from| from..bytes.len())
+                let from = LINES.iter().find_map(begun).or_else(|| painted.unfinished(SHORT_LINE, CHARACTERS_MIN));
+                from.map(|from| from..bytes.len())
             }
         }
     }
@@ -486,7 +494,7 @@ mod tests {
         let fish = "__ptyd_begin; builtin eval $__ptyd_text; __ptyd_finish \r\x1b[73C\x1b[55D\x1b[34m__ptyd_begin\x1b[32m;\x1b[30m\
                     \x1b(B\x1b[m \x1b[34mbuiltin eval \x1b[96m$__ptyd_text\x1b[32m; \x1b[34m__ptyd_finish";
         let careful = format!("{{ __ptyd_begin && :; }} 2>/dev/null; __ptyd_pass 1 | __ptyd_pass 0;{BASH}");
-        let lines = [BASH.trim_start(), &careful, zsh, traced, typed, fish];
+        let lines = [BASH.trim_start(), SHORT_LINE, &careful, zsh, traced, typed, fish];
         let mut all: Vec<_> = lines.into_iter().map(whole).collect();
         for between in [" \r", "\r\n", "\x1b[0m\x1b[32m"] {
             for at in [4, 22, 40, 60] {
@@ -496,6 +504,11 @@ mod tests {
         }
         let twice = format!("{nu}\x1b8\x1b[6n\x1b[18;1H\x1b[J> \x1b[1;36m{nu}");
         all.push(whole(&twice));
+        // bash left the command to the load key.
+        let left = format!(" {SHORT_LINE}\r\n\x1b[?2004l\r\x1b[?2004h$ {BASH}\r\n");
+        all.push((left, " ls 0\x1b[?2004l\x1b[?2004h\r\n".to_owned()));
+        // A job in the background prints before the line ends.
+        all.push((format!(" {SHORT_LINE}tick\r\n\r\n"), " ls 0tick\r\n\r\n".to_owned()));
         // The editor scrolls a line that is longer than its row.
         let scrolled = "\\__ptyd_c 2 41\r\\__ptyd_c 2 41      <\x08\x08\x085426\r26;\\command     <\x08\x08\x08_ptyd_d";
         all.push((format!("#  {scrolled}\r\r\n"), "#  ls 0\r\r\n".to_owned()));
