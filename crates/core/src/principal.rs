@@ -40,7 +40,7 @@ pub struct Principal {
     pub scope: Scope,
     /// The named token it used; `None` for the user that runs the server.
     pub pass: Option<Pass>,
-    /// The stdio client, or the name that a REST client gave itself; each has its own read position. Clients without a
+    /// The stdio client, or the name that a REST client gave itself; each has its own read cursor. Clients without a
     /// name share that of their principal.
     pub client: Option<String>,
 }
@@ -51,7 +51,7 @@ impl Principal {
         Self { name: local_name(), scope: Scope::Admin, pass: None, client: None }
     }
 
-    /// The name under which its read position is kept. Neither part has a line end.
+    /// The name under which its read cursor is kept. Neither part has a line end.
     pub(crate) fn reader(&self) -> String {
         self.client.as_ref().map_or_else(|| self.name.clone(), |client| format!("{}\n{client}", self.name))
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::OwnedMutexGuard;
 
 use super::ended_session::EndedSession;
-use super::read_cursors::ReadCursors;
+use super::read_cursor::ReadCursors;
 use super::registry::ended;
 use super::registry::{Handle, Registry, SessionRef, reason};
 use super::render::text::without_prompt;
@@ -53,14 +53,14 @@ impl Registry {
                     DefaultSession::Nothing => return Ok(LocatedSession::Nothing),
                     DefaultSession::Ended(old) => {
                         let (session, how) = (old.shared.id.clone(), reason(&old.view()));
-                        let read_to = self.read_to(principal, &session).await?.unwrap_or(0);
+                        let read_to = self.read_cursors.read_to(principal, &session).await?.unwrap_or(0);
                         return Ok(LocatedSession::Ended { session, how, read_to });
                     }
                 }
             }
         };
         // Before anything is done: a disk that does not give it refuses the call.
-        let read_to = self.read_to(principal, &handle.shared.id).await?.unwrap_or(0);
+        let read_to = self.read_cursors.read_to(principal, &handle.shared.id).await?.unwrap_or(0);
         let Snapshot { view: session, command, was_not_ready, .. } = *snapshot;
         let running = session.current_command.and(command).map(|command| command.command);
         Ok(LocatedSession::Live(Box::new(LiveSession { session, running, was_not_ready, read_to })))
@@ -141,20 +141,20 @@ impl Registry {
         let (snapshot, commands) = handle.ask(Request::Commands).await?;
         let (session, handovers) = (snapshot.view, snapshot.handovers);
         let last = commands.into_iter().rev().find(|c| c.end_offset.is_some());
-        let seen = self.read_to(principal, &session.id).await?.unwrap_or(0);
+        let seen = self.read_cursors.read_to(principal, &session.id).await?.unwrap_or(0);
         // The end of a command for which no caller waited is shown first, background output at the next call.
         let unseen =
             last.as_ref().and_then(|c| c.end_offset.filter(|end| *end > seen).map(|end| (c.start_offset, end)));
         if let Some((start, end)) = unseen {
             let output = self.text(&handle.shared, handovers, (seen.max(start), end), session.cols, budget).await?;
-            self.has_read(principal, &session.id, end);
+            self.read_cursors.has_read(principal, &session.id, end);
             return Ok(plain_report(session, last, EndedBy::Ended, output));
         }
         // Prompt and echo are not output: background output begins behind the last prompt's marker.
         let from = seen.max(snapshot.background_from).min(snapshot.shown_to);
         let mut output = self.text(&handle.shared, handovers, (from, snapshot.shown_to), session.cols, budget).await?;
         without_prompt(&mut output);
-        self.has_read(principal, &session.id, snapshot.shown_to);
+        self.read_cursors.has_read(principal, &session.id, snapshot.shown_to);
         Ok(plain_report(session, last, EndedBy::Ended, output))
     }
 

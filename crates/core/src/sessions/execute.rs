@@ -55,7 +55,7 @@ impl Registry {
                 plain_report(view, command, EndedBy::Accepted, output)
             }
         };
-        self.has_read(principal, &request.session, report.output.to);
+        self.read_cursors.has_read(principal, &request.session, report.output.to);
         Ok(report)
     }
 

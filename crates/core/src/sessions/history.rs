@@ -1,7 +1,10 @@
 //! The history of ended sessions: its store, and the bounds of queries to it.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use crate::action::ActionError;
 use crate::limits;
 use crate::store::Store;
 
@@ -12,12 +15,43 @@ pub(super) struct History {
     /// When the store was last rebuilt from the folders.
     pub(super) rebuilt_at: Mutex<Option<std::time::Instant>>,
     /// Permits for reads from a disk that may hang.
-    pub(super) readers: Arc<tokio::sync::Semaphore>,
+    readers: Arc<tokio::sync::Semaphore>,
+    /// The sessions' folder, for the message about its disk.
+    folder: PathBuf,
 }
 
 impl History {
-    pub(super) fn new(store: Store) -> Self {
+    pub(super) fn new(store: Store, folder: PathBuf) -> Self {
         let readers = Arc::new(tokio::sync::Semaphore::new(limits::DISK_READERS_MAX));
-        Self { store: Arc::new(store), rebuilt_at: Mutex::default(), readers }
+        Self { store: Arc::new(store), rebuilt_at: Mutex::default(), readers, folder }
+    }
+
+    /// Reads from a disk that may hang: the caller gets an answer in time, and the number of waiting threads is
+    /// bounded.
+    pub(super) async fn in_time<T: Send + 'static>(
+        &self,
+        (what, patience): (&str, Duration),
+        read: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, ActionError> {
+        let places = Arc::clone(&self.readers);
+        let done = async {
+            let place = places.acquire_owned().await;
+            // A read that has begun keeps its permit to its end, even if the caller has timed out.
+            tokio::spawn(async move {
+                let _place = place;
+                read.await
+            })
+            .await
+        };
+        match tokio::time::timeout(patience, done).await {
+            Ok(done) => done.map_err(|e| ActionError::Internal { why: e.to_string() }),
+            Err(_) => {
+                let disk = self.folder.display();
+                let why = format!(
+                    "the disk of {disk} did not return {what} within {patience:?}; live sessions are not affected"
+                );
+                Err(ActionError::Exhausted { why })
+            }
+        }
     }
 }

@@ -52,7 +52,7 @@ impl Registry {
                 report
             }
         };
-        self.has_read(principal, &request.session, report.output.to);
+        self.read_cursors.has_read(principal, &request.session, report.output.to);
         Ok(report)
     }
 

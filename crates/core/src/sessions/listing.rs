@@ -76,7 +76,7 @@ impl Registry {
                 let (registry, principal) = (Arc::clone(self), principal.clone());
                 let read = async move { registry.show(&principal, &id).await };
                 // The same patience as for the store: a whole journal is read for each session.
-                views.extend(self.in_time(("a session's folder", limits::STORE_PATIENCE), read).await?);
+                views.extend(self.history.in_time(("a session's folder", limits::STORE_PATIENCE), read).await?);
             }
             return Ok(Outcome::Sessions(views, total));
         }

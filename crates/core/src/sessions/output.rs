@@ -113,7 +113,7 @@ impl Registry {
                 // A command's marker is part of its range, and may come before any output.
                 let is_silent = read.kind.is_some() && read.view == View::Text && view.text.head.is_empty();
                 if is_over || !is_silent {
-                    self.has_read(principal, &read.session, view.next);
+                    self.read_cursors.has_read(principal, &read.session, view.next);
                     return Ok(view);
                 }
             }
@@ -162,7 +162,7 @@ impl Registry {
         Ok(match since {
             Since::First => 0,
             Since::Offset(at) => *at,
-            Since::Last => self.read_to(principal, session).await?.unwrap_or(0),
+            Since::Last => self.read_cursors.read_to(principal, session).await?.unwrap_or(0),
             Since::Time(when) => match found {
                 SessionRef::Live(handle) => handle.ask(|reply| Request::At(*when, reply)).await?,
                 SessionRef::Unreachable(unreachable) => return Err(unreachable.error()),

@@ -52,7 +52,7 @@ impl Registry {
             Ok(freed)
         });
         // Past its time it goes on: what is asked again finds the session removed.
-        ended.freed_bytes = Some(self.in_time(("store.db", limits::DISK_PATIENCE), removal).await??);
+        ended.freed_bytes = Some(self.history.in_time(("store.db", limits::DISK_PATIENCE), removal).await??);
         tracing::info!(session = %request.session, by = %principal.name, "purged");
         Ok(ended)
     }

@@ -21,7 +21,7 @@ use super::launcher::Launcher;
 use super::permits::{Permits, WholeReads};
 use super::processes::{self, Census};
 use super::quota::Quota;
-use super::read_cursors::ReadCursors;
+use super::read_cursor::ReadCursors;
 use super::render::published::Published;
 use super::session::{Ended, Request, Session, Snapshot};
 use super::session_metadata::SessionMetadata;
@@ -129,7 +129,7 @@ pub struct Registry {
     pub(super) adoption: Adoption,
     /// Permits for threads that read a whole journal.
     pub(super) whole_reads: WholeReads,
-    pub(super) history: History,
+    pub(super) history: Arc<History>,
     /// The resource usage at the last query.
     census: Mutex<Census>,
     /// The key of the hashes of requests in the events, so that typed text cannot be guessed from them.
@@ -174,7 +174,7 @@ impl Registry {
         let store = Store::open(&config.state_dir.join("store.db")).map_err(ServeError::at(&place("store.db")))?;
         let retention =
             Retention { age: config.retention_age, bytes: config.retention_bytes, free: config.retention_free };
-        let history = History::new(store);
+        let history = Arc::new(History::new(store, holders.sessions().to_owned()));
         let store = Arc::clone(&history.store);
         let registry = Arc::new(Self {
             backends: Arc::new(Backends { store, host: Arc::new(host), holders }),
@@ -188,7 +188,7 @@ impl Registry {
             quota: Quota { most: (config.sessions_max, config.sessions_per_owner_max), starting: Mutex::default() },
             live: Mutex::default(),
             ended: EndedSessions { sessions: Mutex::default(), retention },
-            read_cursors: ReadCursors::default(),
+            read_cursors: ReadCursors::new(Arc::clone(&history)),
             clients: Clients::default(),
             creation: Creation::default(),
             adoption: Adoption::default(),

@@ -1,7 +1,6 @@
 //! Rebuilds the store of ended sessions: a damaged store is rebuilt from the folders before a query is answered, and an
 //! unavailable one is an error.
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use super::registry::Registry;
 use crate::action::ActionError;
@@ -24,38 +23,9 @@ impl Registry {
             }
             let (asked, ask) = (Arc::clone(&store), Arc::clone(&ask));
             let read = async move { tokio::task::spawn_blocking(move || ask(&asked)).await };
-            match self.in_time(("store.db", limits::DISK_PATIENCE), read).await?.map_err(|e| failed(&e))? {
+            match self.history.in_time(("store.db", limits::DISK_PATIENCE), read).await?.map_err(|e| failed(&e))? {
                 Err(StoreError::Damaged(_)) if is_first => is_first = false,
                 answer => return answer.map_err(|e| failed(&e)),
-            }
-        }
-    }
-
-    /// Reads from a disk that may hang: the caller gets an answer in time, and the number of waiting threads is
-    /// bounded.
-    pub(super) async fn in_time<T: Send + 'static>(
-        &self,
-        (what, patience): (&str, Duration),
-        read: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, ActionError> {
-        let places = Arc::clone(&self.history.readers);
-        let done = async {
-            let place = places.acquire_owned().await;
-            // A read that has begun keeps its permit to its end, even if the caller has timed out.
-            tokio::spawn(async move {
-                let _place = place;
-                read.await
-            })
-            .await
-        };
-        match tokio::time::timeout(patience, done).await {
-            Ok(done) => done.map_err(|e| ActionError::Internal { why: e.to_string() }),
-            Err(_) => {
-                let disk = self.folder().display();
-                let why = format!(
-                    "the disk of {disk} did not return {what} within {patience:?}; live sessions are not affected"
-                );
-                Err(ActionError::Exhausted { why })
             }
         }
     }

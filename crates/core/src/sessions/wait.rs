@@ -30,11 +30,11 @@ impl Registry {
         let finished = handle.ask(|reply| Request::Wait { wait, command, from: Some(from), reply });
         let finished = external_conditions::either(&handle, finished, outside, (command, Some(from))).await?;
         let report = self.report(principal, &handle, finished, budget).await?;
-        self.has_read(principal, session, report.output.to);
+        self.read_cursors.has_read(principal, session, report.output.to);
         if has_pattern {
             // Output that matched must not match again. A disk that does not answer delays the report and does not take
             // it back: this server would not match that output again.
-            let _ = self.keeps_read_cursors().await;
+            let _ = self.read_cursors.flush().await;
         }
         Ok(report)
     }
@@ -43,16 +43,16 @@ impl Registry {
     /// so that a repeated wait, also one at the next server, begins at the same offset.
     async fn waits_from(&self, principal: &Principal, handle: &Handle, has_pattern: bool) -> Result<u64, ActionError> {
         let id = &handle.shared.id;
-        let from = match self.read_to(principal, id).await? {
+        let from = match self.read_cursors.read_to(principal, id).await? {
             Some(from) => from,
             None => {
                 let from = handle.ask(Request::ViewerLimit).await?.to;
-                self.has_read(principal, id, from);
+                self.read_cursors.has_read(principal, id, from);
                 from
             }
         };
         if has_pattern {
-            self.keeps_read_cursors().await?;
+            self.read_cursors.flush().await?;
         }
         Ok(from)
     }

@@ -24,7 +24,7 @@ use ptyd_core::principal::Principal;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Longer keys than any UUID or hash would only fill the sessions' events.
 const KEY_CHARS_MAX: usize = 200;
-/// The header by which a client of a principal names itself, to have a read position of its own.
+/// The header by which a client of a principal names itself, to have a read cursor of its own.
 const CLIENT: HeaderName = HeaderName::from_static("ptyd-client");
 /// The longest name of a client; it is stored with each position.
 const CLIENT_CHARS_MAX: usize = 64;

@@ -180,7 +180,7 @@ impl Operation {
         self.refuses(&[ErrorCode::KeyReused, ErrorCode::InvalidField])
     }
 
-    /// Adds the name of the client, whose read position the operation uses.
+    /// Adds the name of the client, whose read cursor the operation uses.
     pub(crate) fn of_client(mut self) -> Self {
         self.headers.push(CLIENT);
         self

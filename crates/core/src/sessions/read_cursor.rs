@@ -1,0 +1,168 @@
+//! The read cursor of each reader in each session, with the last screen shown to it and the commands last reported to it
+//! as still running.
+//!
+//! The read cursor outlives the server, so a repeated wait sees output that came while no server ran. It is stored a
+//! moment later, and at once where a caller depends on it ([`ReadCursors::flush`]).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use super::history::History;
+use crate::action::{ActionError, ScreenView};
+use crate::ids::{CommandId, SessionId};
+use crate::limits;
+use crate::mutex::locked;
+use crate::principal::Principal;
+use crate::store::Store;
+
+/// The read cursors of all readers: in memory, and in the store for the next server.
+#[derive(Debug)]
+pub(super) struct ReadCursors {
+    /// By reader ([`Principal::reader`]) and session.
+    cursors: Mutex<HashMap<(String, SessionId), ReadCursor>>,
+    history: Arc<History>,
+}
+
+#[derive(Debug, Default)]
+struct ReadCursor {
+    read_to: Option<u64>,
+    /// A hash of each row.
+    rows: Option<Vec<u64>>,
+    /// Commands that were reported to it as running; more than one if one was run inside another.
+    running: Vec<CommandId>,
+}
+
+/// The cursor of this reader; a new one takes the place of another if the session has too many.
+fn entry<'a>(
+    all: &'a mut HashMap<(String, SessionId), ReadCursor>,
+    reader: &str,
+    id: &SessionId,
+) -> &'a mut ReadCursor {
+    let key = (reader.to_owned(), id.clone());
+    if !all.contains_key(&key) {
+        let mut others = all.keys().filter(|(_, of)| of == id);
+        if let Some(other) = others.nth(limits::READERS_PER_SESSION_MAX - 1).cloned() {
+            // It reads on from its stored position.
+            all.remove(&other);
+        }
+    }
+    all.entry(key).or_default()
+}
+
+impl ReadCursors {
+    pub(super) fn new(history: Arc<History>) -> Self {
+        Self { cursors: Mutex::default(), history }
+    }
+
+    /// The read cursor of this caller in the session, also from before this server.
+    pub(super) async fn read_to(&self, principal: &Principal, id: &SessionId) -> Result<Option<u64>, ActionError> {
+        let reader = principal.reader();
+        if let Some(read_to) = self.in_memory(&reader, id) {
+            return Ok(Some(read_to));
+        }
+        let key = (id.to_string(), reader.clone());
+        // A damaged store only loses the cursor.
+        let read_to = self.on_store(move |store| store.read_cursor(&key)).await?.ok().and_then(Result::ok).flatten();
+        if let Some(read_to) = read_to {
+            self.set(&reader, id, read_to);
+        }
+        Ok(read_to)
+    }
+
+    /// Moves the read cursor of this caller.
+    pub(super) fn has_read(&self, principal: &Principal, id: &SessionId, to: u64) {
+        let reader = principal.reader();
+        if self.set(&reader, id, to) {
+            self.history.store.put_read_cursor((id.to_string(), reader), to);
+        }
+    }
+
+    /// Waits until the read cursors are stored, for a caller that must find its cursor after a crash.
+    pub(super) async fn flush(&self) -> Result<(), ActionError> {
+        // If the store cannot be written, only the cursor is lost; the request is still answered.
+        self.on_store(Store::flush).await.map(drop)
+    }
+
+    async fn on_store<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&Store) -> T + Send + 'static,
+    ) -> Result<Result<T, tokio::task::JoinError>, ActionError> {
+        let store = Arc::clone(&self.history.store);
+        let asked = async move { tokio::task::spawn_blocking(move || ask(&store)).await };
+        self.history.in_time(("store.db", limits::DISK_PATIENCE), asked).await
+    }
+
+    /// The read cursor, as far as this server has it in memory.
+    fn in_memory(&self, reader: &str, id: &SessionId) -> Option<u64> {
+        locked(&self.cursors).get(&(reader.to_owned(), id.clone()))?.read_to
+    }
+
+    /// Sets the read cursor in memory; returns whether it changed.
+    fn set(&self, reader: &str, id: &SessionId, to: u64) -> bool {
+        let mut all = locked(&self.cursors);
+        let seen = entry(&mut all, reader, id);
+        seen.read_to.replace(to) != Some(to)
+    }
+
+    /// Marks the rows of the screen that changed since this caller's last one, and records this one.
+    pub(super) fn shows(&self, reader: &str, id: &SessionId, screen: &mut ScreenView) {
+        let mut all = locked(&self.cursors);
+        let before = entry(&mut all, reader, id).rows.replace(screen.marks.clone());
+        screen.changed = before.map(|before| {
+            let is_new = |row: &usize| before.get(*row) != screen.marks.get(*row);
+            (0..screen.marks.len()).filter(is_new).filter_map(|row| u16::try_from(row).ok()).collect()
+        });
+    }
+
+    /// Records that the command was reported to the caller as running.
+    pub(super) fn reported_running(&self, reader: &str, id: &SessionId, command: CommandId) {
+        let mut all = locked(&self.cursors);
+        let running = &mut entry(&mut all, reader, id).running;
+        if !running.contains(&command) {
+            running.push(command);
+        }
+    }
+
+    /// Records that the end of the command was reported to the caller.
+    pub(super) fn reported_ended(&self, reader: &str, id: &SessionId, command: CommandId) {
+        if let Some(seen) = locked(&self.cursors).get_mut(&(reader.to_owned(), id.clone())) {
+            seen.running.retain(|running| *running != command);
+        }
+    }
+
+    /// The commands that were last reported to it as running.
+    pub(super) fn running(&self, reader: &str, id: &SessionId) -> Vec<CommandId> {
+        locked(&self.cursors).get(&(reader.to_owned(), id.clone())).map(|seen| seen.running.clone()).unwrap_or_default()
+    }
+
+    /// The session has ended: keeps only cursors with ends that are still to be reported.
+    pub(super) fn has_ended(&self, id: &SessionId) {
+        locked(&self.cursors).retain(|(_, of), seen| of != id || !seen.running.is_empty());
+    }
+
+    /// The session is no longer retained.
+    pub(super) fn forget(&self, id: &SessionId) {
+        locked(&self.cursors).retain(|(_, of), _| of != id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_have_their_own_positions_and_their_number_is_bounded() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = Store::open(&dir.path().join("store.db")).expect("opened");
+        let cursors = ReadCursors::new(Arc::new(History::new(store, dir.path().to_owned())));
+        let [session, other] = ["s0-aaaaaaaaaa", "s0-bbbbbbbbbb"].map(|id| SessionId::parse(id).expect("an id"));
+        cursors.set("me", &other, 7);
+        for number in 0..=limits::READERS_PER_SESSION_MAX {
+            assert!(cursors.set(&format!("me\n{number}"), &session, number as u64));
+        }
+        let newest = limits::READERS_PER_SESSION_MAX;
+        assert_eq!(cursors.in_memory(&format!("me\n{newest}"), &session), Some(newest as u64));
+        assert_eq!(locked(&cursors.cursors).keys().filter(|(_, of)| *of == session).count(), newest);
+        assert_eq!(cursors.in_memory("me", &other), Some(7));
+    }
+}
