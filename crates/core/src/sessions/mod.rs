@@ -39,7 +39,6 @@ mod registry;
 mod render;
 mod replay_order;
 mod report;
-mod reservation;
 mod retention;
 mod session;
 mod session_metadata;

@@ -185,7 +185,7 @@ impl Registry {
                 limits: config.limits,
                 limits_max: config.limits_max,
             },
-            quota: Quota { most: (config.sessions_max, config.sessions_per_owner_max), starting: Mutex::default() },
+            quota: Quota::new(config.sessions_max, config.sessions_per_owner_max),
             live: Mutex::default(),
             ended: EndedSessions { sessions: Mutex::default(), retention },
             read_cursors: ReadCursors::new(Arc::clone(&history)),
@@ -332,7 +332,8 @@ impl Registry {
     }
 
     async fn launch_now(self: &Arc<Self>, id: &SessionId, spec: &Arc<Spec>) -> Result<Handle, ActionError> {
-        let _place = self.place(id, SessionMetadata::decode(&spec.meta).owner)?;
+        let owner = SessionMetadata::decode(&spec.meta).owner;
+        let _reservation = self.quota.reserve(id, owner, || self.owners_of_live())?;
         let folder = self.holders().folder(id);
         let started = {
             let (registry, id, spec, folder) = (Arc::clone(self), id.clone(), Arc::clone(spec), folder.clone());
@@ -370,6 +371,14 @@ impl Registry {
             let _ = tokio::task::spawn_blocking(removed).await;
         }
         result
+    }
+
+    /// The owners of the live sessions, also of those whose holder cannot be reached.
+    fn owners_of_live(&self) -> HashMap<SessionId, String> {
+        let live = locked(&self.live);
+        let unreachable = locked(&self.adoption.unreachable);
+        let unreachable = unreachable.values().map(|u| (u.id.clone(), u.meta.owner.clone()));
+        unreachable.chain(live.iter().map(|(id, handle)| (id.clone(), handle.shared.meta.owner.clone()))).collect()
     }
 
     pub(super) fn actor_ended(&self, session: &Session) {
