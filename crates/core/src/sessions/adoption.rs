@@ -116,7 +116,7 @@ impl Registry {
         self.holders().remove_trials();
         let folders = self.folders_of(&rows);
         let keyed = |row: &SessionRow| Some(((row.owner.clone(), row.key.clone()?), SessionId::parse(&row.id).ok()?));
-        locked(&self.creation.keys).extend(rows.iter().filter_map(keyed));
+        locked(&self.create_keys.keys).extend(rows.iter().filter_map(keyed));
         self.remember_defaults(&rows);
         let mut rows: HashMap<String, SessionRow> = rows.into_iter().map(|row| (row.id.clone(), row)).collect();
         let (settled, unsettled) = watch::channel(());
@@ -390,7 +390,7 @@ impl Registry {
 
     fn remember_key(&self, meta: &super::session_metadata::SessionMetadata, id: &SessionId) {
         if let Some(key) = &meta.key {
-            locked(&self.creation.keys).insert((meta.owner.clone(), key.clone()), id.clone());
+            locked(&self.create_keys.keys).insert((meta.owner.clone(), key.clone()), id.clone());
         }
     }
 

@@ -8,10 +8,10 @@ use std::time::SystemTime;
 use wire::Spec;
 
 use super::cgroup_plan;
-use super::creation::checked_size;
 use super::default_session::DefaultSession;
 use super::registry::{Handle, NODE, Registry, SessionRef, on_disk};
 use super::report::fnv;
+use super::resize::checked_size;
 use super::session_metadata::SessionMetadata;
 use super::timeline::micros;
 use crate::action::{ActionError, Create, Created, SessionView, StartupFailure};
@@ -64,10 +64,10 @@ impl Registry {
         // Without a key, two requests make two sessions; with one, the second must find the first.
         let mut turn = None;
         if let Some(key) = &request.key {
-            turn = Some(self.creation.locks.of(format!("key {:?} {key}", self.owner(principal, request)?)).await);
+            turn = Some(self.create_keys.locks.of(format!("key {:?} {key}", self.owner(principal, request)?)).await);
             // The key may belong to a session that is being adopted.
             self.adopted().await;
-            let earlier = locked(&self.creation.keys).get(&(self.owner(principal, request)?, key.clone())).cloned();
+            let earlier = locked(&self.create_keys.keys).get(&(self.owner(principal, request)?, key.clone())).cloned();
             let found = match &earlier {
                 Some(id) => self.find(principal, id).await,
                 None => Err(ActionError::NoSession { id: String::new(), live: None }),
@@ -198,7 +198,7 @@ impl Registry {
             clean: profile.rc == StartFiles::Clean,
             is_anothers: setting.user.is_some(),
         };
-        let shell = self.launcher.integration.pick(self.host(), &wanted)?;
+        let shell = self.launch_resources.integration.pick(self.host(), &wanted)?;
         for (name, value) in &shell.env {
             set(&mut env, name, value);
         }
@@ -224,7 +224,7 @@ impl Registry {
             user: setting.user.as_ref().map(|user| user.name.clone()),
             startup: setting.profile.startup,
         };
-        let umask = setting.profile.umask.or(request.umask).unwrap_or(self.launcher.umask);
+        let umask = setting.profile.umask.or(request.umask).unwrap_or(self.launch_resources.umask);
         let mut spec = Spec {
             session: id.to_string(),
             program: shell.program.into_os_string().into_vec(),
@@ -234,11 +234,11 @@ impl Registry {
             umask: umask & 0o777,
             cols,
             rows,
-            journal_bytes_max: self.launcher.journal_bytes_max,
+            journal_bytes_max: self.launch_resources.journal_bytes_max,
             may_splice: self.holders().may_splice(),
             keeps_descendants: request.keeps_descendants,
             meta: meta.encode(),
-            open_files: self.launcher.open_files,
+            open_files: self.launch_resources.open_files,
             handover: shell.handover,
             identity: setting.user.map(|user| [vec![user.uid, user.gid], user.groups].concat()).unwrap_or_default(),
             ..Spec::default()

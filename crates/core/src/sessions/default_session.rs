@@ -68,7 +68,7 @@ impl Registry {
 
     /// Two requests at the same time must not start two default sessions.
     pub(super) async fn default_turn(&self, client: &str) -> OwnedMutexGuard<()> {
-        let turn = self.creation.locks.of(format!("client {client}")).await;
+        let turn = self.create_keys.locks.of(format!("client {client}")).await;
         self.adopted().await;
         turn
     }
@@ -99,7 +99,7 @@ impl Registry {
 
     /// The newest ended default session of a client.
     async fn last_default(&self, client: &str) -> Option<Arc<EndedSession>> {
-        let (_, id) = locked(&self.creation.defaults).get(client).cloned()?;
+        let (_, id) = locked(&self.create_keys.defaults).get(client).cloned()?;
         self.past(&id).await.ok()?
     }
 
@@ -180,7 +180,7 @@ impl Registry {
     /// Remembers this session as its client's default, unless a newer one is known.
     pub(super) fn remember_default(&self, meta: &SessionMetadata, id: &SessionId) {
         let (true, Some(client)) = (meta.is_default, &meta.client) else { return };
-        let mut defaults = locked(&self.creation.defaults);
+        let mut defaults = locked(&self.create_keys.defaults);
         if defaults.get(client).is_none_or(|(created_us, _)| *created_us <= meta.created_us) {
             defaults.insert(client.clone(), (meta.created_us, id.clone()));
         }

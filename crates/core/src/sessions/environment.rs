@@ -36,7 +36,8 @@ impl Registry {
     /// The requested profile, or else the default one.
     pub(super) fn setting(&self, request: &Create) -> Result<Setting, ActionError> {
         let unreadable = |why: String| start_error_of(format!("the configuration file: {why}"));
-        let file = self.launcher.config_file.as_deref().map(ConfigFile::read).transpose().map_err(unreadable)?;
+        let file =
+            self.launch_resources.config_file.as_deref().map(ConfigFile::read).transpose().map_err(unreadable)?;
         let mut profiles = file.unwrap_or_default().profiles;
         let name = request.profile.as_deref().unwrap_or(profile::DEFAULT);
         let Some(profile) = profiles.remove(name) else {

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 use super::shared::Shared;
-use crate::action::{ActionError, EventPlace, EventsView, PatternShare, ServerEvent, ServerEventKind};
+use crate::action::{ActionError, EventPlace, EventsView, PatternShare, ReadEvents, ServerEvent, ServerEventKind};
 use crate::ids::SessionId;
 use crate::limits::{EVENTS_OF_ALL_KEPT, EVENTS_READ_MAX, FOLLOWERS_PER_PRINCIPAL_MAX};
 use crate::metrics::Metrics;
@@ -69,7 +69,7 @@ impl EventLog {
     }
 
     /// The events behind a position that this caller may see; without a position, only the present end.
-    pub(crate) fn since(&self, principal: &Principal, place: Option<EventPlace>) -> EventsView {
+    fn since(&self, principal: &Principal, place: Option<EventPlace>) -> EventsView {
         let ring = locked(&self.ring);
         let count = *self.count.borrow();
         let first = ring.front().map_or(count + 1, |h| h.number);
@@ -90,7 +90,7 @@ impl EventLog {
     }
 
     /// A permit to follow, for as long as it is held.
-    pub(super) fn follower(&self, principal: &Principal) -> Result<Arc<OwnedSemaphorePermit>, ActionError> {
+    fn follower(&self, principal: &Principal) -> Result<Arc<OwnedSemaphorePermit>, ActionError> {
         let places = self.followers.of(&principal.name, || Semaphore::new(FOLLOWERS_PER_PRINCIPAL_MAX));
         Ok(Arc::new(places.try_acquire_owned().map_err(|_| ActionError::Limit {
             what: "the number of followers of all sessions with this token",
@@ -99,8 +99,35 @@ impl EventLog {
         })?))
     }
 
+    /// The events behind a position; waits for one that the caller may see, until the server stops.
+    pub(super) async fn read(
+        &self,
+        principal: &Principal,
+        read: &ReadEvents,
+        mut stopping: watch::Receiver<bool>,
+    ) -> Result<EventsView, ActionError> {
+        let until = tokio::time::Instant::now() + read.wait;
+        let mut view = self.since(principal, read.since);
+        if read.follows {
+            view.follower = Some(self.follower(principal)?);
+        }
+        loop {
+            if *stopping.borrow() {
+                return Err(ActionError::Restarting);
+            }
+            if !view.events.is_empty() || view.is_gap || read.wait.is_zero() {
+                return Ok(view);
+            }
+            tokio::select! {
+                () = self.moved(view.next) => view = self.since(principal, Some(view.next)),
+                () = tokio::time::sleep_until(until) => return Ok(view),
+                _ = stopping.changed() => {}
+            }
+        }
+    }
+
     /// Waits until there is an event behind this position.
-    pub(crate) async fn moved(&self, place: EventPlace) {
+    async fn moved(&self, place: EventPlace) {
         let mut count = self.count.subscribe();
         // The sender lives as long as `self`.
         let _ = count.wait_for(|count| *count > place.number).await;

@@ -67,7 +67,7 @@ impl Registry {
         }
         self.forget_past(id);
         self.read_cursors.forget(id);
-        locked(&self.creation.keys).retain(|_, session| session != id);
+        locked(&self.create_keys.keys).retain(|_, session| session != id);
         self.store().forget(id.as_str());
         Ok(bytes)
     }

@@ -4,20 +4,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
-use wire::Spec;
 use wire::Tail;
 
 use super::adoption_state::Adoption;
 use super::backends::Backends;
 use super::cgroup_plan;
 use super::clients::Clients;
-use super::creation::Creation;
+use super::create_keys::CreateKeys;
 use super::ended_session::EndedSession;
 use super::ended_sessions::EndedSessions;
 use super::ended_sessions::Retention;
 use super::event_log::EventLog;
 use super::history::History;
-use super::launcher::Launcher;
+use super::launch_resources::LaunchResources;
 use super::permits::{Permits, WholeReads};
 use super::processes::{self, Census};
 use super::quota::Quota;
@@ -28,14 +27,13 @@ use super::session_metadata::SessionMetadata;
 use super::shared::Shared;
 use super::unreachable::Unreachable;
 use crate::action::{
-    Action, ActionError, EndReason, Limits, Outcome, ServerEventKind, SessionStatus, SessionView, Terminate,
-    TerminatedView,
+    Action, ActionError, EndReason, Limits, Outcome, SessionStatus, SessionView, Terminate, TerminatedView,
 };
 use crate::auth::named_tokens::Tokens;
 use crate::auth::server_token::Token;
 use crate::auth::tickets::Tickets;
 use crate::config::Config;
-use crate::host::holders::{self, Dead, HolderBackend, StartedHolder, start_error};
+use crate::host::holders::{self, HolderBackend};
 use crate::host::{Host, LocalHost};
 use crate::ids::SessionId;
 use crate::limits;
@@ -116,7 +114,7 @@ impl SessionRef {
 #[derive(Debug)]
 pub struct Registry {
     pub(super) backends: Arc<Backends>,
-    pub(super) launcher: Launcher,
+    pub(super) launch_resources: LaunchResources,
     pub(crate) settings: Settings,
     pub(super) quota: Quota,
     pub(super) live: Mutex<HashMap<SessionId, Handle>>,
@@ -125,7 +123,7 @@ pub struct Registry {
     pub(super) read_cursors: ReadCursors,
     /// The stdio clients.
     pub(crate) clients: Clients,
-    pub(super) creation: Creation,
+    pub(super) create_keys: CreateKeys,
     pub(super) adoption: Adoption,
     /// Permits for threads that read a whole journal.
     pub(super) whole_reads: WholeReads,
@@ -178,7 +176,7 @@ impl Registry {
         let store = Arc::clone(&history.store);
         let registry = Arc::new(Self {
             backends: Arc::new(Backends { store, host: Arc::new(host), holders }),
-            launcher: Launcher::prepare(config)?,
+            launch_resources: LaunchResources::prepare(config)?,
             settings: Settings {
                 soft_timeout: config.soft_timeout,
                 slow_call: config.slow_call,
@@ -190,7 +188,7 @@ impl Registry {
             ended: EndedSessions { sessions: Mutex::default(), retention },
             read_cursors: ReadCursors::new(Arc::clone(&history)),
             clients: Clients::default(),
-            creation: Creation::default(),
+            create_keys: CreateKeys::default(),
             adoption: Adoption::default(),
             whole_reads: WholeReads::default(),
             history,
@@ -216,6 +214,15 @@ impl Registry {
     /// Whether [`Self::stop`] was called.
     pub fn is_stopping(&self) -> bool {
         *self.stopping.borrow()
+    }
+
+    /// Waits until the server stops: for tasks that publish events without an open request.
+    pub(crate) fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut stopping = self.stopping.subscribe();
+        async move {
+            // The registry goes with the server.
+            let _ = stopping.wait_for(|is| *is).await;
+        }
     }
 
     /// Performs one action. Only the dispatcher calls this.
@@ -255,10 +262,7 @@ impl Registry {
                 ended.map(|ended| Outcome::Terminated(Box::new(ended)))
             }
             Action::Resize { session, cols, rows } => {
-                let handle = self.live(principal, session).await?;
-                let (cols, rows) = super::creation::checked_size(Some(*cols), Some(*rows))?;
-                handle.ask(|reply| Request::Resize { cols, rows, reply }).await??;
-                Ok(Outcome::Session(Box::new(self.live_view(&handle).await?)))
+                self.resize(principal, session, *cols, *rows).await.map(|s| Outcome::Session(Box::new(s)))
             }
             Action::Signal { session, target, signo } => self.signal(principal, session, *target, *signo).await,
             Action::FindNamedAction { session, name } => {
@@ -300,7 +304,10 @@ impl Registry {
             Action::Missed(read) => Ok(Outcome::Missed(self.missed(principal, read).await)),
             Action::Earlier(earlier) => self.earlier(principal, earlier).await,
             Action::FinalCommands(session) => self.final_commands(principal, session).await,
-            Action::Events(read) => self.events(principal, read).await.map(Outcome::Events),
+            Action::Events(read) => {
+                let stopping = self.stopping.subscribe();
+                self.event_log.read(principal, read, stopping).await.map(Outcome::Events)
+            }
             Action::Tokens => Ok(Outcome::Tokens(self.tokens.list())),
             Action::MakeToken { name, scope, lifetime } => {
                 let (tokens, name, scope, lifetime) = (Arc::clone(&self.tokens), name.clone(), *scope, *lifetime);
@@ -315,78 +322,6 @@ impl Registry {
                 Ok(Outcome::Token(revoked))
             }
         }
-    }
-
-    // ---- beginning ----
-
-    /// Waits for the first prompt, or until the session is reported as `creating`.
-    pub(super) async fn first_prompt(&self, handle: &Handle) {
-        let _ = tokio::time::timeout(limits::CREATE_WAIT, handle.ask(Request::Prompt)).await;
-    }
-
-    /// Starts a session. If its caller goes away meanwhile, the start is still completed.
-    pub(super) async fn launch(self: &Arc<Self>, id: &SessionId, spec: &Spec) -> Result<Handle, ActionError> {
-        let (registry, id, spec) = (Arc::clone(self), id.clone(), Arc::new(spec.clone()));
-        let launched = tokio::spawn(async move { registry.launch_now(&id, &spec).await });
-        launched.await.unwrap_or_else(|e| Err(ActionError::Internal { why: e.to_string() }))
-    }
-
-    async fn launch_now(self: &Arc<Self>, id: &SessionId, spec: &Arc<Spec>) -> Result<Handle, ActionError> {
-        let owner = SessionMetadata::decode(&spec.meta).owner;
-        let _reservation = self.quota.reserve(id, owner, || self.owners_of_live())?;
-        let folder = self.holders().folder(id);
-        let started = {
-            let (registry, id, spec, folder) = (Arc::clone(self), id.clone(), Arc::clone(spec), folder.clone());
-            on_disk(move || {
-                cgroup_plan::make(registry.host(), &spec, &id).map_err(|e| start_error("its control group", &e))?;
-                registry.holders().start(&folder, &spec).map_err(|e| start_error("its holder", &e))
-            })
-        };
-        let result = match started.await {
-            Ok(StartedHolder { connection, process }) => {
-                let identity = process.identity();
-                let taken = self.take_on(id, folder.clone(), connection).await;
-                if taken.is_err() {
-                    // A holder that does not greet may continue to run, with a shell that could never be found again.
-                    process.kill().await;
-                    let (registry, id) = (Arc::clone(self), id.clone());
-                    let sweep = move || identity.map(|it| holders::sweep(registry.host(), &id, Dead::known(it)));
-                    let _ = tokio::task::spawn_blocking(sweep).await;
-                } else {
-                    tokio::spawn(process.reap());
-                }
-                if let Ok(handle) = &taken {
-                    self.event_log.notify(&handle.shared, ServerEventKind::Created);
-                }
-                taken
-            }
-            Err(e) => Err(e),
-        };
-        if result.is_err() {
-            let (registry, spec, folder) = (Arc::clone(self), Arc::clone(spec), folder.clone());
-            let removed = move || {
-                cgroup_plan::remove(registry.host(), &spec);
-                let _ = folder.remove();
-            };
-            let _ = tokio::task::spawn_blocking(removed).await;
-        }
-        result
-    }
-
-    /// The owners of the live sessions, also of those whose holder cannot be reached.
-    fn owners_of_live(&self) -> HashMap<SessionId, String> {
-        let live = locked(&self.live);
-        let unreachable = locked(&self.adoption.unreachable);
-        let unreachable = unreachable.values().map(|u| (u.id.clone(), u.meta.owner.clone()));
-        unreachable.chain(live.iter().map(|(id, handle)| (id.clone(), handle.shared.meta.owner.clone()))).collect()
-    }
-
-    pub(super) fn actor_ended(&self, session: &Session) {
-        if session.is_over() {
-            cgroup_plan::remove(self.host(), &session.shared.spec);
-        }
-        locked(&self.live).remove(&session.shared.id);
-        self.read_cursors.has_ended(&session.shared.id);
     }
 
     // ---- finding ----
@@ -549,6 +484,14 @@ impl Registry {
     }
 
     // ---- ending ----
+
+    pub(super) fn actor_ended(&self, session: &Session) {
+        if session.is_over() {
+            cgroup_plan::remove(self.host(), &session.shared.spec);
+        }
+        locked(&self.live).remove(&session.shared.id);
+        self.read_cursors.has_ended(&session.shared.id);
+    }
 
     pub(super) async fn terminate(
         &self,

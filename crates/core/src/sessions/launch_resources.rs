@@ -7,7 +7,7 @@ use crate::serve_error::ServeError;
 use crate::shell::Integration;
 
 #[derive(Debug)]
-pub(super) struct Launcher {
+pub(super) struct LaunchResources {
     pub(super) integration: Integration,
     /// The file with the profiles.
     pub(super) config_file: Option<PathBuf>,
@@ -16,7 +16,7 @@ pub(super) struct Launcher {
     pub(super) journal_bytes_max: u64,
 }
 
-impl Launcher {
+impl LaunchResources {
     /// Prepares the holder's program and the shell integration in the state directory.
     pub(super) fn prepare(config: &Config) -> Result<Self, ServeError> {
         let integration = config.state_dir.join("shell-integration");

@@ -1,0 +1,80 @@
+//! Starts a session: reserves its place in the quota, makes its control group, starts its holder, and gives it an actor.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use wire::Spec;
+
+use super::cgroup_plan;
+use super::registry::{Handle, Registry, on_disk};
+use super::session::Request;
+use super::session_metadata::SessionMetadata;
+use crate::action::{ActionError, ServerEventKind};
+use crate::host::holders::{self, Dead, StartedHolder, start_error};
+use crate::ids::SessionId;
+use crate::limits;
+use crate::mutex::locked;
+
+impl Registry {
+    /// Starts a session. If its caller goes away meanwhile, the start is still completed.
+    pub(super) async fn launch(self: &Arc<Self>, id: &SessionId, spec: &Spec) -> Result<Handle, ActionError> {
+        let (registry, id, spec) = (Arc::clone(self), id.clone(), Arc::new(spec.clone()));
+        let launched = tokio::spawn(async move { registry.launch_now(&id, &spec).await });
+        launched.await.unwrap_or_else(|e| Err(ActionError::Internal { why: e.to_string() }))
+    }
+
+    async fn launch_now(self: &Arc<Self>, id: &SessionId, spec: &Arc<Spec>) -> Result<Handle, ActionError> {
+        let owner = SessionMetadata::decode(&spec.meta).owner;
+        let _reservation = self.quota.reserve(id, owner, || self.owners_of_live())?;
+        let folder = self.holders().folder(id);
+        let started = {
+            let (registry, id, spec, folder) = (Arc::clone(self), id.clone(), Arc::clone(spec), folder.clone());
+            on_disk(move || {
+                cgroup_plan::make(registry.host(), &spec, &id).map_err(|e| start_error("its control group", &e))?;
+                registry.holders().start(&folder, &spec).map_err(|e| start_error("its holder", &e))
+            })
+        };
+        let result = match started.await {
+            Ok(StartedHolder { connection, process }) => {
+                let identity = process.identity();
+                let taken = self.take_on(id, folder.clone(), connection).await;
+                if taken.is_err() {
+                    // A holder that does not greet may continue to run, with a shell that could never be found again.
+                    process.kill().await;
+                    let (registry, id) = (Arc::clone(self), id.clone());
+                    let sweep = move || identity.map(|it| holders::sweep(registry.host(), &id, Dead::known(it)));
+                    let _ = tokio::task::spawn_blocking(sweep).await;
+                } else {
+                    tokio::spawn(process.reap());
+                }
+                if let Ok(handle) = &taken {
+                    self.event_log.notify(&handle.shared, ServerEventKind::Created);
+                }
+                taken
+            }
+            Err(e) => Err(e),
+        };
+        if result.is_err() {
+            let (registry, spec, folder) = (Arc::clone(self), Arc::clone(spec), folder.clone());
+            let removed = move || {
+                cgroup_plan::remove(registry.host(), &spec);
+                let _ = folder.remove();
+            };
+            let _ = tokio::task::spawn_blocking(removed).await;
+        }
+        result
+    }
+
+    /// The owners of the live sessions, also of those whose holder cannot be reached.
+    fn owners_of_live(&self) -> HashMap<SessionId, String> {
+        let live = locked(&self.live);
+        let unreachable = locked(&self.adoption.unreachable);
+        let unreachable = unreachable.values().map(|u| (u.id.clone(), u.meta.owner.clone()));
+        unreachable.chain(live.iter().map(|(id, handle)| (id.clone(), handle.shared.meta.owner.clone()))).collect()
+    }
+
+    /// Waits for the first prompt, or until the session is reported as `creating`.
+    pub(super) async fn first_prompt(&self, handle: &Handle) {
+        let _ = tokio::time::timeout(limits::CREATE_WAIT, handle.ask(Request::Prompt)).await;
+    }
+}
